@@ -1,0 +1,113 @@
+/** The six things a planner can decide. The union is sealed: the loop knows these and no others. */
+import type { ArtifactRef } from './artifact.ts';
+import type { Json, JsonObject } from './json.ts';
+
+export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'deadline_exceeded' | 'constraints_conflict';
+export type PauseReason = 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict';
+
+export const FINISH_REASONS: readonly FinishReason[] = [
+  'goal',
+  'no_path',
+  'cancelled',
+  'deadline_exceeded',
+  'constraints_conflict',
+];
+export const PAUSE_REASONS: readonly PauseReason[] = [
+  'approval_required',
+  'await_input',
+  'external_event',
+  'constraints_conflict',
+];
+
+export interface Branch {
+  /** Unique in its call; other branches refer to it. Default: its index, as text. */
+  readonly id?: string;
+  readonly tool: string;
+  /** May hold `{ "$from": "<branch id>", "path": "<JSON Pointer>" }` anywhere: an earlier branch's value. */
+  readonly args: Json;
+  readonly callId?: string;
+  /** Runs when these branches have ended with a value; if one did not, this branch is skipped. */
+  readonly after?: readonly string[];
+  /** Runs only if that branch's value equals this; otherwise the branch is skipped. */
+  readonly when?: { readonly branch: string; readonly equals: Json };
+}
+
+export type Join =
+  | { readonly kind: 'all' }
+  | { readonly kind: 'first_success' }
+  | { readonly kind: 'n'; readonly n: number }
+  | { readonly kind: 'keyed'; readonly keys: readonly string[] };
+
+export interface SpawnSpec {
+  readonly description: string;
+  readonly query: string;
+  /** -1000 to 1000; 0 is the middle, higher runs first. */
+  readonly priority?: number;
+  readonly retainTurn?: boolean;
+  readonly failFast?: boolean;
+}
+
+export interface CallTool {
+  readonly kind: 'call_tool';
+  readonly tool: string;
+  readonly args: Json;
+  readonly callId?: string;
+}
+export interface CallParallel {
+  readonly kind: 'call_parallel';
+  readonly branches: readonly Branch[];
+  /** Default `all`. */
+  readonly join?: Join;
+  /** What one branch with bad arguments does to the others. Default `fail_all`: nothing is started. */
+  readonly onInvalid?: 'fail_all' | 'per_branch';
+}
+export interface SpawnTask {
+  readonly kind: 'spawn_task';
+  readonly task: 'foreground' | 'background';
+  readonly spec: SpawnSpec;
+  readonly groupId?: string;
+  readonly callId?: string;
+}
+export interface AwaitTask {
+  readonly kind: 'await_task';
+  readonly taskId: string;
+  readonly timeoutMs?: number;
+  readonly callId?: string;
+}
+export interface RequestPause {
+  readonly kind: 'request_pause';
+  readonly reason: PauseReason;
+  /** At most 6 levels, 64 keys a map, 50 items a list, 4,096 characters a string, 16,384 bytes in all. */
+  readonly payload?: JsonObject;
+  readonly expiresInMs?: number;
+}
+export interface Finish {
+  readonly kind: 'finish';
+  readonly reason: FinishReason;
+  readonly payload?: Json | ArtifactRef;
+  readonly metadata?: JsonObject;
+}
+
+export type Decision = CallTool | CallParallel | SpawnTask | AwaitTask | RequestPause | Finish;
+export type DecisionKind = Decision['kind'];
+
+/** The word that events and telemetry use for each kind. */
+export const DECISION_NAMES: Readonly<Record<DecisionKind, string>> = {
+  call_tool: 'CallTool',
+  call_parallel: 'CallParallel',
+  spawn_task: 'SpawnTask',
+  await_task: 'AwaitTask',
+  request_pause: 'RequestPause',
+  finish: 'Finish',
+};
+
+/** The branches of a decision: a single call is a call of one branch. Other decisions have none. */
+export function branchesOf(decision: Decision): readonly Branch[] {
+  if (decision.kind === 'call_parallel') return decision.branches;
+  return decision.kind === 'call_tool' ? [decision] : [];
+}
+
+/** The name by which other branches know the branch at `index`. */
+export function branchId(branch: Branch, index: number): string {
+  return branch.id ?? String(index);
+}

@@ -1,0 +1,150 @@
+/** The facts of a run. A run is nothing but the list of these; everything else is computed from them. */
+import type { Control } from './control.ts';
+import type { Decision, FinishReason, PauseReason } from './decision.ts';
+import { type ErrorData, PilotageError } from './errors.ts';
+import type { Identity } from './identity.ts';
+import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import type { Limits } from './limits.ts';
+import type { Outcome, Verdict } from './outcome.ts';
+import type { MoveNotes } from './step.ts';
+import { readDecision } from './validate-decision.ts';
+
+/** An earlier turn of the conversation that this run continues. */
+export interface Turn {
+  readonly role: 'user' | 'assistant';
+  readonly text: string;
+}
+
+export interface Started {
+  readonly kind: 'started';
+  readonly identity: Identity;
+  readonly query: string;
+  readonly goal?: string;
+  readonly history?: readonly Turn[];
+  readonly planner: string;
+  readonly limits: Limits;
+  /** The scopes this run's user holds; a tool that asks for others does not exist for it. */
+  readonly scopes: readonly string[];
+}
+export interface Moved extends MoveNotes {
+  readonly kind: 'moved';
+  readonly step: number;
+  readonly decision: Decision;
+  /** When the planner was asked. Milliseconds since the epoch. */
+  readonly startedAt: number;
+  /** The decision did not pass validation; nothing of it was carried out. */
+  readonly rejected?: ErrorData;
+}
+/** Written, and durable, before a call starts whose effect must not happen twice. */
+export interface CallBegan {
+  readonly kind: 'call_began';
+  readonly step: number;
+  readonly call: number;
+}
+export interface CallEnded {
+  readonly kind: 'call_ended';
+  readonly step: number;
+  readonly call: number;
+  readonly outcome: Outcome;
+  readonly startedAt?: number;
+  readonly attempts: number;
+  readonly costMicroUsd?: number;
+}
+export interface Paused {
+  readonly kind: 'paused';
+  readonly token: string;
+  readonly reason: PauseReason;
+  readonly payload?: JsonObject;
+  readonly expiresAt?: number;
+  /** Set when the pause is a step of the planner's; a pause by a budget or an operator is none. */
+  readonly step?: number;
+}
+export interface Resumed {
+  readonly kind: 'resumed';
+  readonly token: string;
+  readonly verdict: Verdict;
+  readonly payload?: JsonObject;
+}
+export interface ControlTaken {
+  readonly kind: 'control';
+  readonly control: Control;
+  readonly applied: boolean;
+  /** Why it was not applied. */
+  readonly error?: ErrorData;
+}
+export interface Finished {
+  readonly kind: 'finished';
+  readonly reason: FinishReason;
+  readonly payload?: Json;
+  readonly metadata?: JsonObject;
+}
+export interface Failed {
+  readonly kind: 'failed';
+  readonly error: ErrorData;
+}
+
+export type EntryBody = Started | Moved | CallBegan | CallEnded | Paused | Resumed | ControlTaken | Finished | Failed;
+export type EntryKind = EntryBody['kind'];
+
+/** `seq` counts from 1 without gaps; `at` is in milliseconds since the epoch. */
+export type Entry = EntryBody & { readonly seq: number; readonly at: number };
+
+/** The version of the entry format that this code writes. */
+export const ENTRY_VERSION = 1;
+
+const KINDS: Readonly<Record<EntryKind, true>> = {
+  started: true,
+  moved: true,
+  call_began: true,
+  call_ended: true,
+  paused: true,
+  resumed: true,
+  control: true,
+  finished: true,
+  failed: true,
+};
+
+/** The stored text of an entry. `seq` is the store's own column. */
+export function encodeEntry(entry: Entry): string {
+  const { seq: _, ...body } = entry;
+  return JSON.stringify({ v: ENTRY_VERSION, ...body });
+}
+
+/**
+ * Reads an entry back, frozen.
+ * @throws PilotageError `journal_corrupt`, `journal_newer`, `journal_entry_unknown` or `unknown_decision_kind`.
+ */
+export function decodeEntry(text: string, seq: number): Entry {
+  let stored: unknown;
+  try {
+    stored = JSON.parse(text, freezeValue);
+  } catch (cause) {
+    throw new PilotageError('journal_corrupt', `Entry ${seq} is not JSON. Restore the journal from a backup.`, {
+      cause,
+    });
+  }
+  if (!isJsonObject(stored)) {
+    throw new PilotageError('journal_corrupt', `Entry ${seq} is not an object. Restore the journal from a backup.`);
+  }
+  const { v, kind } = stored;
+  if (v !== ENTRY_VERSION) {
+    throw new PilotageError(
+      'journal_newer',
+      `Entry ${seq} has format ${String(v)}; this version of Pilotage reads ${ENTRY_VERSION}. Upgrade it.`,
+    );
+  }
+  if (typeof kind !== 'string' || !Object.hasOwn(KINDS, kind)) {
+    throw new PilotageError(
+      'journal_entry_unknown',
+      `Entry ${seq} is of the unknown kind ${JSON.stringify(kind)}; a newer version of Pilotage may have written it.`,
+      { data: { seq, kind: String(kind) } },
+    );
+  }
+  if (kind === 'moved') readDecision(stored['decision'] ?? null);
+  const { v: _, ...body } = stored;
+  return Object.freeze({ ...body, seq }) as unknown as Entry;
+}
+
+function freezeValue(_key: string, value: unknown): unknown {
+  return typeof value === 'object' && value !== null ? Object.freeze(value) : value;
+}

@@ -1,0 +1,134 @@
+/**
+ * One error class with a stable `code`. What a code leads to stands in one table, so that the loop never decides it by
+ * reading messages.
+ */
+import type { JsonObject } from './json.ts';
+
+/**
+ * Where an error of each code goes.
+ * - `caller`: thrown at the edge to whoever called; nothing was written.
+ * - `planner`: an outcome that the planner sees; the run goes on.
+ * - `run`: ends the run as failed.
+ * - `retry`: the store could not take it now; the same append is tried again.
+ */
+export const ERROR_CONSEQUENCES = {
+  identity_required: 'caller',
+  invalid_config: 'caller',
+  no_planner: 'caller',
+  runtime_closed: 'caller',
+  run_not_found: 'caller',
+  run_busy: 'caller',
+  run_ended: 'caller',
+  payload_invalid: 'caller',
+  pause_not_found: 'caller',
+  already_resumed: 'caller',
+  scope_mismatch: 'caller',
+  unknown_control_type: 'caller',
+  inbox_full: 'caller',
+  tool_name_empty: 'caller',
+  tool_without_run: 'caller',
+  tool_name_taken: 'caller',
+  tool_schema_invalid: 'caller',
+  tool_example_invalid: 'caller',
+  artifact_not_found: 'planner',
+  invalid_decision: 'run',
+  parallel_cap_exceeded: 'run',
+  parallel_invalid_join: 'run',
+  planner_failed: 'run',
+  unknown_decision_kind: 'run',
+  unserializable: 'planner',
+  parallel_branch_invalid_args: 'planner',
+  parallel_threshold_unmet: 'planner',
+  parallel_all_failed: 'planner',
+  branch_not_started: 'planner',
+  reference_unresolved: 'planner',
+  tool_not_found: 'planner',
+  tool_invalid_args: 'planner',
+  tool_invalid_output: 'planner',
+  tool_failed: 'planner',
+  tool_timeout: 'planner',
+  tool_retries_exhausted: 'planner',
+  tool_abandoned: 'planner',
+  outcome_unknown: 'planner',
+  budget_exceeded: 'planner',
+  tasks_unavailable: 'planner',
+  workspace_refused: 'planner',
+  cancelled: 'planner',
+  lease_lost: 'caller',
+  journal_conflict: 'caller',
+  journal_newer: 'caller',
+  journal_corrupt: 'caller',
+  journal_read_only: 'caller',
+  journal_closed: 'caller',
+  journal_entry_unknown: 'caller',
+  journal_full: 'retry',
+  journal_busy: 'retry',
+  journal_unavailable: 'retry',
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_CONSEQUENCES;
+export type ErrorConsequence = (typeof ERROR_CONSEQUENCES)[ErrorCode];
+
+/** An error as it stands in the journal. `code` may be a tool's own word, so it is not limited to `ErrorCode`. */
+export interface ErrorData {
+  readonly code: string;
+  readonly message: string;
+  readonly data?: JsonObject;
+}
+
+const BRAND = Symbol.for('pilotage.error');
+
+export interface PilotageErrorOptions {
+  readonly data?: JsonObject | undefined;
+  readonly cause?: unknown;
+}
+
+/** Every error that Pilotage throws. Recognise it with `PilotageError.is`, which works across two copies of the package. */
+export class PilotageError extends Error {
+  override readonly name: string = 'PilotageError';
+  readonly code: ErrorCode;
+  readonly data: JsonObject | undefined;
+
+  constructor(code: ErrorCode, message: string, options: PilotageErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.data = options.data;
+    Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  static is(value: unknown, code?: ErrorCode): value is PilotageError {
+    if (typeof value !== 'object' || value === null || !(BRAND in value)) return false;
+    return code === undefined || (value as unknown as PilotageError).code === code;
+  }
+
+  /** Reads an error back from its journal form. A code this version does not know becomes `tool_failed` with that word. */
+  static fromData(error: ErrorData): PilotageError {
+    if (Object.hasOwn(ERROR_CONSEQUENCES, error.code)) {
+      return new PilotageError(error.code as ErrorCode, error.message, { data: error.data });
+    }
+    return new PilotageError('tool_failed', error.message, { data: { ...error.data, code: error.code } });
+  }
+
+  toJSON(): ErrorData {
+    return this.data === undefined
+      ? { code: this.code, message: this.message }
+      : { code: this.code, message: this.message, data: this.data };
+  }
+}
+
+/** What a thrown value says of itself, without its stack: also for `throw "x"` and `throw null`. */
+export function describeThrown(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message || thrown.name;
+  if (typeof thrown === 'string') return thrown;
+  try {
+    return String(thrown);
+  } catch {
+    return Object.prototype.toString.call(thrown);
+  }
+}
+
+/** True for the error of an aborted signal: `signal.reason` itself, or a DOM `AbortError`. */
+export function isAbort(thrown: unknown, signal: AbortSignal): boolean {
+  if (!signal.aborted) return false;
+  return thrown === signal.reason || (thrown instanceof Error && thrown.name === 'AbortError');
+}

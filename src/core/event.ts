@@ -1,0 +1,93 @@
+/**
+ * What a reader of a run sees. Events are derived from entries, so that they can be read again at any time with the same
+ * numbers; only `token` and `tool.late` pass by without being recorded.
+ */
+import type { Control } from './control.ts';
+import type { FinishReason, PauseReason } from './decision.ts';
+import type { ErrorData } from './errors.ts';
+import type { Identity } from './identity.ts';
+import type { Json, JsonObject } from './json.ts';
+import type { Outcome, Verdict } from './outcome.ts';
+import type { Usage } from './step.ts';
+
+export interface EventPayloads {
+  'run.started': { readonly query: string; readonly planner: string };
+  /** A piece of the model's answer. `offset` counts characters of this kind in this step, so that a gap shows. */
+  token: {
+    readonly step: number;
+    readonly channel: 'text' | 'reasoning';
+    readonly text: string;
+    readonly offset: number;
+  };
+  'planner.decision': {
+    readonly step: number;
+    readonly decisionKind: string;
+    /** Only for a single call. */
+    readonly tool?: string;
+    /** Code points of the reasoning. */
+    readonly reasoningChars: number;
+    readonly reasoningTrace?: string;
+    readonly text?: string;
+    readonly usage?: Usage;
+    readonly latencyMs: number;
+    readonly rejected?: ErrorData;
+  };
+  'tool.invoked': {
+    readonly step: number;
+    readonly call: number;
+    readonly tool: string;
+    readonly callId?: string;
+    readonly args: Json;
+  };
+  'tool.completed': {
+    readonly step: number;
+    readonly call: number;
+    readonly tool: string;
+    readonly outcome: Outcome;
+    readonly latencyMs: number;
+    readonly attempts: number;
+  };
+  'tool.failed': {
+    readonly step: number;
+    readonly call: number;
+    readonly tool: string;
+    readonly outcome: Outcome;
+    readonly latencyMs: number;
+    readonly attempts: number;
+  };
+  /** A result that came after its call had been given up. It is dropped. */
+  'tool.late': { readonly step: number; readonly call: number; readonly tool: string };
+  'control.applied': { readonly control: Control };
+  'control.rejected': { readonly control: Control; readonly error: ErrorData };
+  'pause.requested': {
+    readonly token: string;
+    readonly reason: PauseReason;
+    readonly payload?: JsonObject;
+    readonly expiresAt?: number;
+  };
+  'pause.resumed': {
+    readonly token: string;
+    readonly reason: PauseReason;
+    readonly verdict: Verdict;
+    readonly payload?: JsonObject;
+  };
+  'planner.max_steps_exceeded': {
+    readonly maxSteps: number;
+    readonly stepsObserved: number;
+    readonly lastTool?: string;
+  };
+  'planner.finish': { readonly reason: FinishReason; readonly payload?: Json; readonly metadata?: JsonObject };
+  'planner.error': { readonly error: ErrorData };
+}
+
+export type EventType = keyof EventPayloads;
+
+/** `seq` is the journal position that the event comes from; a token has the position it follows. */
+export type RunEvent<T extends EventType = EventType> = {
+  [K in T]: {
+    readonly type: K;
+    readonly identity: Identity;
+    readonly seq: number;
+    readonly occurredAt: number;
+  } & EventPayloads[K];
+}[T];

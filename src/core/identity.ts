@@ -1,0 +1,46 @@
+/** Who a run belongs to. All four parts are needed everywhere; a missing one fails closed. */
+import { PilotageError } from './errors.ts';
+
+export interface Identity {
+  readonly tenant: string;
+  readonly user: string;
+  readonly session: string;
+  readonly run: string;
+}
+
+/** The part of an identity that owns stored things: artifacts, memory, groups. */
+export type Scope = Pick<Identity, 'tenant' | 'user' | 'session'>;
+
+const PARTS = ['tenant', 'user', 'session', 'run'] as const;
+
+/**
+ * The identity of a single user on one machine: tenant `local`, a fresh run id, session `default` unless given.
+ */
+export function local(user: string, options: { session?: string; run?: string } = {}): Identity {
+  return { tenant: 'local', user, session: options.session ?? 'default', run: options.run ?? newRunId() };
+}
+
+/** A sortable, unique run id: `run_` + base-36 time + random letters. */
+export function newRunId(): string {
+  const random = crypto.randomUUID().replaceAll('-', '').slice(0, 12);
+  return `run_${Date.now().toString(36)}${random}`;
+}
+
+/** @throws PilotageError `identity_required` naming the parts that are missing or blank. */
+export function assertIdentity(identity: Partial<Identity> | undefined): asserts identity is Identity {
+  const missing = PARTS.filter((part) => {
+    const value = identity?.[part];
+    return typeof value !== 'string' || value.trim() === '';
+  });
+  if (missing.length === 0) return;
+  throw new PilotageError(
+    'identity_required',
+    `The identity lacks ${missing.join(', ')}. Give all of tenant, user, session and run; local('name') makes one.`,
+    { data: { missing } },
+  );
+}
+
+/** One string for tenant, user and session. Parts are escaped, so that "a"+"bc" and "ab"+"c" never meet. */
+export function scopeKey(scope: Scope): string {
+  return [scope.tenant, scope.user, scope.session].map(encodeURIComponent).join('/');
+}

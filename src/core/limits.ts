@@ -1,0 +1,47 @@
+/** The budget of a whole run with its children. An absent limit is no limit, but for steps. */
+import { PilotageError } from './errors.ts';
+
+export interface Limits {
+  /** Decisions carried out. Default 64. 0 means none left. */
+  readonly steps?: number;
+  /** Milliseconds since the epoch. */
+  readonly deadlineAt?: number;
+  /** Millionths of a US dollar, for model calls and priced tools. */
+  readonly costMicroUsd?: number;
+  /** Input and output tokens of all model calls. */
+  readonly tokens?: number;
+  /** What happens when one is reached: end the run, or pause it until somebody raises the limit. Default `finish`. */
+  readonly onCeiling?: 'finish' | 'pause';
+}
+
+export const DEFAULT_STEP_LIMIT = 64;
+
+/** What a run has used so far. */
+export interface Spent {
+  readonly steps: number;
+  readonly costMicroUsd: number;
+  readonly tokens: number;
+}
+
+export type BudgetAxis = 'steps' | 'deadline' | 'cost' | 'tokens';
+
+/** The first limit that leaves no room for another step, if any. */
+export function reachedLimit(limits: Limits, spent: Spent, now: number): BudgetAxis | undefined {
+  if (limits.deadlineAt !== undefined && now >= limits.deadlineAt) return 'deadline';
+  if (spent.steps >= (limits.steps ?? DEFAULT_STEP_LIMIT)) return 'steps';
+  if (limits.costMicroUsd !== undefined && spent.costMicroUsd >= limits.costMicroUsd) return 'cost';
+  if (limits.tokens !== undefined && spent.tokens >= limits.tokens) return 'tokens';
+  return undefined;
+}
+
+/** @throws PilotageError `invalid_config` naming the limit that is no whole number from 0 up. */
+export function assertLimits(limits: Limits): void {
+  for (const name of ['steps', 'deadlineAt', 'costMicroUsd', 'tokens'] as const) {
+    const value = limits[name];
+    if (value === undefined || (Number.isFinite(value) && value >= 0)) continue;
+    throw new PilotageError('invalid_config', `limits.${name} is ${value}; give a number from 0 up, or leave it out.`);
+  }
+  if (limits.onCeiling !== undefined && limits.onCeiling !== 'finish' && limits.onCeiling !== 'pause') {
+    throw new PilotageError('invalid_config', `limits.onCeiling is ${String(limits.onCeiling)}; give finish or pause.`);
+  }
+}

@@ -1,0 +1,24 @@
+/** What became of one call: exactly one of these, always. */
+import type { ArtifactRef } from './artifact.ts';
+import type { ErrorData } from './errors.ts';
+import type { Json, JsonObject } from './json.ts';
+
+export type Verdict = 'approve' | 'reject' | 'resume' | 'timeout';
+
+export type Outcome =
+  /** The tool's value. With `artifact`, the value is a preview and the artifact has the whole. */
+  | { readonly kind: 'value'; readonly value: Json; readonly artifact?: ArtifactRef }
+  | { readonly kind: 'error'; readonly error: ErrorData }
+  /** It may have happened and may not: a `once` call was begun, and no result was recorded. */
+  | { readonly kind: 'unknown'; readonly error: ErrorData }
+  /** Stopped by its join, by a cancel or by a deadline. */
+  | { readonly kind: 'cancelled'; readonly error: ErrorData }
+  /** Never started, because a branch it needed did not end well or its `when` did not hold. */
+  | { readonly kind: 'skipped'; readonly error: ErrorData }
+  /** What was answered to a pause. */
+  | { readonly kind: 'verdict'; readonly verdict: Verdict; readonly payload?: JsonObject };
+
+/** The error of an outcome that has one. */
+export function errorOf(outcome: Outcome): ErrorData | undefined {
+  return 'error' in outcome ? outcome.error : undefined;
+}

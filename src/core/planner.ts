@@ -1,0 +1,99 @@
+/** The seam: a planner is asked for one decision, and knows nothing of how it is carried out. */
+import type { Control } from './control.ts';
+import type { Decision } from './decision.ts';
+import type { Turn } from './entry.ts';
+import { PilotageError } from './errors.ts';
+import type { Identity } from './identity.ts';
+import type { MoveNotes, Step } from './step.ts';
+import type { ToolView } from './tool-schema.ts';
+
+export type WakeMode = 'push' | 'poll' | 'hybrid';
+
+export interface Move extends MoveNotes {
+  readonly decision: Decision;
+}
+
+/** What a streaming planner yields on the way to its move. */
+export type Delta = { readonly type: 'text' | 'reasoning'; readonly text: string };
+
+/** A message that came in while the run was going, at the step that was next then. */
+export interface SteeringTurn {
+  readonly atStep: number;
+  readonly control: Control;
+}
+
+/** The steps so far. Only the runtime adds to them. */
+export interface Trajectory {
+  readonly count: number;
+  step(index: number): Step | undefined;
+  /** A frozen copy of all steps; `step` is cheaper. */
+  readonly steps: readonly Step[];
+  readonly steering: readonly SteeringTurn[];
+}
+
+/** What is left of the run's budget; an absent part has no limit. */
+export interface BudgetView {
+  readonly stepsLeft: number;
+  readonly deadlineAt?: number;
+  readonly costMicroUsdSpent: number;
+  readonly costMicroUsdLeft?: number;
+  readonly tokensLeft?: number;
+}
+
+/** Everything a planner may look at: frozen, and made afresh for each step. */
+export interface RunView {
+  readonly identity: Identity;
+  readonly query: string;
+  /** What the run is to reach now: the query, until a REDIRECT replaces it. */
+  readonly goal: string;
+  readonly history: readonly Turn[];
+  readonly trajectory: Trajectory;
+  /** Controls applied since the last step, in order. */
+  readonly controls: readonly Control[];
+  readonly tools: ToolView;
+  readonly budget: BudgetView;
+  /** When the run started, as recorded: the only clock a planner may read. Milliseconds since the epoch. */
+  readonly startedAt: number;
+  /** Decisions in a row, just before this one, that did not pass validation. */
+  readonly rejections: number;
+  /** Somebody listens for tokens. */
+  readonly streaming: boolean;
+}
+
+export type MoveSource = Decision | Move | Promise<Decision | Move> | AsyncGenerator<Delta, Decision | Move>;
+
+export interface Planner {
+  readonly name: string;
+  /** What wakes the planner when a task it started has ended. Default `push`. */
+  readonly wakeMode?: WakeMode;
+  /** A model makes the decisions: an invalid one is given back to it before the run is failed. */
+  readonly modelDriven?: boolean;
+  /** @throws the signal's reason when it is aborted. */
+  next(run: RunView, signal: AbortSignal): MoveSource;
+}
+
+export type PlannerFunction = (run: RunView, signal: AbortSignal) => MoveSource;
+
+/** A plain function is a planner. @throws PilotageError `no_planner`. */
+export function asPlanner(planner: Planner | PlannerFunction): Planner {
+  if (typeof planner === 'function') return { name: planner.name || 'function', next: planner };
+  if (typeof planner?.next === 'function') {
+    resolveWakeMode(planner);
+    return planner;
+  }
+  throw new PilotageError('no_planner', 'A planner is needed: a function, or an object with next(run, signal).');
+}
+
+/** @throws PilotageError `invalid_config` for a word that is no wake mode. */
+export function resolveWakeMode(planner: Planner): WakeMode {
+  const mode: string = planner.wakeMode ?? 'push';
+  if (mode === 'push' || mode === 'poll' || mode === 'hybrid') return mode;
+  throw new PilotageError(
+    'invalid_config',
+    `The planner ${planner.name} has the wake mode ${JSON.stringify(mode)}; use push, poll or hybrid.`,
+  );
+}
+
+export function isMove(value: Decision | Move): value is Move {
+  return typeof value === 'object' && value !== null && 'decision' in value;
+}

@@ -1,0 +1,47 @@
+/** One decision that was carried out, with what became of it. */
+import type { Decision } from './decision.ts';
+import type { ErrorData } from './errors.ts';
+import type { Json, JsonObject } from './json.ts';
+import type { Outcome } from './outcome.ts';
+
+/** Tokens and money of model calls. Absent parts are not known. */
+export interface Usage {
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  /** The part of `inputTokens` that the provider read from its cache. */
+  readonly cachedInputTokens?: number;
+  readonly costMicroUsd?: number;
+}
+
+/** What a planner's move carries beside the decision. */
+export interface MoveNotes {
+  /** What the model said beside its calls. */
+  readonly text?: string;
+  readonly reasoning?: string;
+  readonly usage?: Usage;
+  /** Opaque to everyone but the provider that made it; sent back to it untouched. */
+  readonly providerState?: Json;
+  /** Where the move came from: model, prompt version, stop reason. */
+  readonly provenance?: JsonObject;
+}
+
+export interface CallRecord {
+  readonly outcome: Outcome;
+  /** Absent when the call never started. Milliseconds since the epoch, as `endedAt`. */
+  readonly startedAt?: number;
+  readonly endedAt: number;
+  readonly attempts: number;
+  /** The entry that recorded it: a smaller one ended earlier. */
+  readonly seq: number;
+}
+
+export interface Step extends MoveNotes {
+  readonly index: number;
+  readonly decision: Decision;
+  /** One record a branch, in branch order; one for a pause, a spawn or an await. */
+  readonly calls: readonly CallRecord[];
+  /** The error of the step as a whole: a join that was not met, a set-up that was refused. */
+  readonly error?: ErrorData;
+  readonly startedAt: number;
+  readonly endedAt: number;
+}

@@ -1,0 +1,26 @@
+/** What a planner may know of a tool: never the function. */
+import type { JsonObject } from './json.ts';
+
+/**
+ * What a call may do to the world, which decides what happens after a crash in the middle of it.
+ * - `pure`, `read`: it runs again.
+ * - `keyed`: it runs again with the same idempotency key.
+ * - `once`: it never runs again; its `reconcile` is asked, and without one the outcome is `unknown`.
+ */
+export type Effect = 'pure' | 'read' | 'keyed' | 'once';
+
+export interface ToolSchema {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly inputSchema: JsonObject;
+  readonly effect: Effect;
+  readonly tags: readonly string[];
+}
+
+/** The tools that this run's identity may use. Another tool's name gives the same answer as a name nobody knows. */
+export interface ToolView {
+  /** Sorted by name; the same array as long as nothing changes. */
+  list(): readonly ToolSchema[];
+  get(name: string): ToolSchema | undefined;
+}

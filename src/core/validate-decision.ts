@@ -1,0 +1,210 @@
+/** The one gate in front of dispatch: every decision of every planner passes here before anything happens. */
+import { assertPayloadBounds } from './bounds.ts';
+import {
+  type Branch,
+  branchId,
+  type Decision,
+  FINISH_REASONS,
+  type Join,
+  PAUSE_REASONS,
+  type SpawnSpec,
+} from './decision.ts';
+import { PilotageError } from './errors.ts';
+import { captureJson, captureObject, isJsonObject, type Json, type JsonObject } from './json.ts';
+import { referencesIn } from './reference.ts';
+
+/** At most this many branches in one call. A longer list is refused whole, never cut short. */
+export const MAX_BRANCHES = 50;
+
+/**
+ * Returns the decision as frozen JSON.
+ * @throws PilotageError `invalid_decision`, `parallel_cap_exceeded` or `parallel_invalid_join`.
+ */
+export function validateDecision(decision: Decision): Decision {
+  if (typeof decision !== 'object' || decision === null) {
+    throw invalid(`the planner returned ${decision === null ? 'null' : typeof decision} in place of a decision`);
+  }
+  switch (decision.kind) {
+    case 'call_tool':
+      requireText(decision.tool, 'tool');
+      break;
+    case 'call_parallel':
+      validateParallel(decision.branches, decision.join);
+      break;
+    case 'spawn_task':
+      validateSpawn(decision.spec);
+      break;
+    case 'await_task':
+      requireText(decision.taskId, 'taskId');
+      break;
+    case 'request_pause':
+      requireMember(decision.reason, PAUSE_REASONS, 'reason');
+      if (decision.payload !== undefined) return freezePause(decision);
+      break;
+    case 'finish':
+      requireMember(decision.reason, FINISH_REASONS, 'reason');
+      break;
+    default:
+      throw unknownKind(decision);
+  }
+  return freeze(decision);
+}
+
+function freeze(decision: Decision): Decision {
+  if (decision.kind === 'call_tool') {
+    // The hot path: one call with arguments.
+    const args = asDecision(() => captureJson(decision.args, 'args').json);
+    const { kind, tool, callId } = decision;
+    return Object.freeze(callId === undefined ? { kind, tool, args } : { kind, tool, args, callId });
+  }
+  if (decision.kind === 'call_parallel') {
+    for (const [index, branch] of decision.branches.entries()) {
+      asDecision(() => captureJson(branch.args, `branches[${index}].args`));
+    }
+  }
+  return asDecision(() => captureJson(decision, 'decision').json) as unknown as Decision;
+}
+
+function freezePause(decision: Decision & { kind: 'request_pause' }): Decision {
+  const payload = asDecision(() => {
+    const captured = captureObject(decision.payload, 'payload').json;
+    assertPayloadBounds(captured, 'payload');
+    return captured;
+  });
+  return freeze({ ...decision, payload });
+}
+
+function asDecision<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (cause) {
+    if (PilotageError.is(cause)) throw invalid(cause.message.replace(/\.$/, ''), cause);
+    throw cause;
+  }
+}
+
+function validateParallel(branches: readonly Branch[], join: Join | undefined): void {
+  if (!Array.isArray(branches) || branches.length === 0) throw invalid('call_parallel has no branches');
+  if (branches.length > MAX_BRANCHES) {
+    throw new PilotageError(
+      'parallel_cap_exceeded',
+      `A parallel call has ${branches.length} branches; the cap is ${MAX_BRANCHES}. Nothing was started: split it.`,
+      { data: { branches: branches.length, cap: MAX_BRANCHES } },
+    );
+  }
+  validateJoin(join, branches.length);
+  const indexById = new Map<string, number>();
+  for (const [index, branch] of branches.entries()) {
+    requireText(branch?.tool, `branches[${index}].tool`);
+    const id = branchId(branch, index);
+    if (indexById.has(id)) throw invalid(`two branches have the id ${JSON.stringify(id)}`);
+    indexById.set(id, index);
+  }
+  const needs = branches.map((branch, index) =>
+    dependenciesOf(branch).map((id) => {
+      const found = indexById.get(id);
+      if (found === undefined)
+        throw invalid(`branches[${index}] refers to the branch ${JSON.stringify(id)}, which does not exist`);
+      return found;
+    }),
+  );
+  assertNoCycle(needs);
+}
+
+/** The ids of the branches that must have ended before this one can start. */
+export function dependenciesOf(branch: Branch): string[] {
+  const ids = new Set<string>(branch.after);
+  if (branch.when !== undefined) ids.add(branch.when.branch);
+  for (const id of referencesIn(branch.args)) ids.add(id);
+  return [...ids];
+}
+
+/** Kahn's algorithm: what is left when no branch without open needs remains is a cycle. */
+function assertNoCycle(needs: readonly (readonly number[])[]): void {
+  const open = needs.map((list) => list.length);
+  const dependents = needs.map((): number[] => []);
+  for (const [index, list] of needs.entries()) for (const need of list) dependents[need]?.push(index);
+  const ready = open.flatMap((count, index) => (count === 0 ? [index] : []));
+  for (let next = 0; next < ready.length; next += 1) {
+    for (const dependent of dependents[ready[next] as number] ?? []) {
+      open[dependent] = (open[dependent] as number) - 1;
+      if (open[dependent] === 0) ready.push(dependent);
+    }
+  }
+  if (ready.length === needs.length) return;
+  const stuck = open.flatMap((count, index) => (count > 0 ? [index] : []));
+  throw invalid(`branches ${stuck.join(', ')} wait for each other in a cycle`);
+}
+
+function validateJoin(join: Join | undefined, branches: number): void {
+  if (join === undefined) return;
+  // An empty kind is a missing one (behaviour PX-02).
+  const kind: string = join.kind;
+  if (kind === '' || kind === 'all' || kind === 'first_success') return;
+  if (join.kind === 'n') {
+    if (Number.isInteger(join.n) && join.n >= 1 && join.n <= branches) return;
+    throw badJoin(`n is ${join.n}, and must be a whole number from 1 to ${branches}`);
+  }
+  if (join.kind === 'keyed') {
+    if (!Array.isArray(join.keys) || join.keys.length !== branches) {
+      throw badJoin(`keyed names ${join.keys?.length ?? 0} keys for ${branches} branches; name one key for each`);
+    }
+    if (join.keys.some((key) => typeof key !== 'string' || key === '')) throw badJoin('keyed has an empty key');
+    if (new Set(join.keys).size !== branches) throw badJoin('keyed names the same key twice');
+    return;
+  }
+  throw badJoin(`${JSON.stringify(kind)} is not one of all, first_success, n, keyed`);
+}
+
+function validateSpawn(spec: SpawnSpec): void {
+  if (typeof spec !== 'object' || spec === null) throw invalid('spawn_task has no spec');
+  requireText(spec.query, 'spec.query');
+  const { priority } = spec;
+  if (priority !== undefined && !(Number.isInteger(priority) && Math.abs(priority) <= 1000)) {
+    throw invalid(`spec.priority is ${priority}, and must be a whole number from -1000 to 1000`);
+  }
+}
+
+function requireText(value: unknown, name: string): void {
+  if (typeof value !== 'string' || value === '') throw invalid(`${name} must be a non-empty string`);
+}
+
+function requireMember(value: string, members: readonly string[], name: string): void {
+  if (!members.includes(value))
+    throw invalid(`${name} is ${JSON.stringify(value)}, and must be one of ${members.join(', ')}`);
+}
+
+function invalid(what: string, cause?: unknown): PilotageError {
+  return new PilotageError('invalid_decision', `The planner's decision is invalid: ${what}.`, { cause });
+}
+
+function badJoin(what: string): PilotageError {
+  return new PilotageError('parallel_invalid_join', `The join of a parallel call is invalid: ${what}.`);
+}
+
+function unknownKind(decision: never): PilotageError {
+  const { kind } = decision as { kind?: unknown };
+  return invalid(`its kind is ${JSON.stringify(kind)}, which is none of the six`);
+}
+
+/**
+ * Reads a decision back from a journal.
+ * @throws PilotageError `unknown_decision_kind` naming the kind.
+ */
+export function readDecision(value: Json): Decision {
+  const kind = isJsonObject(value) ? value['kind'] : undefined;
+  if (typeof kind === 'string' && KINDS.has(kind)) return value as JsonObject as unknown as Decision;
+  throw new PilotageError(
+    'unknown_decision_kind',
+    `The journal holds a decision of the unknown kind ${JSON.stringify(kind)}; a newer version of Pilotage may have written it.`,
+  );
+}
+
+const KINDS: ReadonlySet<string> = new Set([
+  'call_tool',
+  'call_parallel',
+  'spawn_task',
+  'await_task',
+  'request_pause',
+  'finish',
+]);

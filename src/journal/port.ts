@@ -1,0 +1,150 @@
+/**
+ * The store's side of a run. The journal holds the truth and decides nothing: it keeps entries in order, lets one owner
+ * at a time append, keeps what was said to a run until the run takes it, and knows which runs are due.
+ *
+ * Invariants, held by `testing/journal-conformance`:
+ * J1 Entries of a run are numbered 1, 2, 3 … without gaps and never change.
+ * J2 An append lands whole, or not at all, and only at `expected + 1` under the current fence.
+ * J3 A signal is stored when `signal` returns, once per control id, and makes a parked run due.
+ * J4 A run has at most one unexpired lease; each claim raises its fence.
+ */
+import type { ArtifactRef } from '../core/artifact.ts';
+import type { Control } from '../core/control.ts';
+import type { Entry } from '../core/entry.ts';
+import type { Identity, Scope } from '../core/identity.ts';
+
+export type RunStatus = 'running' | 'paused' | 'finished' | 'failed' | 'cancelled';
+
+export interface NewRun {
+  readonly identity: Identity;
+  /** Higher is claimed first; equal ones by age. */
+  readonly priority: number;
+  /** The first entries, from seq 1. */
+  readonly entries: readonly Entry[];
+  /** Claims the new run in the same commit. */
+  readonly claim?: LeaseRequest;
+}
+
+export interface LeaseRequest {
+  /** Names the process that owns the lease. */
+  readonly owner: string;
+  readonly leaseMs: number;
+}
+
+export interface ClaimRequest extends LeaseRequest {
+  /** Only this run; absent: the due run with the highest priority, then the oldest. */
+  readonly run?: string;
+  /** Claims although this owner's lease is not over: the caller knows that it is dead. */
+  readonly from?: string;
+}
+
+export interface Claim {
+  readonly run: string;
+  readonly fence: number;
+  readonly head: number;
+  /** Counts the signals that the run has ever had. */
+  readonly signals: number;
+}
+
+export interface Append {
+  readonly run: string;
+  readonly fence: number;
+  /** The seq of the last entry that the caller knows. */
+  readonly expected: number;
+  readonly entries: readonly Entry[];
+  /** The run's new status, when these entries change it. */
+  readonly status?: RunStatus;
+  /** Ids of controls that these entries take out of the inbox. */
+  readonly takes?: readonly string[];
+}
+
+export interface Renewal {
+  readonly run: string;
+  readonly fence: number;
+}
+
+export interface RunRecord {
+  readonly identity: Identity;
+  readonly status: RunStatus;
+  readonly query: string;
+  readonly priority: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly head: number;
+  /** When the run becomes due by itself. Absent: due now. `null`: only a signal wakes it. */
+  readonly wakeAt?: number | null;
+  /** The owner whose lease is not over. */
+  readonly lease?: { readonly owner: string; readonly until: number };
+}
+
+export interface RunQuery {
+  readonly tenant?: string;
+  readonly user?: string;
+  readonly session?: string;
+  readonly status?: readonly RunStatus[];
+  /** Only runs created at or after this time. Milliseconds since the epoch. */
+  readonly since?: number;
+  /** Newest first. Default 50, at most 200. */
+  readonly limit?: number;
+  /** Runs older than this one: the last of the page before. */
+  readonly after?: string;
+}
+
+export interface Journal {
+  /**
+   * Stores a run once: a second call with the same run id changes nothing.
+   * @returns the claim that was asked for, or `undefined` when the run was there already or none was asked for.
+   */
+  create(run: NewRun): Promise<Claim | undefined>;
+
+  /** @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), or a store error. */
+  append(append: Append): Promise<void>;
+
+  /**
+   * Entries from seq `from` (default 1), in order, at most `limit` (default: all).
+   * @throws PilotageError `run_not_found`; `journal_corrupt` and the like for entries that cannot be read.
+   */
+  read(run: string, from?: number, limit?: number): Promise<Entry[]>;
+
+  get(run: string): Promise<RunRecord | undefined>;
+
+  /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */
+  list(query: RunQuery): Promise<RunRecord[]>;
+
+  /** Takes a lease when it is free or over. `undefined`: nothing is due, or somebody else has it. */
+  claim(request: ClaimRequest): Promise<Claim | undefined>;
+
+  /** For each lease, in order: the run's count of signals, or `undefined` when the lease was lost. */
+  renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]>;
+
+  /**
+   * Gives the lease up and parks the run until `wakeAt` (absent: it stays due; `null`: until a signal).
+   * @returns false when a signal came since `seenSignals`: the run stays due. A lost lease releases nothing and gives true.
+   */
+  release(lease: Renewal, park: { readonly wakeAt?: number | null; readonly seenSignals: number }): Promise<boolean>;
+
+  /**
+   * Puts a control into the run's inbox and makes the run due.
+   * @returns false when this control id was there before (taken or not).
+   * @throws PilotageError `run_not_found`, `run_ended`, or `inbox_full` (256 waiting).
+   */
+  signal(run: string, control: Control): Promise<boolean>;
+
+  /** Controls that nobody has taken yet, in the order in which they came. */
+  inbox(run: string): Promise<Control[]>;
+
+  /** Calls `wake` when entries or signals of the run arrive, from any process. May call it for nothing. Returns the way to stop. */
+  watch(run: string, wake: () => void): () => void;
+
+  readonly artifacts: ArtifactStore;
+
+  /** Waits for what is on its way and lets go of files and timers. A second call does nothing. */
+  close(): Promise<void>;
+}
+
+export interface ArtifactStore {
+  /** The same bytes twice give the same reference. */
+  put(scope: Scope, bytes: Uint8Array, mime: string): Promise<ArtifactRef>;
+  /** `undefined` for an unknown reference and for one of another tenant, user or session alike. */
+  get(scope: Scope, artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;
+}

@@ -1,0 +1,83 @@
+/** What a user writes to give an agent a capability. */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { Identity } from '../core/identity.ts';
+import type { Json, JsonObject } from '../core/json.ts';
+import type { Effect } from '../core/tool-schema.ts';
+
+/** A Standard Schema (zod, valibot, arktype …) or a plain JSON Schema object. */
+export type InputSchema = StandardSchemaV1 | JsonObject;
+
+/** The type of the arguments that `run` gets: what a Standard Schema puts out; plain JSON for a JSON Schema. */
+export type InputOf<S extends InputSchema> = S extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<S>
+  : Record<string, Json>;
+
+export interface ToolContext {
+  /** Aborts at the tool's time limit, when the run is cancelled, and when a join has what it needs. */
+  readonly signal: AbortSignal;
+  /** The same on every attempt of this call, also after a restart; different for every other call. */
+  readonly idempotencyKey: string;
+  readonly identity: Identity;
+  /** 1 for the first. */
+  readonly attempt: number;
+}
+
+export type Reconciled =
+  /** It happened; this is its value. */
+  | { readonly status: 'done'; readonly value: unknown }
+  /** It did not happen; it may be run. */
+  | { readonly status: 'not_done' }
+  | { readonly status: 'unknown' };
+
+export interface ToolOptions<S extends InputSchema = InputSchema> {
+  readonly name: string;
+  readonly description: string;
+  readonly input: S;
+  /** Default `once`: the safest promise. */
+  readonly effect?: Effect;
+  /** The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. */
+  run(args: InputOf<S>, context: ToolContext): unknown;
+  /** Asked after a crash in the middle of a `once` call: did it happen? */
+  reconcile?(args: InputOf<S>, context: ToolContext): Reconciled | Promise<Reconciled>;
+  /** JSON Schema or Standard Schema of the value. A value that does not fit is the outcome `tool_invalid_output`. */
+  readonly output?: InputSchema;
+  readonly tags?: readonly string[];
+  /** Scopes that a run must hold, all of them, to see and use the tool. */
+  readonly scopes?: readonly string[];
+  /** For one attempt. Default 30,000. */
+  readonly timeoutMs?: number;
+  /** Attempts after the first that failed in a way that may pass. Default 3; always 0 for `once`. */
+  readonly retries?: number;
+  /** Calls of this tool that may be in flight in one run. */
+  readonly concurrency?: number;
+  /** What one call costs, in millionths of a US dollar; reserved before it starts. */
+  readonly costMicroUsd?: number;
+  /** Arguments that show how the tool is used. They are checked against the schema. */
+  readonly examples?: readonly JsonObject[];
+}
+
+/** A tool of any argument type. Method bivariance lets `ToolOptions<S>` be assigned to it. */
+export type Tool = ToolOptions<InputSchema>;
+
+/** Types the arguments of `run` from the schema. The result is the plain object that was passed in. */
+export function tool<const S extends InputSchema>(options: ToolOptions<S>): ToolOptions<S> {
+  return options;
+}
+
+/** An error that says what it is, so that nobody has to search its text. Other errors are taken as permanent. */
+export class ToolFailure extends Error {
+  override readonly name: string = 'ToolFailure';
+  readonly code: string;
+  readonly retryable: boolean;
+  readonly data: JsonObject | undefined;
+
+  constructor(
+    message: string,
+    options: { code?: string; retryable?: boolean; data?: JsonObject; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = options.code ?? 'tool_failed';
+    this.retryable = options.retryable ?? false;
+    this.data = options.data;
+  }
+}
