@@ -10,6 +10,15 @@ import type { Json, JsonObject } from './json.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { Usage } from './step.ts';
 
+interface CallEndedPayload {
+  readonly step: number;
+  readonly call: number;
+  readonly tool: string;
+  readonly outcome: Outcome;
+  readonly latencyMs: number;
+  readonly attempts: number;
+}
+
 export interface EventPayloads {
   'run.started': { readonly query: string; readonly planner: string };
   /** A piece of the model's answer. `offset` counts characters of this kind in this step, so that a gap shows. */
@@ -39,22 +48,11 @@ export interface EventPayloads {
     readonly callId?: string;
     readonly args: Json;
   };
-  'tool.completed': {
-    readonly step: number;
-    readonly call: number;
-    readonly tool: string;
-    readonly outcome: Outcome;
-    readonly latencyMs: number;
-    readonly attempts: number;
-  };
-  'tool.failed': {
-    readonly step: number;
-    readonly call: number;
-    readonly tool: string;
-    readonly outcome: Outcome;
-    readonly latencyMs: number;
-    readonly attempts: number;
-  };
+  'tool.completed': CallEndedPayload;
+  /** An error, a cancelled call, or one whose outcome is unknown. */
+  'tool.failed': CallEndedPayload;
+  /** A branch that never started, because of another branch. */
+  'tool.skipped': CallEndedPayload;
   /** A result that came after its call had been given up. It is dropped. */
   'tool.late': { readonly step: number; readonly call: number; readonly tool: string };
   'control.applied': { readonly control: Control };

@@ -20,7 +20,7 @@ export interface ToolSchema {
 
 /** The tools that this run's identity may use. Another tool's name gives the same answer as a name nobody knows. */
 export interface ToolView {
-  /** Sorted by name; the same array as long as nothing changes. */
+  /** Sorted by name, then those found during the run; the same array as long as nothing changes. */
   list(): readonly ToolSchema[];
   get(name: string): ToolSchema | undefined;
 }

@@ -71,7 +71,10 @@ export interface RunRecord {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly head: number;
-  /** When the run becomes due by itself. Absent: due now. `null`: only a signal wakes it. */
+  /**
+   * When the run becomes due by itself, were it not leased. Absent: due now. `null`: only a signal wakes it, or nothing
+   * because it has ended.
+   */
   readonly wakeAt?: number | null;
   /** The owner whose lease is not over. */
   readonly lease?: { readonly owner: string; readonly until: number };
@@ -92,12 +95,16 @@ export interface RunQuery {
 
 export interface Journal {
   /**
-   * Stores a run once: a second call with the same run id changes nothing.
+   * Stores a run once: a second call with the same run id changes nothing, whoever the run belongs to.
    * @returns the claim that was asked for, or `undefined` when the run was there already or none was asked for.
+   * @throws PilotageError `identity_required`, or `invalid_config` for entries that do not start with `started` at seq 1.
    */
   create(run: NewRun): Promise<Claim | undefined>;
 
-  /** @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), or a store error. */
+  /**
+   * A lease that is over but that nobody has claimed still appends. Ids in `takes` that are not in the inbox are passed over.
+   * @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), `run_not_found`, or a store error.
+   */
   append(append: Append): Promise<void>;
 
   /**
@@ -108,29 +115,37 @@ export interface Journal {
 
   get(run: string): Promise<RunRecord | undefined>;
 
-  /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */
+  /** @throws PilotageError `invalid_config` for a page over 200 or below 1, `run_not_found` for an unknown `after`. */
   list(query: RunQuery): Promise<RunRecord[]>;
 
-  /** Takes a lease when it is free or over. `undefined`: nothing is due, or somebody else has it. */
+  /**
+   * Takes a lease when it is free or over. With `run` it need not be due. A claimed run is due again when its lease is
+   * over, until `release` parks it.
+   * @returns `undefined` when nothing is due, somebody else has it, or the run has ended or is not there.
+   */
   claim(request: ClaimRequest): Promise<Claim | undefined>;
 
-  /** For each lease, in order: the run's count of signals, or `undefined` when the lease was lost. */
+  /**
+   * For each lease, in order: the run's count of signals, or `undefined` when the lease was released or claimed by
+   * somebody else. A lease that is over but that nobody has claimed is renewed.
+   */
   renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]>;
 
   /**
    * Gives the lease up and parks the run until `wakeAt` (absent: it stays due; `null`: until a signal).
-   * @returns false when a signal came since `seenSignals`: the run stays due. A lost lease releases nothing and gives true.
+   * @returns false when a signal came since `seenSignals`: the lease is given up, and the run stays due. A lost lease
+   * releases nothing and gives true; so does a run that has ended, which is never due.
    */
   release(lease: Renewal, park: { readonly wakeAt?: number | null; readonly seenSignals: number }): Promise<boolean>;
 
   /**
    * Puts a control into the run's inbox and makes the run due.
-   * @returns false when this control id was there before (taken or not).
+   * @returns false when this control id was there before (taken or not), even if the run has ended or its inbox is full.
    * @throws PilotageError `run_not_found`, `run_ended`, or `inbox_full` (256 waiting).
    */
   signal(run: string, control: Control): Promise<boolean>;
 
-  /** Controls that nobody has taken yet, in the order in which they came. */
+  /** Controls that nobody has taken yet, in the order in which they came. @throws PilotageError `run_not_found`. */
   inbox(run: string): Promise<Control[]>;
 
   /** Calls `wake` when entries or signals of the run arrive, from any process. May call it for nothing. Returns the way to stop. */
@@ -143,7 +158,7 @@ export interface Journal {
 }
 
 export interface ArtifactStore {
-  /** The same bytes twice give the same reference. */
+  /** The same bytes twice in a scope give the same reference, with the media type of the first time. */
   put(scope: Scope, bytes: Uint8Array, mime: string): Promise<ArtifactRef>;
   /** `undefined` for an unknown reference and for one of another tenant, user or session alike. */
   get(scope: Scope, artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;

@@ -1,0 +1,41 @@
+/** Who may import what: the table of rooms under `src/`, and the few parts that only one file may touch. */
+
+export interface Room {
+  /** Rooms, or parts of rooms, that its files may import; its own files always; `any` means every room. */
+  readonly mayImport: readonly string[] | 'any';
+  /** Rooms that its files may import with `import type` only. */
+  readonly typesOnly?: readonly string[];
+  /** Files of the room may import packages. */
+  readonly packages: boolean;
+  /** The check fails when it has read no file of this room. */
+  readonly required?: true;
+}
+
+const PLAIN_PLANNERS = ['planners/deterministic', 'planners/graph', 'planners/rules', 'planners/htn'];
+const plainPlanner: Room = { mayImport: ['core', ...PLAIN_PLANNERS], packages: true };
+
+/** A file belongs to the longest name here that its path under `src/` begins with. */
+export const ROOMS: Readonly<Record<string, Room>> = {
+  core: { mayImport: [], packages: false, required: true },
+  journal: { mayImport: ['core'], packages: true, required: true },
+  view: { mayImport: ['core'], packages: true, required: true },
+  runtime: { mayImport: ['core', 'journal', 'view', 'tools'], packages: true, required: true },
+  tools: { mayImport: ['core'], packages: true, required: true },
+  model: { mayImport: ['core'], packages: true, required: true },
+  prompt: { mayImport: ['core'], typesOnly: ['model'], packages: true },
+  parse: { mayImport: ['core'], packages: true },
+  planners: { mayImport: ['core', 'model', 'prompt', 'parse'], packages: true, required: true },
+  ...Object.fromEntries(PLAIN_PLANNERS.map((name) => [name, plainPlanner])),
+  flow: { mayImport: ['core', 'planners/graph'], packages: true },
+  engine: { mayImport: ['runtime'], packages: true },
+  server: { mayImport: ['runtime'], packages: true },
+  telemetry: { mayImport: ['core'], packages: true },
+  testing: { mayImport: 'any', packages: true, required: true },
+  cli: { mayImport: 'any', packages: true, required: true },
+};
+
+/** Modules that only the files matching the pattern may import, so that nobody loads them without asking for them. */
+export const RESERVED: Readonly<Record<string, RegExp>> = {
+  '@ai-sdk/openai-compatible': /^src\/model\/openai-compatible\.ts$/,
+  'node:sqlite': /^src\/journal\/sqlite[^/]*\.ts$/,
+};

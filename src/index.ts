@@ -1,0 +1,57 @@
+/** The face: what a user writes with. Stores, models and test helpers have subpaths of their own. */
+export { answerEnvelope, answerText } from './core/answer.ts';
+export type { ArtifactRef } from './core/artifact.ts';
+export type { Clock } from './core/clock.ts';
+export { systemClock } from './core/clock.ts';
+export type { Control, ControlType } from './core/control.ts';
+export type {
+  AwaitTask,
+  Branch,
+  CallParallel,
+  CallTool,
+  Decision,
+  DecisionKind,
+  Finish,
+  FinishReason,
+  Join,
+  PauseReason,
+  RequestPause,
+  SpawnTask,
+} from './core/decision.ts';
+export type { Entry, EntryBody, EntryKind, Turn } from './core/entry.ts';
+export type { ErrorCode, ErrorConsequence, ErrorData } from './core/errors.ts';
+export { ERROR_CONSEQUENCES, PilotageError } from './core/errors.ts';
+export type { EventPayloads, EventType, RunEvent } from './core/event.ts';
+export type { Identity, Scope } from './core/identity.ts';
+export { local } from './core/identity.ts';
+export type { Json, JsonObject } from './core/json.ts';
+export type { Limits } from './core/limits.ts';
+export type { BranchObservation } from './core/observation.ts';
+export { observe, observeBranches } from './core/observation.ts';
+export type { Outcome, Verdict } from './core/outcome.ts';
+export type {
+  BudgetView,
+  Delta,
+  Move,
+  MoveSource,
+  Planner,
+  PlannerFunction,
+  RunView,
+  SteeringTurn,
+  Trajectory,
+  WakeMode,
+} from './core/planner.ts';
+export type { CallRecord, Step, Usage } from './core/step.ts';
+export type { Effect, ToolSchema, ToolView } from './core/tool-schema.ts';
+export { memoryJournal } from './journal/memory.ts';
+export type { Journal, RunQuery, RunRecord, RunStatus } from './journal/port.ts';
+export { finish } from './planners/finish/index.ts';
+export { react } from './planners/react/index.ts';
+export type { PauseNotice, RunResult } from './runtime/result.ts';
+export type { Answer, Run } from './runtime/run.ts';
+export type { Runtime, RuntimeOptions, StartOptions } from './runtime/runtime.ts';
+export { createRuntime } from './runtime/runtime.ts';
+export type { InputSchema, Reconciled, Tool, ToolContext, ToolOptions } from './tools/tool.ts';
+export { ToolFailure, tool } from './tools/tool.ts';
+export type { RunState } from './view/run-state.ts';
+export { foldEntries } from './view/run-state.ts';

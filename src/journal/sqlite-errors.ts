@@ -1,0 +1,63 @@
+/** SQLite's result codes as errors of ours: what happened, to which file, and what to do. */
+import { type ErrorCode, PilotageError } from '../core/errors.ts';
+
+// https://sqlite.org/rescode.html; the low byte of an extended code is the primary one.
+const BUSY = 5;
+const LOCKED = 6;
+const READONLY = 8;
+const CORRUPT = 11;
+const FULL = 13;
+const CANTOPEN = 14;
+const NOTADB = 26;
+const GENERIC = 1;
+const CONSTRAINT = 19;
+
+/** SQLite's primary result code, when `thrown` comes from it. */
+function resultCode(thrown: unknown): number | undefined {
+  if (!(thrown instanceof Error) || !('errcode' in thrown) || typeof thrown.errcode !== 'number') return undefined;
+  return thrown.errcode & 0xff;
+}
+
+export function isBusy(thrown: unknown): boolean {
+  const code = resultCode(thrown);
+  return code === BUSY || code === LOCKED;
+}
+
+/** Typed errors pass through; others become one that names the file. Nothing was written when SQLite threw. */
+export function storeError(thrown: unknown, path: string): PilotageError {
+  if (PilotageError.is(thrown)) return thrown;
+  const why = thrown instanceof Error ? thrown.message : String(thrown);
+  const [code, message] = describe(resultCode(thrown), path, why);
+  return new PilotageError(code, message, { cause: thrown, data: { path } });
+}
+
+function describe(code: number | undefined, path: string, why: string): readonly [ErrorCode, string] {
+  switch (code) {
+    case BUSY:
+    case LOCKED:
+      return ['journal_busy', `Another process holds the journal ${path}. Nothing was written; try again.`];
+    case READONLY:
+      return [
+        'journal_read_only',
+        `The journal ${path} cannot be written. Give this process the right to write the file and its folder.`,
+      ];
+    case CORRUPT:
+    case NOTADB:
+    case GENERIC:
+    case CONSTRAINT:
+      return ['journal_corrupt', damaged(path, why)];
+    case FULL:
+      return ['journal_full', `The disk of the journal ${path} is full. Nothing was written; make room and try again.`];
+    case CANTOPEN:
+      return [
+        'journal_unavailable',
+        `The journal ${path} cannot be opened (${why}). Check that its folder exists and can be written.`,
+      ];
+    default:
+      return ['journal_unavailable', `The journal ${path} failed (${why}). Nothing was written; check the disk.`];
+  }
+}
+
+export function damaged(path: string, why: string): string {
+  return `The journal ${path} is damaged (${why}). Restore it from a backup, or move it away to begin a new one.`;
+}

@@ -1,0 +1,213 @@
+/**
+ * Opens the file and brings it to the schema of this version. The file is read before SQLite touches it, so that another
+ * application's database is refused untouched.
+ */
+import { closeSync, mkdirSync, openSync, readSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { PilotageError } from '../core/errors.ts';
+import { damaged, isBusy, storeError } from './sqlite-errors.ts';
+
+/** "pilo" in ASCII, at byte 68 of the file: what says that a database is a journal of ours. */
+const APPLICATION_ID = 0x70696c6f;
+const APPLICATION_ID_OFFSET = 68;
+const MAGIC = 'SQLite format 3\0';
+
+/**
+ * Step n brings a file from version n to n + 1; steps are never edited.
+ *
+ * `entries` is a log in the order of the commits, and each row points at the one before it of the same run: an append
+ * writes the end of the log and the run's row, and no index, however many runs there are and however long they are.
+ * `due_at` is when a run may be claimed: 0 now, NULL never by itself. A taken control keeps its id and loses its body.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE runs (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    tenant TEXT NOT NULL,
+    user TEXT NOT NULL,
+    session TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    status TEXT NOT NULL DEFAULT 'running',
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    head INTEGER NOT NULL DEFAULT 0,
+    first_entry INTEGER,
+    last_entry INTEGER,
+    signals INTEGER NOT NULL DEFAULT 0,
+    fence INTEGER NOT NULL DEFAULT 0,
+    wake_at INTEGER DEFAULT 0,
+    owner TEXT,
+    lease_until INTEGER,
+    due_at INTEGER AS (
+      CASE WHEN status NOT IN ('running', 'paused') THEN NULL WHEN owner IS NOT NULL THEN lease_until ELSE wake_at END
+    )
+  ) STRICT;
+  CREATE INDEX runs_due ON runs (due_at, priority DESC) WHERE due_at IS NOT NULL;
+  CREATE INDEX runs_scope ON runs (tenant, user, session);
+  CREATE TABLE entries (
+    id INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs (key),
+    seq INTEGER NOT NULL,
+    previous INTEGER,
+    body TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE controls (
+    run INTEGER NOT NULL REFERENCES runs (key),
+    id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    body TEXT,
+    PRIMARY KEY (run, id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX controls_waiting ON controls (run, number) WHERE body IS NOT NULL;
+  CREATE TABLE artifacts (
+    key INTEGER PRIMARY KEY,
+    scope TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    mime TEXT NOT NULL,
+    bytes BLOB NOT NULL,
+    UNIQUE (scope, ref)
+  ) STRICT;
+  PRAGMA application_id = ${APPLICATION_ID};
+  `,
+];
+
+/** The newest version of the file's schema that this code knows. */
+export const SCHEMA_VERSION: number = MIGRATIONS.length;
+
+// Another process may be opening the file too.
+const OPEN_WAIT_MS = 5_000;
+const OPEN_RETRY_MS = 10;
+// A transaction of another process is far shorter than this, and the event loop stands still meanwhile.
+const LOCK_WAIT_MS = 10;
+
+export interface OpenOptions {
+  readonly path: string;
+  readonly synchronous: 'full' | 'normal';
+}
+
+/** @throws PilotageError `journal_newer`, `journal_corrupt`, `journal_read_only`, `journal_busy` or `invalid_config`. */
+export function openDatabase(options: OpenOptions): DatabaseSync {
+  const { path } = options;
+  const { DatabaseSync } = loadSqlite();
+  makeFolder(path);
+  assertOurs(path);
+  const deadline = performance.now() + OPEN_WAIT_MS;
+  for (;;) {
+    let db: DatabaseSync | undefined;
+    try {
+      db = new DatabaseSync(path);
+      prepareDatabase(db, options);
+      return db;
+    } catch (error) {
+      db?.close();
+      if (!isBusy(error) || performance.now() > deadline) throw storeError(error, path);
+    }
+    // The switch to WAL does not wait for locks by itself.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, OPEN_RETRY_MS);
+  }
+}
+
+// Loaded here, not imported: older runtimes warn about node:sqlite, and who does not use it shall not be warned.
+function loadSqlite(): typeof import('node:sqlite') {
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  if (sqlite !== undefined) return sqlite;
+  throw new PilotageError(
+    'invalid_config',
+    'This runtime has no node:sqlite. Use Node 22.18 or later, or give the runtime another journal.',
+  );
+}
+
+function makeFolder(path: string): void {
+  if (path === '' || path === ':memory:') {
+    throw new PilotageError('invalid_config', 'sqliteJournal needs the path of a file; memoryJournal() needs none.');
+  }
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+  } catch (error) {
+    throw fileError(error, path);
+  }
+}
+
+/** Looks at the header only. An absent or empty file becomes a new journal. */
+function assertOurs(path: string): void {
+  const header = readHeader(path);
+  if (header.length === 0) return;
+  if (header.subarray(0, MAGIC.length).toString('latin1') !== MAGIC || header.length < 100) {
+    throw new PilotageError('journal_corrupt', damaged(path, 'it is not an SQLite file'), { data: { path } });
+  }
+  if (header.readUInt32BE(APPLICATION_ID_OFFSET) === APPLICATION_ID) return;
+  throw new PilotageError(
+    'invalid_config',
+    `${path} is a database of another application, and was left as it is. Give the journal a file of its own.`,
+    { data: { path } },
+  );
+}
+
+function readHeader(path: string): Buffer {
+  const header = Buffer.alloc(100);
+  let file: number;
+  try {
+    file = openSync(path, 'r');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return header.subarray(0, 0);
+    throw fileError(error, path);
+  }
+  try {
+    return header.subarray(0, readSync(file, header, 0, header.length, 0));
+  } catch (error) {
+    throw fileError(error, path);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function fileError(cause: unknown, path: string): PilotageError {
+  const code = errorCode(cause);
+  const [errorName, message] =
+    code === 'EACCES' || code === 'EPERM' || code === 'EROFS'
+      ? ([
+          'journal_read_only',
+          `No right to write the journal ${path} (${code}). Give it, or use another path.`,
+        ] as const)
+      : (['invalid_config', `The journal cannot be at ${path} (${code}). Give the path of a file.`] as const);
+  return new PilotageError(errorName, message, { cause, data: { path } });
+}
+
+function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+function prepareDatabase(db: DatabaseSync, options: OpenOptions): void {
+  db.exec(`PRAGMA busy_timeout = ${OPEN_WAIT_MS}; PRAGMA foreign_keys = ON;`);
+  migrate(db, options.path);
+  // Only now: the first commit must have put the application id into the file itself, not into its WAL.
+  const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode'];
+  if (mode !== 'wal') {
+    throw new PilotageError(
+      'invalid_config',
+      `The file system of ${options.path} cannot hold a write-ahead log. Put the journal on a local disk.`,
+    );
+  }
+  db.exec(`
+    PRAGMA synchronous = ${options.synchronous === 'full' ? 'FULL' : 'NORMAL'};
+    PRAGMA busy_timeout = ${LOCK_WAIT_MS};
+  `);
+}
+
+function migrate(db: DatabaseSync, path: string): void {
+  // Taking the write lock also finds out whether the file can be written.
+  db.exec('BEGIN IMMEDIATE');
+  const version = Number(db.prepare('PRAGMA user_version').get()?.['user_version']);
+  if (version > SCHEMA_VERSION) {
+    throw new PilotageError(
+      'journal_newer',
+      `The journal ${path} has format ${version}; this version of Pilotage knows up to ${SCHEMA_VERSION}. Upgrade it.`,
+      { data: { path, found: version, supported: SCHEMA_VERSION } },
+    );
+  }
+  for (const migration of MIGRATIONS.slice(version)) db.exec(migration);
+  db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`);
+}

@@ -1,0 +1,199 @@
+/** A journal in one SQLite file, through `node:sqlite`. Several processes may share the file. */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { type Clock, systemClock } from '../core/clock.ts';
+import type { Control } from '../core/control.ts';
+import { type Entry, encodeEntry } from '../core/entry.ts';
+import type {
+  Append,
+  ArtifactStore,
+  Claim,
+  ClaimRequest,
+  Journal,
+  NewRun,
+  Renewal,
+  RunQuery,
+  RunRecord,
+} from './port.ts';
+import { assertLease, assertNewRun, journalClosed, pageSize, wholeMs } from './rules.ts';
+import { SqliteArtifacts } from './sqlite-artifacts.ts';
+import { storeError } from './sqlite-errors.ts';
+import { SqliteRows } from './sqlite-rows.ts';
+import { openDatabase } from './sqlite-schema.ts';
+import { GroupWriter } from './sqlite-writer.ts';
+import { Watchers } from './watchers.ts';
+
+export interface SqliteJournalOptions {
+  /** The file. It and its folders are made when they do not exist. */
+  readonly path: string;
+  /** `full` (default): what was appended survives a loss of power. `normal`: it survives the death of the process. */
+  readonly synchronous?: 'full' | 'normal';
+  /** Judges leases and waits. Default: the system's clock. */
+  readonly clock?: Clock;
+  /** How long a write waits for another process that holds the file. Default 5,000. */
+  readonly busyTimeoutMs?: number;
+  /** How often a watched journal looks for changes by other processes. Default 200. */
+  readonly watchIntervalMs?: number;
+}
+
+const BUSY_TIMEOUT_MS = 5_000;
+const WATCH_INTERVAL_MS = 200;
+
+/**
+ * Opens the file, or makes it.
+ * @throws PilotageError `journal_newer` (with `data.found` and `data.supported`), `journal_corrupt`, `journal_read_only`,
+ * `journal_busy`, `journal_unavailable`, or `invalid_config` for a path that is no file of ours.
+ */
+export function sqliteJournal(options: SqliteJournalOptions): Journal {
+  const db = openDatabase({ path: options.path, synchronous: options.synchronous ?? 'full' });
+  return new SqliteJournal(db, options);
+}
+
+export class SqliteJournal implements Journal {
+  readonly artifacts: ArtifactStore;
+  readonly #db: DatabaseSync;
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #watchIntervalMs: number;
+  readonly #rows: SqliteRows;
+  readonly #writer: GroupWriter;
+  readonly #watchers = new Watchers();
+  readonly #dataVersion: StatementSync;
+  #poll: NodeJS.Timeout | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(db: DatabaseSync, options: SqliteJournalOptions) {
+    this.#db = db;
+    this.#path = options.path;
+    this.#clock = options.clock ?? systemClock;
+    this.#watchIntervalMs = options.watchIntervalMs ?? WATCH_INTERVAL_MS;
+    this.#rows = new SqliteRows(db);
+    this.#writer = new GroupWriter(db, options.path, options.busyTimeoutMs ?? BUSY_TIMEOUT_MS);
+    this.#dataVersion = db.prepare('PRAGMA data_version');
+    this.artifacts = new SqliteArtifacts(db, {
+      read: (run) => this.#read(run),
+      write: (run) => this.#writer.write(run),
+    });
+  }
+
+  async create(run: NewRun): Promise<Claim | undefined> {
+    assertNewRun(run);
+    const bodies = run.entries.map(encodeEntry);
+    const claim = await this.#writer.write(() => this.#rows.create(run, bodies, this.#now()));
+    this.#watchers.wake(run.identity.run);
+    return claim;
+  }
+
+  async append(append: Append): Promise<void> {
+    // Encoded here, so that an entry that cannot be fails alone.
+    const bodies = append.entries.map(encodeEntry);
+    await this.#writer.write(() => this.#rows.append(append, bodies, this.#now()));
+    this.#watchers.wake(append.run);
+  }
+
+  async read(run: string, from: number = 1, limit: number = Number.POSITIVE_INFINITY): Promise<Entry[]> {
+    const first = Math.max(from, 1);
+    return this.#read(() => this.#rows.read(run, first, first + limit));
+  }
+
+  async get(run: string): Promise<RunRecord | undefined> {
+    return this.#read(() => this.#rows.get(run, this.#now()));
+  }
+
+  async list(query: RunQuery): Promise<RunRecord[]> {
+    return this.#read(() => this.#rows.list(query, pageSize(query), this.#now()));
+  }
+
+  async claim(request: ClaimRequest): Promise<Claim | undefined> {
+    assertLease(request);
+    // A look before the lock: a poller that finds nothing disturbs nobody.
+    const found = this.#read(() => this.#rows.findClaimable(request, this.#now()));
+    return found === undefined ? undefined : this.#writer.write(() => this.#rows.claim(request, this.#now()));
+  }
+
+  async renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
+    assertLease({ leaseMs });
+    return this.#writer.write(() => {
+      const until = wholeMs(this.#now() + leaseMs, 'leaseMs');
+      return leases.map((lease) => this.#rows.renew(lease, until));
+    });
+  }
+
+  async release(
+    lease: Renewal,
+    park: { readonly wakeAt?: number | null; readonly seenSignals: number },
+  ): Promise<boolean> {
+    const wakeAt = park.wakeAt === null ? null : wholeMs(park.wakeAt ?? 0, 'wakeAt');
+    return this.#writer.write(() => this.#rows.release(lease, wakeAt, park.seenSignals));
+  }
+
+  async signal(run: string, control: Control): Promise<boolean> {
+    const body = JSON.stringify(control);
+    const isNew = await this.#writer.write(() => this.#rows.signal(run, control.id, body, this.#now()));
+    if (isNew) this.#watchers.wake(run);
+    return isNew;
+  }
+
+  async inbox(run: string): Promise<Control[]> {
+    return this.#read(() => this.#rows.inbox(run));
+  }
+
+  watch(run: string, wake: () => void): () => void {
+    if (this.#closing !== undefined) throw journalClosed();
+    const stop = this.#watchers.add(run, wake);
+    this.#poll ??= this.#watchOthers();
+    return () => {
+      stop();
+      if (this.#watchers.size === 0) this.#stopPolling();
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#watchers.clear();
+    this.#stopPolling();
+    await this.#writer.close();
+    this.#db.close();
+  }
+
+  #now(): number {
+    return Math.floor(this.#clock.now());
+  }
+
+  #read<T>(run: () => T): T {
+    if (this.#closing !== undefined) throw journalClosed();
+    try {
+      return run();
+    } catch (error) {
+      throw storeError(error, this.#path);
+    }
+  }
+
+  /** SQLite's data version changes when another connection has committed; which run it was, it does not say. */
+  #watchOthers(): NodeJS.Timeout {
+    let seen = this.#versionOfData();
+    const look = (): void => {
+      const version = this.#versionOfData();
+      if (version !== seen) this.#watchers.wakeAll();
+      seen = version;
+    };
+    return setInterval(look, this.#watchIntervalMs).unref();
+  }
+
+  #versionOfData(): unknown {
+    try {
+      return this.#dataVersion.get()?.['data_version'];
+    } catch (error) {
+      // Whoever is woken reads the journal, and gets the error where it can be handled.
+      return error;
+    }
+  }
+
+  #stopPolling(): void {
+    clearInterval(this.#poll);
+    this.#poll = undefined;
+  }
+}

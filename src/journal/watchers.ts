@@ -1,0 +1,35 @@
+/** Who wants to hear that a run has news. */
+export class Watchers {
+  readonly #wakes = new Map<string, Set<() => void>>();
+
+  get size(): number {
+    return this.#wakes.size;
+  }
+
+  add(run: string, wake: () => void): () => void {
+    const watches = this.#wakes.get(run) ?? new Set();
+    // The same function may watch twice, and a watch may end between the news and its wake.
+    const watch = (): void => {
+      if (watches.has(watch)) wake();
+    };
+    this.#wakes.set(run, watches.add(watch));
+    return () => {
+      watches.delete(watch);
+      if (watches.size === 0 && this.#wakes.get(run) === watches) this.#wakes.delete(run);
+    };
+  }
+
+  /** Wakes later in this turn, so that a watcher that throws cannot harm the write that woke it. */
+  wake(run: string): void {
+    for (const watch of this.#wakes.get(run) ?? []) queueMicrotask(watch);
+  }
+
+  wakeAll(): void {
+    for (const run of this.#wakes.keys()) this.wake(run);
+  }
+
+  clear(): void {
+    for (const watches of this.#wakes.values()) watches.clear();
+    this.#wakes.clear();
+  }
+}

@@ -1,0 +1,25 @@
+/** A model behind any server that speaks the OpenAI chat protocol: Ollama, vLLM, LM Studio, llama.cpp, a gateway. */
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import type { LanguageModelV4 } from '@ai-sdk/provider';
+
+export interface OpenAICompatibleOptions {
+  /** The part before `/chat/completions`, such as `http://127.0.0.1:11434/v1`. */
+  readonly baseUrl: string;
+  /** The server's name of the model. */
+  readonly model: string;
+  /** Sent as a bearer token. */
+  readonly apiKey?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export function openaiCompatible({ baseUrl, model, apiKey, headers }: OpenAICompatibleOptions): LanguageModelV4 {
+  const provider = createOpenAICompatible({
+    name: 'openaiCompatible',
+    baseURL: baseUrl,
+    // Without it a streamed reply says nothing of its tokens.
+    includeUsage: true,
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(headers === undefined ? {} : { headers: { ...headers } }),
+  });
+  return provider(model);
+}

@@ -1,0 +1,91 @@
+/** One call of a model, plain or streamed: both give the same reply. */
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4Usage,
+} from '@ai-sdk/provider';
+import type { Json } from '../core/json.ts';
+import type { Delta } from '../core/planner.ts';
+import type { Usage } from '../core/step.ts';
+import { providerStateOf } from './provider-state.ts';
+import { StreamedContent } from './streamed-content.ts';
+import { usageOf } from './usage.ts';
+
+/** Why the model stopped: `content-filter` is also a refusal; `interrupted` is a stream that just ended. */
+export type StopReason = LanguageModelV4FinishReason['unified'];
+
+export interface ModelCall {
+  /** As the provider gave it: perhaps empty, perhaps not unique. */
+  readonly callId: string;
+  readonly tool: string;
+  /** Meant to be JSON text; nobody has checked it. */
+  readonly input: string;
+}
+
+export interface Reply {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly calls: readonly ModelCall[];
+  readonly finish: StopReason;
+  readonly modelId: string;
+  readonly usage?: Usage;
+  /** To be sent back with the reply; absent when nothing of it is opaque. */
+  readonly providerState?: Json;
+}
+
+/** @throws the model's own error. */
+export async function generateReply(model: LanguageModelV4, options: LanguageModelV4CallOptions): Promise<Reply> {
+  const { content, finishReason, usage, response } = await model.doGenerate(options);
+  return replyOf(content, finishReason, usage, response?.modelId ?? model.modelId);
+}
+
+/**
+ * Yields what the model says while it says it. The stream is cancelled when the consumer stops.
+ * @throws the error of the stream, or of its first error part, as it is.
+ */
+export async function* streamReply(
+  model: LanguageModelV4,
+  options: LanguageModelV4CallOptions,
+): AsyncGenerator<Delta, Reply> {
+  const { stream } = await model.doStream(options);
+  const streamed = new StreamedContent();
+  for await (const part of stream) {
+    const delta = streamed.add(part);
+    if (delta !== undefined) yield delta;
+  }
+  return replyOf(streamed.content, streamed.finishReason, streamed.usage, streamed.modelId ?? model.modelId);
+}
+
+function replyOf(
+  content: readonly LanguageModelV4Content[],
+  finishReason: LanguageModelV4FinishReason,
+  modelUsage: LanguageModelV4Usage | undefined,
+  modelId: string,
+): Reply {
+  let text = '';
+  let reasoning = '';
+  const calls: ModelCall[] = [];
+  for (const part of content) {
+    if (part.type === 'text') text += part.text;
+    else if (part.type === 'reasoning') reasoning += part.text;
+    else if (part.type === 'tool-call' && part.providerExecuted !== true) {
+      calls.push({ callId: part.toolCallId, tool: part.toolName, input: part.input });
+    }
+  }
+  const reply = { text, reasoning, calls, finish: stopReasonOf(finishReason), modelId };
+  const usage = modelUsage === undefined ? undefined : usageOf(modelUsage);
+  const providerState = providerStateOf(content);
+  if (usage === undefined && providerState === undefined) return reply;
+  return {
+    ...reply,
+    ...(usage === undefined ? {} : { usage }),
+    ...(providerState === undefined ? {} : { providerState }),
+  };
+}
+
+/** Gateways that pass a provider's word through leave it without a meaning of its own. */
+function stopReasonOf({ unified, raw }: LanguageModelV4FinishReason): StopReason {
+  return raw === 'refusal' ? 'content-filter' : unified;
+}

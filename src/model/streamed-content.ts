@@ -1,0 +1,104 @@
+/** Puts the parts of a stream together to the content that a plain call would have given. */
+import type {
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4Reasoning,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Text,
+  LanguageModelV4ToolCall,
+  LanguageModelV4Usage,
+} from '@ai-sdk/provider';
+import type { Delta } from '../core/planner.ts';
+
+type Prose = LanguageModelV4Text | LanguageModelV4Reasoning;
+
+export class StreamedContent {
+  /** In the order in which the parts began. */
+  readonly content: LanguageModelV4Content[] = [];
+  /** A stream that ends without a finish part was interrupted. */
+  finishReason: LanguageModelV4FinishReason = { unified: 'interrupted', raw: undefined };
+  usage: LanguageModelV4Usage | undefined;
+  modelId: string | undefined;
+  readonly #prose = new Map<string, Prose>();
+  readonly #inputs = new Map<string, LanguageModelV4ToolCall>();
+
+  /** Returns what a listener may be shown of the part. @throws the error of an error part. */
+  add(part: LanguageModelV4StreamPart): Delta | undefined {
+    switch (part.type) {
+      case 'text-start':
+      case 'text-delta':
+      case 'text-end':
+        return this.#addProse('text', part);
+      case 'reasoning-start':
+      case 'reasoning-delta':
+      case 'reasoning-end':
+        return this.#addProse('reasoning', part);
+      case 'tool-input-start':
+      case 'tool-input-delta':
+      case 'tool-call':
+        this.#addCall(part);
+        return undefined;
+      case 'custom':
+        this.content.push(part);
+        return undefined;
+      case 'response-metadata':
+        this.modelId = part.modelId ?? this.modelId;
+        return undefined;
+      case 'finish':
+        this.finishReason = part.finishReason;
+        this.usage = part.usage;
+        return undefined;
+      case 'error':
+        throw part.error;
+      default:
+        return undefined; // sources, files, raw chunks, warnings and what providers add later
+    }
+  }
+
+  #addProse(
+    type: Prose['type'],
+    part: { type: string; id: string; delta?: string; providerMetadata?: Prose['providerMetadata'] },
+  ): Delta | undefined {
+    const key = `${type}:${part.id}`;
+    // The same id may begin a second block.
+    const begun = part.type === `${type}-start` ? undefined : this.#prose.get(key);
+    const prose = begun ?? this.#begin(key, { type, text: '' });
+    // The last metadata counts: a signature comes at the end of the block that it signs.
+    if (part.providerMetadata !== undefined) prose.providerMetadata = part.providerMetadata;
+    if (part.delta === undefined || part.delta === '') return undefined;
+    prose.text += part.delta;
+    return { type, text: part.delta };
+  }
+
+  #begin(key: string, prose: Prose): Prose {
+    this.#prose.set(key, prose);
+    this.content.push(prose);
+    return prose;
+  }
+
+  #addCall(part: LanguageModelV4StreamPart & { type: 'tool-input-start' | 'tool-input-delta' | 'tool-call' }): void {
+    if (part.type === 'tool-input-start') {
+      const { id, toolName, providerExecuted = false } = part;
+      const call: LanguageModelV4ToolCall = {
+        type: 'tool-call',
+        toolCallId: id,
+        toolName,
+        input: '',
+        providerExecuted,
+      };
+      this.#inputs.set(id, call);
+      this.content.push(call);
+      return;
+    }
+    if (part.type === 'tool-input-delta') {
+      const call = this.#inputs.get(part.id);
+      if (call !== undefined) call.input += part.delta;
+      return;
+    }
+    // The whole call takes the place of its pieces; pieces that never became a whole stay, cut off.
+    const begun = this.#inputs.get(part.toolCallId);
+    if (begun === undefined) this.content.push(part);
+    else this.content[this.content.indexOf(begun)] = part;
+    this.#inputs.delete(part.toolCallId);
+  }
+}

@@ -1,0 +1,32 @@
+/** The planner that is done at once: for tests, and as the last rung of a ladder. */
+import type { Finish, FinishReason } from '../../core/decision.ts';
+import { assertIdentity } from '../../core/identity.ts';
+import { captureJson, captureObject, type Json, type JsonObject } from '../../core/json.ts';
+import type { Planner } from '../../core/planner.ts';
+
+export interface FinishOptions {
+  readonly payload?: Json;
+  /** The run's id is added as `run_id`. */
+  readonly metadata?: JsonObject;
+  /** Default `goal`. */
+  readonly reason?: FinishReason;
+}
+
+/** @throws PilotageError `unserializable` for a payload or metadata that is not JSON. */
+export function finish({ payload, metadata = {}, reason = 'goal' }: FinishOptions = {}): Planner {
+  const base = Object.freeze({
+    kind: 'finish',
+    reason,
+    ...(payload === undefined ? {} : { payload: captureJson(payload, 'payload').json }),
+  } as const);
+  const notes = captureObject(metadata, 'metadata').json;
+  return Object.freeze({
+    name: 'finish',
+    wakeMode: 'push',
+    next({ identity }, signal): Finish {
+      signal.throwIfAborted();
+      assertIdentity(identity);
+      return { ...base, metadata: { ...notes, run_id: identity.run } };
+    },
+  } satisfies Planner);
+}

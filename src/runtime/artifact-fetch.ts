@@ -1,0 +1,47 @@
+/** The built-in tool that reads a stored result on, page by page. It is declared once a run has such a result. */
+import type { Json } from '../core/json.ts';
+import { encodedBytes } from '../core/json.ts';
+import type { ArtifactStore } from '../journal/port.ts';
+import type { Tool } from '../tools/tool.ts';
+import { cutUtf8, HEAVY_BYTES } from './heavy.ts';
+
+export const ARTIFACT_FETCH = 'artifact_fetch';
+const DEFAULT_PAGE_BYTES = 16_384;
+const MAX_PAGE_BYTES = 28_672;
+
+export function artifactFetch(artifacts: ArtifactStore): Tool {
+  return {
+    name: ARTIFACT_FETCH,
+    description:
+      'Reads a stored result by its artifact ref, a page at a time. Give next_offset of a page as offset to read on; no next_offset means that was the end.',
+    effect: 'read',
+    input: {
+      type: 'object',
+      properties: {
+        ref: { type: 'string', description: 'The artifact_ref of a stored result.' },
+        offset: { type: 'integer', minimum: 0, description: 'Where to begin, in bytes. Default 0.' },
+        length: {
+          type: 'integer',
+          minimum: 1,
+          description: `Bytes to read, at most ${MAX_PAGE_BYTES}. Default ${DEFAULT_PAGE_BYTES}.`,
+        },
+      },
+      required: ['ref'],
+      additionalProperties: false,
+    },
+    run: async ({ ref, offset = 0, length = DEFAULT_PAGE_BYTES }, { identity }) => {
+      const stored = await artifacts.get(identity, String(ref));
+      // A foreign reference and an unknown one give the same answer.
+      if (stored === undefined) return { found: false, ref: String(ref) };
+      return page(String(ref), stored.bytes, Number(offset), Math.min(Number(length), MAX_PAGE_BYTES));
+    },
+  };
+}
+
+/** A page whose JSON stays below the size at which results are stored, however much escaping the text needs. */
+function page(ref: string, bytes: Uint8Array, offset: number, length: number): Json {
+  const { text, next } = cutUtf8(bytes, offset, length);
+  const result = { found: true, ref, size_bytes: bytes.length, offset, text };
+  const whole = next >= bytes.length ? result : { ...result, next_offset: next };
+  return encodedBytes(whole) < HEAVY_BYTES ? whole : page(ref, bytes, offset, Math.floor(length / 2));
+}

@@ -1,0 +1,106 @@
+/**
+ * Something started that must not outlive its owner: a tool's attempt or a planner's move. It ends with its value, its
+ * error, its time limit, or, some grace after an abort that it ignores, as abandoned. Whatever comes later is late.
+ */
+import type { Clock } from '../core/clock.ts';
+import { PilotageError } from '../core/errors.ts';
+
+export type Settled<T> =
+  | { readonly kind: 'value'; readonly value: T }
+  | { readonly kind: 'thrown'; readonly error: unknown }
+  | { readonly kind: 'timeout' }
+  | { readonly kind: 'abandoned' };
+
+/** How long aborted work may take to notice. */
+export const ABORT_GRACE_MS = 1_000;
+
+export class Flight {
+  readonly #clock: Clock;
+  readonly #onLate: () => void;
+  #controller = new AbortController();
+  #aborted: { readonly reason: unknown } | undefined;
+  #onAbort: (() => void) | undefined;
+
+  constructor(clock: Clock, onLate: () => void) {
+    this.#clock = clock;
+    this.#onLate = onLate;
+  }
+
+  /** Set once the owner has aborted; a time limit does not set it. */
+  get aborted(): boolean {
+    return this.#aborted !== undefined;
+  }
+
+  abort(reason: unknown): void {
+    if (this.#aborted !== undefined) return;
+    this.#aborted = { reason };
+    this.#controller.abort(reason);
+    this.#onAbort?.();
+  }
+
+  /** Runs `work` once, with a signal of its own. Without `timeoutMs` it may take for ever. Never rejects. */
+  attempt<T>(work: (signal: AbortSignal) => T | PromiseLike<T>, timeoutMs?: number): Promise<Settled<T>> {
+    const controller = this.#aborted === undefined ? this.#renewController() : this.#controller;
+    return new Promise((resolve) => {
+      let open = true;
+      let cancelTimer: (() => void) | undefined;
+      const end = (settled: Settled<T>): void => {
+        if (!open) {
+          this.#onLate();
+          return;
+        }
+        open = false;
+        cancelTimer?.();
+        this.#onAbort = undefined;
+        resolve(settled);
+      };
+      try {
+        const made = work(controller.signal);
+        if (!isThenable(made)) return end({ kind: 'value', value: made });
+        made.then(
+          (value) => end({ kind: 'value', value }),
+          (error: unknown) => end({ kind: 'thrown', error }),
+        );
+      } catch (error) {
+        return end({ kind: 'thrown', error });
+      }
+      const giveUp = (): void => {
+        cancelTimer?.();
+        cancelTimer = this.#clock.after(ABORT_GRACE_MS, () => end({ kind: 'abandoned' }));
+      };
+      if (this.#aborted !== undefined) return giveUp();
+      this.#onAbort = giveUp;
+      if (timeoutMs === undefined) return;
+      cancelTimer = this.#clock.after(timeoutMs, () => {
+        end({ kind: 'timeout' });
+        controller.abort(new PilotageError('tool_timeout', `The time limit of ${timeoutMs} ms has passed.`));
+      });
+    });
+  }
+
+  /** Waits, or until aborted. */
+  pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#aborted !== undefined) return resolve();
+      const cancelTimer = this.#clock.after(delayMs, () => {
+        this.#onAbort = undefined;
+        resolve();
+      });
+      this.#onAbort = () => {
+        cancelTimer();
+        this.#onAbort = undefined;
+        resolve();
+      };
+    });
+  }
+
+  /** Each attempt has a signal of its own, because a time limit aborts the one before. */
+  #renewController(): AbortController {
+    if (this.#controller.signal.aborted) this.#controller = new AbortController();
+    return this.#controller;
+  }
+}
+
+function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}

@@ -1,0 +1,141 @@
+/**
+ * Reads a run from any process: its entries from the beginning, then what comes, until the reader has what it waits for.
+ * When this process drives the run, notices come straight from the driver, and tokens with them.
+ */
+import type { Entry } from '../core/entry.ts';
+import type { Journal } from '../journal/port.ts';
+import { applyEntry, openState, type RunState } from '../view/run-state.ts';
+import type { Notice, NoticeHub } from './notices.ts';
+
+/** A slow reader keeps at most this many tokens waiting; older ones are dropped, and offsets show the gap. */
+const TOKEN_BACKLOG = 4_096;
+
+export interface FollowOptions<T> {
+  readonly journal: Journal;
+  readonly run: string;
+  readonly hub: NoticeHub;
+  /** This process drives the run now. */
+  readonly isDriven: () => boolean;
+  /** Tokens are wanted, so the planner is asked to stream. */
+  readonly tokens: boolean;
+  /** What to yield for an entry. `before` is the state without it; absent for the first. */
+  readonly onEntry: (entry: Entry, before: RunState | undefined) => readonly T[];
+  /** What to yield for something that is not recorded. */
+  readonly onPassing: (notice: Exclude<Notice, { type: 'entry' | 'exit' }>, state: RunState) => readonly T[];
+  /** The reader has seen all that it waits for. */
+  readonly isOver: (state: RunState) => boolean;
+}
+
+export class Follower<T> {
+  readonly #options: FollowOptions<T>;
+  readonly #queue: Notice[] = [];
+  readonly #unlisten: (() => void)[];
+  #stopped = false;
+  #tokens = 0;
+  /** The journal may have more than was read. */
+  #dirty = true;
+  #wake: (() => void) | undefined;
+  #state: RunState | undefined;
+
+  /** Listens from now on: what happens between this and the first read is not missed. */
+  constructor(options: FollowOptions<T>) {
+    this.#options = options;
+    const { hub, journal, run, tokens } = options;
+    const unlisten = hub.listen(run, (notice) => this.#push(notice), tokens);
+    this.#unlisten = [unlisten, journal.watch(run, () => this.#changed())];
+  }
+
+  /** The state as of what was yielded last. */
+  get state(): RunState | undefined {
+    return this.#state;
+  }
+
+  /** @throws the error that made this process let go of the run. */
+  async *follow(): AsyncGenerator<T, void> {
+    try {
+      while (!this.#isOver()) {
+        if (this.#dirty) yield* this.#history();
+        yield* this.#live();
+        if (!this.#isOver()) await this.#more();
+      }
+    } finally {
+      for (const unlisten of this.#unlisten) unlisten();
+    }
+  }
+
+  /** Ends the stream although nothing is over. */
+  stop(): void {
+    this.#stopped = true;
+    this.#wake?.();
+  }
+
+  /** Everything the journal has beyond what was read. */
+  async *#history(): AsyncGenerator<T, void> {
+    this.#dirty = false;
+    const { journal, run } = this.#options;
+    const entries = await journal.read(run, (this.#state?.head ?? 0) + 1);
+    for (const entry of entries) yield* this.#see(entry);
+  }
+
+  *#live(): Generator<T, void> {
+    for (const notice of this.#queue.splice(0)) {
+      if (notice.type === 'entry') {
+        yield* this.#see(notice.entry);
+        continue;
+      }
+      if (notice.type === 'exit') {
+        if (notice.error !== undefined) throw notice.error;
+        this.#dirty = true;
+        continue;
+      }
+      if (notice.type === 'delta') this.#tokens -= 1;
+      if (this.#state !== undefined) yield* this.#options.onPassing(notice, this.#state);
+    }
+  }
+
+  /** What the history has brought already comes again from the driver, and the other way round. */
+  #see(entry: Entry): readonly T[] {
+    const before = this.#state;
+    if (entry.seq <= (before?.head ?? 0)) return [];
+    const seen = this.#options.onEntry(entry, before);
+    if (before === undefined) this.#state = openState(entry);
+    else applyEntry(before, entry);
+    return seen;
+  }
+
+  #isOver(): boolean {
+    if (this.#stopped) return true;
+    const state = this.#state;
+    return state !== undefined && !this.#dirty && this.#queue.length === 0 && this.#options.isOver(state);
+  }
+
+  #push(notice: Notice): void {
+    if (notice.type === 'delta') {
+      this.#tokens += 1;
+      if (this.#tokens > TOKEN_BACKLOG) this.#dropOldestToken();
+    }
+    this.#queue.push(notice);
+    this.#wake?.();
+  }
+
+  #changed(): void {
+    if (this.#options.isDriven()) return;
+    this.#dirty = true;
+    this.#wake?.();
+  }
+
+  #dropOldestToken(): void {
+    const oldest = this.#queue.findIndex((notice) => notice.type === 'delta');
+    if (oldest === -1) return;
+    this.#queue.splice(oldest, 1);
+    this.#tokens -= 1;
+  }
+
+  async #more(): Promise<void> {
+    if (this.#dirty || this.#stopped || this.#queue.length > 0) return;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    this.#wake = undefined;
+  }
+}

@@ -1,0 +1,95 @@
+/** Large values leave the journal: they become an artifact, and a preview stands in their place. */
+import { PilotageError } from '../core/errors.ts';
+import type { Scope } from '../core/identity.ts';
+import { type Captured, encodedBytes, isJsonObject, type Json } from '../core/json.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { ArtifactStore } from '../journal/port.ts';
+
+/** Values of this many bytes of JSON, and more, are stored as artifacts. */
+export const HEAVY_BYTES = 32_768;
+const PREVIEW_BYTES = 16_384;
+const FIELD_BYTES = 1_024;
+
+type ValueOutcome = Extract<Outcome, { kind: 'value' }>;
+
+/** The outcome of a value: itself when it is small, otherwise a preview with a reference to the stored whole. */
+export async function storeHeavy(
+  value: Captured,
+  tool: string,
+  scope: Scope,
+  artifacts: ArtifactStore,
+): Promise<ValueOutcome> {
+  const text = JSON.stringify(value.json);
+  const bytes = Buffer.from(text);
+  if (bytes.length < HEAVY_BYTES) return { kind: 'value', value: value.json };
+  const artifact = await artifacts.put(scope, bytes, 'application/json');
+  return { kind: 'value', value: previewOf(value.json, tool, artifact.artifactRef, bytes.length), artifact };
+}
+
+/** True when the value may be heavy; only then is its exact size worth finding out. */
+export function mayBeHeavy(value: Captured): boolean {
+  return value.maxBytes >= HEAVY_BYTES;
+}
+
+function previewOf(value: Json, tool: string, artifactRef: string, sizeBytes: number): Json {
+  const opened = openSingleKey(value);
+  const { preview, leftOut } = isJsonObject(opened) ? fieldsPreview(opened) : textPreview(opened);
+  const again = leftOut ? ` Do not call ${tool} again for the rest.` : '';
+  return Object.freeze({
+    tool,
+    size_bytes: sizeBytes,
+    truncated: true,
+    preview,
+    artifact_ref: artifactRef,
+    read_on: `Call artifact_fetch with ref ${artifactRef} to read the whole.${again}`,
+  });
+}
+
+/** An object of a single key says nothing by itself: show what is inside. */
+function openSingleKey(value: Json): Json {
+  if (!isJsonObject(value)) return value;
+  const keys = Object.keys(value);
+  return keys.length === 1 ? (value[keys[0] as string] as Json) : value;
+}
+
+function fieldsPreview(value: { readonly [key: string]: Json }): { preview: Json; leftOut: boolean } {
+  const shown: Record<string, Json> = {};
+  let left = PREVIEW_BYTES;
+  let leftOut = false;
+  for (const [key, field] of Object.entries(value)) {
+    const bytes = encodedBytes(field);
+    const small = bytes <= FIELD_BYTES;
+    const piece: Json = small ? field : `(${bytes} bytes)`;
+    leftOut ||= !small;
+    left -= Buffer.byteLength(key) + 4 + (small ? bytes : encodedBytes(piece));
+    if (left < 0) return { preview: { ...shown, '…': 'more fields were left out' }, leftOut: true };
+    shown[key] = piece;
+  }
+  return { preview: shown, leftOut };
+}
+
+function textPreview(value: Json): { preview: Json; leftOut: boolean } {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return { preview: `${cutUtf8(Buffer.from(text), 0, PREVIEW_BYTES).text}…`, leftOut: true };
+}
+
+/** A slice that ends on a whole code point. `next` is where the following slice begins. */
+export function cutUtf8(bytes: Uint8Array, offset: number, length: number): { text: string; next: number } {
+  let from = Math.min(offset, bytes.length);
+  while (from < bytes.length && isContinuation(bytes[from])) from += 1;
+  let next = Math.min(from + length, bytes.length);
+  while (next > from && next < bytes.length && isContinuation(bytes[next])) next -= 1;
+  return { text: Buffer.from(bytes.subarray(from, next)).toString('utf8'), next };
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0b1100_0000) === 0b1000_0000;
+}
+
+/** The whole value behind an outcome. @throws PilotageError `artifact_not_found`. */
+export async function wholeValue(outcome: ValueOutcome, scope: Scope, artifacts: ArtifactStore): Promise<Json> {
+  if (outcome.artifact === undefined) return outcome.value;
+  const stored = await artifacts.get(scope, outcome.artifact.artifactRef);
+  if (stored !== undefined) return JSON.parse(Buffer.from(stored.bytes).toString('utf8')) as Json;
+  throw new PilotageError('artifact_not_found', `The artifact ${outcome.artifact.artifactRef} is not in the store.`);
+}

@@ -1,0 +1,48 @@
+/** Tells the readers of a run, in this process, what its driver does. Nothing is made when nobody listens. */
+import type { Entry } from '../core/entry.ts';
+import type { Delta } from '../core/planner.ts';
+
+export type Notice =
+  | { readonly type: 'entry'; readonly entry: Entry }
+  | { readonly type: 'delta'; readonly step: number; readonly delta: Delta; readonly offset: number }
+  /** A call's result came after it had been given up. */
+  | { readonly type: 'late'; readonly step: number; readonly call: number; readonly tool: string }
+  /** This process does not drive the run any more. `error`: because of this. */
+  | { readonly type: 'exit'; readonly error?: unknown };
+
+interface Listener {
+  readonly hear: (notice: Notice) => void;
+  readonly tokens: boolean;
+}
+
+export class NoticeHub {
+  readonly #listeners = new Map<string, Set<Listener>>();
+
+  /** @param tokens whether deltas are wanted; while nobody wants them, planners do not stream. */
+  listen(run: string, hear: (notice: Notice) => void, tokens: boolean): () => void {
+    const listeners = this.#listeners.get(run) ?? new Set();
+    const listener = { hear, tokens };
+    this.#listeners.set(run, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#listeners.delete(run);
+    };
+  }
+
+  hasListeners(run: string): boolean {
+    return this.#listeners.has(run);
+  }
+
+  wantsTokens(run: string): boolean {
+    const listeners = this.#listeners.get(run);
+    return listeners !== undefined && [...listeners].some((listener) => listener.tokens);
+  }
+
+  tell(run: string, notice: Notice): void {
+    const listeners = this.#listeners.get(run);
+    if (listeners === undefined) return;
+    for (const listener of listeners) {
+      if (notice.type !== 'delta' || listener.tokens) listener.hear(notice);
+    }
+  }
+}

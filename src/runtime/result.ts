@@ -1,0 +1,52 @@
+/** What a run came to, as far as it has come. */
+import { answerText } from '../core/answer.ts';
+import type { FinishReason } from '../core/decision.ts';
+import type { ErrorData } from '../core/errors.ts';
+import type { Json, JsonObject } from '../core/json.ts';
+import { isPaused, type OpenPause, type RunState, type RunTotals } from '../view/run-state.ts';
+
+export type RunResult =
+  | {
+      readonly status: 'finished';
+      readonly reason: FinishReason;
+      /** The words for a person. */
+      readonly answer: string;
+      readonly payload?: Json;
+      readonly metadata?: JsonObject;
+      readonly usage: Readonly<RunTotals>;
+    }
+  | { readonly status: 'failed'; readonly error: ErrorData; readonly usage: Readonly<RunTotals> }
+  | {
+      readonly status: 'paused';
+      readonly pauses: readonly PauseNotice[];
+      readonly usage: Readonly<RunTotals>;
+    };
+
+export interface PauseNotice extends OpenPause {
+  /** What the planner's model said when it asked, if it said something. */
+  readonly text?: string;
+}
+
+/** The result of a run that has ended or is paused; `undefined` while it is going. */
+export function resultOf(state: RunState): RunResult | undefined {
+  const { ending, totals } = state;
+  const usage = { ...totals };
+  if (ending?.kind === 'failed') return { status: 'failed', error: ending.error, usage };
+  if (ending?.kind === 'finished') {
+    const { reason, payload, metadata } = ending;
+    return {
+      status: 'finished',
+      reason,
+      answer: answerText(reason, payload),
+      usage,
+      ...(payload === undefined ? {} : { payload }),
+      ...(metadata === undefined ? {} : { metadata }),
+    };
+  }
+  if (!isPaused(state)) return undefined;
+  const text = state.open?.move.text;
+  const pauses = state.pauses.map((pause) =>
+    text === undefined || pause.step === undefined ? pause : { ...pause, text },
+  );
+  return { status: 'paused', pauses, usage };
+}

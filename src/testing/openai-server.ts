@@ -1,0 +1,181 @@
+/** A real HTTP server on loopback that speaks the OpenAI chat-completions protocol from a script. */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describeThrown } from '../core/errors.ts';
+import type { Json, JsonObject } from '../core/json.ts';
+import type { Usage } from '../core/step.ts';
+import { type ChatRequest, chatFault } from './openai-request.ts';
+import { type ScriptedCall, split } from './scripted-model.ts';
+
+export interface ServerReply {
+  readonly text?: string;
+  /** Sent as `reasoning_content`. */
+  readonly reasoning?: string;
+  readonly calls?: readonly ScriptedCall[];
+  /** The protocol's word. Default `tool_calls` with calls, else `stop`. */
+  readonly finishReason?: string;
+  readonly usage?: Usage;
+  /** An HTTP error in place of a reply. */
+  readonly error?: { readonly status: number; readonly message: string };
+  /** Breaks the connection off after this many events of a stream. */
+  readonly breakAfterEvents?: number;
+}
+
+export type ServerHandler = (request: ChatRequest, index: number) => ServerReply | Promise<ServerReply>;
+
+export interface RecordedRequest {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: ChatRequest;
+}
+
+export interface OpenAIServer {
+  /** The base URL: give it to `openaiCompatible`. */
+  readonly url: string;
+  /** The requests that were well-formed JSON, refused ones included. */
+  readonly requests: readonly RecordedRequest[];
+  /** Also breaks off what is being answered. */
+  close(): Promise<void>;
+}
+
+/** Listens on a free port. Replies in the order of the list, or as the function says; 500 beyond the end of the list. */
+export async function openaiServer(script: readonly ServerReply[] | ServerHandler): Promise<OpenAIServer> {
+  const requests: RecordedRequest[] = [];
+  let answered = 0;
+  const server = createServer((incoming, response) => {
+    answer(incoming, response).catch((thrown: unknown) => {
+      if (response.headersSent) response.destroy();
+      else sendError(response, 500, describeThrown(thrown));
+    });
+  });
+
+  async function answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (incoming.method !== 'POST' || incoming.url !== '/v1/chat/completions') {
+      sendError(response, 404, `There is no ${incoming.method} ${incoming.url} here.`);
+      return;
+    }
+    const body = await readJson(incoming);
+    if (body === undefined) {
+      sendError(response, 400, 'The body is not JSON.');
+      return;
+    }
+    const request = body as unknown as ChatRequest;
+    requests.push({ headers: incoming.headers, body: request });
+    const fault = chatFault(body);
+    if (fault !== undefined) {
+      sendError(response, 400, fault);
+      return;
+    }
+    const index = answered;
+    answered += 1;
+    const reply = typeof script === 'function' ? await script(request, index) : script[index];
+    if (reply === undefined) sendError(response, 500, `The script has no reply ${index + 1}.`);
+    else if (reply.error !== undefined) sendError(response, reply.error.status, reply.error.message);
+    else if (request.stream === true) sendEvents(response, request, reply, index);
+    else sendJson(response, 200, completion(request, reply, index));
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    requests,
+    close: () =>
+      new Promise((resolve, reject) => {
+        server.close((error) => (error === undefined ? resolve() : reject(error)));
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function readJson(incoming: IncomingMessage): Promise<Json | undefined> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of incoming) chunks.push(chunk as Buffer);
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8')) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+function sendJson(response: ServerResponse, status: number, body: JsonObject): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
+
+function sendError(response: ServerResponse, status: number, message: string): void {
+  const type = status < 500 ? 'invalid_request_error' : 'server_error';
+  sendJson(response, status, { error: { message, type, param: null, code: null } });
+}
+
+function completion(request: ChatRequest, reply: ServerReply, index: number): JsonObject {
+  const calls = toolCalls(reply, index);
+  const message = {
+    role: 'assistant',
+    content: reply.text ?? null,
+    ...(reply.reasoning === undefined ? {} : { reasoning_content: reply.reasoning }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
+  return {
+    ...head(request, index, 'chat.completion'),
+    choices: [{ index: 0, message, finish_reason: finishReason(reply) }],
+    usage: usageBody(reply.usage),
+  };
+}
+
+function sendEvents(response: ServerResponse, request: ChatRequest, reply: ServerReply, index: number): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
+  let sent = 0;
+  for (const event of eventsOf(request, reply, index)) {
+    if (sent === reply.breakAfterEvents) {
+      response.destroy();
+      return;
+    }
+    response.write(`data: ${JSON.stringify(event)}\n\n`);
+    sent += 1;
+  }
+  response.end('data: [DONE]\n\n');
+}
+
+function* eventsOf(request: ChatRequest, reply: ServerReply, index: number): Generator<JsonObject> {
+  const base = head(request, index, 'chat.completion.chunk');
+  const chunk = (delta: JsonObject, finish: string | null = null): JsonObject => ({
+    ...base,
+    choices: [{ index: 0, delta, finish_reason: finish }],
+  });
+  yield chunk({ role: 'assistant', content: '' });
+  for (const piece of split(reply.reasoning ?? '')) yield chunk({ reasoning_content: piece });
+  for (const piece of split(reply.text ?? '')) yield chunk({ content: piece });
+  for (const [place, call] of toolCalls(reply, index).entries()) {
+    const { name, arguments: input } = call.function;
+    yield chunk({ tool_calls: [{ index: place, id: call.id, type: 'function', function: { name, arguments: '' } }] });
+    for (const piece of split(input)) {
+      yield chunk({ tool_calls: [{ index: place, function: { arguments: piece } }] });
+    }
+  }
+  yield chunk({}, finishReason(reply));
+  if (request.stream_options?.include_usage === true) yield { ...base, choices: [], usage: usageBody(reply.usage) };
+}
+
+function head(request: ChatRequest, index: number, object: string): JsonObject {
+  return { id: `chatcmpl-${index}`, object, created: 1_767_312_000, model: request.model };
+}
+
+function finishReason({ finishReason: word, calls = [] }: ServerReply): string {
+  return word ?? (calls.length === 0 ? 'stop' : 'tool_calls');
+}
+
+function toolCalls({ calls = [] }: ServerReply, index: number) {
+  return calls.map(({ id, tool, args = {}, input }, place) => ({
+    id: id ?? `call_${index}_${place}`,
+    type: 'function',
+    function: { name: tool, arguments: input ?? JSON.stringify(args) },
+  }));
+}
+
+function usageBody({ inputTokens = 0, outputTokens = 0, cachedInputTokens = 0 }: Usage = {}): JsonObject {
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: cachedInputTokens },
+  };
+}

@@ -1,0 +1,54 @@
+/** A run view made by hand, for testing a planner without a runtime. */
+import type { Control } from '../core/control.ts';
+import type { Turn } from '../core/entry.ts';
+import { type Identity, local } from '../core/identity.ts';
+import type { RunView, SteeringTurn } from '../core/planner.ts';
+import type { Step } from '../core/step.ts';
+import type { ToolSchema, ToolView } from '../core/tool-schema.ts';
+
+export interface RunViewOptions {
+  readonly identity?: Identity;
+  readonly query?: string;
+  readonly goal?: string;
+  readonly history?: readonly Turn[];
+  readonly steps?: readonly Step[];
+  readonly steering?: readonly SteeringTurn[];
+  readonly controls?: readonly Control[];
+  readonly tools?: ToolView;
+  readonly startedAt?: number;
+  readonly streaming?: boolean;
+}
+
+const NO_HISTORY: readonly Turn[] = [];
+const NO_STEERING: readonly SteeringTurn[] = [];
+const NO_TOOLS: ToolView = toolView([]);
+
+/** Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
+export function runView(options: RunViewOptions = {}): RunView {
+  const { query = 'hello', steps = [], steering = NO_STEERING } = options;
+  return Object.freeze({
+    identity: options.identity ?? local('test'),
+    query,
+    goal: options.goal ?? query,
+    history: options.history ?? NO_HISTORY,
+    trajectory: Object.freeze({ count: steps.length, steps, steering, step: (index: number) => steps[index] }),
+    controls: options.controls ?? [],
+    tools: options.tools ?? NO_TOOLS,
+    budget: { stepsLeft: 64, costMicroUsdSpent: 0 },
+    startedAt: options.startedAt ?? Date.UTC(2026, 0, 2, 23, 59),
+    rejections: 0,
+    streaming: options.streaming ?? false,
+  });
+}
+
+/** Tools by name, or whole schemas. */
+export function toolView(tools: readonly (string | ToolSchema)[]): ToolView {
+  const list = tools
+    .map((tool) => (typeof tool === 'string' ? schemaOf(tool) : tool))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { list: () => list, get: (name) => list.find((tool) => tool.name === name) };
+}
+
+function schemaOf(name: string): ToolSchema {
+  return { name, description: `The tool ${name}.`, inputSchema: { type: 'object' }, effect: 'read', tags: [] };
+}

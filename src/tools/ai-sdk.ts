@@ -1,0 +1,69 @@
+/** AI SDK `tool()` objects as tools, unchanged. Known by their shape, so that the package is not needed. */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { PilotageError } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { InputSchema, Tool } from './tool.ts';
+
+/** The parts of an AI SDK tool that matter here. Its effect is taken as `once`, because it does not say. */
+export interface AiSdkTool {
+  readonly description?: unknown;
+  readonly inputSchema: unknown;
+  readonly execute?: unknown;
+  readonly needsApproval?: unknown;
+}
+
+export function isAiSdkTool(tool: Tool | AiSdkTool): tool is AiSdkTool {
+  return 'inputSchema' in tool;
+}
+
+/** @throws PilotageError `tool_without_run`, `tool_schema_invalid`, or `invalid_config` for a tool that asks for approval. */
+export function fromAiSdk(name: string, tool: AiSdkTool): Tool {
+  const { execute } = tool;
+  if (typeof execute !== 'function') {
+    throw new PilotageError('tool_without_run', `The AI SDK tool ${name} has no execute function: it cannot run here.`);
+  }
+  if (tool.needsApproval !== undefined && tool.needsApproval !== false) {
+    throw new PilotageError(
+      'invalid_config',
+      `The AI SDK tool ${name} asks for approval (needsApproval), which is not supported yet.`,
+    );
+  }
+  return {
+    name,
+    description: typeof tool.description === 'string' ? tool.description : '',
+    input: inputOf(name, tool.inputSchema),
+    run: async (input, { signal, idempotencyKey }) => {
+      const made: unknown = execute.call(tool, input, {
+        toolCallId: idempotencyKey,
+        messages: [],
+        abortSignal: signal,
+        context: {},
+      });
+      return isAsyncIterable(made) ? last(made) : made;
+    },
+  };
+}
+
+function inputOf(name: string, schema: unknown): InputSchema {
+  const given: unknown = typeof schema === 'function' && !('~standard' in schema) ? schema() : schema;
+  if (typeof given === 'object' && given !== null) {
+    if ('~standard' in given) return given as StandardSchemaV1;
+    // What AI SDK's jsonSchema() makes.
+    if ('jsonSchema' in given && typeof given.jsonSchema === 'object') return given.jsonSchema as JsonObject;
+  }
+  throw new PilotageError(
+    'tool_schema_invalid',
+    `The AI SDK tool ${name} has an inputSchema that is neither a Standard Schema nor jsonSchema().`,
+  );
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+/** A streaming tool's last value is its result. */
+async function last(values: AsyncIterable<unknown>): Promise<unknown> {
+  let value: unknown = null;
+  for await (value of values);
+  return value;
+}

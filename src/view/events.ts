@@ -1,0 +1,105 @@
+/** Entries to events. Pure: the same journal gives the same events, with the same numbers, at any time. */
+import { branchesOf, DECISION_NAMES } from '../core/decision.ts';
+import type { CallEnded, Entry, Finished, Moved } from '../core/entry.ts';
+import type { EventPayloads, EventType, RunEvent } from '../core/event.ts';
+import type { Identity } from '../core/identity.ts';
+import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
+import { openBranches, type RunState } from './run-state.ts';
+
+/** The events of one entry. `before` is the state without it; a `started` entry has none. */
+export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[] {
+  if (entry.kind === 'started') {
+    const { query, planner } = entry;
+    return [event('run.started', entry, entry.identity, { query, planner })];
+  }
+  if (before === undefined) return [];
+  const { identity } = before;
+  switch (entry.kind) {
+    case 'moved':
+      return moveEvents(entry, entry, identity);
+    case 'call_began':
+      return [];
+    case 'call_ended':
+      return [callEvent(entry, entry, before)];
+    case 'paused': {
+      const { kind: _, seq: __, at: ___, step: ____, ...pause } = entry;
+      return [event('pause.requested', entry, identity, pause)];
+    }
+    case 'resumed': {
+      const { kind: _, seq: __, at: ___, ...resumed } = entry;
+      const reason = before.pauses.find((pause) => pause.token === entry.token)?.reason ?? 'external_event';
+      return [event('pause.resumed', entry, identity, { ...resumed, reason })];
+    }
+    case 'control':
+      return entry.applied || entry.error === undefined
+        ? [event('control.applied', entry, identity, { control: entry.control })]
+        : [event('control.rejected', entry, identity, { control: entry.control, error: entry.error })];
+    case 'finished':
+      return finishEvents(entry, entry, before);
+    case 'failed':
+      return [event('planner.error', entry, identity, { error: entry.error })];
+    default:
+      return entry satisfies never;
+  }
+}
+
+/** Makes an event of a type from an entry's position and time. */
+export function event<T extends EventType>(
+  type: T,
+  at: { readonly seq: number; readonly at: number },
+  identity: Identity,
+  payload: EventPayloads[T],
+): RunEvent {
+  return { type, identity, seq: at.seq, occurredAt: at.at, ...payload } as RunEvent;
+}
+
+function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
+  const { decision, reasoning, text, usage, rejected, step } = move;
+  const events = [
+    event('planner.decision', entry, identity, {
+      step,
+      decisionKind: DECISION_NAMES[decision.kind],
+      reasoningChars: reasoning === undefined ? 0 : [...reasoning].length,
+      latencyMs: entry.at - move.startedAt,
+      ...(decision.kind === 'call_tool' ? { tool: decision.tool } : {}),
+      ...(reasoning === undefined ? {} : { reasoningTrace: reasoning }),
+      ...(text === undefined ? {} : { text }),
+      ...(usage === undefined ? {} : { usage }),
+      ...(rejected === undefined ? {} : { rejected }),
+    }),
+  ];
+  if (rejected !== undefined) return events;
+  for (const [call, { tool, args, callId }] of branchesOf(decision).entries()) {
+    const id = callId === undefined ? {} : { callId };
+    events.push(event('tool.invoked', entry, identity, { step, call, tool, args, ...id }));
+  }
+  return events;
+}
+
+function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
+  const { step, call, outcome, attempts } = ended;
+  const decision = before.open?.move.decision;
+  const tool = openBranches(before)[call]?.tool ?? decision?.kind ?? '';
+  const latencyMs = entry.at - (ended.startedAt ?? entry.at);
+  const type =
+    outcome.kind === 'value' ? 'tool.completed' : outcome.kind === 'skipped' ? 'tool.skipped' : 'tool.failed';
+  return event(type, entry, before.identity, { step, call, tool, outcome, latencyMs, attempts });
+}
+
+function finishEvents(entry: Entry, finished: Finished, before: RunState): RunEvent[] {
+  const { reason, payload, metadata } = finished;
+  const ending = event('planner.finish', entry, before.identity, {
+    reason,
+    ...(payload === undefined ? {} : { payload }),
+    ...(metadata === undefined ? {} : { metadata }),
+  });
+  if (metadata?.['max_steps_exceeded'] !== true) return [ending];
+  const lastDecision = before.steps.at(-1)?.decision;
+  const lastTool = lastDecision === undefined ? undefined : branchesOf(lastDecision).at(-1)?.tool;
+  const exceeded = event('planner.max_steps_exceeded', entry, before.identity, {
+    maxSteps: before.limits.steps ?? DEFAULT_STEP_LIMIT,
+    stepsObserved: before.totals.steps,
+    ...(lastTool === undefined ? {} : { lastTool }),
+  });
+  return [exceeded, ending];
+}

@@ -1,0 +1,55 @@
+/** What a planner sees of a run: a fresh frozen object for each step over the state's own frozen parts. */
+import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
+import type { BudgetView, RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
+import type { Step } from '../core/step.ts';
+import type { ToolView } from '../core/tool-schema.ts';
+import type { RunState } from './run-state.ts';
+
+export function viewOf(state: RunState, tools: ToolView, streaming: boolean): RunView {
+  return Object.freeze({
+    identity: state.identity,
+    query: state.query,
+    goal: state.goal,
+    history: state.history,
+    trajectory: new StepsSoFar(state.steps, state.steering),
+    controls: state.fresh,
+    tools,
+    budget: budgetOf(state),
+    startedAt: state.startedAt,
+    rejections: state.rejections,
+    streaming,
+  });
+}
+
+function budgetOf({ limits, totals }: RunState): BudgetView {
+  const { deadlineAt, costMicroUsd, tokens } = limits;
+  return Object.freeze({
+    stepsLeft: Math.max(0, (limits.steps ?? DEFAULT_STEP_LIMIT) - totals.steps),
+    costMicroUsdSpent: totals.costMicroUsd,
+    ...(deadlineAt === undefined ? {} : { deadlineAt }),
+    ...(costMicroUsd === undefined ? {} : { costMicroUsdLeft: Math.max(0, costMicroUsd - totals.costMicroUsd) }),
+    ...(tokens === undefined ? {} : { tokensLeft: Math.max(0, tokens - totals.inputTokens - totals.outputTokens) }),
+  });
+}
+
+/** The first `count` steps of a list that only grows: no copy a step, and later steps stay out of sight. */
+class StepsSoFar implements Trajectory {
+  readonly count: number;
+  readonly steering: readonly SteeringTurn[];
+  readonly #steps: readonly Step[];
+
+  constructor(steps: readonly Step[], steering: readonly SteeringTurn[]) {
+    this.#steps = steps;
+    this.count = steps.length;
+    this.steering = steering;
+    Object.freeze(this);
+  }
+
+  step(index: number): Step | undefined {
+    return index < this.count ? this.#steps[index] : undefined;
+  }
+
+  get steps(): readonly Step[] {
+    return Object.freeze(this.#steps.slice(0, this.count));
+  }
+}

@@ -1,0 +1,49 @@
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+
+export const projectDir: string = resolve(import.meta.dirname, '../..');
+
+/** A project in a folder of its own, to plant faults in. Removed when disposed. */
+export interface Scratch extends Disposable {
+  readonly dir: string;
+  write(path: string, text: string): void;
+}
+
+function scratch(): Scratch {
+  const dir = mkdtempSync(join(tmpdir(), 'pilotage-project-'));
+  cpSync(join(projectDir, 'package.json'), join(dir, 'package.json'));
+  return {
+    dir,
+    write: (path, text) => {
+      mkdirSync(dirname(join(dir, path)), { recursive: true });
+      writeFileSync(join(dir, path), text);
+    },
+    [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }),
+  };
+}
+
+/** This project's own sources. */
+export function projectCopy(): Scratch {
+  const copy = scratch();
+  cpSync(join(projectDir, 'src'), join(copy.dir, 'src'), { recursive: true });
+  return copy;
+}
+
+/** One `index.ts` in each room that must be there, and nothing wrong with any. */
+export function smallProject(): Scratch {
+  const project = scratch();
+  for (const room of ['core', 'journal', 'view', 'runtime', 'tools', 'model', 'testing', 'cli', 'planners/react']) {
+    project.write(`src/${room}/index.ts`, 'export {};\n');
+  }
+  project.write('src/planners/index.ts', "import '../core/index.ts';\n");
+  project.write('src/index.ts', "import './runtime/index.ts';\n");
+  project.write('test/index.ts', 'export {};\n');
+  return project;
+}
+
+/** Runs one of the project's own checks on the project in `dir`. */
+export function runCheck(script: string, dir: string): SpawnSyncReturns<string> {
+  return spawnSync(process.execPath, [join(projectDir, 'scripts', script)], { cwd: dir, encoding: 'utf8' });
+}

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { projectDir, runCheck, smallProject } from './scratch.ts';
+
+describe('the style check', () => {
+  it('passes on this project and prints the numbers', () => {
+    const { status, stdout } = runCheck('check-style.ts', projectDir);
+    expect({ status, stdout }).toEqual({
+      status: 0,
+      stdout: expect.stringMatching(/^\d+ source files; lines: median \d+ .*\n$/),
+    });
+  });
+
+  it.each([
+    [
+      'a source file over 600 lines',
+      'src/core/planted.ts',
+      'export {};\n'.repeat(601),
+      'src/core/planted.ts has 601 lines',
+    ],
+    [
+      'a star export outside an index file',
+      'src/core/planted.ts',
+      "export * from './index.ts';\n",
+      'outside an index file',
+    ],
+    [
+      'a marker for unfinished work',
+      'test/planted.ts',
+      '\n// TODO later\n',
+      'test/planted.ts:2 leaves unfinished work',
+    ],
+  ])('refuses %s', (_what, path, text, problem) => {
+    using copy = smallProject();
+    copy.write(path, text);
+    const { status, stdout } = runCheck('check-style.ts', copy.dir);
+    expect(status).toBe(1);
+    expect(stdout).toContain(problem);
+  });
+
+  it('fails when there is nothing to read', () => {
+    using copy = smallProject();
+    const { status, stdout } = runCheck('check-style.ts', `${copy.dir}/src`);
+    expect(status).toBe(1);
+    expect(stdout).toContain('No source file was read');
+  });
+});

@@ -1,0 +1,53 @@
+/** A temp folder `root` with a secret beside it, which no tool may ever show. */
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll } from 'vitest';
+import type { Json, JsonObject } from '../../src/core/json.ts';
+import { type ToolContext, ToolFailure } from '../../src/tools/tool.ts';
+import { workspaceTools } from '../../src/tools/workspace.ts';
+
+export const SECRET = 'the-secret-outside';
+
+export interface Scene {
+  readonly base: string;
+  readonly root: string;
+  write(path: string, content: string | Uint8Array): void;
+  call(tool: string, args?: JsonObject, signal?: AbortSignal): Promise<JsonObject>;
+  /** What the refusal of a call says; fails when the call gives a value. */
+  refusal(tool: string, args?: JsonObject): Promise<ToolFailure>;
+}
+
+export function makeScene(): Scene {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), 'pilotage-workspace-')));
+  afterAll(() => rmSync(base, { recursive: true, force: true }));
+  const root = join(base, 'root');
+  mkdirSync(join(base, 'outside'), { recursive: true });
+  mkdirSync(root);
+  writeFileSync(join(base, 'outside', 'secret.txt'), `${SECRET}\n`);
+  writeFileSync(join(base, 'secret.txt'), `${SECRET}\n`);
+  return { base, root, write, call, refusal };
+
+  function write(path: string, content: string | Uint8Array): void {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), content);
+  }
+  async function call(tool: string, args: JsonObject = {}, signal?: AbortSignal): Promise<JsonObject> {
+    const found = workspaceTools({ root }).find(({ name }) => name === tool);
+    if (found === undefined) throw new Error(`no tool ${tool}`);
+    return (await found.run(args as Record<string, Json>, contextOf(signal))) as JsonObject;
+  }
+  async function refusal(tool: string, args: JsonObject = {}): Promise<ToolFailure> {
+    const settled = await call(tool, args).then(
+      (value) => new Error(`got ${JSON.stringify(value)}`),
+      (error: unknown) => error,
+    );
+    if (settled instanceof ToolFailure) return settled;
+    throw settled;
+  }
+}
+
+export function contextOf(signal: AbortSignal = new AbortController().signal): ToolContext {
+  const identity = { tenant: 't', user: 'u', session: 's', run: 'r' };
+  return { signal, idempotencyKey: 'k', identity, attempt: 1 };
+}

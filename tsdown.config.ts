@@ -1,0 +1,23 @@
+import { defineConfig, type UserConfig } from 'tsdown';
+
+const config: UserConfig = defineConfig({
+  entry: [
+    'src/index.ts',
+    'src/journal/memory.ts',
+    'src/journal/sqlite.ts',
+    'src/tools/index.ts',
+    'src/model/index.ts',
+    'src/model/openai-compatible.ts',
+    'src/planners/react/index.ts',
+    'src/planners/finish/index.ts',
+    'src/testing/index.ts',
+    'src/cli/main.ts',
+  ],
+  // One output file for one source file: importing a subpath loads what its source imports and nothing else.
+  unbundle: true,
+  platform: 'node',
+  target: 'node22.18',
+  fixedExtension: false,
+  dts: true,
+});
+export default config;
