@@ -19,5 +19,6 @@ const config: UserConfig = defineConfig({
   target: 'node22.18',
   fixedExtension: false,
   dts: true,
+  report: false,
 });
 export default config;

@@ -24,7 +24,10 @@ function targetOf(from: string, specifier: string): Import['target'] {
   return { kind: 'package', name: specifier.startsWith('@') ? `${scope}/${name}` : scope };
 }
 
-/** Every import of a file: declarations, re-exports, dynamic imports and imports inside types. Throws when it cannot be parsed. */
+/**
+ * Every import of a file: declarations, re-exports, dynamic imports, imports inside types, and calls that load a module.
+ * Throws when it cannot be parsed.
+ */
 export function importsOf(from: string): Import[] {
   const text = readFileSync(from, 'utf8');
   const { program, errors } = parseSync(from, text);
@@ -45,6 +48,11 @@ export function importsOf(from: string): Import[] {
     // A computed specifier cannot be followed; the rules hold for those that are written out.
     ImportExpression: (node) => {
       if (node.source.type === 'Literal') add(node.start, String(node.source.value), false);
+    },
+    CallExpression: ({ start, callee, arguments: [argument] }) => {
+      const name = callee.type === 'MemberExpression' ? callee.property : callee;
+      const loads = name.type === 'Identifier' && ['require', 'getBuiltinModule'].includes(name.name);
+      if (loads && argument?.type === 'Literal') add(start, String(argument.value), false);
     },
     TSImportType: (node) => add(node.start, node.source.value, true),
   }).visit(program);

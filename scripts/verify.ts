@@ -13,8 +13,16 @@ interface Stage {
   readonly args: readonly string[];
 }
 
+// A log that is kept is read as plain text. Biome has a flag of its own.
+const isPlain = !process.stdout.isTTY;
+if (isPlain) process.env['NO_COLOR'] = '1';
+
 const SOURCE_STAGES: readonly Stage[] = [
-  { name: 'format and lint', command: 'biome', args: ['ci', '--error-on-warnings', '.'] },
+  {
+    name: 'format and lint',
+    command: 'biome',
+    args: ['ci', '--error-on-warnings', ...(isPlain ? ['--colors=off'] : []), '.'],
+  },
   { name: 'types', command: 'tsc', args: ['-p', '.'] },
   { name: 'import rules', command: 'node', args: ['scripts/check-imports.ts'] },
   { name: 'style budgets', command: 'node', args: ['scripts/check-style.ts'] },
@@ -71,9 +79,6 @@ function reportFailed(stages: readonly Stage[]): boolean {
   if (failed.length > 0) console.log(`\nFailed: ${failed.join(', ')}`);
   return failed.length === 0;
 }
-
-// A log that is kept is read as plain text.
-if (!process.stdout.isTTY) process.env['NO_COLOR'] = '1';
 
 if (process.argv[2] === 'check') {
   process.exitCode = reportFailed(SOURCE_STAGES) ? 0 : 1;

@@ -2,7 +2,7 @@
  * One error class with a stable `code`. What a code leads to stands in one table, so that the loop never decides it by
  * reading messages.
  */
-import type { JsonObject } from './json.ts';
+import type { JsonObject } from './json-type.ts';
 
 /**
  * Where an error of each code goes.

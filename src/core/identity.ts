@@ -26,11 +26,12 @@ export function newRunId(): string {
   return `run_${Date.now().toString(36)}${random}`;
 }
 
-/** @throws PilotageError `identity_required` naming the parts that are missing or blank. */
+/** @throws PilotageError `identity_required` naming the parts that are missing, blank or no well-formed text. */
 export function assertIdentity(identity: Partial<Identity> | undefined): asserts identity is Identity {
   const missing = PARTS.filter((part) => {
     const value = identity?.[part];
-    return typeof value !== 'string' || value.trim() === '';
+    // Half a surrogate pair is no text: it has no UTF-8 form, and no key could be made of it.
+    return typeof value !== 'string' || value.trim() === '' || !value.isWellFormed();
   });
   if (missing.length === 0) return;
   throw new PilotageError(

@@ -34,7 +34,7 @@ export function reachedLimit(limits: Limits, spent: Spent, now: number): BudgetA
   return undefined;
 }
 
-/** @throws PilotageError `invalid_config` naming the limit that is no whole number from 0 up. */
+/** @throws PilotageError `invalid_config` naming the limit that is no number from 0 up. */
 export function assertLimits(limits: Limits): void {
   for (const name of ['steps', 'deadlineAt', 'costMicroUsd', 'tokens'] as const) {
     const value = limits[name];

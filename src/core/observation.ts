@@ -22,10 +22,12 @@ function successes(calls: readonly CallRecord[]): { index: number; record: CallR
 /**
  * The value of a step as its join gives it: the value of a single call; for a parallel call a list of branch
  * observations (all branches in index order; for `first_success` and `n` the successes in the order they came) or the
- * object of `keyed`; for a pause the verdict and its payload.
+ * object of `keyed`; for a pause the verdict and its payload; for a decision that did not pass its error.
  */
 export function observe(step: Step): Json {
-  const { decision, calls } = step;
+  const { decision, calls, error } = step;
+  // A decision that did not pass has no calls: what it came to is why.
+  if (calls.length === 0) return error === undefined ? null : { error: { code: error.code, message: error.message } };
   if (decision.kind !== 'call_parallel') {
     const outcome = calls[0]?.outcome;
     if (outcome === undefined) return null;

@@ -74,10 +74,13 @@ export interface Planner {
 
 export type PlannerFunction = (run: RunView, signal: AbortSignal) => MoveSource;
 
-/** A plain function is a planner. @throws PilotageError `no_planner`. */
+/** A plain function is a planner. @throws PilotageError `no_planner`, or `invalid_config` for a bad name or wake mode. */
 export function asPlanner(planner: Planner | PlannerFunction): Planner {
   if (typeof planner === 'function') return { name: planner.name || 'function', next: planner };
   if (typeof planner?.next === 'function') {
+    if (typeof planner.name !== 'string' || planner.name === '') {
+      throw new PilotageError('invalid_config', 'The planner has no name. Give it one: every run records it.');
+    }
     resolveWakeMode(planner);
     return planner;
   }

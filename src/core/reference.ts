@@ -19,7 +19,8 @@ function asReference(value: Json): Reference | undefined {
 export function referencesIn(args: Json): Set<string> {
   const found = new Set<string>();
   const open: Json[] = [args];
-  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+  while (open.length > 0) {
+    const value = open.pop();
     if (typeof value !== 'object' || value === null) continue;
     const reference = asReference(value);
     if (reference !== undefined) found.add(reference.$from);

@@ -3,6 +3,8 @@ import { assertPayloadBounds } from './bounds.ts';
 import {
   type Branch,
   branchId,
+  type CallParallel,
+  type CallTool,
   type Decision,
   FINISH_REASONS,
   type Join,
@@ -10,7 +12,7 @@ import {
   type SpawnSpec,
 } from './decision.ts';
 import { PilotageError } from './errors.ts';
-import { captureJson, captureObject, isJsonObject, type Json, type JsonObject } from './json.ts';
+import { captureJson, captureObject, isJsonObject, type Json } from './json.ts';
 import { referencesIn } from './reference.ts';
 
 /** At most this many branches in one call. A longer list is refused whole, never cut short. */
@@ -26,23 +28,28 @@ export function validateDecision(decision: Decision): Decision {
   }
   switch (decision.kind) {
     case 'call_tool':
-      requireText(decision.tool, 'tool');
-      break;
+      return freezeCall(decision);
     case 'call_parallel':
-      validateParallel(decision.branches, decision.join);
-      break;
+      return freezeParallel(decision);
     case 'spawn_task':
+      requireMember(decision.task, ['foreground', 'background'], 'task');
+      optionalText(decision.groupId, 'groupId');
+      optionalText(decision.callId, 'callId');
       validateSpawn(decision.spec);
       break;
     case 'await_task':
       requireText(decision.taskId, 'taskId');
+      optionalText(decision.callId, 'callId');
+      optionalMs(decision.timeoutMs, 'timeoutMs');
       break;
     case 'request_pause':
       requireMember(decision.reason, PAUSE_REASONS, 'reason');
+      optionalMs(decision.expiresInMs, 'expiresInMs');
       if (decision.payload !== undefined) return freezePause(decision);
       break;
     case 'finish':
       requireMember(decision.reason, FINISH_REASONS, 'reason');
+      if (decision.metadata !== undefined && !isJsonObject(decision.metadata)) throw invalid('metadata is no object');
       break;
     default:
       throw unknownKind(decision);
@@ -50,19 +57,15 @@ export function validateDecision(decision: Decision): Decision {
   return freeze(decision);
 }
 
-function freeze(decision: Decision): Decision {
-  if (decision.kind === 'call_tool') {
-    // The hot path: one call with arguments.
-    const args = asDecision(() => captureJson(decision.args, 'args').json);
-    const { kind, tool, callId } = decision;
-    return Object.freeze(callId === undefined ? { kind, tool, args } : { kind, tool, args, callId });
-  }
-  if (decision.kind === 'call_parallel') {
-    for (const [index, branch] of decision.branches.entries()) {
-      asDecision(() => captureJson(branch.args, `branches[${index}].args`));
-    }
-  }
-  return asDecision(() => captureJson(decision, 'decision').json) as unknown as Decision;
+function freeze<T extends Decision>(decision: T): T {
+  return asDecision(() => captureJson(decision, 'decision').json) as unknown as T;
+}
+
+function freezeCall({ kind, tool, args: given, callId }: CallTool): Decision {
+  requireText(tool, 'tool');
+  optionalText(callId, 'callId');
+  const args = asDecision(() => captureJson(given, 'args').json);
+  return Object.freeze(callId === undefined ? { kind, tool, args } : { kind, tool, args, callId });
 }
 
 function freezePause(decision: Decision & { kind: 'request_pause' }): Decision {
@@ -83,19 +86,44 @@ function asDecision<T>(check: () => T): T {
   }
 }
 
-function validateParallel(branches: readonly Branch[], join: Join | undefined): void {
-  if (!Array.isArray(branches) || branches.length === 0) throw invalid('call_parallel has no branches');
-  if (branches.length > MAX_BRANCHES) {
+/** Everything is read from the frozen copy: what was checked is what will run. */
+function freezeParallel(decision: CallParallel): Decision {
+  const given: unknown = decision.branches;
+  if (!Array.isArray(given) || given.length === 0) throw invalid('call_parallel has no branches');
+  if (given.length > MAX_BRANCHES) {
     throw new PilotageError(
       'parallel_cap_exceeded',
-      `A parallel call has ${branches.length} branches; the cap is ${MAX_BRANCHES}. Nothing was started: split it.`,
-      { data: { branches: branches.length, cap: MAX_BRANCHES } },
+      `A parallel call has ${given.length} branches; the cap is ${MAX_BRANCHES}. Nothing was started: split it.`,
+      { data: { branches: given.length, cap: MAX_BRANCHES } },
     );
   }
+  const frozen = freeze(decision);
+  const { branches, join, onInvalid } = frozen;
+  if (onInvalid !== undefined) requireMember(onInvalid, ['fail_all', 'per_branch'], 'onInvalid');
   validateJoin(join, branches.length);
+  for (const [index, branch] of branches.entries()) validateBranch(branch, `branches[${index}]`);
+  assertGraph(branches);
+  return frozen;
+}
+
+function validateBranch(branch: Branch, name: string): void {
+  if (!isJsonObject(branch)) throw invalid(`${name} is no branch`);
+  requireText(branch.tool, `${name}.tool`);
+  optionalText(branch.id, `${name}.id`);
+  optionalText(branch.callId, `${name}.callId`);
+  if (branch.args === undefined) throw invalid(`${name}.args is missing`);
+  const { after, when } = branch;
+  if (after !== undefined && !(Array.isArray(after) && after.every((id) => typeof id === 'string'))) {
+    throw invalid(`${name}.after must be a list of branch ids`);
+  }
+  if (when === undefined) return;
+  if (!isJsonObject(when) || when.equals === undefined) throw invalid(`${name}.when must be { branch, equals }`);
+  requireText(when.branch, `${name}.when.branch`);
+}
+
+function assertGraph(branches: readonly Branch[]): void {
   const indexById = new Map<string, number>();
   for (const [index, branch] of branches.entries()) {
-    requireText(branch?.tool, `branches[${index}].tool`);
     const id = branchId(branch, index);
     if (indexById.has(id)) throw invalid(`two branches have the id ${JSON.stringify(id)}`);
     indexById.set(id, index);
@@ -138,6 +166,7 @@ function assertNoCycle(needs: readonly (readonly number[])[]): void {
 
 function validateJoin(join: Join | undefined, branches: number): void {
   if (join === undefined) return;
+  if (!isJsonObject(join)) throw badJoin('it is no object');
   // An empty kind is a missing one (behaviour PX-02).
   const kind: string = join.kind;
   if (kind === '' || kind === 'all' || kind === 'first_success') return;
@@ -153,11 +182,11 @@ function validateJoin(join: Join | undefined, branches: number): void {
     if (new Set(join.keys).size !== branches) throw badJoin('keyed names the same key twice');
     return;
   }
-  throw badJoin(`${JSON.stringify(kind)} is not one of all, first_success, n, keyed`);
+  throw badJoin(`its kind is ${shown(kind)}, not one of all, first_success, n, keyed`);
 }
 
 function validateSpawn(spec: SpawnSpec): void {
-  if (typeof spec !== 'object' || spec === null) throw invalid('spawn_task has no spec');
+  if (!isJsonObject(spec)) throw invalid('spawn_task has no spec');
   requireText(spec.query, 'spec.query');
   const { priority } = spec;
   if (priority !== undefined && !(Number.isInteger(priority) && Math.abs(priority) <= 1000)) {
@@ -169,9 +198,23 @@ function requireText(value: unknown, name: string): void {
   if (typeof value !== 'string' || value === '') throw invalid(`${name} must be a non-empty string`);
 }
 
+function optionalText(value: unknown, name: string): void {
+  if (value !== undefined && typeof value !== 'string') throw invalid(`${name} must be a string`);
+}
+
+function optionalMs(value: unknown, name: string): void {
+  if (value === undefined || (typeof value === 'number' && Number.isFinite(value) && value >= 0)) return;
+  throw invalid(`${name} must be a number of milliseconds from 0 up`);
+}
+
 function requireMember(value: string, members: readonly string[], name: string): void {
   if (!members.includes(value))
-    throw invalid(`${name} is ${JSON.stringify(value)}, and must be one of ${members.join(', ')}`);
+    throw invalid(`${name} is ${shown(value)}, and must be one of ${members.join(', ')}`);
+}
+
+/** A word as it is; of anything else only the type. */
+function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : `a value of the type ${typeof value}`;
 }
 
 function invalid(what: string, cause?: unknown): PilotageError {
@@ -184,20 +227,28 @@ function badJoin(what: string): PilotageError {
 
 function unknownKind(decision: never): PilotageError {
   const { kind } = decision as { kind?: unknown };
-  return invalid(`its kind is ${JSON.stringify(kind)}, which is none of the six`);
+  return invalid(`its kind is ${shown(kind)}, which is none of the six`);
 }
 
 /**
- * Reads a decision back from a journal.
- * @throws PilotageError `unknown_decision_kind` naming the kind.
+ * Reads a decision back from a journal. It may be one that did not pass, but its calls have the shape of calls.
+ * @throws PilotageError `unknown_decision_kind` naming the kind, or `journal_corrupt`.
  */
 export function readDecision(value: Json): Decision {
   const kind = isJsonObject(value) ? value['kind'] : undefined;
-  if (typeof kind === 'string' && KINDS.has(kind)) return value as JsonObject as unknown as Decision;
+  if (isJsonObject(value) && typeof kind === 'string' && KINDS.has(kind)) {
+    const calls = kind === 'call_tool' ? [value] : kind === 'call_parallel' ? value['branches'] : [];
+    if (Array.isArray(calls) && calls.every(isCall)) return value as unknown as Decision;
+    throw new PilotageError('journal_corrupt', `The journal holds a decision of the kind ${kind} without its calls.`);
+  }
   throw new PilotageError(
     'unknown_decision_kind',
     `The journal holds a decision of the unknown kind ${JSON.stringify(kind)}; a newer version of Pilotage may have written it.`,
   );
+}
+
+function isCall(value: unknown): boolean {
+  return isJsonObject(value) && typeof value['tool'] === 'string';
 }
 
 const KINDS: ReadonlySet<string> = new Set([

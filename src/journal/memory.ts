@@ -20,7 +20,8 @@ import type {
   RunStatus,
 } from './port.ts';
 import {
-  assertAppendable,
+  assertConsecutive,
+  assertCurrent,
   assertLease,
   assertNewRun,
   assertTakesSignals,
@@ -99,7 +100,8 @@ class MemoryJournal implements Journal {
 
   async append(append: Append): Promise<void> {
     const run = this.#run(append.run);
-    assertAppendable(append, { head: run.entries.length, fence: run.fence });
+    assertConsecutive(append);
+    assertCurrent(append, { head: run.entries.length, fence: run.fence });
     for (const entry of append.entries) run.entries.push(entry);
     if (append.takes !== undefined) for (const id of append.takes) run.waiting.delete(id);
     if (append.status !== undefined) this.#setStatus(run, append.status);

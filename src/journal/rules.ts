@@ -29,8 +29,17 @@ export function assertLease(lease: Pick<LeaseRequest, 'leaseMs'>): void {
   throw new PilotageError('invalid_config', `leaseMs is ${lease.leaseMs}; give a positive number.`);
 }
 
-/** @throws PilotageError `lease_lost` or `journal_conflict`. Nothing may have been written before this. */
-export function assertAppendable(append: Append, now: { readonly head: number; readonly fence: number }): void {
+/** @throws PilotageError `journal_conflict` for entries that do not count on from `expected`. */
+export function assertConsecutive(append: Append): void {
+  for (let index = 0; index < append.entries.length; index += 1) {
+    const seq = append.entries[index]?.seq;
+    if (seq === append.expected + 1 + index) continue;
+    throw conflict(append, `entry ${seq} does not follow ${append.expected + index}`);
+  }
+}
+
+/** @throws PilotageError `lease_lost` or `journal_conflict`, when the run is not as the caller knows it. */
+export function assertCurrent(append: Append, now: { readonly head: number; readonly fence: number }): void {
   if (append.fence !== now.fence) {
     throw new PilotageError(
       'lease_lost',
@@ -39,12 +48,6 @@ export function assertAppendable(append: Append, now: { readonly head: number; r
     );
   }
   if (append.expected !== now.head) throw conflict(append, `its last entry is ${now.head}, not ${append.expected}`);
-  for (let index = 0; index < append.entries.length; index += 1) {
-    const seq = append.entries[index]?.seq;
-    if (seq !== append.expected + 1 + index) {
-      throw conflict(append, `entry ${seq} does not follow ${append.expected + index}`);
-    }
-  }
 }
 
 function conflict(append: Append, what: string): PilotageError {

@@ -17,7 +17,7 @@ import type {
   RunRecord,
   RunStatus,
 } from './port.ts';
-import { assertAppendable, assertTakesSignals, hasEnded, runNotFound, wholeMs } from './rules.ts';
+import { assertCurrent, assertTakesSignals, hasEnded, runNotFound, wholeMs } from './rules.ts';
 
 interface RunRow {
   readonly key: number;
@@ -84,11 +84,14 @@ function prepareStatements(db: DatabaseSync) {
     insertRun: db.prepare(`
       INSERT INTO runs (id, tenant, user, session, priority, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (id) DO NOTHING`),
-    insertEntry: db.prepare('INSERT INTO entries (run, seq, previous, body) VALUES (?, ?, ?, ?)'),
+    // The hot path: compares and inserts in one statement, and hands no row to JavaScript.
+    insertEntry: db.prepare(`
+      INSERT INTO entries (run, seq, previous, body)
+      SELECT key, head + 1, last_entry, ? FROM runs WHERE id = ? AND head = ? AND fence = ?`),
     readEntries: db.prepare(READ_ENTRIES),
-    setFirst: db.prepare('UPDATE runs SET first_entry = ? WHERE key = ?'),
-    advance: db.prepare('UPDATE runs SET head = ?, last_entry = ?, updated_at = ? WHERE key = ?'),
-    setStatus: db.prepare('UPDATE runs SET status = ? WHERE key = ?'),
+    setFirst: db.prepare('UPDATE runs SET first_entry = last_entry WHERE id = ?'),
+    advance: db.prepare('UPDATE runs SET head = head + 1, last_entry = ?, updated_at = ? WHERE id = ?'),
+    setStatus: db.prepare('UPDATE runs SET status = :status WHERE id = :run AND status <> :status'),
     // A claimed run is due again when its lease is over, until a release parks it.
     grant: db.prepare('UPDATE runs SET owner = ?, lease_until = ?, fence = fence + 1, wake_at = 0 WHERE key = ?'),
     renew: db.prepare('UPDATE runs SET lease_until = ? WHERE key = ?'),
@@ -96,7 +99,7 @@ function prepareStatements(db: DatabaseSync) {
     insertControl: db.prepare('INSERT INTO controls (run, id, number, body) VALUES (?, ?, ?, ?)'),
     findControl: db.prepare('SELECT number FROM controls WHERE run = ? AND id = ?'),
     countWaiting: db.prepare('SELECT count(*) AS waiting FROM controls WHERE run = ? AND body IS NOT NULL'),
-    take: db.prepare('UPDATE controls SET body = NULL WHERE run = ? AND id = ?'),
+    take: db.prepare('UPDATE controls SET body = NULL WHERE run = (SELECT key FROM runs WHERE id = ?) AND id = ?'),
     inbox: db.prepare('SELECT body FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number'),
     addSignal: db.prepare('UPDATE runs SET signals = signals + 1, wake_at = 0, updated_at = ? WHERE key = ?'),
   } satisfies Record<string, StatementSync>;
@@ -115,33 +118,31 @@ export class SqliteRows {
     const { tenant, user, session, run: id } = run.identity;
     const inserted = this.#sql.insertRun.run(id, tenant, user, session, run.priority, now, now);
     if (inserted.changes === 0) return undefined;
-    const key = Number(inserted.lastInsertRowid);
-    const first = this.#insertEntry(key, 1, null, bodies[0] ?? '');
-    this.#sql.setFirst.run(first, key);
-    this.#extend({ key, head: 1, last_entry: first }, bodies.slice(1), now);
-    return run.claim && this.#grant(key, run.claim, now);
+    for (const [index, body] of bodies.entries()) {
+      this.#appendEntry({ run: id, fence: 0, expected: index }, body, now);
+      if (index === 0) this.#sql.setFirst.run(id);
+    }
+    return run.claim && this.#grant(Number(inserted.lastInsertRowid), run.claim, now);
   }
 
   append(append: Append, bodies: readonly string[], now: number): void {
-    const row = this.#find(append.run);
-    assertAppendable(append, row);
-    this.#extend(row, bodies, now);
-    for (const id of append.takes ?? []) this.#sql.take.run(row.key, id);
-    if (append.status !== undefined && append.status !== row.status) this.#sql.setStatus.run(append.status, row.key);
-  }
-
-  /** Puts entries behind the row's last one. */
-  #extend(row: Pick<RunRow, 'key' | 'head' | 'last_entry'>, bodies: readonly string[], now: number): void {
-    let { head, last_entry: last } = row;
+    const { run, fence, expected, takes, status } = append;
+    let head = expected;
     for (const body of bodies) {
+      if (!this.#appendEntry({ run, fence, expected: head }, body, now)) break;
       head += 1;
-      last = this.#insertEntry(row.key, head, last, body);
     }
-    this.#sql.advance.run(head, last, now, row.key);
+    // The first one decides, because nobody else writes meanwhile.
+    if (head === expected) assertCurrent(append, this.#find(run));
+    for (const id of takes ?? []) this.#sql.take.run(run, id);
+    if (status !== undefined) this.#sql.setStatus.run({ status, run });
   }
 
-  #insertEntry(run: number, seq: number, previous: number | null, body: string): number {
-    return Number(this.#sql.insertEntry.run(run, seq, previous, body).lastInsertRowid);
+  #appendEntry(at: Pick<Append, 'run' | 'fence' | 'expected'>, body: string, now: number): boolean {
+    const { changes, lastInsertRowid } = this.#sql.insertEntry.run(body, at.run, at.expected, at.fence);
+    if (changes === 0) return false;
+    this.#sql.advance.run(lastInsertRowid, now, at.run);
+    return true;
   }
 
   /** Entries with a seq from `from` up to, and without, `end`. */

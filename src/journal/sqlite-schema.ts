@@ -48,7 +48,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX runs_scope ON runs (tenant, user, session);
   CREATE TABLE entries (
     id INTEGER PRIMARY KEY,
-    run INTEGER NOT NULL REFERENCES runs (key),
+    run INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     previous INTEGER,
     body TEXT NOT NULL

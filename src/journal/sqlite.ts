@@ -14,7 +14,7 @@ import type {
   RunQuery,
   RunRecord,
 } from './port.ts';
-import { assertLease, assertNewRun, journalClosed, pageSize, wholeMs } from './rules.ts';
+import { assertConsecutive, assertLease, assertNewRun, journalClosed, pageSize, wholeMs } from './rules.ts';
 import { SqliteArtifacts } from './sqlite-artifacts.ts';
 import { storeError } from './sqlite-errors.ts';
 import { SqliteRows } from './sqlite-rows.ts';
@@ -84,6 +84,7 @@ export class SqliteJournal implements Journal {
   }
 
   async append(append: Append): Promise<void> {
+    assertConsecutive(append);
     // Encoded here, so that an entry that cannot be fails alone.
     const bodies = append.entries.map(encodeEntry);
     await this.#writer.write(() => this.#rows.append(append, bodies, this.#now()));

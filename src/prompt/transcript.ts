@@ -17,6 +17,8 @@ import { asText, errorText, resultOf, verdictText } from './outcome-text.ts';
 /** The tool that models know as the way to end; it is understood when it is called, and never declared. */
 export const FINISH_TOOL = '_finish';
 
+const MADE_ID = 'react.callid.';
+
 export class Transcript {
   readonly #messages: LanguageModelV4Message[];
   readonly #callIds = new Set<string>();
@@ -71,12 +73,15 @@ export class Transcript {
     return this.#messages.slice();
   }
 
-  /** The provider's ids where they are usable, so that they stay what the provider knows; otherwise made from the step. */
+  /**
+   * The provider's ids where they are usable, so that they stay what the provider knows; otherwise made from the place
+   * of the call. An id of that form is never taken from a provider, so that the made ones stay unique.
+   */
   uniqueCallIds(wanted: readonly (string | undefined)[], step: number, single: boolean): string[] {
     const ids: string[] = [];
-    for (const [index, id] of wanted.entries()) {
-      const usable = id !== undefined && id !== '' && !this.#callIds.has(id) && !ids.includes(id);
-      ids.push(usable ? id : single ? `react.callid.${step}` : `react.callid.${step}.${index}`);
+    for (const [index, id = ''] of wanted.entries()) {
+      const usable = id !== '' && !id.startsWith(MADE_ID) && !this.#callIds.has(id) && !ids.includes(id);
+      ids.push(usable ? id : single ? `${MADE_ID}${step}` : `${MADE_ID}${step}.${index}`);
     }
     return ids;
   }

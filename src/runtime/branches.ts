@@ -27,7 +27,10 @@ export interface BranchPlan {
   readonly settle: readonly { readonly call: number; readonly outcome: Outcome }[];
 }
 
+const SINGLE: Omit<BranchGraph, 'branches'> = { needs: [[]], indexById: new Map([['0', 0]]), join: undefined };
+
 export function branchGraph(decision: Decision): BranchGraph {
+  if (decision.kind === 'call_tool') return { branches: [decision], ...SINGLE };
   const branches = branchesOf(decision);
   const indexById = new Map(branches.map((branch, index) => [branchId(branch, index), index]));
   const needs = branches.map((branch) => dependenciesOf(branch).map((id) => indexById.get(id) as number));

@@ -9,7 +9,7 @@ import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { OpenStep, RunState } from '../view/run-state.ts';
 import { type BranchGraph, branchGraph, planBranches } from './branches.ts';
 import { type CallResult, dispatch } from './dispatch.ts';
-import type { DriverDeps } from './driver.ts';
+import type { DriverDeps } from './driver-deps.ts';
 import { Flight } from './flight.ts';
 import { wholeValue } from './heavy.ts';
 import { setUp } from './set-up.ts';
@@ -36,9 +36,12 @@ export class Calls {
   #graph: { readonly step: number; readonly graph: BranchGraph } | undefined;
   #wake: (() => void) | undefined;
   #refusal: { readonly error: unknown } | undefined;
+  readonly #keyPrefix: string;
 
   constructor(ports: CallPorts) {
     this.#ports = ports;
+    const { identity } = ports.state;
+    this.#keyPrefix = `${scopeKey(identity)}/${encodeURIComponent(identity.run)}`;
   }
 
   get inFlight(): number {
@@ -56,7 +59,7 @@ export class Calls {
   async advance(open: OpenStep): Promise<readonly CallEnded[]> {
     const { step, decision } = open.move;
     if (this.#graph?.step !== step) {
-      const refused = await setUp(open, this.#ports.tools());
+      const refused = decision.kind === 'call_tool' ? [] : await setUp(open, this.#ports.tools());
       if (refused.length > 0) return refused;
       this.#graph = { step, graph: branchGraph(decision) };
       this.#reserved.clear();
@@ -108,7 +111,7 @@ export class Calls {
     const job = {
       branch,
       identity,
-      idempotencyKey: `${scopeKey(identity)}/${encodeURIComponent(identity.run)}/${step}.${call}`,
+      idempotencyKey: `${this.#keyPrefix}/${step}.${call}`,
       tools: tools(),
       flight,
       interrupted: open.began.includes(call),
@@ -118,7 +121,7 @@ export class Calls {
       artifacts: deps.artifacts,
       begin: () => begin(step, call),
       reserve: (costMicroUsd: number) => this.#reserve(open, call, costMicroUsd),
-      resolveArgs: (args: Json) => this.#resolveArgs(open, args),
+      resolveArgs: (args: Json) => (open.calls.length === 1 ? args : this.#resolveArgs(open, args)),
     };
     dispatch(job, ports).then(
       (result) => this.#land(step, call, result),

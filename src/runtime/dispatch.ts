@@ -12,7 +12,7 @@ import type { Outcome } from '../core/outcome.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyTool } from '../tools/catalogue.ts';
 import type { ToolContext } from '../tools/tool.ts';
-import type { Flight, Settled } from './flight.ts';
+import type { Flight, LazySignal, Settled } from './flight.ts';
 import { mayBeHeavy, storeHeavy } from './heavy.ts';
 
 export interface CallResult {
@@ -39,8 +39,8 @@ export interface DispatchPorts {
   begin(): Promise<void>;
   /** Sets money aside for a call. False when the budget has no room for it. */
   reserve(costMicroUsd: number): boolean;
-  /** Replaces references in `args` by the values of earlier branches. */
-  resolveArgs(args: Json): Promise<Json>;
+  /** The arguments with references replaced by the values of earlier branches. */
+  resolveArgs(args: Json): Json | Promise<Json>;
 }
 
 /** Arguments that are ready to be handed to a tool. */
@@ -75,8 +75,10 @@ function unknownTool(tools: AuthorisedTools, name: string): ErrorData {
 export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult> {
   let prepared: Prepared;
   try {
-    const args = await ports.resolveArgs(call.branch.args);
-    prepared = await prepareCall(call.tools, call.branch.tool, args);
+    const resolved = ports.resolveArgs(call.branch.args);
+    const args = resolved instanceof Promise ? await resolved : resolved;
+    const checked = prepareCall(call.tools, call.branch.tool, args);
+    prepared = checked instanceof Promise ? await checked : checked;
   } catch (thrown) {
     return { outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 };
   }
@@ -148,8 +150,15 @@ async function attemptAll(
   }
 }
 
-function contextOf(call: Call, signal: AbortSignal, attempt: number): ToolContext {
-  return { signal, idempotencyKey: call.idempotencyKey, identity: call.identity, attempt };
+function contextOf({ idempotencyKey, identity }: Call, lazy: LazySignal, attempt: number): ToolContext {
+  return {
+    get signal() {
+      return lazy.signal;
+    },
+    idempotencyKey,
+    identity,
+    attempt,
+  };
 }
 
 const FIRST_DELAY_MS = 100;

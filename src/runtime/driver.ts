@@ -7,34 +7,21 @@
  * D2 Nothing is in flight when the driver exits, but for work that ignored its abort for the whole grace time.
  * D3 A refused append (lease or head) ends the driver; it never tries to win.
  */
-import type { Clock } from '../core/clock.ts';
 import type { Control } from '../core/control.ts';
 import type { Entry, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
-import type { Delta, Planner } from '../core/planner.ts';
-import type { ArtifactStore, Claim, Journal, RunStatus } from '../journal/port.ts';
+import type { Delta } from '../core/planner.ts';
+import type { Claim, RunStatus } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { applyEntry, nextStep, type RunState } from '../view/run-state.ts';
 import { append } from './append.ts';
 import { Calls } from './calls.ts';
 import { takeControls } from './controls.ts';
-import { Flight } from './flight.ts';
+import type { DriverDeps } from './driver-deps.ts';
+import { Flight, LazySignal } from './flight.ts';
 import { next } from './next.ts';
-import type { Notice, NoticeHub } from './notices.ts';
+import type { Notice } from './notices.ts';
 import { askPlanner } from './plan.ts';
-
-export interface DriverDeps {
-  readonly journal: Journal;
-  readonly artifacts: ArtifactStore;
-  readonly planner: Planner;
-  readonly clock: Clock;
-  readonly hub: NoticeHub;
-  /** The tools of a run. `hasArtifacts`: the reader of stored results is listed too. */
-  toolsOf(scopes: readonly string[], hasArtifacts: boolean): AuthorisedTools;
-  newToken(): string;
-  /** A fault that ends nothing but must be seen. */
-  onFault(error: unknown): void;
-}
 
 /** Why a driver let go of its run. */
 export type Exit =
@@ -50,11 +37,13 @@ export class RunDriver {
   readonly fence: number;
   readonly #deps: DriverDeps;
   readonly #calls: Calls;
+  readonly #signal = new LazySignal();
   #planning: Flight | undefined;
+  #toolView: { readonly hasArtifacts: boolean; readonly tools: AuthorisedTools } | undefined;
   #inboxDirty: boolean;
   /** Why everything in flight is being stopped, once it is. */
   #stop: 'cancel' | 'deadline' | 'closing' | 'lost' | undefined;
-  #commits: Promise<void> = Promise.resolve();
+  #committing: Promise<void> | undefined;
 
   constructor(deps: DriverDeps, state: RunState, claim: Claim) {
     this.#deps = deps;
@@ -162,7 +151,8 @@ export class RunDriver {
     };
     const streaming = hub.wantsTokens(this.state.identity.run);
     const tools = this.#tools();
-    const ask = { planner, state: this.state, tools, flight, clock, artifacts, streaming, tell, newToken };
+    const signal = this.#signal;
+    const ask = { planner, state: this.state, tools, flight, signal, clock, artifacts, streaming, tell, newToken };
     const entries = await askPlanner(ask);
     this.#planning = undefined;
     // An aborted planner's move is dropped; why it was aborted is found at the boundary.
@@ -188,16 +178,25 @@ export class RunDriver {
   }
 
   #tools(): AuthorisedTools {
-    return this.#deps.toolsOf(this.state.scopes, this.state.hasArtifacts);
+    const { scopes, hasArtifacts } = this.state;
+    if (this.#toolView?.hasArtifacts !== hasArtifacts) {
+      this.#toolView = { hasArtifacts, tools: this.#deps.toolsOf(scopes, hasArtifacts) };
+    }
+    return this.#toolView.tools;
   }
 
   /** Appends, then applies, then tells. One at a time: a call may begin while another's end is being written. */
-  #commit(bodies: readonly EntryBody[], status?: RunStatus, takes?: readonly string[]): Promise<void> {
-    if (bodies.length === 0) return Promise.resolve();
-    const committed = this.#commits.then(() => this.#commitNow(bodies, status, takes));
-    this.#commits = committed.catch(() => {});
-    return committed;
+  async #commit(bodies: readonly EntryBody[], status?: RunStatus, takes?: readonly string[]): Promise<void> {
+    if (bodies.length === 0) return;
+    while (this.#committing !== undefined) await this.#committing;
+    const committed = this.#commitNow(bodies, status, takes);
+    this.#committing = committed.then(this.#committed, this.#committed);
+    await committed;
   }
+
+  readonly #committed = (): void => {
+    this.#committing = undefined;
+  };
 
   async #commitNow(bodies: readonly EntryBody[], status?: RunStatus, takes?: readonly string[]): Promise<void> {
     const { identity, head } = this.state;

@@ -1,6 +1,6 @@
 /**
- * Something started that must not outlive its owner: a tool's attempt or a planner's move. It ends with its value, its
- * error, its time limit, or, some grace after an abort that it ignores, as abandoned. Whatever comes later is late.
+ * Something started that must not outlive its owner: a tool's attempts or a planner's move. An attempt ends with its
+ * value, its error, its time limit, or, some grace after an abort that it ignores, as abandoned. What comes later is late.
  */
 import type { Clock } from '../core/clock.ts';
 import { PilotageError } from '../core/errors.ts';
@@ -14,10 +14,29 @@ export type Settled<T> =
 /** How long aborted work may take to notice. */
 export const ABORT_GRACE_MS = 1_000;
 
+/** A signal that is made when somebody asks for it: most tools never do, and an AbortController is not cheap. */
+export class LazySignal {
+  #controller: AbortController | undefined;
+  #aborted: { readonly reason: unknown } | undefined;
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#aborted ??= { reason };
+    this.#controller?.abort(reason);
+  }
+}
+
 export class Flight {
   readonly #clock: Clock;
   readonly #onLate: () => void;
-  #controller = new AbortController();
+  #current: LazySignal | undefined;
   #aborted: { readonly reason: unknown } | undefined;
   #onAbort: (() => void) | undefined;
 
@@ -34,13 +53,21 @@ export class Flight {
   abort(reason: unknown): void {
     if (this.#aborted !== undefined) return;
     this.#aborted = { reason };
-    this.#controller.abort(reason);
+    this.#current?.abort(reason);
     this.#onAbort?.();
   }
 
-  /** Runs `work` once, with a signal of its own. Without `timeoutMs` it may take for ever. Never rejects. */
-  attempt<T>(work: (signal: AbortSignal) => T | PromiseLike<T>, timeoutMs?: number): Promise<Settled<T>> {
-    const controller = this.#aborted === undefined ? this.#renewController() : this.#controller;
+  /**
+   * Runs `work` once. Without `timeoutMs` it may take for ever. Never rejects.
+   * @param signal what aborts it; by default each attempt has its own, because a time limit aborts the one before.
+   */
+  attempt<T>(
+    work: (signal: LazySignal) => T | PromiseLike<T>,
+    timeoutMs?: number,
+    signal: LazySignal = new LazySignal(),
+  ): Promise<Settled<T>> {
+    this.#current = signal;
+    if (this.#aborted !== undefined) signal.abort(this.#aborted.reason);
     return new Promise((resolve) => {
       let open = true;
       let cancelTimer: (() => void) | undefined;
@@ -55,7 +82,7 @@ export class Flight {
         resolve(settled);
       };
       try {
-        const made = work(controller.signal);
+        const made = work(signal);
         if (!isThenable(made)) return end({ kind: 'value', value: made });
         made.then(
           (value) => end({ kind: 'value', value }),
@@ -73,7 +100,7 @@ export class Flight {
       if (timeoutMs === undefined) return;
       cancelTimer = this.#clock.after(timeoutMs, () => {
         end({ kind: 'timeout' });
-        controller.abort(new PilotageError('tool_timeout', `The time limit of ${timeoutMs} ms has passed.`));
+        signal.abort(new PilotageError('tool_timeout', `The time limit of ${timeoutMs} ms has passed.`));
       });
     });
   }
@@ -92,12 +119,6 @@ export class Flight {
         resolve();
       };
     });
-  }
-
-  /** Each attempt has a signal of its own, because a time limit aborts the one before. */
-  #renewController(): AbortController {
-    if (this.#controller.signal.aborted) this.#controller = new AbortController();
-    return this.#controller;
   }
 }
 

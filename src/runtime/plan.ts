@@ -11,7 +11,7 @@ import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { nextStep, type RunState } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
-import type { Flight } from './flight.ts';
+import type { Flight, LazySignal } from './flight.ts';
 import { HEAVY_BYTES } from './heavy.ts';
 
 export interface Ask {
@@ -19,6 +19,8 @@ export interface Ask {
   readonly state: RunState;
   readonly tools: AuthorisedTools;
   readonly flight: Flight;
+  /** The run's own signal, the same for each of its moves. */
+  readonly signal: LazySignal;
   readonly clock: Clock;
   readonly artifacts: ArtifactStore;
   readonly streaming: boolean;
@@ -32,7 +34,11 @@ export async function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undef
   const step = nextStep(state);
   const startedAt = ask.clock.now();
   const view = viewOf(state, ask.tools, ask.streaming);
-  const settled = await flight.attempt((signal) => moveOf(planner.next(view, signal), signal, ask.tell));
+  const settled = await flight.attempt(
+    () => moveOf(planner.next(view, ask.signal.signal), ask.signal.signal, ask.tell),
+    undefined,
+    ask.signal,
+  );
   if (flight.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
   if (settled.kind === 'thrown') return [plannerFailed(settled.error, step)];
   const move = settled.value;

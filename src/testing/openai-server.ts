@@ -70,7 +70,7 @@ export async function openaiServer(script: readonly ServerReply[] | ServerHandle
     const reply = typeof script === 'function' ? await script(request, index) : script[index];
     if (reply === undefined) sendError(response, 500, `The script has no reply ${index + 1}.`);
     else if (reply.error !== undefined) sendError(response, reply.error.status, reply.error.message);
-    else if (request.stream === true) sendEvents(response, request, reply, index);
+    else if (request.stream === true) await sendEvents(response, request, reply, index);
     else sendJson(response, 200, completion(request, reply, index));
   }
 
@@ -121,18 +121,22 @@ function completion(request: ChatRequest, reply: ServerReply, index: number): Js
   };
 }
 
-function sendEvents(response: ServerResponse, request: ChatRequest, reply: ServerReply, index: number): void {
+/** Each event is out before the next is written, so that the client gets it in pieces. */
+async function sendEvents(
+  response: ServerResponse,
+  request: ChatRequest,
+  reply: ServerReply,
+  index: number,
+): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
-  let sent = 0;
-  for (const event of eventsOf(request, reply, index)) {
-    if (sent === reply.breakAfterEvents) {
-      response.destroy();
-      return;
-    }
-    response.write(`data: ${JSON.stringify(event)}\n\n`);
-    sent += 1;
+  const events = [...eventsOf(request, reply, index)];
+  for (const event of events.slice(0, reply.breakAfterEvents)) {
+    // The client may be gone: then there is nobody to tell.
+    await new Promise((written) => response.write(`data: ${JSON.stringify(event)}\n\n`, written));
+    if (response.destroyed) return;
   }
-  response.end('data: [DONE]\n\n');
+  if (reply.breakAfterEvents === undefined) response.end('data: [DONE]\n\n');
+  else response.destroy();
 }
 
 function* eventsOf(request: ChatRequest, reply: ServerReply, index: number): Generator<JsonObject> {

@@ -13,7 +13,7 @@ export function listFilesTool(root: string): Tool {
     name: 'list_files',
     description:
       'Lists the files and folders below a folder of the workspace, with sizes. Folders of tools and dependencies ' +
-      '(.git, node_modules, dist …) are named but not walked into. When `next` is in the result, pass its `after` to go on.',
+      '(.git, node_modules, dist …) are not walked into; list one by its path. When `next` is in the result, pass its `after` to go on.',
     effect: 'read',
     tags: ['workspace'],
     input: {

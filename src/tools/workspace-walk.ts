@@ -89,7 +89,7 @@ export async function* walk(root: string, start: string, options: WalkOptions): 
     if (child.type !== 'folder') {
       if (isNew) yield found;
     } else if (HEAVY.has(child.name)) {
-      if (isNew) yield { ...found, note: 'not walked into; list it by its path' };
+      if (isNew) yield { ...found, note: 'not walked into' };
     } else if (open.length >= depth) {
       if (isNew) yield found;
     } else {

@@ -60,7 +60,7 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
       step,
       decisionKind: DECISION_NAMES[decision.kind],
       reasoningChars: reasoning === undefined ? 0 : [...reasoning].length,
-      latencyMs: entry.at - move.startedAt,
+      latencyMs: since(move.startedAt, entry.at),
       ...(decision.kind === 'call_tool' ? { tool: decision.tool } : {}),
       ...(reasoning === undefined ? {} : { reasoningTrace: reasoning }),
       ...(text === undefined ? {} : { text }),
@@ -80,10 +80,15 @@ function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
   const { step, call, outcome, attempts } = ended;
   const decision = before.open?.move.decision;
   const tool = openBranches(before)[call]?.tool ?? decision?.kind ?? '';
-  const latencyMs = entry.at - (ended.startedAt ?? entry.at);
+  const latencyMs = since(ended.startedAt ?? entry.at, entry.at);
   const type =
     outcome.kind === 'value' ? 'tool.completed' : outcome.kind === 'skipped' ? 'tool.skipped' : 'tool.failed';
   return event(type, entry, before.identity, { step, call, tool, outcome, latencyMs, attempts });
+}
+
+/** A clock that was set back between the two gives 0. */
+function since(startedAt: number, endedAt: number): number {
+  return Math.max(0, endedAt - startedAt);
 }
 
 function finishEvents(entry: Entry, finished: Finished, before: RunState): RunEvent[] {

@@ -4,7 +4,7 @@
  */
 import type { Control } from '../core/control.ts';
 import { branchesOf, type Decision, type FinishReason, type PauseReason } from '../core/decision.ts';
-import type { CallEnded, Entry, Moved, Resumed, Started, Turn } from '../core/entry.ts';
+import type { CallBegan, CallEnded, Entry, Moved, Resumed, Started, Turn } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import type { Json, JsonObject } from '../core/json.ts';
@@ -124,7 +124,8 @@ export function foldEntries(entries: readonly Entry[]): RunState {
 
 /**
  * Adds one entry to the state, in place.
- * @throws PilotageError `journal_corrupt` for an entry that cannot follow: a gap, or anything after the ending.
+ * @throws PilotageError `journal_corrupt` for an entry that cannot follow: a gap, anything after the ending, a step or a
+ * call that is not open.
  */
 export function applyEntry(state: RunState, entry: Entry): void {
   if (entry.seq !== state.head + 1) throw corrupt(entry, `it follows seq ${state.head}`);
@@ -136,13 +137,14 @@ export function applyEntry(state: RunState, entry: Entry): void {
       applyMove(state, entry, entry);
       return;
     case 'call_began':
-      openOf(state, entry, entry.step).began.push(entry.call);
+      applyCallBegan(state, entry, entry);
       return;
     case 'call_ended':
       applyCallEnded(state, entry, entry);
       return;
     case 'paused': {
       const { kind: _, seq: __, at, ...pause } = entry;
+      if (pause.step !== undefined) openOf(state, entry, pause.step);
       state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
       return;
     }
@@ -169,6 +171,8 @@ export function applyEntry(state: RunState, entry: Entry): void {
 }
 
 function applyMove(state: RunState, move: Moved, entry: Entry): void {
+  if (state.open !== null) throw corrupt(entry, `step ${state.open.move.step} is still open`);
+  if (move.step !== state.steps.length) throw corrupt(entry, `the next step is ${state.steps.length}`);
   addUsage(state.totals, move.usage);
   state.fresh = [];
   state.rejections = move.rejected === undefined ? 0 : state.rejections + 1;
@@ -195,6 +199,14 @@ function slotsOf(decision: Decision): number {
     default:
       return decision satisfies never;
   }
+}
+
+function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
+  const open = openOf(state, entry, began.step);
+  if (open.calls[began.call] !== null || open.began.includes(began.call)) {
+    throw corrupt(entry, `call ${began.call} cannot begin here`);
+  }
+  open.began.push(began.call);
 }
 
 function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {

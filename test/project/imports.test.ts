@@ -72,6 +72,7 @@ describe('the import check', () => {
     ['the sources importing a test', 'src/testing/planted.ts', "import '../../test/index.ts';"],
     ['a package of development only', 'src/runtime/planted.ts', "import 'vitest';"],
     ['SQLite outside its store', 'src/runtime/planted.ts', "import 'node:sqlite';"],
+    ['SQLite outside its store, by a call', 'src/cli/planted.ts', "process.getBuiltinModule('node:sqlite');"],
     ['a vendor outside its own file', 'src/model/planted.ts', "import '@ai-sdk/openai-compatible';"],
     ['a file that does not exist', 'src/core/planted.ts', "import './nowhere.ts';"],
     ['a package that is not declared', 'test/planted.ts', "import 'left-pad';"],

@@ -30,7 +30,7 @@ describe('list_files', () => {
         { path: 'a', type: 'folder' },
         { path: 'b.txt', type: 'file', sizeBytes: 5 },
         { path: 'c', type: 'link' },
-        { path: 'node_modules', type: 'folder', note: 'not walked into; list it by its path' },
+        { path: 'node_modules', type: 'folder', note: 'not walked into' },
       ],
     });
     const inside = await scene.call('list_files', { path: 'node_modules', depth: 2 });

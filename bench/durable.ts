@@ -1,0 +1,97 @@
+/** Durable steps: one run beside raw inserts of what it stored, and 1,000 runs at once beside one after another. */
+import { join } from 'node:path';
+import type { Effect } from '../src/index.ts';
+import { sqliteJournal } from '../src/journal/sqlite.ts';
+import { type Measured, median, type Row, short, times, wallMs } from './measure.ts';
+import { ourRuntime, runOnce, runTogether } from './ours.ts';
+import { openRaw, storedTexts } from './raw-sqlite.ts';
+import { withScratch } from './scratch.ts';
+
+const RUN_STEPS = 200;
+const ROUNDS = 9;
+const GROUP_STEPS = 10;
+const GROUP_RUNS = 1000;
+const SEQUENTIAL_RUNS = 50;
+const GROUP_ROUNDS = 3;
+
+export async function durable(): Promise<Measured> {
+  return withScratch(async (folder) => {
+    const read = await besideRaw(join(folder, 'read'), 'read');
+    const once = await besideRaw(join(folder, 'once'), 'once');
+    const alone = await group(join(folder, 'alone'), SEQUENTIAL_RUNS, false);
+    const together = await group(join(folder, 'together'), GROUP_RUNS, true);
+    const gain = short(together / alone);
+    const row = (what: string, { stepsPerS, rawPerS, ratio }: BesideRaw): Row => [
+      what,
+      `${Math.round(stepsPerS)} steps/s`,
+      `${ratio} x the time of its entries as raw inserts, ${Math.round(rawPerS)}/s (at most 1.6)`,
+    ];
+    return {
+      keys: { durable_ratio_1: read.ratio, durable_group_gain: gain },
+      rows: [
+        row("durable, one run, tool 'read'", read),
+        row("durable, one run, tool 'once'", once),
+        ['durable, runs of 10 steps, one at a time', `${Math.round(alone)} steps/s`],
+        ['durable, 1,000 runs of 10 steps at once', `${Math.round(together)} steps/s`, `${gain} x (at least 3)`],
+      ],
+    };
+  });
+}
+
+interface BesideRaw {
+  readonly ratio: number;
+  readonly stepsPerS: number;
+  readonly rawPerS: number;
+}
+
+/** In turns, each time on fresh files; the first round warms up. */
+async function besideRaw(name: string, effect: Effect): Promise<BesideRaw> {
+  const ratios: number[] = [];
+  const ours: number[] = [];
+  const raws: number[] = [];
+  let entries = 0;
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    const path = `${name}-${round}.db`;
+    const ourMs = await timeRun(path, effect);
+    const texts = storedTexts(path);
+    const raw = openRaw(`${name}-${round}-raw.db`);
+    const rawMs = await wallMs(async () => raw.insertEach(texts));
+    raw.close();
+    if (round === 0) continue;
+    entries = texts.length;
+    ratios.push(ourMs / rawMs);
+    ours.push(ourMs);
+    raws.push(rawMs);
+  }
+  return {
+    ratio: short(median(ratios)),
+    stepsPerS: (RUN_STEPS * 1000) / median(ours),
+    rawPerS: (entries * 1000) / median(raws),
+  };
+}
+
+async function timeRun(path: string, effect: Effect): Promise<number> {
+  const journal = sqliteJournal({ path });
+  const runtime = ourRuntime(RUN_STEPS, journal, effect);
+  const ms = await wallMs(() => runOnce(runtime, RUN_STEPS));
+  await runtime.close();
+  await journal.close();
+  return ms;
+}
+
+/** Steps per second of `runs` short runs, together or one after another. */
+async function group(name: string, runs: number, together: boolean): Promise<number> {
+  const rates: number[] = [];
+  for (let round = 0; round < GROUP_ROUNDS; round += 1) {
+    const journal = sqliteJournal({ path: `${name}-${round}.db` });
+    const runtime = ourRuntime(GROUP_STEPS, journal);
+    await runOnce(runtime, GROUP_STEPS);
+    const ms = await wallMs(() =>
+      together ? runTogether(runtime, GROUP_STEPS, runs) : times(runs, () => runOnce(runtime, GROUP_STEPS)),
+    );
+    await runtime.close();
+    await journal.close();
+    rates.push((runs * GROUP_STEPS * 1000) / ms);
+  }
+  return median(rates);
+}

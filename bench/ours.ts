@@ -1,0 +1,33 @@
+/** The workload as a user of Pilotage would write it. */
+import { createRuntime, type Effect, type Journal, local, memoryJournal, type Runtime, react, tool } from '../src/index.ts';
+import { callId, INPUT_SCHEMA, keepNote, QUERY, scriptedModel, TOOL_DESCRIPTION, TOOL_NAME } from './workload.ts';
+
+export function noteTool(effect: Effect): ReturnType<typeof tool<typeof INPUT_SCHEMA>> {
+  return tool({
+    name: TOOL_NAME,
+    description: TOOL_DESCRIPTION,
+    input: INPUT_SCHEMA,
+    effect,
+    run: ({ id, text }) => keepNote({ id: Number(id), text: String(text) }),
+  });
+}
+
+/** A runtime for runs of `steps` steps. It keeps nothing of the runs unless its journal does. */
+export function ourRuntime(steps: number, journal: Journal = memoryJournal(), effect: Effect = 'read'): Runtime {
+  return createRuntime({ planner: react({ model: scriptedModel(steps) }), tools: [noteTool(effect)], journal });
+}
+
+/** One whole run. @throws when it did not carry out its `steps` calls and answer. */
+export async function runOnce(runtime: Runtime, steps: number): Promise<string> {
+  const run = await runtime.start(QUERY, { identity: local('bench'), limits: { steps: steps + 1 } });
+  const result = await run.result();
+  if (result.status !== 'finished' || result.answer !== 'Done.' || result.usage.calls !== steps) {
+    throw new Error(`The run of ${steps} steps, last call ${callId(steps)}, went wrong: ${JSON.stringify(result)}`);
+  }
+  return run.id;
+}
+
+/** Starts `count` runs at once and waits for all. */
+export async function runTogether(runtime: Runtime, steps: number, count: number): Promise<void> {
+  await Promise.all(Array.from({ length: count }, () => runOnce(runtime, steps)));
+}

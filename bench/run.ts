@@ -1,0 +1,56 @@
+/** `node bench/run.ts [--json] [--only <measure>] [--write]`: all measures, one after another. */
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { concurrent } from './concurrent.ts';
+import { disk } from './disk.ts';
+import { durable } from './durable.ts';
+import type { Measured } from './measure.ts';
+import { packageCost } from './package-cost.ts';
+import { parallel } from './parallel.ts';
+import { writeResults } from './results.ts';
+import { resume } from './resume.ts';
+import { stepCpu } from './step-cpu.ts';
+import { table } from './table.ts';
+
+const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
+  'step-cpu': stepCpu,
+  concurrent,
+  parallel,
+  durable,
+  disk,
+  resume,
+  package: packageCost,
+};
+
+const { values } = parseArgs({
+  options: {
+    json: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    write: { type: 'boolean', default: false },
+  },
+});
+
+await main();
+
+async function main(): Promise<void> {
+  if (values.only !== undefined && !Object.hasOwn(MEASURES, values.only)) {
+    console.error(`There is no measure ${values.only}. Use one of ${Object.keys(MEASURES).join(', ')}.`);
+    process.exitCode = 2;
+    return;
+  }
+  const measured: Measured[] = [];
+  for (const [name, measure] of Object.entries(MEASURES)) {
+    if (values.only !== undefined && name !== values.only) continue;
+    if (!values.json) console.error(`measuring ${name} …`);
+    measured.push(await measure());
+  }
+  const text = `${machine()}\n\n${table(measured.flatMap(({ rows }) => rows))}`;
+  console.log(values.json ? JSON.stringify(Object.assign({}, ...measured.map(({ keys }) => keys))) : text);
+  if (values.write) writeResults('bench', text);
+}
+
+function machine(): string {
+  const [cpu] = cpus();
+  const date = new Date().toISOString().slice(0, 10);
+  return `Node ${process.version}, ${cpus().length} x ${cpu?.model ?? 'unknown CPU'}, ${process.platform}, ${date}`;
+}

@@ -1,0 +1,103 @@
+/** Events as lines for people. The live progress and the timeline of `inspect` show the same. */
+import type { RunEvent } from '../core/event.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { Usage } from '../core/step.ts';
+import { count, dollars, duration, oneLine, shortArgs } from './text.ts';
+
+export type Tone = 'plain' | 'good' | 'bad' | 'quiet' | 'strong';
+
+export interface Line {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+export class EventLines {
+  /** What the calls of the step under way were asked. */
+  readonly #args = new Map<string, string>();
+
+  of(event: RunEvent): Line[] {
+    switch (event.type) {
+      case 'run.started':
+        return [line('strong', `▶ ${event.identity.run}  ${event.planner}: ${oneLine(event.query, 160)}`)];
+      case 'planner.decision':
+        this.#args.clear();
+        return decisionLines(event);
+      case 'tool.invoked':
+        this.#args.set(`${event.step}.${event.call}`, shortArgs(event.args));
+        return [];
+      case 'tool.completed':
+      case 'tool.failed':
+      case 'tool.skipped':
+        return [this.#callLine(event)];
+      case 'control.applied':
+        return [line('strong', `  control ${event.control.type}`)];
+      case 'control.rejected':
+        return [line('bad', `  control ${event.control.type} was refused: ${oneLine(event.error.message, 200)}`)];
+      case 'pause.requested':
+        return [line('strong', `‖ paused: ${event.reason}`)];
+      case 'pause.resumed':
+        return [line('strong', `▶ ${event.verdict} (${event.reason})`)];
+      case 'planner.max_steps_exceeded':
+        return [line('bad', `! all ${count(event.maxSteps, 'step')} are used up`)];
+      case 'planner.finish':
+        return [line(event.reason === 'goal' ? 'good' : 'bad', `■ finished: ${event.reason}`)];
+      case 'planner.error':
+        return [line('bad', `✗ failed: ${event.error.code}: ${oneLine(event.error.message, 300)}`)];
+      case 'tool.late':
+        return [line('quiet', `  late result of ${oneLine(event.tool, 60)} was dropped`)];
+      case 'token':
+        return [];
+      default:
+        return event satisfies never;
+    }
+  }
+
+  #callLine(event: RunEvent<'tool.completed' | 'tool.failed' | 'tool.skipped'>): Line {
+    const { outcome, tool, attempts, step, call, latencyMs } = event;
+    const args = this.#args.get(`${step}.${call}`) ?? '';
+    const { symbol, tone } = MARKS[outcome.kind];
+    const words = [`  ${symbol} ${oneLine(tool, 60)}`, args, duration(latencyMs)];
+    if (attempts > 1) words.push(`${attempts} attempts`);
+    if ('error' in outcome) words.push(`${oneLine(outcome.error.code, 60)}: ${oneLine(outcome.error.message, 160)}`);
+    return line(tone, words.filter((word) => word !== '').join('  '));
+  }
+}
+
+const MARKS: Readonly<Record<Outcome['kind'], { symbol: string; tone: Tone }>> = {
+  value: { symbol: '✓', tone: 'good' },
+  error: { symbol: '✗', tone: 'bad' },
+  unknown: { symbol: '?', tone: 'bad' },
+  cancelled: { symbol: '⊘', tone: 'quiet' },
+  skipped: { symbol: '–', tone: 'quiet' },
+  verdict: { symbol: '▶', tone: 'plain' },
+};
+
+/** What the names of decisions mean to somebody who does not know them. */
+const DECISIONS: Readonly<Record<string, string>> = {
+  CallParallel: 'calls side by side',
+  RequestPause: 'asks',
+  SpawnTask: 'starts a task',
+  AwaitTask: 'waits for a task',
+  Finish: 'is done',
+};
+
+function decisionLines(event: RunEvent<'planner.decision'>): Line[] {
+  const { step, decisionKind, tool, latencyMs, usage, text, rejected } = event;
+  const what = tool === undefined ? (DECISIONS[decisionKind] ?? decisionKind) : oneLine(tool, 60);
+  const words = [`● step ${step + 1}`, what, duration(latencyMs), ...usageWords(usage)];
+  const lines = [line('plain', words.join('  '))];
+  if (text !== undefined && text !== '') lines.push(line('quiet', `  “${oneLine(text, 200)}”`));
+  if (rejected !== undefined) lines.push(line('bad', `  ✗ not carried out: ${oneLine(rejected.message, 200)}`));
+  return lines;
+}
+
+function usageWords(usage: Usage | undefined): string[] {
+  if (usage === undefined) return [];
+  const { inputTokens = 0, outputTokens = 0, costMicroUsd } = usage;
+  const tokens = `${inputTokens.toLocaleString('en')} tokens in, ${outputTokens.toLocaleString('en')} out`;
+  return costMicroUsd === undefined ? [tokens] : [tokens, dollars(costMicroUsd)];
+}
+
+function line(tone: Tone, text: string): Line {
+  return { tone, text };
+}

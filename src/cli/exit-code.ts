@@ -1,0 +1,41 @@
+/** What the exit code of the command says. */
+import { PilotageError } from '../core/errors.ts';
+import type { RunResult } from '../runtime/result.ts';
+
+export const EXIT: Readonly<{
+  goal: 0;
+  otherEnd: 1;
+  usage: 2;
+  failed: 3;
+  journal: 4;
+  paused: 5;
+  interrupted: 130;
+  brokenPipe: 141;
+}> = { goal: 0, otherEnd: 1, usage: 2, failed: 3, journal: 4, paused: 5, interrupted: 130, brokenPipe: 141 };
+
+/** Wrong arguments. The command says how it is used. */
+export class UsageError extends Error {
+  override readonly name: string = 'UsageError';
+}
+
+export function codeOfResult(result: RunResult): number {
+  switch (result.status) {
+    case 'finished':
+      return result.reason === 'goal' ? EXIT.goal : EXIT.otherEnd;
+    case 'failed':
+      return EXIT.failed;
+    case 'paused':
+      return EXIT.paused;
+    default:
+      return result satisfies never;
+  }
+}
+
+const WRONG_USE = new Set(['run_not_found', 'invalid_config', 'run_ended', 'pause_not_found', 'payload_invalid']);
+
+export function codeOfError(error: unknown): number {
+  if (error instanceof UsageError) return EXIT.usage;
+  if (!PilotageError.is(error)) return EXIT.failed;
+  if (error.code.startsWith('journal_')) return EXIT.journal;
+  return WRONG_USE.has(error.code) ? EXIT.usage : EXIT.failed;
+}

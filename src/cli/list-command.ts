@@ -1,0 +1,29 @@
+/** `pilotage list`. */
+import type { RunRecord } from '../journal/port.ts';
+import { EXIT } from './exit-code.ts';
+import { openJournal } from './open-journal.ts';
+import type { Options } from './options.ts';
+import type { Terminal } from './terminal.ts';
+import { duration, jsonLine, oneLine } from './text.ts';
+
+/** @returns the exit code. */
+export async function listCommand(options: Options, terminal: Terminal): Promise<number> {
+  const journal = openJournal(options);
+  try {
+    const { status, limit } = options;
+    const records = await journal.list({
+      ...(status === undefined ? {} : { status }),
+      ...(limit === undefined ? {} : { limit }),
+    });
+    for (const record of records) terminal.write(`${options.json ? jsonLine(record) : row(record)}\n`);
+    if (records.length === 0 && !options.json) terminal.note('No runs.');
+    return EXIT.goal;
+  } finally {
+    await journal.close();
+  }
+}
+
+function row({ identity, status, createdAt, query }: RunRecord): string {
+  const age = `${duration(Date.now() - createdAt)} ago`;
+  return `${identity.run.padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${oneLine(query, 80)}`;
+}

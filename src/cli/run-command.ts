@@ -1,0 +1,33 @@
+/** `pilotage run`. */
+import { userInfo } from 'node:os';
+import { local } from '../core/identity.ts';
+import { chooseModel } from './choose-model.ts';
+import { follow, limitsOf, plannerFor, withRuntime } from './drive.ts';
+import type { Options } from './options.ts';
+import type { Terminal } from './terminal.ts';
+
+/** @returns the exit code. */
+export async function runCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
+  const choice = chooseModel(options, process.env);
+  const planner = await plannerFor(choice, options);
+  if (choice === undefined) {
+    terminal.note(
+      'No model is set up, so a fixed survey of the folder follows; pilotage run --help says how to set one up.',
+    );
+  }
+  return withRuntime(options, planner, async (runtime) => {
+    const onCeiling = options.timeoutMs === undefined ? 'pause' : 'finish';
+    const limits = { ...limitsOf(options), onCeiling } as const;
+    const run = await runtime.start(goal, { identity: local(userName()), limits });
+    return follow(run, 1, options, terminal);
+  });
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may give its user no name.
+    return 'me';
+  }
+}

@@ -1,0 +1,62 @@
+/** Text for people: nothing that a model, a tool or a file says may command the terminal it is shown on. */
+import type { Json } from '../core/json.ts';
+
+// Control characters but tab and newline, and the marks that turn the direction of text around.
+const COMMANDING = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+
+/** Text of several lines with every commanding character made visible. */
+export function harmless(text: string): string {
+  return text.replaceAll('\r\n', '\n').replace(COMMANDING, visible);
+}
+
+/** Text on one line, at most `chars` long. */
+export function oneLine(text: string, chars: number): string {
+  // Cut before it is cleaned: the text may be very long.
+  const start = text.slice(0, chars + 1).replace(/\s+/g, ' ');
+  const clean = harmless(start.trim());
+  return text.length > chars ? `${clean.slice(0, chars - 1).toWellFormed()}…` : clean;
+}
+
+/** JSON on one line. Still JSON, but what terminals obey is escaped. */
+export function jsonLine(value: unknown): string {
+  return JSON.stringify(value).replace(COMMANDING, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+export function shortArgs(args: Json, chars: number = 80): string {
+  return JSON.stringify(args) === '{}' ? '' : oneLine(jsonLine(args), chars);
+}
+
+/** A character as its picture: `␛` for escape. */
+function visible(char: string): string {
+  const code = char.charCodeAt(0);
+  if (code < 0x20) return String.fromCharCode(0x2400 + code);
+  return code === 0x7f ? '\u2421' : '\uFFFD';
+}
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} min ${Math.floor((ms % 60_000) / 1000)} s`;
+  return minutes < 2880 ? `${Math.floor(minutes / 60)} h ${minutes % 60} min` : `${Math.floor(minutes / 1440)} days`;
+}
+
+export function size(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  if (bytes < 1024 ** 2) return `${(bytes / 1024).toFixed(1)} KiB`;
+  if (bytes < 1024 ** 3) return `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
+  return `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
+}
+
+export function count(number: number, noun: string, plural: string = `${noun}s`): string {
+  return `${number.toLocaleString('en')} ${number === 1 ? noun : plural}`;
+}
+
+export function dollars(microUsd: number): string {
+  return `$${(microUsd / 1_000_000).toFixed(microUsd % 10_000 === 0 ? 2 : 6)}`;
+}
+
+/** As a word of a POSIX shell, for a command that is shown to be copied. */
+export function shellWord(text: string): string {
+  return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,98 @@
+/** For journals that outlive the process, and that several processes may open. */
+import assert from 'node:assert/strict';
+import {
+  ana,
+  ben,
+  control,
+  createClaimed,
+  expectCode,
+  identity,
+  type JournalCase,
+  LEASE_MS,
+  newRun,
+  present,
+  sequence,
+  step,
+} from './kit.ts';
+
+export const durableCases: readonly JournalCase[] = [
+  {
+    name: 'everything is there again after closing and opening',
+    async run({ journal, open, clock }) {
+      const claim = await createClaimed(journal, 'r1');
+      await journal.append(step(claim, 1, { status: 'paused' }));
+      for (const id of ['c1', 'c2']) await journal.signal('r1', control(id));
+      await journal.append(step(claim, 2, { takes: ['c1'] }));
+      await journal.create(newRun('r2', { priority: 4 }));
+      const { artifactRef } = await journal.artifacts.put(identity('r1'), Buffer.from('bytes'), 'text/plain');
+      const before = { entries: await journal.read('r1'), records: await journal.list({}) };
+      await journal.close();
+
+      const again = await open();
+      assert.deepEqual({ entries: await again.read('r1'), records: await again.list({}) }, before);
+      assert.deepEqual(await again.inbox('r1'), [control('c2')]);
+      assert.equal(await again.signal('r1', control('c1')), false);
+      assert.equal(
+        Buffer.from(present(await again.artifacts.get(identity('r1'), artifactRef)).bytes).toString(),
+        'bytes',
+      );
+      assert.deepEqual(await again.renew([claim], LEASE_MS), [2]);
+      await again.append(step(claim, 3));
+      clock.advance(LEASE_MS);
+      assert.equal(present(await again.claim({ ...ben, run: 'r1' })).fence, 2);
+    },
+  },
+  {
+    name: 'what is on its way when the journal is closed is stored',
+    async run({ journal, open }) {
+      const claim = await createClaimed(journal, 'r1');
+      const appends = [1, 2, 3].map((expected) => journal.append(step(claim, expected)));
+      await journal.close();
+      await Promise.all(appends);
+      assert.deepEqual(await sequence(await open(), 'r1'), [1, 2, 3, 4]);
+    },
+  },
+  {
+    name: 'two journals on one storage exclude each other by leases and fences',
+    async run({ journal, open, clock }) {
+      const second = await open();
+      await journal.create(newRun('r1'));
+      const claims = await Promise.all([journal.claim(ana), second.claim(ben)]);
+      const winners = claims.filter((claim) => claim !== undefined);
+      assert.equal(winners.length, 1);
+      const zombie = present(winners[0]);
+      clock.advance(LEASE_MS);
+      const heir = present(await second.claim(ben));
+      await second.append(step(heir, 1));
+      await expectCode(journal.append(step(zombie, 1)), 'lease_lost');
+      assert.deepEqual(await sequence(journal, 'r1'), [1, 2]);
+    },
+  },
+  {
+    name: 'a watcher is woken by what another journal on the same storage writes',
+    async run({ journal, open }) {
+      const second = await open();
+      const claim = await createClaimed(second, 'r1');
+      await nextWake(journal.watch.bind(journal, 'r1'), () => second.append(step(claim, 1)));
+      assert.deepEqual(await sequence(journal, 'r1'), [1, 2]);
+      await nextWake(journal.watch.bind(journal, 'r1'), () => second.signal('r1', control('c1')));
+      assert.deepEqual(await journal.inbox('r1'), [control('c1')]);
+    },
+  },
+];
+
+async function nextWake(watch: (wake: () => void) => () => void, cause: () => Promise<unknown>): Promise<void> {
+  let stop = (): void => undefined;
+  const woken = new Promise<void>((resolve) => {
+    stop = watch(resolve);
+  });
+  // A watch keeps no process alive by itself.
+  const alive = setInterval(() => undefined, 1_000);
+  try {
+    await cause();
+    await woken;
+  } finally {
+    clearInterval(alive);
+    stop();
+  }
+}

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { INBOX_CAP } from '../../core/control.ts';
+import type { Journal } from '../../journal/port.ts';
+import { control, createClaimed, expectCode, type JournalCase, newRun, step, stepEntry } from './kit.ts';
+
+async function waiting(journal: Journal, run: string): Promise<string[]> {
+  return (await journal.inbox(run)).map((item) => item.id);
+}
+
+export const inboxCases: readonly JournalCase[] = [
+  {
+    name: 'J3 controls wait in the order in which they came, as they were sent, once per id',
+    async run({ journal }) {
+      await journal.create(newRun('r1'));
+      const sent = await Promise.all(['c3', 'c1', 'c2', 'c1'].map((id) => journal.signal('r1', control(id))));
+      assert.deepEqual(sent, [true, true, true, false]);
+      assert.deepEqual(await journal.inbox('r1'), [control('c3'), control('c1'), control('c2')]);
+      assert.equal(await journal.signal('r1', { id: 'c4', type: 'PAUSE' }), true);
+      assert.deepEqual((await journal.inbox('r1'))[3], { id: 'c4', type: 'PAUSE' });
+    },
+  },
+  {
+    name: 'an append takes controls out of the inbox in the same commit, or none when it is refused',
+    async run({ journal }) {
+      const claim = await createClaimed(journal, 'r1');
+      for (const id of ['c1', 'c2', 'c3']) await journal.signal('r1', control(id));
+      await expectCode(journal.append(step(claim, 5, { takes: ['c1'] })), 'journal_conflict');
+      assert.deepEqual(await waiting(journal, 'r1'), ['c1', 'c2', 'c3']);
+      await journal.append(step(claim, 1, { takes: ['c2', 'c1', 'unknown'] }));
+      assert.deepEqual(await waiting(journal, 'r1'), ['c3']);
+    },
+  },
+  {
+    name: 'a control that was taken is known for ever',
+    async run({ journal }) {
+      const claim = await createClaimed(journal, 'r1');
+      await journal.signal('r1', control('c1'));
+      await journal.append(step(claim, 1, { takes: ['c1'] }));
+      assert.equal(await journal.signal('r1', control('c1')), false);
+      assert.deepEqual(await waiting(journal, 'r1'), []);
+      assert.deepEqual(await journal.renew([claim], 1_000), [1]);
+    },
+  },
+  {
+    name: 'the same control id in two runs is two controls',
+    async run({ journal }) {
+      await journal.create(newRun('r1'));
+      await journal.create(newRun('r2'));
+      assert.equal(await journal.signal('r1', control('c1')), true);
+      assert.equal(await journal.signal('r2', control('c1')), true);
+      assert.deepEqual([await waiting(journal, 'r1'), await waiting(journal, 'r2')], [['c1'], ['c1']]);
+    },
+  },
+  {
+    name: 'an inbox holds 256 controls and refuses the next',
+    async run({ journal }) {
+      const claim = await createClaimed(journal, 'r1');
+      const ids = Array.from({ length: INBOX_CAP }, (_, index) => `c${index}`);
+      await Promise.all(ids.map((id) => journal.signal('r1', control(id))));
+      await expectCode(journal.signal('r1', control('more')), 'inbox_full');
+      assert.equal(await journal.signal('r1', control('c7')), false);
+      assert.deepEqual(await waiting(journal, 'r1'), ids);
+      assert.deepEqual(await journal.renew([claim], 1_000), [INBOX_CAP]);
+      await journal.append(step(claim, 1, { takes: ['c0'] }));
+      assert.equal(await journal.signal('r1', control('more')), true);
+    },
+  },
+  {
+    name: 'a run that is not there or has ended takes no control',
+    async run({ journal }) {
+      await expectCode(journal.signal('nobody', control('c1')), 'run_not_found');
+      const claim = await createClaimed(journal, 'r1');
+      await journal.signal('r1', control('c1'));
+      await journal.append({ ...step(claim, 1), entries: [stepEntry(2)], status: 'finished' });
+      await expectCode(journal.signal('r1', control('c2')), 'run_ended');
+      assert.equal(await journal.signal('r1', control('c1')), false);
+      assert.deepEqual(await waiting(journal, 'r1'), ['c1']);
+    },
+  },
+  {
+    name: 'a watcher is woken by entries and by signals of its run, until it stops',
+    async run({ journal }) {
+      const claim = await createClaimed(journal, 'r1');
+      const other = await createClaimed(journal, 'r2');
+      let wakes = 0;
+      const stop = journal.watch('r1', () => {
+        wakes += 1;
+      });
+      const stopSecond = journal.watch('r1', () => undefined);
+      await journal.append(step(claim, 1));
+      await Promise.resolve();
+      assert.ok(wakes >= 1, 'no wake for an entry');
+      const before = wakes;
+      await journal.signal('r1', control('c1'));
+      await Promise.resolve();
+      assert.ok(wakes > before, 'no wake for a signal');
+      stopSecond();
+      stop();
+      stop();
+      const after = wakes;
+      await journal.append(step(claim, 2));
+      await journal.append(step(other, 1));
+      await Promise.resolve();
+      assert.equal(wakes, after);
+    },
+  },
+];

@@ -1,0 +1,78 @@
+/** What the journal cases are written with. */
+import assert from 'node:assert/strict';
+import type { Control } from '../../core/control.ts';
+import type { Entry, EntryBody } from '../../core/entry.ts';
+import { type ErrorCode, PilotageError } from '../../core/errors.ts';
+import type { Identity } from '../../core/identity.ts';
+import type { Append, Claim, Journal, LeaseRequest, NewRun } from '../../journal/port.ts';
+import type { VirtualClock } from '../virtual-clock.ts';
+
+export interface JournalBench {
+  readonly journal: Journal;
+  readonly clock: VirtualClock;
+  /** Another journal on the same storage. */
+  open(): Promise<Journal>;
+}
+
+export interface JournalCase {
+  readonly name: string;
+  run(bench: JournalBench): Promise<void>;
+}
+
+export const LEASE_MS = 1_000;
+export const ana: LeaseRequest = { owner: 'ana', leaseMs: LEASE_MS };
+export const ben: LeaseRequest = { owner: 'ben', leaseMs: LEASE_MS };
+
+export function identity(run: string, parts: Partial<Identity> = {}): Identity {
+  return { tenant: 'acme', user: 'ana', session: 's1', run, ...parts };
+}
+
+export function startedEntry(id: Identity, query: string = `query of ${id.run}`): Entry {
+  const body = { kind: 'started', identity: id, query, planner: 'finish', limits: {}, scopes: [] } as const;
+  return Object.freeze({ ...body, seq: 1, at: 1 });
+}
+
+/** An entry that is easy to tell from others: an ended call of that step. */
+export function stepEntry(seq: number, value: string = `value ${seq}`): Entry {
+  const body: EntryBody = { kind: 'call_ended', step: seq, call: 0, outcome: { kind: 'value', value }, attempts: 1 };
+  return Object.freeze({ ...body, seq, at: seq });
+}
+
+export function newRun(run: string, more: Partial<NewRun> = {}): NewRun {
+  const id = more.identity ?? identity(run);
+  return { priority: 0, entries: [startedEntry(id)], ...more, identity: id };
+}
+
+/** Stores a run with one entry and claims it. */
+export async function createClaimed(journal: Journal, run: string, lease: LeaseRequest = ana): Promise<Claim> {
+  return present(await journal.create(newRun(run, { claim: lease })));
+}
+
+/** One step behind `expected`. */
+export function step(claim: Claim, expected: number, more: Partial<Append> = {}): Append {
+  const { run, fence } = claim;
+  return { run, fence, expected, entries: [stepEntry(expected + 1)], ...more };
+}
+
+export function control(id: string): Control {
+  return Object.freeze({ id, type: 'USER_MESSAGE', payload: Object.freeze({ text: `message ${id}` }) });
+}
+
+export function present<T>(value: T | undefined): T {
+  assert.notEqual(value, undefined, 'expected a value');
+  return value as T;
+}
+
+export async function expectCode(promise: Promise<unknown>, code: ErrorCode): Promise<PilotageError> {
+  const error = await promise.then(
+    () => assert.fail(`expected the error ${code}, but it worked`),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(PilotageError.is(error), `expected the error ${code}, but got ${String(error)}`);
+  assert.equal(error.code, code);
+  return error;
+}
+
+export async function sequence(journal: Journal, run: string): Promise<number[]> {
+  return (await journal.read(run)).map((entry) => entry.seq);
+}

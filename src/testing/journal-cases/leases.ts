@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import type { RunStatus } from '../../journal/port.ts';
+import {
+  ana,
+  ben,
+  control,
+  createClaimed,
+  expectCode,
+  type JournalCase,
+  LEASE_MS,
+  newRun,
+  present,
+  sequence,
+  step,
+} from './kit.ts';
+
+export const leaseCases: readonly JournalCase[] = [
+  {
+    name: 'J4 a leased run is nobody else’s, and each claim raises the fence',
+    async run({ journal, clock }) {
+      const first = await createClaimed(journal, 'r1');
+      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(await journal.claim({ ...ben, run: 'r1' }), undefined);
+      assert.equal(await journal.claim({ ...ana, run: 'r1' }), undefined);
+      clock.advance(LEASE_MS);
+      const second = present(await journal.claim(ben));
+      assert.deepEqual(second, { run: 'r1', fence: first.fence + 1, head: 1, signals: 0 });
+      assert.equal(await journal.claim(ana), undefined);
+    },
+  },
+  {
+    name: 'J4 of many who claim at the same time one gets the run',
+    async run({ journal }) {
+      await journal.create(newRun('r1'));
+      const claims = await Promise.all(Array.from({ length: 20 }, () => journal.claim(ana)));
+      assert.equal(claims.filter((claim) => claim !== undefined).length, 1);
+    },
+  },
+  {
+    name: 'J2 a zombie’s late append is refused after a takeover',
+    async run({ journal, clock }) {
+      const zombie = await createClaimed(journal, 'r1');
+      clock.advance(LEASE_MS);
+      const heir = present(await journal.claim(ben));
+      await expectCode(journal.append(step(zombie, 1)), 'lease_lost');
+      await journal.append(step(heir, 1));
+      await expectCode(journal.append(step(zombie, 1)), 'lease_lost');
+      await expectCode(journal.append(step(zombie, 2)), 'lease_lost');
+      assert.deepEqual(await sequence(journal, 'r1'), [1, 2]);
+    },
+  },
+  {
+    name: 'the owner of a lease that is over still appends when nobody took over',
+    async run({ journal, clock }) {
+      const claim = await createClaimed(journal, 'r1');
+      clock.advance(LEASE_MS * 2);
+      await journal.append(step(claim, 1));
+      assert.deepEqual(await journal.renew([claim], LEASE_MS), [0]);
+      assert.equal(await journal.claim(ben), undefined);
+    },
+  },
+  {
+    name: 'a lease of an owner known to be dead is taken before it is over',
+    async run({ journal }) {
+      await createClaimed(journal, 'r1');
+      await createClaimed(journal, 'r2');
+      assert.equal(await journal.claim({ ...ben, from: 'carl' }), undefined);
+      assert.equal(present(await journal.claim({ ...ben, run: 'r2', from: 'ana' })).fence, 2);
+      assert.equal(present(await journal.claim({ ...ben, from: 'ana' })).run, 'r1');
+      assert.equal(await journal.claim({ ...ben, from: 'ana' }), undefined);
+    },
+  },
+  {
+    name: 'the highest priority is claimed first, then the oldest',
+    async run({ journal, clock }) {
+      for (const [run, priority] of [
+        ['low', -5],
+        ['old', 1],
+        ['young', 1],
+        ['high', 9],
+        ['timed', 5],
+      ] as const) {
+        await journal.create(newRun(run, { priority }));
+        clock.advance(1);
+      }
+      const timed = present(await journal.claim({ ...ana, run: 'timed' }));
+      await journal.release(timed, { wakeAt: clock.now() + 5, seenSignals: 0 });
+      clock.advance(5);
+      const order: string[] = [];
+      for (let claim = await journal.claim(ana); claim !== undefined; claim = await journal.claim(ana)) {
+        order.push(claim.run);
+      }
+      assert.deepEqual(order, ['high', 'timed', 'old', 'young', 'low']);
+    },
+  },
+  {
+    name: 'a renewal keeps the lease, counts signals, and tells of a lost lease',
+    async run({ journal, clock }) {
+      const [kept, lost] = [await createClaimed(journal, 'r1'), await createClaimed(journal, 'r2')];
+      clock.advance(LEASE_MS - 1);
+      assert.deepEqual(await journal.renew([kept], LEASE_MS), [0]);
+      clock.advance(LEASE_MS - 1);
+      assert.equal(present(await journal.claim(ben)).run, 'r2');
+      await journal.signal('r1', control('c1'));
+      await journal.signal('r1', control('c2'));
+      const unknown = { run: 'nobody', fence: 1 };
+      assert.deepEqual(await journal.renew([lost, kept, unknown], LEASE_MS), [undefined, 2, undefined]);
+      assert.deepEqual(await journal.renew([], LEASE_MS), []);
+      assert.equal(await journal.claim(ben), undefined);
+    },
+  },
+  {
+    name: 'a length that is no positive number is no lease',
+    async run({ journal }) {
+      await journal.create(newRun('r1'));
+      await expectCode(journal.claim({ owner: 'ana', leaseMs: 0 }), 'invalid_config');
+      await expectCode(journal.claim({ owner: 'ana', leaseMs: Number.NaN }), 'invalid_config');
+      await expectCode(journal.create(newRun('r2', { claim: { owner: 'ana', leaseMs: -1 } })), 'invalid_config');
+      await expectCode(journal.renew([], Number.POSITIVE_INFINITY), 'invalid_config');
+      const claim = present(await journal.claim(ana));
+      await expectCode(journal.release(claim, { wakeAt: Number.NaN, seenSignals: 0 }), 'invalid_config');
+    },
+  },
+  {
+    name: 'a released run is due at once, unless it is parked',
+    async run({ journal }) {
+      const claim = await createClaimed(journal, 'r1');
+      assert.equal(await journal.release(claim, { seenSignals: 0 }), true);
+      assert.equal('wakeAt' in present(await journal.get('r1')), false);
+      assert.deepEqual(await journal.renew([claim], LEASE_MS), [undefined]);
+      assert.equal(present(await journal.claim(ben)).fence, 2);
+    },
+  },
+  {
+    name: 'a run parked until a time is due then, and can be claimed by its id before',
+    async run({ journal, clock }) {
+      const wakeAt = clock.now() + 5_000;
+      const claim = await createClaimed(journal, 'r1');
+      await journal.append(step(claim, 1, { status: 'paused' }));
+      assert.equal(await journal.release(claim, { wakeAt, seenSignals: 0 }), true);
+      assert.equal((await journal.get('r1'))?.wakeAt, wakeAt);
+      clock.advance(4_999);
+      assert.equal(await journal.claim(ben), undefined);
+      const early = present(await journal.claim({ ...ben, run: 'r1' }));
+      assert.equal(await journal.release(early, { wakeAt, seenSignals: 0 }), true);
+      clock.advance(1);
+      assert.equal(present(await journal.claim(ben)).run, 'r1');
+    },
+  },
+  {
+    name: 'J3 a run parked until a signal is due with the next signal',
+    async run({ journal, clock }) {
+      const claim = await createClaimed(journal, 'r1');
+      await journal.append(step(claim, 1, { status: 'paused' }));
+      await journal.release(claim, { wakeAt: null, seenSignals: 0 });
+      assert.equal((await journal.get('r1'))?.wakeAt, null);
+      clock.advance(1_000_000);
+      assert.equal(await journal.claim(ben), undefined);
+      await journal.signal('r1', control('c1'));
+      assert.equal(present(await journal.claim(ben)).signals, 1);
+    },
+  },
+  {
+    name: 'J3 a signal that came before the release keeps the run due',
+    async run({ journal }) {
+      const claim = await createClaimed(journal, 'r1');
+      await journal.signal('r1', control('c1'));
+      assert.equal(await journal.release(claim, { wakeAt: null, seenSignals: 0 }), false);
+      const again = present(await journal.claim(ben));
+      assert.equal(await journal.release(again, { wakeAt: null, seenSignals: again.signals }), true);
+      assert.equal(await journal.claim(ben), undefined);
+    },
+  },
+  {
+    name: 'the run of a worker that died is due when its lease is over, however it was parked before',
+    async run({ journal, clock }) {
+      const claim = await createClaimed(journal, 'r1');
+      await journal.release(claim, { wakeAt: null, seenSignals: 0 });
+      present(await journal.claim({ ...ana, run: 'r1' }));
+      clock.advance(LEASE_MS);
+      assert.equal(present(await journal.claim(ben)).run, 'r1');
+    },
+  },
+  {
+    name: 'a lost lease releases nothing',
+    async run({ journal, clock }) {
+      const zombie = await createClaimed(journal, 'r1');
+      clock.advance(LEASE_MS);
+      const heir = present(await journal.claim(ben));
+      assert.equal(await journal.release(zombie, { wakeAt: null, seenSignals: 0 }), true);
+      assert.equal((await journal.get('r1'))?.lease?.owner, 'ben');
+      assert.deepEqual(await journal.renew([heir], LEASE_MS), [0]);
+      assert.equal(await journal.release({ run: 'nobody', fence: 1 }, { seenSignals: 0 }), true);
+    },
+  },
+  {
+    name: 'a run that has ended is never due and cannot be claimed',
+    async run({ journal, clock }) {
+      const ends: readonly RunStatus[] = ['finished', 'failed', 'cancelled'];
+      for (const status of ends) {
+        const claim = await createClaimed(journal, status);
+        await journal.append(step(claim, 1, { status }));
+        if (status !== 'failed') assert.equal(await journal.release(claim, { seenSignals: 0 }), true);
+        const record = present(await journal.get(status));
+        assert.deepEqual([record.status, record.wakeAt], [status, null]);
+      }
+      clock.advance(LEASE_MS * 2);
+      assert.equal(await journal.claim(ben), undefined);
+      for (const run of ends) assert.equal(await journal.claim({ ...ben, run, from: 'ana' }), undefined);
+    },
+  },
+];

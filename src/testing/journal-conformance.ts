@@ -1,0 +1,52 @@
+/**
+ * What every journal must do, as plain async functions for any test runner:
+ *
+ *     for (const check of journalConformance({ open: (clock) => memoryJournal({ clock }) })) it(check.name, check.run);
+ */
+import type { Clock } from '../core/clock.ts';
+import type { Journal } from '../journal/port.ts';
+import { durableCases } from './journal-cases/durable.ts';
+import { entryCases } from './journal-cases/entries.ts';
+import { inboxCases } from './journal-cases/inbox.ts';
+import type { JournalCase } from './journal-cases/kit.ts';
+import { leaseCases } from './journal-cases/leases.ts';
+import { listingCases } from './journal-cases/listing.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+export interface JournalConformanceOptions {
+  /**
+   * Opens a journal that reads the time from `clock`, on the storage of the name `store` (letters, digits and `_`). A name
+   * that was not used before is an empty storage.
+   */
+  open(clock: Clock, store: string): Journal | Promise<Journal>;
+  /** The same `store` may be opened again, also while it is open, and is then the same data. Default: false. */
+  readonly durable?: boolean;
+}
+
+export interface ConformanceCase {
+  readonly name: string;
+  /** Rejects with an `AssertionError` when the journal does not conform. */
+  readonly run: () => Promise<void>;
+}
+
+export function journalConformance(options: JournalConformanceOptions): ConformanceCase[] {
+  const cases = [...entryCases, ...leaseCases, ...inboxCases, ...listingCases];
+  if (options.durable === true) cases.push(...durableCases);
+  return cases.map((check) => ({ name: check.name, run: () => runCase(check, options) }));
+}
+
+async function runCase(check: JournalCase, options: JournalConformanceOptions): Promise<void> {
+  const clock = new VirtualClock();
+  const store = `conformance_${crypto.randomUUID().replaceAll('-', '')}`;
+  const opened: Journal[] = [];
+  const open = async (): Promise<Journal> => {
+    const journal = await options.open(clock, store);
+    opened.push(journal);
+    return journal;
+  };
+  try {
+    await check.run({ clock, journal: await open(), open });
+  } finally {
+    for (const journal of opened) await journal.close();
+  }
+}

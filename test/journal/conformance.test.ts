@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, it } from 'vitest';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { journalConformance } from '../../src/testing/journal-conformance.ts';
+
+describe('memory journal', () => {
+  for (const check of journalConformance({ open: (clock) => memoryJournal({ clock }) })) it(check.name, check.run);
+});
+
+describe('SQLite journal', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pilotage-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  for (const check of journalConformance({
+    open: (clock, store) => sqliteJournal({ path: join(folder, store, 'journal.db'), clock, watchIntervalMs: 5 }),
+    durable: true,
+  })) {
+    it(check.name, check.run);
+  }
+});

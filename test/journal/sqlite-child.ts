@@ -1,0 +1,56 @@
+/** A second process on a journal's file. `node sqlite-child.ts <mode> <path>` */
+import { once } from 'node:events';
+import { DatabaseSync } from 'node:sqlite';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { createClaimed, step } from '../../src/testing/journal-cases/kit.ts';
+
+const [, , mode, path = ''] = process.argv;
+
+/** Opens and writes at the same time as others do: 10 runs with 21 entries each. */
+async function writeRuns(): Promise<void> {
+  const journal = sqliteJournal({ path });
+  const runs = Array.from({ length: 10 }, (_, index) => `child${index}`);
+  await Promise.all(
+    runs.map(async (run) => {
+      const claim = await createClaimed(journal, run, { owner: 'child', leaseMs: 60_000 });
+      for (let head = 1; head <= 20; head += 1) await journal.append(step(claim, head));
+    }),
+  );
+  await journal.close();
+}
+
+/** Holds the write lock until a line comes in. */
+async function holdLock(): Promise<void> {
+  const db = new DatabaseSync(path);
+  db.exec('BEGIN IMMEDIATE');
+  console.log('held');
+  await once(process.stdin, 'data');
+  db.exec('ROLLBACK');
+  db.close();
+  console.log('free');
+  process.stdin.pause();
+}
+
+/** Appends until it is killed, and prints the seq of each entry when it is acknowledged. */
+async function appendForEver(): Promise<void> {
+  const journal = sqliteJournal({ path });
+  const claim = await createClaimed(journal, 'endless', { owner: 'child', leaseMs: 60_000 });
+  for (let head = 1; ; head += 1) {
+    await journal.append(step(claim, head));
+    console.log(head + 1);
+  }
+}
+
+/** Does everything with a journal in memory, then tells whether SQLite was loaded. */
+async function stayInMemory(): Promise<void> {
+  const { memoryJournal } = await import('../../src/journal/memory.ts');
+  await createClaimed(memoryJournal(), 'r1');
+  const loaded = (): boolean => process.moduleLoadList.some((name: string) => name === 'NativeModule sqlite');
+  const before = loaded();
+  const journal = sqliteJournal({ path });
+  console.log(JSON.stringify({ before, after: loaded() }));
+  await journal.close();
+}
+
+const modes: Record<string, () => Promise<void>> = { writeRuns, holdLock, appendForEver, stayInMemory };
+await modes[mode ?? '']?.();

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { PilotageError } from '../../src/core/errors.ts';
+import { assertPrices, priced, usageOf } from '../../src/model/usage.ts';
+
+const reported = (input?: number, output?: number, cached?: number) => ({
+  inputTokens: { total: input, noCache: undefined, cacheRead: cached, cacheWrite: undefined },
+  outputTokens: { total: output, text: undefined, reasoning: undefined },
+});
+
+describe('usage', () => {
+  it('keeps the parts that the provider told', () => {
+    expect(usageOf(reported(100, 20, 60))).toEqual({ inputTokens: 100, outputTokens: 20, cachedInputTokens: 60 });
+    expect(usageOf(reported(100))).toEqual({ inputTokens: 100 });
+    expect(usageOf(reported())).toBeUndefined();
+  });
+
+  it('costs what the tokens cost, cached ones at their own price', () => {
+    const prices = { input: 3_000_000, cachedInput: 300_000, output: 15_000_000 };
+    const usage = { inputTokens: 1000, cachedInputTokens: 600, outputTokens: 10 };
+    expect(priced(usage, prices)).toEqual({ ...usage, costMicroUsd: 400 * 3 + 180 + 150 });
+  });
+
+  it('counts cached tokens as input without a price of their own, and rounds up', () => {
+    expect(priced({ inputTokens: 10, cachedInputTokens: 10 }, { input: 2_000_000, output: 0 }).costMicroUsd).toBe(20);
+    expect(priced({ outputTokens: 1 }, { input: 0, output: 1 }).costMicroUsd).toBe(1);
+  });
+
+  it('refuses a price that is no number from 0 up, by name', () => {
+    const bad = () => assertPrices({ input: 1, output: -1 });
+    expect(bad).toThrow('prices.output is -1');
+    expect(bad).toThrow(PilotageError);
+    expect(() => assertPrices({ input: Number.NaN, output: 1 })).toThrow('prices.input');
+    expect(() => assertPrices({ input: 1, cachedInput: Number.POSITIVE_INFINITY, output: 1 })).toThrow('cachedInput');
+    expect(() => assertPrices({ input: 1, output: 0 })).not.toThrow();
+  });
+});

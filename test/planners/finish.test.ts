@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import type { Identity } from '../../src/core/identity.ts';
+import { local } from '../../src/core/identity.ts';
+import { resolveWakeMode } from '../../src/core/planner.ts';
+import { finish } from '../../src/planners/finish/finish.ts';
+import { runView } from '../../src/testing/run-view.ts';
+import { ask } from './drive.ts';
+
+const view = runView({ identity: local('ana', { run: 'r1' }) });
+
+describe('finish', () => {
+  it('PC-13 gives its payload, and its metadata with the run id; what it was given is unchanged', async () => {
+    const metadata = { source: 'test' };
+    const planner = finish({ payload: { n: 1 }, metadata });
+    const decision = { kind: 'finish', reason: 'goal', payload: { n: 1 }, metadata: { source: 'test', run_id: 'r1' } };
+    expect((await ask(planner, view)).decision).toEqual(decision);
+    expect((await ask(planner, view)).decision).toEqual(decision);
+    expect(metadata).toEqual({ source: 'test' });
+    expect(resolveWakeMode(planner)).toBe('push');
+  });
+
+  it('ends with another reason and without a payload', async () => {
+    const { decision } = await ask(finish({ reason: 'no_path' }), view);
+    expect(decision).toEqual({ kind: 'finish', reason: 'no_path', metadata: { run_id: 'r1' } });
+  });
+
+  it('PC-07, PC-08 throws the reason of an aborted signal, and fails closed without an identity', async () => {
+    const reason = new Error('stop');
+    await expect(ask(finish(), view, AbortSignal.abort(reason))).rejects.toBe(reason);
+    const stranger = { ...view, identity: { ...view.identity, tenant: '' } as Identity };
+    await expect(ask(finish(), stranger)).rejects.toMatchObject({ code: 'identity_required' });
+  });
+
+  it('refuses at construction what is not JSON', () => {
+    expect(() => finish({ payload: Number.NaN })).toThrow(/payload/);
+  });
+});

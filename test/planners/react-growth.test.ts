@@ -1,0 +1,132 @@
+import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { local } from '../../src/core/identity.ts';
+import type { Outcome } from '../../src/core/outcome.ts';
+import type { SteeringTurn } from '../../src/core/planner.ts';
+import type { Step } from '../../src/core/step.ts';
+import { react } from '../../src/planners/react/react.ts';
+import { runView, toolView } from '../../src/testing/run-view.ts';
+import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
+import { ask, failure, stepOf, value } from './drive.ts';
+
+const tools = toolView(['search', 'read']);
+
+const call = fc.record({
+  id: fc.constantFrom('', 'a', 'b', 'react.callid.1', 'c'),
+  tool: fc.constantFrom('search', 'read', '_finish', ''),
+  input: fc.constantFrom('{}', '{"q":"x"}', '{"q": "x', '"text"', ''),
+});
+const reply = fc.record(
+  {
+    text: fc.constantFrom('', 'a\n\tb', 'über 🙂'),
+    reasoning: fc.constantFrom('hm', ''),
+    calls: fc.array(call, { minLength: 1, maxLength: 4 }),
+    finish: fc.constantFrom('tool-calls' as const, 'length' as const, 'stop' as const),
+    signed: fc.boolean(),
+    rejected: fc.boolean(),
+    steered: fc.boolean(),
+    streaming: fc.boolean(),
+    outcome: fc.constantFrom(value('v'), value({ n: 1 }), failure('tool_failed', 'It broke.')),
+  },
+  { requiredKeys: ['calls', 'rejected', 'steered', 'streaming', 'signed', 'outcome'] },
+);
+
+function scripted({
+  text,
+  reasoning,
+  calls,
+  finish,
+  signed,
+}: Omit<ScriptedReply, 'calls'> & {
+  calls: { id: string; tool: string; input: string }[];
+  signed: boolean;
+}): ScriptedReply {
+  const rest = { ...(text === undefined ? {} : { text }), ...(finish === undefined ? {} : { finish }) };
+  if (!signed) return { ...rest, calls, ...(reasoning === undefined ? {} : { reasoning }) };
+  return {
+    ...rest,
+    content: [
+      { type: 'reasoning', text: reasoning ?? '', providerMetadata: { anthropic: { signature: 's' } } },
+      ...calls.map(({ id, tool, input }) => ({ type: 'tool-call' as const, toolCallId: id, toolName: tool, input })),
+    ],
+  };
+}
+
+/** What a provider with a prefix cache sees of a request. */
+const bytes = ({ tools: declared, prompt }: LanguageModelV4CallOptions) =>
+  `${JSON.stringify(declared)}${prompt.map((message) => JSON.stringify(message)).join('')}`;
+
+function pairFault(prompt: LanguageModelV4Prompt): string | undefined {
+  const seen = new Set<string>();
+  for (const [index, message] of prompt.entries()) {
+    const parts = typeof message.content === 'string' ? [] : message.content;
+    const calls = parts.flatMap((part) => (part.type === 'tool-call' ? [part] : []));
+    const next = prompt[index + 1];
+    const results =
+      next?.role === 'tool' ? next.content.flatMap((part) => ('toolCallId' in part ? [part.toolCallId] : [])) : [];
+    const ids = calls.map((part) => part.toolCallId);
+    if (message.role === 'assistant' && JSON.stringify(ids) !== JSON.stringify(results)) return `unpaired at ${index}`;
+    if (message.role === 'tool' && prompt[index - 1]?.role !== 'assistant') return `orphan at ${index}`;
+    for (const { toolCallId, input } of calls) {
+      if (toolCallId === '' || seen.has(toolCallId)) return `id ${toolCallId} at ${index}`;
+      if (typeof input !== 'object' || input === null || Array.isArray(input)) return `input at ${index}`;
+      seen.add(toolCallId);
+    }
+  }
+  return undefined;
+}
+
+describe('requests of one run', () => {
+  it('RA-20, RA-36, RA-37 only grow, pair every call with one result, and are the same after a restart', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(reply, { minLength: 1, maxLength: 8 }), async (replies) => {
+        const identity = local('ana');
+        const history: never[] = [];
+        const model = scriptedModel((_, index) => scripted(replies[index] as (typeof replies)[number]));
+        const planner = react({ model });
+        const steps: Step[] = [];
+        let steering: SteeringTurn[] = [];
+        for (const [index, { rejected, steered, streaming, outcome }] of replies.entries()) {
+          const message = { id: `m${index}`, type: 'USER_MESSAGE' as const, payload: { message: `m${index}` } };
+          if (steered) steering = [...steering, { atStep: steps.length, control: message }];
+          const view = runView({ identity, history, tools, steps: [...steps], steering, streaming });
+          const move = await ask(planner, view);
+          const again = scriptedModel(() => ({ text: 'x' }));
+          await ask(react({ model: again }), view);
+          expect(again.calls[0]?.prompt).toEqual(model.calls.at(-1)?.prompt);
+          if (move.decision.kind === 'finish') break;
+          const outcomes: Outcome[] = new Array(4).fill(outcome);
+          steps.push(
+            stepOf(steps.length, move, outcomes, rejected ? { code: 'invalid_decision', message: 'no' } : undefined),
+          );
+        }
+        for (const [index, request] of model.calls.entries()) {
+          expect(pairFault(request.prompt)).toBeUndefined();
+          const former = model.calls[index - 1];
+          if (former !== undefined) expect(bytes(request).startsWith(bytes(former))).toBe(true);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('another run under the same identity object, or other tools, starts over', async () => {
+    const identity = local('ana');
+    const model = scriptedModel(() => ({ calls: [{ id: 'a', tool: 'search' }] }));
+    const planner = react({ model });
+    const first = stepOf(0, await ask(planner, runView({ identity, tools })));
+    await ask(planner, runView({ identity, tools, steps: [first] }));
+    const other = stepOf(0, { decision: { kind: 'call_tool', tool: 'read', args: {} } });
+    await ask(planner, runView({ identity, tools, steps: [other] }));
+    await ask(planner, runView({ identity, tools, query: 'else' }));
+    await ask(planner, runView({ identity, tools: toolView(['read']), steps: [first] }));
+    const calls = (request: LanguageModelV4CallOptions | undefined) =>
+      request?.prompt.flatMap(({ role, content }) =>
+        role === 'assistant' ? content.map((part) => (part.type === 'tool-call' ? part.toolName : '')) : [],
+      );
+    expect(model.calls.map(calls)).toEqual([[], ['search'], ['read'], [], ['search']]);
+    expect(JSON.stringify(model.calls[3]?.prompt)).toContain('else');
+    expect(JSON.stringify(model.calls[4]?.prompt[0])).not.toContain('- search');
+  });
+});
