@@ -1,6 +1,6 @@
 /** Durable steps: one run beside raw inserts of what it stored, and 1,000 runs at once beside one after another. */
 import { join } from 'node:path';
-import type { Effect } from '../src/index.ts';
+import type { Effect, Runtime } from '../src/index.ts';
 import { sqliteJournal } from '../src/journal/sqlite.ts';
 import { type Measured, median, type Row, short, times, wallMs } from './measure.ts';
 import { ourRuntime, runOnce, runTogether } from './ours.ts';
@@ -12,15 +12,13 @@ const ROUNDS = 9;
 const GROUP_STEPS = 10;
 const GROUP_RUNS = 1000;
 const SEQUENTIAL_RUNS = 50;
-const GROUP_ROUNDS = 3;
+const GROUP_ROUNDS = 5;
 
 export async function durable(): Promise<Measured> {
   return withScratch(async (folder) => {
     const read = await besideRaw(join(folder, 'read'), 'read');
     const once = await besideRaw(join(folder, 'once'), 'once');
-    const alone = await group(join(folder, 'alone'), SEQUENTIAL_RUNS, false);
-    const together = await group(join(folder, 'together'), GROUP_RUNS, true);
-    const gain = short(together / alone);
+    const { alone, together, gain } = await group(join(folder, 'group'));
     const row = (what: string, { stepsPerS, rawPerS, ratio }: BesideRaw): Row => [
       what,
       `${Math.round(stepsPerS)} steps/s`,
@@ -79,19 +77,38 @@ async function timeRun(path: string, effect: Effect): Promise<number> {
   return ms;
 }
 
-/** Steps per second of `runs` short runs, together or one after another. */
-async function group(name: string, runs: number, together: boolean): Promise<number> {
-  const rates: number[] = [];
-  for (let round = 0; round < GROUP_ROUNDS; round += 1) {
-    const journal = sqliteJournal({ path: `${name}-${round}.db` });
-    const runtime = ourRuntime(GROUP_STEPS, journal);
-    await runOnce(runtime, GROUP_STEPS);
-    const ms = await wallMs(() =>
-      together ? runTogether(runtime, GROUP_STEPS, runs) : times(runs, () => runOnce(runtime, GROUP_STEPS)),
+interface Group {
+  /** Steps per second. */
+  readonly alone: number;
+  readonly together: number;
+  readonly gain: number;
+}
+
+/** Runs of one length, in turns one after another and all at once, each time on a fresh file; the first round warms up. */
+async function group(name: string): Promise<Group> {
+  const alone: number[] = [];
+  const together: number[] = [];
+  for (let round = 0; round <= GROUP_ROUNDS; round += 1) {
+    const oneByOne = await stepsPerS(`${name}-${round}-alone.db`, SEQUENTIAL_RUNS, (runtime) =>
+      times(SEQUENTIAL_RUNS, () => runOnce(runtime, GROUP_STEPS)),
     );
-    await runtime.close();
-    await journal.close();
-    rates.push((runs * GROUP_STEPS * 1000) / ms);
+    const atOnce = await stepsPerS(`${name}-${round}-together.db`, GROUP_RUNS, (runtime) =>
+      runTogether(runtime, GROUP_STEPS, GROUP_RUNS),
+    );
+    if (round === 0) continue;
+    alone.push(oneByOne);
+    together.push(atOnce);
   }
-  return median(rates);
+  const gains = together.map((rate, round) => rate / (alone[round] ?? Number.NaN));
+  return { alone: median(alone), together: median(together), gain: short(median(gains)) };
+}
+
+async function stepsPerS(path: string, runs: number, work: (runtime: Runtime) => Promise<void>): Promise<number> {
+  const journal = sqliteJournal({ path });
+  const runtime = ourRuntime(GROUP_STEPS, journal);
+  await runOnce(runtime, GROUP_STEPS);
+  const ms = await wallMs(() => work(runtime));
+  await runtime.close();
+  await journal.close();
+  return (runs * GROUP_STEPS * 1000) / ms;
 }

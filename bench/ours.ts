@@ -1,5 +1,14 @@
 /** The workload as a user of Pilotage would write it. */
-import { createRuntime, type Effect, type Journal, local, memoryJournal, type Runtime, react, tool } from '../src/index.ts';
+import {
+  createRuntime,
+  type Effect,
+  type Journal,
+  local,
+  memoryJournal,
+  type Runtime,
+  react,
+  tool,
+} from '../src/index.ts';
 import { callId, INPUT_SCHEMA, keepNote, QUERY, scriptedModel, TOOL_DESCRIPTION, TOOL_NAME } from './workload.ts';
 
 export function noteTool(effect: Effect): ReturnType<typeof tool<typeof INPUT_SCHEMA>> {

@@ -1,9 +1,9 @@
 /** `node bench/run.ts [--json] [--only <measure>] [--write]`: all measures, one after another. */
-import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { concurrent } from './concurrent.ts';
 import { disk } from './disk.ts';
 import { durable } from './durable.ts';
+import { machine } from './machine.ts';
 import type { Measured } from './measure.ts';
 import { packageCost } from './package-cost.ts';
 import { parallel } from './parallel.ts';
@@ -44,13 +44,10 @@ async function main(): Promise<void> {
     if (!values.json) console.error(`measuring ${name} …`);
     measured.push(await measure());
   }
-  const text = `${machine()}\n\n${table(measured.flatMap(({ rows }) => rows))}`;
+  const text = `${machine()}\n\n${table(
+    'lrl',
+    measured.flatMap(({ rows }) => rows),
+  )}`;
   console.log(values.json ? JSON.stringify(Object.assign({}, ...measured.map(({ keys }) => keys))) : text);
   if (values.write) writeResults('bench', text);
-}
-
-function machine(): string {
-  const [cpu] = cpus();
-  const date = new Date().toISOString().slice(0, 10);
-  return `Node ${process.version}, ${cpus().length} x ${cpu?.model ?? 'unknown CPU'}, ${process.platform}, ${date}`;
 }

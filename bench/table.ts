@@ -1,15 +1,14 @@
-/** Plain text tables. */
-
-/** Columns as wide as their widest cell; the first is aligned left, the second right, the rest left. */
-export function table(rows: readonly (readonly (string | undefined)[])[]): string {
-  const widths: number[] = [];
-  for (const row of rows) {
-    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, cell?.length ?? 0);
-  }
-  const line = (row: readonly (string | undefined)[]): string =>
-    widths
-      .map((width, index) => (index === 1 ? (row[index] ?? '').padStart(width) : (row[index] ?? '').padEnd(width)))
-      .join('  ')
-      .trimEnd();
-  return rows.map(line).join('\n');
+/** Plain text tables: columns as wide as their widest cell. `align` has one letter a column: `l` or `r`. */
+export function table(align: string, rows: readonly (readonly (string | undefined)[])[]): string {
+  const widths = Array.from(align, (_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const pad = (cell: string, column: number): string =>
+    align[column] === 'r' ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0);
+  return rows
+    .map((row) =>
+      widths
+        .map((_, column) => pad(row[column] ?? '', column))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }

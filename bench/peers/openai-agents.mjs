@@ -1,6 +1,15 @@
 /** OpenAI Agents, with a model object of our own; tracing off. */
 import { Agent, Runner, setTracingDisabled, tool } from '@openai/agents';
-import { argumentText, callId, INPUT_SCHEMA, keepNote, QUERY, stepAfter, TOOL_DESCRIPTION, TOOL_NAME } from '../workload.ts';
+import {
+  argumentText,
+  callId,
+  INPUT_SCHEMA,
+  keepNote,
+  QUERY,
+  stepAfter,
+  TOOL_DESCRIPTION,
+  TOOL_NAME,
+} from '../workload.ts';
 import { measurePeer } from './peer.mjs';
 
 setTracingDisabled(true);

@@ -1,7 +1,16 @@
 /** pi's agent loop, through its `runAgentLoop` and a stream function that has its message ready. */
 import { runAgentLoop } from '@earendil-works/pi-agent-core';
 import { createAssistantMessageEventStream } from '@earendil-works/pi-ai';
-import { argumentText, callId, INPUT_SCHEMA, keepNote, QUERY, stepAfter, TOOL_DESCRIPTION, TOOL_NAME } from '../workload.ts';
+import {
+  argumentText,
+  callId,
+  INPUT_SCHEMA,
+  keepNote,
+  QUERY,
+  stepAfter,
+  TOOL_DESCRIPTION,
+  TOOL_NAME,
+} from '../workload.ts';
 import { measurePeer } from './peer.mjs';
 
 const MODEL = {

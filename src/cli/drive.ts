@@ -1,6 +1,6 @@
 /** Carries a run through in this process: shows what happens, obeys Ctrl-C, and says how it ended. */
 
-import { PilotageError } from '../core/errors.ts';
+import { describeThrown, PilotageError } from '../core/errors.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Planner } from '../core/planner.ts';
 import type { Journal } from '../journal/port.ts';
@@ -45,12 +45,14 @@ export function limitsOf({ maxSteps, maxCostMicroUsd, timeoutMs }: Options): Lim
 export async function withRuntime<T>(
   options: Options,
   planner: Planner,
+  terminal: Terminal,
   use: (runtime: Runtime, journal: Journal) => Promise<T>,
 ): Promise<T> {
   const tools = workspaceTools({ root: options.workspace });
   const journal = sqliteJournal({ path: options.journal });
   try {
-    const runtime = createRuntime({ planner, tools, journal });
+    const onFault = (error: unknown): void => terminal.note(`pilotage: ${oneLine(describeThrown(error), 300)}`, 'bad');
+    const runtime = createRuntime({ planner, tools, journal, onFault });
     try {
       return await use(runtime, journal);
     } finally {
@@ -88,7 +90,7 @@ function watchInterrupt(run: Run, options: Options, terminal: Terminal): { happe
     terminal.note('Pausing after the step that is under way. Press Ctrl-C again to stop at once.', 'strong');
     run.pause().catch((error: unknown) => {
       // A run that ends before it can pause says so itself.
-      if (!PilotageError.is(error, 'run_ended')) terminal.note(oneLine(String(error), 300), 'bad');
+      if (!PilotageError.is(error, 'run_ended')) terminal.note(oneLine(describeThrown(error), 300), 'bad');
     });
   };
   process.on('SIGINT', onInterrupt);
@@ -106,7 +108,7 @@ function showJson(terminal: Terminal): Shown {
 }
 
 function showProgress(terminal: Terminal): Shown {
-  const lines = new EventLines();
+  const lines = new EventLines({ texts: !terminal.isLive });
   let streamed = '';
   let step = -1;
   const endStream = (): void => {

@@ -14,6 +14,14 @@ export interface Line {
 export class EventLines {
   /** What the calls of the step under way were asked. */
   readonly #args = new Map<string, string>();
+  readonly #texts: boolean;
+
+  constructor(options: {
+    /** What the model says beside its calls is shown, too: not where it is streamed. */
+    readonly texts: boolean;
+  }) {
+    this.#texts = options.texts;
+  }
 
   of(event: RunEvent): Line[] {
     switch (event.type) {
@@ -21,7 +29,7 @@ export class EventLines {
         return [line('strong', `▶ ${event.identity.run}  ${event.planner}: ${oneLine(event.query, 160)}`)];
       case 'planner.decision':
         this.#args.clear();
-        return decisionLines(event);
+        return decisionLines(event, this.#texts);
       case 'tool.invoked':
         this.#args.set(`${event.step}.${event.call}`, shortArgs(event.args));
         return [];
@@ -81,12 +89,12 @@ const DECISIONS: Readonly<Record<string, string>> = {
   Finish: 'is done',
 };
 
-function decisionLines(event: RunEvent<'planner.decision'>): Line[] {
+function decisionLines(event: RunEvent<'planner.decision'>, texts: boolean): Line[] {
   const { step, decisionKind, tool, latencyMs, usage, text, rejected } = event;
   const what = tool === undefined ? (DECISIONS[decisionKind] ?? decisionKind) : oneLine(tool, 60);
   const words = [`● step ${step + 1}`, what, duration(latencyMs), ...usageWords(usage)];
   const lines = [line('plain', words.join('  '))];
-  if (text !== undefined && text !== '') lines.push(line('quiet', `  “${oneLine(text, 200)}”`));
+  if (texts && text !== undefined && text !== '') lines.push(line('quiet', `  “${oneLine(text, 200)}”`));
   if (rejected !== undefined) lines.push(line('bad', `  ✗ not carried out: ${oneLine(rejected.message, 200)}`));
   return lines;
 }
@@ -94,6 +102,7 @@ function decisionLines(event: RunEvent<'planner.decision'>): Line[] {
 function usageWords(usage: Usage | undefined): string[] {
   if (usage === undefined) return [];
   const { inputTokens = 0, outputTokens = 0, costMicroUsd } = usage;
+  if (inputTokens + outputTokens === 0) return [];
   const tokens = `${inputTokens.toLocaleString('en')} tokens in, ${outputTokens.toLocaleString('en')} out`;
   return costMicroUsd === undefined ? [tokens] : [tokens, dollars(costMicroUsd)];
 }

@@ -47,7 +47,7 @@ function* timeline(events: readonly RunEvent[], state: RunState): Generator<stri
   yield `planner  ${oneLine(planner, 80)}`;
   yield `started  ${new Date(startedAt).toISOString()}, last entry ${duration(updatedAt - startedAt)} later`;
   yield '';
-  const lines = new EventLines();
+  const lines = new EventLines({ texts: true });
   for (const event of events) {
     const at = `+${((event.occurredAt - startedAt) / 1000).toFixed(3)}`.padStart(10);
     for (const { text } of lines.of(event)) yield `${at}  ${text}`;

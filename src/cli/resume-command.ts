@@ -1,9 +1,8 @@
 /** `pilotage resume`: a paused run, one whose process died, or one that has ended and only shows its answer again. */
-import type { Limits } from '../core/limits.ts';
 import type { Journal } from '../journal/port.ts';
 import { resultOf } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
-import { foldEntries, isPaused, type RunState } from '../view/run-state.ts';
+import { foldEntries, type RunState } from '../view/run-state.ts';
 import { chooseModel } from './choose-model.ts';
 import { follow, howToGoOn, limitsOf, plannerFor, waitsFor, withRuntime } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
@@ -29,17 +28,25 @@ export async function resumeCommand(id: string, options: Options, terminal: Term
       `The run was started by the planner ${oneLine(stored.planner, 60)}, which only its own program can go on with.`,
     );
   }
-  return withRuntime(options, planner, async (runtime) => {
+  return withRuntime(options, planner, terminal, async (runtime, journal) => {
     const run = runtime.run(id);
     const state = await run.state();
+    if (state.ending !== null) {
+      if (isAsking(options)) throw new UsageError('The run has ended: it takes no message and no limit any more.');
+      return follow(run, state.head, options, terminal);
+    }
     const unanswered = unansweredPause(state, options);
     if (unanswered !== undefined) {
       terminal.note(`${waitsFor(unanswered)} ${howToGoOn(id, unanswered, options)}`, 'strong');
       return EXIT.paused;
     }
-    if (state.ending === null) await goOn(run, state, options);
-    return follow(run, state.ending === null ? state.head + 1 : state.head, options, terminal);
+    await goOn(run, state, options, journal);
+    return follow(run, state.head + 1, options, terminal);
   });
+}
+
+function isAsking(options: Options): boolean {
+  return options.message !== undefined || Object.keys(limitsOf(options)).length > 0;
 }
 
 async function storedState(id: string, options: Options): Promise<RunState> {
@@ -62,22 +69,20 @@ function pausesOf(state: RunState): Extract<ReturnType<typeof resultOf>, { statu
   return result?.status === 'paused' ? result.pauses : [];
 }
 
-async function goOn(run: Run, state: RunState, options: Options): Promise<void> {
+async function goOn(run: Run, state: RunState, options: Options, journal: Journal): Promise<void> {
   const { message } = options;
-  const raise = limitsOf(options);
+  const limits = limitsOf(options);
+  const raise = Object.keys(limits).length === 0 ? {} : { limits };
   const [pause] = state.pauses;
-  const isPlanners = pause?.step !== undefined;
-  if (Object.keys(raise).length > 0 && (pause === undefined || isPlanners)) {
+  if ('limits' in raise && (pause === undefined || pause.step !== undefined)) {
     throw new UsageError('Limits can be changed only while a run is paused between two steps: interrupt it first.');
   }
-  if (message !== undefined && isPlanners) return run.resume({ token: pause.token, payload: { message } });
+  if (pause?.step !== undefined) {
+    return run.resume({ token: pause.token, ...(message === undefined ? {} : { payload: { message } }) });
+  }
   if (message !== undefined) await run.steer('USER_MESSAGE', { message });
-  if (message === undefined || isPaused(state)) await run.resume(answerOf(pause?.token, raise));
-}
-
-function answerOf(token: string | undefined, limits: Limits): Parameters<Run['resume']>[0] {
-  return {
-    ...(token === undefined ? {} : { token }),
-    ...(Object.keys(limits).length === 0 ? {} : { limits }),
-  };
+  if (pause !== undefined) return run.resume({ token: pause.token, ...raise });
+  // The process ended before it could obey a Ctrl-C: the pause that is still asked for is answered with it.
+  const isPauseWaiting = (await journal.inbox(run.id)).some(({ type }) => type === 'PAUSE');
+  return isPauseWaiting ? run.steer('RESUME') : run.resume();
 }

@@ -10,12 +10,12 @@ import type { Terminal } from './terminal.ts';
 export async function runCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
   const choice = chooseModel(options, process.env);
   const planner = await plannerFor(choice, options);
-  if (choice === undefined) {
-    terminal.note(
-      'No model is set up, so a fixed survey of the folder follows; pilotage run --help says how to set one up.',
-    );
-  }
-  return withRuntime(options, planner, async (runtime) => {
+  return withRuntime(options, planner, terminal, async (runtime) => {
+    if (choice === undefined) {
+      terminal.note(
+        'No model is set up, so a fixed survey of the folder follows; pilotage run --help says how to set one up.',
+      );
+    }
     const onCeiling = options.timeoutMs === undefined ? 'pause' : 'finish';
     const limits = { ...limitsOf(options), onCeiling } as const;
     const run = await runtime.start(goal, { identity: local(userName()), limits });

@@ -2,6 +2,7 @@
 import { isJsonObject, type Json } from '../core/json.ts';
 import { code, inline } from './markdown.ts';
 import type { Facts } from './survey-facts.ts';
+import { count } from './text.ts';
 
 export interface BuildFacts {
   readonly lines: readonly string[];
@@ -50,7 +51,7 @@ export function buildFacts({ entries, texts }: Facts): BuildFacts {
     ...named('Fixed versions', locks),
     ...named('Tools', tools),
     ...named('Checks', checks),
-    ...(tests.length > 0 ? [`- Tests: ${tests.length} files, such as ${code(tests[0] ?? '')}`] : []),
+    ...(tests.length > 0 ? [`- Tests: ${count(tests.length, 'file')}, such as ${code(tests[0] ?? '')}`] : []),
   ];
   return {
     lines: lines.length > 0 ? lines : ['Nothing here says how it is built or tested.'],

@@ -60,11 +60,7 @@ function changes({ isRepository, commits }: Facts): string[] {
   const lines = commits.slice(0, SHOWN).map((commit) => {
     return `- ${day(commit)} ${code(commit.commit.slice(0, 9))} ${inline(commit.subject)} (${inline(commit.author)})`;
   });
-  return [
-    `The last ${count(commits.length, 'commit')} are by ${count(authors.size, 'person', 'people')}.`,
-    '',
-    ...lines,
-  ];
+  return [`Looked at: ${count(commits.length, 'commit')} by ${count(authors.size, 'person', 'people')}.`, '', ...lines];
 }
 
 interface Kind {

@@ -21,6 +21,7 @@ export function answerEnvelope(reason: FinishReason, payload: Json | undefined, 
     answer: answerText(reason, payload),
     finish_reason: reason,
     tool_calls_seen: steps.length,
-    tool_calls: steps.reduce((sum, step) => sum + branchesOf(step.decision).length, 0),
+    // A step without calls is a decision that did not pass.
+    tool_calls: steps.reduce((sum, { calls, decision }) => sum + (calls.length && branchesOf(decision).length), 0),
   });
 }

@@ -60,6 +60,8 @@ export interface CallParallel {
   readonly join?: Join;
   /** What one branch with bad arguments does to the others. Default `fail_all`: nothing is started. */
   readonly onInvalid?: 'fail_all' | 'per_branch';
+  /** Branches that may run at once, from 1. Default, and at most, 8. With 1 they run in order, whatever each comes to. */
+  readonly concurrency?: number;
 }
 export interface SpawnTask {
   readonly kind: 'spawn_task';

@@ -19,7 +19,6 @@ export interface Started {
   readonly kind: 'started';
   readonly identity: Identity;
   readonly query: string;
-  readonly goal?: string;
   readonly history?: readonly Turn[];
   readonly planner: string;
   readonly limits: Limits;
@@ -32,7 +31,7 @@ export interface Moved extends MoveNotes {
   readonly decision: Decision;
   /** When the planner was asked. Milliseconds since the epoch. */
   readonly startedAt: number;
-  /** The decision did not pass validation; nothing of it was carried out. */
+  /** The decision did not pass validation, and may have any shape; nothing of it was carried out. */
   readonly rejected?: ErrorData;
 }
 /** Written, and durable, before a call starts whose effect must not happen twice. */
@@ -117,7 +116,7 @@ export function encodeEntry(entry: Entry): string {
 export function decodeEntry(text: string, seq: number): Entry {
   let stored: unknown;
   try {
-    stored = JSON.parse(text, freezeValue);
+    stored = JSON.parse(text);
   } catch (cause) {
     throw new PilotageError('journal_corrupt', `Entry ${seq} is not JSON. Restore the journal from a backup.`, {
       cause,
@@ -140,11 +139,16 @@ export function decodeEntry(text: string, seq: number): Entry {
       { data: { seq, kind: String(kind) } },
     );
   }
-  if (kind === 'moved') readDecision(stored['decision'] ?? null);
+  if (kind === 'moved' && stored['rejected'] === undefined) readDecision(stored['decision'] ?? null);
   const { v: _, ...body } = stored;
-  return Object.freeze({ ...body, seq }) as unknown as Entry;
+  const entry = { ...body, seq };
+  deepFreeze(entry);
+  return entry as unknown as Entry;
 }
 
-function freezeValue(_key: string, value: unknown): unknown {
-  return typeof value === 'object' && value !== null ? Object.freeze(value) : value;
+/** Freezes all the way down. A reviver would do it too, several times slower. */
+function deepFreeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  Object.freeze(value);
+  for (const inner of Object.values(value)) deepFreeze(inner);
 }

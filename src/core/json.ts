@@ -23,13 +23,15 @@ const UINT64 = 2 ** 64;
  * @throws PilotageError `unserializable` with `data.path`, which begins with `root`.
  */
 export function captureJson(value: unknown, root: string): Captured {
-  const walk = new Walk(root);
+  const size: Size = { maxBytes: 0, ancestors: [] };
+  let json: Json | typeof REFUSED;
   try {
-    return { json: walk.copy(value), maxBytes: walk.bytes };
-  } catch (thrown) {
-    if (PilotageError.is(thrown)) throw thrown;
-    return walk.refuse('reading it threw', '', thrown);
+    json = copy(value, size, 0);
+  } catch {
+    json = REFUSED; // a getter threw
   }
+  if (json !== REFUSED) return { json, maxBytes: size.maxBytes };
+  throw findFault(value, root, []);
 }
 
 /** `captureJson` for values that must be an object at the top. */
@@ -45,118 +47,164 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-class Walk {
-  bytes = 0;
-  readonly #root: string;
-  readonly #path: (string | number)[] = [];
-  readonly #ancestors: object[] = [];
+interface Size {
+  maxBytes: number;
+  /** The objects that are being copied, from `TRACKED_DEPTH` down: few values are so deep, and a cycle always is. */
+  readonly ancestors: object[];
+}
 
-  constructor(root: string) {
-    this.#root = root;
-  }
+const TRACKED_DEPTH = 8;
 
-  copy(value: unknown): Json {
-    switch (typeof value) {
-      case 'string':
-        this.bytes += value.length * 6 + 2; // worst case: every unit becomes \uXXXX
-        return value;
-      case 'number':
-        return this.#number(value);
-      case 'boolean':
-        this.bytes += 5;
-        return value;
-      case 'object':
-        if (value !== null) return this.#object(value);
-        this.bytes += 4;
+/** Something in the value is not JSON. Where, and what, is found out by a second, slower walk. */
+const REFUSED: unique symbol = Symbol('refused');
+
+function copy(value: unknown, size: Size, depth: number): Json | typeof REFUSED {
+  switch (typeof value) {
+    case 'string':
+      size.maxBytes += value.length * 6 + 2; // worst case: every unit becomes \uXXXX
+      return value;
+    case 'number':
+      size.maxBytes += 25;
+      if (whyNotNumber(value) !== undefined) return REFUSED;
+      return value === 0 ? 0 : value; // JSON knows no minus zero
+    case 'boolean':
+      size.maxBytes += 5;
+      return value;
+    case 'object':
+      if (value === null) {
+        size.maxBytes += 4;
         return null;
-      default:
-        return this.refuse(`a value of the type ${typeof value} is not JSON`);
-    }
-  }
-
-  #number(value: number): number {
-    if (!Number.isFinite(value)) return this.refuse(`${value} is not JSON`);
-    if (Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) <= UINT64) {
-      return this.refuse('an integer beyond 2^53 has lost digits; pass it as text');
-    }
-    this.bytes += 25;
-    // JSON knows no minus zero.
-    return value === 0 ? 0 : value;
-  }
-
-  #object(value: object): Json {
-    if (this.#ancestors.includes(value)) return this.refuse('the value contains itself', ' <cycle>');
-    if (this.#ancestors.length >= MAX_DEPTH) return this.refuse(`nested deeper than ${MAX_DEPTH} levels`);
-    this.#ancestors.push(value);
-    const json = Array.isArray(value) ? this.#array(value) : this.#fields(value);
-    this.#ancestors.pop();
-    return json;
-  }
-
-  #array(value: readonly unknown[]): Json {
-    this.bytes += value.length + 2;
-    const copy: Json[] = new Array(value.length);
-    for (let index = 0; index < value.length; index += 1) {
-      this.#path.push(index);
-      if (!(index in value)) this.refuse('the array has a hole here');
-      copy[index] = this.copy(value[index]);
-      this.#path.pop();
-    }
-    return Object.freeze(copy);
-  }
-
-  #fields(value: object): Json {
-    const prototype: unknown = Object.getPrototypeOf(value);
-    if (!isPlainPrototype(prototype)) return this.#instance(value);
-    if ('toJSON' in value && typeof value.toJSON === 'function') return this.#instance(value);
-    if (Object.getOwnPropertySymbols(value).length > 0) {
-      return this.refuse('an object with symbol keys is not JSON', ' <non-string-map-key>');
-    }
-    this.bytes += 2;
-    const copy: Record<string, Json> = {};
-    for (const key of Object.keys(value)) {
-      const field = (value as Record<string, unknown>)[key];
-      if (field === undefined) continue;
-      this.bytes += key.length * 6 + 4;
-      this.#path.push(key);
-      const json = this.copy(field);
-      this.#path.pop();
-      setField(copy, key, json);
-    }
-    return Object.freeze(copy);
-  }
-
-  #instance(value: object): Json {
-    if (value instanceof Uint8Array) return this.copy(Buffer.from(value).toString('base64'));
-    if (value instanceof Date && Number.isNaN(value.getTime())) return this.refuse('an invalid date is not JSON');
-    if ('toJSON' in value && typeof value.toJSON === 'function') {
-      let plain: unknown;
-      try {
-        plain = value.toJSON();
-      } catch (cause) {
-        return this.refuse('its toJSON() threw', '', cause);
       }
-      return this.copy(plain);
-    }
-    const name = value.constructor?.name ?? 'class';
-    const keys = value instanceof Map && ![...value.keys()].every((key) => typeof key === 'string');
-    return this.refuse(
-      `a ${name} instance is not JSON; return a plain object or give it toJSON()`,
-      keys ? ' <non-string-map-key>' : '',
-    );
-  }
-
-  /** Refuses the value at the current path. */
-  refuse(why: string, mark = '', cause?: unknown): never {
-    const at = this.#path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('');
-    const path = `${this.#root}${at}${mark}`;
-    throw new PilotageError('unserializable', `Cannot store ${path}: ${why}.`, { data: { path }, cause });
+      return depth < TRACKED_DEPTH ? copyParts(value, size, depth) : copyTracked(value, size, depth);
+    default:
+      return REFUSED;
   }
 }
 
-/** Also for the plain objects of another realm: a vm context, or what Node's own `fetch` gives inside a test runner. */
-function isPlainPrototype(prototype: unknown): boolean {
-  return prototype === Object.prototype || prototype === null || Object.getPrototypeOf(prototype) === null;
+function copyParts(value: object, size: Size, depth: number): Json | typeof REFUSED {
+  return Array.isArray(value) ? copyArray(value, size, depth + 1) : copyObject(value, size, depth + 1);
+}
+
+function copyTracked(value: object, size: Size, depth: number): Json | typeof REFUSED {
+  if (depth >= MAX_DEPTH || size.ancestors.includes(value)) return REFUSED;
+  size.ancestors.push(value);
+  const json = copyParts(value, size, depth);
+  size.ancestors.pop();
+  return json;
+}
+
+function copyArray(value: readonly unknown[], size: Size, depth: number): Json | typeof REFUSED {
+  size.maxBytes += value.length + 2;
+  const items: Json[] = [];
+  for (let index = 0; index < value.length; index += 1) {
+    // A hole reads as undefined, and is refused as such.
+    const item = copy(value[index], size, depth);
+    if (item === REFUSED) return REFUSED;
+    items.push(item);
+  }
+  return Object.freeze(items);
+}
+
+function copyObject(value: object, size: Size, depth: number): Json | typeof REFUSED {
+  if (!isPlain(value)) {
+    const plain = plainOf(value);
+    return plain === REFUSED ? REFUSED : copy(plain, size, depth);
+  }
+  size.maxBytes += 2;
+  const fields: Record<string, Json> = {};
+  for (const key of Object.keys(value)) {
+    const field = (value as Record<string, unknown>)[key];
+    if (field === undefined) continue;
+    size.maxBytes += key.length * 6 + 4;
+    const json = copy(field, size, depth);
+    if (json === REFUSED) return REFUSED;
+    setField(fields, key, json);
+  }
+  return Object.freeze(fields);
+}
+
+/** An object whose own string keys are all there is to it. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  // Also the plain objects of another realm: a vm context, or what Node's own `fetch` gives inside a test runner.
+  if (prototype !== Object.prototype && prototype !== null && Object.getPrototypeOf(prototype) !== null) return false;
+  if ('toJSON' in value && typeof value.toJSON === 'function') return false;
+  return Object.getOwnPropertySymbols(value).length === 0;
+}
+
+/** What stands for an object that is not plain. */
+function plainOf(value: object): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  if (value instanceof Date && Number.isNaN(value.getTime())) return REFUSED;
+  if (!('toJSON' in value) || typeof value.toJSON !== 'function') return REFUSED;
+  try {
+    return value.toJSON() as unknown;
+  } catch {
+    return REFUSED;
+  }
+}
+
+function whyNotNumber(value: number): string | undefined {
+  if (!Number.isFinite(value)) return `${value} is not JSON`;
+  if (Number.isSafeInteger(value) || !Number.isInteger(value) || Math.abs(value) > UINT64) return undefined;
+  return 'an integer beyond 2^53 has lost digits; pass it as text';
+}
+
+/** Walks to the first leaf that was refused, and says where it is and why. */
+function findFault(value: unknown, path: string, ancestors: readonly object[]): PilotageError {
+  if (typeof value === 'number') return fault(path, whyNotNumber(value) ?? 'it is not JSON');
+  if (typeof value !== 'object' || value === null) return fault(path, `a value of the type ${typeof value} is not JSON`);
+  if (ancestors.includes(value)) return fault(`${path} <cycle>`, 'the value contains itself');
+  if (ancestors.length >= MAX_DEPTH) return fault(path, `it is nested deeper than ${MAX_DEPTH} levels`);
+  const inside = [...ancestors, value];
+  const plain = Array.isArray(value) || isPlain(value) ? value : plainOf(value);
+  if (plain === REFUSED) return instanceFault(value, path);
+  if (plain !== value) return findFault(plain, path, inside);
+  // Array.from counts holes too, which keys() would pass over.
+  const keys = Array.isArray(value) ? Array.from(value, (_, index) => index) : Object.keys(value);
+  for (const key of keys) {
+    const at = typeof key === 'number' ? `${path}[${key}]` : `${path}.${key}`;
+    let field: unknown;
+    try {
+      field = (value as Record<string | number, unknown>)[key];
+    } catch (cause) {
+      return fault(at, 'reading it threw', cause);
+    }
+    if (field === undefined && !Array.isArray(value)) continue;
+    if (isRefused(field, inside.length)) return findFault(field, at, inside);
+  }
+  return fault(path, 'it is not JSON');
+}
+
+function isRefused(value: unknown, depth: number): boolean {
+  try {
+    return copy(value, { maxBytes: 0, ancestors: [] }, depth) === REFUSED;
+  } catch {
+    return true;
+  }
+}
+
+function instanceFault(value: object, path: string): PilotageError {
+  if (value instanceof Date) return fault(path, 'an invalid date is not JSON');
+  if (Object.getOwnPropertySymbols(value).length > 0 && Object.getPrototypeOf(value) === Object.prototype) {
+    return fault(`${path} <non-string-map-key>`, 'an object with symbol keys is not JSON');
+  }
+  if ('toJSON' in value && typeof value.toJSON === 'function') {
+    try {
+      value.toJSON();
+    } catch (cause) {
+      return fault(path, 'its toJSON() threw', cause);
+    }
+    return fault(path, 'its toJSON() gives nothing that is JSON');
+  }
+  const mark =
+    value instanceof Map && ![...value.keys()].every((key) => typeof key === 'string') ? ' <non-string-map-key>' : '';
+  const name = value.constructor?.name ?? 'class';
+  return fault(`${path}${mark}`, `a ${name} instance is not JSON; return a plain object or give it toJSON()`);
+}
+
+function fault(path: string, why: string, cause?: unknown): PilotageError {
+  return new PilotageError('unserializable', `Cannot store ${path}: ${why}.`, { data: { path }, cause });
 }
 
 /** UTF-8 bytes of the JSON text of `value`. */
@@ -188,7 +236,8 @@ export function jsonEquals(left: Json | undefined, right: Json | undefined): boo
   if (!isJsonObject(left) || !isJsonObject(right)) return false;
   const keys = Object.keys(left);
   return (
-    keys.length === Object.keys(right).length && keys.every((key) => Object.hasOwn(right, key) && jsonEquals(left[key], right[key]))
+    keys.length === Object.keys(right).length &&
+    keys.every((key) => Object.hasOwn(right, key) && jsonEquals(left[key], right[key]))
   );
 }
 

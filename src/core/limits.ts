@@ -20,17 +20,17 @@ export const DEFAULT_STEP_LIMIT = 64;
 export interface Spent {
   readonly steps: number;
   readonly costMicroUsd: number;
-  readonly tokens: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
 }
 
 export type BudgetAxis = 'steps' | 'deadline' | 'cost' | 'tokens';
 
-/** The first limit that leaves no room for another step, if any. */
-export function reachedLimit(limits: Limits, spent: Spent, now: number): BudgetAxis | undefined {
-  if (limits.deadlineAt !== undefined && now >= limits.deadlineAt) return 'deadline';
+/** The first limit that leaves no room for another step, if any; the deadline, which is no sum, is looked at elsewhere. */
+export function reachedLimit(limits: Limits, spent: Spent): Exclude<BudgetAxis, 'deadline'> | undefined {
   if (spent.steps >= (limits.steps ?? DEFAULT_STEP_LIMIT)) return 'steps';
   if (limits.costMicroUsd !== undefined && spent.costMicroUsd >= limits.costMicroUsd) return 'cost';
-  if (limits.tokens !== undefined && spent.tokens >= limits.tokens) return 'tokens';
+  if (limits.tokens !== undefined && spent.inputTokens + spent.outputTokens >= limits.tokens) return 'tokens';
   return undefined;
 }
 

@@ -59,8 +59,12 @@ export function observe(step: Step): Json {
   }
 }
 
-/** One observation for each branch, in index order, whatever the join: every call id gets exactly one answer. */
+/**
+ * One observation for each branch, in index order, whatever the join: every call id gets exactly one answer. None for a
+ * decision that did not pass.
+ */
 export function observeBranches(step: Step): readonly BranchObservation[] {
+  if (step.calls.length === 0) return [];
   return branchesOf(step.decision).map((branch, index) => observeBranch(branch, index, step.calls[index]));
 }
 

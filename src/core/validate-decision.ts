@@ -12,7 +12,7 @@ import {
   type SpawnSpec,
 } from './decision.ts';
 import { PilotageError } from './errors.ts';
-import { captureJson, captureObject, isJsonObject, type Json } from './json.ts';
+import { captureJson, captureObject, isJsonObject, type Json, type JsonObject } from './json.ts';
 import { referencesIn } from './reference.ts';
 
 /** At most this many branches in one call. A longer list is refused whole, never cut short. */
@@ -98,8 +98,11 @@ function freezeParallel(decision: CallParallel): Decision {
     );
   }
   const frozen = freeze(decision);
-  const { branches, join, onInvalid } = frozen;
+  const { branches, join, onInvalid, concurrency } = frozen;
   if (onInvalid !== undefined) requireMember(onInvalid, ['fail_all', 'per_branch'], 'onInvalid');
+  if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1)) {
+    throw invalid(`concurrency is ${concurrency}, and must be a whole number from 1 up`);
+  }
   validateJoin(join, branches.length);
   for (const [index, branch] of branches.entries()) validateBranch(branch, `branches[${index}]`);
   assertGraph(branches);
@@ -208,8 +211,7 @@ function optionalMs(value: unknown, name: string): void {
 }
 
 function requireMember(value: string, members: readonly string[], name: string): void {
-  if (!members.includes(value))
-    throw invalid(`${name} is ${shown(value)}, and must be one of ${members.join(', ')}`);
+  if (!members.includes(value)) throw invalid(`${name} is ${shown(value)}, and must be one of ${members.join(', ')}`);
 }
 
 /** A word as it is; of anything else only the type. */
@@ -231,24 +233,16 @@ function unknownKind(decision: never): PilotageError {
 }
 
 /**
- * Reads a decision back from a journal. It may be one that did not pass, but its calls have the shape of calls.
- * @throws PilotageError `unknown_decision_kind` naming the kind, or `journal_corrupt`.
+ * Reads a decision back from a journal.
+ * @throws PilotageError `unknown_decision_kind` naming the kind.
  */
 export function readDecision(value: Json): Decision {
   const kind = isJsonObject(value) ? value['kind'] : undefined;
-  if (isJsonObject(value) && typeof kind === 'string' && KINDS.has(kind)) {
-    const calls = kind === 'call_tool' ? [value] : kind === 'call_parallel' ? value['branches'] : [];
-    if (Array.isArray(calls) && calls.every(isCall)) return value as unknown as Decision;
-    throw new PilotageError('journal_corrupt', `The journal holds a decision of the kind ${kind} without its calls.`);
-  }
+  if (typeof kind === 'string' && KINDS.has(kind)) return value as JsonObject as unknown as Decision;
   throw new PilotageError(
     'unknown_decision_kind',
     `The journal holds a decision of the unknown kind ${JSON.stringify(kind)}; a newer version of Pilotage may have written it.`,
   );
-}
-
-function isCall(value: unknown): boolean {
-  return isJsonObject(value) && typeof value['tool'] === 'string';
 }
 
 const KINDS: ReadonlySet<string> = new Set([

@@ -131,7 +131,7 @@ function makeFolder(path: string): void {
   }
 }
 
-/** Looks at the header only. An absent or empty file becomes a new journal. */
+/** Looks at the header only. An empty file becomes a new journal. */
 function assertOurs(path: string): void {
   const header = readHeader(path);
   if (header.length === 0) return;
@@ -148,19 +148,15 @@ function assertOurs(path: string): void {
 
 function readHeader(path: string): Buffer {
   const header = Buffer.alloc(100);
-  let file: number;
+  let file: number | undefined;
   try {
-    file = openSync(path, 'r');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return header.subarray(0, 0);
-    throw fileError(error, path);
-  }
-  try {
+    // Makes the file when there is none, and finds out whether it can be written; SQLite would open it for reading only.
+    file = openSync(path, 'a+');
     return header.subarray(0, readSync(file, header, 0, header.length, 0));
   } catch (error) {
     throw fileError(error, path);
   } finally {
-    closeSync(file);
+    if (file !== undefined) closeSync(file);
   }
 }
 

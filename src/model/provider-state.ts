@@ -2,15 +2,25 @@
  * What a provider wants back untouched: signed thinking, item ids, thought signatures. It is kept as the assistant
  * parts of the next request. The run's own calls stand in it as places, because their ids and inputs are the step's.
  */
-import type { LanguageModelV4Content, LanguageModelV4Message, LanguageModelV4ToolCallPart } from '@ai-sdk/provider';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import type { LanguageModelV4Content } from '@ai-sdk/provider';
+import type { Json, JsonObject } from '../core/json.ts';
 
-export type AssistantPart = (LanguageModelV4Message & { role: 'assistant' })['content'][number];
+type WithOptions = { readonly providerOptions?: JsonObject };
+export type StoredPart =
+  | ({ readonly type: 'text' | 'reasoning'; readonly text: string } & WithOptions)
+  | ({ readonly type: 'custom'; readonly kind: string } & WithOptions)
+  /** The step's call with this index. */
+  | ({ readonly type: 'call'; readonly call: number } & WithOptions);
+
+/** The shape of `providerState` on a step whose move a model of this room made. */
+export interface ProviderState {
+  readonly parts: readonly StoredPart[];
+}
 
 /** `undefined` when no part carries anything opaque: then text and calls alone make the same message. */
 export function providerStateOf(content: readonly LanguageModelV4Content[]): Json | undefined {
   if (!content.some(isOpaque)) return undefined;
-  const parts: JsonObject[] = [];
+  const parts: StoredPart[] = [];
   let calls = 0;
   for (const part of content) {
     switch (part.type) {
@@ -28,7 +38,7 @@ export function providerStateOf(content: readonly LanguageModelV4Content[]): Jso
         break; // files, sources and what the provider ran itself are not sent back
     }
   }
-  return { parts };
+  return { parts } satisfies ProviderState as unknown as Json;
 }
 
 function isOpaque(part: LanguageModelV4Content): boolean {
@@ -37,31 +47,6 @@ function isOpaque(part: LanguageModelV4Content): boolean {
   return replayed && part.providerMetadata !== undefined;
 }
 
-function optionsOf({ providerMetadata }: { providerMetadata?: unknown }): JsonObject {
+function optionsOf({ providerMetadata }: { providerMetadata?: unknown }): WithOptions {
   return providerMetadata === undefined ? {} : { providerOptions: providerMetadata as JsonObject };
-}
-
-/** The provider's parts with the calls in their places. `undefined` for a state that was made elsewhere. */
-export function restoreParts(
-  state: Json | undefined,
-  calls: readonly LanguageModelV4ToolCallPart[],
-): AssistantPart[] | undefined {
-  if (!isJsonObject(state ?? null)) return undefined;
-  const { parts } = state as JsonObject;
-  if (!Array.isArray(parts)) return undefined;
-  const restored: AssistantPart[] = [];
-  let placed = 0;
-  for (const part of parts as readonly JsonObject[]) {
-    if (part['type'] !== 'call') {
-      restored.push(part as unknown as AssistantPart);
-      continue;
-    }
-    // A call that was cut off by the provider's limit was dropped, and has no place any more.
-    const call = calls[part['call'] as number];
-    if (call === undefined) continue;
-    placed += 1;
-    const { providerOptions } = part;
-    restored.push(providerOptions === undefined ? call : ({ ...call, providerOptions } as LanguageModelV4ToolCallPart));
-  }
-  return placed === calls.length ? restored : undefined;
 }

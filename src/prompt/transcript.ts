@@ -11,7 +11,7 @@ import { type Branch, branchesOf, type Decision } from '../core/decision.ts';
 import { isJsonObject } from '../core/json.ts';
 import type { RunView, SteeringTurn } from '../core/planner.ts';
 import type { Step } from '../core/step.ts';
-import { type AssistantPart, restoreParts } from '../model/provider-state.ts';
+import { type AssistantPart, restoreParts } from './assistant-parts.ts';
 import { asText, errorText, resultOf, verdictText } from './outcome-text.ts';
 
 /** The tool that models know as the way to end; it is understood when it is called, and never declared. */

@@ -3,23 +3,33 @@ import type { Clock } from '../core/clock.ts';
 import { ERROR_CONSEQUENCES, PilotageError } from '../core/errors.ts';
 import type { Append, Journal } from '../journal/port.ts';
 
+interface Deps {
+  readonly journal: Journal;
+  readonly clock: Clock;
+}
+
 /** Waits between tries: about 6 s in all, after which the run is let go of with the store's own error. */
 const RETRY_DELAYS_MS = [50, 200, 800, 2_000, 3_000];
 
 /** @throws PilotageError of the store: at once for a refusal, after some tries for what may pass. */
-export async function append(
-  deps: { readonly journal: Journal; readonly clock: Clock },
-  request: Append,
-): Promise<void> {
-  for (let attempt = 0; ; attempt += 1) {
+export function append(deps: Deps, request: Append): Promise<void> {
+  return deps.journal.append(request).catch((error: unknown) => tryAgain(deps, request, error));
+}
+
+async function tryAgain(deps: Deps, request: Append, first: unknown): Promise<void> {
+  let error = first;
+  for (const delayMs of RETRY_DELAYS_MS) {
+    if (!mayPass(error)) break;
+    await new Promise<void>((resolve) => deps.clock.after(delayMs, resolve));
     try {
       return await deps.journal.append(request);
-    } catch (error) {
-      const delayMs = RETRY_DELAYS_MS[attempt];
-      if (delayMs === undefined || !mayPass(error)) throw error;
-      await new Promise<void>((resolve) => deps.clock.after(delayMs, resolve));
+    } catch (again) {
+      // Only the holder of the lease appends: the head moved because the try before had landed.
+      if (PilotageError.is(again, 'journal_conflict')) return;
+      error = again;
     }
   }
+  throw error;
 }
 
 function mayPass(error: unknown): boolean {

@@ -9,7 +9,8 @@ export const ARTIFACT_FETCH = 'artifact_fetch';
 const DEFAULT_PAGE_BYTES = 16_384;
 const MAX_PAGE_BYTES = 28_672;
 
-export function artifactFetch(artifacts: ArtifactStore): Tool {
+/** @param artifacts is asked for at the first use: the store may not be open yet. */
+export function artifactFetch(artifacts: () => ArtifactStore): Tool {
   return {
     name: ARTIFACT_FETCH,
     description:
@@ -30,7 +31,7 @@ export function artifactFetch(artifacts: ArtifactStore): Tool {
       additionalProperties: false,
     },
     run: async ({ ref, offset = 0, length = DEFAULT_PAGE_BYTES }, { identity }) => {
-      const stored = await artifacts.get(identity, String(ref));
+      const stored = await artifacts().get(identity, String(ref));
       // A foreign reference and an unknown one give the same answer.
       if (stored === undefined) return { found: false, ref: String(ref) };
       return page(String(ref), stored.bytes, Number(offset), Math.min(Number(length), MAX_PAGE_BYTES));

@@ -18,6 +18,7 @@ export interface BranchGraph {
   readonly needs: readonly (readonly number[])[];
   readonly indexById: ReadonlyMap<string, number>;
   readonly join: Join | undefined;
+  readonly concurrency: number;
 }
 
 export interface BranchPlan {
@@ -27,15 +28,18 @@ export interface BranchPlan {
   readonly settle: readonly { readonly call: number; readonly outcome: Outcome }[];
 }
 
-const SINGLE: Omit<BranchGraph, 'branches'> = { needs: [[]], indexById: new Map([['0', 0]]), join: undefined };
+const SINGLE: Omit<BranchGraph, 'branches'> = { needs: [[]], indexById: new Map([['0', 0]]), join: undefined, concurrency: 1 };
 
 export function branchGraph(decision: Decision): BranchGraph {
   if (decision.kind === 'call_tool') return { branches: [decision], ...SINGLE };
   const branches = branchesOf(decision);
   const indexById = new Map(branches.map((branch, index) => [branchId(branch, index), index]));
   const needs = branches.map((branch) => dependenciesOf(branch).map((id) => indexById.get(id) as number));
-  return { branches, needs, indexById, join: decision.kind === 'call_parallel' ? decision.join : undefined };
+  const { join, concurrency = BRANCH_CONCURRENCY } = decision.kind === 'call_parallel' ? decision : {};
+  return { branches, needs, indexById, join, concurrency: Math.min(concurrency, BRANCH_CONCURRENCY) };
 }
+
+const START_ONE: BranchPlan = { start: [0], stop: [], settle: [] };
 
 /**
  * @param calls what has ended; `null` where nothing has.
@@ -48,10 +52,11 @@ export function planBranches(
   inFlight: ReadonlySet<number> | ReadonlyMap<number, unknown>,
   mayStart: (call: number) => boolean,
 ): BranchPlan {
+  if (calls.length === 1 && calls[0] === null && inFlight.size === 0 && mayStart(0)) return START_ONE;
   if (isJoinMet(graph.join, calls)) return stopAll(calls, inFlight);
   const start: number[] = [];
   const settle: { call: number; outcome: Outcome }[] = [];
-  let room = BRANCH_CONCURRENCY - inFlight.size;
+  let room = graph.concurrency - inFlight.size;
   for (let call = 0; call < calls.length; call += 1) {
     if (calls[call] !== null || inFlight.has(call)) continue;
     const readiness = readinessOf(graph, call, calls);

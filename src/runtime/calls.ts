@@ -1,14 +1,15 @@
 /** The calls of the open step that this process has in flight: starts what may start, and collects what has landed. */
-import { branchesOf } from '../core/decision.ts';
+import type { Branch } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { scopeKey } from '../core/identity.ts';
 import type { Json } from '../core/json.ts';
+import type { Outcome } from '../core/outcome.ts';
 import { referencesIn, resolveReferences } from '../core/reference.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { OpenStep, RunState } from '../view/run-state.ts';
 import { type BranchGraph, branchGraph, planBranches } from './branches.ts';
-import { type CallResult, dispatch } from './dispatch.ts';
+import { type Call, type DispatchPorts, dispatch } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight } from './flight.ts';
 import { wholeValue } from './heavy.ts';
@@ -37,10 +38,19 @@ export class Calls {
   #wake: (() => void) | undefined;
   #refusal: { readonly error: unknown } | undefined;
   readonly #keyPrefix: string;
+  readonly #dispatchPorts: DispatchPorts;
 
   constructor(ports: CallPorts) {
     this.#ports = ports;
     const { identity } = ports.state;
+    const { clock, artifacts } = ports.deps;
+    this.#dispatchPorts = {
+      clock,
+      artifacts,
+      begin: ({ open, index }) => ports.begin(open.move.step, index),
+      reserve: (call, costMicroUsd) => this.#reserve(call, costMicroUsd),
+      resolveArgs: (call) => this.#resolveArgs(call),
+    };
     this.#keyPrefix = `${scopeKey(identity)}/${encodeURIComponent(identity.run)}`;
   }
 
@@ -64,12 +74,18 @@ export class Calls {
       this.#graph = { step, graph: branchGraph(decision) };
       this.#reserved.clear();
     }
+    // What landed while the last results were being written has ended, although the state does not say so yet.
+    if (this.#landed.length > 0) return this.take();
     const { graph } = this.#graph;
     const plan = planBranches(graph, open.calls, this.#inFlight, (call) => this.#mayStart(graph, call));
     for (const call of plan.stop) this.#inFlight.get(call)?.flight.abort(joinIsMet());
     if (plan.settle.length > 0) {
-      return plan.settle.map(({ call, outcome }) => ({ kind: 'call_ended', step, call, outcome, attempts: 0 }));
+      return plan.settle.map(({ call, outcome }) => {
+        const settled = open.began.includes(call) ? mayHaveHappened() : outcome;
+        return { kind: 'call_ended', step, call, outcome: settled, attempts: 0 };
+      });
     }
+    if (open.calls.length === 1 && plan.start.length === 1) return this.#flyAlone(open);
     for (const call of plan.start) this.#start(open, call);
     while (this.#landed.length === 0 && this.#refusal === undefined && this.#inFlight.size > 0) await this.#change();
     if (this.#refusal !== undefined) throw this.#refusal.error;
@@ -99,59 +115,75 @@ export class Calls {
     return [...this.#inFlight.values()].filter((running) => running.tool === tool).length < limit;
   }
 
-  #start(open: OpenStep, call: number): void {
-    const { deps, state, tools, begin } = this.#ports;
-    const branch = branchesOf(open.move.decision)[call];
-    if (branch === undefined) return;
-    const { step } = open.move;
-    const { identity } = state;
-    const { tool } = branch;
-    const flight = new Flight(deps.clock, () => deps.hub.tell(identity.run, { type: 'late', step, call, tool }));
-    this.#inFlight.set(call, { flight, tool });
-    const job = {
-      branch,
-      identity,
-      idempotencyKey: `${this.#keyPrefix}/${step}.${call}`,
-      tools: tools(),
-      flight,
-      interrupted: open.began.includes(call),
-    };
-    const ports = {
-      clock: deps.clock,
-      artifacts: deps.artifacts,
-      begin: () => begin(step, call),
-      reserve: (costMicroUsd: number) => this.#reserve(open, call, costMicroUsd),
-      resolveArgs: (args: Json) => (open.calls.length === 1 ? args : this.#resolveArgs(open, args)),
-    };
-    dispatch(job, ports).then(
-      (result) => this.#land(step, call, result),
-      // Only the journal refuses here: the call could not be begun, so it did not run.
+  /** Starts a call beside others; how it ends is heard through `#change`. */
+  #start(open: OpenStep, index: number): void {
+    this.#fly(open, index).then(
+      (ended) => {
+        this.#inFlight.delete(index);
+        this.#landed.push(ended);
+        this.#wake?.();
+      },
       (error: unknown) => {
-        this.#inFlight.delete(call);
+        this.#inFlight.delete(index);
         this.#refusal = { error };
         this.#wake?.();
       },
     );
   }
 
-  #land(step: number, call: number, result: CallResult): void {
-    this.#inFlight.delete(call);
-    this.#landed.push({ kind: 'call_ended', step, call, ...result });
-    this.#wake?.();
+  async #flyAlone(open: OpenStep): Promise<readonly CallEnded[]> {
+    try {
+      return [await this.#fly(open, 0)];
+    } finally {
+      this.#inFlight.delete(0);
+    }
   }
 
-  #reserve({ calls }: OpenStep, call: number, costMicroUsd: number): boolean {
+  /**
+   * In flight until the caller takes it out, in the moment in which it keeps the result: a call that is neither in flight
+   * nor ended would be started again.
+   * @throws the journal's refusal to let the call begin: it did not run.
+   */
+  async #fly(open: OpenStep, index: number): Promise<CallEnded> {
+    const { deps, state, tools } = this.#ports;
+    const branch = this.#graph?.graph.branches[index] as Branch;
+    const { step } = open.move;
+    const { identity } = state;
+    const { tool } = branch;
+    const flight = new Flight(deps.clock, () => deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }));
+    this.#inFlight.set(index, { flight, tool });
+    const idempotencyKey = `${this.#keyPrefix}/${step}.${index}`;
+    const interrupted = open.began.includes(index);
+    const call: Call = { open, index, branch, identity, idempotencyKey, tools: tools(), flight, interrupted };
+    const { outcome, startedAt, attempts, costMicroUsd } = await dispatch(call, this.#dispatchPorts);
+    return {
+      kind: 'call_ended',
+      step,
+      call: index,
+      outcome,
+      attempts,
+      ...(startedAt === undefined ? undefined : { startedAt }),
+      ...(costMicroUsd === undefined ? undefined : { costMicroUsd }),
+    };
+  }
+
+  #reserve({ open: { calls }, index }: Call, costMicroUsd: number): boolean {
     const { limits, totals } = this.#ports.state;
     let room = (limits.costMicroUsd ?? Number.POSITIVE_INFINITY) - totals.costMicroUsd;
     for (const [other, reserved] of this.#reserved) if (calls[other] === null) room -= reserved;
     if (costMicroUsd > room) return false;
-    this.#reserved.set(call, costMicroUsd);
+    this.#reserved.set(index, costMicroUsd);
     return true;
   }
 
-  async #resolveArgs({ calls }: OpenStep, args: Json): Promise<Json> {
+  #resolveArgs({ open, branch: { args } }: Call): Json | Promise<Json> {
+    // A call alone has no earlier branch to refer to.
+    if (open.calls.length === 1) return args;
     const ids = referencesIn(args);
-    if (ids.size === 0) return args;
+    return ids.size === 0 ? args : this.#resolveFrom(open, args, ids);
+  }
+
+  async #resolveFrom({ calls }: OpenStep, args: Json, ids: ReadonlySet<string>): Promise<Json> {
     const { deps, state } = this.#ports;
     const values = new Map<string, Json>();
     for (const id of ids) {
@@ -161,6 +193,12 @@ export class Calls {
     }
     return resolveReferences(args, (id) => values.get(id));
   }
+}
+
+/** A call that was begun before a crash, and that its join does not need any more. */
+function mayHaveHappened(): Outcome {
+  const message = 'It was started before a crash and may have happened; the join had what it needed without it.';
+  return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
 }
 
 function joinIsMet(): PilotageError {

@@ -7,11 +7,12 @@ import type { Clock } from '../core/clock.ts';
 import type { Branch } from '../core/decision.ts';
 import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
-import { captureJson, captureObject, type Json } from '../core/json.ts';
+import { type Captured, captureJson, captureObject, type Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyTool } from '../tools/catalogue.ts';
 import type { ToolContext } from '../tools/tool.ts';
+import type { OpenStep } from '../view/run-state.ts';
 import type { Flight, LazySignal, Settled } from './flight.ts';
 import { mayBeHeavy, storeHeavy } from './heavy.ts';
 
@@ -23,6 +24,9 @@ export interface CallResult {
 }
 
 export interface Call {
+  /** The step that the call belongs to, and its place in it. */
+  readonly open: OpenStep;
+  readonly index: number;
   readonly branch: Branch;
   readonly identity: Identity;
   readonly idempotencyKey: string;
@@ -36,11 +40,11 @@ export interface DispatchPorts {
   readonly clock: Clock;
   readonly artifacts: ArtifactStore;
   /** Makes durable that the call begins. @throws the journal's refusal. */
-  begin(): Promise<void>;
+  begin(call: Call): Promise<void>;
   /** Sets money aside for a call. False when the budget has no room for it. */
-  reserve(costMicroUsd: number): boolean;
+  reserve(call: Call, costMicroUsd: number): boolean;
   /** The arguments with references replaced by the values of earlier branches. */
-  resolveArgs(args: Json): Json | Promise<Json>;
+  resolveArgs(call: Call): Json | Promise<Json>;
 }
 
 /** Arguments that are ready to be handed to a tool. */
@@ -72,36 +76,70 @@ function unknownTool(tools: AuthorisedTools, name: string): ErrorData {
   };
 }
 
+/** @throws the journal's refusal to let the call begin; nothing else. */
 export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult> {
   let prepared: Prepared;
   try {
-    const resolved = ports.resolveArgs(call.branch.args);
+    const resolved = ports.resolveArgs(call);
     const args = resolved instanceof Promise ? await resolved : resolved;
     const checked = prepareCall(call.tools, call.branch.tool, args);
     prepared = checked instanceof Promise ? await checked : checked;
   } catch (thrown) {
-    return { outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 };
+    prepared = { error: errorData(thrown) };
   }
-  if ('error' in prepared) return { outcome: { kind: 'error', error: prepared.error }, attempts: 0 };
+  if ('error' in prepared) return { outcome: refused(prepared.error, call), attempts: 0 };
   if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
-  return run(call, prepared.tool, prepared.args, ports);
+  const { tool, args } = prepared;
+  const { costMicroUsd } = tool;
+  const cost = costMicroUsd > 0 ? { costMicroUsd } : undefined;
+  const startedAt = ports.clock.now();
+  if (tool.effect === 'once' && call.interrupted) {
+    const outcome = await reconcile(call, tool, args, ports);
+    if (outcome !== undefined) return { outcome, startedAt, attempts: 1, ...cost };
+  }
+  if (cost !== undefined && !ports.reserve(call, costMicroUsd)) return { outcome: noRoom(tool), attempts: 0 };
+  if (tool.effect === 'once' && !call.interrupted) await ports.begin(call);
+  for (let attempt = 1; ; attempt += 1) {
+    if (call.flight.aborted) return { outcome: cancelled(), startedAt, attempts: attempt - 1, ...cost };
+    const settled = await call.flight.attempt(
+      (signal) => tool.source.run(args as never, contextOf(call, signal, attempt)),
+      tool.timeoutMs,
+    );
+    const ended = outcomeOf(settled, attempt, call, tool, ports);
+    const outcome = ended instanceof Promise ? await ended : ended;
+    if (outcome !== undefined) return { outcome, startedAt, attempts: attempt, ...cost };
+    await call.flight.pause(retryDelayMs(attempt));
+  }
 }
 
-async function run(call: Call, tool: ReadyTool, args: unknown, ports: DispatchPorts): Promise<CallResult> {
-  const { costMicroUsd } = tool;
-  const startedAt = ports.clock.now();
-  if (call.interrupted && tool.effect === 'once') {
-    const settled = await reconcile(call, tool, args, ports);
-    if (settled !== undefined)
-      return { outcome: settled, startedAt, attempts: 1, ...(costMicroUsd > 0 ? { costMicroUsd } : {}) };
-  }
-  if (costMicroUsd > 0 && !ports.reserve(costMicroUsd)) {
-    const message = `The budget has no room for ${tool.schema.name}, which costs ${costMicroUsd} millionths of a dollar.`;
-    return { outcome: { kind: 'error', error: { code: 'budget_exceeded', message } }, attempts: 0 };
-  }
-  if (tool.effect === 'once' && !call.interrupted) await ports.begin();
-  const { outcome, attempts } = await attemptAll(call, tool, args, ports);
-  return costMicroUsd > 0 ? { outcome, startedAt, attempts, costMicroUsd } : { outcome, startedAt, attempts };
+/** A call that is refused now, but was under way when its process died, may have happened. */
+function refused(error: ErrorData, call: Call): Outcome {
+  if (!call.interrupted) return { kind: 'error', error };
+  return {
+    kind: 'unknown',
+    error: {
+      code: 'outcome_unknown',
+      message: `The call was begun before a crash and cannot be looked up: ${error.message}`,
+    },
+  };
+}
+
+function noRoom(tool: ReadyTool): Outcome {
+  const message = `The budget has no room for ${tool.schema.name}, which costs ${tool.costMicroUsd} millionths of a dollar.`;
+  return { kind: 'error', error: { code: 'budget_exceeded', message } };
+}
+
+/** `undefined`: it failed in a way that may pass, and there are attempts left. */
+function outcomeOf(
+  settled: Settled<unknown>,
+  attempt: number,
+  call: Call,
+  tool: ReadyTool,
+  ports: DispatchPorts,
+): Outcome | Promise<Outcome> | undefined {
+  if (settled.kind === 'value') return valueOutcome(settled.value, call, tool, ports);
+  if (call.flight.aborted) return abortedOutcome(settled, tool);
+  return attempt > tool.retries || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;
 }
 
 /** Asks a `once` tool what became of a call that was cut off. `undefined`: it did not happen, and may be run. */
@@ -127,27 +165,6 @@ async function reconcile(
   if (asked.kind !== 'value') return unknown;
   if (asked.value?.status === 'done') return valueOutcome(asked.value.value, call, tool, ports);
   return asked.value?.status === 'not_done' ? undefined : unknown;
-}
-
-async function attemptAll(
-  call: Call,
-  tool: ReadyTool,
-  args: unknown,
-  ports: DispatchPorts,
-): Promise<{ outcome: Outcome; attempts: number }> {
-  for (let attempt = 1; ; attempt += 1) {
-    const settled = await call.flight.attempt(
-      (signal) => tool.source.run(args as never, contextOf(call, signal, attempt)),
-      tool.timeoutMs,
-    );
-    if (settled.kind === 'value')
-      return { outcome: await valueOutcome(settled.value, call, tool, ports), attempts: attempt };
-    if (call.flight.aborted) return { outcome: abortedOutcome(settled, tool), attempts: attempt };
-    if (attempt > tool.retries || !mayPass(settled))
-      return { outcome: failure(settled, tool, attempt), attempts: attempt };
-    await call.flight.pause(retryDelayMs(attempt));
-    if (call.flight.aborted) return { outcome: cancelled(), attempts: attempt };
-  }
 }
 
 function contextOf({ idempotencyKey, identity }: Call, lazy: LazySignal, attempt: number): ToolContext {
@@ -204,21 +221,27 @@ function cancelled(): Outcome {
   return { kind: 'cancelled', error: { code: 'cancelled', message: 'The call was stopped before it ended.' } };
 }
 
-async function valueOutcome(value: unknown, call: Call, tool: ReadyTool, ports: DispatchPorts): Promise<Outcome> {
+function valueOutcome(value: unknown, call: Call, tool: ReadyTool, ports: DispatchPorts): Outcome | Promise<Outcome> {
   try {
     const captured = captureJson(value === undefined ? null : value, 'value');
-    if (tool.checkValue !== undefined) {
-      const checked = await tool.checkValue(captured.json);
-      if (!checked.ok) {
-        const message = `The value of ${tool.schema.name} does not fit its output schema: ${checked.why}.`;
-        return { kind: 'error', error: { code: 'tool_invalid_output', message } };
-      }
-    }
-    if (!mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
-    return await storeHeavy(captured, tool.schema.name, call.identity, ports.artifacts);
+    if (tool.checkValue === undefined && !mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
+    return checkAndStore(captured, call, tool, ports).catch((thrown: unknown) => ({
+      kind: 'error',
+      error: errorData(thrown),
+    }));
   } catch (thrown) {
     return { kind: 'error', error: errorData(thrown) };
   }
+}
+
+async function checkAndStore(captured: Captured, call: Call, tool: ReadyTool, ports: DispatchPorts): Promise<Outcome> {
+  const checked = await tool.checkValue?.(captured.json);
+  if (checked?.ok === false) {
+    const message = `The value of ${tool.schema.name} does not fit its output schema: ${checked.why}.`;
+    return { kind: 'error', error: { code: 'tool_invalid_output', message } };
+  }
+  if (!mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
+  return storeHeavy(captured, tool.schema.name, call.identity, ports.artifacts);
 }
 
 /** The journal form of anything thrown. A tool's own string code is kept; stacks and arguments are not. */

@@ -8,10 +8,11 @@
  * D3 A refused append (lease or head) ends the driver; it never tries to win.
  */
 import type { Control } from '../core/control.ts';
-import type { Entry, EntryBody } from '../core/entry.ts';
+import type { CallEnded, Entry, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
+import type { Limits } from '../core/limits.ts';
 import type { Delta } from '../core/planner.ts';
-import type { Claim, RunStatus } from '../journal/port.ts';
+import type { Append, Claim, RunStatus } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { applyEntry, nextStep, type RunState } from '../view/run-state.ts';
 import { append } from './append.ts';
@@ -20,11 +21,11 @@ import { takeControls } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
 import { next } from './next.ts';
-import type { Notice } from './notices.ts';
 import { askPlanner } from './plan.ts';
 
 /** Why a driver let go of its run. */
 export type Exit =
+  /** Parked although `hasNews`: it has to be claimed again. */
   | { readonly kind: 'ended' | 'parked' }
   /** Another process has the run. */
   | { readonly kind: 'lost' }
@@ -37,18 +38,21 @@ export class RunDriver {
   readonly fence: number;
   readonly #deps: DriverDeps;
   readonly #calls: Calls;
+  /** The planner's moves, one after another, under the run's one signal. */
+  readonly #moves: Flight;
   readonly #signal = new LazySignal();
-  #planning: Flight | undefined;
   #toolView: { readonly hasArtifacts: boolean; readonly tools: AuthorisedTools } | undefined;
   #inboxDirty: boolean;
   /** Why everything in flight is being stopped, once it is. */
   #stop: 'cancel' | 'deadline' | 'closing' | 'lost' | undefined;
   #committing: Promise<void> | undefined;
+  #deadline: { readonly limits: Limits; readonly cancel: () => void } | undefined;
 
   constructor(deps: DriverDeps, state: RunState, claim: Claim) {
     this.#deps = deps;
     this.state = state;
     this.fence = claim.fence;
+    this.#moves = new Flight(deps.clock, () => {});
     this.#inboxDirty = claim.signals > state.controlsTaken;
     this.#calls = new Calls({
       deps,
@@ -56,6 +60,11 @@ export class RunDriver {
       begin: (step, call) => this.#commit([{ kind: 'call_began', step, call }]),
       tools: () => this.#tools(),
     });
+  }
+
+  /** Something came, or may have come, after the inbox was last read. */
+  get hasNews(): boolean {
+    return this.#inboxDirty;
   }
 
   /** Something may be new in the inbox. A hard cancel is heard at once, everything else at the next boundary. */
@@ -72,25 +81,26 @@ export class RunDriver {
   }
 
   async drive(): Promise<Exit> {
-    const cancelTimer = this.#armDeadline();
     try {
       return await this.#loop();
     } catch (error) {
       this.#halt('lost');
       await this.#calls.settle();
-      if (PilotageError.is(error, 'lease_lost') || PilotageError.is(error, 'journal_conflict')) return { kind: 'lost' };
+      if (PilotageError.is(error, 'lease_lost')) return this.#lost();
+      await this.#giveUp();
       return { kind: 'broken', error };
     } finally {
-      cancelTimer();
+      this.#deadline?.cancel();
     }
   }
 
   async #loop(): Promise<Exit> {
     const { clock, newToken } = this.#deps;
     for (;;) {
-      if (this.#stop === 'closing' || this.#stop === 'lost') return this.#letGo();
+      if (this.#isLettingGo()) return this.#letGo();
+      this.#armDeadline();
       if (this.#inboxDirty && this.#isBoundary()) await this.#takeControls();
-      const todo = next(this.state, clock.now(), newToken);
+      const todo = next(this.state, clock, newToken);
       switch (todo.do) {
         case 'end':
           return { kind: 'ended' };
@@ -104,8 +114,8 @@ export class RunDriver {
           await this.#carryOut();
           break;
         case 'park':
-          if (await this.#park(todo.wakeAt)) return { kind: 'parked' };
-          break;
+          await this.#park(todo.wakeAt);
+          return { kind: 'parked' };
         default:
           todo satisfies never;
       }
@@ -139,42 +149,49 @@ export class RunDriver {
   }
 
   async #plan(): Promise<void> {
-    const { planner, clock, artifacts, newToken, hub } = this.#deps;
-    const flight = new Flight(clock, () => {});
-    this.#planning = flight;
-    if (this.#stop !== undefined) flight.abort(this.#stopReason());
-    const step = nextStep(this.state);
-    const offsets = { text: 0, reasoning: 0 };
-    const tell = (delta: Delta): void => {
-      this.#tell({ type: 'delta', step, delta, offset: offsets[delta.type] });
-      offsets[delta.type] += delta.text.length;
-    };
-    const streaming = hub.wantsTokens(this.state.identity.run);
-    const tools = this.#tools();
-    const signal = this.#signal;
-    const ask = { planner, state: this.state, tools, flight, signal, clock, artifacts, streaming, tell, newToken };
-    const entries = await askPlanner(ask);
-    this.#planning = undefined;
+    const streaming = this.#deps.hub.wantsTokens(this.state.identity.run);
+    const entries = await askPlanner({
+      deps: this.#deps,
+      state: this.state,
+      tools: this.#tools(),
+      flight: this.#moves,
+      signal: this.#signal,
+      tell: streaming ? this.#teller() : undefined,
+    });
     // An aborted planner's move is dropped; why it was aborted is found at the boundary.
     if (entries !== undefined) await this.#commit(entries);
+  }
+
+  /** Passes a move's deltas on, with the offset that shows a reader what it has missed. */
+  #teller(): (delta: Delta) => void {
+    const { run } = this.state.identity;
+    const step = nextStep(this.state);
+    const offsets = { text: 0, reasoning: 0 };
+    return (delta) => {
+      this.#deps.hub.tell(run, { type: 'delta', step, delta, offset: offsets[delta.type] });
+      offsets[delta.type] += delta.text.length;
+    };
   }
 
   async #carryOut(): Promise<void> {
     const { open } = this.state;
     if (open === null) return;
-    if (this.#stop === undefined) return this.#commit(await this.#calls.advance(open));
-    await this.#calls.settle();
-    return this.#commit(this.#calls.take());
+    let ended: readonly CallEnded[];
+    if (this.#stop === undefined) ended = await this.#calls.advance(open);
+    else {
+      await this.#calls.settle();
+      ended = this.#calls.take();
+    }
+    return this.#commit(this.#isLettingGo() ? ended.filter(isResult) : ended);
   }
 
-  async #park(wakeAt: number | null): Promise<boolean> {
+  async #park(wakeAt: number | null): Promise<void> {
     const { run } = this.state.identity;
     const parked = await this.#deps.journal.release(
       { run, fence: this.fence },
       { wakeAt, seenSignals: this.state.controlsTaken },
     );
     if (!parked) this.#inboxDirty = true;
-    return parked;
   }
 
   #tools(): AuthorisedTools {
@@ -186,39 +203,35 @@ export class RunDriver {
   }
 
   /** Appends, then applies, then tells. One at a time: a call may begin while another's end is being written. */
-  async #commit(bodies: readonly EntryBody[], status?: RunStatus, takes?: readonly string[]): Promise<void> {
-    if (bodies.length === 0) return;
-    while (this.#committing !== undefined) await this.#committing;
-    const committed = this.#commitNow(bodies, status, takes);
-    this.#committing = committed.then(this.#committed, this.#committed);
-    await committed;
+  #commit(bodies: readonly EntryBody[], status?: RunStatus, takes?: readonly string[]): Promise<void> {
+    if (bodies.length === 0) return Promise.resolve();
+    const before = this.#committing;
+    if (before !== undefined) {
+      const again = (): Promise<void> => this.#commit(bodies, status, takes);
+      return before.then(again, again);
+    }
+    this.#committing = this.#commitNow(bodies, status, takes);
+    return this.#committing;
   }
-
-  readonly #committed = (): void => {
-    this.#committing = undefined;
-  };
 
   async #commitNow(bodies: readonly EntryBody[], status?: RunStatus, takes?: readonly string[]): Promise<void> {
-    const { identity, head } = this.state;
-    const at = this.#deps.clock.now();
-    const entries = bodies.map((body, index) => Object.freeze({ ...body, seq: head + 1 + index, at }) as Entry);
-    const changed = status ?? statusAfter(bodies);
-    await append(this.#deps, {
-      run: identity.run,
-      fence: this.fence,
-      expected: head,
-      entries,
-      ...(changed === undefined ? {} : { status: changed }),
-      ...(takes === undefined ? {} : { takes }),
-    });
-    for (const entry of entries) {
-      applyEntry(this.state, entry);
-      this.#tell({ type: 'entry', entry });
+    try {
+      const { identity, head } = this.state;
+      const at = this.#deps.clock.now();
+      const entries = toEntries(bodies, head, at);
+      const request = { run: identity.run, fence: this.fence, expected: head, entries };
+      const changed = status ?? statusAfter(bodies);
+      await append(
+        this.#deps,
+        changed === undefined && takes === undefined ? request : withChanges(request, changed, takes),
+      );
+      for (const entry of entries) {
+        applyEntry(this.state, entry);
+        this.#deps.hub.tell(identity.run, { type: 'entry', entry });
+      }
+    } finally {
+      this.#committing = undefined;
     }
-  }
-
-  #tell(notice: Notice): void {
-    this.#deps.hub.tell(this.state.identity.run, notice);
   }
 
   #halt(why: 'cancel' | 'deadline' | 'closing' | 'lost'): void {
@@ -226,7 +239,7 @@ export class RunDriver {
     if (this.#stop !== undefined && why !== 'lost' && why !== 'closing') return;
     this.#stop = why;
     const reason = this.#stopReason();
-    this.#planning?.abort(reason);
+    this.#moves.abort(reason);
     this.#calls.abort(reason);
   }
 
@@ -234,32 +247,78 @@ export class RunDriver {
     return new PilotageError('cancelled', `The run was stopped: ${this.#stop ?? 'cancel'}.`);
   }
 
-  #armDeadline(): () => void {
-    const { deadlineAt, onCeiling } = this.state.limits;
-    if (deadlineAt === undefined || onCeiling === 'pause') return () => {};
+  /** Limits are replaced when somebody raises them, and the timer with them. */
+  #armDeadline(): void {
+    const { limits } = this.state;
+    if (this.#deadline?.limits === limits) return;
+    this.#deadline?.cancel();
     let cancel = (): void => {};
     const check = (): void => {
-      const left = deadlineAt - this.#deps.clock.now();
+      const left = (limits.deadlineAt ?? Number.POSITIVE_INFINITY) - this.#deps.clock.now();
       if (left <= 0) this.#halt('deadline');
       else cancel = this.#deps.clock.after(left, check);
     };
-    check();
-    return () => cancel();
+    if (limits.deadlineAt !== undefined && limits.onCeiling !== 'pause') check();
+    this.#deadline = { limits, cancel: () => cancel() };
+  }
+
+  #isLettingGo(): boolean {
+    return this.#stop === 'closing' || this.#stop === 'lost';
   }
 
   /** Gives the run back. Results that landed are kept; calls that were cut off are left to the next owner. */
   async #letGo(): Promise<Exit> {
     await this.#calls.settle();
-    if (this.#stop === 'lost') return { kind: 'lost' };
-    await this.#commit(this.#calls.take().filter((ended) => ended.outcome.kind === 'value'));
+    if (this.#stop === 'lost') return this.#lost();
+    await this.#commit(this.#calls.take().filter(isResult));
     const { run } = this.state.identity;
     await this.#deps.journal.release({ run, fence: this.fence }, { seenSignals: this.state.controlsTaken });
     return { kind: 'closed' };
   }
+
+  /** What had landed here is not recorded; it is for the new owner to find out what became of those calls. */
+  #lost(): Exit {
+    const { run } = this.state.identity;
+    const message = `Another process took over the run ${run}, and goes on with it. This one was silent for too long.`;
+    this.#deps.onFault(new PilotageError('lease_lost', message, { data: { run } }));
+    return { kind: 'lost' };
+  }
+
+  /** The run may be resumed at once; a worker tries it again after a while. */
+  async #giveUp(): Promise<void> {
+    const { journal, clock, onFault } = this.#deps;
+    const { run } = this.state.identity;
+    const park = { wakeAt: clock.now() + TRY_AGAIN_MS, seenSignals: Number.MAX_SAFE_INTEGER };
+    await journal.release({ run, fence: this.fence }, park).catch(onFault);
+  }
+}
+
+/** A broken run is left alone for so long. */
+const TRY_AGAIN_MS = 5_000;
+
+/** A call that ended by itself, not because it was stopped. */
+function isResult({ outcome }: CallEnded): boolean {
+  return outcome.kind === 'value' || outcome.kind === 'error';
 }
 
 function isHardCancel(control: Control): boolean {
   return control.type === 'CANCEL' && control.payload?.['hard'] !== false;
+}
+
+/** The bodies themselves become the entries: each was made for this one commit. */
+function toEntries(bodies: readonly EntryBody[], head: number, at: number): readonly Entry[] {
+  let seq = head;
+  for (const body of bodies as readonly { seq?: number; at?: number }[]) {
+    seq += 1;
+    body.seq = seq;
+    body.at = at;
+    Object.freeze(body);
+  }
+  return bodies as readonly Entry[];
+}
+
+function withChanges(request: Append, status: RunStatus | undefined, takes: readonly string[] | undefined): Append {
+  return { ...request, ...(status === undefined ? {} : { status }), ...(takes === undefined ? {} : { takes }) };
 }
 
 /** The status that the last of these entries leaves the run in, if they change it. */

@@ -73,7 +73,8 @@ export class Flight {
       let cancelTimer: (() => void) | undefined;
       const end = (settled: Settled<T>): void => {
         if (!open) {
-          this.#onLate();
+          // What fails after it was given up has nothing to lose.
+          if (settled.kind === 'value') this.#onLate();
           return;
         }
         open = false;

@@ -29,7 +29,6 @@ export interface FollowOptions<T> {
 export class Follower<T> {
   readonly #options: FollowOptions<T>;
   readonly #queue: Notice[] = [];
-  readonly #unlisten: (() => void)[];
   #stopped = false;
   #tokens = 0;
   /** The journal may have more than was read. */
@@ -37,12 +36,8 @@ export class Follower<T> {
   #wake: (() => void) | undefined;
   #state: RunState | undefined;
 
-  /** Listens from now on: what happens between this and the first read is not missed. */
   constructor(options: FollowOptions<T>) {
     this.#options = options;
-    const { hub, journal, run, tokens } = options;
-    const unlisten = hub.listen(run, (notice) => this.#push(notice), tokens);
-    this.#unlisten = [unlisten, journal.watch(run, () => this.#changed())];
   }
 
   /** The state as of what was yielded last. */
@@ -50,16 +45,24 @@ export class Follower<T> {
     return this.#state;
   }
 
-  /** @throws the error that made this process let go of the run. */
+  /**
+   * Listens from the first `next()` on, and then reads: nothing in between is missed.
+   * @throws the error that made this process let go of the run.
+   */
   async *follow(): AsyncGenerator<T, void> {
+    const { hub, journal, run, tokens } = this.#options;
+    const unlisten = hub.listen(run, (notice) => this.#push(notice), tokens);
+    let unwatch = (): void => {};
     try {
+      unwatch = journal.watch(run, () => this.#changed());
       while (!this.#isOver()) {
         if (this.#dirty) yield* this.#history();
         yield* this.#live();
         if (!this.#isOver()) await this.#more();
       }
     } finally {
-      for (const unlisten of this.#unlisten) unlisten();
+      unwatch();
+      unlisten();
     }
   }
 
@@ -96,7 +99,13 @@ export class Follower<T> {
   /** What the history has brought already comes again from the driver, and the other way round. */
   #see(entry: Entry): readonly T[] {
     const before = this.#state;
-    if (entry.seq <= (before?.head ?? 0)) return [];
+    const next = (before?.head ?? 0) + 1;
+    if (entry.seq < next) return [];
+    if (entry.seq > next) {
+      // Another process wrote what is missing before this one took over.
+      this.#dirty = true;
+      return [];
+    }
     const seen = this.#options.onEntry(entry, before);
     if (before === undefined) this.#state = openState(entry);
     else applyEntry(before, entry);

@@ -69,16 +69,24 @@ function fieldsPreview(value: { readonly [key: string]: Json }): { preview: Json
 }
 
 function textPreview(value: Json): { preview: Json; leftOut: boolean } {
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return { preview: `${cutUtf8(Buffer.from(text), 0, PREVIEW_BYTES).text}…`, leftOut: true };
+  const bytes = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
+  let length = PREVIEW_BYTES;
+  let { text } = cutUtf8(bytes, 0, length);
+  // Text that needs much escaping grows in the journal.
+  while (encodedBytes(text) > 2 * PREVIEW_BYTES) {
+    length = Math.floor(length / 2);
+    text = cutUtf8(bytes, 0, length).text;
+  }
+  return { preview: `${text}…`, leftOut: true };
 }
 
-/** A slice that ends on a whole code point. `next` is where the following slice begins. */
+/** A slice of whole code points, at least one if any is left. `next` is where the following slice begins. */
 export function cutUtf8(bytes: Uint8Array, offset: number, length: number): { text: string; next: number } {
   let from = Math.min(offset, bytes.length);
   while (from < bytes.length && isContinuation(bytes[from])) from += 1;
   let next = Math.min(from + length, bytes.length);
   while (next > from && next < bytes.length && isContinuation(bytes[next])) next -= 1;
+  if (next === from) while (next < bytes.length && (next === from || isContinuation(bytes[next]))) next += 1;
   return { text: Buffer.from(bytes.subarray(from, next)).toString('utf8'), next };
 }
 

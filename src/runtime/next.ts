@@ -2,10 +2,11 @@
  * The loop's judgement, pure: what a run in this state needs now. The driver carries it out, the entries that come of it
  * change the state, and the question is asked again. After a crash the same question gives the same answer.
  */
+import type { Clock } from '../core/clock.ts';
 import type { CallEnded, EntryBody, Finished, Paused } from '../core/entry.ts';
 import { type BudgetAxis, DEFAULT_STEP_LIMIT, reachedLimit } from '../core/limits.ts';
 import type { Outcome } from '../core/outcome.ts';
-import { nextStep, type OpenPause, type RunState } from '../view/run-state.ts';
+import { nextStep, type RunState } from '../view/run-state.ts';
 
 export type Next =
   | { readonly do: 'end' }
@@ -24,17 +25,20 @@ const PLAN: Next = { do: 'plan' };
 const CALLS: Next = { do: 'calls' };
 const END: Next = { do: 'end' };
 
-/** @param newToken gives a fresh pause token. */
-export function next(state: RunState, now: number, newToken: () => string): Next {
+/**
+ * @param clock is read only when something depends on the time.
+ * @param newToken gives a fresh pause token.
+ */
+export function next(state: RunState, clock: Pick<Clock, 'now'>, newToken: () => string): Next {
   if (state.ending !== null) return END;
   if (state.cancel !== null) return record([...abandonCalls(state), cancelled(state)]);
   const { limits, open } = state;
-  const overdue = limits.deadlineAt !== undefined && now >= limits.deadlineAt;
+  const overdue = limits.deadlineAt !== undefined && clock.now() >= limits.deadlineAt;
   if (overdue && limits.onCeiling !== 'pause') return record([...abandonCalls(state), ceiling(state, 'deadline')]);
   if (open !== null) {
     switch (open.move.decision.kind) {
       case 'request_pause':
-        return waitFor(state.pauses, now);
+        return waitFor(state, clock.now());
       case 'spawn_task':
       case 'await_task':
         return record([withoutTasks(open.move.step)]);
@@ -42,9 +46,9 @@ export function next(state: RunState, now: number, newToken: () => string): Next
         return CALLS;
     }
   }
-  if (state.pauses.length > 0) return waitFor(state.pauses, now);
+  if (state.pauses.length > 0) return waitFor(state, clock.now());
   if (state.rejections >= MAX_REJECTIONS) return record([rejectedTooOften(state)]);
-  const reached = reachedLimit(limits, spentOf(state), now);
+  const reached = overdue ? 'deadline' : reachedLimit(limits, state.totals);
   if (reached === undefined) return PLAN;
   return record([limits.onCeiling === 'pause' ? askForRaise(state, reached, newToken()) : ceiling(state, reached)]);
 }
@@ -53,15 +57,12 @@ function record(entries: readonly EntryBody[]): Next {
   return { do: 'record', entries };
 }
 
-function spentOf({ totals }: RunState): { steps: number; costMicroUsd: number; tokens: number } {
-  return { steps: totals.steps, costMicroUsd: totals.costMicroUsd, tokens: totals.inputTokens + totals.outputTokens };
-}
-
-/** Waits for the first pause to expire; one that has is answered with `timeout`. */
-function waitFor(pauses: readonly OpenPause[], now: number): Next {
+/** Waits for the first pause to expire, or the deadline; a pause that has expired is answered with `timeout`. */
+function waitFor({ pauses, limits }: RunState, now: number): Next {
   const expired = pauses.find((pause) => pause.expiresAt !== undefined && pause.expiresAt <= now);
   if (expired !== undefined) return record([{ kind: 'resumed', token: expired.token, verdict: 'timeout' }]);
   const times = pauses.flatMap((pause) => pause.expiresAt ?? []);
+  if (limits.deadlineAt !== undefined && limits.onCeiling !== 'pause') times.push(limits.deadlineAt);
   return { do: 'park', wakeAt: times.length === 0 ? null : Math.min(...times) };
 }
 

@@ -17,9 +17,14 @@ interface Listener {
 
 export class NoticeHub {
   readonly #listeners = new Map<string, Set<Listener>>();
+  #closed: { readonly error: unknown } | undefined;
 
-  /** @param tokens whether deltas are wanted; while nobody wants them, planners do not stream. */
+  /**
+   * @param tokens whether deltas are wanted; while nobody wants them, planners do not stream.
+   * @throws the error that the hub was closed with.
+   */
   listen(run: string, hear: (notice: Notice) => void, tokens: boolean): () => void {
+    if (this.#closed !== undefined) throw this.#closed.error;
     const listeners = this.#listeners.get(run) ?? new Set();
     const listener = { hear, tokens };
     this.#listeners.set(run, listeners.add(listener));
@@ -44,5 +49,11 @@ export class NoticeHub {
     for (const listener of listeners) {
       if (notice.type !== 'delta' || listener.tokens) listener.hear(notice);
     }
+  }
+
+  /** Nothing comes any more: also for those who wait for runs of other processes. */
+  close(error: unknown): void {
+    this.#closed = { error };
+    for (const run of [...this.#listeners.keys()]) this.tell(run, { type: 'exit', error });
   }
 }

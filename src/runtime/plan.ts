@@ -1,44 +1,36 @@
 /** Asks the planner for its move and turns the answer, good or bad, into entries. */
-import type { Clock } from '../core/clock.ts';
 import type { Decision } from '../core/decision.ts';
 import type { EntryBody, Finished, Moved, Paused } from '../core/entry.ts';
 import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
-import { captureJson } from '../core/json.ts';
+import { captureJson, captureObject } from '../core/json.ts';
 import { type Delta, isMove, type Move, type MoveSource, type Planner } from '../core/planner.ts';
 import type { MoveNotes } from '../core/step.ts';
 import { validateDecision } from '../core/validate-decision.ts';
-import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { nextStep, type RunState } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
+import type { DriverDeps } from './driver-deps.ts';
 import type { Flight, LazySignal } from './flight.ts';
 import { HEAVY_BYTES } from './heavy.ts';
 
 export interface Ask {
-  readonly planner: Planner;
+  readonly deps: DriverDeps;
   readonly state: RunState;
   readonly tools: AuthorisedTools;
   readonly flight: Flight;
   /** The run's own signal, the same for each of its moves. */
   readonly signal: LazySignal;
-  readonly clock: Clock;
-  readonly artifacts: ArtifactStore;
-  readonly streaming: boolean;
-  readonly tell: (delta: Delta) => void;
-  readonly newToken: () => string;
+  /** Where deltas go; without it the planner need not stream. */
+  readonly tell: ((delta: Delta) => void) | undefined;
 }
 
 /** The entries of the planner's move. `undefined`: it was aborted, and whatever it said is dropped. */
 export async function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undefined> {
-  const { planner, state, flight } = ask;
+  const { deps, state, flight, signal } = ask;
   const step = nextStep(state);
-  const startedAt = ask.clock.now();
-  const view = viewOf(state, ask.tools, ask.streaming);
-  const settled = await flight.attempt(
-    () => moveOf(planner.next(view, ask.signal.signal), ask.signal.signal, ask.tell),
-    undefined,
-    ask.signal,
-  );
+  const startedAt = deps.clock.now();
+  const view = viewOf(state, ask.tools, ask.tell !== undefined);
+  const settled = await flight.attempt(() => moveOf(deps.planner.next(view, signal.signal), ask), undefined, signal);
   if (flight.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
   if (settled.kind === 'thrown') return [plannerFailed(settled.error, step)];
   const move = settled.value;
@@ -49,42 +41,41 @@ export async function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undef
 }
 
 /** Whatever form a planner answers in, to one move. */
-function moveOf(
-  source: MoveSource,
-  signal: AbortSignal,
-  tell: (delta: Delta) => void,
-): Exclude<MoveSource, AsyncGenerator<Delta>> {
-  return isGenerator(source) ? drain(source, signal, tell) : source;
+function moveOf(source: MoveSource, ask: Ask): Exclude<MoveSource, AsyncGenerator<Delta>> {
+  return isGenerator(source) ? drain(source, ask) : source;
 }
 
 function isGenerator(source: MoveSource): source is AsyncGenerator<Delta, Decision | Move> {
   return typeof source === 'object' && source !== null && Symbol.asyncIterator in source;
 }
 
-async function drain(
-  source: AsyncGenerator<Delta, Decision | Move>,
-  signal: AbortSignal,
-  tell: (delta: Delta) => void,
-): Promise<Decision | Move> {
+async function drain(source: AsyncGenerator<Delta, Decision | Move>, { flight, tell }: Ask): Promise<Decision | Move> {
   for (;;) {
     const { value, done } = await source.next();
     if (done === true) return value;
-    if (!signal.aborted) tell(value);
+    if (!flight.aborted) tell?.(value);
   }
 }
 
-async function entriesOf(move: Move, step: number, startedAt: number, ask: Ask): Promise<readonly EntryBody[]> {
+function entriesOf(
+  move: Move,
+  step: number,
+  startedAt: number,
+  ask: Ask,
+): readonly EntryBody[] | Promise<readonly EntryBody[]> {
   let decision: Decision;
-  let notes: MoveNotes;
+  let notes: MoveNotes = {};
   try {
     notes = captureNotes(move);
     decision = validateDecision(move.decision);
   } catch (thrown) {
     if (!PilotageError.is(thrown)) throw thrown;
-    return [rejected(move, thrown, step, startedAt, ask.planner)];
+    // What the model said and used counts all the same.
+    const moved = { kind: 'moved' as const, step, decision: move.decision, startedAt, ...notes };
+    return [rejected(moved, thrown, ask.deps.planner)];
   }
   const moved: Moved = { kind: 'moved', step, decision, startedAt, ...notes };
-  if (decision.kind === 'finish') return [moved, await finished(decision, ask)];
+  if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
   return [moved];
 }
@@ -102,20 +93,20 @@ function captureNotes(move: Move): MoveNotes {
 }
 
 /** A program's invalid decision is a fault of the program; a model is told what was wrong and asked again. */
-function rejected(move: Move, error: PilotageError, step: number, startedAt: number, planner: Planner): EntryBody {
-  const decision = recordable(move.decision);
+function rejected(moved: Moved, error: PilotageError, planner: Planner): EntryBody {
+  const { step } = moved;
+  const decision = recordable(moved.decision);
   if (planner.modelDriven !== true || decision === undefined) {
     const message = `Step ${step}: ${error.message}`;
     return { kind: 'failed', error: { code: error.code, message, data: { ...error.data, step } } };
   }
-  return { kind: 'moved', step, decision, startedAt, rejected: error.toJSON() };
+  return { ...moved, decision, rejected: error.toJSON() };
 }
 
-/** An invalid decision can be recorded only when it is JSON and of a known kind. */
+/** An invalid decision can be recorded, in whatever shape, when it is a JSON object. */
 function recordable(decision: Decision): Decision | undefined {
   try {
-    const json = captureJson(decision, 'decision').json;
-    return json as unknown as Decision;
+    return captureObject(decision, 'decision').json as unknown as Decision;
   } catch {
     return undefined;
   }
@@ -144,7 +135,7 @@ async function finished(decision: Extract<Decision, { kind: 'finish' }>, ask: As
   if (payload === undefined) return ending;
   const bytes = Buffer.from(JSON.stringify(payload));
   if (bytes.length < HEAVY_BYTES) return { ...ending, payload: payload as NonNullable<Finished['payload']> };
-  const artifact = await ask.artifacts.put(ask.state.identity, bytes, 'application/json');
+  const artifact = await ask.deps.artifacts.put(ask.state.identity, bytes, 'application/json');
   return { ...ending, payload: { ...artifact } };
 }
 
@@ -152,10 +143,10 @@ function paused(decision: Extract<Decision, { kind: 'request_pause' }>, step: nu
   const { reason, payload, expiresInMs } = decision;
   return {
     kind: 'paused',
-    token: ask.newToken(),
+    token: ask.deps.newToken(),
     reason,
     step,
     ...(payload === undefined ? {} : { payload }),
-    ...(expiresInMs === undefined ? {} : { expiresAt: ask.clock.now() + expiresInMs }),
+    ...(expiresInMs === undefined ? {} : { expiresAt: ask.deps.clock.now() + expiresInMs }),
   };
 }

@@ -7,7 +7,7 @@ import type { JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Journal } from '../journal/port.ts';
 import { event, eventsOf } from '../view/events.ts';
-import { foldEntries, isPaused, type RunState } from '../view/run-state.ts';
+import { foldEntries, isPaused, nextStep, type RunState } from '../view/run-state.ts';
 import { Follower } from './follow.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import { type RunResult, resultOf } from './result.ts';
@@ -16,6 +16,8 @@ export interface RunPorts {
   readonly journal: Journal;
   readonly hub: NoticeHub;
   isDriven(): boolean;
+  /** The state in which this process lets go of the run; `undefined` when it does not drive it. */
+  settled(): Promise<RunState> | undefined;
   /** Stores a control and sees that somebody drives the run. */
   signal(control: Control): Promise<void>;
   /** Drives the run here, unless somebody else does. */
@@ -54,6 +56,9 @@ export class Run {
 
   /** Waits until the run has ended or is paused: the fold of the same stream. @throws PilotageError `run_not_found`. */
   async result(): Promise<RunResult> {
+    const driven = await this.#ports.settled();
+    const own = driven === undefined ? undefined : resultOf(driven);
+    if (own !== undefined) return own;
     const follower = new Follower<never>({
       ...this.#sources(false),
       onEntry: () => [],
@@ -75,13 +80,13 @@ export class Run {
   /**
    * Goes on: answers the open pause if there is one, and drives the run here if nobody does. A run that was cut off by a
    * crash just goes on.
-   * @throws PilotageError `run_not_found`, or `pause_not_found` for a token that is not open.
+   * @throws PilotageError `run_not_found`, `run_ended`, or `pause_not_found` for an answer to a pause that is not open.
    */
   async resume(answer: Answer & { readonly limits?: Limits } = {}): Promise<void> {
     const { limits, ...rest } = answer;
     const { pauses, ending } = await this.state();
     if (ending !== null) throw new PilotageError('run_ended', `The run ${this.id} has ended.`);
-    if (pauses.length === 0 && rest.token === undefined) return this.#ports.drive();
+    if (pauses.length === 0 && Object.keys(answer).length === 0) return this.#ports.drive();
     const payload = limits === undefined ? rest.payload : { ...rest.payload, limits: { ...limits } };
     return this.#answer('RESUME', { ...rest, ...(payload === undefined ? {} : { payload }) });
   }
@@ -146,6 +151,8 @@ export class Run {
       if (entry.kind === 'control' && entry.error !== undefined) throw PilotageError.fromData(entry.error);
     };
     const done = wait();
+    // Whoever sends the control awaits it only when it is stored.
+    done.catch(() => {});
     return {
       done,
       stop: async () => {
@@ -180,5 +187,7 @@ function passingEvent(notice: Exclude<Notice, { type: 'entry' | 'exit' }>, state
     return [event('tool.late', at, state.identity, { step, call, tool })];
   }
   const { step, delta, offset } = notice;
+  // The step's decision was read from the journal already: the text is in it.
+  if (step < nextStep(state) || state.ending !== null) return [];
   return [event('token', at, state.identity, { step, channel: delta.type, text: delta.text, offset })];
 }

@@ -10,12 +10,12 @@ import { assertIdentity, type Identity } from '../core/identity.ts';
 import { captureJson } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
 import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
-import type { Claim, Journal, RunQuery, RunRecord } from '../journal/port.ts';
+import type { ArtifactStore, Claim, ClaimRequest, Journal, RunQuery, RunRecord } from '../journal/port.ts';
 import { sqliteJournal } from '../journal/sqlite.ts';
-import { createCatalogue, type ToolSet } from '../tools/catalogue.ts';
-import { foldEntries, openState } from '../view/run-state.ts';
+import { type Catalogue, createCatalogue, type ToolSet } from '../tools/catalogue.ts';
+import { foldEntries, openState, type RunState } from '../view/run-state.ts';
 import { ARTIFACT_FETCH, artifactFetch } from './artifact-fetch.ts';
-import { RunDriver } from './driver.ts';
+import { type Exit, RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { NoticeHub } from './notices.ts';
 import { deadOwner, ownerName } from './owner.ts';
@@ -52,6 +52,16 @@ export interface StartOptions {
 
 /** The journal of a runtime that was given none; relative to the current folder. */
 export const DEFAULT_JOURNAL_PATH = '.pilotage/pilotage.db';
+/** A run that this process drives. */
+interface Live {
+  readonly driver: RunDriver;
+  readonly exit: Promise<Exit>;
+  /** Everything that follows from the exit is done too. */
+  readonly done: Promise<void>;
+  /** Somebody waits for the exit, and will see its error. */
+  awaited: boolean;
+}
+
 const DEFAULT_LEASE_MS = 5_000;
 const DEFAULT_LIVE_RUNS = 1_000;
 const SWEEP_MS = 1_000;
@@ -66,11 +76,14 @@ export class Runtime {
   readonly #options: RuntimeOptions;
   readonly #clock: Clock;
   readonly #hub = new NoticeHub();
-  readonly #live = new Map<string, { readonly driver: RunDriver; readonly done: Promise<void> }>();
+  readonly #live = new Map<string, Live>();
   /** Runs that this process is to drive when a slot is free. */
   readonly #queue: { readonly run: string; readonly priority: number }[] = [];
   readonly #owner = ownerName();
-  #journal: Journal | undefined;
+  readonly #catalogue: Catalogue;
+  /** Taken by runs that are driven, and by those that are being claimed. */
+  #slots = 0;
+  #onFreeSlot: (() => void) | undefined;
   #deps: DriverDeps | undefined;
   #stopBeat: (() => void) | undefined;
   #stopWork: (() => void) | undefined;
@@ -84,16 +97,17 @@ export class Runtime {
       if (value === undefined || (Number.isInteger(value) && value > 0)) continue;
       throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 1 up.`);
     }
-    createCatalogue(options.tools ?? []);
+    const tools = withFetch(options.tools ?? [], () => this.#driverDeps().artifacts);
+    this.#catalogue = createCatalogue(tools, [ARTIFACT_FETCH]);
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#journal = options.journal;
   }
 
   /**
    * Stores a run, due at once, and drives it as soon as there is a slot. A run id that exists already is the same run:
-   * the handle of it is returned, and nothing is stored.
-   * @throws PilotageError `identity_required`, `unserializable`, `invalid_config`, `runtime_closed`, or a store error.
+   * nothing is stored, and it goes on if nobody drives it.
+   * @throws PilotageError `identity_required`, `unserializable`, `invalid_config`, `runtime_closed`, `scope_mismatch` for
+   * a run id that somebody else uses, or a store error.
    */
   async start(query: string, options: StartOptions): Promise<Run> {
     this.#assertOpen();
@@ -104,22 +118,35 @@ export class Runtime {
     if (!Number.isInteger(priority) || Math.abs(priority) > 1000) {
       throw new PilotageError('invalid_config', `priority is ${priority}; give a whole number from -1000 to 1000.`);
     }
-    const journal = this.#open();
-    const free = this.#hasSlot();
-    const lease = { owner: this.#owner, leaseMs: this.#leaseMs() };
-    const claim = await journal.create({ identity, priority, entries: [entry], ...(free ? { claim: lease } : {}) });
-    if (claim !== undefined) this.#drive(new RunDriver(this.#driverDeps(), openState(entry), claim));
-    else if (free) await this.#assertSameOwner(identity);
-    else this.#enqueue(identity.run, priority);
-    return this.run(identity.run);
+    const deps = this.#driverDeps();
+    const slot = this.#takeSlot();
+    const lease = slot ? { claim: { owner: this.#owner, leaseMs: this.#leaseMs() } } : {};
+    let claim: Claim | undefined;
+    try {
+      claim = await deps.journal.create({ identity, priority, entries: [entry], ...lease });
+    } finally {
+      if (slot && claim === undefined) this.#freeSlot();
+    }
+    if (claim !== undefined) this.#drive(new RunDriver(deps, openState(entry), claim));
+    else {
+      await this.#assertSameOwner(identity);
+      this.#enqueue(identity.run, priority);
+    }
+    return this.#handle(identity.run);
   }
 
   /** A handle of a run, from any process. Whether it exists is found out when the handle is used. */
   run(id: string): Run {
+    this.#assertOpen();
+    return this.#handle(id);
+  }
+
+  #handle(id: string): Run {
     return new Run(id, {
-      journal: this.#open(),
+      journal: this.#driverDeps().journal,
       hub: this.#hub,
       isDriven: () => this.#live.has(id),
+      settled: () => this.#settled(id),
       signal: (control) => this.#signal(id, control),
       drive: () => this.#claimAndDrive(id),
     });
@@ -127,7 +154,8 @@ export class Runtime {
 
   /** Stored runs, newest first. */
   list(query: RunQuery = {}): Promise<RunRecord[]> {
-    return this.#open().list(query);
+    this.#assertOpen();
+    return this.#driverDeps().journal.list(query);
   }
 
   /**
@@ -139,13 +167,20 @@ export class Runtime {
     this.#stopWork?.();
     let cancel = (): void => {};
     let stopped = false;
+    let sweeping = false;
     const sweep = async (): Promise<void> => {
+      if (sweeping || stopped) return;
+      sweeping = true;
+      cancel();
       try {
-        while (!stopped && this.#hasSlot() && (await this.#claimDue())) {}
+        while (!stopped && this.#takeSlot()) if (!(await this.#driveClaimed(() => this.#claim({})))) break;
       } catch (error) {
         this.#fault(error);
       }
-      if (!stopped) cancel = this.#clock.after(SWEEP_MS, () => void sweep());
+      sweeping = false;
+      if (stopped) return;
+      cancel = this.#clock.after(SWEEP_MS, () => void sweep());
+      if (!this.#hasSlot()) this.#onFreeSlot = () => void sweep();
     };
     void sweep();
     this.#stopWork = () => {
@@ -162,13 +197,19 @@ export class Runtime {
   }
 
   async #close(): Promise<void> {
+    // Whoever is told now finds the runtime closed.
+    await Promise.resolve();
     this.#stopWork?.();
     this.#queue.length = 0;
-    const live = [...this.#live.values()];
-    for (const { driver } of live) driver.stop('closing');
-    await Promise.all(live.map(({ done }) => done));
+    for (const { driver } of this.#live.values()) driver.stop('closing');
+    while (this.#slots > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onFreeSlot = resolve;
+      });
+    }
     this.#stopBeat?.();
-    if (this.#options.journal === undefined) await this.#journal?.close();
+    this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
+    if (this.#options.journal === undefined) await this.#deps?.journal.close();
   }
 
   #startedEntry(query: string, identity: Identity, options: StartOptions): Entry {
@@ -189,20 +230,13 @@ export class Runtime {
 
   /** A run id that somebody else used is never handed out. */
   async #assertSameOwner({ tenant, user, session, run }: Identity): Promise<void> {
-    const record = await this.#open().get(run);
+    const record = await this.#driverDeps().journal.get(run);
     const other = record?.identity;
     if (other === undefined || (other.tenant === tenant && other.user === user && other.session === session)) return;
     throw new PilotageError(
       'scope_mismatch',
       `The run id ${run} cannot be used. Leave it out, and a fresh one is made.`,
     );
-  }
-
-  #open(): Journal {
-    this.#assertOpen();
-    const journal = this.#journal ?? sqliteJournal({ path: DEFAULT_JOURNAL_PATH, clock: this.#clock });
-    this.#journal = journal;
-    return journal;
   }
 
   #assertOpen(): void {
@@ -212,15 +246,14 @@ export class Runtime {
 
   #driverDeps(): DriverDeps {
     if (this.#deps !== undefined) return this.#deps;
-    const journal = this.#open();
-    const catalogue = createCatalogue(withFetch(this.#options.tools ?? [], journal), [ARTIFACT_FETCH]);
+    const journal = this.#options.journal ?? sqliteJournal({ path: DEFAULT_JOURNAL_PATH, clock: this.#clock });
     this.#deps = {
       journal,
       artifacts: journal.artifacts,
       planner: this.#planner,
       clock: this.#clock,
       hub: this.#hub,
-      toolsOf: (scopes, hasArtifacts) => catalogue.view(scopes, hasArtifacts ? [ARTIFACT_FETCH] : []),
+      toolsOf: (scopes, hasArtifacts) => this.#catalogue.view(scopes, hasArtifacts ? [ARTIFACT_FETCH] : []),
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       onFault: (error) => this.#fault(error),
     };
@@ -232,7 +265,23 @@ export class Runtime {
   }
 
   #hasSlot(): boolean {
-    return this.#live.size < (this.#options.maxLiveRuns ?? DEFAULT_LIVE_RUNS);
+    return this.#slots < (this.#options.maxLiveRuns ?? DEFAULT_LIVE_RUNS);
+  }
+
+  /** Before a claim, so that no more runs are claimed than can be driven. */
+  #takeSlot(): boolean {
+    if (!this.#hasSlot()) return false;
+    this.#slots += 1;
+    return true;
+  }
+
+  #freeSlot(): void {
+    this.#slots -= 1;
+    this.#startWaiting();
+    if (!this.#hasSlot()) return;
+    const tell = this.#onFreeSlot;
+    this.#onFreeSlot = undefined;
+    tell?.();
   }
 
   #enqueue(run: string, priority: number): void {
@@ -242,15 +291,15 @@ export class Runtime {
   }
 
   #startWaiting(): void {
-    while (this.#hasSlot()) {
-      const waiting = this.#queue.shift();
-      if (waiting === undefined) return;
-      this.#claimAndDrive(waiting.run).catch((error: unknown) => this.#fault(error));
+    while (this.#closing === undefined && this.#queue.length > 0 && this.#takeSlot()) {
+      const run = this.#queue.shift()?.run ?? '';
+      this.#driveClaimed(() => this.#claimRun(run)).catch((error: unknown) => this.#fault(error));
     }
   }
 
   async #signal(run: string, control: Control): Promise<void> {
-    await this.#open().signal(run, validateControl(control));
+    this.#assertOpen();
+    await this.#driverDeps().journal.signal(run, validateControl(control));
     const live = this.#live.get(run);
     if (live !== undefined) live.driver.poke();
     else await this.#claimAndDrive(run);
@@ -258,54 +307,86 @@ export class Runtime {
 
   /** Drives the run here unless somebody alive does already, or it has ended. */
   async #claimAndDrive(run: string): Promise<void> {
+    this.#assertOpen();
     if (this.#live.has(run)) return;
-    const journal = this.#open();
-    const record = await journal.get(run);
-    if (record === undefined) throw new PilotageError('run_not_found', `There is no run ${run} in this journal.`);
-    const dead = record.lease === undefined ? undefined : deadOwner(record.lease.owner);
-    await this.#driveClaimed(
-      await journal.claim({
-        owner: this.#owner,
-        leaseMs: this.#leaseMs(),
-        run,
-        ...(dead === undefined ? {} : { from: dead }),
-      }),
-    );
+    if (this.#takeSlot()) await this.#driveClaimed(() => this.#claimRun(run));
+    else this.#enqueue(run, (await this.#record(run)).priority);
   }
 
-  async #claimDue(): Promise<boolean> {
-    return this.#driveClaimed(await this.#open().claim({ owner: this.#owner, leaseMs: this.#leaseMs() }));
+  async #record(run: string): Promise<RunRecord> {
+    const record = await this.#driverDeps().journal.get(run);
+    if (record !== undefined) return record;
+    throw new PilotageError('run_not_found', `There is no run ${run} in this journal.`);
   }
 
-  async #driveClaimed(claim: Claim | undefined): Promise<boolean> {
-    if (claim === undefined) return false;
-    const entries = await this.#open().read(claim.run);
-    this.#drive(new RunDriver(this.#driverDeps(), foldEntries(entries), claim));
+  async #claimRun(run: string): Promise<RunDriver | undefined> {
+    const { lease } = await this.#record(run);
+    const from = lease === undefined ? undefined : deadOwner(lease.owner);
+    return this.#claim(from === undefined ? { run } : { run, from });
+  }
+
+  async #claim(which: Pick<ClaimRequest, 'run' | 'from'>): Promise<RunDriver | undefined> {
+    const deps = this.#driverDeps();
+    const claim = await deps.journal.claim({ ...which, owner: this.#owner, leaseMs: this.#leaseMs() });
+    return claim && new RunDriver(deps, foldEntries(await deps.journal.read(claim.run)), claim);
+  }
+
+  /** In a slot that was taken before. */
+  async #driveClaimed(claim: () => Promise<RunDriver | undefined>): Promise<boolean> {
+    let driver: RunDriver | undefined;
+    try {
+      driver = await claim();
+    } finally {
+      if (driver === undefined) this.#freeSlot();
+    }
+    if (driver === undefined) return false;
+    this.#drive(driver);
+    // Signals that came while it was being claimed told nobody.
+    driver.poke();
     return true;
   }
 
   #drive(driver: RunDriver): void {
     const { run } = driver.state.identity;
     // A turn of the event loop first: whoever started the run can begin to listen before the planner is asked.
-    const done = new Promise<void>((resolve) => setImmediate(resolve))
-      .then(() => driver.drive())
-      .then((exit) => {
-        this.#live.delete(run);
-        const error = exit.kind === 'broken' ? exit.error : exit.kind === 'closed' ? closedError(run) : undefined;
-        if (exit.kind === 'broken' && !this.#hub.hasListeners(run)) this.#fault(exit.error);
-        this.#hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
-        if (this.#live.size === 0) this.#stopBeat?.();
-        if (this.#closing === undefined) this.#startWaiting();
-      });
-    this.#live.set(run, { driver, done });
+    const exit = new Promise<void>((resolve) => setImmediate(resolve)).then(() => driver.drive());
+    const live: Live = { driver, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
+    this.#live.set(run, live);
+    if (this.#closing !== undefined) driver.stop('closing');
     this.#startBeat();
+  }
+
+  #letGo({ driver, awaited }: Live, exit: Exit): void {
+    const { run } = driver.state.identity;
+    this.#live.delete(run);
+    const error = exitError(exit, run);
+    if (exit.kind === 'broken' && !awaited && !this.#hub.hasListeners(run)) this.#fault(exit.error);
+    this.#hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
+    if (this.#live.size === 0) this.#stopBeat?.();
+    // It was parked just when a signal came, which nobody but this process may know of.
+    if (exit.kind === 'parked' && driver.hasNews) this.#enqueue(run, Number.POSITIVE_INFINITY);
+    this.#freeSlot();
+  }
+
+  /** The state in which this process lets go of a run. @throws why it had to, when the run has neither ended nor paused. */
+  #settled(run: string): Promise<RunState> | undefined {
+    const live = this.#live.get(run);
+    if (live === undefined) return undefined;
+    live.awaited = true;
+    return live.exit.then((exit) => {
+      const error = exitError(exit, run);
+      if (error !== undefined) throw error;
+      return live.driver.state;
+    });
   }
 
   /** One timer renews all leases, and hears of signals that other processes left. */
   #startBeat(): void {
     if (this.#stopBeat !== undefined) return;
     let cancel = (): void => {};
+    let stopped = false;
     const beat = (): void => {
+      if (stopped) return;
       cancel = this.#clock.after(Math.max(1, Math.floor(this.#leaseMs() / 3)), () => {
         this.#renew().then(beat, (error: unknown) => {
           this.#fault(error);
@@ -315,6 +396,7 @@ export class Runtime {
     };
     beat();
     this.#stopBeat = () => {
+      stopped = true;
       cancel();
       this.#stopBeat = undefined;
     };
@@ -323,7 +405,7 @@ export class Runtime {
   async #renew(): Promise<void> {
     const drivers = [...this.#live.values()].map(({ driver }) => driver);
     const leases = drivers.map((driver) => ({ run: driver.state.identity.run, fence: driver.fence }));
-    const signals = await this.#open().renew(leases, this.#leaseMs());
+    const signals = await this.#driverDeps().journal.renew(leases, this.#leaseMs());
     for (const [index, driver] of drivers.entries()) {
       const seen = signals[index];
       if (seen === undefined) {
@@ -334,20 +416,31 @@ export class Runtime {
   }
 
   #fault(error: unknown): void {
-    if (this.#options.onFault !== undefined) this.#options.onFault(error);
-    else process.emitWarning(error instanceof Error ? error : new Error(String(error)));
+    const { onFault = warn } = this.#options;
+    try {
+      onFault(error);
+    } catch (second) {
+      warn(error);
+      warn(second);
+    }
   }
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(error instanceof Error ? error : new Error(String(error)));
 }
 
 function pickIdentity({ tenant, user, session, run }: Identity): Identity {
   return { tenant, user, session, run };
 }
 
-function closedError(run: string): PilotageError {
+function exitError(exit: Exit, run: string): unknown {
+  if (exit.kind === 'broken') return exit.error;
+  if (exit.kind !== 'closed') return undefined;
   return new PilotageError('runtime_closed', `The runtime was closed while it drove ${run}; the run can be resumed.`);
 }
 
-function withFetch(tools: ToolSet, journal: Journal): ToolSet {
-  const fetch = artifactFetch(journal.artifacts);
+function withFetch(tools: ToolSet, artifacts: () => ArtifactStore): ToolSet {
+  const fetch = artifactFetch(artifacts);
   return Array.isArray(tools) ? [...tools, fetch] : { ...tools, [fetch.name]: fetch };
 }

@@ -1,6 +1,6 @@
 /** AI SDK `tool()` objects as tools, unchanged. Known by their shape, so that the package is not needed. */
-import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { PilotageError } from '../core/errors.ts';
+import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
+import { describeThrown, PilotageError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { InputSchema, Tool } from './tool.ts';
 
@@ -13,7 +13,7 @@ export interface AiSdkTool {
 }
 
 export function isAiSdkTool(tool: Tool | AiSdkTool): tool is AiSdkTool {
-  return 'inputSchema' in tool;
+  return typeof tool === 'object' && tool !== null && 'inputSchema' in tool;
 }
 
 /** @throws PilotageError `tool_without_run`, `tool_schema_invalid`, or `invalid_config` for a tool that asks for approval. */
@@ -48,13 +48,34 @@ function inputOf(name: string, schema: unknown): InputSchema {
   const given: unknown = typeof schema === 'function' && !('~standard' in schema) ? schema() : schema;
   if (typeof given === 'object' && given !== null) {
     if ('~standard' in given) return given as StandardSchemaV1;
-    // What AI SDK's jsonSchema() makes.
-    if ('jsonSchema' in given && typeof given.jsonSchema === 'object') return given.jsonSchema as JsonObject;
+    // What AI SDK's jsonSchema() and zodSchema() make.
+    if ('jsonSchema' in given && typeof given.jsonSchema === 'object') {
+      const json = given.jsonSchema as JsonObject;
+      return 'validate' in given && typeof given.validate === 'function' ? judged(json, given.validate.bind(given)) : json;
+    }
   }
   throw new PilotageError(
     'tool_schema_invalid',
     `The AI SDK tool ${name} has an inputSchema that is neither a Standard Schema nor jsonSchema().`,
   );
+}
+
+type Judgement = { readonly success: true; readonly value: unknown } | { readonly success: false; readonly error: unknown };
+
+/** A schema that brings its own check, with defaults and transforms: the JSON Schema is only what the model is shown. */
+function judged(json: JsonObject, validate: (value: unknown) => Judgement | PromiseLike<Judgement>): InputSchema {
+  const standard: StandardSchemaV1.Props & StandardJSONSchemaV1.Props = {
+    version: 1,
+    vendor: 'ai-sdk',
+    jsonSchema: { input: () => ({ ...json }), output: () => ({ ...json }) },
+    validate: async (value) => {
+      const judgement = await validate(value);
+      return judgement.success
+        ? { value: judgement.value }
+        : { issues: [{ message: describeThrown(judgement.error) }] };
+    },
+  };
+  return { '~standard': standard };
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {

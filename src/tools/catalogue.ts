@@ -3,9 +3,10 @@
  * listing and for dispatch: a tool outside it does not exist for that run.
  */
 import { PilotageError } from '../core/errors.ts';
+import { isJsonObject, type JsonObject } from '../core/json.ts';
 import type { Effect, ToolSchema, ToolView } from '../core/tool-schema.ts';
 import { type AiSdkTool, fromAiSdk, isAiSdkTool } from './ai-sdk.ts';
-import { assertSchema, type Check, checkOf, jsonSchemaOf } from './schema.ts';
+import { type Check, checkOf, jsonSchemaOf } from './schema.ts';
 import type { Tool } from './tool.ts';
 
 export const DEFAULT_TIMEOUT_MS = 30_000;
@@ -73,10 +74,10 @@ function listOf(tools: ToolSet): readonly Tool[] {
   if (Array.isArray(tools)) return tools as readonly Tool[];
   return Object.entries(tools as Readonly<Record<string, Tool | AiSdkTool>>).map(([name, tool]) => {
     if (isAiSdkTool(tool)) return fromAiSdk(name, tool);
-    if (tool.name === name) return tool;
+    if (tool?.name === name) return tool;
     throw new PilotageError(
       'invalid_config',
-      `The tool at ${JSON.stringify(name)} is named ${JSON.stringify(tool.name)}.`,
+      `The tool at ${JSON.stringify(name)} is named ${JSON.stringify(tool?.name)}.`,
     );
   });
 }
@@ -101,21 +102,22 @@ function authorise(
 }
 
 function prepare(tool: Tool): ReadyTool {
-  if (typeof tool.name !== 'string' || tool.name.trim() === '') {
+  if (typeof tool?.name !== 'string' || tool.name.trim() === '') {
     throw new PilotageError('tool_name_empty', 'A tool has no name. Give it one that the model can call.');
   }
   const owner = `The tool ${tool.name}`;
   if (typeof tool.run !== 'function') {
     throw new PilotageError('tool_without_run', `${owner} has no run function.`);
   }
+  if (typeof tool.description !== 'string') {
+    throw new PilotageError('invalid_config', `${owner} has no description. Say what it does; the model reads it.`);
+  }
   const { effect = 'once', timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
   assertWhole(owner, { timeoutMs, retries, concurrency: tool.concurrency ?? 1, costMicroUsd: tool.costMicroUsd ?? 0 });
   assertEffect(owner, effect);
   const inputSchema = jsonSchemaOf(tool.input, owner);
-  assertSchema(tool.input, owner);
-  if (tool.output !== undefined) assertSchema(tool.output, `${owner}'s output`);
   const checkArgs = checkOf(tool.input, owner);
-  assertExamples(tool, checkArgs);
+  assertExamples(tool, inputSchema, checkArgs);
   const { name, description } = tool;
   return {
     schema: Object.freeze({ name, description, inputSchema, effect, tags: Object.freeze([...(tool.tags ?? [])]) }),
@@ -147,14 +149,27 @@ function assertWhole(owner: string, values: Readonly<Record<string, number>>): v
   }
 }
 
-function assertExamples(tool: Tool, check: Check): void {
+function assertExamples(tool: Tool, schema: JsonObject, check: Check): void {
   for (const [index, example] of (tool.examples ?? []).entries()) {
     const checked = check(example);
-    // An asynchronous schema cannot be asked here; such an example is checked by nobody.
-    if (checked instanceof Promise || checked.ok) continue;
+    // An asynchronous schema cannot be asked here: only the names of such an example are checked.
+    const misfit = checked instanceof Promise || checked.ok ? undefined : checked.why;
+    const why = misfit ?? unnamedArgument(schema, example);
+    if (why === undefined) continue;
     throw new PilotageError(
       'tool_example_invalid',
-      `Example ${index} of the tool ${tool.name} does not fit its schema: ${checked.why}.`,
+      `Example ${index} of the tool ${tool.name} does not fit its schema: ${why}.`,
     );
   }
+}
+
+/** These let a schema name arguments elsewhere than in its own `properties`. */
+const OPEN_KEYWORDS = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 'oneOf', 'if', '$ref'];
+
+/** Most schemas let unknown arguments pass, but an example that has one shows a mistake. */
+function unnamedArgument(schema: JsonObject, example: JsonObject): string | undefined {
+  const { properties } = schema;
+  if (!isJsonObject(properties) || OPEN_KEYWORDS.some((keyword) => keyword in schema)) return undefined;
+  const unnamed = Object.keys(example).find((key) => !Object.hasOwn(properties, key));
+  return unnamed === undefined ? undefined : `it has no argument ${JSON.stringify(unnamed)}`;
 }

@@ -2,8 +2,8 @@
 import { createRequire } from 'node:module';
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
 import type { ValidateFunction } from 'ajv';
-import { PilotageError } from '../core/errors.ts';
-import { captureObject, type Json, type JsonObject, thaw } from '../core/json.ts';
+import { describeThrown, PilotageError } from '../core/errors.ts';
+import { captureObject, isJsonObject, type Json, type JsonObject, thaw } from '../core/json.ts';
 import type { InputSchema } from './tool.ts';
 
 /** `value` is what to hand on: a private copy, after the schema's own defaults and transforms. */
@@ -21,7 +21,10 @@ export function isStandard(schema: InputSchema): schema is Standard {
  * @throws PilotageError `tool_schema_invalid` when a library gives no JSON Schema.
  */
 export function jsonSchemaOf(schema: InputSchema, owner: string): JsonObject {
-  if (!isStandard(schema)) return captureObject(schema, `${owner} schema`).json;
+  if (typeof schema !== 'function' && !isJsonObject(schema)) {
+    throw new PilotageError('tool_schema_invalid', `${owner} has no schema. Give a Standard Schema or a JSON Schema.`);
+  }
+  if (!isStandard(schema)) return plainSchema(schema, owner);
   const props = schema['~standard'];
   if (!('jsonSchema' in props)) {
     throw new PilotageError(
@@ -38,14 +41,35 @@ export function jsonSchemaOf(schema: InputSchema, owner: string): JsonObject {
   }
 }
 
-/** The check is compiled at its first use, once. */
+function plainSchema(schema: JsonObject, owner: string): JsonObject {
+  try {
+    return captureObject(schema, `${owner} schema`).json;
+  } catch (cause) {
+    throw new PilotageError('tool_schema_invalid', `${owner} has a schema that is not JSON: ${describeThrown(cause)}`, {
+      cause,
+    });
+  }
+}
+
+/**
+ * The check, compiled. It never throws, whatever the schema's own code does.
+ * @throws PilotageError `tool_schema_invalid`.
+ */
 export function checkOf(schema: InputSchema, owner: string): Check {
   return isStandard(schema) ? (value) => checkStandard(schema, value) : checkJsonSchema(schema, owner);
 }
 
 function checkStandard(schema: StandardSchemaV1, value: Json): Checked | Promise<Checked> {
-  const result = schema['~standard'].validate(thaw(value));
-  return result instanceof Promise ? result.then(standardResult) : standardResult(result);
+  try {
+    const result = schema['~standard'].validate(thaw(value));
+    return result instanceof Promise ? result.then(standardResult).catch(threw) : standardResult(result);
+  } catch (thrown) {
+    return threw(thrown);
+  }
+}
+
+function threw(thrown: unknown): Checked {
+  return { ok: false, why: `its check threw: ${describeThrown(thrown)}` };
 }
 
 function standardResult(result: StandardSchemaV1.Result<unknown>): Checked {
@@ -54,16 +78,25 @@ function standardResult(result: StandardSchemaV1.Result<unknown>): Checked {
     const keys = path?.map((part) => String(typeof part === 'object' ? part.key : part)) ?? [];
     return `${['', ...keys].join('/') || '/'}: ${message}`;
   });
-  return { ok: false, why: why.join('; ') };
+  return { ok: false, why: firstOf(why) };
 }
 
 function checkJsonSchema(schema: JsonObject, owner: string): Check {
-  let validate: ValidateFunction | undefined;
+  const validate = compile(schema, owner);
   return (value) => {
-    validate ??= compile(schema, owner);
     if (validate(value)) return { ok: true, value: thaw(value) };
-    return { ok: false, why: validate.errors?.map(explain).join('; ') ?? 'it does not fit the schema' };
+    return { ok: false, why: firstOf(validate.errors?.map(explain) ?? []) };
   };
+}
+
+const MAX_ISSUES = 10;
+const MAX_ISSUE_CHARS = 300;
+
+/** What a model can work with: a value that is wrong in a thousand places is told the first ten. */
+function firstOf(issues: readonly string[]): string {
+  const shown = issues.slice(0, MAX_ISSUES).map((issue) => issue.slice(0, MAX_ISSUE_CHARS));
+  const more = issues.length - shown.length;
+  return more > 0 ? `${shown.join('; ')}; and ${more} more` : shown.join('; ');
 }
 
 function explain(error: NonNullable<ValidateFunction['errors']>[number]): string {
@@ -81,22 +114,33 @@ function ajv(path: 'ajv' | 'ajv/dist/2020.js', name: 'Ajv' | 'Ajv2020'): AjvInst
   const known = instances.get(path);
   if (known !== undefined) return known;
   const loaded: Readonly<Record<'Ajv' | 'Ajv2020', AjvClass>> = createRequire(import.meta.url)(path);
-  const made = new loaded[name]({ strict: false, allErrors: true, validateFormats: false, addUsedSchema: false });
+  const made = new loaded[name]({
+    strict: false,
+    allErrors: true,
+    validateFormats: false,
+    addUsedSchema: false,
+    // Without this, a field named `constructor` is always there.
+    ownProperties: true,
+    logger: false,
+  });
   instances.set(path, made);
   return made;
 }
 
+/** By the schema object: a catalogue is made more than once from the same tools. */
+const compiled = new WeakMap<JsonObject, ValidateFunction>();
+
 function compile(schema: JsonObject, owner: string): ValidateFunction {
-  const { $schema, ...rest } = schema;
+  const known = compiled.get(schema);
+  if (known !== undefined) return known;
+  // `$async` would make ajv answer with a promise.
+  const { $schema, $async: _, ...rest } = schema;
   const modern = typeof $schema === 'string' && /20(19-09|20-12)/.test($schema);
   try {
-    return (modern ? ajv('ajv/dist/2020.js', 'Ajv2020') : ajv('ajv', 'Ajv')).compile(rest);
+    const validate = (modern ? ajv('ajv/dist/2020.js', 'Ajv2020') : ajv('ajv', 'Ajv')).compile(rest);
+    compiled.set(schema, validate);
+    return validate;
   } catch (cause) {
     throw new PilotageError('tool_schema_invalid', `${owner} has an invalid JSON Schema: ${String(cause)}`, { cause });
   }
-}
-
-/** Compiles now, so that a bad schema is found where the tool is registered. */
-export function assertSchema(schema: InputSchema, owner: string): void {
-  if (!isStandard(schema)) compile(schema, owner);
 }

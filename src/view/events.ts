@@ -58,10 +58,11 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
   const events = [
     event('planner.decision', entry, identity, {
       step,
-      decisionKind: DECISION_NAMES[decision.kind],
+      // A decision that did not pass may be of a kind that nobody knows.
+      decisionKind: DECISION_NAMES[decision.kind] ?? 'unknown',
       reasoningChars: reasoning === undefined ? 0 : [...reasoning].length,
       latencyMs: since(move.startedAt, entry.at),
-      ...(decision.kind === 'call_tool' ? { tool: decision.tool } : {}),
+      ...(decision.kind === 'call_tool' && typeof decision.tool === 'string' ? { tool: decision.tool } : {}),
       ...(reasoning === undefined ? {} : { reasoningTrace: reasoning }),
       ...(text === undefined ? {} : { text }),
       ...(usage === undefined ? {} : { usage }),
@@ -99,8 +100,8 @@ function finishEvents(entry: Entry, finished: Finished, before: RunState): RunEv
     ...(metadata === undefined ? {} : { metadata }),
   });
   if (metadata?.['max_steps_exceeded'] !== true) return [ending];
-  const lastDecision = before.steps.at(-1)?.decision;
-  const lastTool = lastDecision === undefined ? undefined : branchesOf(lastDecision).at(-1)?.tool;
+  const last = before.steps.at(-1);
+  const lastTool = last === undefined || last.calls.length === 0 ? undefined : branchesOf(last.decision).at(-1)?.tool;
   const exceeded = event('planner.max_steps_exceeded', entry, before.identity, {
     maxSteps: before.limits.steps ?? DEFAULT_STEP_LIMIT,
     stepsObserved: before.totals.steps,

@@ -110,7 +110,7 @@ function fromStarted(
   entry: Started,
 ): Pick<RunState, 'identity' | 'query' | 'goal' | 'history' | 'planner' | 'limits' | 'scopes'> {
   const { identity, query, planner, limits, scopes } = entry;
-  return { identity, query, goal: entry.goal ?? query, history: entry.history ?? [], planner, limits, scopes };
+  return { identity, query, goal: query, history: entry.history ?? [], planner, limits, scopes };
 }
 
 /** Folds a whole journal. */

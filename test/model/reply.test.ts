@@ -2,8 +2,8 @@ import type { LanguageModelV4CallOptions, LanguageModelV4Content, LanguageModelV
 import { MockLanguageModelV4 } from 'ai/test';
 import { describe, expect, it } from 'vitest';
 import type { Delta } from '../../src/core/planner.ts';
-import { restoreParts } from '../../src/model/provider-state.ts';
 import { generateReply, type Reply, streamReply } from '../../src/model/reply.ts';
+import { restoreParts } from '../../src/prompt/assistant-parts.ts';
 import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
 
 const request: LanguageModelV4CallOptions = { prompt: [] };

@@ -8,6 +8,8 @@ export interface DecideOptions {
   /** Makes ids that are unique in the run, one for each given. */
   readonly callIds: (wanted: readonly string[]) => readonly string[];
   readonly converse: boolean;
+  /** Several calls of one reply run one after another, inside the one step. */
+  readonly oneByOne: boolean;
 }
 
 export interface Decided {
@@ -39,7 +41,7 @@ function decideText(reply: Reply, { converse }: DecideOptions): Decision {
   return end('goal', { via: 'react.reply' }, reply.text);
 }
 
-function decideCalls(calls: readonly ModelCall[], reply: Reply, { callIds }: DecideOptions): Decision {
+function decideCalls(calls: readonly ModelCall[], reply: Reply, { callIds, oneByOne }: DecideOptions): Decision {
   const [only] = calls;
   if (calls.length === 1 && only?.tool === FINISH_TOOL) {
     const args = argumentsOf(only);
@@ -54,7 +56,8 @@ function decideCalls(calls: readonly ModelCall[], reply: Reply, { callIds }: Dec
   );
   const [branch] = branches;
   if (branches.length === 1 && branch !== undefined) return { kind: 'call_tool', ...branch };
-  return { kind: 'call_parallel', branches, onInvalid: 'per_branch' };
+  const parallel = { kind: 'call_parallel' as const, branches, onInvalid: 'per_branch' as const };
+  return oneByOne ? { ...parallel, concurrency: 1 } : parallel;
 }
 
 /**

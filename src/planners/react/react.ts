@@ -6,7 +6,6 @@ import type {
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import { assertIdentity, type Identity } from '../../core/identity.ts';
-import type { JsonObject } from '../../core/json.ts';
 import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
 import type { ToolSchema } from '../../core/tool-schema.ts';
 import { asLanguageModel, type LanguageModel } from '../../model/language-model.ts';
@@ -38,8 +37,9 @@ export interface ReactOptions {
 /** @throws PilotageError `invalid_config` for something that is no model, and for bad prices. */
 export function react(options: ReactOptions): Planner {
   const { prices, converse = false } = options;
-  const model = asLanguageModel(options?.model);
+  const model = asLanguageModel(options.model);
   if (prices !== undefined) assertPrices(prices);
+  const making = { converse, prices, oneByOne: options.parallelToolCalls === false };
   const settings = settingsOf(options, model);
   const transcripts = new WeakMap<Identity, Transcript>();
   const declared = new WeakMap<readonly ToolSchema[], LanguageModelV4FunctionTool[]>();
@@ -63,35 +63,18 @@ export function react(options: ReactOptions): Planner {
     return tools.length === 0 ? request : { ...request, tools };
   }
 
-  function moveOf(reply: Reply, view: RunView, transcript: Transcript): Move {
-    const step = view.trajectory.count;
-    const callIds = (wanted: readonly string[]) => transcript.uniqueCallIds(wanted, step, wanted.length === 1);
-    const { decision, droppedCall } = decide(reply, { callIds, converse });
-    const { text, reasoning, usage, providerState, finish, modelId } = reply;
-    const provenance: JsonObject =
-      droppedCall === undefined ? { model: modelId, finish } : { model: modelId, finish, droppedCall };
-    return {
-      decision,
-      provenance,
-      ...(text === '' || decision.kind === 'finish' ? {} : { text }),
-      ...(reasoning === '' ? {} : { reasoning }),
-      ...(usage === undefined ? {} : { usage: prices === undefined ? usage : priced(usage, prices) }),
-      ...(providerState === undefined || decision.kind === 'finish' ? {} : { providerState }),
-    };
-  }
-
   async function generateMove(view: RunView, signal: AbortSignal): Promise<Move> {
     signal.throwIfAborted();
     assertIdentity(view.identity);
     const transcript = transcriptOf(view);
-    return moveOf(await generateReply(model, requestOf(view, transcript, signal)), view, transcript);
+    return moveOf(await generateReply(model, requestOf(view, transcript, signal)), view, transcript, making);
   }
 
   async function* streamMove(view: RunView, signal: AbortSignal): AsyncGenerator<Delta, Move> {
     signal.throwIfAborted();
     assertIdentity(view.identity);
     const transcript = transcriptOf(view);
-    return moveOf(yield* streamReply(model, requestOf(view, transcript, signal)), view, transcript);
+    return moveOf(yield* streamReply(model, requestOf(view, transcript, signal)), view, transcript, making);
   }
 
   return Object.freeze({
@@ -101,6 +84,28 @@ export function react(options: ReactOptions): Planner {
     next: (view: RunView, signal: AbortSignal) =>
       view.streaming ? streamMove(view, signal) : generateMove(view, signal),
   });
+}
+
+function moveOf(
+  reply: Reply,
+  { trajectory }: RunView,
+  transcript: Transcript,
+  { converse, prices, oneByOne }: { readonly converse: boolean; readonly prices: Prices | undefined; readonly oneByOne: boolean },
+): Move {
+  const callIds = (wanted: readonly string[]) =>
+    transcript.uniqueCallIds(wanted, trajectory.count, wanted.length === 1);
+  const { decision, droppedCall } = decide(reply, { callIds, converse, oneByOne });
+  const { text, reasoning, usage, providerState, finish, modelId } = reply;
+  // What ends a run is its payload, and is never replayed.
+  const ends = decision.kind === 'finish';
+  return {
+    decision,
+    provenance: droppedCall === undefined ? { model: modelId, finish } : { model: modelId, finish, droppedCall },
+    ...(text === '' || ends ? {} : { text }),
+    ...(reasoning === '' ? {} : { reasoning }),
+    ...(usage === undefined ? {} : { usage: prices === undefined ? usage : priced(usage, prices) }),
+    ...(providerState === undefined || ends ? {} : { providerState }),
+  };
 }
 
 /** The part of a request that is the same in every step. */

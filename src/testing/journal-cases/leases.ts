@@ -177,6 +177,7 @@ export const leaseCases: readonly JournalCase[] = [
       const claim = await createClaimed(journal, 'r1');
       await journal.release(claim, { wakeAt: null, seenSignals: 0 });
       present(await journal.claim({ ...ana, run: 'r1' }));
+      assert.equal('wakeAt' in present(await journal.get('r1')), false);
       clock.advance(LEASE_MS);
       assert.equal(present(await journal.claim(ben)).run, 'r1');
     },

@@ -1,0 +1,2 @@
+export type { LanguageModel } from './language-model.ts';
+export type { Prices } from './usage.ts';

@@ -1,0 +1,2 @@
+export type { FinishOptions } from './finish.ts';
+export { finish } from './finish.ts';

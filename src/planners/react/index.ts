@@ -1,0 +1,2 @@
+export type { ReactOptions } from './react.ts';
+export { react } from './react.ts';

@@ -1,0 +1,77 @@
+/** A planner and tools as a process that can die runs them: watched, and cut off from the world when it is dead. */
+import { asPlanner, type MoveSource, type Planner, type PlannerFunction, type RunView } from '../core/planner.ts';
+import type { Tool } from '../tools/tool.ts';
+import { type CrashProcess, never } from './crash-process.ts';
+import type { CrashRecord } from './crash-record.ts';
+import type { CrashWorld } from './crash-scenario.ts';
+
+type Deltas = Extract<MoveSource, AsyncGenerator<unknown, unknown>>;
+
+export function worldOf(process: CrashProcess, record: CrashRecord): CrashWorld {
+  return {
+    effect: async ({ idempotencyKey }) => {
+      await process.reach('before an effect');
+      record.effect(idempotencyKey);
+      await process.reach('after an effect');
+    },
+    count: ({ idempotencyKey }) => record.effects.get(idempotencyKey) ?? 0,
+  };
+}
+
+export function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecord): Tool {
+  const { name, effect = 'once' } = tool;
+  const run: Tool['run'] = async (args, context) => {
+    await process.reach(`before ${name}`);
+    record.attempt({ tool: name, effect, key: context.idempotencyKey, args: JSON.stringify(args) });
+    const leave = process.enter();
+    try {
+      return await tool.run(args, context);
+    } finally {
+      leave();
+      await process.reach(`after ${name}`);
+    }
+  };
+  if (tool.reconcile === undefined) return { ...tool, run };
+  const reconcile: Tool['reconcile'] = async (args, context) => {
+    await process.reach(`before ${name} is asked what happened`);
+    const answer = (await tool.reconcile?.(args, context)) ?? { status: 'unknown' as const };
+    record.reconciliations.push({ tool: name, key: context.idempotencyKey, status: answer.status });
+    await process.reach(`after ${name} was asked what happened`);
+    return answer;
+  };
+  return { ...tool, run, reconcile };
+}
+
+export function mortalPlanner(given: Planner | PlannerFunction, process: CrashProcess, record: CrashRecord): Planner {
+  const planner = asPlanner(given);
+  const { name, wakeMode, modelDriven } = planner;
+  return {
+    name,
+    ...(wakeMode === undefined ? {} : { wakeMode }),
+    ...(modelDriven === undefined ? {} : { modelDriven }),
+    next: (view: RunView, signal: AbortSignal): MoveSource => {
+      if (!process.alive) return never();
+      record.shown(view);
+      return busyWith(planner.next(view, signal), process);
+    },
+  };
+}
+
+/** The clock stands still while the planner thinks. */
+function busyWith(source: MoveSource, process: CrashProcess): MoveSource {
+  if (source instanceof Promise) {
+    const leave = process.enter();
+    source.then(leave, leave);
+    return source;
+  }
+  return Symbol.asyncIterator in source ? deltas(source, process) : source;
+}
+
+async function* deltas(source: Deltas, process: CrashProcess): Deltas {
+  const leave = process.enter();
+  try {
+    return yield* source;
+  } finally {
+    leave();
+  }
+}

@@ -1,0 +1,174 @@
+/** What must hold of a run that went through crashes. Each check gives a sentence for each violation. */
+import { branchesOf } from '../core/decision.ts';
+import type { Entry } from '../core/entry.ts';
+import { describeThrown } from '../core/errors.ts';
+import { type Json, jsonEquals } from '../core/json.ts';
+import type { RunRecord } from '../journal/port.ts';
+import { applyEntry, foldEntries, openState, type RunState } from '../view/run-state.ts';
+import type { Attempt, CrashRecord } from './crash-record.ts';
+
+/**
+ * Seqs without gaps, and the fold: every prefix folds to the state that the entries one by one give, and a stored
+ * snapshot of it with the rest of the entries gives what the whole fold gives.
+ */
+export function foldProblems(entries: readonly Entry[]): string[] {
+  const gap = entries.findIndex((entry, index) => entry.seq !== index + 1);
+  if (gap !== -1) return [`Entry ${gap + 1} has seq ${entries[gap]?.seq}.`];
+  const [first] = entries;
+  if (first === undefined) return ['The journal of the run is empty.'];
+  try {
+    const whole = JSON.stringify(foldEntries(entries));
+    const state = openState(first);
+    return entries.flatMap((entry, index) => {
+      if (index > 0) applyEntry(state, entry);
+      const snapshot = JSON.stringify(state);
+      const problems: string[] = [];
+      if (JSON.stringify(foldEntries(entries.slice(0, index + 1))) !== snapshot) {
+        problems.push(`The first ${index + 1} entries fold to another state than one by one.`);
+      }
+      if (continued(snapshot, entries.slice(index + 1)) !== whole) {
+        problems.push(`A snapshot at ${index + 1} and the entries after it give another state than all entries.`);
+      }
+      return problems;
+    });
+  } catch (error) {
+    return [`The entries do not fold: ${describeThrown(error)}`];
+  }
+}
+
+function continued(snapshot: string, tail: readonly Entry[]): string {
+  const state = JSON.parse(snapshot) as RunState;
+  for (const entry of tail) applyEntry(state, entry);
+  return JSON.stringify(state);
+}
+
+/** Every entry that was acknowledged is there, as it was. */
+export function lostEntries(acknowledged: readonly Entry[], entries: readonly Entry[]): string[] {
+  return acknowledged.flatMap((entry) => {
+    const stored = entries[entry.seq - 1];
+    if (stored === undefined) return [`Entry ${entry.seq} (${entry.kind}) was acknowledged and is lost.`];
+    return sameJson(stored, entry) ? [] : [`Entry ${entry.seq} (${entry.kind}) is not what was acknowledged.`];
+  });
+}
+
+/** The run ended, once, and its record says so. */
+export function endingProblems(entries: readonly Entry[], record: RunRecord | undefined): string[] {
+  const endings = entries.filter(isEnding);
+  const last = entries.at(-1);
+  if (endings.length !== 1 || last === undefined || !isEnding(last)) {
+    return [`The run has ${endings.length} endings, and its last entry is ${last?.kind ?? 'missing'}.`];
+  }
+  const isOver = record?.status !== 'running' && record?.status !== 'paused' && record?.wakeAt === null;
+  return isOver ? [] : [`The run has ended, but its record says ${record?.status ?? 'nothing'}.`];
+}
+
+function isEnding(entry: Entry): boolean {
+  return entry.kind === 'finished' || entry.kind === 'failed';
+}
+
+/** How often things happened, and under which keys. */
+export function effectProblems(record: CrashRecord, state: RunState): string[] {
+  const problems = new Set<string>();
+  const byKey = Map.groupBy(record.attempts, (attempt) => attempt.key);
+  for (const [key, attempts] of byKey) {
+    const calls = new Set(attempts.map(({ tool, args }) => `${tool} ${args}`));
+    if (calls.size > 1) problems.add(`The idempotency key ${key} served ${calls.size} different calls.`);
+    if (attempts[0]?.effect === 'once')
+      for (const problem of onceProblems(record, key, attempts)) problems.add(problem);
+  }
+  for (const attempts of Map.groupBy(record.attempts, ({ tool, args }) => `${tool} ${args}`).values()) {
+    const keys = new Set(attempts.map(({ key }) => key)).size;
+    const [attempt] = attempts;
+    const calls = attempt === undefined ? 0 : callsLike(attempt, state);
+    if (keys > calls) problems.add(`${calls} calls of ${attempt?.tool} with the same arguments had ${keys} keys.`);
+  }
+  for (const [tool, attempts] of Map.groupBy(record.attempts, ({ tool }) => tool)) {
+    const ran = new Set(attempts.map(({ key }) => key)).size;
+    const values = outcomes(state).filter((call) => call.tool === tool && call.kind === 'value').length;
+    if (values > ran) problems.add(`${values} calls of ${tool} have a value, but only ${ran} ran.`);
+  }
+  return [...problems];
+}
+
+function onceProblems(record: CrashRecord, key: string, attempts: readonly Attempt[]): string[] {
+  const tool = attempts[0]?.tool;
+  const notDone = record.reconciliations.filter((asked) => asked.key === key && asked.status === 'not_done').length;
+  const problems: string[] = [];
+  if (attempts.length > 1 + notDone)
+    problems.push(`${tool}, a once tool, was run ${attempts.length} times under ${key}.`);
+  const effects = record.effects.get(key) ?? 0;
+  if (effects > 1) problems.push(`The effect of ${tool}, a once tool, happened ${effects} times under ${key}.`);
+  return problems;
+}
+
+/** Calls of the journal that an attempt may belong to: the same arguments, or all of the tool when none has them. */
+function callsLike({ tool, args }: Attempt, state: RunState): number {
+  const calls = outcomes(state).filter((call) => call.tool === tool);
+  const same = calls.filter((call) => JSON.stringify(call.args) === args).length;
+  return same === 0 ? calls.length : same;
+}
+
+interface CallOutcome {
+  readonly id: string;
+  readonly tool: string;
+  readonly args: unknown;
+  readonly kind: string;
+}
+
+function outcomes(state: RunState): CallOutcome[] {
+  return state.steps.flatMap((step) =>
+    branchesOf(step.decision).flatMap(({ tool, args }, call) => {
+      const kind = step.calls[call]?.outcome.kind;
+      return kind === undefined ? [] : [{ id: `${step.index}.${call}`, tool, args, kind }];
+    }),
+  );
+}
+
+/** A `once` call that was cut off is unknown, unless its tool was asked and knew; nothing else is unknown. */
+export function unknownProblems(record: CrashRecord, state: RunState, reference: RunState): string[] {
+  const before = new Set(unknownCalls(reference));
+  const problems: string[] = [];
+  for (const { id, tool, kind } of outcomes(state)) {
+    const known = record.reconciliations.filter((asked) => asked.tool === tool && asked.status !== 'unknown');
+    if (kind === 'unknown' && !record.interrupted.has(id) && !before.has(id)) {
+      problems.push(`Call ${id} (${tool}) is unknown, but no crash cut it off.`);
+    }
+    if (record.interrupted.has(id) && kind !== 'unknown' && known.length === 0) {
+      problems.push(`Call ${id} (${tool}) was cut off by a crash and may have happened; its outcome says ${kind}.`);
+    }
+  }
+  return problems;
+}
+
+export function unknownCalls(state: RunState): string[] {
+  return outcomes(state).flatMap(({ id, kind }) => (kind === 'unknown' ? [id] : []));
+}
+
+/** The run ends as the clean one, but for what an unknown outcome that the planner was shown may change. */
+export function otherEnding(record: CrashRecord, state: RunState, reference: RunState): string[] {
+  const before = new Set(unknownCalls(reference));
+  const unknown = unknownCalls(state).filter((id) => !before.has(id));
+  const unseen = unknown.filter((id) => !record.unknownShown.has(id));
+  const planned =
+    state.ending?.kind === 'finished' && state.cancel === null && state.ending.metadata?.['budget'] === undefined;
+  if (planned && unseen.length > 0) return [`Call ${unseen[0]} is unknown, and the planner was never shown it.`];
+  if (unknown.length > 0 || sameJson(endingOf(state), endingOf(reference))) return [];
+  return [`The run ended with ${endingText(state)}; the clean run with ${endingText(reference)}.`];
+}
+
+function endingOf({ ending }: RunState): unknown {
+  if (ending?.kind === 'finished') return { reason: ending.reason, payload: ending.payload };
+  return ending === null ? null : { code: ending.error.code };
+}
+
+function endingText(state: RunState): string {
+  return JSON.stringify(endingOf(state)).slice(0, 300);
+}
+
+function sameJson(left: unknown, right: unknown): boolean {
+  return jsonEquals(plain(left), plain(right));
+}
+
+function plain(value: unknown): Json {
+  return JSON.parse(JSON.stringify(value ?? null)) as Json;
+}

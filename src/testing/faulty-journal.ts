@@ -1,0 +1,116 @@
+/**
+ * A journal as a process that can die sees it: before and after each write is a moment at which the process may die, and
+ * a dead one writes and hears nothing more. What the store has taken is noted outside.
+ */
+import type { Control } from '../core/control.ts';
+import type { Entry } from '../core/entry.ts';
+import type {
+  Append,
+  ArtifactStore,
+  Claim,
+  ClaimRequest,
+  Journal,
+  NewRun,
+  Renewal,
+  RunQuery,
+  RunRecord,
+} from '../journal/port.ts';
+import type { CrashProcess } from './crash-process.ts';
+import type { CrashRecord } from './crash-record.ts';
+
+export class FaultyJournal implements Journal {
+  readonly artifacts: ArtifactStore;
+  readonly #inner: Journal;
+  readonly #process: CrashProcess;
+  readonly #record: CrashRecord;
+  /** The owner that died before this process began. */
+  readonly #dead: string | undefined;
+
+  constructor(inner: Journal, process: CrashProcess, record: CrashRecord) {
+    this.#inner = inner;
+    this.#process = process;
+    this.#record = record;
+    this.#dead = record.owner;
+    this.artifacts = {
+      put: (scope, bytes, mime) => this.#write('artifacts.put', () => inner.artifacts.put(scope, bytes, mime)),
+      get: (scope, artifactRef) => process.guard(() => inner.artifacts.get(scope, artifactRef)),
+    };
+  }
+
+  create(run: NewRun): Promise<Claim | undefined> {
+    if (run.claim !== undefined) this.#record.owner = run.claim.owner;
+    return this.#write('create', async () => {
+      const claim = await this.#inner.create(run);
+      if (claim !== undefined) await this.#acknowledge(run.identity.run, run.entries);
+      return claim;
+    });
+  }
+
+  append(append: Append): Promise<void> {
+    const kinds = append.entries.map((entry) => entry.kind).join(' + ');
+    return this.#write(`append ${kinds} at ${append.expected + 1}`, async () => {
+      await this.#inner.append(append);
+      await this.#acknowledge(append.run, append.entries);
+    });
+  }
+
+  signal(run: string, control: Control): Promise<boolean> {
+    return this.#write(`signal ${control.type}`, () => this.#inner.signal(run, control));
+  }
+
+  release(lease: Renewal, park: { readonly wakeAt?: number | null; readonly seenSignals: number }): Promise<boolean> {
+    return this.#write('release', () => this.#inner.release(lease, park));
+  }
+
+  read(run: string, from?: number, limit?: number): Promise<Entry[]> {
+    return this.#process.guard(() => this.#inner.read(run, from, limit));
+  }
+
+  get(run: string): Promise<RunRecord | undefined> {
+    return this.#process.guard(() => this.#inner.get(run));
+  }
+
+  list(query: RunQuery): Promise<RunRecord[]> {
+    return this.#process.guard(() => this.#inner.list(query));
+  }
+
+  /** Knows, as a process on the same machine would, that the owner before it is dead. */
+  claim(request: ClaimRequest): Promise<Claim | undefined> {
+    const known = this.#dead === undefined ? request : { from: this.#dead, ...request };
+    return this.#process.guard(async () => {
+      const claim = await this.#inner.claim(known);
+      if (claim !== undefined) this.#record.owner = request.owner;
+      return claim;
+    });
+  }
+
+  renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
+    return this.#process.guard(() => this.#inner.renew(leases, leaseMs));
+  }
+
+  inbox(run: string): Promise<Control[]> {
+    return this.#process.guard(() => this.#inner.inbox(run));
+  }
+
+  watch(run: string, wake: () => void): () => void {
+    return this.#inner.watch(run, () => {
+      if (this.#process.alive) wake();
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#process.guard(() => this.#inner.close());
+  }
+
+  async #write<T>(what: string, write: () => Promise<T>): Promise<T> {
+    await this.#process.reach(`before ${what}`);
+    const value = await this.#process.guard(write);
+    await this.#process.reach(`after ${what}`);
+    return value;
+  }
+
+  async #acknowledge(run: string, entries: readonly Entry[]): Promise<void> {
+    // Somebody else, in a process that lives, speaks to the run.
+    for (const control of this.#record.acknowledge(entries)) await this.#inner.signal(run, control);
+  }
+}

@@ -1,0 +1,88 @@
+/** Runs the command as a user does: a process of its own, in a folder of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
+import type { RunEvent } from '../../src/core/event.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Started {
+  readonly child: ChildProcess;
+  readonly done: Promise<Finished>;
+  /** Waits until stdout and stderr together have this; fails when the process ends without it. */
+  untilOutput(pattern: RegExp): Promise<void>;
+}
+
+export interface Folder {
+  readonly path: string;
+  write(path: string, content: string | Uint8Array): void;
+  start(args: readonly string[], env?: Readonly<Record<string, string>>): Started;
+  run(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Finished>;
+}
+
+export function makeFolder(): Folder {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), 'pilotage-cli-')));
+  afterAll(() => rmSync(path, { recursive: true, force: true }));
+  const start: Folder['start'] = (args, env = {}) => startCommand(path, args, env);
+  return {
+    path,
+    write: (name, content) => {
+      mkdirSync(dirname(join(path, name)), { recursive: true });
+      writeFileSync(join(path, name), content);
+    },
+    start,
+    run: (args, env) => start(args, env).done,
+  };
+}
+
+function startCommand(cwd: string, args: readonly string[], env: Readonly<Record<string, string>>): Started {
+  // Nothing of the developer's own models and colours.
+  const base = { PATH: process.env['PATH'] ?? '', HOME: cwd };
+  const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { ...base, ...env }, stdio: 'pipe' });
+  let stdout = '';
+  let stderr = '';
+  let look = (): void => {};
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    look();
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+    look();
+  });
+  const done = new Promise<Finished>((resolve, reject) => {
+    child.on('error', reject).on('close', (code) => resolve({ code, stdout, stderr }));
+  });
+  const untilOutput = (pattern: RegExp): Promise<void> =>
+    new Promise((resolve, reject) => {
+      look = () => {
+        if (pattern.test(stdout + stderr)) resolve();
+      };
+      look();
+      done.then(() => reject(new Error(`ended without ${pattern}:\n${stdout}\n${stderr}`)), reject);
+    });
+  return { child, done, untilOutput };
+}
+
+/** Every line must be an event. */
+export function eventsIn(stdout: string): RunEvent[] {
+  const lines = stdout.split('\n');
+  if (lines.pop() !== '') throw new Error('The last line has no end.');
+  return lines.map((line) => JSON.parse(line) as RunEvent);
+}
+
+/** The id of the run that an output names. */
+export function runIn(text: string): string {
+  const found = /\brun_[0-9a-z]+/.exec(text)?.[0];
+  if (found === undefined) throw new Error(`No run is named in:\n${text}`);
+  return found;
+}

@@ -1,0 +1,180 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { eventsIn, type Folder, makeFolder, runIn } from './command.ts';
+
+function project(): Folder {
+  const folder = makeFolder();
+  folder.write('README.md', '# A project\n');
+  folder.write('package.json', '{ "name": "sample", "scripts": { "test": "vitest" }, "dependencies": { "a": "1" } }');
+  folder.write('src/main.ts', '// TODO: write it\n');
+  folder.write('src/deep/er/x.ts', 'x\n');
+  folder.write('test/main.test.ts', 'x\n');
+  folder.write('.env', 'KEY=value\n');
+  folder.write('node_modules/a/index.js', '// TODO: not ours\n');
+  const git = (...args: string[]): void => {
+    const who = ['-c', 'user.name=Ana', '-c', 'user.email=ana@example.org'];
+    execFileSync('git', [...who, ...args], { cwd: folder.path, stdio: 'pipe' });
+  };
+  git('init', '-q');
+  git('add', 'README.md');
+  git('commit', '-q', '-m', 'Begin *here*');
+  return folder;
+}
+
+describe('pilotage run without a model', () => {
+  it('surveys the folder', async () => {
+    const { code, stdout, stderr } = await project().run(['run', 'What is this?']);
+    expect(code).toBe(0);
+    expect(stderr.split('\n')[0]).toMatch(/^No model is set up/);
+    expect(stderr).toContain('✓ list_files  {"path":"src","depth":32}');
+    for (const part of [
+      'Asked: What is this?',
+      '- `src/` 2 files',
+      'The package `sample`',
+      '`npm run test` runs `vitest`',
+      'Begin \\*here* (Ana)'.replace('here*', 'here\\*'),
+      '1 marked line in 1 file.',
+      '- `src/main.ts:1` `// TODO: write it`',
+      'Files that often hold secrets: `.env`',
+      'No file fixes the versions',
+      '- `node_modules`: not walked into',
+    ]) {
+      expect(stdout).toContain(part);
+    }
+    expect(stdout).not.toContain('not ours');
+    expect(stdout).not.toContain('KEY=value');
+    expect(stdout).not.toContain('.pilotage');
+  });
+
+  it('surveys an empty folder', async () => {
+    const { code, stdout } = await makeFolder().run(['run', 'x']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('The folder is empty.');
+    expect(stdout).toContain('no git history');
+  });
+
+  it('surveys a folder of odd names', async () => {
+    const folder = makeFolder();
+    writeFileSync(Buffer.concat([Buffer.from(`${folder.path}/caf`), Buffer.from([0xe9])]), 'x');
+    folder.write('a`b|c*d\n# e\u001b[31m/f.txt', 'TODO \u001b]0;title\u0007\n');
+    symlinkSync('/etc', join(folder.path, 'out'));
+    execFileSync('mkfifo', [join(folder.path, 'pipe')]);
+    const { code, stdout, stderr } = await folder.run(['run', 'odd \u001b[2J\u009b2J goal']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('Names that are no UTF-8');
+    expect(stdout).toContain('1 symbolic link that the tools do not follow: `out`');
+    expect(stdout).toContain('␛]0;title␇');
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be there
+    expect(stdout + stderr).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/);
+    expect(stdout).not.toMatch(/^# e/m);
+  });
+
+  it('surveys another folder with --workspace', async () => {
+    const folder = makeFolder();
+    folder.write('sub/inside.txt', 'x');
+    folder.write('outside.txt', 'x');
+    const { stdout } = await folder.run(['run', 'x', '--workspace', 'sub']);
+    expect(stdout).toContain('inside.txt');
+    expect(stdout).not.toContain('outside.txt');
+  });
+
+  it('ends on a huge tree, and says that there is more', async () => {
+    const folder = makeFolder();
+    for (let top = 0; top < 60; top += 1) {
+      const inside = join(folder.path, `folder-${top}`);
+      mkdirSync(inside);
+      const files = top === 0 ? 4000 : 20;
+      for (let file = 0; file < files; file += 1) writeFileSync(join(inside, `${'n'.repeat(60)}${file}.txt`), '');
+    }
+    const { code, stdout } = await folder.run(['run', 'x']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/At least [\d,]+ files in 60 folders/);
+    expect(stdout).toContain('The rest of `folder-0`: there is too much of it.');
+  });
+
+  it('prints nothing but events with --json', async () => {
+    const { code, stdout, stderr } = await project().run(['run', 'x \u009b1m', '--json']);
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('\u009b');
+    const events = eventsIn(stdout);
+    expect(events[0]).toMatchObject({ type: 'run.started', query: 'x \u009b1m', planner: 'survey', seq: 1 });
+    expect(events.at(-1)).toMatchObject({ type: 'planner.finish', reason: 'goal' });
+    expect(events.every(({ identity }) => identity.run === events[0]?.identity.run)).toBe(true);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+  });
+
+  it('comes to the same report when it is killed at any point and resumed', async () => {
+    const folder = project();
+    const journal = ['--journal', join(makeFolder().path, 'runs.db')];
+    const whole = await folder.run(['run', 'x', '--json', ...journal]);
+    const events = eventsIn(whole.stdout);
+    const reportOf = (text: string): unknown => eventsIn(text).find(({ type }) => type === 'planner.finish');
+    const { payload } = reportOf(whole.stdout) as { payload: string };
+    for (let point = 1; point < events.length; point += 1) {
+      const { child, done } = folder.start(['run', 'x', '--json', ...journal]);
+      let seen = 0;
+      child.stdout?.on('data', (text: string) => {
+        seen += text.split('\n').length - 1;
+        if (seen >= point) child.kill('SIGKILL');
+      });
+      const { stdout } = await done;
+      const resumed = await folder.run(['resume', runIn(stdout), ...journal]);
+      expect(resumed.code).toBe(0);
+      expect(resumed.stdout).toBe(payload);
+    }
+  });
+
+  it('pauses at a limit, and goes on when it is raised', async () => {
+    const folder = project();
+    const paused = await folder.run(['run', 'x', '--max-steps', '1']);
+    const run = runIn(paused.stderr);
+    expect(paused).toMatchObject({ code: 5, stdout: '' });
+    expect(paused.stderr).toContain(`The limit of steps is used up. Go on with: pilotage resume ${run} --max-steps 2`);
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 5, stdout: '' });
+    const resumed = await folder.run(['resume', run, '--max-steps', '9']);
+    expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('# Survey') });
+    expect(resumed.stderr).not.toContain('step 1 ');
+    const again = await folder.run(['resume', run]);
+    expect(again).toMatchObject({ code: 0, stdout: resumed.stdout });
+    expect(await folder.run(['resume', run, '--message', 'too late'])).toMatchObject({ code: 2, stdout: '' });
+  });
+
+  it('stops when nobody reads, and can be resumed', async () => {
+    const folder = project();
+    const { child, done } = folder.start(['run', 'x', '--json']);
+    child.stdout?.once('data', () => child.stdout?.destroy());
+    const { code, stdout } = await done;
+    expect([0, 141]).toContain(code);
+    expect(await folder.run(['resume', runIn(stdout)])).toMatchObject({ code: 0 });
+  });
+});
+
+describe('pilotage list and inspect', () => {
+  it('shows runs and what they did', async () => {
+    const folder = project();
+    await folder.run(['run', 'the first']);
+    const second = await folder.run(['run', 'the second', '--max-steps', '1']);
+    const all = await folder.run(['list']);
+    expect(all.stdout.split('\n').map((row) => /the \w+$/.exec(row)?.[0])).toEqual([
+      'the second',
+      'the first',
+      undefined,
+    ]);
+    const paused = await folder.run(['list', '--status', 'paused,failed', '--json']);
+    expect(JSON.parse(paused.stdout)).toMatchObject({ status: 'paused', query: 'the second' });
+    expect((await folder.run(['list', '--limit', '1'])).stdout.split('\n')).toHaveLength(2);
+    expect((await folder.run(['list', '--status', 'failed'])).stdout).toBe('');
+
+    const run = runIn(second.stderr);
+    const inspected = await folder.run(['inspect', run]);
+    expect(inspected).toMatchObject({ code: 0, stderr: '' });
+    expect(inspected.stdout).toMatch(/^run {6}run_\w+ {2}paused\n/);
+    expect(inspected.stdout).toMatch(/\+0\.\d{3} {2}● step 1 {2}calls side by side/);
+    expect(inspected.stdout).toContain('✓ git_log  {"limit":20}');
+    expect(inspected.stdout).toContain('totals   1 step, 3 calls');
+    const events = eventsIn((await folder.run(['inspect', run, '--json'])).stdout);
+    expect(events.at(-1)).toMatchObject({ type: 'pause.requested', reason: 'constraints_conflict' });
+  });
+});

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { makeFolder } from './command.ts';
+
+describe('the command line', () => {
+  const folder = makeFolder();
+
+  it.each([
+    [['--help'], /Usage: pilotage <command>[\s\S]*Exit codes:/],
+    [['run', '--help'], /Usage: pilotage run[\s\S]*OLLAMA_HOST[\s\S]*130/],
+    [['resume', '-h'], /Usage: pilotage resume[\s\S]*--message/],
+    [['list', '--help'], /Usage: pilotage list[\s\S]*--status/],
+    [['inspect', '--help'], /Usage: pilotage inspect/],
+    [['--version'], /^\d+\.\d+\.\d+\n$/],
+  ])('%j explains itself on stdout', async (args, text) => {
+    expect(await folder.run(args)).toEqual({ code: 0, stdout: expect.stringMatching(text), stderr: '' });
+  });
+
+  it.each([
+    [[], 'No command is given'],
+    [['fly'], 'There is no command "fly"'],
+    [['run'], 'run takes one goal'],
+    [['run', ' '], 'run takes one goal'],
+    [['run', 'a', 'b'], 'run takes one goal'],
+    [['run', 'a', '--fast'], "Unknown option '--fast'"],
+    [['run', 'a', '--model'], '--model'],
+    [['run', 'a', '--model', 'm'], '--model needs a server'],
+    [['run', 'a', '--base-url', 'http://127.0.0.1:1/v1'], '--base-url needs a model'],
+    [['run', 'a', '--base-url', 'ftp://u:secret@x', '--model', 'm'], '--base-url is no http or https URL'],
+    [['run', 'a', '--base-url', 'http://127.0.0.1:1', '--model', 'm', '--api-key-env', 'NOPE'], 'not set'],
+    [['run', 'a', '--max-steps', '0'], '--max-steps takes a whole number'],
+    [['run', 'a', '--max-steps', '1e3'], '--max-steps takes a whole number'],
+    [['run', 'a', '--timeout', '-1'], 'timeout'],
+    [['run', 'a', '--max-cost-usd', 'x'], '--max-cost-usd takes a number'],
+    [['run', 'a', '--prices', '1'], '--prices takes two numbers'],
+    [['run', 'a', '--model', 'm', '--base-url', 'http://127.0.0.1:1', '--max-cost-usd', '1'], 'needs --prices'],
+    [['run', 'a', '--workspace', 'missing'], 'Give an existing folder'],
+    [['list', 'x'], 'list takes no further words'],
+    [['list', '--status', 'busy'], '--status takes running, paused'],
+    [['inspect'], 'inspect takes one run'],
+  ])('%j is wrong usage, in one line', async (args, text) => {
+    const { code, stdout, stderr } = await folder.run(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr.split('\n')[0]).toContain(text);
+    expect(stderr).not.toContain('secret');
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it('shows the stack with --debug only', async () => {
+    const { stderr } = await folder.run(['inspect', 'run_x', '--debug']);
+    expect(stderr).toMatch(/^\s+at /m);
+  });
+
+  it('says when there is no journal, no run, or a file that is none', async () => {
+    expect(await folder.run(['list'])).toMatchObject({ code: 4, stderr: expect.stringContaining('no journal') });
+    expect(await folder.run(['resume', 'run_x'])).toMatchObject({ code: 4, stdout: '' });
+    await folder.run(['run', 'x']);
+    for (const command of ['resume', 'inspect']) {
+      const { code, stderr } = await folder.run([command, 'run_x']);
+      expect(code).toBe(2);
+      expect(stderr).toContain('run_not_found');
+    }
+    folder.write('broken.db', 'this is no database, and long enough to be looked at as one\n'.repeat(40));
+    const broken = await folder.run(['list', '--journal', 'broken.db']);
+    expect(broken.code).toBe(4);
+    expect(broken.stderr.trim().split('\n')).toHaveLength(1);
+  });
+});

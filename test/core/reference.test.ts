@@ -1,0 +1,95 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { PilotageError } from '../../src/core/errors.ts';
+import type { Json } from '../../src/core/json.ts';
+import { referencesIn, resolveReferences } from '../../src/core/reference.ts';
+
+const results: Record<string, Json> = {
+  s1: { items: [{ id: 7 }, { id: 8 }], 'a/b': { 'm~n': 'escaped' }, empty: null },
+  text: 'plain',
+};
+const resolve = (args: Json): Json => resolveReferences(args, (id) => results[id]);
+
+describe('references in arguments', () => {
+  it.each<[Json, Json]>([
+    [{ $from: 'text' }, 'plain'],
+    [{ $from: 's1', path: '/items/0/id' }, 7],
+    [{ $from: 's1', path: '' }, results['s1'] as Json],
+    [{ $from: 's1', path: '/a~1b/m~0n' }, 'escaped'],
+    [{ $from: 's1', path: '/empty' }, null],
+    [{ ids: [{ $from: 's1', path: '/items/1/id' }, 9], deep: { er: [{ $from: 'text' }] } }, { ids: [8, 9], deep: { er: ['plain'] } }],
+  ])('%j', (args, resolved) => {
+    expect(resolve(args)).toEqual(resolved);
+  });
+
+  it.each<[string, Json]>([
+    ['nothing at the path', { $from: 's1', path: '/items/2' }],
+    ['a path without a slash', { $from: 's1', path: 'items' }],
+    ['a branch without a value', { $from: 'gone' }],
+    ['a field that every object inherits', { $from: 's1', path: '/toString' }],
+  ])('is refused: %s', (_, args) => {
+    expect(() => resolve([args])).toThrow(expect.objectContaining({ code: 'reference_unresolved' }));
+  });
+
+  it('ER-07 the refusal names the path and the branch, and no value', () => {
+    try {
+      resolve({ $from: 's1', path: '/items/0/secret' });
+      expect.unreachable();
+    } catch (error) {
+      expect(PilotageError.is(error) && error.message).toBe(
+        'Nothing is at "/items/0/secret" in the result of branch "s1".',
+      );
+    }
+  });
+
+  it.each<[string, Json]>([
+    ['a key too many', { $from: 's1', path: '/items', note: 1 }],
+    ['a path that is no text', { $from: 's1', path: 5 }],
+    ['a $from that is no text', { $from: 5 }],
+    ['no $from of its own', { path: '/items' }],
+  ])('is plain data with %s', (_, args) => {
+    expect(referencesIn(args)).toEqual(new Set());
+    expect(resolve(args)).toEqual(args);
+  });
+
+  it("a tool's value that looks like a reference is data: it is not followed", () => {
+    const planted = { $from: 'text' };
+    expect(resolveReferences({ a: { $from: 'evil' } }, (id) => (id === 'evil' ? planted : 'secret'))).toEqual({ a: planted });
+  });
+
+  it('an own "__proto__" key of the arguments stays data', () => {
+    const args = JSON.parse('{"__proto__":{"x":{"$from":"text"}}}') as Json;
+    expect(referencesIn(args)).toEqual(new Set(['text']));
+    expect(JSON.stringify(resolve(args))).toBe('{"__proto__":{"x":"plain"}}');
+  });
+
+  it('finds every planted reference and replaces it, and leaves everything else', () => {
+    const leaf = fc.oneof(
+      fc.record({ ref: fc.nat({ max: 4 }) }),
+      fc.jsonValue({ maxDepth: 1 }).filter((value) => !JSON.stringify(value).includes('"ref"')),
+    );
+    const tree = fc.letrec<{ node: unknown }>((tie) => ({
+      node: fc.oneof({ depthSize: 'small' }, leaf, fc.array(tie('node')), fc.dictionary(fc.string(), tie('node'))),
+    })).node;
+    fc.assert(
+      fc.property(tree, (value) => {
+        const wanted = new Set<string>();
+        const swap = (at: unknown, write: (id: string) => unknown): unknown => {
+          if (typeof at !== 'object' || at === null) return at;
+          if (Object.hasOwn(at, 'ref') && Object.keys(at).length === 1 && typeof (at as { ref: unknown }).ref === 'number') {
+            return write(`b${(at as { ref: number }).ref}`);
+          }
+          if (Array.isArray(at)) return at.map((item) => swap(item, write));
+          return Object.fromEntries(Object.entries(at).map(([key, part]) => [key, swap(part, write)]));
+        };
+        const args = swap(value, (id) => {
+          wanted.add(id);
+          return { $from: id };
+        }) as Json;
+        const oracle = swap(value, (id) => `value of ${id}`) as Json;
+        expect(referencesIn(args)).toEqual(wanted);
+        expect(resolveReferences(args, (id) => `value of ${id}`)).toEqual(oracle);
+      }),
+    );
+  });
+});

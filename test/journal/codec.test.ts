@@ -1,0 +1,245 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Control, ControlType } from '../../src/core/control.ts';
+import { CONTROL_TYPES } from '../../src/core/control.ts';
+import { type Decision, type DecisionKind, FINISH_REASONS, PAUSE_REASONS } from '../../src/core/decision.ts';
+import { decodeEntry, ENTRY_VERSION, type Entry, type EntryKind, encodeEntry } from '../../src/core/entry.ts';
+import { type ErrorData, PilotageError } from '../../src/core/errors.ts';
+import type { Json, JsonObject } from '../../src/core/json.ts';
+import type { Outcome } from '../../src/core/outcome.ts';
+
+// What JSON can hold: no -0, and keys such as __proto__ are data.
+const json: fc.Arbitrary<Json> = fc.jsonValue().map((value) => JSON.parse(JSON.stringify(value)) as Json);
+const object: fc.Arbitrary<JsonObject> = fc
+  .dictionary(fc.string(), json)
+  .map((value) => JSON.parse(JSON.stringify(value)) as JsonObject);
+const text = fc.string({ unit: 'grapheme' });
+const count = fc.nat();
+const error: fc.Arbitrary<ErrorData> = fc.record(
+  { code: text, message: text, data: object },
+  { requiredKeys: ['code', 'message'] },
+);
+
+const branch = fc.record(
+  {
+    id: text,
+    tool: text,
+    args: json,
+    callId: text,
+    after: fc.array(text),
+    when: fc.record({ branch: text, equals: json }),
+  },
+  { requiredKeys: ['tool', 'args'] },
+);
+const join = fc.oneof(
+  fc.constantFrom({ kind: 'all' } as const, { kind: 'first_success' } as const),
+  fc.record({ kind: fc.constant('n' as const), n: count }),
+  fc.record({ kind: fc.constant('keyed' as const), keys: fc.array(text) }),
+);
+const spec = fc.record(
+  { description: text, query: text, priority: fc.integer(), retainTurn: fc.boolean(), failFast: fc.boolean() },
+  { requiredKeys: ['description', 'query'] },
+);
+const decisions: { readonly [K in DecisionKind]: fc.Arbitrary<Decision> } = {
+  call_tool: fc.record(
+    { kind: fc.constant('call_tool' as const), tool: text, args: json, callId: text },
+    { requiredKeys: ['kind', 'tool', 'args'] },
+  ),
+  call_parallel: fc.record(
+    {
+      kind: fc.constant('call_parallel' as const),
+      branches: fc.array(branch),
+      join,
+      onInvalid: fc.constantFrom('fail_all' as const, 'per_branch' as const),
+    },
+    { requiredKeys: ['kind', 'branches'] },
+  ),
+  spawn_task: fc.record(
+    {
+      kind: fc.constant('spawn_task' as const),
+      task: fc.constantFrom('foreground' as const, 'background' as const),
+      spec,
+      groupId: text,
+      callId: text,
+    },
+    { requiredKeys: ['kind', 'task', 'spec'] },
+  ),
+  await_task: fc.record(
+    { kind: fc.constant('await_task' as const), taskId: text, timeoutMs: count, callId: text },
+    { requiredKeys: ['kind', 'taskId'] },
+  ),
+  request_pause: fc.record(
+    {
+      kind: fc.constant('request_pause' as const),
+      reason: fc.constantFrom(...PAUSE_REASONS),
+      payload: object,
+      expiresInMs: count,
+    },
+    { requiredKeys: ['kind', 'reason'] },
+  ),
+  finish: fc.record(
+    {
+      kind: fc.constant('finish' as const),
+      reason: fc.constantFrom(...FINISH_REASONS),
+      payload: json,
+      metadata: object,
+    },
+    { requiredKeys: ['kind', 'reason'] },
+  ),
+};
+const verdict = fc.constantFrom('approve' as const, 'reject' as const, 'resume' as const, 'timeout' as const);
+const outcome: fc.Arbitrary<Outcome> = fc.oneof(
+  fc.record(
+    {
+      kind: fc.constant('value' as const),
+      value: json,
+      artifact: fc.record({ artifactRef: text, mime: text, sizeBytes: count }),
+    },
+    { requiredKeys: ['kind', 'value'] },
+  ),
+  fc.record({
+    kind: fc.constantFrom('error' as const, 'unknown' as const, 'cancelled' as const, 'skipped' as const),
+    error,
+  }),
+  fc.record({ kind: fc.constant('verdict' as const), verdict, payload: object }, { requiredKeys: ['kind', 'verdict'] }),
+);
+const control: fc.Arbitrary<Control> = fc.record(
+  { id: text, type: fc.constantFrom<ControlType>(...CONTROL_TYPES), payload: object },
+  { requiredKeys: ['id', 'type'] },
+);
+
+const position = { seq: fc.integer({ min: 1, max: 1_000_000 }), at: count };
+const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
+  started: fc.record({
+    kind: fc.constant('started' as const),
+    identity: fc.record({ tenant: text, user: text, session: text, run: text }),
+    query: text,
+    goal: text,
+    history: fc.array(fc.record({ role: fc.constantFrom('user' as const, 'assistant' as const), text })),
+    planner: text,
+    limits: fc.record({ steps: count, deadlineAt: count, costMicroUsd: count, tokens: count }),
+    scopes: fc.array(text),
+    ...position,
+  }),
+  moved: fc.record(
+    {
+      kind: fc.constant('moved' as const),
+      step: count,
+      decision: fc.oneof(...Object.values(decisions)),
+      startedAt: count,
+      rejected: error,
+      text,
+      reasoning: text,
+      usage: fc.record({ inputTokens: count, outputTokens: count }),
+      providerState: json,
+      provenance: object,
+      ...position,
+    },
+    { requiredKeys: ['kind', 'step', 'decision', 'startedAt', 'seq', 'at'] },
+  ),
+  call_began: fc.record({ kind: fc.constant('call_began' as const), step: count, call: count, ...position }),
+  call_ended: fc.record({
+    kind: fc.constant('call_ended' as const),
+    step: count,
+    call: count,
+    outcome,
+    startedAt: count,
+    attempts: count,
+    costMicroUsd: count,
+    ...position,
+  }),
+  paused: fc.record({
+    kind: fc.constant('paused' as const),
+    token: text,
+    reason: fc.constantFrom(...PAUSE_REASONS),
+    payload: object,
+    expiresAt: count,
+    step: count,
+    ...position,
+  }),
+  resumed: fc.record({ kind: fc.constant('resumed' as const), token: text, verdict, payload: object, ...position }),
+  control: fc.record({ kind: fc.constant('control' as const), control, applied: fc.boolean(), error, ...position }),
+  finished: fc.record({
+    kind: fc.constant('finished' as const),
+    reason: fc.constantFrom(...FINISH_REASONS),
+    payload: json,
+    metadata: object,
+    ...position,
+  }),
+  failed: fc.record({ kind: fc.constant('failed' as const), error, ...position }),
+};
+
+function isDeepFrozen(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.isFrozen(value) && Object.values(value).every(isDeepFrozen);
+}
+
+function decodingError(stored: string): PilotageError {
+  try {
+    decodeEntry(stored, 3);
+  } catch (thrown) {
+    if (PilotageError.is(thrown)) return thrown;
+    throw thrown;
+  }
+  throw new Error('the entry was read');
+}
+
+describe('the stored form of an entry', () => {
+  it.each(
+    Object.entries(entries),
+  )('%s: reading gives what was written, frozen, and the same text again', (_kind, arbitrary) => {
+    fc.assert(
+      fc.property(arbitrary, (entry) => {
+        const stored = encodeEntry(entry);
+        const read = decodeEntry(stored, entry.seq);
+        expect(read).toEqual(entry);
+        expect(isDeepFrozen(read)).toBe(true);
+        expect(encodeEntry(read)).toBe(stored);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it.each(Object.entries(decisions))('DV-20 a decision %s is read back as the same variant', (kind, arbitrary) => {
+    fc.assert(
+      fc.property(arbitrary, (decision) => {
+        const entry: Entry = { kind: 'moved', step: 0, decision, startedAt: 1, seq: 2, at: 3 };
+        const read = decodeEntry(encodeEntry(entry), 2);
+        expect(read.kind === 'moved' && read.decision).toEqual(decision);
+        expect(read.kind === 'moved' && read.decision.kind).toBe(kind);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('has its version, and leaves the seq to the store', () => {
+    const stored: unknown = JSON.parse(encodeEntry({ kind: 'call_began', step: 4, call: 1, seq: 9, at: 7 }));
+    expect(stored).toEqual({ v: ENTRY_VERSION, kind: 'call_began', step: 4, call: 1, at: 7 });
+  });
+
+  it('DV-21 a decision of an unknown kind is a typed error that names the kind', () => {
+    for (const kind of ['teleport', 'toString', '__proto__']) {
+      const error = decodingError(JSON.stringify({ v: ENTRY_VERSION, kind: 'moved', decision: { kind } }));
+      expect(error.code).toBe('unknown_decision_kind');
+      expect(error.message).toContain(JSON.stringify(kind));
+    }
+    for (const decision of [{ kind: 7 }, {}, null, 'finish', undefined]) {
+      const stored = JSON.stringify({ v: ENTRY_VERSION, kind: 'moved', decision });
+      expect(decodingError(stored).code).toBe('unknown_decision_kind');
+    }
+  });
+
+  it('of an unknown kind or of another version is a typed error that names it', () => {
+    const unknown = decodingError(JSON.stringify({ v: ENTRY_VERSION, kind: 'constructor' }));
+    expect([unknown.code, unknown.data]).toEqual(['journal_entry_unknown', { seq: 3, kind: 'constructor' }]);
+    const newer = decodingError(JSON.stringify({ v: ENTRY_VERSION + 1, kind: 'failed' }));
+    expect(newer.code).toBe('journal_newer');
+    expect(newer.message).toContain(`format ${ENTRY_VERSION + 1}`);
+  });
+
+  it.each(['', '{"v":1,', 'null', '[]', '7', '"text"'])('is corrupt when it is %j', (stored) => {
+    const error = decodingError(stored);
+    expect(error.code).toBe('journal_corrupt');
+    expect(error.message).toContain('Entry 3');
+  });
+});

@@ -1,0 +1,56 @@
+/** Runs a list of decisions on a memory journal, and gives back everything that was recorded and told. */
+import type { Decision, Entry, Identity, Move, Planner, RunEvent, RunResult, RunView } from '../../src/index.ts';
+import { createRuntime, local, memoryJournal } from '../../src/index.ts';
+import type { RuntimeOptions, StartOptions } from '../../src/runtime/runtime.ts';
+import type { ToolSet } from '../../src/tools/catalogue.ts';
+
+export type Script = readonly (Decision | Move | ((run: RunView) => Decision | Move))[];
+
+export interface RecordOptions extends Partial<Omit<RuntimeOptions, 'planner' | 'tools'>> {
+  readonly tools?: ToolSet;
+  readonly identity?: Identity;
+  readonly scopes?: readonly string[];
+  readonly query?: string;
+  readonly modelDriven?: boolean;
+  readonly start?: Partial<StartOptions>;
+}
+
+export interface Recorded {
+  readonly result: RunResult;
+  readonly entries: readonly Entry[];
+  readonly events: readonly RunEvent[];
+  /** What the planner was given, a view for each time it was asked. */
+  readonly views: readonly RunView[];
+}
+
+/** A planner that gives the decision at the index of the step; after the last one it finishes. */
+export function scripted(script: Script, views: RunView[] = [], modelDriven = false): Planner {
+  return {
+    name: 'scripted',
+    modelDriven,
+    next: (run) => {
+      views.push(run);
+      const made = script[run.trajectory.count] ?? { kind: 'finish', reason: 'goal', payload: 'done' };
+      return typeof made === 'function' ? made(run) : made;
+    },
+  };
+}
+
+export async function record(script: Script, options: RecordOptions = {}): Promise<Recorded> {
+  const { identity = local('ana'), query = 'q', tools = [], scopes = [], modelDriven, start, ...rest } = options;
+  const views: RunView[] = [];
+  const journal = rest.journal ?? memoryJournal();
+  const runtime = createRuntime({ ...rest, planner: scripted(script, views, modelDriven), tools, journal });
+  try {
+    const run = await runtime.start(query, { identity, scopes, ...start });
+    const events: RunEvent[] = [];
+    for await (const event of run.events()) events.push(event);
+    return { result: await run.result(), entries: await journal.read(run.id), events, views };
+  } finally {
+    await runtime.close();
+  }
+}
+
+export function call(tool: string, args: Record<string, unknown> = {}): Decision {
+  return { kind: 'call_tool', tool, args: args as never };
+}
