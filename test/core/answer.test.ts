@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { answerEnvelope, answerText } from '../../src/core/answer.ts';
+import type { Decision } from '../../src/core/decision.ts';
+import type { Json } from '../../src/core/json.ts';
+import type { Step } from '../../src/core/step.ts';
+import { tool } from '../../src/tools/tool.ts';
+import { foldEntries } from '../../src/view/run-state.ts';
+import { call, record } from '../view/recorded.ts';
+
+const ok = tool({ name: 't', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 1 });
+const three: Decision = { kind: 'call_parallel', branches: Array(3).fill({ tool: 't', args: {} }) };
+
+async function stepsOf(script: readonly Decision[], modelDriven = false): Promise<readonly Step[]> {
+  const { entries } = await record(script, { tools: [ok], modelDriven });
+  return foldEntries(entries).steps;
+}
+
+describe('answerText', () => {
+  it.each<[string, Json | undefined, string]>([
+    ['a string as it is', 'Oslo: 4°', 'Oslo: 4°'],
+    ['an empty string as it is', '', ''],
+    ["a map's string answer", { answer: 'yes', sources: [] }, 'yes'],
+    ['a map without one', { a: 1 }, '{"a":1}'],
+    ['a map whose answer is no string', { answer: 42 }, '{"answer":42}'],
+    ['a list', [1, 'b'], '[1,"b"]'],
+    ['a number', 0, '0'],
+    ['false', false, 'false'],
+    ['the reason for nothing', undefined, 'goal'],
+    ['the reason for null', null, 'goal'],
+  ])('DV-17 gives %s', (_, payload, text) => {
+    expect(answerText('goal', payload)).toBe(text);
+  });
+
+  it('DV-17 the reason word of any ending', () => {
+    expect(answerText('deadline_exceeded', undefined)).toBe('deadline_exceeded');
+  });
+
+  it('DV-17 is what the result of a run says', async () => {
+    const finish = { kind: 'finish', reason: 'no_path', payload: { answer: 'none' } } as const;
+    const { result } = await record([finish]);
+    expect(result).toMatchObject({ status: 'finished', reason: 'no_path', answer: 'none', payload: { answer: 'none' } });
+  });
+});
+
+describe('answerEnvelope', () => {
+  it('DV-16 is these bytes', () => {
+    expect(answerEnvelope('goal', 'it is 4°', [])).toBe(
+      '{"answer":"it is 4°","finish_reason":"goal","tool_calls_seen":0,"tool_calls":0}',
+    );
+  });
+
+  it('DV-16 counts steps in tool_calls_seen', async () => {
+    expect(answerEnvelope('goal', { answer: 'a "quoted" one' }, await stepsOf([call('t'), call('t')]))).toBe(
+      '{"answer":"a \\"quoted\\" one","finish_reason":"goal","tool_calls_seen":2,"tool_calls":2}',
+    );
+  });
+
+  it('DV-23 two steps of which one is a call of three are 2 and 4', async () => {
+    expect(answerEnvelope('goal', undefined, await stepsOf([call('t'), three]))).toBe(
+      '{"answer":"goal","finish_reason":"goal","tool_calls_seen":2,"tool_calls":4}',
+    );
+  });
+
+  it('DV-23 a decision that did not pass is a step, and no call, whatever its shape', async () => {
+    const bad = { kind: 'call_parallel', branches: 'x' } as unknown as Decision;
+    const steps = await stepsOf([call('t'), bad], true);
+    expect(steps).toHaveLength(2);
+    expect(answerEnvelope('goal', 'a', steps)).toBe(
+      '{"answer":"a","finish_reason":"goal","tool_calls_seen":2,"tool_calls":1}',
+    );
+  });
+});
