@@ -80,7 +80,7 @@ function memoryTable(results) {
   const rows = results.map(({ peer, version, us, ratio, pairs, error }) =>
     error === undefined
       ? [peer, version, ...SIZES.map((n) => String(us[n])), ...SIZES.map((n) => String(ratio[n])), pairsText(pairs)]
-      : [peer, error],
+      : [peer, ...Array(7).fill(''), error],
   );
   return table('llrrrrrrl', [head, ...rows]);
 }
@@ -94,7 +94,7 @@ function durableTable(results) {
   const rows = results.map(({ peer, version, stepsPerS, bytesPerStep, error }) =>
     error === undefined
       ? [peer, version, ...[stepsPerS, bytesPerStep].flatMap((of) => [String(of[10]), String(of[100])])]
-      : [peer, error],
+      : [peer, ...Array(5).fill(''), error],
   );
-  return table('llrrrr', [head, ...rows]);
+  return table('llrrrrl', [head, ...rows]);
 }

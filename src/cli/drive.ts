@@ -1,5 +1,4 @@
 /** Carries a run through in this process: shows what happens, obeys Ctrl-C, and says how it ended. */
-
 import { describeThrown, PilotageError } from '../core/errors.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Planner } from '../core/planner.ts';
@@ -111,9 +110,7 @@ function showProgress(terminal: Terminal): Shown {
   const lines = new EventLines({ texts: !terminal.isLive });
   let streamed = '';
   let step = -1;
-  const endStream = (): void => {
-    if (streamed !== '' && !streamed.endsWith('\n')) terminal.write('\n');
-  };
+  let isLineOpen = false;
   return {
     event: (event) => {
       if (event.type === 'token') {
@@ -121,10 +118,12 @@ function showProgress(terminal: Terminal): Shown {
         if (event.step !== step) streamed = '';
         step = event.step;
         streamed += event.text;
+        isLineOpen = !event.text.endsWith('\n');
         terminal.write(harmless(event.text));
         return;
       }
-      if (event.type === 'planner.decision') endStream();
+      if (isLineOpen) terminal.write('\n');
+      isLineOpen = false;
       for (const { text, tone } of lines.of(event)) terminal.note(text, tone);
     },
     streamed: () => streamed,

@@ -124,11 +124,12 @@ export class Transcript {
       this.#callIds.add(toolCallId);
       // Arguments that were no object are in the journal as they came; providers refuse them in a history.
       const input = isJsonObject(args) ? args : {};
-      calls.push({ type: 'tool-call', toolCallId, toolName: tool, input });
+      const toolName = nameInHistory(tool);
+      calls.push({ type: 'tool-call', toolCallId, toolName, input });
       const outcome = step.calls[index]?.outcome;
       const output =
         tool === FINISH_TOOL && outcome?.kind === 'error' ? finishRefusal(branches.length) : resultOf(outcome);
-      results.push({ type: 'tool-result', toolCallId, toolName: tool, output });
+      results.push({ type: 'tool-result', toolCallId, toolName, output });
     }
     this.#addAssistant(restoreParts(step.providerState, calls) ?? [...textParts(step), ...calls]);
     this.#messages.push({ role: 'tool', content: results });
@@ -168,6 +169,11 @@ function answerText(decision: Decision, { calls }: Step): string {
   if (outcome?.kind === 'verdict') return verdictText(outcome.verdict, outcome.payload);
   const { value } = resultOf(outcome) as { value: string };
   return `Result of ${decision.kind}: ${value}`;
+}
+
+/** Providers refuse a whole request over a name that their protocol does not allow, even one their model made up. */
+function nameInHistory(tool: string): string {
+  return /^[\w-]{1,64}$/.test(tool) ? tool : tool.replace(/[^\w-]/g, '_').slice(0, 64);
 }
 
 function finishRefusal(calls: number): LanguageModelV4ToolResultPart['output'] {

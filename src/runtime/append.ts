@@ -1,4 +1,4 @@
-/** Appends, and keeps the entries while the store cannot take them for now. */
+/** Keeps entries while the store cannot take them for now. */
 import type { Clock } from '../core/clock.ts';
 import { ERROR_CONSEQUENCES, PilotageError } from '../core/errors.ts';
 import type { Append, Journal } from '../journal/port.ts';
@@ -11,12 +11,11 @@ interface Deps {
 /** Waits between tries: about 6 s in all, after which the run is let go of with the store's own error. */
 const RETRY_DELAYS_MS = [50, 200, 800, 2_000, 3_000];
 
-/** @throws PilotageError of the store: at once for a refusal, after some tries for what may pass. */
-export function append(deps: Deps, request: Append): Promise<void> {
-  return deps.journal.append(request).catch((error: unknown) => tryAgain(deps, request, error));
-}
-
-async function tryAgain(deps: Deps, request: Append, first: unknown): Promise<void> {
+/**
+ * Appends again what was refused with the error `first`.
+ * @throws PilotageError of the store: at once for a refusal, after some tries for what may pass.
+ */
+export async function appendAgain(deps: Deps, request: Append, first: unknown): Promise<void> {
   let error = first;
   for (const delayMs of RETRY_DELAYS_MS) {
     if (!mayPass(error)) break;

@@ -44,15 +44,15 @@ const START_ONE: BranchPlan = { start: [0], stop: [], settle: [] };
 /**
  * @param calls what has ended; `null` where nothing has.
  * @param inFlight the branches that run now.
- * @param mayStart whether the tool's own limit leaves room for one more call of this branch.
+ * @param mayStart whether the tool's own limit leaves room for this branch, beside those in flight and the `starting` ones.
  */
 export function planBranches(
   graph: BranchGraph,
   calls: readonly (CallRecord | null)[],
   inFlight: ReadonlySet<number> | ReadonlyMap<number, unknown>,
-  mayStart: (call: number) => boolean,
+  mayStart: (call: number, starting: readonly number[]) => boolean,
 ): BranchPlan {
-  if (calls.length === 1 && calls[0] === null && inFlight.size === 0 && mayStart(0)) return START_ONE;
+  if (calls.length === 1 && calls[0] === null && inFlight.size === 0 && mayStart(0, [])) return START_ONE;
   if (isJoinMet(graph.join, calls)) return stopAll(calls, inFlight);
   const start: number[] = [];
   const settle: { call: number; outcome: Outcome }[] = [];
@@ -62,7 +62,7 @@ export function planBranches(
     const readiness = readinessOf(graph, call, calls);
     if (readiness === 'wait') continue;
     if (readiness !== 'ready') settle.push({ call, outcome: { kind: 'skipped', error: readiness } });
-    else if (room > 0 && mayStart(call)) {
+    else if (room > 0 && mayStart(call, start)) {
       start.push(call);
       room -= 1;
     }

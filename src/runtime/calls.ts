@@ -23,14 +23,9 @@ export interface CallPorts {
   tools(): AuthorisedTools;
 }
 
-interface InFlight {
-  readonly flight: Flight;
-  readonly tool: string;
-}
-
 export class Calls {
   readonly #ports: CallPorts;
-  readonly #inFlight = new Map<number, InFlight>();
+  readonly #inFlight = new Map<number, Flight>();
   readonly #landed: CallEnded[] = [];
   /** Money set aside in the open step, by call; one that has been recorded counts as spent instead. */
   readonly #reserved = new Map<number, number>();
@@ -59,7 +54,7 @@ export class Calls {
   }
 
   abort(reason: unknown): void {
-    for (const { flight } of this.#inFlight.values()) flight.abort(reason);
+    for (const flight of this.#inFlight.values()) flight.abort(reason);
   }
 
   /**
@@ -77,8 +72,10 @@ export class Calls {
     // What landed while the last results were being written has ended, although the state does not say so yet.
     if (this.#landed.length > 0) return this.take();
     const { graph } = this.#graph;
-    const plan = planBranches(graph, open.calls, this.#inFlight, (call) => this.#mayStart(graph, call));
-    for (const call of plan.stop) this.#inFlight.get(call)?.flight.abort(joinIsMet());
+    const plan = planBranches(graph, open.calls, this.#inFlight, (call, starting) =>
+      this.#mayStart(graph, call, starting),
+    );
+    for (const call of plan.stop) this.#inFlight.get(call)?.abort(joinIsMet());
     if (plan.settle.length > 0) {
       return plan.settle.map(({ call, outcome }) => {
         const settled = open.began.includes(call) ? mayHaveHappened() : outcome;
@@ -108,11 +105,12 @@ export class Calls {
     });
   }
 
-  #mayStart(graph: BranchGraph, call: number): boolean {
+  #mayStart(graph: BranchGraph, call: number, starting: readonly number[]): boolean {
     const tool = graph.branches[call]?.tool ?? '';
     const limit = this.#ports.tools().ready(tool)?.concurrency ?? Number.POSITIVE_INFINITY;
     if (limit === Number.POSITIVE_INFINITY) return true;
-    return [...this.#inFlight.values()].filter((running) => running.tool === tool).length < limit;
+    const busy = [...starting, ...this.#inFlight.keys()];
+    return busy.filter((other) => graph.branches[other]?.tool === tool).length < limit;
   }
 
   /** Starts a call beside others; how it ends is heard through `#change`. */
@@ -151,7 +149,7 @@ export class Calls {
     const { identity } = state;
     const { tool } = branch;
     const flight = new Flight(deps.clock, () => deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }));
-    this.#inFlight.set(index, { flight, tool });
+    this.#inFlight.set(index, flight);
     const idempotencyKey = `${this.#keyPrefix}/${step}.${index}`;
     const interrupted = open.began.includes(index);
     const call: Call = { open, index, branch, identity, idempotencyKey, tools: tools(), flight, interrupted };

@@ -15,7 +15,7 @@ import type { Delta } from '../core/planner.ts';
 import type { Append, Claim, RunStatus } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { applyEntry, nextStep, type RunState } from '../view/run-state.ts';
-import { append } from './append.ts';
+import { appendAgain } from './append.ts';
 import { Calls } from './calls.ts';
 import { takeControls } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
@@ -215,23 +215,24 @@ export class RunDriver {
   }
 
   async #commitNow(bodies: readonly EntryBody[], status?: RunStatus, takes?: readonly string[]): Promise<void> {
+    const { journal, clock, hub } = this.#deps;
+    const { identity, head } = this.state;
+    const entries = toEntries(bodies, head, clock.now());
+    const plain = { run: identity.run, fence: this.fence, expected: head, entries };
+    const changed = status ?? statusAfter(bodies);
+    const request = changed === undefined && takes === undefined ? plain : withChanges(plain, changed, takes);
     try {
-      const { identity, head } = this.state;
-      const at = this.#deps.clock.now();
-      const entries = toEntries(bodies, head, at);
-      const request = { run: identity.run, fence: this.fence, expected: head, entries };
-      const changed = status ?? statusAfter(bodies);
-      await append(
-        this.#deps,
-        changed === undefined && takes === undefined ? request : withChanges(request, changed, takes),
-      );
-      for (const entry of entries) {
-        applyEntry(this.state, entry);
-        this.#deps.hub.tell(identity.run, { type: 'entry', entry });
+      try {
+        await journal.append(request);
+      } catch (error) {
+        await appendAgain(this.#deps, request, error);
       }
+      for (const entry of entries) applyEntry(this.state, entry);
     } finally {
       this.#committing = undefined;
     }
+    if (!hub.hasListeners(identity.run)) return;
+    for (const entry of entries) hub.tell(identity.run, { type: 'entry', entry });
   }
 
   #halt(why: 'cancel' | 'deadline' | 'closing' | 'lost'): void {

@@ -55,7 +55,7 @@ export async function play(scenario: CrashScenario, dieAt: readonly number[], re
     const process = new CrashProcess(death);
     lives.push(process);
     await live(setting, process);
-    if (process.alive || setting.record.faults.length > 0) break;
+    if (process.alive) break;
   }
   const died = lives.filter((process) => !process.alive);
   const { state, problems } = await examine(setting, reference);
@@ -84,7 +84,7 @@ function stage(scenario: CrashScenario): Play {
 async function live(setting: Play, process: CrashProcess): Promise<void> {
   const { scenario, clock, record } = setting;
   const journal = setting.open();
-  await noteInterrupted(setting, journal);
+  await inspect(setting, journal);
   const runtime = createRuntime({
     planner: mortalPlanner(scenario.planner, process, record),
     tools: scenario.tools(worldOf(process, record)).map((tool) => mortalTool(tool, process, record)),
@@ -111,6 +111,7 @@ async function live(setting: Play, process: CrashProcess): Promise<void> {
 
 async function toTheEnd(runtime: Runtime, { scenario, identity }: Play): Promise<void> {
   const limits = scenario.limits === undefined ? {} : { limits: scenario.limits };
+  const answered = new Set<string>();
   let run = runtime.run(identity.run);
   if (await isStored(run)) {
     const { ending, pauses } = await run.state();
@@ -119,7 +120,11 @@ async function toTheEnd(runtime: Runtime, { scenario, identity }: Play): Promise
     run = await runtime.start(scenario.query, { identity, ...limits });
   }
   for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {
-    for (const pause of result.pauses) await answer(scenario, run, pause);
+    for (const pause of result.pauses) {
+      if (answered.has(pause.token)) throw new Error(`the pause ${pause.token} is open after it was answered`);
+      answered.add(pause.token);
+      await answer(scenario, run, pause);
+    }
   }
   await runtime.close();
 }
@@ -143,11 +148,16 @@ async function answer(scenario: CrashScenario, run: Run, pause: PauseNotice): Pr
   }
 }
 
-/** Notes the calls that a dead process had begun and not ended. */
-async function noteInterrupted({ record, identity }: Play, journal: Journal): Promise<void> {
-  if ((await journal.get(identity.run)) === undefined) return;
+/** What a new process finds: all that was acknowledged, and calls that a dead process had begun and not ended. */
+async function inspect({ record, identity }: Play, journal: Journal): Promise<void> {
   try {
-    const { open } = foldEntries(await journal.read(identity.run));
+    if ((await journal.get(identity.run)) === undefined) {
+      record.faults.push(...lostEntries(record.acknowledged, []));
+      return;
+    }
+    const entries = await journal.read(identity.run);
+    record.faults.push(...lostEntries(record.acknowledged, entries));
+    const { open } = foldEntries(entries);
     for (const call of open?.began ?? []) {
       if (open?.calls[call] === null) record.interrupted.add(`${open.move.step}.${call}`);
     }
@@ -160,11 +170,11 @@ const LEASE_MS = 300;
 const HOP_MS = 100;
 const HOP_WHILE_BUSY_MS = 5;
 const QUIET_TURNS = 4;
-const STUCK_AFTER_MS = 10 * 60_000;
+const STUCK_AFTER_MS = 2 * 60_000;
 
 /**
  * Moves time on whenever the process only waits for the clock; slowly while a tool, the planner or the store is at work.
- * True when no point has been reached for ten minutes of that time.
+ * True when no point has been reached for two minutes of that time.
  */
 async function keepTime(clock: VirtualClock, process: CrashProcess, isOver: () => boolean): Promise<boolean> {
   let reached = 0;
@@ -192,8 +202,9 @@ async function examine(
   const journal = setting.open();
   try {
     const entries = await journal.read(identity.run);
-    const problems = [...lostEntries(record.acknowledged, entries), ...foldProblems(entries)];
-    if (problems.length > 0) return { state: undefined, problems };
+    const problems = lostEntries(record.acknowledged, entries);
+    const unreadable = foldProblems(entries);
+    if (unreadable.length > 0) return { state: undefined, problems: [...problems, ...unreadable] };
     const state = foldEntries(entries);
     problems.push(...endingProblems(entries, await journal.get(identity.run)), ...effectProblems(record, state));
     problems.push(

@@ -51,7 +51,9 @@ function inputOf(name: string, schema: unknown): InputSchema {
     // What AI SDK's jsonSchema() and zodSchema() make.
     if ('jsonSchema' in given && typeof given.jsonSchema === 'object') {
       const json = given.jsonSchema as JsonObject;
-      return 'validate' in given && typeof given.validate === 'function' ? judged(json, given.validate.bind(given)) : json;
+      return 'validate' in given && typeof given.validate === 'function'
+        ? judged(json, given.validate.bind(given))
+        : json;
     }
   }
   throw new PilotageError(
@@ -60,7 +62,9 @@ function inputOf(name: string, schema: unknown): InputSchema {
   );
 }
 
-type Judgement = { readonly success: true; readonly value: unknown } | { readonly success: false; readonly error: unknown };
+type Judgement =
+  | { readonly success: true; readonly value: unknown }
+  | { readonly success: false; readonly error: unknown };
 
 /** A schema that brings its own check, with defaults and transforms: the JSON Schema is only what the model is shown. */
 function judged(json: JsonObject, validate: (value: unknown) => Judgement | PromiseLike<Judgement>): InputSchema {

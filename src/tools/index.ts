@@ -4,3 +4,4 @@ export { createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS } from './catalogu
 export type { Checked } from './schema.ts';
 export type { InputOf, InputSchema, Reconciled, Tool, ToolContext, ToolOptions } from './tool.ts';
 export { ToolFailure, tool } from './tool.ts';
+export { workspaceTools } from './workspace.ts';

@@ -11,7 +11,7 @@ import type { Json, JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import { stepError } from '../core/observation.ts';
 import type { SteeringTurn } from '../core/planner.ts';
-import type { CallRecord, MoveNotes, Step, Usage } from '../core/step.ts';
+import type { CallRecord, Step, Usage } from '../core/step.ts';
 
 /** A step whose calls have not all ended. */
 export interface OpenStep {
@@ -130,6 +130,7 @@ export function foldEntries(entries: readonly Entry[]): RunState {
 export function applyEntry(state: RunState, entry: Entry): void {
   if (entry.seq !== state.head + 1) throw corrupt(entry, `it follows seq ${state.head}`);
   if (state.ending !== null) throw corrupt(entry, 'the run had ended');
+  for (const part of Object.values(entry)) freeze(part);
   state.head = entry.seq;
   state.updatedAt = entry.at;
   switch (entry.kind) {
@@ -236,7 +237,7 @@ function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
   const { verdict, payload } = resumed;
   const outcome =
     payload === undefined ? { kind: 'verdict' as const, verdict } : { kind: 'verdict' as const, verdict, payload };
-  open.calls[0] = Object.freeze({ outcome: Object.freeze(outcome), endedAt: entry.at, attempts: 0, seq: entry.seq });
+  open.calls[0] = freeze({ outcome, endedAt: entry.at, attempts: 0, seq: entry.seq });
   open.pending = 0;
   closeStep(state, open, entry.at);
 }
@@ -269,20 +270,15 @@ function closeStep(state: RunState, { move, calls }: OpenStep, endedAt: number):
   const { decision, startedAt, rejected } = move;
   const ended = calls as CallRecord[];
   const error = rejected ?? stepError(decision, ended);
-  const step: Step = { index: move.step, decision, ...notesOf(move), calls: Object.freeze(ended), startedAt, endedAt };
-  state.steps.push(Object.freeze(error === undefined ? step : { ...step, error }));
+  const step: { -readonly [K in keyof Step]: Step[K] } = { index: move.step, decision, calls: ended, startedAt, endedAt };
+  if (move.text !== undefined) step.text = move.text;
+  if (move.reasoning !== undefined) step.reasoning = move.reasoning;
+  if (move.usage !== undefined) step.usage = move.usage;
+  if (move.providerState !== undefined) step.providerState = move.providerState;
+  if (move.provenance !== undefined) step.provenance = move.provenance;
+  if (error !== undefined) step.error = error;
+  state.steps.push(freeze(step));
   state.open = null;
-}
-
-/** The notes of a move, without the parts it does not have. */
-function notesOf(move: Moved): MoveNotes {
-  const notes: { -readonly [K in keyof MoveNotes]: MoveNotes[K] } = {};
-  if (move.text !== undefined) notes.text = move.text;
-  if (move.reasoning !== undefined) notes.reasoning = move.reasoning;
-  if (move.usage !== undefined) notes.usage = move.usage;
-  if (move.providerState !== undefined) notes.providerState = move.providerState;
-  if (move.provenance !== undefined) notes.provenance = move.provenance;
-  return notes;
 }
 
 function addUsage(totals: RunTotals, usage: Usage | undefined): void {
@@ -290,6 +286,13 @@ function addUsage(totals: RunTotals, usage: Usage | undefined): void {
   totals.inputTokens += usage.inputTokens ?? 0;
   totals.outputTokens += usage.outputTokens ?? 0;
   totals.costMicroUsd += usage.costMicroUsd ?? 0;
+}
+
+/** Planners and readers share these parts: nobody may change what was recorded. What is frozen is so to the last leaf. */
+function freeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  for (const part of Object.values(value)) freeze(part);
+  return Object.freeze(value);
 }
 
 function openOf(state: RunState, entry: Entry, step: number): OpenStep {

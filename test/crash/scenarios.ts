@@ -1,8 +1,18 @@
 /** Small agents that together use everything a crash can cut in two. */
 import { once } from 'node:events';
-import type { CallTool, CallParallel, Control, Decision, Entry, Json, RunView, Tool, ToolContext } from '../../src/index.ts';
-import { ToolFailure } from '../../src/tools/index.ts';
+import type {
+  CallParallel,
+  CallTool,
+  Control,
+  Decision,
+  Entry,
+  Json,
+  RunView,
+  Tool,
+  ToolContext,
+} from '../../src/index.ts';
 import type { CrashScenario, CrashWorld } from '../../src/testing/index.ts';
+import { ToolFailure } from '../../src/tools/index.ts';
 
 type Extra = Partial<Pick<Tool, 'effect' | 'reconcile' | 'costMicroUsd' | 'concurrency' | 'retries'>>;
 
@@ -230,12 +240,18 @@ const cancel: CrashScenario = {
 };
 
 const steered: CrashScenario = {
-  name: 'controls between steps',
+  name: 'controls while paused',
   query: 'go',
   tools: oneOfEach,
-  planner: (run) => ordered([call('once', { n: 0 }), call('keyed', { goal: run.goal })], outcomes)(run),
+  planner: (run) =>
+    ordered(
+      [call('once', { n: 0 }), { kind: 'request_pause', reason: 'await_input' }, call('keyed', { goal: run.goal })],
+      outcomes,
+    )(run),
   controls: (entry) =>
-    entry.kind === 'call_began' ? { id: 'goal', type: 'REDIRECT', payload: { goal: 'elsewhere' } } : undefined,
+    entry.kind === 'moved' && entry.step === 1
+      ? { id: 'goal', type: 'REDIRECT', payload: { goal: 'elsewhere' } }
+      : undefined,
   check: (state) => (state.goal === 'elsewhere' ? [] : ['The redirect was lost.']),
 };
 

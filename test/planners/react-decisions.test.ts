@@ -64,7 +64,7 @@ describe('what a reply decides', () => {
       onInvalid: 'per_branch',
     };
     expect(await decisionFor({ calls })).toEqual(expected);
-    expect(await decisionFor({ calls }, { parallelToolCalls: false })).toEqual(expected);
+    expect(await decisionFor({ calls }, { parallelToolCalls: false })).toEqual({ ...expected, concurrency: 1 });
   });
 
   it('RA-13 _finish ends with its answer', async () => {

@@ -160,6 +160,18 @@ describe('the request', () => {
     expect(inputs).toEqual([{}, {}, {}]);
   });
 
+  it('a tool name that no protocol allows is replayed in a form that one does', async () => {
+    const step = await stepFor({ calls: [{ id: 'c1', tool: 'no such.tool!', args: {} }] }, [
+      failure('tool_not_found', 'none'),
+    ]);
+    const names = (await promptOf({ steps: [step] })).flatMap((message) =>
+      typeof message.content === 'string'
+        ? []
+        : message.content.flatMap((part) => ('toolName' in part ? [part.toolName] : [])),
+    );
+    expect(names).toEqual(['no_such_tool_', 'no_such_tool_']);
+  });
+
   it('RA-14, RA-17 the model reads why its _finish was not accepted', async () => {
     const refused = failure('tool_not_found', 'There is no tool _finish.');
     const finish = { tool: '_finish', input: '{}' };

@@ -92,6 +92,11 @@ describe('git_log', () => {
       git(root, 'config', name, trap);
     }
     git(root, 'config', 'log.showSignature', 'true');
+    const plain = execFileSync('git', ['cat-file', 'commit', 'HEAD'], { cwd: root, env, encoding: 'utf8' });
+    const signature = 'gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----';
+    const input = plain.replace('\n\n', `\n${signature}\n\n`);
+    const signed = execFileSync('git', ['hash-object', '-t', 'commit', '-w', '--stdin'], { cwd: root, env, input });
+    git(root, 'update-ref', 'HEAD', signed.toString().trim());
     mkdirSync(join(base, 'elsewhere'));
     for (const name of ['GIT_DIR', 'GIT_WORK_TREE']) vi.stubEnv(name, join(base, 'elsewhere'));
     for (const name of ['GIT_PAGER', 'GIT_EXTERNAL_DIFF', 'PAGER']) vi.stubEnv(name, trap);

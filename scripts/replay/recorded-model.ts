@@ -1,0 +1,136 @@
+/**
+ * The model of a recording, behind a real HTTP server: it holds each request against what the recorded model was shown,
+ * and answers with what that model said.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { ChatMessage, ChatRequest } from '../../src/testing/openai-request.ts';
+import type { ServerReply } from '../../src/testing/openai-server.ts';
+import { type RecordedMessage, type Recording, readArguments } from './recording.ts';
+
+export class RecordedModel {
+  /** Requests that were made again after a crash. */
+  askedAgain = 0;
+  readonly #recording: Recording;
+  readonly #streaming: boolean;
+  /** Everything of a request but its messages, as JSON text. */
+  #head: string | undefined;
+  /** The messages of the last request, each as JSON text. */
+  #sent: readonly string[] = [];
+  #asked = 0;
+  #mayAskAgain = false;
+  readonly #callIds = new Set<string>();
+  /** The ids of the calls in the last assistant message, in order. */
+  #open: readonly string[] = [];
+
+  constructor(recording: Recording, streaming: boolean) {
+    this.#recording = recording;
+    this.#streaming = streaming;
+  }
+
+  /** Turns that were asked for. */
+  get asked(): number {
+    return this.#asked;
+  }
+
+  /** A process died: its last request may have been on its way, and the next process makes it again. */
+  crashed(): void {
+    this.#mayAskAgain = true;
+  }
+
+  /** @throws Error saying how the request differs from the recording. */
+  answer(request: ChatRequest): ServerReply {
+    const { turns } = this.#recording;
+    const { messages, ...rest } = request;
+    this.#checkHead(rest, messages[0]);
+    const texts = messages.map((message) => JSON.stringify(message));
+    const changed = this.#sent.findIndex((text, index) => text !== texts[index]);
+    if (changed !== -1) throw this.#differs(`message ${changed} is not as it was in the request before`);
+    if (this.#asked > 0 && texts.length === this.#sent.length) {
+      if (!this.#mayAskAgain) throw this.#differs('it was made before, and nothing had crashed');
+      this.askedAgain += 1;
+    } else {
+      this.#checkNew(messages, turns[this.#asked]?.shown);
+      this.#sent = texts;
+      this.#asked += 1;
+    }
+    this.#mayAskAgain = false;
+    const { text = '', calls = [] } = turns[this.#asked - 1] ?? {};
+    return {
+      ...(text === '' ? {} : { text }),
+      calls: calls.map(({ id, tool, input }) => ({ id, tool, input })),
+    };
+  }
+
+  #checkHead(rest: Omit<ChatRequest, 'messages'>, system: ChatMessage | undefined): void {
+    const head = JSON.stringify(rest);
+    if (this.#head !== undefined) {
+      if (head !== this.#head) throw this.#differs('its tools or settings are not those of the request before');
+      return;
+    }
+    this.#head = head;
+    if ((rest.stream === true) !== this.#streaming) throw this.#differs(`stream is ${rest.stream}`);
+    if (system?.role !== 'system' || !String(system.content).startsWith(this.#recording.system)) {
+      throw this.#differs('it does not begin with the recorded system prompt');
+    }
+    const tools = (rest.tools ?? []).map((tool) => tool.function);
+    if (!isDeepStrictEqual(byName(tools), byName(this.#recording.tools))) {
+      throw this.#differs('its tools are not the recorded ones');
+    }
+  }
+
+  /** The messages since the request before are those of the recording, up to where the next turn was asked for. */
+  #checkNew(messages: readonly ChatMessage[], shown: number | undefined): void {
+    if (shown === undefined) throw this.#differs('the recording has no turn for it');
+    if (messages.length - 1 !== shown) {
+      throw this.#differs(`it has ${messages.length - 1} messages, and the recorded one had ${shown}`);
+    }
+    for (let index = Math.max(this.#sent.length - 1, 0); index < shown; index += 1) {
+      const recorded = this.#recording.messages[index] as RecordedMessage;
+      const message = messages[index + 1] as ChatMessage;
+      if (!isDeepStrictEqual(comparable(message), this.#expected(recorded, message))) {
+        throw this.#differs(`message ${index + 1} is not the recorded ${recorded.role} message`);
+      }
+    }
+  }
+
+  /** The recorded message under the ids of this run. An id belongs to one call of the run, and a result to its place. */
+  #expected({ role, content, tool_calls = [] }: RecordedMessage, sent: ChatMessage): unknown {
+    if (role === 'tool') {
+      const [tool_call_id, ...open] = this.#open;
+      this.#open = open;
+      return { role, content: content ?? '', tool_call_id };
+    }
+    if (tool_calls.length === 0) return { role, content: content ?? '' };
+    this.#open = (sent.tool_calls ?? []).map(({ id }) => id);
+    for (const id of this.#open) {
+      if (this.#callIds.has(id)) throw this.#differs(`the call id ${id} is used twice`);
+      this.#callIds.add(id);
+    }
+    const calls = tool_calls.map((call, index) => ({
+      id: this.#open[index],
+      type: 'function',
+      function: { name: call.function.name, arguments: readArguments(call.function.arguments) },
+    }));
+    return { role, content: content ?? '', tool_calls: calls };
+  }
+
+  #differs(how: string): Error {
+    return new Error(`request ${this.#asked + 1}: ${how}`);
+  }
+}
+
+/** No text is null or empty, as providers have it; arguments are compared as what they say. */
+function comparable(message: ChatMessage): unknown {
+  const { tool_calls, ...rest } = message;
+  const plain = { ...rest, content: message.content ?? '' };
+  if (tool_calls === undefined) return plain;
+  const calls = tool_calls.map((call) => ({
+    ...call,
+    function: { ...call.function, arguments: readArguments(call.function.arguments) },
+  }));
+  return { ...plain, tool_calls: calls };
+}
+
+function byName<T extends { readonly name: string }>(tools: readonly T[]): readonly T[] {
+  return tools.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}

@@ -1,0 +1,302 @@
+/** Where each error goes: the table says it, and here each code is brought about to see that it is so. */
+import { tmpdir } from 'node:os';
+import { afterAll, describe, expect, it } from 'vitest';
+import { decodeEntry } from '../../src/core/entry.ts';
+import { ERROR_CONSEQUENCES, type ErrorCode, type ErrorConsequence, PilotageError } from '../../src/core/errors.ts';
+import {
+  createRuntime,
+  type Decision,
+  finish,
+  type Journal,
+  type Json,
+  local,
+  memoryJournal,
+  type Run,
+  type Runtime,
+  type Tool,
+  ToolFailure,
+} from '../../src/index.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { workspaceTools } from '../../src/tools/workspace.ts';
+import { foldEntries } from '../../src/view/run-state.ts';
+import { call, type RecordOptions, record, type Script } from '../view/recorded.ts';
+
+const runtimes: Runtime[] = [];
+afterAll(() => Promise.all(runtimes.map((runtime) => runtime.close())));
+
+function runtimeOf(options: Parameters<typeof createRuntime>[0]): Runtime {
+  const runtime = createRuntime({ journal: memoryJournal(), ...options });
+  runtimes.push(runtime);
+  return runtime;
+}
+
+function made(name: string, run: Tool['run'], more: Partial<Tool> = {}): Tool {
+  const input = { type: 'object', properties: { n: { type: 'number' } }, additionalProperties: false };
+  return { name, description: 'd', input, effect: 'read', retries: 0, run, ...more };
+}
+const fails = made('fails', () => {
+  throw new Error('no');
+});
+const works = made('works', () => ({ n: 1 }));
+const never = made('never', () => new Promise(() => {}));
+
+const parallel = (tools: readonly string[], more: object = {}): Decision => ({
+  kind: 'call_parallel',
+  branches: tools.map((name) => ({ tool: name, args: {} })),
+  ...more,
+});
+
+/** The error is thrown to whoever called. */
+async function caller(code: ErrorCode, ask: () => unknown): Promise<ErrorConsequence> {
+  const error: unknown = await Promise.resolve()
+    .then(ask)
+    .then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+  expect(error).toMatchObject({ code });
+  return 'caller';
+}
+
+/** The error is in the planner's trajectory, and the run goes on to its end. */
+async function planner(code: ErrorCode, script: Script, options: RecordOptions = {}): Promise<ErrorConsequence> {
+  const { result, entries, views } = await record(script, options);
+  expect(result).toMatchObject({ status: 'finished', reason: 'goal', answer: 'done' });
+  const steps = views.at(-1)?.trajectory.steps;
+  expect(steps).toEqual(foldEntries(entries).steps);
+  const codes = steps?.flatMap(({ calls, error }) => [
+    error?.code,
+    ...calls.map(({ outcome }) => ('error' in outcome ? outcome.error.code : undefined)),
+  ]);
+  expect(codes).toContain(code);
+  return 'planner';
+}
+
+/** As `planner`, with time that moves whenever nothing else happens. */
+async function plannerInTime(code: ErrorCode, script: Script, tools: readonly Tool[]): Promise<ErrorConsequence> {
+  const clock = new VirtualClock();
+  let over = false;
+  const asked = planner(code, script, { tools, clock, journal: memoryJournal({ clock }) }).finally(() => {
+    over = true;
+  });
+  while (!over) {
+    await new Promise(setImmediate);
+    clock.advance(500);
+  }
+  return asked;
+}
+
+/** The run ends as failed, with the error. */
+async function run(code: ErrorCode, decision: unknown): Promise<ErrorConsequence> {
+  const { result } = await record([() => decision as Decision]);
+  expect(result).toMatchObject({ status: 'failed', error: { code } });
+  return 'run';
+}
+
+/** The store refuses once; the same entries are appended again. */
+async function retry(code: ErrorCode): Promise<ErrorConsequence> {
+  let refusals = 0;
+  const journal = withAppend((append) => {
+    refusals += 1;
+    if (refusals === 1) throw new PilotageError(code, 'not now');
+    return append();
+  });
+  const { result } = await record([], { journal });
+  expect(result.status).toBe('finished');
+  expect(refusals).toBe(2);
+  return 'retry';
+}
+
+function withAppend(around: (append: () => Promise<void>) => Promise<void>): Journal {
+  const journal = memoryJournal();
+  const append = journal.append.bind(journal);
+  journal.append = async (request) => around(() => append(request));
+  return journal;
+}
+
+/** The store refuses for good: whoever waits for the run is told. */
+function refusedAppend(code: ErrorCode): Promise<ErrorConsequence> {
+  const journal = withAppend(() => Promise.reject(new PilotageError(code, 'never')));
+  return caller(code, async () => {
+    const started = await runtimeOf({ planner: finish(), journal }).start('q', { identity: local('ana') });
+    return started.result();
+  });
+}
+
+async function paused(): Promise<Run> {
+  const ask = (): Decision => ({ kind: 'request_pause', reason: 'await_input' });
+  const started = await runtimeOf({ planner: ask }).start('q', { identity: local('ana') });
+  await started.result();
+  return started;
+}
+
+async function appendTo(journal: Journal, fence: number, expected: number): Promise<void> {
+  const identity = local('ana');
+  const started = { kind: 'started', identity, query: 'q', planner: 'p', limits: {}, scopes: [], seq: 1, at: 0 } as const;
+  await journal.create({ identity, priority: 0, entries: [started], claim: { owner: 'o', leaseMs: 60_000 } });
+  const began = { kind: 'call_began', step: 0, call: 0, seq: expected + 1, at: 0 } as const;
+  return journal.append({ run: identity.run, fence, expected, entries: [began] });
+}
+
+const from = (path: string): Json => ({ $from: '0', path });
+const tools = [fails, works];
+const reuse = (args: Json): Script => [
+  { kind: 'call_parallel', branches: [{ tool: 'works', args: {} }, { tool: 'works', args: { n: args } }] },
+];
+
+const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
+  identity_required: () => caller('identity_required', () => runtimeOf({ planner: finish() }).start('q', {} as never)),
+  invalid_config: () => caller('invalid_config', () => createRuntime({ planner: finish(), limits: { steps: -1 } })),
+  no_planner: () => caller('no_planner', () => createRuntime({ planner: {} as never })),
+  runtime_closed: () =>
+    caller('runtime_closed', async () => {
+      const runtime = runtimeOf({ planner: finish() });
+      await runtime.close();
+      return runtime.start('q', { identity: local('ana') });
+    }),
+  run_not_found: () => caller('run_not_found', () => runtimeOf({ planner: finish() }).run('nobody').resume()),
+  run_ended: () =>
+    caller('run_ended', async () => {
+      const started = await runtimeOf({ planner: finish() }).start('q', { identity: local('ana') });
+      await started.result();
+      return started.resume();
+    }),
+  payload_invalid: () => caller('payload_invalid', async () => (await paused()).steer('USER_MESSAGE', { text: 1 })),
+  pause_not_found: () => caller('pause_not_found', async () => (await paused()).approve({ token: 'another' })),
+  scope_mismatch: () =>
+    caller('scope_mismatch', async () => {
+      const runtime = runtimeOf({ planner: finish() });
+      const identity = local('ana');
+      await (await runtime.start('q', { identity })).result();
+      return runtime.start('q', { identity: { ...identity, user: 'eve' } });
+    }),
+  unknown_control_type: () => caller('unknown_control_type', async () => (await paused()).steer('STOP' as never)),
+  inbox_full: () =>
+    caller('inbox_full', async () => {
+      const journal = memoryJournal();
+      const identity = local('ana');
+      const started = { kind: 'started', identity, query: 'q', planner: 'p', limits: {}, scopes: [], seq: 1, at: 0 } as const;
+      await journal.create({ identity, priority: 0, entries: [started] });
+      for (let index = 0; index <= 256; index += 1) await journal.signal(identity.run, { id: `c${index}`, type: 'CANCEL' });
+    }),
+  tool_name_empty: () => caller('tool_name_empty', () => createRuntime({ planner: finish(), tools: [{ ...works, name: ' ' }] })),
+  tool_without_run: () =>
+    caller('tool_without_run', () => createRuntime({ planner: finish(), tools: [{ ...works, run: undefined as never }] })),
+  tool_name_taken: () => caller('tool_name_taken', () => createRuntime({ planner: finish(), tools: [works, works] })),
+  tool_schema_invalid: () =>
+    caller('tool_schema_invalid', () => createRuntime({ planner: finish(), tools: [{ ...works, input: { type: 'nothing' } }] })),
+  tool_example_invalid: () =>
+    caller('tool_example_invalid', () => createRuntime({ planner: finish(), tools: [{ ...works, examples: [{ m: 1 }] }] })),
+  unknown_decision_kind: () =>
+    caller('unknown_decision_kind', () => decodeEntry('{"v":1,"kind":"moved","decision":{"kind":"teleport"}}', 1)),
+  lease_lost: () => caller('lease_lost', () => appendTo(memoryJournal(), 99, 1)),
+  journal_conflict: () => caller('journal_conflict', () => appendTo(memoryJournal(), 1, 5)),
+  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":2,"kind":"moved"}', 1)),
+  journal_corrupt: () => caller('journal_corrupt', () => foldEntries([])),
+  journal_entry_unknown: () => caller('journal_entry_unknown', () => decodeEntry('{"v":1,"kind":"dreamt"}', 1)),
+  journal_read_only: () => refusedAppend('journal_read_only'),
+  journal_closed: () =>
+    caller('journal_closed', async () => {
+      const journal = memoryJournal();
+      await journal.close();
+      return journal.get('r');
+    }),
+
+  invalid_decision: () => run('invalid_decision', { kind: 'call_tool', tool: '', args: {} }),
+  parallel_cap_exceeded: () => run('parallel_cap_exceeded', parallel(Array(51).fill('works'))),
+  parallel_invalid_join: () => run('parallel_invalid_join', parallel(['works'], { join: { kind: 'n', n: 2 } })),
+  planner_failed: () => run('planner_failed', undefined),
+
+  artifact_not_found: () => {
+    const journal = memoryJournal();
+    journal.artifacts.get = () => Promise.resolve(undefined);
+    return planner('artifact_not_found', reuse(from('')), { tools: [made('works', () => 'x'.repeat(40_000))], journal });
+  },
+  unserializable: () => planner('unserializable', [call('odd')], { tools: [made('odd', () => new Map())] }),
+  parallel_branch_invalid_args: () =>
+    planner(
+      'parallel_branch_invalid_args',
+      [{ kind: 'call_parallel', branches: [{ tool: 'works', args: {} }, { tool: 'works', args: { n: 'x' } }] }],
+      { tools },
+    ),
+  parallel_threshold_unmet: () =>
+    planner('parallel_threshold_unmet', [parallel(['works', 'fails'], { join: { kind: 'n', n: 2 } })], { tools }),
+  parallel_all_failed: () =>
+    planner('parallel_all_failed', [parallel(['fails', 'fails'], { join: { kind: 'first_success' } })], { tools }),
+  branch_not_started: () =>
+    planner(
+      'branch_not_started',
+      [{ kind: 'call_parallel', branches: [{ tool: 'fails', args: {} }, { tool: 'works', args: {}, after: ['0'] }] }],
+      { tools },
+    ),
+  reference_unresolved: () => planner('reference_unresolved', reuse(from('/gone')), { tools }),
+  tool_not_found: () => planner('tool_not_found', [call('nobody')], { tools }),
+  tool_invalid_args: () => planner('tool_invalid_args', [call('works', { n: 'x' })], { tools }),
+  tool_invalid_output: () => planner('tool_invalid_output', [call('works')], { tools: [{ ...works, output: { type: 'string' } }] }),
+  tool_failed: () => planner('tool_failed', [call('fails')], { tools }),
+  tool_timeout: () => planner('tool_timeout', [call('never')], { tools: [{ ...never, timeoutMs: 1 }] }),
+  tool_retries_exhausted: () => {
+    const flaky = made('flaky', () => {
+      throw new ToolFailure('again', { retryable: true });
+    });
+    return plannerInTime('tool_retries_exhausted', [call('flaky')], [{ ...flaky, retries: 2 }]);
+  },
+  tool_abandoned: () =>
+    plannerInTime('tool_abandoned', [parallel(['never', 'works'], { join: { kind: 'first_success' } })], [never, works]),
+  outcome_unknown: () =>
+    plannerInTime('outcome_unknown', [parallel(['never', 'works'], { join: { kind: 'first_success' } })], [
+      { ...never, effect: 'once' },
+      works,
+    ]),
+  budget_exceeded: () =>
+    planner('budget_exceeded', [call('dear')], { tools: [{ ...works, name: 'dear', costMicroUsd: 10 }], limits: { costMicroUsd: 5 } }),
+  tasks_unavailable: () =>
+    planner('tasks_unavailable', [{ kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q' } }]),
+  workspace_refused: () =>
+    planner('workspace_refused', [call('read_file', { path: '../secret' })], { tools: workspaceTools({ root: tmpdir() }) }),
+  cancelled: () => planner('cancelled', [parallel(Array(9).fill('works'), { join: { kind: 'first_success' } })], { tools }),
+
+  journal_full: () => retry('journal_full'),
+  journal_busy: () => retry('journal_busy'),
+  journal_unavailable: () => retry('journal_unavailable'),
+};
+
+describe('where an error goes', () => {
+  it.each(Object.entries(SCENES))('ER-09 %s', async (code, scene) => {
+    expect(await scene()).toBe(ERROR_CONSEQUENCES[code as ErrorCode]);
+  });
+});
+
+describe('what an error says', () => {
+  const secret = 'hunter2-the-secret';
+
+  it('ER-04 a tool that is unknown, and one without right, give the same text', async () => {
+    const hidden = made('hidden', () => 1, { scopes: ['admin'] });
+    const said = async (withHidden: boolean): Promise<unknown> => {
+      const { entries } = await record([call('hidden')], { tools: withHidden ? [works, hidden] : [works] });
+      return entries.find((entry) => entry.kind === 'call_ended');
+    };
+    const [unknown, foreign] = [await said(false), await said(true)];
+    expect(foreign).toMatchObject({ outcome: { kind: 'error', error: { code: 'tool_not_found' } } });
+    expect({ ...(foreign as object), at: 0 }).toEqual({ ...(unknown as object), at: 0 });
+  });
+
+  it.each<[string, Script]>([
+    ['arguments that do not fit', [call('works', { n: secret })]],
+    ['an argument too many, of which only the name is told', [call('works', { m: secret })]],
+    ['a result that is not JSON', [call('leaky')]],
+    ['a result that does not fit', [call('strict')]],
+    ['a branch that does not fit', [{ kind: 'call_parallel', branches: [{ tool: 'works', args: { n: secret } }] }]],
+    ['an unresolved reference', [{ kind: 'call_parallel', branches: [{ tool: 'text', args: {} }, { tool: 'works', args: { n: from('/x') } }] }]],
+  ])('ER-07 no argument and no result is in the text of: %s', async (_, script) => {
+    const odd = [
+      made('leaky', () => ({ password: secret, more: new Map([[secret, secret]]) })),
+      made('strict', () => ({ n: secret }), { output: { type: 'object', properties: { n: { type: 'number' } } } }),
+      made('text', () => secret),
+    ];
+    const { entries } = await record(script, { tools: [works, ...odd] });
+    const errors = entries.flatMap((entry) => (entry.kind === 'call_ended' && 'error' in entry.outcome ? [entry.outcome.error] : []));
+    expect(errors.length).toBeGreaterThan(0);
+    expect(JSON.stringify(errors)).not.toContain(secret);
+  });
+});

@@ -1,0 +1,132 @@
+/** The agent of the child processes: each of its runs is made from a number, and says what it must come to. */
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Branch, Decision, Effect, Json, JsonObject, RunView, Tool, ToolContext } from '../../src/index.ts';
+import { seededRandom } from '../../src/testing/seeded-random.ts';
+import { outcomes } from './scenarios.ts';
+
+/** One line of the effects file: something that happened in the world. */
+export interface EffectLine {
+  readonly tool: string;
+  readonly run: string;
+  readonly slot: string;
+  readonly key: string;
+}
+
+export const runId = (seed: number, index: number): string => `run_${seed}_${index}`;
+
+/** What the run with this id decides, in order. */
+export function plan(run: string): Decision[] {
+  const [, seed = '0', index = '0'] = run.split('_');
+  const random = seededRandom(Number(seed) * 1_009 + Number(index));
+  return Array.from({ length: 7 }, (_, step) => decide(Math.floor(random() * 8), step));
+}
+
+function decide(choice: number, step: number): Decision {
+  const args = (name: string): JsonObject => ({ slot: `${step}.${name}` });
+  const branch = (tool: string, more: Partial<Branch> = {}): Branch => ({ id: tool, tool, args: args(tool), ...more });
+  switch (choice) {
+    case 0:
+      return { kind: 'request_pause', reason: 'approval_required', payload: { step } };
+    case 1:
+      return { kind: 'call_tool', tool: 'pay', args: args('alone') };
+    case 2:
+      return { kind: 'call_tool', tool: 'book', args: args('alone') };
+    case 3:
+      return { kind: 'call_tool', tool: 'heavy', args: args('alone') };
+    case 4:
+      return { kind: 'call_parallel', branches: [branch('look'), branch('pay'), branch('book'), branch('send')] };
+    case 5:
+      return {
+        kind: 'call_parallel',
+        branches: [branch('pay'), branch('book'), branch('look')],
+        join: { kind: 'keyed', keys: ['a', 'b', 'c'] },
+      };
+    case 6:
+      return {
+        kind: 'call_parallel',
+        branches: [branch('pay'), branch('book'), branch('look')],
+        join: { kind: 'first_success' },
+      };
+    default:
+      return {
+        kind: 'call_parallel',
+        branches: [
+          branch('heavy'),
+          branch('send', { after: ['heavy'] }),
+          { id: 'last', tool: 'book', args: { slot: `${step}.last`, of: { $from: 'heavy', path: '/done' } } },
+        ],
+      };
+  }
+}
+
+export function planner(run: RunView): Decision {
+  const decision = plan(run.identity.run)[run.trajectory.count];
+  return decision ?? { kind: 'finish', reason: 'goal', payload: outcomes(run) };
+}
+
+const EFFECT_OF: Readonly<Record<string, Effect>> = {
+  look: 'read',
+  book: 'keyed',
+  heavy: 'keyed',
+  pay: 'once',
+  send: 'once',
+};
+
+export function effectOf(tool: string): Effect {
+  return EFFECT_OF[tool] ?? 'once';
+}
+
+/** The value of a tool: what it was asked for, and some of them much more. */
+export function resultOf(tool: string, slot: string): JsonObject {
+  const done = `${tool} ${slot}`;
+  return tool === 'heavy' ? { done, text: done.repeat(4_000) } : { done };
+}
+
+/** @param say told of each effect, after it is on disk. */
+export function tools(effectsFile: string, say: (line: string) => void): Tool[] {
+  const run = async (tool: string, args: JsonObject, context: ToolContext): Promise<Json> => {
+    const slot = String(args['slot']);
+    await turn();
+    if (effectOf(tool) !== 'read') {
+      const line: EffectLine = { tool, run: context.identity.run, slot, key: context.idempotencyKey };
+      appendDurably(effectsFile, JSON.stringify(line));
+      say(`effect ${line.run} ${slot}`);
+      await turn();
+    }
+    return resultOf(tool, slot);
+  };
+  return Object.entries(EFFECT_OF).map(([name, effect]) => {
+    const tool: Tool = {
+      name,
+      description: `The tool ${name}.`,
+      input: { type: 'object' },
+      effect,
+      run: (args, context) => run(name, args as JsonObject, context),
+    };
+    if (name !== 'send') return tool;
+    // Looks in the world whether it was done.
+    return {
+      ...tool,
+      reconcile: (args, { idempotencyKey }) =>
+        readEffects(effectsFile).some(({ key }) => key === idempotencyKey)
+          ? { status: 'done', value: resultOf(name, String((args as JsonObject)['slot'])) }
+          : { status: 'not_done' },
+    };
+  });
+}
+
+function appendDurably(path: string, line: string): void {
+  const file = openSync(path, 'a');
+  try {
+    writeSync(file, `${line}\n`);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+export function readEffects(path: string): EffectLine[] {
+  const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as EffectLine);
+}

@@ -1,0 +1,63 @@
+/**
+ * The process that is killed: `node child.ts <folder> <seed> <first> <count>` drives these runs to their end, new ones
+ * and those that an earlier process left, and says each fact on standard output once it is durable.
+ */
+import { join } from 'node:path';
+import { PilotageError } from '../../src/core/errors.ts';
+import { local } from '../../src/core/identity.ts';
+import type { Journal } from '../../src/journal/port.ts';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
+import { planner, runId, tools } from './agent.ts';
+
+const [folder = '', seed = '', first = '', count = ''] = process.argv.slice(2);
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+const journal = sqliteJournal({ path: join(folder, 'pilotage.db') });
+const runtime = createRuntime({
+  planner,
+  tools: tools(join(folder, 'effects.jsonl'), say),
+  journal: telling(journal),
+  onFault: (error) => {
+    throw error;
+  },
+});
+say('ready');
+const runs = Array.from({ length: Number(count) }, (_, index) => runId(Number(seed), Number(first) + index));
+await Promise.all(runs.map(toTheEnd));
+await runtime.close();
+await journal.close();
+say('done');
+
+async function toTheEnd(id: string): Promise<void> {
+  const run = runtime.run(id);
+  if ((await journal.get(id)) === undefined) {
+    await runtime.start('go', { identity: local('crash', { run: id }) });
+  } else {
+    const { ending, pauses } = await run.state();
+    if (ending === null && pauses.length === 0) await run.resume();
+  }
+  for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {
+    for (const { token } of result.pauses) {
+      await run.approve({ token }).catch((error: unknown) => {
+        // An answer that an earlier process gave came first.
+        if (!PilotageError.is(error, 'pause_not_found')) throw error;
+      });
+    }
+  }
+}
+
+/** The journal, which says what it has acknowledged. */
+function telling(inner: Journal): Journal {
+  const append: Journal['append'] = async (request) => {
+    await inner.append(request);
+    for (const entry of request.entries) say(`ack ${request.run} ${entry.seq} ${entry.kind}`);
+  };
+  return new Proxy(inner, {
+    get: (target, name) => {
+      if (name === 'append') return append;
+      const member: unknown = Reflect.get(target, name);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}

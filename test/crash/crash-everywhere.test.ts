@@ -1,0 +1,51 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { assertCrashProof, type CrashReport, crashEverywhere } from '../../src/testing/index.ts';
+import { scenarios } from './scenarios.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'pilotage-crash-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('a crash at every moment', () => {
+  const reports: CrashReport[] = [];
+
+  it.each(
+    scenarios.map((scenario) => [scenario.name, scenario] as const),
+  )('loses and repeats nothing: %s', async (_, scenario) => {
+    const report = await crashEverywhere(scenario);
+    reports.push(report);
+    assertCrashProof(report);
+    expect(report.doubles).toBe(20);
+  });
+
+  it.each([
+    'one after another',
+    'pauses',
+    'heavy results',
+  ])('holds in a SQLite file that is opened again: %s', async (name) => {
+    const scenario = scenarios.find((candidate) => candidate.name === name);
+    if (scenario === undefined) throw new Error(`There is no scenario ${name}.`);
+    const report = await crashEverywhere({
+      ...scenario,
+      name: `${name}, in SQLite`,
+      journal: (clock, store) => sqliteJournal({ path: join(folder, `${store}.db`), clock, synchronous: 'normal' }),
+    });
+    reports.push(report);
+    assertCrashProof(report);
+  });
+
+  it('covers at least 200 different moments', () => {
+    const points = reports.flatMap((report) => report.points.map((point) => `${report.scenario}, ${point}`));
+    const distinct = new Set(points).size;
+    const doubles = reports.reduce((sum, report) => sum + report.doubles, 0);
+    console.log(
+      `${distinct} crash points in ${reports.length} scenarios, ${doubles} runs with two crashes, 0 violations`,
+    );
+    expect(reports).toHaveLength(scenarios.length + 3);
+    expect(distinct).toBe(points.length);
+    expect(distinct).toBeGreaterThanOrEqual(200);
+  });
+});

@@ -1,0 +1,135 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, expect, it } from 'vitest';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { seededRandom } from '../../src/testing/seeded-random.ts';
+import { foldEntries } from '../../src/view/run-state.ts';
+import { type EffectLine, readEffects, runId } from './agent.ts';
+import { payloadOf, problemsOf, summaryOf, type Witness } from './verdict.ts';
+
+const KILLS = 50;
+const RUNS_AT_ONCE = 6;
+const CHILD = join(import.meta.dirname, 'child.ts');
+
+const folder = mkdtempSync(join(tmpdir(), 'pilotage-sigkill-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const witnesses: Witness[] = [];
+
+interface Life {
+  readonly killed: boolean;
+  /** What it said, whole lines only. */
+  readonly lines: readonly string[];
+}
+
+/** Starts a child and kills it `delayMs` after its `lineCount`-th line, unless it has ended by then. */
+async function live(args: readonly string[], lineCount: number, delayMs: number): Promise<Life> {
+  const child = spawn(process.execPath, [CHILD, folder, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, NODE_COMPILE_CACHE: join(folder, 'compiled') },
+  });
+  let said = '';
+  let complaint = '';
+  let count = 0;
+  const kill = async (): Promise<void> => {
+    if (delayMs > 0) await sleep(delayMs);
+    child.kill('SIGKILL');
+  };
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    complaint += text;
+  });
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+    const before = count;
+    count += text.split('\n').length - 1;
+    if (before < lineCount && count >= lineCount) void kill();
+  });
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
+  if (signal !== 'SIGKILL' && code !== 0) throw new Error(`The child ended with ${code ?? signal}: ${complaint}`);
+  return { killed: signal === 'SIGKILL', lines: said.split('\n').slice(0, -1) };
+}
+
+it('survives SIGKILL at random moments: no entry lost, nothing done twice, every run ends as it would have', async () => {
+  const seed = Number(process.env['PILOTAGE_SEED'] ?? Math.floor(Math.random() * 1e6));
+  console.log(`PILOTAGE_SEED=${seed}`);
+  const random = seededRandom(seed);
+  const said: string[] = [];
+  // One that ends by itself leaves its compiled modules to the others: they start three times as fast.
+  await live([`${seed}`, '0', '0'], Number.POSITIVE_INFINITY, 0);
+  let kills = 0;
+  let runs = 0;
+  while (kills < KILLS) {
+    for (;;) {
+      const life = await live(
+        [`${seed}`, `${runs}`, `${RUNS_AT_ONCE}`],
+        1 + Math.floor(random() * 25),
+        Math.floor(random() * 6),
+      );
+      said.push(...life.lines);
+      if (!life.killed) break;
+      kills += 1;
+    }
+    runs += RUNS_AT_ONCE;
+  }
+
+  const journal = sqliteJournal({ path: join(folder, 'pilotage.db') });
+  const effects = Map.groupBy(readEffects(join(folder, 'effects.jsonl')), (line) => line.run);
+  const acknowledged = Map.groupBy(
+    said.filter((line) => line.startsWith('ack ')),
+    (line) => line.split(' ')[1] ?? '',
+  );
+  for (let index = 0; index < runs; index += 1) {
+    const run = runId(seed, index);
+    const entries = await journal.read(run);
+    const state = foldEntries(entries);
+    const told = await payloadOf(state, journal);
+    const record = await journal.get(run);
+    witnesses.push({
+      entries,
+      state,
+      told,
+      record,
+      said: acknowledged.get(run) ?? [],
+      effects: effects.get(run) ?? [],
+    });
+  }
+  await journal.close();
+  const problems = witnesses.flatMap(problemsOf);
+  console.log(`${kills} kills, ${summaryOf(witnesses)}, ${problems.length} violations`);
+  expect(problems, `PILOTAGE_SEED=${seed}`).toEqual([]);
+  expect(kills).toBeGreaterThanOrEqual(50);
+}, 300_000);
+
+it('would have found a lost entry, a second payment, another key and another ending', () => {
+  const witness = witnesses.find(({ effects }) => effects.some(isBooking) && effects.some(isPayment));
+  const payment = witness?.effects.find(isPayment);
+  const booking = witness?.effects.find(isBooking);
+  if (!witness || !payment || !booking) throw new Error('No run both paid and booked.');
+  const { effects, entries, said } = witness;
+  const faults: [Partial<Witness>, string][] = [
+    [{ effects: [...effects, payment] }, 'was done 2 times'],
+    [{ effects: [...effects, { ...booking, key: 'another' }] }, 'ran under two keys'],
+    [{ effects: effects.map((line) => ({ ...line, key: payment.key })) }, 'has the key of'],
+    [{ effects: effects.filter((line) => line.slot !== booking.slot) }, 'was never done'],
+    [{ said: [...said, `ack ${payment.run} ${entries.length + 1} moved`] }, 'is lost'],
+    [{ entries: entries.slice(0, -1) }, '0 endings'],
+    [{ entries: entries.filter(({ seq }) => seq !== 3) }, 'Entry 3 has seq 4'],
+    [{ told: 'something' }, 'told something else'],
+  ];
+  for (const [fault, problem] of faults) {
+    expect(problemsOf({ ...witness, ...fault }).join('\n')).toContain(problem);
+  }
+});
+
+function isPayment({ tool }: EffectLine): boolean {
+  return tool === 'pay';
+}
+
+/** One that is a step of its own, and so has a value. */
+function isBooking({ tool, slot }: EffectLine): boolean {
+  return tool === 'book' && slot.endsWith('.alone');
+}

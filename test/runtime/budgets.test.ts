@@ -1,0 +1,270 @@
+/** Budgets: what the planner reads, what the runtime enforces, and how a ceiling is raised. */
+import { describe, expect, it } from 'vitest';
+import { local } from '../../src/core/identity.ts';
+import type { BudgetView, PlannerFunction } from '../../src/core/planner.ts';
+import { aborted, advanceUntil, call, echo, entriesOf, gate, make, outcomes, quiet, script, start, until, watched, world } from './support.ts';
+
+const forever: PlannerFunction = () => call('echo');
+
+/** A planner whose every move costs. */
+const spends = (costMicroUsd: number, inputTokens = 0): PlannerFunction => () => ({
+  decision: call('echo'),
+  usage: { costMicroUsd, inputTokens },
+});
+
+const budgets = (planner: { views: readonly { budget: BudgetView }[] }) => planner.views.map((view) => view.budget);
+
+describe('what there is', () => {
+  it('BG-01 has no deadline, cost cap or token cap unless one is given', async () => {
+    const planner = watched(script());
+    await (await start(world({ planner }))).result();
+    expect(budgets(planner)).toEqual([{ stepsLeft: 64, costMicroUsdSpent: 0 }]);
+  });
+
+  it.each([
+    { steps: -1 },
+    { steps: Number.NaN },
+    { deadlineAt: Number.POSITIVE_INFINITY },
+    { costMicroUsd: -5 },
+    { tokens: '7' as never },
+    { onCeiling: 'stop' as never },
+  ])('refuses the limits %o', async (limits) => {
+    expect(() => world({ planner: script(), limits })).toThrow(expect.objectContaining({ code: 'invalid_config' }));
+    await expect(start(world({ planner: script() }), { limits })).rejects.toMatchObject({ code: 'invalid_config' });
+  });
+
+  it('takes the runtime’s limits for runs that state none, part by part', async () => {
+    const planner = watched(script());
+    const made = world({ planner, limits: { steps: 9, tokens: 100 } });
+    await (await start(made)).result();
+    await (await start(made, { limits: { steps: 3 } })).result();
+    expect(budgets(planner)).toMatchObject([
+      { stepsLeft: 9, tokensLeft: 100 },
+      { stepsLeft: 3, tokensLeft: 100 },
+    ]);
+  });
+});
+
+describe('steps', () => {
+  it('BG-02, BG-04 counts down 3, 2, 1 and ends as no_path naming the budget', async () => {
+    const planner = watched(forever);
+    const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 3 } });
+    expect(await run.result()).toMatchObject({ reason: 'no_path', metadata: { budget: 'steps' } });
+    expect(budgets(planner).map((budget) => budget.stepsLeft)).toEqual([3, 2, 1]);
+  });
+
+  it('BG-04 has none left when the limit is 0', async () => {
+    const planner = watched(forever);
+    const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 0 } });
+    expect(await run.result()).toMatchObject({ reason: 'no_path', metadata: { budget: 'steps', steps_observed: 0 } });
+    expect(planner.views).toEqual([]);
+  });
+
+  it('BG-09 counts a parallel step as one', async () => {
+    const planner = watched(() => ({ kind: 'call_parallel', branches: Array(5).fill({ tool: 'echo', args: {} }) }));
+    const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 2 } });
+    expect(await run.result()).toMatchObject({ usage: { steps: 2, calls: 10 } });
+  });
+});
+
+describe('cost and tokens', () => {
+  it('BG-05 ends before the fourth model call, and shows 0, 400, 800 spent', async () => {
+    const planner = watched(spends(400));
+    const run = await start(world({ planner, tools: [echo] }), { limits: { costMicroUsd: 1_000 } });
+    expect(await run.result()).toMatchObject({ reason: 'no_path', metadata: { budget: 'cost' } });
+    expect(budgets(planner).map((budget) => budget.costMicroUsdSpent)).toEqual([0, 400, 800]);
+    expect(budgets(planner).map((budget) => budget.costMicroUsdLeft)).toEqual([1_000, 600, 200]);
+  });
+
+  it('counts input and output tokens', async () => {
+    const planner = watched(() => ({ decision: call('echo'), usage: { inputTokens: 30, outputTokens: 15 } }));
+    const run = await start(world({ planner, tools: [echo] }), { limits: { tokens: 100 } });
+    expect(await run.result()).toMatchObject({ reason: 'no_path', metadata: { budget: 'tokens' } });
+    expect(budgets(planner).map((budget) => budget.tokensLeft)).toEqual([100, 55, 10]);
+  });
+
+  it('BG-09 counts the cost of every branch, and refuses a branch for which there is no room', async () => {
+    let runs = 0;
+    const priced = make('priced', () => (runs += 1), { costMicroUsd: 300 });
+    const run = await start(
+      world({ planner: script({ kind: 'call_parallel', branches: Array(4).fill({ tool: 'priced', args: {} }) }), tools: [priced] }),
+      { limits: { costMicroUsd: 1_000 } },
+    );
+    await run.result();
+    const state = await run.state();
+    expect(runs).toBe(3);
+    expect(state.totals.costMicroUsd).toBe(900);
+    expect(outcomes(state)).toEqual(['value', 'value', 'value', 'error']);
+    expect(state.steps[0]?.calls[3]).toMatchObject({ attempts: 0, outcome: { error: { code: 'budget_exceeded' } } });
+  });
+});
+
+describe('the deadline', () => {
+  it('BG-03, BG-10 aborts what is in flight at the deadline, and ends as deadline_exceeded', async () => {
+    const entered = gate();
+    const made = world({
+      planner: script(call('wait')),
+      tools: [
+        make('wait', (_, { signal }) => {
+          entered.open();
+          return aborted(signal);
+        }),
+      ],
+    });
+    const run = await start(made, { limits: { deadlineAt: made.clock.now() + 3_600_000 } });
+    await entered.opened;
+    made.clock.advance(3_599_999);
+    await quiet();
+    expect((await run.state()).ending).toBeNull();
+    made.clock.advance(1);
+    expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded', metadata: { budget: 'deadline' } });
+    expect(outcomes(await run.state())).toEqual(['cancelled']);
+  });
+
+  it('BG-03 aborts the planner at the deadline', async () => {
+    const entered = gate();
+    const made = world({
+      planner: (_, signal) => {
+        entered.open();
+        return aborted(signal);
+      },
+    });
+    const run = await start(made, { limits: { deadlineAt: made.clock.now() + 100 } });
+    await entered.opened;
+    made.clock.advance(100);
+    expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded' });
+  });
+
+  it('ends a paused run at its deadline when a worker is there', async () => {
+    const made = world({ planner: script({ kind: 'request_pause', reason: 'await_input' }) });
+    made.runtime.work();
+    const run = await start(made, { limits: { deadlineAt: made.clock.now() + 60_000 } });
+    expect(await run.result()).toMatchObject({ status: 'paused' });
+    await until(async () => (await made.journal.get(run.id))?.lease === undefined);
+    expect((await made.journal.get(run.id))?.wakeAt).toBe(made.clock.now() + 60_000);
+    made.clock.advance(59_000);
+    await quiet();
+    expect((await run.state()).ending).toBeNull();
+    await advanceUntil(made.clock, async () => (await run.state()).ending !== null);
+    expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded' });
+    await made.runtime.close();
+  });
+
+  it('keeps to a deadline that was moved while the run was paused', async () => {
+    const entered = gate();
+    const made = world({
+      planner: (run, signal) => {
+        if (run.trajectory.count === 0) return call('echo');
+        entered.open();
+        return aborted(signal);
+      },
+      tools: [make('echo', () => held.opened)],
+    });
+    const held = gate();
+    const began = made.clock.now();
+    const run = await start(made, { limits: { deadlineAt: began + 1_000 } });
+    const paused = run.pause();
+    held.open();
+    await paused;
+    expect(await run.result()).toMatchObject({ status: 'paused' });
+    await run.resume({ limits: { deadlineAt: began + 9_000 } });
+    await entered.opened;
+    made.clock.advance(1_000);
+    await quiet();
+    expect((await run.state()).ending).toBeNull();
+    made.clock.advance(8_000);
+    expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded' });
+    expect(made.faults).toEqual([]);
+  });
+});
+
+describe('pausing at the ceiling', () => {
+  it.each([
+    ['steps', { steps: 2 }, { steps: 4 }, forever, { limit: 2, used: 2 }],
+    ['cost', { costMicroUsd: 500 }, { costMicroUsd: 1_100 }, spends(300), { limit: 500, used: 600 }],
+    ['tokens', { tokens: 50 }, { tokens: 110 }, spends(0, 30), { limit: 50, used: 60 }],
+  ] as const)('asks for a raise of %s, and goes on with it', async (axis, limits, raise, plan, payload) => {
+    const planner = watched(plan);
+    const run = await start(world({ planner, tools: [echo] }), { limits: { ...limits, onCeiling: 'pause' } });
+    expect(await run.result()).toMatchObject({
+      status: 'paused',
+      pauses: [{ reason: 'constraints_conflict', payload: { budget: axis, ...payload } }],
+    });
+    expect(planner.views).toHaveLength(2);
+    await run.resume({ limits: raise });
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ payload: { budget: axis } }] });
+    expect(planner.views).toHaveLength(4);
+    // What is not named stays: it still pauses.
+    expect((await run.state()).limits).toEqual({ ...limits, onCeiling: 'pause', ...raise });
+  });
+
+  it('asks for more time at the deadline, without cutting off what runs', async () => {
+    const entered = gate();
+    const held = gate();
+    const made = world({
+      planner: script(call('slow')),
+      tools: [
+        make('slow', async () => {
+          entered.open();
+          await held.opened;
+          return 'whole';
+        }),
+      ],
+    });
+    const began = made.clock.now();
+    const run = await start(made, { limits: { deadlineAt: began + 100, onCeiling: 'pause' } });
+    await entered.opened;
+    made.clock.advance(200);
+    await quiet();
+    held.open();
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ payload: { budget: 'deadline' } }] });
+    await run.resume({ limits: { deadlineAt: began + 1_000 } });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(outcomes(await run.state())).toEqual(['value']);
+  });
+
+  it('pauses again when the raise is not enough, and refuses limits that are none', async () => {
+    const made = world({ planner: forever, tools: [echo] });
+    const run = await start(made, { limits: { steps: 2, onCeiling: 'pause' } });
+    await run.result();
+    await expect(run.resume({ limits: { steps: -3 } })).rejects.toMatchObject({ code: 'invalid_config' });
+    expect(await run.result()).toMatchObject({ status: 'paused' });
+    await run.resume({ limits: { steps: 2 } });
+    expect(await run.result()).toMatchObject({ status: 'paused' });
+    await run.resume({ limits: { onCeiling: 'finish' } });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'no_path' });
+    expect(await entriesOf(made.journal, run, 'paused')).toHaveLength(2);
+  });
+
+  it('does not drop limits in silence when nothing is paused', async () => {
+    const entered = gate();
+    const held = gate();
+    const made = world({
+      planner: script(call('slow')),
+      tools: [
+        make('slow', async () => {
+          entered.open();
+          await held.opened;
+        }),
+      ],
+    });
+    const run = await start(made);
+    await entered.opened;
+    const refused = expect(run.resume({ limits: { steps: 9 } })).rejects.toMatchObject({ code: 'pause_not_found' });
+    await quiet();
+    held.open();
+    await refused;
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+  });
+
+  it('counts what one run spends against that run alone', async () => {
+    const planner = watched(spends(400));
+    const made = world({ planner, tools: [echo] });
+    const limits = { costMicroUsd: 1_000 };
+    const runs = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => start(made, { identity: local(`u${index}`), limits })),
+    );
+    const results = await Promise.all(runs.map((run) => run.result()));
+    expect(results.map((result) => result.usage.costMicroUsd)).toEqual(Array(10).fill(1_200));
+  });
+});

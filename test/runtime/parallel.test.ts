@@ -1,0 +1,489 @@
+/** Parallel calls: set-up, joins, what is stopped, and that every branch has one outcome. */
+import { describe, expect, it } from 'vitest';
+import type { Branch, Decision, Join } from '../../src/core/decision.ts';
+import { answersOf } from './answers.ts';
+import {
+  aborted,
+  advanceUntil,
+  call,
+  collect,
+  echo,
+  entriesOf,
+  finish,
+  type Gate,
+  gate,
+  kindsOf,
+  make,
+  observations,
+  only,
+  outcomes,
+  quiet,
+  script,
+  start,
+  until,
+  watched,
+  world,
+} from './support.ts';
+
+function parallel(branches: readonly Branch[], more: { join?: Join; onInvalid?: 'fail_all' | 'per_branch' } = {}): Decision {
+  return { kind: 'call_parallel', branches, ...more };
+}
+
+const named = (...tools: string[]): Branch[] => tools.map((tool) => ({ tool, args: {} }));
+
+/** Tools that end when the test says so: with their name, or with an error. */
+function gated(...names: string[]) {
+  const gates = new Map(names.map((name) => [name, gate<'ok' | 'bad'>()] as const));
+  const stopped: string[] = [];
+  const tools = names.map((name) =>
+    make(name, async (_, { signal }) => {
+      const how = await Promise.race([
+        gates.get(name)?.opened,
+        aborted(signal).catch((reason) => {
+          stopped.push(name);
+          throw reason;
+        }),
+      ]);
+      if (how === 'bad') throw new Error(`${name} failed`);
+      return name;
+    }),
+  );
+  return { tools, stopped, end: (name: string, how: 'ok' | 'bad' = 'ok') => (gates.get(name) as Gate<'ok' | 'bad'>).open(how) };
+}
+
+describe('the set-up', () => {
+  const strict = make('strict', () => 'ran', {
+    input: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+  });
+
+  it('PX-03, W15 starts nothing when a branch has bad arguments, and names the branch and the validator’s words', async () => {
+    const ran: string[] = [];
+    const good = make('good', () => ran.push('good'));
+    const { journal, ...rest } = world({
+      planner: script(
+        parallel([
+          { tool: 'good', args: {} },
+          { tool: 'strict', args: { n: 'one' } },
+        ]),
+      ),
+      tools: [good, strict],
+    });
+    const run = await start(rest);
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    const [step] = (await run.state()).steps;
+    expect(step?.error).toMatchObject({ code: 'parallel_branch_invalid_args', data: { branch: 1 } });
+    expect(step?.error?.message).toMatch(/^Branch 1: .*\/n: must be number/);
+    expect(outcomes(await run.state())).toEqual(['skipped', 'error']);
+    expect(ran).toEqual([]);
+    expect(await kindsOf(journal, run)).not.toContain('call_began');
+  });
+
+  it('PX-04 starts nothing when a branch names an unknown tool', async () => {
+    const ran: string[] = [];
+    const run = await start(
+      world({ planner: script(parallel(named('good', 'nobody'))), tools: [make('good', () => ran.push('good'))] }),
+    );
+    await run.result();
+    const [step] = (await run.state()).steps;
+    expect(step?.error).toMatchObject({ code: 'tool_not_found', data: { branch: 1 } });
+    expect(step?.error?.message).toMatch(/^Branch 1: There is no tool named "nobody"\. The tools are: good\./);
+    expect(ran).toEqual([]);
+  });
+
+  it.each([
+    ['no branches', parallel([]), 'invalid_decision'],
+    ['PX-05 the cap before the join', parallel(named(...Array(51).fill('x')), { join: { kind: 'bogus' } as never }), 'parallel_cap_exceeded'],
+    ['PX-16 an unknown join before unknown tools', parallel(named('nobody'), { join: { kind: 'bogus' } as never }), 'parallel_invalid_join'],
+    ['PX-14 n of 0', parallel(named('echo', 'echo'), { join: { kind: 'n', n: 0 } }), 'parallel_invalid_join'],
+    ['PX-14 n of -1', parallel(named('echo', 'echo'), { join: { kind: 'n', n: -1 } }), 'parallel_invalid_join'],
+    ['PX-14 n beyond the branches', parallel(named('echo', 'echo'), { join: { kind: 'n', n: 3 } }), 'parallel_invalid_join'],
+    ['PX-15 too few keys', parallel(named('echo', 'echo'), { join: { kind: 'keyed', keys: ['x'] } }), 'parallel_invalid_join'],
+    ['PX-15 an empty key', parallel(named('echo', 'echo'), { join: { kind: 'keyed', keys: ['x', ''] } }), 'parallel_invalid_join'],
+    ['PX-15 the same key twice', parallel(named('echo', 'echo'), { join: { kind: 'keyed', keys: ['x', 'x'] } }), 'parallel_invalid_join'],
+  ])('refuses %s', async (_, decision, code) => {
+    const { journal, ...rest } = world({ planner: script(decision), tools: [echo] });
+    const run = await start(rest);
+    expect(await run.result()).toMatchObject({ status: 'failed', error: { code } });
+    expect(await kindsOf(journal, run)).toEqual(['started', 'failed']);
+  });
+
+  it('PC-19 carries out 6 branches and 50, and refuses 51', async () => {
+    for (const [count, status] of [
+      [6, 'finished'],
+      [50, 'finished'],
+      [51, 'failed'],
+    ] as const) {
+      const run = await start(world({ planner: script(parallel(named(...Array(count).fill('echo')))), tools: [echo] }));
+      expect(await run.result()).toMatchObject({ status });
+    }
+  });
+
+  it('PX-07 with per_branch gives each branch its own outcome: a value, then three errors', async () => {
+    const ran: string[] = [];
+    const run = await start(
+      world({
+        planner: script(
+          parallel(
+            [
+              { tool: 'good', args: {}, callId: 'c0' },
+              { tool: 'throws', args: {}, callId: 'c1' },
+              { tool: 'nobody', args: {}, callId: 'c2' },
+              { tool: 'strict', args: {}, callId: 'c3' },
+            ],
+            { onInvalid: 'per_branch' },
+          ),
+        ),
+        tools: [
+          make('good', () => {
+            ran.push('good');
+            return 1;
+          }),
+          make('throws', () => {
+            throw new Error('oh');
+          }),
+          { ...strict, run: () => ran.push('strict') },
+        ],
+      }),
+    );
+    await run.result();
+    const state = await run.state();
+    expect(state.steps[0]?.error).toBeUndefined();
+    expect(observations(state)[0]).toMatchObject([
+      { call_id: 'c0', tool: 'good', index: 0, value: 1 },
+      { call_id: 'c1', tool: 'throws', index: 1, error: { code: 'tool_failed', message: 'oh' } },
+      { call_id: 'c2', tool: 'nobody', index: 2, error: { code: 'tool_not_found' } },
+      { call_id: 'c3', tool: 'strict', index: 3, error: { code: 'tool_invalid_args' } },
+    ]);
+    expect(ran).toEqual(['good']);
+  });
+});
+
+describe('joins', () => {
+  it.each([undefined, { kind: 'all' }, { kind: '' }] as (Join | undefined)[])(
+    'PX-01, PX-02, PX-18 gives all results in branch order for the join %o',
+    async (join) => {
+      const { tools, end } = gated('alpha', 'beta', 'gamma');
+      const { journal, ...rest } = world({
+        planner: script(parallel(named('alpha', 'beta', 'gamma'), join === undefined ? {} : { join })),
+        tools,
+      });
+      const run = await start(rest);
+      for (const [count, name] of ['gamma', 'alpha', 'beta'].entries()) {
+        end(name);
+        await until(async () => (await entriesOf(journal, run, 'call_ended')).length === count + 1);
+      }
+      await run.result();
+      expect((await entriesOf(journal, run, 'call_ended')).map((entry) => entry.call)).toEqual([2, 0, 1]);
+      expect(observations(await run.state())[0]).toEqual([
+        { tool: 'alpha', index: 0, value: 'alpha' },
+        { tool: 'beta', index: 1, value: 'beta' },
+        { tool: 'gamma', index: 2, value: 'gamma' },
+      ]);
+    },
+  );
+
+  it('PX-09 all: a branch that throws is a result, and no error of the call', async () => {
+    const { tools, end } = gated('a', 'b', 'c');
+    const run = await start(world({ planner: script(parallel(named('a', 'b', 'c'))), tools }));
+    end('b', 'bad');
+    end('a');
+    end('c');
+    await run.result();
+    const state = await run.state();
+    expect(outcomes(state)).toEqual(['value', 'error', 'value']);
+    expect(state.steps[0]?.error).toBeUndefined();
+  });
+
+  it('PX-10, PX-23 first_success: gives the winner, aborts the others, and answers every call id', async () => {
+    const { tools, end, stopped } = gated('slow', 'fast', 'lazy');
+    const run = await start(
+      world({
+        planner: script(
+          parallel(
+            ['slow', 'fast', 'lazy'].map((tool, index) => ({ tool, args: {}, callId: `c${index}` })),
+            { join: { kind: 'first_success' } },
+          ),
+        ),
+        tools,
+      }),
+    );
+    end('fast');
+    await run.result();
+    const state = await run.state();
+    expect(observations(state)[0]).toEqual([{ call_id: 'c1', tool: 'fast', index: 1, value: 'fast' }]);
+    expect(stopped.sort()).toEqual(['lazy', 'slow']);
+    expect(outcomes(state)).toEqual(['cancelled', 'value', 'cancelled']);
+    expect(answersOf(state.steps[0])).toEqual({ c0: 'cancelled', c1: 'value', c2: 'cancelled' });
+  });
+
+  it('PX-11 first_success: a failure stops nobody; when all fail, the error has every cause', async () => {
+    const { tools, end, stopped } = gated('a', 'b', 'c');
+    const { journal, ...rest } = world({
+      planner: script(parallel(named('a', 'b', 'c'), { join: { kind: 'first_success' } })),
+      tools,
+    });
+    const run = await start(rest);
+    end('b', 'bad');
+    await until(async () => (await entriesOf(journal, run, 'call_ended')).length === 1);
+    await quiet();
+    expect(stopped).toEqual([]);
+    end('a', 'bad');
+    end('c', 'bad');
+    await run.result();
+    const state = await run.state();
+    expect(observations(state)[0]).toEqual([]);
+    expect(state.steps[0]?.error).toMatchObject({
+      code: 'parallel_all_failed',
+      data: {
+        failures: [
+          { index: 0, tool: 'a', code: 'tool_failed', message: 'a failed' },
+          { index: 1, tool: 'b', code: 'tool_failed', message: 'b failed' },
+          { index: 2, tool: 'c', code: 'tool_failed', message: 'c failed' },
+        ],
+      },
+    });
+  });
+
+  it('PX-12 n: gives 3 of 5 in the order in which they came, with their own index, and aborts the rest', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    const { tools, end, stopped } = gated(...names);
+    const { journal, ...rest } = world({
+      planner: script(parallel(named(...names), { join: { kind: 'n', n: 3 } })),
+      tools,
+    });
+    const run = await start(rest);
+    for (const [count, name] of ['e', 'b', 'd'].entries()) {
+      end(name);
+      await until(async () => (await entriesOf(journal, run, 'call_ended')).length >= count + 1);
+    }
+    await run.result();
+    expect(observations(await run.state())[0]).toEqual([
+      { tool: 'e', index: 4, value: 'e' },
+      { tool: 'b', index: 1, value: 'b' },
+      { tool: 'd', index: 3, value: 'd' },
+    ]);
+    expect(stopped.sort()).toEqual(['a', 'c']);
+  });
+
+  it('PX-13 n: says how many were reached, with the successes that there are and all failures', async () => {
+    const { tools, end } = gated('a', 'b', 'c');
+    const run = await start(
+      world({ planner: script(parallel(named('a', 'b', 'c'), { join: { kind: 'n', n: 3 } })), tools }),
+    );
+    end('a', 'bad');
+    end('b');
+    end('c', 'bad');
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    const state = await run.state();
+    expect(state.steps[0]?.error).toMatchObject({
+      code: 'parallel_threshold_unmet',
+      data: { wanted: 3, reached: 1, failures: [{ index: 0 }, { index: 2 }] },
+    });
+    expect(observations(state)[0]).toEqual([{ tool: 'b', index: 1, value: 'b' }]);
+  });
+
+  it('PX-15 keyed: gives an object in the order of the keys', async () => {
+    const { tools, end } = gated('a', 'b');
+    const run = await start(
+      world({ planner: script(parallel(named('a', 'b'), { join: { kind: 'keyed', keys: ['x', 'y'] } })), tools }),
+    );
+    end('b', 'bad');
+    end('a');
+    await run.result();
+    const [observed] = observations(await run.state());
+    expect(JSON.stringify(observed)).toBe('{"x":"a","y":{"error":{"code":"tool_failed","message":"b failed"}}}');
+  });
+
+  it('PX-19 stores heavy values branch by branch', async () => {
+    const run = await start(
+      world({
+        planner: script(
+          parallel([
+            { tool: 'echo', args: { small: 1 } },
+            { tool: 'echo', args: { big: 'x'.repeat(40_000) } },
+          ]),
+        ),
+        tools: [echo],
+      }),
+    );
+    await run.result();
+    expect(observations(await run.state())[0]).toMatchObject([
+      { value: { small: 1 } },
+      { value: { truncated: true, artifact_ref: expect.stringMatching(/^art_/) } },
+    ]);
+  });
+});
+
+describe('structured concurrency', () => {
+  it('PX-21 closes the step only when aborted branches have settled', async () => {
+    const noticed = gate();
+    const settle = gate();
+    const { journal, ...rest } = world({
+      planner: script(parallel(named('fast', 'careful'), { join: { kind: 'first_success' } })),
+      tools: [
+        make('fast', () => 'fast'),
+        make('careful', async (_, { signal }) => {
+          await aborted(signal).catch(() => noticed.open());
+          await settle.opened;
+          throw new Error('cleaned up');
+        }),
+      ],
+    });
+    const run = await start(rest);
+    await noticed.opened;
+    await quiet();
+    expect(await kindsOf(journal, run)).toEqual(['started', 'moved', 'call_ended']);
+    settle.open();
+    await run.result();
+    expect(outcomes(await run.state())).toEqual(['value', 'cancelled']);
+  });
+
+  it('PX-21 reports what ignores its abort as abandoned after the grace time, and drops what it says later', async () => {
+    const late = gate<string>();
+    const { clock, ...rest } = world({
+      planner: script(parallel(named('fast', 'deaf'), { join: { kind: 'first_success' } }), call('other')),
+      tools: [
+        make('fast', () => 'fast'),
+        make('deaf', () => late.opened),
+        make('other', async () => {
+          late.open('too late');
+          await quiet();
+        }),
+      ],
+    });
+    const run = await start(rest);
+    const events = collect(run);
+    const before = clock.now();
+    await advanceUntil(clock, async () => (await run.state()).steps.length > 0);
+    expect(clock.now() - before).toBe(1_000);
+    const calls = (await run.state()).steps[0]?.calls;
+    expect(calls?.[1]?.outcome).toMatchObject({ kind: 'cancelled', error: { code: 'tool_abandoned' } });
+    expect(only(await events, 'tool.late')).toMatchObject([{ step: 0, call: 1, tool: 'deaf' }]);
+    expect(JSON.stringify(await run.state())).not.toContain('too late');
+  });
+
+  it('PX-21 takes a loser’s value that comes within the grace time as its outcome', async () => {
+    const run = await start(
+      world({
+        planner: script(parallel(named('fast', 'polite'), { join: { kind: 'first_success' } })),
+        tools: [
+          make('fast', () => 'fast'),
+          make('polite', async (_, { signal }) => {
+            await aborted(signal).catch(() => {});
+            return 'done all the same';
+          }),
+        ],
+      }),
+    );
+    await run.result();
+    const state = await run.state();
+    expect(outcomes(state)).toEqual(['value', 'value']);
+    expect(observations(state)[0]).toEqual([{ tool: 'fast', index: 0, value: 'fast' }]);
+  });
+
+  it('PX-22 runs at most 8 of 50 branches at once', async () => {
+    let running = 0;
+    let most = 0;
+    const run = await start(
+      world({
+        planner: script(parallel(named(...Array(50).fill('busy')))),
+        tools: [
+          make('busy', async () => {
+            running += 1;
+            most = Math.max(most, running);
+            await quiet();
+            running -= 1;
+          }),
+        ],
+      }),
+    );
+    await run.result();
+    expect(most).toBe(8);
+    expect(outcomes(await run.state())).toEqual(Array(50).fill('value'));
+  });
+
+  it('W74 keeps to a tool’s own limit while others go on', async () => {
+    const busy = { one: 0, two: 0 };
+    const most = { one: 0, two: 0 };
+    const limited = (name: 'one' | 'two', concurrency: number) =>
+      make(
+        name,
+        async () => {
+          busy[name] += 1;
+          most[name] = Math.max(most[name], busy[name]);
+          await quiet();
+          busy[name] -= 1;
+        },
+        { concurrency },
+      );
+    const run = await start(
+      world({
+        planner: script(parallel([...named(...Array(6).fill('one')), ...named(...Array(6).fill('two'))])),
+        tools: [limited('one', 1), limited('two', 3)],
+      }),
+    );
+    await run.result();
+    expect(most).toEqual({ one: 1, two: 3 });
+    expect(outcomes(await run.state())).toEqual(Array(12).fill('value'));
+  });
+
+  it('PX-24 aborts all branches with the run, and every branch has an outcome', async () => {
+    const entered = gate();
+    let count = 0;
+    const planner = watched(script(parallel(named(...Array(12).fill('wait')))));
+    const { journal, ...rest } = world({
+      planner,
+      tools: [
+        make('wait', (_, { signal }) => {
+          count += 1;
+          if (count === 8) entered.open();
+          return aborted(signal);
+        }),
+      ],
+    });
+    const run = await start(rest);
+    await entered.opened;
+    await run.cancel();
+    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
+    const state = await run.state();
+    expect(outcomes(state)).toEqual(Array(12).fill('cancelled'));
+    expect((await entriesOf(journal, run, 'call_ended')).map((entry) => entry.call).sort((a, b) => a - b)).toEqual(
+      [...Array(12).keys()],
+    );
+    expect(planner.views).toHaveLength(1);
+    expect(count).toBe(8);
+  });
+
+  it('PX-24 aborts a branch that waits to try again', async () => {
+    const failed = gate();
+    const { clock, ...rest } = world({
+      planner: script(call('flaky')),
+      tools: [
+        make('flaky', () => {
+          failed.open();
+          throw Object.assign(new Error('busy'), { status: 503 });
+        }),
+      ],
+    });
+    const run = await start(rest);
+    await failed.opened;
+    await until(() => clock.pending > 1);
+    await run.cancel();
+    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
+    expect(outcomes(await run.state())).toEqual(['cancelled']);
+    await rest.runtime.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('gives a deadline’s end to every branch', async () => {
+    const made = world({
+      planner: script(parallel(named('a', 'b')), finish()),
+      tools: [make('a', (_, { signal }) => aborted(signal)), make('b', () => 'b')],
+    });
+    const run = await start(made, { limits: { deadlineAt: made.clock.now() + 60_000 } });
+    await until(async () => (await kindsOf(made.journal, run)).includes('call_ended'));
+    made.clock.advance(60_000);
+    expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded' });
+    expect(outcomes(await run.state())).toEqual(['cancelled', 'value']);
+  });
+});

@@ -1,0 +1,304 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/core/entry.ts';
+import type { EventPayloads } from '../../src/core/event.ts';
+import {
+  createRuntime,
+  type Decision,
+  type EventType,
+  local,
+  memoryJournal,
+  type Planner,
+  type RunEvent,
+  type Tool,
+  tool,
+} from '../../src/index.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { eventsOf } from '../../src/view/events.ts';
+import { foldEntries } from '../../src/view/run-state.ts';
+import { call, type RecordOptions, record, type Script } from './recorded.ts';
+
+const fails = tool({
+  name: 'fails',
+  description: 'd',
+  input: { type: 'object' },
+  retries: 0,
+  run: () => {
+    throw new Error('no');
+  },
+});
+const works = tool({ name: 'works', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 1 });
+const tools: readonly Tool[] = [fails, works];
+
+const events = async (script: Script, options: RecordOptions = {}): Promise<readonly RunEvent[]> =>
+  (await record(script, { tools, ...options })).events;
+
+async function eventsOfPlanner(planner: Planner, more: readonly Tool[] = []): Promise<RunEvent[]> {
+  const runtime = createRuntime({ planner, tools: [...tools, ...more], journal: memoryJournal() });
+  const run = await runtime.start('q', { identity: local('ana') });
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+
+/** Two planner-made pauses: one that expires, and one that stays open. */
+const pause = (expiresInMs?: number): Decision => ({
+  kind: 'request_pause',
+  reason: 'approval_required',
+  payload: { what: 'this' },
+  ...(expiresInMs === undefined ? {} : { expiresInMs }),
+});
+
+async function steered(type: 'USER_MESSAGE' | 'PRIORITIZE'): Promise<RunEvent[]> {
+  const journal = memoryJournal();
+  const runtime = createRuntime({ planner: () => pause(), journal });
+  const run = await runtime.start('q', { identity: local('ana') });
+  await run.result();
+  await run.steer(type, { message: 'm' }).catch(() => {});
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+
+async function late(): Promise<RunEvent[]> {
+  let land = (_: number): void => {};
+  const slow = tool({
+    name: 'slow',
+    description: 'd',
+    input: { type: 'object' },
+    timeoutMs: 1,
+    run: () =>
+      new Promise<number>((resolve) => {
+        land = resolve;
+      }),
+  });
+  const next = async (count: number): Promise<Decision> => {
+    if (count === 0) return call('slow');
+    land(7);
+    await turn();
+    return { kind: 'finish', reason: 'goal' };
+  };
+  return eventsOfPlanner({ name: 'p', next: (run) => next(run.trajectory.count) }, [slow]);
+}
+
+const streams: Planner = {
+  name: 'streams',
+  async *next() {
+    yield { type: 'reasoning', text: 'hm' };
+    yield { type: 'text', text: 'Os' };
+    yield { type: 'text', text: 'lo 😀' };
+    yield { type: 'text', text: '!' };
+    return { kind: 'finish', reason: 'goal', payload: 'Oslo' };
+  },
+};
+
+/** A run that emits each type of event: the map has to name every type there is. */
+const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> } = {
+  'run.started': () => events([]),
+  token: () => eventsOfPlanner(streams),
+  'planner.decision': () => events([]),
+  'tool.invoked': () => events([call('works')]),
+  'tool.completed': () => events([call('works')]),
+  'tool.failed': () => events([call('fails')]),
+  'tool.skipped': () =>
+    events([{ kind: 'call_parallel', branches: [{ tool: 'fails', args: {} }, { tool: 'works', args: {}, after: ['0'] }] }]),
+  'tool.late': late,
+  'control.applied': () => steered('USER_MESSAGE'),
+  'control.rejected': () => steered('PRIORITIZE'),
+  'pause.requested': () => events([pause()]),
+  'pause.resumed': () => events([pause(0)]),
+  'planner.max_steps_exceeded': () => events([call('works')], { limits: { steps: 1 } }),
+  'planner.finish': () => events([]),
+  'planner.error': () => events([() => null as never]),
+};
+
+/** What the payload of each type has to have, beside the optional parts. */
+const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] } = {
+  'run.started': ['query', 'planner'],
+  token: ['step', 'channel', 'text', 'offset'],
+  'planner.decision': ['step', 'decisionKind', 'reasoningChars', 'latencyMs'],
+  'tool.invoked': ['step', 'call', 'tool', 'args'],
+  'tool.completed': ['step', 'call', 'tool', 'outcome', 'latencyMs', 'attempts'],
+  'tool.failed': ['step', 'call', 'tool', 'outcome', 'latencyMs', 'attempts'],
+  'tool.skipped': ['step', 'call', 'tool', 'outcome', 'latencyMs', 'attempts'],
+  'tool.late': ['step', 'call', 'tool'],
+  'control.applied': ['control'],
+  'control.rejected': ['control', 'error'],
+  'pause.requested': ['token', 'reason'],
+  'pause.resumed': ['token', 'reason', 'verdict'],
+  'planner.max_steps_exceeded': ['maxSteps', 'stepsObserved'],
+  'planner.finish': ['reason'],
+  'planner.error': ['error'],
+};
+
+const only = <T extends EventType>(all: readonly RunEvent[], type: T): RunEvent<T>[] =>
+  all.filter((event): event is RunEvent<T> => event.type === type);
+
+describe('the types of events', () => {
+  it.each(Object.keys(EMITTERS) as EventType[])('EV-13 EV-02 %s is emitted, with identity, time and its payload', async (type) => {
+    const found = only(await EMITTERS[type](), type);
+    expect(found.length).toBeGreaterThan(0);
+    for (const event of found) {
+      expect(event.identity).toEqual({ tenant: 'local', user: 'ana', session: 'default', run: expect.stringMatching(/^run_/) });
+      expect(event.occurredAt).toBeGreaterThan(Date.UTC(2024));
+      expect(Number.isInteger(event.seq)).toBe(true);
+      for (const field of FIELDS[type]) expect(event).toHaveProperty([field]);
+      for (const value of Object.values(event)) expect(value).not.toBeUndefined();
+    }
+  });
+});
+
+describe('planner.decision', () => {
+  const parallel: Decision = { kind: 'call_parallel', branches: [{ tool: 'works', args: {} }, { tool: 'works', args: {} }] };
+  const spawn: Decision = { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q' } };
+
+  it.each<[Decision, string]>([
+    [call('works'), 'CallTool'],
+    [parallel, 'CallParallel'],
+    [spawn, 'SpawnTask'],
+    [{ kind: 'await_task', taskId: 't' }, 'AwaitTask'],
+    [pause(0), 'RequestPause'],
+    [{ kind: 'finish', reason: 'goal' }, 'Finish'],
+  ])('DV-14 $kind has a name, and a tool only for a single call', async (decision, name) => {
+    const [made] = only(await events([decision]), 'planner.decision');
+    expect(made).toMatchObject({ step: 0, decisionKind: name });
+    expect(made?.tool).toBe(decision.kind === 'call_tool' ? 'works' : undefined);
+  });
+
+  it("DV-14 a model's decision of an unknown kind is told as unknown, with the reason it was refused", async () => {
+    const bad = { kind: 'dance' } as never;
+    const told = only(await events([bad], { modelDriven: true }), 'planner.decision');
+    expect(told[0]).toMatchObject({ decisionKind: 'unknown', rejected: { code: 'invalid_decision' } });
+    expect(told[1]).toMatchObject({ decisionKind: 'Finish' });
+  });
+
+  it('EV-02 counts the code points of the reasoning, and carries it, the text and the usage', async () => {
+    const move = { decision: call('works'), reasoning: 'a😀', text: 't', usage: { inputTokens: 1 } };
+    const [told] = only(await events([move]), 'planner.decision');
+    expect(told).toMatchObject({ reasoningChars: 2, reasoningTrace: 'a😀', text: 't', usage: { inputTokens: 1 } });
+    const [plain] = only(await events([call('works')]), 'planner.decision');
+    expect(plain?.reasoningChars).toBe(0);
+    expect(Object.keys(plain ?? {})).not.toContain('reasoningTrace');
+  });
+
+  it('EV-05 has the index of its step and what the planner took', async () => {
+    const clock = new VirtualClock();
+    const thinks = (): Decision => {
+      clock.advance(250);
+      return call('works');
+    };
+    const told = only(await events([thinks, call('works')], { clock, journal: memoryJournal({ clock }) }), 'planner.decision');
+    expect(told.map(({ step, latencyMs }) => [step, latencyMs])).toEqual([
+      [0, 250],
+      [1, 0],
+      [2, 0],
+    ]);
+  });
+
+  it('EV-05 a clock that was set back gives no negative time', () => {
+    const first = { kind: 'started', identity: local('a'), query: 'q', planner: 'p', limits: {}, scopes: [], seq: 1, at: 900 } as const;
+    const moved: Entry = { kind: 'moved', step: 0, decision: call('t'), startedAt: 1_000, seq: 2, at: 700 };
+    const ended: Entry = { kind: 'call_ended', step: 0, call: 0, outcome: { kind: 'value', value: 1 }, attempts: 1, startedAt: 1_000, seq: 3, at: 700 };
+    expect(eventsOf(moved, foldEntries([first]))[0]).toMatchObject({ latencyMs: 0 });
+    expect(eventsOf(ended, foldEntries([first, moved]))[0]).toMatchObject({ latencyMs: 0 });
+  });
+
+  it.each<[string, () => Promise<readonly RunEvent[]>, number, string]>([
+    ['a run that reaches its goal', () => events([call('works'), call('fails')]), 3, 'planner.finish'],
+    ['a step limit', () => events([call('works'), call('works')], { limits: { steps: 2 } }), 2, 'planner.finish'],
+    ['a deadline', () => events([], { limits: { deadlineAt: 1 } }), 0, 'planner.finish'],
+    ['a planner that throws', () => events([call('works'), () => Promise.reject(new Error('x')) as never]), 1, 'planner.error'],
+    ['decisions that do not pass', () => events(Array(9).fill(call('')), { modelDriven: true }), 3, 'planner.error'],
+  ])('EV-04 one for each answer of the planner, and one ending: %s', async (_, emit, decisions, ending) => {
+    const all = await emit();
+    expect(only(all, 'planner.decision')).toHaveLength(decisions);
+    const endings = all.filter(({ type }) => type === 'planner.finish' || type === 'planner.error');
+    expect(endings.map(({ type }) => type)).toEqual([ending]);
+    expect(all.at(-1)).toBe(endings[0]);
+  });
+
+  it('EV-04 a cancel ends with one planner.finish too', async () => {
+    const runtime = createRuntime({ planner: () => pause(), journal: memoryJournal() });
+    const run = await runtime.start('q', { identity: local('ana') });
+    await run.result();
+    await run.cancel({ reason: 'enough' });
+    await run.result();
+    const all: RunEvent[] = [];
+    for await (const event of run.events()) all.push(event);
+    await runtime.close();
+    expect(all.map(({ type }) => type)).toEqual([
+      'run.started',
+      'planner.decision',
+      'pause.requested',
+      'control.applied',
+      'planner.finish',
+    ]);
+    expect(all.at(-1)).toMatchObject({ reason: 'cancelled', metadata: { reason: 'enough' } });
+  });
+});
+
+describe('the other events', () => {
+  it('EV-02 planner.max_steps_exceeded has the limit, the steps, and the last tool', async () => {
+    const script: Script = [call('fails'), { kind: 'call_parallel', branches: [{ tool: 'fails', args: {} }, { tool: 'works', args: {} }] }];
+    const [exceeded] = only(await events(script, { limits: { steps: 2 } }), 'planner.max_steps_exceeded');
+    expect(exceeded).toMatchObject({ maxSteps: 2, stepsObserved: 2, lastTool: 'works' });
+    const [none] = only(await events([], { limits: { steps: 0 } }), 'planner.max_steps_exceeded');
+    expect(none).toMatchObject({ maxSteps: 0, stepsObserved: 0 });
+    expect(Object.keys(none ?? {})).not.toContain('lastTool');
+  });
+
+  it('TL-07 a call is told when it is decided and when it ends, with its arguments, its outcome and its attempts', async () => {
+    const all = await events([{ kind: 'call_tool', tool: 'works', args: { a: 1 }, callId: 'c1' }, call('fails')]);
+    expect(only(all, 'tool.invoked')).toMatchObject([
+      { step: 0, call: 0, tool: 'works', callId: 'c1', args: { a: 1 } },
+      { step: 1, call: 0, tool: 'fails', args: {} },
+    ]);
+    expect(only(all, 'tool.completed')).toMatchObject([{ step: 0, call: 0, tool: 'works', outcome: { kind: 'value', value: 1 }, attempts: 1 }]);
+    expect(only(all, 'tool.failed')).toMatchObject([{ step: 1, tool: 'fails', outcome: { error: { code: 'tool_failed' } } }]);
+  });
+
+  it('the offsets of tokens count the characters of their channel, so that a gap shows', async () => {
+    const tokens = only(await eventsOfPlanner(streams), 'token');
+    expect(tokens.map(({ channel, text, offset }) => [channel, text, offset])).toEqual([
+      ['reasoning', 'hm', 0],
+      ['text', 'Os', 0],
+      ['text', 'lo 😀', 2],
+      ['text', '!', 7],
+    ]);
+  });
+
+  it('a pause and its answer are told with the reason and the payloads', async () => {
+    const all = await events([pause(0)]);
+    expect(only(all, 'pause.requested')).toMatchObject([{ reason: 'approval_required', payload: { what: 'this' }, expiresAt: expect.any(Number) }]);
+    expect(only(all, 'pause.resumed')).toMatchObject([{ reason: 'approval_required', verdict: 'timeout' }]);
+    expect(all.filter(({ type }) => type.startsWith('tool.'))).toEqual([]);
+  });
+});
+
+describe('reading events again', () => {
+  it('EV-14 gives the same events with the same numbers, from the beginning and from any position', async () => {
+    const journal = memoryJournal();
+    const identity = local('ana');
+    const { events: live } = await record([call('works'), pause(0), call('fails')], { tools, journal, identity });
+    const reader = createRuntime({ planner: () => pause(), journal });
+    const again = async (from?: number): Promise<RunEvent[]> => {
+      const seen: RunEvent[] = [];
+      for await (const event of reader.run(identity.run).events(from === undefined ? {} : { from })) seen.push(event);
+      return seen;
+    };
+    expect(await again()).toEqual(live);
+    const last = live.at(-1)?.seq ?? 0;
+    for (let from = 1; from <= last + 1; from += 1) {
+      expect(await again(from)).toEqual(live.filter(({ seq }) => seq >= from));
+    }
+    await reader.close();
+  });
+
+  it('EV-14 no fact is told twice: a type has at most one event for a call and a position', async () => {
+    const all = await events([call('works'), { kind: 'call_parallel', branches: Array(5).fill({ tool: 'works', args: {} }) }]);
+    const facts = all.map((event) => JSON.stringify([event.type, event.seq, 'call' in event ? event.call : 0]));
+    expect(new Set(facts).size).toBe(facts.length);
+  });
+});

@@ -1,0 +1,207 @@
+/** The fold over any journal: taken all at once, entry by entry, or from a snapshot, it is the same state. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Branch, Decision } from '../../src/core/decision.ts';
+import { decodeEntry, type Entry, type EntryBody, encodeEntry } from '../../src/core/entry.ts';
+import type { ErrorData } from '../../src/core/errors.ts';
+import type { Json } from '../../src/core/json.ts';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { ToolFailure, tool } from '../../src/index.ts';
+import { eventsOf } from '../../src/view/events.ts';
+import { applyEntry, foldEntries, openState, type RunState } from '../../src/view/run-state.ts';
+import { record } from './recorded.ts';
+
+const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as Json);
+const object = fc.dictionary(fc.string(), json, { maxKeys: 3 });
+const error: fc.Arbitrary<ErrorData> = fc.record({ code: fc.string(), message: fc.string(), data: object }, { requiredKeys: ['code', 'message'] });
+const outcome: fc.Arbitrary<Outcome> = fc.oneof(
+  fc.record({ kind: fc.constant('value' as const), value: json }),
+  fc.record({ kind: fc.constant('value' as const), value: json, artifact: fc.constant({ artifactRef: 'art_1', mime: 'm', sizeBytes: 1 }) }),
+  fc.record({ kind: fc.constantFrom('error' as const, 'unknown' as const, 'cancelled' as const, 'skipped' as const), error }),
+);
+const branch: fc.Arbitrary<Branch> = fc.record({ tool: fc.string(), args: json, callId: fc.string() }, { requiredKeys: ['tool', 'args'] });
+const decision: fc.Arbitrary<Decision> = fc.oneof(
+  fc.record({ kind: fc.constant('call_tool' as const), tool: fc.string(), args: json }),
+  fc.record(
+    {
+      kind: fc.constant('call_parallel' as const),
+      branches: fc.array(branch, { minLength: 1, maxLength: 4 }),
+      join: fc.constantFrom({ kind: 'all' as const }, { kind: 'first_success' as const }, { kind: 'n' as const, n: 1 }),
+    },
+    { requiredKeys: ['kind', 'branches'] },
+  ),
+  fc.record({ kind: fc.constant('request_pause' as const), reason: fc.constant('await_input' as const) }),
+  fc.record({ kind: fc.constant('await_task' as const), taskId: fc.string() }),
+);
+const usage = fc.record({ inputTokens: fc.nat(), outputTokens: fc.nat(), costMicroUsd: fc.nat() }, { requiredKeys: [] });
+
+/** What a writer may do next, picked by `choose` among what the state allows. */
+function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
+  const options: (() => EntryBody[])[] = [];
+  const { open, pauses } = state;
+  if (open === null && pauses.length === 0) {
+    options.push(() => moveOf(state, draw), () => moveOf(state, draw), () => [endingOf(draw)]);
+    options.push(() => [{ kind: 'paused', token: `p${state.head}`, reason: 'external_event' }]);
+  }
+  for (const { token } of pauses) {
+    const payload = draw(() => fc.option(fc.oneof(object, fc.constant({ limits: { steps: 9 } })), { nil: undefined }));
+    options.push(() => [{ kind: 'resumed', token, verdict: 'approve', ...(payload === undefined ? {} : { payload }) }]);
+  }
+  if (open !== null && pauses.length === 0) {
+    const waiting = open.calls.flatMap((call, index) => (call === null ? [index] : []));
+    const call = draw(() => fc.constantFrom(...waiting));
+    const { step } = open.move;
+    options.push(() => [{ kind: 'call_ended', step, call, outcome: draw(() => outcome), attempts: draw(() => fc.nat({ max: 3 })), startedAt: 5, costMicroUsd: 2 }]);
+    if (!open.began.includes(call)) options.push(() => [{ kind: 'call_began', step, call }]);
+  }
+  options.push(() => {
+    const type = draw(() => fc.constantFrom('REDIRECT' as const, 'USER_MESSAGE' as const, 'CANCEL' as const, 'PAUSE' as const));
+    const payload = draw(() => fc.oneof(object, fc.constant({ goal: 'g' })));
+    return [{ kind: 'control', control: { id: `c${state.head}`, type, payload }, applied: draw(() => fc.boolean()) }];
+  });
+  return draw(() => fc.constantFrom(...options))();
+}
+
+function moveOf(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
+  const step = state.steps.length;
+  const moved = { kind: 'moved' as const, step, decision: draw(() => decision), startedAt: draw(fc.nat), ...draw(() => fc.record({ usage, text: fc.string(), reasoning: fc.string(), provenance: object }, { requiredKeys: [] })) };
+  if (draw(() => fc.nat({ max: 5 })) === 0) return [{ ...moved, rejected: draw(() => error) }];
+  if (moved.decision.kind !== 'request_pause') return [moved];
+  return [moved, { kind: 'paused', token: `p${state.head}`, reason: moved.decision.reason, step }];
+}
+
+function endingOf(draw: fc.GeneratorValue): EntryBody {
+  if (draw(() => fc.boolean())) return { kind: 'failed', error: draw(() => error) };
+  return { kind: 'finished', reason: 'goal', payload: draw(() => json), metadata: draw(() => object) };
+}
+
+/** A random valid journal: each entry is one that the state before it allows. */
+const journal: fc.Arbitrary<Entry[]> = fc.tuple(fc.gen(), fc.integer({ min: 0, max: 30 }), object).map(([draw, length, history]) => {
+  const identity = { tenant: 't', user: 'u', session: 's', run: 'r' };
+  const first = { kind: 'started', identity, query: 'q', planner: 'p', limits: {}, scopes: Object.keys(history), seq: 1, at: 0 } as const;
+  const entries: Entry[] = [first];
+  const state = openState(first);
+  while (entries.length <= length && state.ending === null) {
+    for (const body of nextBodies(state, draw)) {
+      const entry = JSON.parse(JSON.stringify({ ...body, seq: state.head + 1, at: entries.length * 7 })) as Entry;
+      applyEntry(state, entry);
+      entries.push(entry);
+    }
+  }
+  return entries;
+});
+
+const copyOf = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
+
+/** Checks the three ways to one state, at every position of the journal. */
+function expectOneState(entries: readonly Entry[]): void {
+  const incremental = openState(entries[0] as Entry);
+  for (let at = 1; at <= entries.length; at += 1) {
+    if (at > 1) applyEntry(incremental, entries[at - 1] as Entry);
+    expect(foldEntries(entries.slice(0, at))).toStrictEqual(incremental);
+    const fromSnapshot = copyOf(incremental);
+    for (const entry of entries.slice(at)) applyEntry(fromSnapshot, entry);
+    expect(fromSnapshot).toStrictEqual(foldEntries(entries));
+  }
+}
+
+const eventsOfAll = (entries: readonly Entry[]): unknown[] =>
+  entries.flatMap((entry, index) => eventsOf(entry, index === 0 ? undefined : foldEntries(entries.slice(0, index))));
+
+describe('the fold, for any valid journal', () => {
+  it('any prefix folds to the incremental state, and any snapshot with the rest to the whole', () => {
+    const kinds = new Map<string, number>();
+    fc.assert(
+      fc.property(journal, (entries) => {
+        for (const { kind } of entries) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+        expectOneState(entries);
+      }),
+      { numRuns: 300 },
+    );
+    // The generator would prove little if it made no entry of some kind.
+    for (const kind of ['started', 'moved', 'call_began', 'call_ended', 'paused', 'resumed', 'control', 'finished', 'failed']) {
+      expect(kinds.get(kind) ?? 0).toBeGreaterThan(10);
+    }
+  });
+
+  it('TJ-01 stored and read back, a journal folds to the same state and the same events', () => {
+    fc.assert(
+      fc.property(journal, (entries) => {
+        const back = entries.map((entry) => decodeEntry(encodeEntry(entry), entry.seq));
+        expect(foldEntries(back)).toStrictEqual(foldEntries(entries));
+        expect(eventsOfAll(back)).toStrictEqual(eventsOfAll(entries));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('EV-14 the events of a journal are in order, with the positions of their entries', () => {
+    fc.assert(
+      fc.property(journal, (entries) => {
+        const events = eventsOfAll(entries) as { seq: number; occurredAt: number; type: string }[];
+        const positions = events.map(({ seq }) => seq);
+        expect(positions).toEqual([...positions].sort((a, b) => a - b));
+        for (const { seq, occurredAt } of events) expect(occurredAt).toBe(entries[seq - 1]?.at);
+        // A call that has begun is a fact for recovery; everything else is told.
+        const told = entries.filter(({ kind }) => kind !== 'call_began').map(({ seq }) => seq);
+        expect(new Set(positions)).toEqual(new Set(told));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('a state that was folded does not change when the journal is folded on elsewhere', () => {
+    fc.assert(
+      fc.property(journal, fc.nat(), (entries, choice) => {
+        const at = 1 + (choice % entries.length);
+        const half = foldEntries(entries.slice(0, at));
+        const before = JSON.stringify(half);
+        foldEntries(entries);
+        expect(JSON.stringify(half)).toBe(before);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe('the fold, for journals that the runtime wrote', () => {
+  const effects = ['pure', 'read', 'once'] as const;
+  const tools = effects.map((effect) =>
+    tool({
+      name: effect,
+      description: 'd',
+      input: { type: 'object' },
+      effect,
+      retries: 0,
+      run: ({ fail, value }) => {
+        if (fail === true) throw new ToolFailure('it failed', { code: 'own_word', data: { at: 1 } });
+        return value;
+      },
+    }),
+  );
+  const args = fc.record({ fail: fc.boolean(), value: json }, { requiredKeys: [] }) as fc.Arbitrary<Json>;
+  const name = fc.constantFrom(...effects, 'nobody');
+  const made: fc.Arbitrary<Decision> = fc.oneof(
+    fc.record({ kind: fc.constant('call_tool' as const), tool: name, args }),
+    fc.record({
+      kind: fc.constant('call_parallel' as const),
+      branches: fc.array(fc.record({ tool: name, args }), { minLength: 1, maxLength: 5 }),
+      join: fc.constantFrom({ kind: 'all' as const }, { kind: 'first_success' as const }, { kind: 'n' as const, n: 1 }),
+      onInvalid: fc.constantFrom('fail_all' as const, 'per_branch' as const),
+    }),
+    fc.constant<Decision>({ kind: 'request_pause', reason: 'await_input', payload: { q: '?' }, expiresInMs: 0 }),
+    fc.constant<Decision>({ kind: 'await_task', taskId: 't' }),
+    fc.constant<Decision>({ kind: 'call_tool', tool: '', args: {} }),
+  );
+
+  it('gives one state at every position, live as from the store, for random planners', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(made, { maxLength: 6 }), async (script) => {
+        const { entries, events } = await record(script, { tools, modelDriven: true });
+        expectOneState(entries);
+        expect(eventsOfAll(entries.map((entry) => decodeEntry(encodeEntry(entry), entry.seq)))).toEqual(events);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

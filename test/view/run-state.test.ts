@@ -1,0 +1,222 @@
+import { describe, expect, it } from 'vitest';
+import type { Control } from '../../src/core/control.ts';
+import type { Branch } from '../../src/core/decision.ts';
+import type { Entry, EntryBody } from '../../src/core/entry.ts';
+import type { Outcome } from '../../src/core/outcome.ts';
+import { foldEntries, isPaused, nextStep, openState } from '../../src/view/run-state.ts';
+
+const STARTED: EntryBody = {
+  kind: 'started',
+  identity: { tenant: 't', user: 'u', session: 's', run: 'r' },
+  query: 'q',
+  planner: 'p',
+  limits: { steps: 5 },
+  scopes: [],
+};
+const value: Outcome = { kind: 'value', value: 1 };
+
+function moveCall(step: number, more: object = {}): EntryBody {
+  return { kind: 'moved', step, decision: { kind: 'call_tool', tool: 't', args: {} }, startedAt: 0, ...more };
+}
+function moveParallel(step: number, count: number): EntryBody {
+  const branches: Branch[] = Array(count).fill({ tool: 't', args: {} });
+  return { kind: 'moved', step, decision: { kind: 'call_parallel', branches }, startedAt: 0 };
+}
+function movePause(step: number): EntryBody {
+  return { kind: 'moved', step, decision: { kind: 'request_pause', reason: 'await_input' }, startedAt: 0 };
+}
+function ended(step: number, call: number, more: object = {}): EntryBody {
+  return { kind: 'call_ended', step, call, outcome: value, attempts: 1, ...more };
+}
+function control(type: Control['type'], payload?: Control['payload'], applied = true): EntryBody {
+  const sent: Control = payload === undefined ? { id: 'c', type } : { id: 'c', type, payload };
+  return { kind: 'control', control: sent, applied };
+}
+const paused = (token: string, step?: number): EntryBody => ({
+  kind: 'paused',
+  token,
+  reason: 'await_input',
+  ...(step === undefined ? {} : { step }),
+});
+const resumed = (token: string, payload?: object): EntryBody =>
+  ({ kind: 'resumed', token, verdict: 'resume', ...(payload === undefined ? {} : { payload }) }) as EntryBody;
+const finished: EntryBody = { kind: 'finished', reason: 'goal' };
+const failed: EntryBody = { kind: 'failed', error: { code: 'c', message: 'm' } };
+
+/** A journal of these entries, after `started`. */
+function journal(...bodies: EntryBody[]): Entry[] {
+  return [STARTED, ...bodies].map((body, index) => ({ ...body, seq: index + 1, at: 100 + index }) as Entry);
+}
+const fold = (...bodies: EntryBody[]): ReturnType<typeof foldEntries> => foldEntries(journal(...bodies));
+
+describe('the fold refuses a journal that cannot be', () => {
+  it.each<[string, () => unknown]>([
+    ['an empty one', () => foldEntries([])],
+    ['one that does not begin with started', () => openState({ ...finished, seq: 1, at: 0 } as Entry)],
+    ['one that begins at 2', () => openState({ ...STARTED, seq: 2, at: 0 } as Entry)],
+    ['a gap', () => foldEntries(journal(moveCall(0), ended(0, 0)).filter(({ seq }) => seq !== 2))],
+    ['an entry twice', () => foldEntries([...journal(moveCall(0)), journal(moveCall(0))[1] as Entry])],
+    ['entries in the wrong order', () => foldEntries([...journal(moveCall(0), ended(0, 0))].sort((a, b) => (a.seq === 1 ? -1 : b.seq - a.seq)))],
+    ['a second start', () => fold(STARTED)],
+    ['a second ending', () => fold(finished, finished)],
+    ['anything after a failure', () => fold(failed, control('PAUSE'))],
+    ['anything after an ending', () => fold(finished, moveCall(0))],
+    ['a move while a step is open', () => fold(moveCall(0), moveCall(1))],
+    ['a finish while a step is open', () => fold(moveCall(0), { kind: 'moved', step: 1, decision: { kind: 'finish', reason: 'goal' }, startedAt: 0 })],
+    ['a move of a step that is not next', () => fold(moveCall(1))],
+    ['a move of a step that has been', () => fold(moveCall(0), ended(0, 0), moveCall(0))],
+    ['a call that begins without a step', () => fold({ kind: 'call_began', step: 0, call: 0 })],
+    ['a call that begins in another step', () => fold(moveCall(0), { kind: 'call_began', step: 1, call: 0 })],
+    ['a call that begins beyond the branches', () => fold(moveCall(0), { kind: 'call_began', step: 0, call: 1 })],
+    ['a call that begins twice', () => fold(moveCall(0), { kind: 'call_began', step: 0, call: 0 }, { kind: 'call_began', step: 0, call: 0 })],
+    ['a call that begins after its end', () => fold(moveParallel(0, 2), ended(0, 0), { kind: 'call_began', step: 0, call: 0 })],
+    ['a call that ends without a step', () => fold(ended(0, 0))],
+    ['a call that ends in a closed step', () => fold(moveCall(0), ended(0, 0), ended(0, 0))],
+    ['a call that ends in another step', () => fold(moveCall(0), ended(1, 0))],
+    ['a call that ends twice', () => fold(moveParallel(0, 2), ended(0, 1), ended(0, 1))],
+    ['a call that ends beyond the branches', () => fold(moveCall(0), ended(0, 1))],
+    ['a call of a negative index', () => fold(moveCall(0), ended(0, -1))],
+    ['a pause of a step that is not open', () => fold(paused('a', 0))],
+    ['an answer to no pause', () => fold(resumed('a'))],
+    ['an answer to another pause', () => fold(paused('a'), resumed('b'))],
+    ['a second answer', () => fold(paused('a'), resumed('a'), resumed('a'))],
+    ['an entry of a kind that nobody knows is applied by nobody', () => foldEntries([...journal(), { kind: 'dreamt', seq: 3, at: 0 } as unknown as Entry])],
+  ])('%s', (_, read) => {
+    expect(read).toThrow(expect.objectContaining({ code: 'journal_corrupt' }));
+  });
+
+  it('and says which entry, and why', () => {
+    expect(() => fold(finished, failed)).toThrow(
+      expect.objectContaining({
+        message: 'Entry 3 (failed) cannot stand in the journal: the run had ended.',
+        data: { seq: 3, kind: 'failed' },
+      }),
+    );
+  });
+});
+
+describe('the fold', () => {
+  it('opens with what the run started with', () => {
+    expect(fold()).toEqual({
+      head: 1,
+      identity: { tenant: 't', user: 'u', session: 's', run: 'r' },
+      query: 'q',
+      goal: 'q',
+      history: [],
+      planner: 'p',
+      limits: { steps: 5 },
+      scopes: [],
+      startedAt: 100,
+      updatedAt: 100,
+      steps: [],
+      open: null,
+      pauses: [],
+      steering: [],
+      fresh: [],
+      cancel: null,
+      controlsTaken: 0,
+      rejections: 0,
+      hasArtifacts: false,
+      totals: { steps: 0, calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
+      ending: null,
+    });
+  });
+
+  it('TJ-13 a step has its decision, what was said and thought, the outcomes, and its times', () => {
+    const usage = { inputTokens: 3, outputTokens: 2, costMicroUsd: 9 };
+    const move = moveCall(0, { text: 'said', reasoning: 'thought', usage, providerState: [1], provenance: { model: 'm' }, startedAt: 90 });
+    const state = fold(move, ended(0, 0, { startedAt: 95, costMicroUsd: 4 }));
+    expect(state.steps).toEqual([
+      {
+        index: 0,
+        decision: { kind: 'call_tool', tool: 't', args: {} },
+        text: 'said',
+        reasoning: 'thought',
+        usage,
+        providerState: [1],
+        provenance: { model: 'm' },
+        calls: [{ outcome: value, startedAt: 95, endedAt: 102, attempts: 1, seq: 3 }],
+        startedAt: 90,
+        endedAt: 102,
+      },
+    ]);
+    expect(state.totals).toEqual({ steps: 1, calls: 1, inputTokens: 3, outputTokens: 2, costMicroUsd: 13 });
+  });
+
+  it('a step is open until its last call has ended, in any order', () => {
+    const open = fold(moveParallel(0, 3), { kind: 'call_began', step: 0, call: 2 }, ended(0, 1), ended(0, 2));
+    expect(open.steps).toEqual([]);
+    expect(open.open).toMatchObject({ calls: [null, { seq: 4 }, { seq: 5 }], began: [2], pending: 1 });
+    expect(nextStep(open)).toBe(1);
+    const closed = fold(moveParallel(0, 3), ended(0, 1), ended(0, 2), ended(0, 0));
+    expect(closed.open).toBeNull();
+    expect(closed.steps[0]?.calls.map(({ seq }) => seq)).toEqual([5, 3, 4]);
+    expect(nextStep(closed)).toBe(1);
+  });
+
+  it('a call that never started is no call in the totals', () => {
+    expect(fold(moveCall(0), ended(0, 0, { attempts: 0 })).totals).toMatchObject({ steps: 1, calls: 0 });
+  });
+
+  it('a decision that did not pass is a closed step without calls, and counts until one passes', () => {
+    const rejected = { code: 'invalid_decision', message: 'm' };
+    const odd = { rejected, decision: { kind: 'dance' } };
+    const state = fold(moveCall(0, odd), moveCall(1, { rejected }));
+    expect(state).toMatchObject({ open: null, rejections: 2, totals: { steps: 2, calls: 0 } });
+    expect(state.steps).toMatchObject([{ index: 0, calls: [], error: rejected }, { index: 1, calls: [], error: rejected }]);
+    expect(fold(moveCall(0, odd), moveCall(1)).rejections).toBe(0);
+  });
+
+  it('the verdict on a pause is the outcome of its step', () => {
+    const open = fold(movePause(0), paused('a', 0));
+    expect(open.pauses).toEqual([{ token: 'a', reason: 'await_input', step: 0, requestedAt: 102 }]);
+    expect(isPaused(open)).toBe(true);
+    const state = fold(movePause(0), paused('a', 0), resumed('a', { x: 1 }));
+    expect(state).toMatchObject({ open: null, pauses: [] });
+    expect(state.steps[0]?.calls).toEqual([
+      { outcome: { kind: 'verdict', verdict: 'resume', payload: { x: 1 } }, endedAt: 103, attempts: 0, seq: 4 },
+    ]);
+  });
+
+  it('limits in the answer to a pause between steps replace the old ones; in that of a step they are data', () => {
+    expect(fold(paused('a'), resumed('a', { limits: { steps: 50, tokens: 9 } })).limits).toEqual({ steps: 50, tokens: 9 });
+    expect(fold(movePause(0), paused('a', 0), resumed('a', { limits: { steps: 50 } })).limits).toEqual({ steps: 5 });
+  });
+
+  it('a pause that comes while calls run does not make the run paused before they have ended', () => {
+    expect(isPaused(fold(moveCall(0), paused('a')))).toBe(false);
+    expect(isPaused(fold(moveCall(0), paused('a'), ended(0, 0)))).toBe(true);
+    expect(isPaused(fold(paused('a'), finished))).toBe(false);
+  });
+
+  it('controls count, are fresh until the next move, and steer at the step that is next', () => {
+    const state = fold(control('REDIRECT', { goal: 'g' }), control('INJECT_CONTEXT', { a: 1 }), control('PAUSE', undefined, false));
+    expect(state).toMatchObject({ goal: 'g', query: 'q', controlsTaken: 3 });
+    expect(state.fresh.map(({ type }) => type)).toEqual(['REDIRECT', 'INJECT_CONTEXT']);
+    expect(state.steering.map(({ atStep }) => atStep)).toEqual([0, 0]);
+    const later = fold(control('USER_MESSAGE', { message: 'm' }), moveCall(0), control('USER_MESSAGE', { message: 'n' }));
+    expect(later.steering.map(({ atStep }) => atStep)).toEqual([0, 1]);
+    expect(later.fresh).toHaveLength(1);
+  });
+
+  it('a CANCEL is kept', () => {
+    expect(fold(control('CANCEL', { reason: 'enough' })).cancel).toMatchObject({ type: 'CANCEL', payload: { reason: 'enough' } });
+  });
+
+  it('endings', () => {
+    expect(fold({ ...finished, payload: 1 } as EntryBody).ending).toEqual({ kind: 'finished', reason: 'goal', payload: 1 });
+    expect(fold(failed).ending).toEqual({ kind: 'failed', error: { code: 'c', message: 'm' } });
+  });
+
+  it('an artifact in a result is noticed', () => {
+    const artifact = { artifactRef: 'art_1', mime: 'application/json', sizeBytes: 40_000 };
+    expect(fold(moveCall(0), ended(0, 0, { outcome: { ...value, artifact } })).hasArtifacts).toBe(true);
+  });
+
+  it('PC-06 what is in the state cannot be changed through a step', () => {
+    const state = fold(moveParallel(0, 1), ended(0, 0, { outcome: { kind: 'error', error: { code: 'c', message: 'm', data: { a: [1] } } } }));
+    const isFrozen = (part: unknown): boolean =>
+      typeof part !== 'object' || part === null || (Object.isFrozen(part) && Object.values(part).every(isFrozen));
+    expect(isFrozen(state.steps[0])).toBe(true);
+  });
+});
