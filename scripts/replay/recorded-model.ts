@@ -88,7 +88,8 @@ export class RecordedModel {
       const recorded = this.#recording.messages[index] as RecordedMessage;
       const message = messages[index + 1] as ChatMessage;
       if (!isDeepStrictEqual(comparable(message), this.#expected(recorded, message))) {
-        throw this.#differs(`message ${index + 1} is not the recorded ${recorded.role} message`);
+        const sent = JSON.stringify(message).slice(0, 300);
+        throw this.#differs(`message ${index + 1} is not the recorded ${recorded.role} message: ${sent}`);
       }
     }
   }

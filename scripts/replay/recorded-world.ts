@@ -1,5 +1,5 @@
 /** The tools of a recording: each call gives its recorded result, and does its thing in a world that is counted. */
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as tick } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Effect } from '../../src/core/tool-schema.ts';
 import type { CrashRecord } from '../../src/testing/crash-record.ts';
@@ -73,7 +73,7 @@ export class RecordedWorld {
   /** Calls that run at once go on one by one, in a random order. */
   async #anyOrder(): Promise<void> {
     const mine = new Promise<void>((resolve) => this.#waiting.push(resolve));
-    await turn();
+    await tick();
     const chosen = Math.floor(this.#random() * this.#waiting.length);
     this.#waiting.splice(chosen, 1)[0]?.();
     await mine;

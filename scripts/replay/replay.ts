@@ -63,15 +63,20 @@ interface Stage {
 
 /** A life after which nothing has happened for so long is taken for stuck. */
 const STUCK_AFTER_MS = 30_000;
-/** A process dies before so many moments have passed at which it could, so that a run of many has many deaths. */
-const LONGEST_LIFE = 40;
+/**
+ * A process dies before it has passed so many moments at which it could. Long enough for a result to be recorded when
+ * many calls begin at once, so that the run gets on; short enough for many deaths in one run.
+ */
+const LONGEST_LIFE = 48;
+/** Then a process is left alive: a run that never gets on is stuck, and not killed for ever. */
+const MOST_CRASHES = 500;
 
 export async function replay(recording: Recording, options: ReplayOptions): Promise<Replayed> {
   const dir = options.crash ? await mkdtemp(join(tmpdir(), 'pilotage-replay-')) : undefined;
   const random = seededRandom(options.seed);
   const record = new CrashRecord(() => undefined);
   const model = new RecordedModel(recording, options.stream);
-  const world = new RecordedWorld(recording, record, random);
+  const world = new RecordedWorld(recording, record, seededRandom(~options.seed));
   const problems: string[] = [];
   let process = new CrashProcess();
   const server = await openaiServer(async (request) => {
@@ -89,7 +94,8 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   let crashes = 0;
   try {
     for (;;) {
-      process = new CrashProcess(options.crash ? Math.floor(random() * longestLife(recording)) : undefined);
+      const dies = options.crash && crashes < MOST_CRASHES;
+      process = new CrashProcess(dies ? Math.floor(random() * LONGEST_LIFE) : undefined);
       await live(stage, process);
       if (process.alive || problems.length > 0) break;
       crashes += 1;
@@ -114,11 +120,6 @@ function journalOf(dir: string | undefined): Pick<Stage, 'clock' | 'open' | 'clo
     open: () => sqliteJournal({ path, clock, synchronous: 'normal' }),
     close: (journal) => journal.close(),
   };
-}
-
-/** A turn of the model is more than two moments: the first process always dies. */
-function longestLife({ turns }: Recording): number {
-  return Math.min(LONGEST_LIFE, 2 * turns.length);
 }
 
 /** From the start of a process to the end of the recording, or to its death. */

@@ -153,7 +153,8 @@ function whyNotNumber(value: number): string | undefined {
 /** Walks to the first leaf that was refused, and says where it is and why. */
 function findFault(value: unknown, path: string, ancestors: readonly object[]): PilotageError {
   if (typeof value === 'number') return fault(path, whyNotNumber(value) ?? 'it is not JSON');
-  if (typeof value !== 'object' || value === null) return fault(path, `a value of the type ${typeof value} is not JSON`);
+  if (typeof value !== 'object' || value === null)
+    return fault(path, `a value of the type ${typeof value} is not JSON`);
   if (ancestors.includes(value)) return fault(`${path} <cycle>`, 'the value contains itself');
   if (ancestors.length >= MAX_DEPTH) return fault(path, `it is nested deeper than ${MAX_DEPTH} levels`);
   const inside = [...ancestors, value];

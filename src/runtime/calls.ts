@@ -53,6 +53,11 @@ export class Calls {
     return this.#inFlight.size;
   }
 
+  /** Nothing is in flight, and nothing has landed that was not taken. */
+  get isIdle(): boolean {
+    return this.#inFlight.size === 0 && this.#landed.length === 0;
+  }
+
   abort(reason: unknown): void {
     for (const flight of this.#inFlight.values()) flight.abort(reason);
   }

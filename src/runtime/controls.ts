@@ -15,8 +15,14 @@ export interface Taken {
 
 const VERDICTS: Partial<Record<Control['type'], Verdict>> = { RESUME: 'resume', APPROVE: 'approve', REJECT: 'reject' };
 
-export function takeControls(state: RunState, controls: readonly Control[], newToken: () => string): Taken {
-  let open: readonly OpenPause[] = state.pauses;
+/** @param now milliseconds since the epoch: a pause that has expired takes no other answer. */
+export function takeControls(
+  state: RunState,
+  controls: readonly Control[],
+  now: number,
+  newToken: () => string,
+): Taken {
+  let open: readonly OpenPause[] = state.pauses.filter(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > now);
   const entries: EntryBody[] = [];
   for (const control of controls) {
     const effect = effectOf(control, open, newToken);

@@ -101,6 +101,8 @@ export class RunDriver {
       this.#armDeadline();
       if (this.#inboxDirty && this.#isBoundary()) await this.#takeControls();
       const todo = next(this.state, clock, newToken);
+      const goesOn = todo.do === 'plan' || todo.do === 'calls';
+      if (goesOn && this.#stop !== undefined && this.#calls.isIdle && !this.#inboxDirty) return this.#startOver();
       switch (todo.do) {
         case 'end':
           return { kind: 'ended' };
@@ -108,7 +110,8 @@ export class RunDriver {
           await this.#record(todo.entries);
           break;
         case 'plan':
-          await this.#plan();
+          // Stopped: why is in the inbox.
+          if (this.#stop === undefined) await this.#plan();
           break;
         case 'calls':
           await this.#carryOut();
@@ -122,20 +125,24 @@ export class RunDriver {
     }
   }
 
-  /** Between steps, while paused, or on the way to an ending. */
+  /** Between steps, while paused, or on the way to an ending; after it nothing is taken. */
   #isBoundary(): boolean {
-    const { open } = this.state;
+    const { open, ending } = this.state;
+    if (ending !== null) return false;
     if (open === null || open.move.decision.kind === 'request_pause') return true;
     return this.#stop !== undefined && this.#calls.inFlight === 0;
   }
 
   async #takeControls(): Promise<void> {
+    const { journal, clock, newToken } = this.#deps;
     this.#inboxDirty = false;
-    const controls = await this.#deps.journal.inbox(this.state.identity.run);
+    const controls = await journal.inbox(this.state.identity.run);
     if (controls.length === 0) return;
-    const { entries, status } = takeControls(this.state, controls, this.#deps.newToken);
+    const { entries, status } = takeControls(this.state, controls, clock.now(), newToken);
     const takes = controls.map((control) => control.id);
     await this.#commit(entries, status, takes);
+    // A turn of the event loop: whoever answered a pause can begin to listen before the planner is asked.
+    if (entries.some(({ kind }) => kind === 'resumed')) await new Promise<void>((resolve) => setImmediate(resolve));
   }
 
   /** Only an ending finds calls in flight: they are stopped, and heard out, before it is written. */
@@ -192,6 +199,14 @@ export class RunDriver {
       { wakeAt, seenSignals: this.state.controlsTaken },
     );
     if (!parked) this.#inboxDirty = true;
+  }
+
+  /** A deadline that had stopped everything was moved: what was aborted stays so, and a fresh driver is needed. */
+  async #startOver(): Promise<Exit> {
+    const { run } = this.state.identity;
+    await this.#deps.journal.release({ run, fence: this.fence }, { seenSignals: this.state.controlsTaken });
+    this.#inboxDirty = true;
+    return { kind: 'parked' };
   }
 
   #tools(): AuthorisedTools {

@@ -49,11 +49,15 @@ function isGenerator(source: MoveSource): source is AsyncGenerator<Delta, Decisi
   return typeof source === 'object' && source !== null && Symbol.asyncIterator in source;
 }
 
-async function drain(source: AsyncGenerator<Delta, Decision | Move>, { flight, tell }: Ask): Promise<Decision | Move> {
+async function drain(source: AsyncGenerator<Delta, Decision | Move>, ask: Ask): Promise<Decision | Move> {
   for (;;) {
     const { value, done } = await source.next();
     if (done === true) return value;
-    if (!flight.aborted) tell?.(value);
+    if (ask.flight.aborted) {
+      await source.return(undefined as never);
+      throw ask.signal.signal.reason;
+    }
+    ask.tell?.(value);
   }
 }
 

@@ -118,7 +118,6 @@ function ajv(path: 'ajv' | 'ajv/dist/2020.js', name: 'Ajv' | 'Ajv2020'): AjvInst
     strict: false,
     allErrors: true,
     validateFormats: false,
-    addUsedSchema: false,
     // Without this, a field named `constructor` is always there.
     ownProperties: true,
     logger: false,
@@ -136,11 +135,15 @@ function compile(schema: JsonObject, owner: string): ValidateFunction {
   // `$async` would make ajv answer with a promise.
   const { $schema, $async: _, ...rest } = schema;
   const modern = typeof $schema === 'string' && /20(19-09|20-12)/.test($schema);
+  const instance = modern ? ajv('ajv/dist/2020.js', 'Ajv2020') : ajv('ajv', 'Ajv');
   try {
-    const validate = (modern ? ajv('ajv/dist/2020.js', 'Ajv2020') : ajv('ajv', 'Ajv')).compile(rest);
+    const validate = instance.compile(rest);
     compiled.set(schema, validate);
     return validate;
   } catch (cause) {
     throw new PilotageError('tool_schema_invalid', `${owner} has an invalid JSON Schema: ${String(cause)}`, { cause });
+  } finally {
+    // ajv knows it by its $id now, and another tool's schema may have the same.
+    instance.removeSchema(rest);
   }
 }

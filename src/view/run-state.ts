@@ -270,7 +270,13 @@ function closeStep(state: RunState, { move, calls }: OpenStep, endedAt: number):
   const { decision, startedAt, rejected } = move;
   const ended = calls as CallRecord[];
   const error = rejected ?? stepError(decision, ended);
-  const step: { -readonly [K in keyof Step]: Step[K] } = { index: move.step, decision, calls: ended, startedAt, endedAt };
+  const step: { -readonly [K in keyof Step]: Step[K] } = {
+    index: move.step,
+    decision,
+    calls: ended,
+    startedAt,
+    endedAt,
+  };
   if (move.text !== undefined) step.text = move.text;
   if (move.reasoning !== undefined) step.reasoning = move.reasoning;
   if (move.usage !== undefined) step.usage = move.usage;
@@ -291,8 +297,9 @@ function addUsage(totals: RunTotals, usage: Usage | undefined): void {
 /** Planners and readers share these parts: nobody may change what was recorded. What is frozen is so to the last leaf. */
 function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
   for (const part of Object.values(value)) freeze(part);
-  return Object.freeze(value);
+  return value;
 }
 
 function openOf(state: RunState, entry: Entry, step: number): OpenStep {

@@ -38,7 +38,12 @@ describe('answerText', () => {
   it('DV-17 is what the result of a run says', async () => {
     const finish = { kind: 'finish', reason: 'no_path', payload: { answer: 'none' } } as const;
     const { result } = await record([finish]);
-    expect(result).toMatchObject({ status: 'finished', reason: 'no_path', answer: 'none', payload: { answer: 'none' } });
+    expect(result).toMatchObject({
+      status: 'finished',
+      reason: 'no_path',
+      answer: 'none',
+      payload: { answer: 'none' },
+    });
   });
 });
 

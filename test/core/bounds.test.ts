@@ -6,7 +6,8 @@ import { PilotageError } from '../../src/core/errors.ts';
 import type { Json, JsonObject } from '../../src/core/json.ts';
 import { validateDecision } from '../../src/core/validate-decision.ts';
 
-const keys = (count: number): JsonObject => Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));
+const keys = (count: number): JsonObject =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));
 const nested = (levels: number): JsonObject => (levels === 1 ? { leaf: 1 } : { n: nested(levels - 1) });
 const refusal = (payload: JsonObject): PilotageError | undefined => {
   try {

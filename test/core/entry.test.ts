@@ -44,7 +44,16 @@ function refusal(text: string): PilotageError {
 
 describe('the stored text of an entry', () => {
   it.each(SIX)('TJ-16 DV-20 keeps the decision $kind', (decision) => {
-    const entry: Entry = { seq: 3, at: 5, kind: 'moved', step: 0, decision, startedAt: 4, text: 't', usage: { inputTokens: 1 } };
+    const entry: Entry = {
+      seq: 3,
+      at: 5,
+      kind: 'moved',
+      step: 0,
+      decision,
+      startedAt: 4,
+      text: 't',
+      usage: { inputTokens: 1 },
+    };
     expect(decodeEntry(encodeEntry(entry), 3)).toEqual(entry);
   });
 
@@ -54,7 +63,8 @@ describe('the stored text of an entry', () => {
     const kinds = entries.flatMap((entry) => (entry.kind === 'moved' ? entry.decision.kind : []));
     expect(kinds).toEqual(SIX.map(({ kind }) => kind));
     const back = entries.map((entry) => decodeEntry(encodeEntry(entry), entry.seq));
-    const text = (all: readonly Entry[]): string => JSON.stringify(viewOf(foldEntries(all), NO_TOOLS, false).trajectory.steps);
+    const text = (all: readonly Entry[]): string =>
+      JSON.stringify(viewOf(foldEntries(all), NO_TOOLS, false).trajectory.steps);
     expect(back).toEqual(entries);
     expect(text(back)).toBe(text(entries));
   });
@@ -63,8 +73,23 @@ describe('the stored text of an entry', () => {
     const value = fc.jsonValue({ maxDepth: 4 }).map((made) => JSON.parse(JSON.stringify(made)) as Json);
     fc.assert(
       fc.property(value, fc.string(), fc.nat(), (json, text, at) => {
-        const ended: Entry = { seq: 9, at, kind: 'call_ended', step: 1, call: 0, outcome: { kind: 'value', value: json }, attempts: 1 };
-        const called: Entry = { seq: 9, at, kind: 'moved', step: 1, decision: { kind: 'call_tool', tool: text || 't', args: json }, startedAt: at };
+        const ended: Entry = {
+          seq: 9,
+          at,
+          kind: 'call_ended',
+          step: 1,
+          call: 0,
+          outcome: { kind: 'value', value: json },
+          attempts: 1,
+        };
+        const called: Entry = {
+          seq: 9,
+          at,
+          kind: 'moved',
+          step: 1,
+          decision: { kind: 'call_tool', tool: text || 't', args: json },
+          startedAt: at,
+        };
         for (const entry of [ended, called]) {
           const bytes = encodeEntry(entry);
           const back = decodeEntry(bytes, 9);
@@ -81,7 +106,9 @@ describe('the stored text of an entry', () => {
   });
 
   it('TJ-03 the smallest entry is a valid object', () => {
-    expect(decodeEntry('{"v":1,"kind":"failed","error":{"code":"c","message":""},"at":0}', 1)).toMatchObject({ kind: 'failed' });
+    expect(decodeEntry('{"v":1,"kind":"failed","error":{"code":"c","message":""},"at":0}', 1)).toMatchObject({
+      kind: 'failed',
+    });
   });
 
   it('is read back frozen to the last leaf', () => {
@@ -92,19 +119,33 @@ describe('the stored text of an entry', () => {
   });
 
   it('an own "__proto__" key stays data', () => {
-    const entry = decodeEntry(moved({ kind: 'call_tool', tool: 't', args: 0 }).replace('"args":0', '"args":{"__proto__":{"a":1}}'), 1);
+    const entry = decodeEntry(
+      moved({ kind: 'call_tool', tool: 't', args: 0 }).replace('"args":0', '"args":{"__proto__":{"a":1}}'),
+      1,
+    );
     expect(encodeEntry(entry)).toContain('"args":{"__proto__":{"a":1}}');
   });
 });
 
 describe('text that is no entry', () => {
-  it.each(['', '{', '{"v":1', 'null', '[]', '"moved"', '5'])('TJ-08 %j is journal_corrupt and names the entry', (text) => {
+  it.each([
+    '',
+    '{',
+    '{"v":1',
+    'null',
+    '[]',
+    '"moved"',
+    '5',
+  ])('TJ-08 %j is journal_corrupt and names the entry', (text) => {
     const { code, message } = refusal(text);
     expect({ code, message }).toEqual({ code: 'journal_corrupt', message: expect.stringContaining('Entry 7') });
   });
 
   it('of another format says that it is newer', () => {
-    expect(refusal('{"v":2,"kind":"moved"}')).toMatchObject({ code: 'journal_newer', message: expect.stringContaining('format 2') });
+    expect(refusal('{"v":2,"kind":"moved"}')).toMatchObject({
+      code: 'journal_newer',
+      message: expect.stringContaining('format 2'),
+    });
   });
 
   it.each(['"compacted"', '"toString"', '5', 'null'])('of the unknown kind %s names it', (kind) => {
@@ -121,6 +162,9 @@ describe('text that is no entry', () => {
 
   it('but a decision that did not pass is a record of what was said: it can be read, whatever its kind', () => {
     const rejected = { code: 'invalid_decision', message: 'm' };
-    expect(decodeEntry(moved({ kind: 'teleport' }, { rejected }), 1)).toMatchObject({ rejected, decision: { kind: 'teleport' } });
+    expect(decodeEntry(moved({ kind: 'teleport' }, { rejected }), 1)).toMatchObject({
+      rejected,
+      decision: { kind: 'teleport' },
+    });
   });
 });

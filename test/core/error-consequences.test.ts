@@ -132,7 +132,16 @@ async function paused(): Promise<Run> {
 
 async function appendTo(journal: Journal, fence: number, expected: number): Promise<void> {
   const identity = local('ana');
-  const started = { kind: 'started', identity, query: 'q', planner: 'p', limits: {}, scopes: [], seq: 1, at: 0 } as const;
+  const started = {
+    kind: 'started',
+    identity,
+    query: 'q',
+    planner: 'p',
+    limits: {},
+    scopes: [],
+    seq: 1,
+    at: 0,
+  } as const;
   await journal.create({ identity, priority: 0, entries: [started], claim: { owner: 'o', leaseMs: 60_000 } });
   const began = { kind: 'call_began', step: 0, call: 0, seq: expected + 1, at: 0 } as const;
   return journal.append({ run: identity.run, fence, expected, entries: [began] });
@@ -141,7 +150,13 @@ async function appendTo(journal: Journal, fence: number, expected: number): Prom
 const from = (path: string): Json => ({ $from: '0', path });
 const tools = [fails, works];
 const reuse = (args: Json): Script => [
-  { kind: 'call_parallel', branches: [{ tool: 'works', args: {} }, { tool: 'works', args: { n: args } }] },
+  {
+    kind: 'call_parallel',
+    branches: [
+      { tool: 'works', args: {} },
+      { tool: 'works', args: { n: args } },
+    ],
+  },
 ];
 
 const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
@@ -175,18 +190,35 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     caller('inbox_full', async () => {
       const journal = memoryJournal();
       const identity = local('ana');
-      const started = { kind: 'started', identity, query: 'q', planner: 'p', limits: {}, scopes: [], seq: 1, at: 0 } as const;
+      const started = {
+        kind: 'started',
+        identity,
+        query: 'q',
+        planner: 'p',
+        limits: {},
+        scopes: [],
+        seq: 1,
+        at: 0,
+      } as const;
       await journal.create({ identity, priority: 0, entries: [started] });
-      for (let index = 0; index <= 256; index += 1) await journal.signal(identity.run, { id: `c${index}`, type: 'CANCEL' });
+      for (let index = 0; index <= 256; index += 1)
+        await journal.signal(identity.run, { id: `c${index}`, type: 'CANCEL' });
     }),
-  tool_name_empty: () => caller('tool_name_empty', () => createRuntime({ planner: finish(), tools: [{ ...works, name: ' ' }] })),
+  tool_name_empty: () =>
+    caller('tool_name_empty', () => createRuntime({ planner: finish(), tools: [{ ...works, name: ' ' }] })),
   tool_without_run: () =>
-    caller('tool_without_run', () => createRuntime({ planner: finish(), tools: [{ ...works, run: undefined as never }] })),
+    caller('tool_without_run', () =>
+      createRuntime({ planner: finish(), tools: [{ ...works, run: undefined as never }] }),
+    ),
   tool_name_taken: () => caller('tool_name_taken', () => createRuntime({ planner: finish(), tools: [works, works] })),
   tool_schema_invalid: () =>
-    caller('tool_schema_invalid', () => createRuntime({ planner: finish(), tools: [{ ...works, input: { type: 'nothing' } }] })),
+    caller('tool_schema_invalid', () =>
+      createRuntime({ planner: finish(), tools: [{ ...works, input: { type: 'nothing' } }] }),
+    ),
   tool_example_invalid: () =>
-    caller('tool_example_invalid', () => createRuntime({ planner: finish(), tools: [{ ...works, examples: [{ m: 1 }] }] })),
+    caller('tool_example_invalid', () =>
+      createRuntime({ planner: finish(), tools: [{ ...works, examples: [{ m: 1 }] }] }),
+    ),
   unknown_decision_kind: () =>
     caller('unknown_decision_kind', () => decodeEntry('{"v":1,"kind":"moved","decision":{"kind":"teleport"}}', 1)),
   lease_lost: () => caller('lease_lost', () => appendTo(memoryJournal(), 99, 1)),
@@ -210,13 +242,24 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   artifact_not_found: () => {
     const journal = memoryJournal();
     journal.artifacts.get = () => Promise.resolve(undefined);
-    return planner('artifact_not_found', reuse(from('')), { tools: [made('works', () => 'x'.repeat(40_000))], journal });
+    return planner('artifact_not_found', reuse(from('')), {
+      tools: [made('works', () => 'x'.repeat(40_000))],
+      journal,
+    });
   },
   unserializable: () => planner('unserializable', [call('odd')], { tools: [made('odd', () => new Map())] }),
   parallel_branch_invalid_args: () =>
     planner(
       'parallel_branch_invalid_args',
-      [{ kind: 'call_parallel', branches: [{ tool: 'works', args: {} }, { tool: 'works', args: { n: 'x' } }] }],
+      [
+        {
+          kind: 'call_parallel',
+          branches: [
+            { tool: 'works', args: {} },
+            { tool: 'works', args: { n: 'x' } },
+          ],
+        },
+      ],
       { tools },
     ),
   parallel_threshold_unmet: () =>
@@ -226,13 +269,22 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   branch_not_started: () =>
     planner(
       'branch_not_started',
-      [{ kind: 'call_parallel', branches: [{ tool: 'fails', args: {} }, { tool: 'works', args: {}, after: ['0'] }] }],
+      [
+        {
+          kind: 'call_parallel',
+          branches: [
+            { tool: 'fails', args: {} },
+            { tool: 'works', args: {}, after: ['0'] },
+          ],
+        },
+      ],
       { tools },
     ),
   reference_unresolved: () => planner('reference_unresolved', reuse(from('/gone')), { tools }),
   tool_not_found: () => planner('tool_not_found', [call('nobody')], { tools }),
   tool_invalid_args: () => planner('tool_invalid_args', [call('works', { n: 'x' })], { tools }),
-  tool_invalid_output: () => planner('tool_invalid_output', [call('works')], { tools: [{ ...works, output: { type: 'string' } }] }),
+  tool_invalid_output: () =>
+    planner('tool_invalid_output', [call('works')], { tools: [{ ...works, output: { type: 'string' } }] }),
   tool_failed: () => planner('tool_failed', [call('fails')], { tools }),
   tool_timeout: () => planner('tool_timeout', [call('never')], { tools: [{ ...never, timeoutMs: 1 }] }),
   tool_retries_exhausted: () => {
@@ -242,19 +294,30 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     return plannerInTime('tool_retries_exhausted', [call('flaky')], [{ ...flaky, retries: 2 }]);
   },
   tool_abandoned: () =>
-    plannerInTime('tool_abandoned', [parallel(['never', 'works'], { join: { kind: 'first_success' } })], [never, works]),
+    plannerInTime(
+      'tool_abandoned',
+      [parallel(['never', 'works'], { join: { kind: 'first_success' } })],
+      [never, works],
+    ),
   outcome_unknown: () =>
-    plannerInTime('outcome_unknown', [parallel(['never', 'works'], { join: { kind: 'first_success' } })], [
-      { ...never, effect: 'once' },
-      works,
-    ]),
+    plannerInTime(
+      'outcome_unknown',
+      [parallel(['never', 'works'], { join: { kind: 'first_success' } })],
+      [{ ...never, effect: 'once' }, works],
+    ),
   budget_exceeded: () =>
-    planner('budget_exceeded', [call('dear')], { tools: [{ ...works, name: 'dear', costMicroUsd: 10 }], limits: { costMicroUsd: 5 } }),
+    planner('budget_exceeded', [call('dear')], {
+      tools: [{ ...works, name: 'dear', costMicroUsd: 10 }],
+      limits: { costMicroUsd: 5 },
+    }),
   tasks_unavailable: () =>
     planner('tasks_unavailable', [{ kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q' } }]),
   workspace_refused: () =>
-    planner('workspace_refused', [call('read_file', { path: '../secret' })], { tools: workspaceTools({ root: tmpdir() }) }),
-  cancelled: () => planner('cancelled', [parallel(Array(9).fill('works'), { join: { kind: 'first_success' } })], { tools }),
+    planner('workspace_refused', [call('read_file', { path: '../secret' })], {
+      tools: workspaceTools({ root: tmpdir() }),
+    }),
+  cancelled: () =>
+    planner('cancelled', [parallel(Array(9).fill('works'), { join: { kind: 'first_success' } })], { tools }),
 
   journal_full: () => retry('journal_full'),
   journal_busy: () => retry('journal_busy'),
@@ -287,7 +350,18 @@ describe('what an error says', () => {
     ['a result that is not JSON', [call('leaky')]],
     ['a result that does not fit', [call('strict')]],
     ['a branch that does not fit', [{ kind: 'call_parallel', branches: [{ tool: 'works', args: { n: secret } }] }]],
-    ['an unresolved reference', [{ kind: 'call_parallel', branches: [{ tool: 'text', args: {} }, { tool: 'works', args: { n: from('/x') } }] }]],
+    [
+      'an unresolved reference',
+      [
+        {
+          kind: 'call_parallel',
+          branches: [
+            { tool: 'text', args: {} },
+            { tool: 'works', args: { n: from('/x') } },
+          ],
+        },
+      ],
+    ],
   ])('ER-07 no argument and no result is in the text of: %s', async (_, script) => {
     const odd = [
       made('leaky', () => ({ password: secret, more: new Map([[secret, secret]]) })),
@@ -295,7 +369,9 @@ describe('what an error says', () => {
       made('text', () => secret),
     ];
     const { entries } = await record(script, { tools: [works, ...odd] });
-    const errors = entries.flatMap((entry) => (entry.kind === 'call_ended' && 'error' in entry.outcome ? [entry.outcome.error] : []));
+    const errors = entries.flatMap((entry) =>
+      entry.kind === 'call_ended' && 'error' in entry.outcome ? [entry.outcome.error] : [],
+    );
     expect(errors.length).toBeGreaterThan(0);
     expect(JSON.stringify(errors)).not.toContain(secret);
   });

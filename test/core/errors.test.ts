@@ -44,12 +44,17 @@ describe('PilotageError', () => {
     expect(there.PilotageError.is(new PilotageError('cancelled', 'm'), 'cancelled')).toBe(true);
   });
 
-  it.each([null, undefined, 5, 'tool_failed', {}, new Error('x'), { name: 'PilotageError', code: 'tool_failed' }])(
-    'ER-02 %s is none',
-    (value) => {
-      expect(PilotageError.is(value)).toBe(false);
-    },
-  );
+  it.each([
+    null,
+    undefined,
+    5,
+    'tool_failed',
+    {},
+    new Error('x'),
+    { name: 'PilotageError', code: 'tool_failed' },
+  ])('ER-02 %s is none', (value) => {
+    expect(PilotageError.is(value)).toBe(false);
+  });
 
   it('ER-03 keeps its cause, and shows it not in its JSON', () => {
     const cause = new Error('the socket closed');
@@ -68,7 +73,12 @@ describe('PilotageError', () => {
     expect(back.toJSON()).toEqual(error.toJSON());
   });
 
-  it.each(['ENOENT', 'toString', '__proto__', ''])('ER-08 the word %j of a tool reads back as tool_failed that keeps it', (code) => {
+  it.each([
+    'ENOENT',
+    'toString',
+    '__proto__',
+    '',
+  ])('ER-08 the word %j of a tool reads back as tool_failed that keeps it', (code) => {
     const back = PilotageError.fromData({ code, message: 'm', data: { path: '/x' } });
     expect(back.toJSON()).toEqual({ code: 'tool_failed', message: 'm', data: { path: '/x', code } });
   });

@@ -23,7 +23,9 @@ describe('an identity', () => {
     );
   });
 
-  it.each(INCOMPLETE)('ID-01 with %s starts no run: the planner is not asked, nothing is written', async (_, identity) => {
+  it.each(
+    INCOMPLETE,
+  )('ID-01 with %s starts no run: the planner is not asked, nothing is written', async (_, identity) => {
     let asked = 0;
     const journal = memoryJournal();
     const planner = (): { kind: 'finish'; reason: 'goal' } => {
@@ -31,7 +33,9 @@ describe('an identity', () => {
       return { kind: 'finish', reason: 'goal' };
     };
     const runtime = createRuntime({ planner, journal });
-    await expect(runtime.start('q', { identity: identity as Identity })).rejects.toMatchObject({ code: 'identity_required' });
+    await expect(runtime.start('q', { identity: identity as Identity })).rejects.toMatchObject({
+      code: 'identity_required',
+    });
     expect(await journal.list({})).toEqual([]);
     expect(asked).toBe(0);
     await runtime.close();
@@ -55,13 +59,23 @@ describe('an identity', () => {
 
 describe('keys', () => {
   it('ID-04 the same letters split otherwise make another key', () => {
-    expect(scopeKey({ tenant: 'a', user: 'bc', session: 's' })).not.toBe(scopeKey({ tenant: 'ab', user: 'c', session: 's' }));
-    expect(scopeKey({ tenant: 'a/b', user: 'c', session: 's' })).not.toBe(scopeKey({ tenant: 'a', user: 'b/c', session: 's' }));
-    expect(scopeKey({ tenant: 'a%2Fb', user: 'c', session: 's' })).not.toBe(scopeKey({ tenant: 'a/b', user: 'c', session: 's' }));
+    expect(scopeKey({ tenant: 'a', user: 'bc', session: 's' })).not.toBe(
+      scopeKey({ tenant: 'ab', user: 'c', session: 's' }),
+    );
+    expect(scopeKey({ tenant: 'a/b', user: 'c', session: 's' })).not.toBe(
+      scopeKey({ tenant: 'a', user: 'b/c', session: 's' }),
+    );
+    expect(scopeKey({ tenant: 'a%2Fb', user: 'c', session: 's' })).not.toBe(
+      scopeKey({ tenant: 'a/b', user: 'c', session: 's' }),
+    );
   });
 
   it('ID-04 two scopes have one key exactly when they are the same', () => {
-    const part = fc.string({ unit: fc.constantFrom('a', 'b', '/', '%', '2', 'F', ' ', 'ü', '|') , minLength: 1, maxLength: 4 });
+    const part = fc.string({
+      unit: fc.constantFrom('a', 'b', '/', '%', '2', 'F', ' ', 'ü', '|'),
+      minLength: 1,
+      maxLength: 4,
+    });
     const scope = fc.record({ tenant: part, user: part, session: part });
     fc.assert(
       fc.property(scope, scope, (left, right) => {
@@ -90,7 +104,9 @@ describe('keys', () => {
 
   it('ID-05 two tenants with the same session and run have other idempotency keys', async () => {
     const keys = await Promise.all(
-      [whole, { ...whole, tenant: 'other' }, { ...whole, user: 'other' }].map(async (identity) => (await contexts(identity))[0]?.idempotencyKey),
+      [whole, { ...whole, tenant: 'other' }, { ...whole, user: 'other' }].map(
+        async (identity) => (await contexts(identity))[0]?.idempotencyKey,
+      ),
     );
     expect(new Set(keys).size).toBe(3);
   });
@@ -135,7 +151,10 @@ describe('who a run belongs to', () => {
         return { identity: { tenant: 'from the model' } };
       },
     });
-    const { events, views } = await record([call('thief', { tenant: 'from the model' })], { tools: [thief], identity: whole });
+    const { events, views } = await record([call('thief', { tenant: 'from the model' })], {
+      tools: [thief],
+      identity: whole,
+    });
     expect(seen).toEqual(whole);
     expect(changed).toBeInstanceOf(TypeError);
     for (const { identity } of [...views, ...events]) expect(identity).toEqual(whole);
@@ -162,7 +181,10 @@ describe('who a run belongs to', () => {
     const runtime = createRuntime({ planner: finish({ payload: 'secret' }), journal });
     await (await runtime.start('q', { identity: whole })).result();
     const refused = runtime.start('q', { identity: { ...whole, tenant: 'other' } });
-    await expect(refused).rejects.toMatchObject({ code: 'scope_mismatch', message: expect.not.stringContaining('secret') });
+    await expect(refused).rejects.toMatchObject({
+      code: 'scope_mismatch',
+      message: expect.not.stringContaining('secret'),
+    });
     await runtime.close();
   });
 });

@@ -12,12 +12,17 @@ const error = (code: string, data?: { setUp: true }): Outcome => ({
 
 /** A step whose branches ended in the order of `seqs`. */
 function step(decision: Decision, outcomes: readonly Outcome[], seqs = outcomes.map((_, index) => index)): Step {
-  const calls = outcomes.map((outcome, index): CallRecord => ({ outcome, endedAt: 0, attempts: 1, seq: seqs[index] ?? 0, startedAt: 0 }));
+  const calls = outcomes.map(
+    (outcome, index): CallRecord => ({ outcome, endedAt: 0, attempts: 1, seq: seqs[index] ?? 0, startedAt: 0 }),
+  );
   const failed = stepError(decision, calls);
   return { index: 0, decision, calls, startedAt: 0, endedAt: 0, ...(failed === undefined ? {} : { error: failed }) };
 }
 function parallel(count: number, join?: Join): CallParallel {
-  const branches = Array.from({ length: count }, (_, index): Branch => ({ tool: `t${index}`, args: {}, callId: `c${index}` }));
+  const branches = Array.from(
+    { length: count },
+    (_, index): Branch => ({ tool: `t${index}`, args: {}, callId: `c${index}` }),
+  );
   return { kind: 'call_parallel', branches, ...(join === undefined ? {} : { join }) };
 }
 const one: Decision = { kind: 'call_tool', tool: 't', args: {}, callId: 'c' };
@@ -25,17 +30,26 @@ const one: Decision = { kind: 'call_tool', tool: 't', args: {}, callId: 'c' };
 describe('what the planner is told of a step', () => {
   it('a call gives its value, or its error', () => {
     expect(observe(step(one, [value(7)]))).toBe(7);
-    expect(observe(step(one, [error('tool_failed')]))).toEqual({ error: { code: 'tool_failed', message: 'tool_failed!' } });
+    expect(observe(step(one, [error('tool_failed')]))).toEqual({
+      error: { code: 'tool_failed', message: 'tool_failed!' },
+    });
   });
 
   it('a pause gives its verdict and payload', () => {
     const pause: Decision = { kind: 'request_pause', reason: 'await_input' };
     const verdict: Outcome = { kind: 'verdict', verdict: 'approve', payload: { note: 'fine' } };
     expect(observe(step(pause, [verdict]))).toEqual({ decision: 'approve', payload: { note: 'fine' } });
-    expect(observe(step(pause, [{ kind: 'verdict', verdict: 'timeout' }]))).toEqual({ decision: 'timeout', payload: null });
+    expect(observe(step(pause, [{ kind: 'verdict', verdict: 'timeout' }]))).toEqual({
+      decision: 'timeout',
+      payload: null,
+    });
   });
 
-  it.each<[Join | undefined]>([[undefined], [{ kind: 'all' }], [{ kind: '' } as never]])('the join %j gives all branches in index order, each with a value or an error', (join) => {
+  it.each<[Join | undefined]>([
+    [undefined],
+    [{ kind: 'all' }],
+    [{ kind: '' } as never],
+  ])('the join %j gives all branches in index order, each with a value or an error', (join) => {
     const decision = parallel(3, join);
     expect(observe(step(decision, [value(0), error('tool_failed'), value(2)], [3, 1, 2]))).toEqual([
       { call_id: 'c0', tool: 't0', index: 0, value: 0 },
@@ -63,7 +77,11 @@ describe('what the planner is told of a step', () => {
   });
 
   it('every call id gets exactly one answer, whatever the join', () => {
-    for (const join of [{ kind: 'first_success' }, { kind: 'n', n: 1 }, { kind: 'keyed', keys: ['a', 'b', 'c'] }] as Join[]) {
+    for (const join of [
+      { kind: 'first_success' },
+      { kind: 'n', n: 1 },
+      { kind: 'keyed', keys: ['a', 'b', 'c'] },
+    ] as Join[]) {
       const answers = observeBranches(step(parallel(3, join), [value(0), error('cancelled'), error('x')]));
       expect(answers.map(({ call_id }) => call_id)).toEqual(['c0', 'c1', 'c2']);
     }
@@ -101,14 +119,19 @@ describe('the error of a step', () => {
 
   it('a refused set-up is the error of the step, but not with per_branch', () => {
     const refused: CallRecord[] = [
-      { outcome: { kind: 'skipped', error: { code: 'branch_not_started', message: 'm' } }, endedAt: 0, attempts: 0, seq: 1 },
+      {
+        outcome: { kind: 'skipped', error: { code: 'branch_not_started', message: 'm' } },
+        endedAt: 0,
+        attempts: 0,
+        seq: 1,
+      },
       { outcome: error('parallel_branch_invalid_args', { setUp: true }), endedAt: 0, attempts: 0, seq: 2 },
     ];
     expect(stepError(parallel(2), refused)?.code).toBe('parallel_branch_invalid_args');
     expect(stepError({ ...parallel(2), onInvalid: 'per_branch' }, refused)).toBeUndefined();
   });
 
-  it("a tool cannot make its error look like a refused set-up: it was started", () => {
+  it('a tool cannot make its error look like a refused set-up: it was started', () => {
     expect(stepError(parallel(1), step(parallel(1), [error('x', { setUp: true })]).calls)).toBeUndefined();
   });
 

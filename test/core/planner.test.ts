@@ -31,7 +31,12 @@ describe('a planner', () => {
     ]);
   });
 
-  it.each([undefined, null, 'finish', 5])('PC-03 that gives %j fails its run, and the error names the step', async (nothing) => {
+  it.each([
+    undefined,
+    null,
+    'finish',
+    5,
+  ])('PC-03 that gives %j fails its run, and the error names the step', async (nothing) => {
     const { result } = await record([call('works'), () => nothing as never], { tools: [works] });
     expect(result).toMatchObject({
       status: 'failed',
@@ -57,12 +62,15 @@ describe('a planner', () => {
   it('PC-14 without a wake mode is push; with one, that', () => {
     const next = (): Decision => ({ kind: 'finish', reason: 'goal' });
     expect(resolveWakeMode({ name: 'p', next })).toBe('push');
-    for (const wakeMode of ['push', 'poll', 'hybrid'] as const) expect(resolveWakeMode({ name: 'p', next, wakeMode })).toBe(wakeMode);
+    for (const wakeMode of ['push', 'poll', 'hybrid'] as const)
+      expect(resolveWakeMode({ name: 'p', next, wakeMode })).toBe(wakeMode);
   });
 
   it.each(['', 'eager', 'PUSH', 5])('PC-14 with the wake mode %j makes no runtime', (wakeMode) => {
     const planner = { name: 'p', wakeMode, next: () => ({ kind: 'finish', reason: 'goal' }) } as unknown as Planner;
-    expect(() => createRuntime({ planner, journal: memoryJournal() })).toThrow(expect.objectContaining({ code: 'invalid_config' }));
+    expect(() => createRuntime({ planner, journal: memoryJournal() })).toThrow(
+      expect.objectContaining({ code: 'invalid_config' }),
+    );
   });
 
   it('PC-15 has the same wake mode before and after 100 runs', async () => {
@@ -89,10 +97,19 @@ describe('a planner', () => {
   });
 
   it('PC-30 a function has its own name in the journal, and an arrow without one is called function', () => {
-    expect(asPlanner(function careful() {
-      return { kind: 'finish', reason: 'goal' };
-    }).name).toBe('careful');
-    expect(asPlanner((() => () => ({ kind: 'finish', reason: 'goal' }) as const)()).name).toBe('function');
+    expect(
+      asPlanner(function careful() {
+        return { kind: 'finish', reason: 'goal' };
+      }).name,
+    ).toBe('careful');
+    expect(
+      asPlanner(
+        (
+          () => () =>
+            ({ kind: 'finish', reason: 'goal' }) as const
+        )(),
+      ).name,
+    ).toBe('function');
   });
 
   it.each<[string, unknown, string]>([

@@ -17,7 +17,10 @@ describe('references in arguments', () => {
     [{ $from: 's1', path: '' }, results['s1'] as Json],
     [{ $from: 's1', path: '/a~1b/m~0n' }, 'escaped'],
     [{ $from: 's1', path: '/empty' }, null],
-    [{ ids: [{ $from: 's1', path: '/items/1/id' }, 9], deep: { er: [{ $from: 'text' }] } }, { ids: [8, 9], deep: { er: ['plain'] } }],
+    [
+      { ids: [{ $from: 's1', path: '/items/1/id' }, 9], deep: { er: [{ $from: 'text' }] } },
+      { ids: [8, 9], deep: { er: ['plain'] } },
+    ],
   ])('%j', (args, resolved) => {
     expect(resolve(args)).toEqual(resolved);
   });
@@ -54,7 +57,9 @@ describe('references in arguments', () => {
 
   it("a tool's value that looks like a reference is data: it is not followed", () => {
     const planted = { $from: 'text' };
-    expect(resolveReferences({ a: { $from: 'evil' } }, (id) => (id === 'evil' ? planted : 'secret'))).toEqual({ a: planted });
+    expect(resolveReferences({ a: { $from: 'evil' } }, (id) => (id === 'evil' ? planted : 'secret'))).toEqual({
+      a: planted,
+    });
   });
 
   it('an own "__proto__" key of the arguments stays data', () => {
@@ -76,7 +81,11 @@ describe('references in arguments', () => {
         const wanted = new Set<string>();
         const swap = (at: unknown, write: (id: string) => unknown): unknown => {
           if (typeof at !== 'object' || at === null) return at;
-          if (Object.hasOwn(at, 'ref') && Object.keys(at).length === 1 && typeof (at as { ref: unknown }).ref === 'number') {
+          if (
+            Object.hasOwn(at, 'ref') &&
+            Object.keys(at).length === 1 &&
+            typeof (at as { ref: unknown }).ref === 'number'
+          ) {
             return write(`b${(at as { ref: number }).ref}`);
           }
           if (Array.isArray(at)) return at.map((item) => swap(item, write));

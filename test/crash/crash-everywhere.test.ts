@@ -41,8 +41,9 @@ describe('a crash at every moment', () => {
     const points = reports.flatMap((report) => report.points.map((point) => `${report.scenario}, ${point}`));
     const distinct = new Set(points).size;
     const doubles = reports.reduce((sum, report) => sum + report.doubles, 0);
+    const violations = reports.flatMap((report) => report.violations).length;
     console.log(
-      `${distinct} crash points in ${reports.length} scenarios, ${doubles} runs with two crashes, 0 violations`,
+      `${distinct} crash points in ${reports.length} scenarios, ${doubles} runs with two crashes, ${violations} violations`,
     );
     expect(reports).toHaveLength(scenarios.length + 3);
     expect(distinct).toBe(points.length);

@@ -178,6 +178,35 @@ describe('the deadline', () => {
   });
 });
 
+describe('a deadline that has passed', () => {
+  it('can still be moved while the run is paused: the answer counts before the clock', async () => {
+    const planner = watched(script(call('echo')));
+    const held = gate();
+    const made = world({ planner, tools: [make('echo', () => held.opened)] });
+    const began = made.clock.now();
+    const run = await start(made, { limits: { deadlineAt: began + 1_000 } });
+    const paused = run.pause();
+    held.open();
+    await paused;
+    await run.result();
+    made.clock.advance(5_000);
+    await run.resume({ limits: { deadlineAt: began + 60_000 } });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(planner.views).toHaveLength(2);
+  });
+
+  it('ends the run when somebody resumes it and moves nothing', async () => {
+    const planner = watched(script({ kind: 'request_pause', reason: 'await_input' }));
+    const made = world({ planner });
+    const run = await start(made, { limits: { deadlineAt: made.clock.now() + 1_000 } });
+    await run.result();
+    made.clock.advance(5_000);
+    await run.approve();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'deadline_exceeded' });
+    expect(planner.views).toHaveLength(1);
+  });
+});
+
 describe('pausing at the ceiling', () => {
   it.each([
     ['steps', { steps: 2 }, { steps: 4 }, forever, { limit: 2, used: 2 }],

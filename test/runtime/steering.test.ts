@@ -175,11 +175,14 @@ describe('controls', () => {
   });
 
   it('SP-20 are refused beyond the cap of the inbox', async () => {
-    const { run, journal, go } = await busy();
+    const { run, journal, clock, go } = await busy();
     for (let index = 0; index < INBOX_CAP; index += 1) {
       await send(journal, run, { id: `c${index}`, type: 'INJECT_CONTEXT' });
     }
     await expect(run.steer('INJECT_CONTEXT')).rejects.toMatchObject({ code: 'inbox_full' });
+    // The beat hears of what others put there.
+    clock.advance(2_000);
+    await quiet();
     go();
     await run.result();
     expect(await entriesOf(journal, run, 'control')).toHaveLength(INBOX_CAP);
@@ -403,11 +406,9 @@ describe('the planner’s pauses', () => {
     const run = await start(made);
     await run.result();
     made.clock.advance(1_000);
-    await run.resume().catch(() => {});
+    await expect(run.approve()).rejects.toMatchObject({ code: 'pause_not_found' });
     await run.result();
-    const [resumed] = await entriesOf(made.journal, run, 'resumed');
-    // The answer was stored before anybody looked at the clock: it stands.
-    expect(resumed?.verdict).toBe('resume');
+    expect(await entriesOf(made.journal, run, 'resumed')).toMatchObject([{ verdict: 'timeout' }]);
   });
 
   it('SP-29 tells readers when it is asked and how it was answered', async () => {
@@ -452,6 +453,27 @@ describe('an operator’s pause', () => {
     await last;
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(await journal.get(run.id)).toMatchObject({ status: 'finished' });
+  });
+});
+
+describe('a signal that comes just when the run ends', () => {
+  it.each(Array.from({ length: 30 }, (_, index) => index))('is not taken after the ending (%i microtasks)', async (ticks) => {
+    const opened = gate();
+    const made = world({
+      planner: async () => {
+        await opened.opened;
+        return finish();
+      },
+    });
+    const run = await start(made);
+    await quiet();
+    opened.open();
+    for (let tick = 0; tick < ticks; tick += 1) await null;
+    await run.steer('USER_MESSAGE', { message: 'late' }).catch((error) => expect(error.code).toBe('run_ended'));
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect((await run.state()).ending).not.toBeNull();
+    expect((await kindsOf(made.journal, run)).at(-1)).toBe('finished');
+    expect((await made.journal.get(run.id))?.status).toBe('finished');
   });
 });
 

@@ -131,8 +131,8 @@ export async function collect(run: Run, options: { from?: number } = {}): Promis
   return events;
 }
 
-export function only<T extends EventType>(events: readonly RunEvent[], type: T): RunEvent<T>[] {
-  return events.filter((event) => event.type === type) as RunEvent<T>[];
+export function only<T extends EventType>(events: readonly RunEvent[], type: T): Extract<RunEvent, { type: T }>[] {
+  return events.filter((event): event is Extract<RunEvent, { type: T }> => event.type === type);
 }
 
 /** What the planner is told of each step. */

@@ -103,7 +103,15 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'tool.completed': () => events([call('works')]),
   'tool.failed': () => events([call('fails')]),
   'tool.skipped': () =>
-    events([{ kind: 'call_parallel', branches: [{ tool: 'fails', args: {} }, { tool: 'works', args: {}, after: ['0'] }] }]),
+    events([
+      {
+        kind: 'call_parallel',
+        branches: [
+          { tool: 'fails', args: {} },
+          { tool: 'works', args: {}, after: ['0'] },
+        ],
+      },
+    ]),
   'tool.late': late,
   'control.applied': () => steered('USER_MESSAGE'),
   'control.rejected': () => steered('PRIORITIZE'),
@@ -133,15 +141,22 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'planner.error': ['error'],
 };
 
-const only = <T extends EventType>(all: readonly RunEvent[], type: T): RunEvent<T>[] =>
-  all.filter((event): event is RunEvent<T> => event.type === type);
+const only = <T extends EventType>(all: readonly RunEvent[], type: T): Extract<RunEvent, { type: T }>[] =>
+  all.filter((event): event is Extract<RunEvent, { type: T }> => event.type === type);
 
 describe('the types of events', () => {
-  it.each(Object.keys(EMITTERS) as EventType[])('EV-13 EV-02 %s is emitted, with identity, time and its payload', async (type) => {
+  it.each(
+    Object.keys(EMITTERS) as EventType[],
+  )('EV-13 EV-02 %s is emitted, with identity, time and its payload', async (type) => {
     const found = only(await EMITTERS[type](), type);
     expect(found.length).toBeGreaterThan(0);
     for (const event of found) {
-      expect(event.identity).toEqual({ tenant: 'local', user: 'ana', session: 'default', run: expect.stringMatching(/^run_/) });
+      expect(event.identity).toEqual({
+        tenant: 'local',
+        user: 'ana',
+        session: 'default',
+        run: expect.stringMatching(/^run_/),
+      });
       expect(event.occurredAt).toBeGreaterThan(Date.UTC(2024));
       expect(Number.isInteger(event.seq)).toBe(true);
       for (const field of FIELDS[type]) expect(event).toHaveProperty([field]);
@@ -151,7 +166,13 @@ describe('the types of events', () => {
 });
 
 describe('planner.decision', () => {
-  const parallel: Decision = { kind: 'call_parallel', branches: [{ tool: 'works', args: {} }, { tool: 'works', args: {} }] };
+  const parallel: Decision = {
+    kind: 'call_parallel',
+    branches: [
+      { tool: 'works', args: {} },
+      { tool: 'works', args: {} },
+    ],
+  };
   const spawn: Decision = { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q' } };
 
   it.each<[Decision, string]>([
@@ -189,7 +210,10 @@ describe('planner.decision', () => {
       clock.advance(250);
       return call('works');
     };
-    const told = only(await events([thinks, call('works')], { clock, journal: memoryJournal({ clock }) }), 'planner.decision');
+    const told = only(
+      await events([thinks, call('works')], { clock, journal: memoryJournal({ clock }) }),
+      'planner.decision',
+    );
     expect(told.map(({ step, latencyMs }) => [step, latencyMs])).toEqual([
       [0, 250],
       [1, 0],
@@ -198,9 +222,27 @@ describe('planner.decision', () => {
   });
 
   it('EV-05 a clock that was set back gives no negative time', () => {
-    const first = { kind: 'started', identity: local('a'), query: 'q', planner: 'p', limits: {}, scopes: [], seq: 1, at: 900 } as const;
+    const first = {
+      kind: 'started',
+      identity: local('a'),
+      query: 'q',
+      planner: 'p',
+      limits: {},
+      scopes: [],
+      seq: 1,
+      at: 900,
+    } as const;
     const moved: Entry = { kind: 'moved', step: 0, decision: call('t'), startedAt: 1_000, seq: 2, at: 700 };
-    const ended: Entry = { kind: 'call_ended', step: 0, call: 0, outcome: { kind: 'value', value: 1 }, attempts: 1, startedAt: 1_000, seq: 3, at: 700 };
+    const ended: Entry = {
+      kind: 'call_ended',
+      step: 0,
+      call: 0,
+      outcome: { kind: 'value', value: 1 },
+      attempts: 1,
+      startedAt: 1_000,
+      seq: 3,
+      at: 700,
+    };
     expect(eventsOf(moved, foldEntries([first]))[0]).toMatchObject({ latencyMs: 0 });
     expect(eventsOf(ended, foldEntries([first, moved]))[0]).toMatchObject({ latencyMs: 0 });
   });
@@ -209,7 +251,12 @@ describe('planner.decision', () => {
     ['a run that reaches its goal', () => events([call('works'), call('fails')]), 3, 'planner.finish'],
     ['a step limit', () => events([call('works'), call('works')], { limits: { steps: 2 } }), 2, 'planner.finish'],
     ['a deadline', () => events([], { limits: { deadlineAt: 1 } }), 0, 'planner.finish'],
-    ['a planner that throws', () => events([call('works'), () => Promise.reject(new Error('x')) as never]), 1, 'planner.error'],
+    [
+      'a planner that throws',
+      () => events([call('works'), () => Promise.reject(new Error('x')) as never]),
+      1,
+      'planner.error',
+    ],
     ['decisions that do not pass', () => events(Array(9).fill(call('')), { modelDriven: true }), 3, 'planner.error'],
   ])('EV-04 one for each answer of the planner, and one ending: %s', async (_, emit, decisions, ending) => {
     const all = await emit();
@@ -241,7 +288,16 @@ describe('planner.decision', () => {
 
 describe('the other events', () => {
   it('EV-02 planner.max_steps_exceeded has the limit, the steps, and the last tool', async () => {
-    const script: Script = [call('fails'), { kind: 'call_parallel', branches: [{ tool: 'fails', args: {} }, { tool: 'works', args: {} }] }];
+    const script: Script = [
+      call('fails'),
+      {
+        kind: 'call_parallel',
+        branches: [
+          { tool: 'fails', args: {} },
+          { tool: 'works', args: {} },
+        ],
+      },
+    ];
     const [exceeded] = only(await events(script, { limits: { steps: 2 } }), 'planner.max_steps_exceeded');
     expect(exceeded).toMatchObject({ maxSteps: 2, stepsObserved: 2, lastTool: 'works' });
     const [none] = only(await events([], { limits: { steps: 0 } }), 'planner.max_steps_exceeded');
@@ -255,8 +311,12 @@ describe('the other events', () => {
       { step: 0, call: 0, tool: 'works', callId: 'c1', args: { a: 1 } },
       { step: 1, call: 0, tool: 'fails', args: {} },
     ]);
-    expect(only(all, 'tool.completed')).toMatchObject([{ step: 0, call: 0, tool: 'works', outcome: { kind: 'value', value: 1 }, attempts: 1 }]);
-    expect(only(all, 'tool.failed')).toMatchObject([{ step: 1, tool: 'fails', outcome: { error: { code: 'tool_failed' } } }]);
+    expect(only(all, 'tool.completed')).toMatchObject([
+      { step: 0, call: 0, tool: 'works', outcome: { kind: 'value', value: 1 }, attempts: 1 },
+    ]);
+    expect(only(all, 'tool.failed')).toMatchObject([
+      { step: 1, tool: 'fails', outcome: { error: { code: 'tool_failed' } } },
+    ]);
   });
 
   it('the offsets of tokens count the characters of their channel, so that a gap shows', async () => {
@@ -271,7 +331,9 @@ describe('the other events', () => {
 
   it('a pause and its answer are told with the reason and the payloads', async () => {
     const all = await events([pause(0)]);
-    expect(only(all, 'pause.requested')).toMatchObject([{ reason: 'approval_required', payload: { what: 'this' }, expiresAt: expect.any(Number) }]);
+    expect(only(all, 'pause.requested')).toMatchObject([
+      { reason: 'approval_required', payload: { what: 'this' }, expiresAt: expect.any(Number) },
+    ]);
     expect(only(all, 'pause.resumed')).toMatchObject([{ reason: 'approval_required', verdict: 'timeout' }]);
     expect(all.filter(({ type }) => type.startsWith('tool.'))).toEqual([]);
   });
@@ -297,7 +359,10 @@ describe('reading events again', () => {
   });
 
   it('EV-14 no fact is told twice: a type has at most one event for a call and a position', async () => {
-    const all = await events([call('works'), { kind: 'call_parallel', branches: Array(5).fill({ tool: 'works', args: {} }) }]);
+    const all = await events([
+      call('works'),
+      { kind: 'call_parallel', branches: Array(5).fill({ tool: 'works', args: {} }) },
+    ]);
     const facts = all.map((event) => JSON.stringify([event.type, event.seq, 'call' in event ? event.call : 0]));
     expect(new Set(facts).size).toBe(facts.length);
   });

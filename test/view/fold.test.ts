@@ -13,13 +13,26 @@ import { record } from './recorded.ts';
 
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as Json);
 const object = fc.dictionary(fc.string(), json, { maxKeys: 3 });
-const error: fc.Arbitrary<ErrorData> = fc.record({ code: fc.string(), message: fc.string(), data: object }, { requiredKeys: ['code', 'message'] });
+const error: fc.Arbitrary<ErrorData> = fc.record(
+  { code: fc.string(), message: fc.string(), data: object },
+  { requiredKeys: ['code', 'message'] },
+);
 const outcome: fc.Arbitrary<Outcome> = fc.oneof(
   fc.record({ kind: fc.constant('value' as const), value: json }),
-  fc.record({ kind: fc.constant('value' as const), value: json, artifact: fc.constant({ artifactRef: 'art_1', mime: 'm', sizeBytes: 1 }) }),
-  fc.record({ kind: fc.constantFrom('error' as const, 'unknown' as const, 'cancelled' as const, 'skipped' as const), error }),
+  fc.record({
+    kind: fc.constant('value' as const),
+    value: json,
+    artifact: fc.constant({ artifactRef: 'art_1', mime: 'm', sizeBytes: 1 }),
+  }),
+  fc.record({
+    kind: fc.constantFrom('error' as const, 'unknown' as const, 'cancelled' as const, 'skipped' as const),
+    error,
+  }),
 );
-const branch: fc.Arbitrary<Branch> = fc.record({ tool: fc.string(), args: json, callId: fc.string() }, { requiredKeys: ['tool', 'args'] });
+const branch: fc.Arbitrary<Branch> = fc.record(
+  { tool: fc.string(), args: json, callId: fc.string() },
+  { requiredKeys: ['tool', 'args'] },
+);
 const decision: fc.Arbitrary<Decision> = fc.oneof(
   fc.record({ kind: fc.constant('call_tool' as const), tool: fc.string(), args: json }),
   fc.record(
@@ -33,14 +46,21 @@ const decision: fc.Arbitrary<Decision> = fc.oneof(
   fc.record({ kind: fc.constant('request_pause' as const), reason: fc.constant('await_input' as const) }),
   fc.record({ kind: fc.constant('await_task' as const), taskId: fc.string() }),
 );
-const usage = fc.record({ inputTokens: fc.nat(), outputTokens: fc.nat(), costMicroUsd: fc.nat() }, { requiredKeys: [] });
+const usage = fc.record(
+  { inputTokens: fc.nat(), outputTokens: fc.nat(), costMicroUsd: fc.nat() },
+  { requiredKeys: [] },
+);
 
 /** What a writer may do next, picked by `choose` among what the state allows. */
 function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
   const options: (() => EntryBody[])[] = [];
   const { open, pauses } = state;
   if (open === null && pauses.length === 0) {
-    options.push(() => moveOf(state, draw), () => moveOf(state, draw), () => [endingOf(draw)]);
+    options.push(
+      () => moveOf(state, draw),
+      () => moveOf(state, draw),
+      () => [endingOf(draw)],
+    );
     options.push(() => [{ kind: 'paused', token: `p${state.head}`, reason: 'external_event' }]);
   }
   for (const { token } of pauses) {
@@ -51,11 +71,23 @@ function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
     const waiting = open.calls.flatMap((call, index) => (call === null ? [index] : []));
     const call = draw(() => fc.constantFrom(...waiting));
     const { step } = open.move;
-    options.push(() => [{ kind: 'call_ended', step, call, outcome: draw(() => outcome), attempts: draw(() => fc.nat({ max: 3 })), startedAt: 5, costMicroUsd: 2 }]);
+    options.push(() => [
+      {
+        kind: 'call_ended',
+        step,
+        call,
+        outcome: draw(() => outcome),
+        attempts: draw(() => fc.nat({ max: 3 })),
+        startedAt: 5,
+        costMicroUsd: 2,
+      },
+    ]);
     if (!open.began.includes(call)) options.push(() => [{ kind: 'call_began', step, call }]);
   }
   options.push(() => {
-    const type = draw(() => fc.constantFrom('REDIRECT' as const, 'USER_MESSAGE' as const, 'CANCEL' as const, 'PAUSE' as const));
+    const type = draw(() =>
+      fc.constantFrom('REDIRECT' as const, 'USER_MESSAGE' as const, 'CANCEL' as const, 'PAUSE' as const),
+    );
     const payload = draw(() => fc.oneof(object, fc.constant({ goal: 'g' })));
     return [{ kind: 'control', control: { id: `c${state.head}`, type, payload }, applied: draw(() => fc.boolean()) }];
   });
@@ -64,7 +96,15 @@ function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
 
 function moveOf(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
   const step = state.steps.length;
-  const moved = { kind: 'moved' as const, step, decision: draw(() => decision), startedAt: draw(fc.nat), ...draw(() => fc.record({ usage, text: fc.string(), reasoning: fc.string(), provenance: object }, { requiredKeys: [] })) };
+  const moved = {
+    kind: 'moved' as const,
+    step,
+    decision: draw(() => decision),
+    startedAt: draw(fc.nat),
+    ...draw(() =>
+      fc.record({ usage, text: fc.string(), reasoning: fc.string(), provenance: object }, { requiredKeys: [] }),
+    ),
+  };
   if (draw(() => fc.nat({ max: 5 })) === 0) return [{ ...moved, rejected: draw(() => error) }];
   if (moved.decision.kind !== 'request_pause') return [moved];
   return [moved, { kind: 'paused', token: `p${state.head}`, reason: moved.decision.reason, step }];
@@ -76,20 +116,31 @@ function endingOf(draw: fc.GeneratorValue): EntryBody {
 }
 
 /** A random valid journal: each entry is one that the state before it allows. */
-const journal: fc.Arbitrary<Entry[]> = fc.tuple(fc.gen(), fc.integer({ min: 0, max: 30 }), object).map(([draw, length, history]) => {
-  const identity = { tenant: 't', user: 'u', session: 's', run: 'r' };
-  const first = { kind: 'started', identity, query: 'q', planner: 'p', limits: {}, scopes: Object.keys(history), seq: 1, at: 0 } as const;
-  const entries: Entry[] = [first];
-  const state = openState(first);
-  while (entries.length <= length && state.ending === null) {
-    for (const body of nextBodies(state, draw)) {
-      const entry = JSON.parse(JSON.stringify({ ...body, seq: state.head + 1, at: entries.length * 7 })) as Entry;
-      applyEntry(state, entry);
-      entries.push(entry);
+const journal: fc.Arbitrary<Entry[]> = fc
+  .tuple(fc.gen(), fc.integer({ min: 0, max: 30 }), object)
+  .map(([draw, length, history]) => {
+    const identity = { tenant: 't', user: 'u', session: 's', run: 'r' };
+    const first = {
+      kind: 'started',
+      identity,
+      query: 'q',
+      planner: 'p',
+      limits: {},
+      scopes: Object.keys(history),
+      seq: 1,
+      at: 0,
+    } as const;
+    const entries: Entry[] = [first];
+    const state = openState(first);
+    while (entries.length <= length && state.ending === null) {
+      for (const body of nextBodies(state, draw)) {
+        const entry = JSON.parse(JSON.stringify({ ...body, seq: state.head + 1, at: entries.length * 7 })) as Entry;
+        applyEntry(state, entry);
+        entries.push(entry);
+      }
     }
-  }
-  return entries;
-});
+    return entries;
+  });
 
 const copyOf = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
@@ -119,7 +170,17 @@ describe('the fold, for any valid journal', () => {
       { numRuns: 300 },
     );
     // The generator would prove little if it made no entry of some kind.
-    for (const kind of ['started', 'moved', 'call_began', 'call_ended', 'paused', 'resumed', 'control', 'finished', 'failed']) {
+    for (const kind of [
+      'started',
+      'moved',
+      'call_began',
+      'call_ended',
+      'paused',
+      'resumed',
+      'control',
+      'finished',
+      'failed',
+    ]) {
       expect(kinds.get(kind) ?? 0).toBeGreaterThan(10);
     }
   });

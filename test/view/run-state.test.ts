@@ -56,20 +56,33 @@ describe('the fold refuses a journal that cannot be', () => {
     ['one that begins at 2', () => openState({ ...STARTED, seq: 2, at: 0 } as Entry)],
     ['a gap', () => foldEntries(journal(moveCall(0), ended(0, 0)).filter(({ seq }) => seq !== 2))],
     ['an entry twice', () => foldEntries([...journal(moveCall(0)), journal(moveCall(0))[1] as Entry])],
-    ['entries in the wrong order', () => foldEntries([...journal(moveCall(0), ended(0, 0))].sort((a, b) => (a.seq === 1 ? -1 : b.seq - a.seq)))],
+    [
+      'entries in the wrong order',
+      () => foldEntries([...journal(moveCall(0), ended(0, 0))].sort((a, b) => (a.seq === 1 ? -1 : b.seq - a.seq))),
+    ],
     ['a second start', () => fold(STARTED)],
     ['a second ending', () => fold(finished, finished)],
     ['anything after a failure', () => fold(failed, control('PAUSE'))],
     ['anything after an ending', () => fold(finished, moveCall(0))],
     ['a move while a step is open', () => fold(moveCall(0), moveCall(1))],
-    ['a finish while a step is open', () => fold(moveCall(0), { kind: 'moved', step: 1, decision: { kind: 'finish', reason: 'goal' }, startedAt: 0 })],
+    ['a move of the step that is open', () => fold(moveCall(0), moveCall(0))],
+    [
+      'a finish while a step is open',
+      () => fold(moveCall(0), { kind: 'moved', step: 1, decision: { kind: 'finish', reason: 'goal' }, startedAt: 0 }),
+    ],
     ['a move of a step that is not next', () => fold(moveCall(1))],
     ['a move of a step that has been', () => fold(moveCall(0), ended(0, 0), moveCall(0))],
     ['a call that begins without a step', () => fold({ kind: 'call_began', step: 0, call: 0 })],
     ['a call that begins in another step', () => fold(moveCall(0), { kind: 'call_began', step: 1, call: 0 })],
     ['a call that begins beyond the branches', () => fold(moveCall(0), { kind: 'call_began', step: 0, call: 1 })],
-    ['a call that begins twice', () => fold(moveCall(0), { kind: 'call_began', step: 0, call: 0 }, { kind: 'call_began', step: 0, call: 0 })],
-    ['a call that begins after its end', () => fold(moveParallel(0, 2), ended(0, 0), { kind: 'call_began', step: 0, call: 0 })],
+    [
+      'a call that begins twice',
+      () => fold(moveCall(0), { kind: 'call_began', step: 0, call: 0 }, { kind: 'call_began', step: 0, call: 0 }),
+    ],
+    [
+      'a call that begins after its end',
+      () => fold(moveParallel(0, 2), ended(0, 0), { kind: 'call_began', step: 0, call: 0 }),
+    ],
     ['a call that ends without a step', () => fold(ended(0, 0))],
     ['a call that ends in a closed step', () => fold(moveCall(0), ended(0, 0), ended(0, 0))],
     ['a call that ends in another step', () => fold(moveCall(0), ended(1, 0))],
@@ -80,7 +93,10 @@ describe('the fold refuses a journal that cannot be', () => {
     ['an answer to no pause', () => fold(resumed('a'))],
     ['an answer to another pause', () => fold(paused('a'), resumed('b'))],
     ['a second answer', () => fold(paused('a'), resumed('a'), resumed('a'))],
-    ['an entry of a kind that nobody knows is applied by nobody', () => foldEntries([...journal(), { kind: 'dreamt', seq: 3, at: 0 } as unknown as Entry])],
+    [
+      'an entry of a kind that nobody knows is applied by nobody',
+      () => foldEntries([...journal(), { kind: 'dreamt', seq: 3, at: 0 } as unknown as Entry]),
+    ],
   ])('%s', (_, read) => {
     expect(read).toThrow(expect.objectContaining({ code: 'journal_corrupt' }));
   });
@@ -124,7 +140,14 @@ describe('the fold', () => {
 
   it('TJ-13 a step has its decision, what was said and thought, the outcomes, and its times', () => {
     const usage = { inputTokens: 3, outputTokens: 2, costMicroUsd: 9 };
-    const move = moveCall(0, { text: 'said', reasoning: 'thought', usage, providerState: [1], provenance: { model: 'm' }, startedAt: 90 });
+    const move = moveCall(0, {
+      text: 'said',
+      reasoning: 'thought',
+      usage,
+      providerState: [1],
+      provenance: { model: 'm' },
+      startedAt: 90,
+    });
     const state = fold(move, ended(0, 0, { startedAt: 95, costMicroUsd: 4 }));
     expect(state.steps).toEqual([
       {
@@ -163,7 +186,10 @@ describe('the fold', () => {
     const odd = { rejected, decision: { kind: 'dance' } };
     const state = fold(moveCall(0, odd), moveCall(1, { rejected }));
     expect(state).toMatchObject({ open: null, rejections: 2, totals: { steps: 2, calls: 0 } });
-    expect(state.steps).toMatchObject([{ index: 0, calls: [], error: rejected }, { index: 1, calls: [], error: rejected }]);
+    expect(state.steps).toMatchObject([
+      { index: 0, calls: [], error: rejected },
+      { index: 1, calls: [], error: rejected },
+    ]);
     expect(fold(moveCall(0, odd), moveCall(1)).rejections).toBe(0);
   });
 
@@ -179,7 +205,10 @@ describe('the fold', () => {
   });
 
   it('limits in the answer to a pause between steps replace the old ones; in that of a step they are data', () => {
-    expect(fold(paused('a'), resumed('a', { limits: { steps: 50, tokens: 9 } })).limits).toEqual({ steps: 50, tokens: 9 });
+    expect(fold(paused('a'), resumed('a', { limits: { steps: 50, tokens: 9 } })).limits).toEqual({
+      steps: 50,
+      tokens: 9,
+    });
     expect(fold(movePause(0), paused('a', 0), resumed('a', { limits: { steps: 50 } })).limits).toEqual({ steps: 5 });
   });
 
@@ -190,21 +219,36 @@ describe('the fold', () => {
   });
 
   it('controls count, are fresh until the next move, and steer at the step that is next', () => {
-    const state = fold(control('REDIRECT', { goal: 'g' }), control('INJECT_CONTEXT', { a: 1 }), control('PAUSE', undefined, false));
+    const state = fold(
+      control('REDIRECT', { goal: 'g' }),
+      control('INJECT_CONTEXT', { a: 1 }),
+      control('PAUSE', undefined, false),
+    );
     expect(state).toMatchObject({ goal: 'g', query: 'q', controlsTaken: 3 });
     expect(state.fresh.map(({ type }) => type)).toEqual(['REDIRECT', 'INJECT_CONTEXT']);
     expect(state.steering.map(({ atStep }) => atStep)).toEqual([0, 0]);
-    const later = fold(control('USER_MESSAGE', { message: 'm' }), moveCall(0), control('USER_MESSAGE', { message: 'n' }));
+    const later = fold(
+      control('USER_MESSAGE', { message: 'm' }),
+      moveCall(0),
+      control('USER_MESSAGE', { message: 'n' }),
+    );
     expect(later.steering.map(({ atStep }) => atStep)).toEqual([0, 1]);
     expect(later.fresh).toHaveLength(1);
   });
 
   it('a CANCEL is kept', () => {
-    expect(fold(control('CANCEL', { reason: 'enough' })).cancel).toMatchObject({ type: 'CANCEL', payload: { reason: 'enough' } });
+    expect(fold(control('CANCEL', { reason: 'enough' })).cancel).toMatchObject({
+      type: 'CANCEL',
+      payload: { reason: 'enough' },
+    });
   });
 
   it('endings', () => {
-    expect(fold({ ...finished, payload: 1 } as EntryBody).ending).toEqual({ kind: 'finished', reason: 'goal', payload: 1 });
+    expect(fold({ ...finished, payload: 1 } as EntryBody).ending).toEqual({
+      kind: 'finished',
+      reason: 'goal',
+      payload: 1,
+    });
     expect(fold(failed).ending).toEqual({ kind: 'failed', error: { code: 'c', message: 'm' } });
   });
 
@@ -214,7 +258,10 @@ describe('the fold', () => {
   });
 
   it('PC-06 what is in the state cannot be changed through a step', () => {
-    const state = fold(moveParallel(0, 1), ended(0, 0, { outcome: { kind: 'error', error: { code: 'c', message: 'm', data: { a: [1] } } } }));
+    const state = fold(
+      moveParallel(0, 1),
+      ended(0, 0, { outcome: { kind: 'error', error: { code: 'c', message: 'm', data: { a: [1] } } } }),
+    );
     const isFrozen = (part: unknown): boolean =>
       typeof part !== 'object' || part === null || (Object.isFrozen(part) && Object.values(part).every(isFrozen));
     expect(isFrozen(state.steps[0])).toBe(true);

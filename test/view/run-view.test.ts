@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { createRuntime, type Decision, type Json, local, memoryJournal, type Run, type RunView, type Tool, tool } from '../../src/index.ts';
+import {
+  createRuntime,
+  type Decision,
+  type Json,
+  local,
+  memoryJournal,
+  type Run,
+  type RunView,
+  type Tool,
+  tool,
+} from '../../src/index.ts';
 import { call, record, scripted } from './recorded.ts';
 
 function made(name: string, more: Partial<Tool> = {}): Tool {
@@ -53,7 +63,10 @@ describe('the view of a planner', () => {
     const { views } = await record([call('a'), spoil], { tools: [made('a')], start: { history } });
     expect(failures).toBe(6);
     expect(JSON.stringify(views.at(-1))).not.toContain('mine');
-    expect(views.at(-1)?.trajectory.steps[0]).toMatchObject({ decision: { tool: 'a' }, calls: [{ outcome: { value: 'a' } }] });
+    expect(views.at(-1)?.trajectory.steps[0]).toMatchObject({
+      decision: { tool: 'a' },
+      calls: [{ outcome: { value: 'a' } }],
+    });
   });
 
   it('TJ-14 an old view does not grow with the run', async () => {
@@ -79,7 +92,9 @@ describe('the view of a planner', () => {
   });
 
   it('PC-17 lists the 3 of 10 tools that the run may see; the other 7 are unknown to it', async () => {
-    const tools = Array.from({ length: 10 }, (_, index) => made(`t${index}`, { scopes: index < 3 ? ['base'] : ['base', 'admin'] }));
+    const tools = Array.from({ length: 10 }, (_, index) =>
+      made(`t${index}`, { scopes: index < 3 ? ['base'] : ['base', 'admin'] }),
+    );
     const hidden = Array.from({ length: 7 }, (_, index) => call(`t${index + 3}`));
     const { views, entries } = await record(hidden, { tools, scopes: ['base'] });
     const view = views[0] as RunView;
@@ -88,7 +103,10 @@ describe('the view of a planner', () => {
     const outcomes = entries.flatMap((entry) => (entry.kind === 'call_ended' ? [entry.outcome] : []));
     expect(outcomes).toHaveLength(7);
     for (const outcome of outcomes) {
-      expect(outcome).toMatchObject({ kind: 'error', error: { code: 'tool_not_found', message: expect.stringMatching(/are: t0, t1, t2\.$/) } });
+      expect(outcome).toMatchObject({
+        kind: 'error',
+        error: { code: 'tool_not_found', message: expect.stringMatching(/are: t0, t1, t2\.$/) },
+      });
     }
   });
 
@@ -117,7 +135,9 @@ describe('the view of a planner', () => {
       ['the new goal', 'the query'],
     ]);
     expect(views[1]?.controls).toMatchObject([{ type: 'REDIRECT' }]);
-    expect(views[1]?.trajectory.steering).toMatchObject([{ atStep: 1, control: { payload: { goal: 'the new goal' } } }]);
+    expect(views[1]?.trajectory.steering).toMatchObject([
+      { atStep: 1, control: { payload: { goal: 'the new goal' } } },
+    ]);
   });
 
   it('PC-19 50 branches are carried out, 51 are refused whole', async () => {

@@ -1,0 +1,118 @@
+import { describe, expectTypeOf, it } from 'vitest';
+import type {
+  Decision,
+  DecisionKind,
+  EntryKind,
+  ErrorCode,
+  EventPayloads,
+  EventType,
+  FinishReason,
+  Json,
+  Outcome,
+  Planner,
+  RunEvent,
+  RunView,
+  ToolSchema,
+} from '../../src/index.ts';
+
+describe('PC-02 a decision', () => {
+  it('is one of six, and a switch over them is complete', () => {
+    expectTypeOf<DecisionKind>().toEqualTypeOf<
+      'call_tool' | 'call_parallel' | 'spawn_task' | 'await_task' | 'request_pause' | 'finish'
+    >();
+    const name = (decision: Decision): string => {
+      switch (decision.kind) {
+        case 'call_tool':
+          return decision.tool;
+        case 'call_parallel':
+          return decision.branches.map(({ tool }) => tool).join();
+        case 'spawn_task':
+          return decision.spec.query;
+        case 'await_task':
+          return decision.taskId;
+        case 'request_pause':
+          return decision.reason;
+        case 'finish':
+          return decision.reason;
+        default:
+          return decision satisfies never;
+      }
+    };
+    expectTypeOf(name).returns.toEqualTypeOf<string>();
+  });
+
+  it('has no seventh kind, no thoughts in it, and only the reasons that there are', () => {
+    // @ts-expect-error there is no such kind
+    const none: Decision = { kind: 'no_op' };
+    // @ts-expect-error thoughts travel beside the decision
+    const thoughts: Decision = { kind: 'call_tool', tool: 't', args: {}, reasoning: 'r' };
+    // @ts-expect-error there is no such reason
+    const reason: Decision = { kind: 'finish', reason: 'nope' };
+    expectTypeOf([none, thoughts, reason]).toEqualTypeOf<Decision[]>();
+    expectTypeOf<FinishReason>().toEqualTypeOf<
+      'goal' | 'no_path' | 'cancelled' | 'deadline_exceeded' | 'constraints_conflict'
+    >();
+  });
+
+  it('has arguments that are JSON', () => {
+    expectTypeOf<Extract<Decision, { kind: 'call_tool' }>['args']>().toEqualTypeOf<Json>();
+    // @ts-expect-error a function is not JSON
+    const args: Json = { callback: () => 1 };
+    expectTypeOf(args).toEqualTypeOf<Json>();
+  });
+});
+
+describe('EV-13 an event', () => {
+  it('narrows to its payload by its type', () => {
+    const text = (event: RunEvent): string => {
+      if (event.type === 'token') return event.text;
+      if (event.type === 'tool.failed') expectTypeOf(event.outcome).toEqualTypeOf<Outcome>();
+      // @ts-expect-error only some events have a text
+      return event.text;
+    };
+    expectTypeOf(text).returns.toEqualTypeOf<string>();
+  });
+
+  it('has identity, position and time whatever its type, and there is a payload for each type', () => {
+    expectTypeOf<EventType>().toEqualTypeOf<keyof EventPayloads>();
+    expectTypeOf<RunEvent['type']>().toEqualTypeOf<EventType>();
+    expectTypeOf<RunEvent['seq'] & RunEvent['occurredAt']>().toEqualTypeOf<number>();
+    expectTypeOf<RunEvent['identity']>().toHaveProperty('tenant');
+    expectTypeOf<RunEvent<'tool.late'>>().toHaveProperty('call');
+    expectTypeOf<RunEvent<'run.started'>>().not.toHaveProperty('call');
+  });
+});
+
+describe('a planner', () => {
+  it('PC-30 may answer with a decision or a move, now, later, or as the end of a stream', () => {
+    const finish = { kind: 'finish', reason: 'goal' } as const;
+    expectTypeOf({ name: 'a', next: () => finish }).toExtend<Planner>();
+    expectTypeOf({ name: 'a', next: async () => ({ decision: finish, text: 't' }) }).toExtend<Planner>();
+    const stream = async function* (run: RunView) {
+      yield { type: 'text', text: run.query } as const;
+      return finish;
+    };
+    expectTypeOf({ name: 'a', next: stream }).toExtend<Planner>();
+    expectTypeOf({ name: 'a', next: () => 'finish' }).not.toExtend<Planner>();
+  });
+
+  it('PC-06 PC-16 sees a view that it cannot write to, with no callable of a tool', () => {
+    const spoil = (run: RunView): void => {
+      // @ts-expect-error the view is read-only
+      run.goal = 'mine';
+      // @ts-expect-error the steps are read-only
+      run.trajectory.steps.push();
+    };
+    expectTypeOf(spoil).parameter(0).toEqualTypeOf<RunView>();
+    expectTypeOf<ReturnType<RunView['tools']['list']>>().toEqualTypeOf<readonly ToolSchema[]>();
+    expectTypeOf<ToolSchema>().not.toHaveProperty('run');
+  });
+});
+
+describe('words', () => {
+  it('are closed unions', () => {
+    expectTypeOf<'journal_corrupt'>().toExtend<ErrorCode>();
+    expectTypeOf<string>().not.toExtend<ErrorCode>();
+    expectTypeOf<string>().not.toExtend<EntryKind>();
+  });
+});

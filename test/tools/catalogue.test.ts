@@ -1,0 +1,271 @@
+import { describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import type { Json } from '../../src/core/json.ts';
+import { createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS, type ToolSet } from '../../src/tools/catalogue.ts';
+import { type Tool, tool } from '../../src/tools/tool.ts';
+import { call, record } from '../view/recorded.ts';
+
+function made(name: string, more: Partial<Tool> = {}): Tool {
+  return { name, description: `The ${name}`, input: { type: 'object' }, effect: 'pure', run: () => name, ...more };
+}
+const names = (
+  tools: ToolSet,
+  scopes: readonly string[] = [],
+  found: readonly string[] = [],
+  deferred: readonly string[] = [],
+): string[] =>
+  createCatalogue(tools, deferred)
+    .view(scopes, found)
+    .list()
+    .map(({ name }) => name);
+
+const range = { type: 'object', properties: { from: { type: 'number' } } } as const;
+
+describe('registration', () => {
+  it.each<[string, unknown, string]>([
+    ['TL-01 an empty name', [made('')], 'tool_name_empty'],
+    ['TL-01 a blank name', [made(' \n')], 'tool_name_empty'],
+    ['TL-01 a name that is no text', [{ ...made('a'), name: 5 }], 'tool_name_empty'],
+    ['TL-01 no tool at all', [null], 'tool_name_empty'],
+    ['TL-01 no run function', [{ ...made('a'), run: undefined }], 'tool_without_run'],
+    ['TL-01 a run that is no function', [{ ...made('a'), run: 'x' }], 'tool_without_run'],
+    ['TL-01 a name that is taken', [made('a'), made('b'), made('a')], 'tool_name_taken'],
+    ['no description', [{ ...made('a'), description: undefined }], 'invalid_config'],
+    ['a name that is not the one in the record', { other: made('a') }, 'invalid_config'],
+    ['nothing in a record', { a: null }, 'invalid_config'],
+    ['an unknown effect', [made('a', { effect: 'maybe' as never })], 'invalid_config'],
+    ['negative retries', [made('a', { retries: -1 })], 'invalid_config'],
+    ['half a retry', [made('a', { retries: 0.5 })], 'invalid_config'],
+    ['no time at all', [made('a', { timeoutMs: 0 })], 'invalid_config'],
+    ['a time that is no number', [made('a', { timeoutMs: Number.NaN })], 'invalid_config'],
+    ['room for no call', [made('a', { concurrency: 0 })], 'invalid_config'],
+    ['a negative price', [made('a', { costMicroUsd: -1 })], 'invalid_config'],
+    ['no schema', [{ ...made('a'), input: undefined }], 'tool_schema_invalid'],
+    ['a schema that is null', [made('a', { input: null as never })], 'tool_schema_invalid'],
+    ['a schema that is a list', [made('a', { input: [] as never })], 'tool_schema_invalid'],
+    ['a schema that is a function', [made('a', { input: (() => ({})) as never })], 'tool_schema_invalid'],
+    ['a schema of no type that there is', [made('a', { input: { type: 'any' } })], 'tool_schema_invalid'],
+    ['a schema that refers to nowhere', [made('a', { input: { $ref: '#/$defs/gone' } })], 'tool_schema_invalid'],
+    [
+      'a schema that is not JSON',
+      [made('a', { input: { type: 'object', default: new Map() as never } })],
+      'tool_schema_invalid',
+    ],
+    ['an output schema that is none', [made('a', { output: { type: 'any' } })], 'tool_schema_invalid'],
+    [
+      'TL-01 an example with an argument of the wrong type',
+      [made('a', { input: range, examples: [{ from: 'x' }] })],
+      'tool_example_invalid',
+    ],
+    [
+      'TL-01 an example with an argument that the schema lacks',
+      [made('a', { input: range, examples: [{ to: 1 }] })],
+      'tool_example_invalid',
+    ],
+    [
+      'TL-01 the same with zod',
+      [made('a', { input: z.object({ from: z.number() }), examples: [{ from: 1, to: 2 }] })],
+      'tool_example_invalid',
+    ],
+    [
+      'TL-01 the same with an asynchronous schema',
+      [made('a', { input: z.object({ from: z.number() }).refine(async () => true), examples: [{ from: 1, to: 2 }] })],
+      'tool_example_invalid',
+    ],
+  ])('refuses %s', (_, tools, code) => {
+    expect(() => createCatalogue(tools as ToolSet)).toThrow(expect.objectContaining({ code }));
+  });
+
+  it('names the tool in the refusal', () => {
+    for (const more of [
+      { retries: -1 },
+      { input: { type: 'any' } },
+      { effect: 'maybe' as never },
+      { examples: [{ from: 'x' }], input: range },
+    ]) {
+      expect(() => createCatalogue([made('weather', more)])).toThrow(/weather/);
+    }
+  });
+
+  it.each<[string, Partial<Tool>]>([
+    ['that fits', { input: range, examples: [{ from: 1 }, {}] }],
+    ['of an open schema', { input: { ...range, additionalProperties: true }, examples: [{ to: 1 }] }],
+    ['of patterns', { input: { ...range, patternProperties: { '^x-': {} } }, examples: [{ 'x-a': 1 }] }],
+    ['of a schema made of others', { input: { ...range, allOf: [{ properties: { to: {} } }] }, examples: [{ to: 1 }] }],
+    ['of a schema without properties', { input: { type: 'object' }, examples: [{ to: 1 }] }],
+    [
+      'of a zod union',
+      { input: z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), examples: [{ b: 'x' }] },
+    ],
+  ])('takes an example %s', (_, more) => {
+    expect(names([made('a', more)])).toEqual(['a']);
+  });
+
+  it('TL-02 is all or nothing: one bad tool makes no catalogue', () => {
+    expect(() => createCatalogue([made('a'), made('b', { retries: -1 })])).toThrow();
+  });
+
+  it('TL-03 fills in 30 s, 3 retries, `once`, and no retries for `once`', () => {
+    const view = createCatalogue([made('a'), { ...made('b'), effect: undefined as never }]).view([]);
+    expect([DEFAULT_TIMEOUT_MS, DEFAULT_RETRIES]).toEqual([30_000, 3]);
+    expect(view.ready('a')).toMatchObject({ timeoutMs: 30_000, retries: 3, effect: 'pure' });
+    expect(view.ready('b')).toMatchObject({ timeoutMs: 30_000, retries: 0, effect: 'once' });
+  });
+
+  it('TL-09 what is stated holds, also nothing', () => {
+    expect(
+      createCatalogue([made('a', { retries: 0 })])
+        .view([])
+        .ready('a')?.retries,
+    ).toBe(0);
+  });
+});
+
+describe('the authorised view', () => {
+  const tools = [made('c', { scopes: ['x', 'y'] }), made('b', { scopes: ['x'] }), made('a')];
+
+  it('TL-02 is sorted by name, and has a tool only when all its scopes are held', () => {
+    expect(names(tools)).toEqual(['a']);
+    expect(names(tools, ['y'])).toEqual(['a']);
+    expect(names(tools, ['x'])).toEqual(['a', 'b']);
+    expect(names(tools, ['y', 'x', 'z'])).toEqual(['a', 'b', 'c']);
+    expect(names([made('b'), made('B'), made('a'), made('ä'), made('a1')])).toEqual(['B', 'a', 'a1', 'b', 'ä']);
+  });
+
+  it('PC-17 a tool outside it is found by none of its look-ups', () => {
+    const view = createCatalogue(tools).view(['x']);
+    for (const name of ['c', 'unknown', 'toString', '__proto__']) {
+      expect([view.get(name), view.ready(name)]).toEqual([undefined, undefined]);
+    }
+    expect(view.get('b')?.name).toBe('b');
+  });
+
+  it('is the same object for the same scopes in any order, so that nothing is made twice', () => {
+    const catalogue = createCatalogue(tools);
+    expect(catalogue.view(['x', 'y'])).toBe(catalogue.view(['y', 'x']));
+    expect(catalogue.view(['x']).list()).toBe(catalogue.view(['x']).list());
+    expect(catalogue.view(['x'])).not.toBe(catalogue.view(['x,y']));
+    expect(catalogue.view(['a', 'b'])).not.toBe(catalogue.view(['a","b']));
+  });
+
+  it('lists a deferred tool only when it was found, at the end, but lets it be called before', () => {
+    expect(names(tools, [], [], ['a'])).toEqual([]);
+    expect(names([made('a'), made('z')], [], ['a'], ['a'])).toEqual(['z', 'a']);
+    expect(
+      createCatalogue([made('a')], ['a'])
+        .view([])
+        .ready('a'),
+    ).toBeDefined();
+    expect(names(tools, [], ['b'], ['b'])).toEqual(['a']);
+  });
+
+  it('is frozen, with its schemas', () => {
+    const view = createCatalogue([made('a', { input: { type: 'object', properties: {} }, tags: ['t'] })]).view([]);
+    const [schema] = view.list();
+    for (const part of [
+      view,
+      view.list(),
+      schema,
+      schema?.inputSchema,
+      schema?.inputSchema['properties'],
+      schema?.tags,
+    ]) {
+      expect(Object.isFrozen(part)).toBe(true);
+    }
+  });
+
+  it('does not follow later changes of what it was made of', () => {
+    const tags = ['t'];
+    const input = { type: 'object', properties: { a: { type: 'string' } } };
+    const catalogue = createCatalogue([made('a', { tags, input })]);
+    tags.push('u');
+    input.properties.a.type = 'number';
+    expect(catalogue.view([]).get('a')).toMatchObject({
+      tags: ['t'],
+      inputSchema: { properties: { a: { type: 'string' } } },
+    });
+  });
+});
+
+describe('what a user may meet', () => {
+  it.each([
+    'weather in oslo',
+    'wetter/öslo',
+    '天気',
+    'a.b:c',
+    '__proto__',
+    'constructor',
+    'toString',
+    '💥',
+    'x'.repeat(500),
+  ])('a tool named %s can be listed and called', async (name) => {
+    const { entries, views } = await record([call(name, { a: 1 })], { tools: [made(name, { run: (args) => args })] });
+    expect(views[0]?.tools.list().map((schema) => schema.name)).toEqual([name]);
+    expect(entries.find(({ kind }) => kind === 'call_ended')).toMatchObject({
+      outcome: { kind: 'value', value: { a: 1 } },
+    });
+  });
+
+  it('an unknown name is told back short, on one line, with the names that there are', async () => {
+    const { entries } = await record([call(`evil\n"tool"\u0000${'x'.repeat(500)}`)], { tools: [made('a'), made('b')] });
+    const ended = entries.find((entry) => entry.kind === 'call_ended');
+    const message = ended?.kind === 'call_ended' && ended.outcome.kind === 'error' ? ended.outcome.error.message : '';
+    expect(message).toMatch(/^There is no tool named "evil \\"tool\\" x+"\. The tools are: a, b\.$/);
+    expect(message.length).toBeLessThan(150);
+  });
+
+  it('a record of tools by name works like a list', () => {
+    expect(names({ b: made('b'), a: made('a') })).toEqual(['a', 'b']);
+  });
+
+  it('1,000 tools are checked once each, and their views share them', async () => {
+    let conversions = 0;
+    const input = z.object({ n: z.number() });
+    const standard = input['~standard'] as { jsonSchema: { input(options: object): object } };
+    const convert = standard.jsonSchema.input.bind(standard.jsonSchema);
+    vi.spyOn(standard.jsonSchema, 'input').mockImplementation((options) => {
+      conversions += 1;
+      return convert(options);
+    });
+    const tools = Array.from({ length: 1_000 }, (_, index) => made(`t${index}`, { input, run: (args) => args }));
+    const catalogue = createCatalogue(tools);
+    const [left, right] = [catalogue.view([]), catalogue.view(['x'])];
+    expect(conversions).toBe(1_000);
+    expect(left.list()).toHaveLength(1_000);
+    expect(left.get('t500')).toBe(right.get('t500'));
+    const { result } = await record([call('t999', { n: 1 }), call('t0', { n: 1 })], { tools });
+    expect(result).toMatchObject({ status: 'finished', usage: { calls: 2 } });
+  });
+
+  it('arguments get to the tool as a copy of its own, with "__proto__" keys as data', async () => {
+    const args = JSON.parse('{"__proto__":{"admin":true},"list":[1]}') as Record<string, Json>;
+    const seen: string[] = [];
+    const greedy = made('greedy', {
+      run: (given) => {
+        seen.push(JSON.stringify(given), String((given as { admin?: unknown }).admin));
+        ((given as Record<string, unknown>)['list'] as number[]).push(2);
+        return given;
+      },
+    });
+    const { entries } = await record([call('greedy', args)], { tools: [greedy] });
+    expect(seen).toEqual(['{"__proto__":{"admin":true},"list":[1]}', 'undefined']);
+    const decision = entries.flatMap((entry) => (entry.kind === 'moved' ? [entry.decision] : []))[0];
+    expect(JSON.stringify(decision)).toContain('"args":{"__proto__":{"admin":true},"list":[1]}');
+  });
+
+  it('arguments that are nested 400 deep, and 2 MB of text, go through', async () => {
+    let deep: Json = 'bottom';
+    for (let level = 0; level < 400; level += 1) deep = { n: deep };
+    const echo = made('echo', { run: ({ text }) => String(text).length });
+    const args = { deep, text: 'ü'.repeat(2_000_000) };
+    const { entries } = await record([call('echo', args)], { tools: [echo] });
+    expect(entries.find(({ kind }) => kind === 'call_ended')).toMatchObject({
+      outcome: { kind: 'value', value: 2_000_000 },
+    });
+  });
+
+  it('tool() gives back the object it was given', () => {
+    const options = { name: 'a', description: 'd', input: z.object({}), run: () => 1 };
+    expect(tool(options)).toBe(options);
+  });
+});

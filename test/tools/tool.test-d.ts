@@ -1,0 +1,95 @@
+import { tool as aiTool, jsonSchema } from 'ai';
+import { describe, expectTypeOf, it } from 'vitest';
+import { z } from 'zod';
+import type { Json } from '../../src/core/json.ts';
+import { createRuntime, finish, type Tool, type ToolContext, tool } from '../../src/index.ts';
+import type { ToolSet } from '../../src/tools/catalogue.ts';
+
+describe('tool()', () => {
+  it('infers the arguments from what a zod schema puts out', () => {
+    const weather = tool({
+      name: 'weather',
+      description: 'd',
+      input: z.object({
+        city: z.string(),
+        days: z.number().default(1),
+        at: z.string().transform((text) => new Date(text)),
+      }),
+      effect: 'read',
+      run: (args, context) => {
+        expectTypeOf(args).toEqualTypeOf<{ city: string; days: number; at: Date }>();
+        expectTypeOf(context).toEqualTypeOf<ToolContext>();
+        return args.city;
+      },
+      reconcile: (args) => {
+        expectTypeOf(args.days).toEqualTypeOf<number>();
+        return { status: 'unknown' };
+      },
+    });
+    expectTypeOf(weather).toExtend<Tool>();
+  });
+
+  it('gives plain JSON for a JSON Schema', () => {
+    tool({
+      name: 'a',
+      description: 'd',
+      input: { type: 'object', properties: { n: { type: 'number' } } },
+      run: (args) => {
+        expectTypeOf(args).toEqualTypeOf<Record<string, Json>>();
+      },
+    });
+  });
+
+  it('gives a union for a union', () => {
+    tool({
+      name: 'a',
+      description: 'd',
+      input: z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('a'), n: z.number() }),
+        z.object({ kind: z.literal('b') }),
+      ]),
+      run: (args) => {
+        if (args.kind === 'a') expectTypeOf(args.n).toEqualTypeOf<number>();
+        else expectTypeOf(args).not.toHaveProperty('n');
+      },
+    });
+  });
+
+  it('does not take an unknown effect, a missing description, or an argument that is not there', () => {
+    // @ts-expect-error the effect is none
+    tool({ name: 'a', description: 'd', input: z.object({}), effect: 'maybe', run: () => 1 });
+    // @ts-expect-error there is no description
+    tool({ name: 'a', input: z.object({}), run: () => 1 });
+    // @ts-expect-error there is no such argument
+    tool({ name: 'a', description: 'd', input: z.object({ a: z.string() }), run: ({ b }) => b });
+  });
+});
+
+describe('the tools of a runtime', () => {
+  const own = tool({ name: 'own', description: 'd', input: z.object({ n: z.number() }), run: ({ n }) => n });
+  const plain = tool({ name: 'plain', description: 'd', input: { type: 'object' }, run: (args) => args });
+  const weather = aiTool({ inputSchema: z.object({ city: z.string() }), execute: async ({ city }) => city });
+  const streaming = aiTool({
+    inputSchema: jsonSchema<{ n: number }>({ type: 'object' }),
+    async *execute({ n }) {
+      yield n;
+    },
+  });
+
+  it('are a list of tools of any argument types', () => {
+    expectTypeOf([own, plain]).toExtend<ToolSet>();
+    expectTypeOf(() => createRuntime({ planner: finish(), tools: [own, plain] })).toBeFunction();
+  });
+
+  it('may be AI SDK tools by name, beside ours, without a cast', () => {
+    expectTypeOf({ weather, streaming, own }).toExtend<ToolSet>();
+    expectTypeOf(() => createRuntime({ planner: finish(), tools: { weather, streaming, own } })).toBeFunction();
+  });
+
+  it('are not functions or text', () => {
+    // @ts-expect-error a function has no name, no schema and no effect
+    expectTypeOf(() => createRuntime({ planner: finish(), tools: [() => 1] })).toBeFunction();
+    // @ts-expect-error an AI SDK tool has no name: it needs a key
+    expectTypeOf(() => createRuntime({ planner: finish(), tools: [weather] })).toBeFunction();
+  });
+});
