@@ -1,7 +1,8 @@
-/** Keeps entries while the store cannot take them for now. */
+/** Keeps what is to be stored while the store cannot take it for now. */
+import type { ArtifactRef } from '../core/artifact.ts';
 import type { Clock } from '../core/clock.ts';
 import { ERROR_CONSEQUENCES, PilotageError } from '../core/errors.ts';
-import type { Append, Journal } from '../journal/port.ts';
+import type { Append, ArtifactStore, Journal } from '../journal/port.ts';
 
 interface Deps {
   readonly journal: Journal;
@@ -15,16 +16,34 @@ const RETRY_DELAYS_MS = [50, 200, 800, 2_000, 3_000];
  * Appends again what was refused with the error `first`.
  * @throws PilotageError of the store: at once for a refusal, after some tries for what may pass.
  */
-export async function appendAgain(deps: Deps, request: Append, first: unknown): Promise<void> {
+export function appendAgain({ journal, clock }: Deps, request: Append, first: unknown): Promise<void> {
+  return tryAgain(clock, first, () =>
+    journal.append(request).catch((error: unknown) => {
+      // Only the holder of the lease appends: the head moved because the try before had landed.
+      if (!PilotageError.is(error, 'journal_conflict')) throw error;
+    }),
+  );
+}
+
+/** The same store, which keeps what is to be put while it cannot be taken. */
+export function patientArtifacts(store: ArtifactStore, clock: Clock): ArtifactStore {
+  return {
+    put(scope, bytes, mime) {
+      const put = (): Promise<ArtifactRef> => store.put(scope, bytes, mime);
+      return put().catch((error: unknown) => tryAgain(clock, error, put));
+    },
+    get: (scope, artifactRef) => store.get(scope, artifactRef),
+  };
+}
+
+async function tryAgain<T>(clock: Clock, first: unknown, write: () => Promise<T>): Promise<T> {
   let error = first;
   for (const delayMs of RETRY_DELAYS_MS) {
     if (!mayPass(error)) break;
-    await new Promise<void>((resolve) => deps.clock.after(delayMs, resolve));
+    await new Promise<void>((resolve) => clock.after(delayMs, resolve));
     try {
-      return await deps.journal.append(request);
+      return await write();
     } catch (again) {
-      // Only the holder of the lease appends: the head moved because the try before had landed.
-      if (PilotageError.is(again, 'journal_conflict')) return;
       error = again;
     }
   }

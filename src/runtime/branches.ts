@@ -28,7 +28,12 @@ export interface BranchPlan {
   readonly settle: readonly { readonly call: number; readonly outcome: Outcome }[];
 }
 
-const SINGLE: Omit<BranchGraph, 'branches'> = { needs: [[]], indexById: new Map([['0', 0]]), join: undefined, concurrency: 1 };
+const SINGLE: Omit<BranchGraph, 'branches'> = {
+  needs: [[]],
+  indexById: new Map([['0', 0]]),
+  join: undefined,
+  concurrency: 1,
+};
 
 export function branchGraph(decision: Decision): BranchGraph {
   if (decision.kind === 'call_tool') return { branches: [decision], ...SINGLE };

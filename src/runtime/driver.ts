@@ -98,8 +98,8 @@ export class RunDriver {
     const { clock, newToken } = this.#deps;
     for (;;) {
       if (this.#isLettingGo()) return this.#letGo();
-      this.#armDeadline();
       if (this.#inboxDirty && this.#isBoundary()) await this.#takeControls();
+      this.#armDeadline();
       const todo = next(this.state, clock, newToken);
       const goesOn = todo.do === 'plan' || todo.do === 'calls';
       if (goesOn && this.#stop !== undefined && this.#calls.isIdle && !this.#inboxDirty) return this.#startOver();

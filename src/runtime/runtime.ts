@@ -14,6 +14,7 @@ import type { ArtifactStore, Claim, ClaimRequest, Journal, RunQuery, RunRecord }
 import { sqliteJournal } from '../journal/sqlite.ts';
 import { type Catalogue, createCatalogue, type ToolSet } from '../tools/catalogue.ts';
 import { foldEntries, openState, type RunState } from '../view/run-state.ts';
+import { patientArtifacts } from './append.ts';
 import { ARTIFACT_FETCH, artifactFetch } from './artifact-fetch.ts';
 import { type Exit, RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
@@ -249,7 +250,7 @@ export class Runtime {
     const journal = this.#options.journal ?? sqliteJournal({ path: DEFAULT_JOURNAL_PATH, clock: this.#clock });
     this.#deps = {
       journal,
-      artifacts: journal.artifacts,
+      artifacts: patientArtifacts(journal.artifacts, this.#clock),
       planner: this.#planner,
       clock: this.#clock,
       hub: this.#hub,

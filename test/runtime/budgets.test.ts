@@ -2,15 +2,35 @@
 import { describe, expect, it } from 'vitest';
 import { local } from '../../src/core/identity.ts';
 import type { BudgetView, PlannerFunction } from '../../src/core/planner.ts';
-import { aborted, advanceUntil, call, echo, entriesOf, gate, make, outcomes, quiet, script, start, until, watched, world } from './support.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import {
+  aborted,
+  advanceUntil,
+  call,
+  changed,
+  echo,
+  entriesOf,
+  gate,
+  make,
+  outcomes,
+  quiet,
+  script,
+  start,
+  until,
+  watched,
+  world,
+} from './support.ts';
 
 const forever: PlannerFunction = () => call('echo');
 
 /** A planner whose every move costs. */
-const spends = (costMicroUsd: number, inputTokens = 0): PlannerFunction => () => ({
-  decision: call('echo'),
-  usage: { costMicroUsd, inputTokens },
-});
+const spends =
+  (costMicroUsd: number, inputTokens = 0): PlannerFunction =>
+  () => ({
+    decision: call('echo'),
+    usage: { costMicroUsd, inputTokens },
+  });
 
 const budgets = (planner: { views: readonly { budget: BudgetView }[] }) => planner.views.map((view) => view.budget);
 
@@ -87,7 +107,10 @@ describe('cost and tokens', () => {
     let runs = 0;
     const priced = make('priced', () => (runs += 1), { costMicroUsd: 300 });
     const run = await start(
-      world({ planner: script({ kind: 'call_parallel', branches: Array(4).fill({ tool: 'priced', args: {} }) }), tools: [priced] }),
+      world({
+        planner: script({ kind: 'call_parallel', branches: Array(4).fill({ tool: 'priced', args: {} }) }),
+        tools: [priced],
+      }),
       { limits: { costMicroUsd: 1_000 } },
     );
     await run.result();
@@ -179,6 +202,87 @@ describe('the deadline', () => {
 });
 
 describe('a deadline that has passed', () => {
+  it('does not stop the run when it is moved in the very moment in which it passes', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    const entered = gate();
+    const ends = gate();
+    const held = gate();
+    let asked = 0;
+    const journal = changed(base, {
+      inbox: async (run) => {
+        asked += 1;
+        await held.opened;
+        return base.inbox(run);
+      },
+    });
+    const tool = make('hold', async () => {
+      entered.open();
+      await ends.opened;
+    });
+    const made = world({ planner: script(call('hold'), call('echo')), tools: [tool, echo], journal, clock });
+    const began = clock.now();
+    const run = await start(made, { limits: { deadlineAt: began + 1_000 } });
+    await entered.opened;
+    await base.signal(run.id, { id: 'p', type: 'PAUSE' });
+    await base.signal(run.id, { id: 'r', type: 'RESUME', payload: { limits: { deadlineAt: began + 60_000 } } });
+    const last = run.steer('INJECT_CONTEXT');
+    await until(() => asked === 1);
+    ends.open();
+    await until(() => asked === 2);
+    clock.advance(1_000);
+    held.open();
+    await last;
+    await until(async () => (await run.state()).ending !== null);
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', usage: { steps: 2 } });
+  });
+
+  it('may be one that somebody set while the run was going', async () => {
+    const inTool = gate();
+    const ends = gate();
+    const planning = gate();
+    const made = world({
+      planner: (run, signal) => {
+        if (run.trajectory.count === 0) return call('hold');
+        planning.open();
+        return aborted(signal);
+      },
+      tools: [
+        make('hold', async () => {
+          inTool.open();
+          await ends.opened;
+        }),
+      ],
+    });
+    const run = await start(made);
+    await inTool.opened;
+    await made.journal.signal(run.id, { id: 'p', type: 'PAUSE' });
+    const moved = run.resume({ limits: { deadlineAt: made.clock.now() + 300 } });
+    await quiet();
+    ends.open();
+    await moved;
+    await planning.opened;
+    made.clock.advance(300);
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'deadline_exceeded' });
+  });
+
+  it('may be one that somebody set while the run was paused', async () => {
+    const entered = gate();
+    const made = world({
+      planner: (_, signal) => {
+        entered.open();
+        return aborted(signal);
+      },
+      limits: { steps: 0, onCeiling: 'pause' },
+    });
+    const run = await start(made);
+    await run.result();
+    await run.resume({ limits: { steps: 9, deadlineAt: made.clock.now() + 300, onCeiling: 'finish' } });
+    await entered.opened;
+    made.clock.advance(300);
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'deadline_exceeded' });
+  });
+
   it('can still be moved while the run is paused: the answer counts before the clock', async () => {
     const planner = watched(script(call('echo')));
     const held = gate();

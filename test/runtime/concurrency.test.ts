@@ -82,13 +82,16 @@ describe('128 runs at once', () => {
       tools: [make('big', (_, { identity }) => `${identity.tenant}`.repeat(20_000))],
     });
     const runs = await Promise.all(
-      ['aa', 'bb'].map((tenant) => start(made, { identity: { tenant, user: 'u', session: 's', run: `run ${tenant}` } })),
+      ['aa', 'bb'].map((tenant) =>
+        start(made, { identity: { tenant, user: 'u', session: 's', run: `run ${tenant}` } }),
+      ),
     );
     for (const run of runs) {
       await run.result();
       expect(observations(await run.state())[1]).toMatchObject({ found: true });
     }
-    const ref = JSON.stringify(observations(await (runs[0] as (typeof runs)[0]).state())[1]).match(/art_\w+/)?.[0] ?? '';
+    const ref =
+      JSON.stringify(observations(await (runs[0] as (typeof runs)[0]).state())[1]).match(/art_\w+/)?.[0] ?? '';
     expect(await made.journal.artifacts.get({ tenant: 'bb', user: 'u', session: 's' }, ref)).toBeUndefined();
   });
 
@@ -169,7 +172,9 @@ describe('what is left', () => {
       journal,
       clock,
     });
-    const runs = await Promise.all(Array.from({ length: COUNT }, (_, index) => start({ runtime }, { identity: local(`u${index}`) })));
+    const runs = await Promise.all(
+      Array.from({ length: COUNT }, (_, index) => start({ runtime }, { identity: local(`u${index}`) })),
+    );
     const streams = runs.map((run) => collect(run));
     for (const run of runs) run.events();
     await Promise.all(runs.map((run) => run.result()));

@@ -11,6 +11,7 @@ import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
   aborted,
   call,
+  changed,
   collect,
   echo,
   finish,
@@ -112,7 +113,9 @@ describe('a stream', () => {
     const run = await start(made);
     const [live, beside] = await Promise.all([collect(run), collect(run)]);
     const again = await collect(run);
-    const elsewhere = await collect(world({ planner: script(), journal: made.journal, clock: made.clock }).runtime.run(run.id));
+    const elsewhere = await collect(
+      world({ planner: script(), journal: made.journal, clock: made.clock }).runtime.run(run.id),
+    );
     expect(beside).toEqual(live);
     expect(again).toEqual(live);
     expect(elsewhere).toEqual(live);
@@ -155,7 +158,9 @@ describe('a stream', () => {
 
   it('EV-11 gives every reader the events of ten runs in order', async () => {
     const made = world({ planner: script(...Array(33).fill(call('echo'))), tools: [echo], limits: { steps: 100 } });
-    const runs = await Promise.all(Array.from({ length: 10 }, (_, index) => start(made, { identity: local(`u${index}`) })));
+    const runs = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => start(made, { identity: local(`u${index}`) })),
+    );
     const streams = await Promise.all(runs.flatMap((run) => [collect(run), collect(run)]));
     for (const events of streams) {
       expect(events.length).toBeGreaterThan(100);
@@ -195,7 +200,30 @@ describe('tokens', () => {
 
   it('come before the decision that they lead to', async () => {
     const run = await start(world({ planner: streaming('a', 'b') }));
-    expect(typesOf(await collect(run))).toEqual(['run.started', 'token', 'token', 'planner.decision', 'planner.finish']);
+    expect(typesOf(await collect(run))).toEqual([
+      'run.started',
+      'token',
+      'token',
+      'planner.decision',
+      'planner.finish',
+    ]);
+  });
+
+  it('are left out when the step that they led to was read from the journal already', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    const held = gate();
+    const journal = changed(base, {
+      read: async (run, from) => {
+        await held.opened;
+        return base.read(run, from);
+      },
+    });
+    const run = await start(world({ planner: streaming('a', 'b'), journal, clock }));
+    const events = collect(run);
+    await until(async () => (await base.get(run.id))?.status === 'finished');
+    held.open();
+    expect(typesOf(await events)).toEqual(['run.started', 'planner.decision', 'planner.finish']);
   });
 
   it('count text and reasoning apart', async () => {

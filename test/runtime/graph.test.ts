@@ -4,7 +4,21 @@ import { describe, expect, it } from 'vitest';
 import type { Branch, Decision } from '../../src/core/decision.ts';
 import type { Json } from '../../src/core/json.ts';
 import { seededRandom } from '../../src/testing/seeded-random.ts';
-import { aborted, call, echo, entriesOf, finish, make, observations, outcomes, script, start, until, world, gate } from './support.ts';
+import {
+  aborted,
+  call,
+  echo,
+  entriesOf,
+  finish,
+  gate,
+  make,
+  observations,
+  outcomes,
+  script,
+  start,
+  until,
+  world,
+} from './support.ts';
 
 const graph = (...branches: Branch[]): Decision => ({ kind: 'call_parallel', branches });
 
@@ -59,12 +73,30 @@ describe('after', () => {
   });
 
   it.each([
-    ['a cycle', [{ tool: 'echo', args: {}, after: ['1'] }, { tool: 'echo', args: {}, after: ['0'] }]],
+    [
+      'a cycle',
+      [
+        { tool: 'echo', args: {}, after: ['1'] },
+        { tool: 'echo', args: {}, after: ['0'] },
+      ],
+    ],
     ['itself', [{ tool: 'echo', args: {}, after: ['0'] }]],
-    ['a cycle of references', [{ tool: 'echo', args: { x: { $from: '1' } } }, { tool: 'echo', args: { x: { $from: '0' } } }]],
+    [
+      'a cycle of references',
+      [
+        { tool: 'echo', args: { x: { $from: '1' } } },
+        { tool: 'echo', args: { x: { $from: '0' } } },
+      ],
+    ],
     ['nobody', [{ tool: 'echo', args: {}, after: ['ghost'] }]],
     ['a route from nobody', [{ tool: 'echo', args: {}, when: { branch: 'ghost', equals: 1 } }]],
-    ['the same id twice', [{ id: 'a', tool: 'echo', args: {} }, { id: 'a', tool: 'echo', args: {} }]],
+    [
+      'the same id twice',
+      [
+        { id: 'a', tool: 'echo', args: {} },
+        { id: 'a', tool: 'echo', args: {} },
+      ],
+    ],
   ] as [string, Branch[]][])('refuses a graph with %s', async (_, branches) => {
     const { result } = await carriedOut(graph(...branches));
     expect(result).toMatchObject({ status: 'failed', error: { code: 'invalid_decision' } });
@@ -73,7 +105,12 @@ describe('after', () => {
 
 describe('when', () => {
   it('is a router: the branch whose condition holds runs, the others are skipped', async () => {
-    const route = (to: string): Branch => ({ id: to, tool: 'echo', args: { to }, when: { branch: 'r', equals: { kind: to } } });
+    const route = (to: string): Branch => ({
+      id: to,
+      tool: 'echo',
+      args: { to },
+      when: { branch: 'r', equals: { kind: to } },
+    });
     const { state } = await carriedOut(
       graph({ id: 'r', tool: 'echo', args: { kind: 'mail' } }, route('mail'), route('call'), {
         tool: 'echo',
@@ -126,7 +163,10 @@ describe('$from', () => {
       [echo, make('note', (args) => ran.push(args))],
     );
     expect(state.steps[0]?.calls[1]).toMatchObject({
-      outcome: { kind: 'error', error: { code: 'reference_unresolved', message: expect.stringContaining('"/items/1/id"') } },
+      outcome: {
+        kind: 'error',
+        error: { code: 'reference_unresolved', message: expect.stringContaining('"/items/1/id"') },
+      },
       attempts: 0,
     });
     expect(ran).toEqual([]);
@@ -215,7 +255,8 @@ const nodes: fc.Arbitrary<Node[]> = fc
   .map((raw) =>
     raw.map(({ picks, routed, ...rest }, index) => {
       const after = index === 0 ? [] : [...new Set(picks.map((pick) => pick % index))];
-      const when = routed === null || index === 0 ? {} : { when: { branch: routed.pick % index, equals: routed.equals } };
+      const when =
+        routed === null || index === 0 ? {} : { when: { branch: routed.pick % index, equals: routed.equals } };
       return { ...rest, after, ...when };
     }),
   );

@@ -28,7 +28,12 @@ describe('the threshold', () => {
 
   it('MM-07 stores 32,768 bytes, and lists the tool that reads them from then on', async () => {
     const { observed, outcome, planner, journal, run } = await heavy(text(32_768));
-    expect(observed).toMatchObject({ tool: 'big', size_bytes: 32_768, truncated: true, artifact_ref: expect.any(String) });
+    expect(observed).toMatchObject({
+      tool: 'big',
+      size_bytes: 32_768,
+      truncated: true,
+      artifact_ref: expect.any(String),
+    });
     expect(outcome).toMatchObject({ artifact: { mime: 'application/json', sizeBytes: 32_768 } });
     const stored = await journal.artifacts.get((await run.state()).identity, String(observed['artifact_ref']));
     expect(Buffer.from(stored?.bytes ?? []).toString()).toBe(JSON.stringify(text(32_768)));
@@ -148,7 +153,10 @@ describe('artifact_fetch', () => {
     const { artifactRef: ref } = await artifacts.put(identity, Buffer.from('"secret"'), 'application/json');
     const fetch = artifactFetch(() => artifacts);
     const ask = (who: Identity, which: string) =>
-      fetch.run({ ref: which }, { identity: who, idempotencyKey: 'k', attempt: 1, signal: new AbortController().signal });
+      fetch.run(
+        { ref: which },
+        { identity: who, idempotencyKey: 'k', attempt: 1, signal: new AbortController().signal },
+      );
     for (const part of ['tenant', 'user', 'session'] as const) {
       expect(await ask({ ...identity, [part]: 'other' }, ref)).toEqual({ found: false, ref });
     }
@@ -158,7 +166,9 @@ describe('artifact_fetch', () => {
   });
 
   it('refuses arguments that are no page', async () => {
-    const made = world({ planner: script(call('artifact_fetch', { ref: 'x', offset: -1 }), call('artifact_fetch', {})) });
+    const made = world({
+      planner: script(call('artifact_fetch', { ref: 'x', offset: -1 }), call('artifact_fetch', {})),
+    });
     const run = await start(made);
     await run.result();
     expect(observations(await run.state())).toMatchObject([

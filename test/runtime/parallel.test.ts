@@ -1,31 +1,28 @@
-/** Parallel calls: set-up, joins, what is stopped, and that every branch has one outcome. */
+/** Parallel calls: set-up and joins. */
 import { describe, expect, it } from 'vitest';
 import type { Branch, Decision, Join } from '../../src/core/decision.ts';
 import { answersOf } from './answers.ts';
 import {
   aborted,
-  advanceUntil,
-  call,
-  collect,
   echo,
   entriesOf,
-  finish,
   type Gate,
   gate,
   kindsOf,
   make,
   observations,
-  only,
   outcomes,
   quiet,
   script,
   start,
   until,
-  watched,
   world,
 } from './support.ts';
 
-function parallel(branches: readonly Branch[], more: { join?: Join; onInvalid?: 'fail_all' | 'per_branch' } = {}): Decision {
+function parallel(
+  branches: readonly Branch[],
+  more: { join?: Join; onInvalid?: 'fail_all' | 'per_branch' } = {},
+): Decision {
   return { kind: 'call_parallel', branches, ...more };
 }
 
@@ -48,7 +45,11 @@ function gated(...names: string[]) {
       return name;
     }),
   );
-  return { tools, stopped, end: (name: string, how: 'ok' | 'bad' = 'ok') => (gates.get(name) as Gate<'ok' | 'bad'>).open(how) };
+  return {
+    tools,
+    stopped,
+    end: (name: string, how: 'ok' | 'bad' = 'ok') => (gates.get(name) as Gate<'ok' | 'bad'>).open(how),
+  };
 }
 
 describe('the set-up', () => {
@@ -92,14 +93,38 @@ describe('the set-up', () => {
 
   it.each([
     ['no branches', parallel([]), 'invalid_decision'],
-    ['PX-05 the cap before the join', parallel(named(...Array(51).fill('x')), { join: { kind: 'bogus' } as never }), 'parallel_cap_exceeded'],
-    ['PX-16 an unknown join before unknown tools', parallel(named('nobody'), { join: { kind: 'bogus' } as never }), 'parallel_invalid_join'],
+    [
+      'PX-05 the cap before the join',
+      parallel(named(...Array(51).fill('x')), { join: { kind: 'bogus' } as never }),
+      'parallel_cap_exceeded',
+    ],
+    [
+      'PX-16 an unknown join before unknown tools',
+      parallel(named('nobody'), { join: { kind: 'bogus' } as never }),
+      'parallel_invalid_join',
+    ],
     ['PX-14 n of 0', parallel(named('echo', 'echo'), { join: { kind: 'n', n: 0 } }), 'parallel_invalid_join'],
     ['PX-14 n of -1', parallel(named('echo', 'echo'), { join: { kind: 'n', n: -1 } }), 'parallel_invalid_join'],
-    ['PX-14 n beyond the branches', parallel(named('echo', 'echo'), { join: { kind: 'n', n: 3 } }), 'parallel_invalid_join'],
-    ['PX-15 too few keys', parallel(named('echo', 'echo'), { join: { kind: 'keyed', keys: ['x'] } }), 'parallel_invalid_join'],
-    ['PX-15 an empty key', parallel(named('echo', 'echo'), { join: { kind: 'keyed', keys: ['x', ''] } }), 'parallel_invalid_join'],
-    ['PX-15 the same key twice', parallel(named('echo', 'echo'), { join: { kind: 'keyed', keys: ['x', 'x'] } }), 'parallel_invalid_join'],
+    [
+      'PX-14 n beyond the branches',
+      parallel(named('echo', 'echo'), { join: { kind: 'n', n: 3 } }),
+      'parallel_invalid_join',
+    ],
+    [
+      'PX-15 too few keys',
+      parallel(named('echo', 'echo'), { join: { kind: 'keyed', keys: ['x'] } }),
+      'parallel_invalid_join',
+    ],
+    [
+      'PX-15 an empty key',
+      parallel(named('echo', 'echo'), { join: { kind: 'keyed', keys: ['x', ''] } }),
+      'parallel_invalid_join',
+    ],
+    [
+      'PX-15 the same key twice',
+      parallel(named('echo', 'echo'), { join: { kind: 'keyed', keys: ['x', 'x'] } }),
+      'parallel_invalid_join',
+    ],
   ])('refuses %s', async (_, decision, code) => {
     const { journal, ...rest } = world({ planner: script(decision), tools: [echo] });
     const run = await start(rest);
@@ -159,28 +184,28 @@ describe('the set-up', () => {
 });
 
 describe('joins', () => {
-  it.each([undefined, { kind: 'all' }, { kind: '' }] as (Join | undefined)[])(
-    'PX-01, PX-02, PX-18 gives all results in branch order for the join %o',
-    async (join) => {
-      const { tools, end } = gated('alpha', 'beta', 'gamma');
-      const { journal, ...rest } = world({
-        planner: script(parallel(named('alpha', 'beta', 'gamma'), join === undefined ? {} : { join })),
-        tools,
-      });
-      const run = await start(rest);
-      for (const [count, name] of ['gamma', 'alpha', 'beta'].entries()) {
-        end(name);
-        await until(async () => (await entriesOf(journal, run, 'call_ended')).length === count + 1);
-      }
-      await run.result();
-      expect((await entriesOf(journal, run, 'call_ended')).map((entry) => entry.call)).toEqual([2, 0, 1]);
-      expect(observations(await run.state())[0]).toEqual([
-        { tool: 'alpha', index: 0, value: 'alpha' },
-        { tool: 'beta', index: 1, value: 'beta' },
-        { tool: 'gamma', index: 2, value: 'gamma' },
-      ]);
-    },
-  );
+  it.each([undefined, { kind: 'all' }, { kind: '' }] as (
+    | Join
+    | undefined
+  )[])('PX-01, PX-02, PX-18 gives all results in branch order for the join %o', async (join) => {
+    const { tools, end } = gated('alpha', 'beta', 'gamma');
+    const { journal, ...rest } = world({
+      planner: script(parallel(named('alpha', 'beta', 'gamma'), join === undefined ? {} : { join })),
+      tools,
+    });
+    const run = await start(rest);
+    for (const [count, name] of ['gamma', 'alpha', 'beta'].entries()) {
+      end(name);
+      await until(async () => (await entriesOf(journal, run, 'call_ended')).length === count + 1);
+    }
+    await run.result();
+    expect((await entriesOf(journal, run, 'call_ended')).map((entry) => entry.call)).toEqual([2, 0, 1]);
+    expect(observations(await run.state())[0]).toEqual([
+      { tool: 'alpha', index: 0, value: 'alpha' },
+      { tool: 'beta', index: 1, value: 'beta' },
+      { tool: 'gamma', index: 2, value: 'gamma' },
+    ]);
+  });
 
   it('PX-09 all: a branch that throws is a result, and no error of the call', async () => {
     const { tools, end } = gated('a', 'b', 'c');
@@ -311,179 +336,5 @@ describe('joins', () => {
       { value: { small: 1 } },
       { value: { truncated: true, artifact_ref: expect.stringMatching(/^art_/) } },
     ]);
-  });
-});
-
-describe('structured concurrency', () => {
-  it('PX-21 closes the step only when aborted branches have settled', async () => {
-    const noticed = gate();
-    const settle = gate();
-    const { journal, ...rest } = world({
-      planner: script(parallel(named('fast', 'careful'), { join: { kind: 'first_success' } })),
-      tools: [
-        make('fast', () => 'fast'),
-        make('careful', async (_, { signal }) => {
-          await aborted(signal).catch(() => noticed.open());
-          await settle.opened;
-          throw new Error('cleaned up');
-        }),
-      ],
-    });
-    const run = await start(rest);
-    await noticed.opened;
-    await quiet();
-    expect(await kindsOf(journal, run)).toEqual(['started', 'moved', 'call_ended']);
-    settle.open();
-    await run.result();
-    expect(outcomes(await run.state())).toEqual(['value', 'cancelled']);
-  });
-
-  it('PX-21 reports what ignores its abort as abandoned after the grace time, and drops what it says later', async () => {
-    const late = gate<string>();
-    const { clock, ...rest } = world({
-      planner: script(parallel(named('fast', 'deaf'), { join: { kind: 'first_success' } }), call('other')),
-      tools: [
-        make('fast', () => 'fast'),
-        make('deaf', () => late.opened),
-        make('other', async () => {
-          late.open('too late');
-          await quiet();
-        }),
-      ],
-    });
-    const run = await start(rest);
-    const events = collect(run);
-    const before = clock.now();
-    await advanceUntil(clock, async () => (await run.state()).steps.length > 0);
-    expect(clock.now() - before).toBe(1_000);
-    const calls = (await run.state()).steps[0]?.calls;
-    expect(calls?.[1]?.outcome).toMatchObject({ kind: 'cancelled', error: { code: 'tool_abandoned' } });
-    expect(only(await events, 'tool.late')).toMatchObject([{ step: 0, call: 1, tool: 'deaf' }]);
-    expect(JSON.stringify(await run.state())).not.toContain('too late');
-  });
-
-  it('PX-21 takes a loser’s value that comes within the grace time as its outcome', async () => {
-    const run = await start(
-      world({
-        planner: script(parallel(named('fast', 'polite'), { join: { kind: 'first_success' } })),
-        tools: [
-          make('fast', () => 'fast'),
-          make('polite', async (_, { signal }) => {
-            await aborted(signal).catch(() => {});
-            return 'done all the same';
-          }),
-        ],
-      }),
-    );
-    await run.result();
-    const state = await run.state();
-    expect(outcomes(state)).toEqual(['value', 'value']);
-    expect(observations(state)[0]).toEqual([{ tool: 'fast', index: 0, value: 'fast' }]);
-  });
-
-  it('PX-22 runs at most 8 of 50 branches at once', async () => {
-    let running = 0;
-    let most = 0;
-    const run = await start(
-      world({
-        planner: script(parallel(named(...Array(50).fill('busy')))),
-        tools: [
-          make('busy', async () => {
-            running += 1;
-            most = Math.max(most, running);
-            await quiet();
-            running -= 1;
-          }),
-        ],
-      }),
-    );
-    await run.result();
-    expect(most).toBe(8);
-    expect(outcomes(await run.state())).toEqual(Array(50).fill('value'));
-  });
-
-  it('W74 keeps to a tool’s own limit while others go on', async () => {
-    const busy = { one: 0, two: 0 };
-    const most = { one: 0, two: 0 };
-    const limited = (name: 'one' | 'two', concurrency: number) =>
-      make(
-        name,
-        async () => {
-          busy[name] += 1;
-          most[name] = Math.max(most[name], busy[name]);
-          await quiet();
-          busy[name] -= 1;
-        },
-        { concurrency },
-      );
-    const run = await start(
-      world({
-        planner: script(parallel([...named(...Array(6).fill('one')), ...named(...Array(6).fill('two'))])),
-        tools: [limited('one', 1), limited('two', 3)],
-      }),
-    );
-    await run.result();
-    expect(most).toEqual({ one: 1, two: 3 });
-    expect(outcomes(await run.state())).toEqual(Array(12).fill('value'));
-  });
-
-  it('PX-24 aborts all branches with the run, and every branch has an outcome', async () => {
-    const entered = gate();
-    let count = 0;
-    const planner = watched(script(parallel(named(...Array(12).fill('wait')))));
-    const { journal, ...rest } = world({
-      planner,
-      tools: [
-        make('wait', (_, { signal }) => {
-          count += 1;
-          if (count === 8) entered.open();
-          return aborted(signal);
-        }),
-      ],
-    });
-    const run = await start(rest);
-    await entered.opened;
-    await run.cancel();
-    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
-    const state = await run.state();
-    expect(outcomes(state)).toEqual(Array(12).fill('cancelled'));
-    expect((await entriesOf(journal, run, 'call_ended')).map((entry) => entry.call).sort((a, b) => a - b)).toEqual(
-      [...Array(12).keys()],
-    );
-    expect(planner.views).toHaveLength(1);
-    expect(count).toBe(8);
-  });
-
-  it('PX-24 aborts a branch that waits to try again', async () => {
-    const failed = gate();
-    const { clock, ...rest } = world({
-      planner: script(call('flaky')),
-      tools: [
-        make('flaky', () => {
-          failed.open();
-          throw Object.assign(new Error('busy'), { status: 503 });
-        }),
-      ],
-    });
-    const run = await start(rest);
-    await failed.opened;
-    await until(() => clock.pending > 1);
-    await run.cancel();
-    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
-    expect(outcomes(await run.state())).toEqual(['cancelled']);
-    await rest.runtime.close();
-    expect(clock.pending).toBe(0);
-  });
-
-  it('gives a deadline’s end to every branch', async () => {
-    const made = world({
-      planner: script(parallel(named('a', 'b')), finish()),
-      tools: [make('a', (_, { signal }) => aborted(signal)), make('b', () => 'b')],
-    });
-    const run = await start(made, { limits: { deadlineAt: made.clock.now() + 60_000 } });
-    await until(async () => (await kindsOf(made.journal, run)).includes('call_ended'));
-    made.clock.advance(60_000);
-    expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded' });
-    expect(outcomes(await run.state())).toEqual(['cancelled', 'value']);
   });
 });

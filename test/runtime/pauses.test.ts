@@ -1,6 +1,6 @@
-/** Controls and pauses: when they are heard, what they change, and what the planner sees of them. */
+/** Pauses: who asks, who answers, and what the planner sees of it. */
 import { describe, expect, it } from 'vitest';
-import { CONTROL_TYPES, type Control, INBOX_CAP } from '../../src/core/control.ts';
+import type { Control } from '../../src/core/control.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Run } from '../../src/runtime/run.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
@@ -52,216 +52,16 @@ async function busy(...rest: ReturnType<typeof script>[]) {
 
 const send = (journal: World['journal'], run: Run, control: Control) => journal.signal(run.id, control);
 
-describe('controls', () => {
-  it('RL-07, SP-05 are taken at the next boundary, in order, once, and never during a call', async () => {
-    const { run, planner, journal, go } = await busy();
-    const sent = [
-      run.steer('USER_MESSAGE', { message: 'one' }),
-      run.steer('INJECT_CONTEXT', { note: 'two' }),
-      run.steer('USER_MESSAGE', { message: 'three' }),
-    ];
-    await quiet();
-    expect(await entriesOf(journal, run, 'control')).toEqual([]);
-    go();
-    await Promise.all(sent);
-    await run.result();
-    expect(planner.views.map((view) => view.controls.map((control) => control.payload))).toEqual([
-      [],
-      [{ message: 'one' }, { note: 'two' }, { message: 'three' }],
-      [],
-    ]);
-    expect(await journal.inbox(run.id)).toEqual([]);
-    expect(await kindsOf(journal, run)).toEqual([
-      'started', 'moved', 'call_ended', 'control', 'control', 'control', 'moved', 'call_ended', 'moved', 'finished',
-    ]);
-  });
-
-  it('SP-07 takes five that came before one boundary together', async () => {
-    const { run, journal, go } = await busy();
-    for (let index = 0; index < 5; index += 1) {
-      await send(journal, run, { id: `c${index}`, type: 'USER_MESSAGE', payload: { message: String(index) } });
-    }
-    const last = run.steer('USER_MESSAGE', { message: 'last' });
-    go();
-    await last;
-    await run.result();
-    const taken = await entriesOf(journal, run, 'control');
-    expect(taken.map((entry) => entry.control.payload?.['message'])).toEqual(['0', '1', '2', '3', '4', 'last']);
-    // One commit.
-    expect(new Set(taken.map((entry) => entry.seq - taken.indexOf(entry))).size).toBe(1);
-  });
-
-  it('SP-06 are refused when the run has ended, and when nobody knows it', async () => {
-    const { run, runtime, go } = await busy();
-    go();
-    await run.result();
-    await expect(run.steer('PAUSE')).rejects.toMatchObject({ code: 'run_ended' });
-    await expect(run.resume()).rejects.toMatchObject({ code: 'run_ended' });
-    await expect(runtime.run('nobody').steer('PAUSE')).rejects.toMatchObject({ code: 'run_not_found' });
-    await expect(runtime.run('nobody').result()).rejects.toMatchObject({ code: 'run_not_found' });
-    await expect(runtime.run('nobody').resume()).rejects.toMatchObject({ code: 'run_not_found' });
-    await expect(collect(runtime.run('nobody'))).rejects.toMatchObject({ code: 'run_not_found' });
-  });
-
-  it('SP-01, SP-10 are refused at the edge when the type is unknown or the payload too large', async () => {
-    const { run, journal, go } = await busy();
-    await expect(run.steer('STOP' as never)).rejects.toMatchObject({ code: 'unknown_control_type' });
-    await expect(run.steer('USER_MESSAGE', { message: 'x'.repeat(4_097) })).rejects.toMatchObject({ code: 'payload_invalid' });
-    await expect(run.steer('INJECT_CONTEXT', { f: (() => 1) as never })).rejects.toMatchObject({ code: 'unserializable' });
-    expect(await journal.inbox(run.id)).toEqual([]);
-    go();
-    await run.result();
-  });
-
-  it.each([
-    ['REDIRECT', undefined, 'payload_invalid'],
-    ['REDIRECT', { goal: 7 }, 'payload_invalid'],
-    ['USER_MESSAGE', {}, 'payload_invalid'],
-    ['PRIORITIZE', { priority: 3 }, 'tasks_unavailable'],
-    ['APPROVE', undefined, 'pause_not_found'],
-    ['REJECT', undefined, 'pause_not_found'],
-    ['RESUME', undefined, 'pause_not_found'],
-  ] as const)('SP-08, SP-13, SP-41 %s with %o is refused as %s, and the run lives on', async (type, payload, code) => {
-    const { run, go } = await busy();
-    const events = collect(run);
-    const refused = expect(run.steer(type, payload)).rejects.toMatchObject({ code });
-    await quiet();
-    go();
-    await refused;
-    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
-    expect(only(await events, 'control.rejected')).toMatchObject([{ control: { type }, error: { code } }]);
-  });
-
-  it('SP-09 a bare PAUSE and CANCEL need no payload', async () => {
-    const paused = await busy();
-    const done = paused.run.steer('PAUSE');
-    paused.go();
-    await done;
-    expect(await paused.run.result()).toMatchObject({ status: 'paused' });
-    const cancelled = await busy();
-    await cancelled.run.steer('CANCEL');
-    expect(await cancelled.run.result()).toMatchObject({ reason: 'cancelled' });
-  });
-
-  it('SP-11, PC-18 the last REDIRECT sets the goal; the query stays', async () => {
-    const { run, planner, go } = await busy();
-    const sent = [run.steer('REDIRECT', { goal: 'first' }), run.steer('REDIRECT', { goal: 'second' })];
-    await quiet();
-    go();
-    await Promise.all(sent);
-    await run.result();
-    expect(planner.views.map(({ goal, query }) => [goal, query])).toEqual([
-      ['q', 'q'],
-      ['second', 'q'],
-      ['second', 'q'],
-    ]);
-    expect(planner.views[2]?.trajectory.steering.map(({ atStep, control }) => [atStep, control.type])).toEqual([
-      [1, 'REDIRECT'],
-      [1, 'REDIRECT'],
-    ]);
-  });
-
-  it('W05 the same control id is one control', async () => {
-    const { run, journal, go } = await busy();
-    const control: Control = { id: 'c', type: 'USER_MESSAGE', payload: { message: 'once' } };
-    expect(await send(journal, run, control)).toBe(true);
-    expect(await send(journal, run, control)).toBe(false);
-    const last = run.steer('INJECT_CONTEXT');
-    go();
-    await last;
-    expect(await send(journal, run, control)).toBe(false);
-    await run.result();
-    expect((await entriesOf(journal, run, 'control')).filter((entry) => entry.control.id === 'c')).toHaveLength(1);
-  });
-
-  it('SP-20 are refused beyond the cap of the inbox', async () => {
-    const { run, journal, clock, go } = await busy();
-    for (let index = 0; index < INBOX_CAP; index += 1) {
-      await send(journal, run, { id: `c${index}`, type: 'INJECT_CONTEXT' });
-    }
-    await expect(run.steer('INJECT_CONTEXT')).rejects.toMatchObject({ code: 'inbox_full' });
-    // The beat hears of what others put there.
-    clock.advance(2_000);
-    await quiet();
-    go();
-    await run.result();
-    expect(await entriesOf(journal, run, 'control')).toHaveLength(INBOX_CAP);
-  });
-
-  it('are nine', () => {
-    expect(CONTROL_TYPES).toHaveLength(9);
-  });
-});
-
-describe('cancel', () => {
-  it('SP-18 hard: the tool’s signal aborts at once', async () => {
-    const { run, journal } = await busy();
-    await run.cancel();
-    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
-    expect(outcomes(await run.state())).toEqual(['cancelled']);
-    expect(await kindsOf(journal, run)).toEqual(['started', 'moved', 'call_ended', 'control', 'finished']);
-  });
-
-  it('SP-18 soft: the tool finishes, and the run ends at the boundary', async () => {
-    const { run, planner, go } = await busy();
-    const cancelled = run.cancel({ hard: false });
-    await quiet();
-    expect((await run.state()).ending).toBeNull();
-    go();
-    await cancelled;
-    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
-    expect(observations(await run.state())).toEqual(['held']);
-    expect(planner.views).toHaveLength(1);
-  });
-
-  it('SP-37 ends a paused run as cancelled', async () => {
-    const made = world({ planner: script(pause) });
-    const run = await start(made);
-    await run.result();
-    await run.cancel();
-    expect(await run.result()).toMatchObject({
-      status: 'finished',
-      reason: 'cancelled',
-      metadata: { cancel_while_paused: true, steering: 'cancelled' },
-    });
-  });
-
-  it('is heard by a run that another process left in the middle of a call, before the call runs again', async () => {
-    const clock = new VirtualClock();
-    const journal = memoryJournal({ clock });
-    let runs = 0;
-    const entered = gate();
-    const tool = make('act', (_, { signal }) => {
-      runs += 1;
-      entered.open();
-      return aborted(signal);
-    });
-    const first = world({ planner: script(call('act')), tools: [tool], journal, clock });
-    const { id } = await start(first);
-    await entered.opened;
-    await first.runtime.close();
-    const second = world({ planner: script(call('act')), tools: [tool], journal, clock });
-    await second.runtime.run(id).cancel();
-    expect(await second.runtime.run(id).result()).toMatchObject({ reason: 'cancelled' });
-    expect(runs).toBe(1);
-  });
-
-  it('twice is one ending', async () => {
-    const { run, journal } = await busy();
-    const results = await Promise.allSettled([run.cancel(), run.cancel(), run.cancel()]);
-    expect(results.some((result) => result.status === 'fulfilled')).toBe(true);
-    await run.result();
-    expect(await entriesOf(journal, run, 'finished')).toHaveLength(1);
-  });
-});
-
 describe('the planner’s pauses', () => {
   it('SP-35 opens one pause, and does not ask the planner until it is answered', async () => {
     const planner = watched(script(pause));
     const made = world({ planner });
     const run = await start(made);
     const result = await run.result();
-    expect(result).toMatchObject({ status: 'paused', pauses: [{ reason: 'await_input', token: expect.stringMatching(/^pause_/) }] });
+    expect(result).toMatchObject({
+      status: 'paused',
+      pauses: [{ reason: 'await_input', token: expect.stringMatching(/^pause_/) }],
+    });
     await until(async () => (await made.journal.get(run.id))?.lease === undefined);
     expect(made.clock.pending).toBe(0);
     await quiet();
@@ -292,11 +92,16 @@ describe('the planner’s pauses', () => {
         planner: (view) =>
           view.trajectory.count > 1
             ? finish()
-            : { decision: { ...pause, kind: 'request_pause', reason: 'approval_required', payload: { sum: 5 } }, text: 'May I?' },
+            : {
+                decision: { ...pause, kind: 'request_pause', reason: 'approval_required', payload: { sum: 5 } },
+                text: 'May I?',
+              },
       }),
     );
     const first = await run.result();
-    expect(first).toMatchObject({ pauses: [{ reason: 'approval_required', payload: { sum: 5 }, text: 'May I?', step: 0 }] });
+    expect(first).toMatchObject({
+      pauses: [{ reason: 'approval_required', payload: { sum: 5 }, text: 'May I?', step: 0 }],
+    });
     await run.approve();
     const second = await run.result();
     if (first.status !== 'paused' || second.status !== 'paused') throw new Error('not paused');
@@ -373,7 +178,11 @@ describe('the planner’s pauses', () => {
     expect(await run.result()).toMatchObject({ status: 'paused' });
     await run.resume();
     await run.result();
-    expect(planner.views[1]?.controls.map((control) => control.type)).toEqual(['USER_MESSAGE', 'INJECT_CONTEXT', 'RESUME']);
+    expect(planner.views[1]?.controls.map((control) => control.type)).toEqual([
+      'USER_MESSAGE',
+      'INJECT_CONTEXT',
+      'RESUME',
+    ]);
   });
 
   it('SP-43 costs no steps: 70 messages during a pause, and a limit of 64', async () => {
@@ -391,7 +200,10 @@ describe('the planner’s pauses', () => {
     const made = world({ planner });
     made.runtime.work();
     const run = await start(made);
-    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ expiresAt: made.clock.now() + 3_600_000 }] });
+    expect(await run.result()).toMatchObject({
+      status: 'paused',
+      pauses: [{ expiresAt: made.clock.now() + 3_600_000 }],
+    });
     made.clock.advance(3_599_000);
     await quiet();
     expect(planner.views).toHaveLength(1);
@@ -414,7 +226,11 @@ describe('the planner’s pauses', () => {
   it('SP-29 tells readers when it is asked and how it was answered', async () => {
     const run = await start(world({ planner: script({ ...pause, reason: 'external_event' } as never) }));
     const before = await collect(run);
-    expect(before.at(-1)).toMatchObject({ type: 'pause.requested', reason: 'external_event', token: expect.any(String) });
+    expect(before.at(-1)).toMatchObject({
+      type: 'pause.requested',
+      reason: 'external_event',
+      token: expect.any(String),
+    });
     await run.approve();
     const after = await collect(run);
     expect(only(after, 'pause.resumed')).toMatchObject([{ reason: 'external_event', verdict: 'approve' }]);
@@ -428,7 +244,10 @@ describe('an operator’s pause', () => {
     await quiet();
     go();
     await paused;
-    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'external_event', payload: { by: 'operator' } }] });
+    expect(await run.result()).toMatchObject({
+      status: 'paused',
+      pauses: [{ reason: 'external_event', payload: { by: 'operator' } }],
+    });
     expect((await journal.get(run.id))?.status).toBe('paused');
     expect(planner.views).toHaveLength(1);
     await run.resume();
@@ -453,27 +272,6 @@ describe('an operator’s pause', () => {
     await last;
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(await journal.get(run.id)).toMatchObject({ status: 'finished' });
-  });
-});
-
-describe('a signal that comes just when the run ends', () => {
-  it.each(Array.from({ length: 30 }, (_, index) => index))('is not taken after the ending (%i microtasks)', async (ticks) => {
-    const opened = gate();
-    const made = world({
-      planner: async () => {
-        await opened.opened;
-        return finish();
-      },
-    });
-    const run = await start(made);
-    await quiet();
-    opened.open();
-    for (let tick = 0; tick < ticks; tick += 1) await null;
-    await run.steer('USER_MESSAGE', { message: 'late' }).catch((error) => expect(error.code).toBe('run_ended'));
-    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
-    expect((await run.state()).ending).not.toBeNull();
-    expect((await kindsOf(made.journal, run)).at(-1)).toBe('finished');
-    expect((await made.journal.get(run.id))?.status).toBe('finished');
   });
 });
 

@@ -1,0 +1,253 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/core/entry.ts';
+import { local } from '../../src/core/identity.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import {
+  aborted,
+  call,
+  changed,
+  echo,
+  gate,
+  kindsOf,
+  make,
+  outcomes,
+  quiet,
+  script,
+  start,
+  until,
+  watched,
+  world,
+} from './support.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'pilotage-leases-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const identity = local('ana', { run: 'r' });
+
+function startedEntry(run: string, at: number): Entry {
+  return {
+    kind: 'started',
+    seq: 1,
+    at,
+    identity: local('ana', { run }),
+    query: 'q',
+    planner: 'p',
+    limits: {},
+    scopes: [],
+  };
+}
+
+/** A tool that waits for its gate, and another that a second process would have. */
+function holding() {
+  const entered = gate();
+  const held = gate();
+  let runs = 0;
+  const tool = make('hold', async (_, { signal }) => {
+    runs += 1;
+    entered.open();
+    await Promise.race([held.opened, aborted(signal)]);
+    return `run ${runs}`;
+  });
+  return { tool, entered: entered.opened, release: () => held.open(), runs: () => runs };
+}
+
+describe('closing', () => {
+  it('RL-21 aborts what runs, returns when all is let go of, starts nothing more, and is a no-op the second time', async () => {
+    const entered = gate();
+    const settled: string[] = [];
+    const made = world({
+      planner: script(call('hold')),
+      tools: [
+        make('hold', async (_, { signal, identity: { run } }) => {
+          if (run === 'run9') entered.open();
+          await aborted(signal).catch(() => {});
+          await quiet();
+          settled.push(run);
+          throw signal.reason;
+        }),
+      ],
+    });
+    await Promise.all(
+      Array.from({ length: 10 }, (_, index) => start(made, { identity: local('ana', { run: `run${index}` }) })),
+    );
+    await entered.opened;
+    const closed = made.runtime.close();
+    expect(made.runtime.close()).toBe(closed);
+    await expect(start(made)).rejects.toMatchObject({ code: 'runtime_closed' });
+    expect(() => made.runtime.work()).toThrow(expect.objectContaining({ code: 'runtime_closed' }));
+    expect(() => made.runtime.run('run0')).toThrow(expect.objectContaining({ code: 'runtime_closed' }));
+    await closed;
+    expect(settled).toHaveLength(10);
+    expect(made.clock.pending).toBe(0);
+    for (const record of await made.journal.list({})) expect(record).not.toHaveProperty('lease');
+    await made.runtime.close();
+  });
+
+  it('gives runs back so that another process goes on where they were; a call that was cut off runs again there', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const { tool, entered, release, runs } = holding();
+    const planner = watched(script(call('echo'), call('hold')));
+    const first = world({ planner, tools: [echo, tool], journal, clock });
+    const run = await start(first, { identity });
+    const cut = expect(run.result()).rejects.toMatchObject({ code: 'runtime_closed' });
+    await entered;
+    await first.runtime.close();
+    await cut;
+    expect(await kindsOf(journal, run)).toEqual(['started', 'moved', 'call_ended', 'moved']);
+    release();
+    const second = world({ planner, tools: [echo, tool], journal, clock });
+    await second.runtime.run('r').resume();
+    expect(await second.runtime.run('r').result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(runs()).toBe(2);
+    expect(planner.views.map((view) => view.trajectory.count)).toEqual([0, 1, 2]);
+  });
+
+  it('keeps results that landed before', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const { tool, entered, release, runs } = holding();
+    let quickRuns = 0;
+    const made = (closing: boolean) =>
+      world({
+        planner: script({
+          kind: 'call_parallel',
+          branches: [
+            { tool: 'hold', args: {} },
+            { tool: 'polite', args: {} },
+          ],
+        }),
+        tools: [
+          tool,
+          make(
+            'polite',
+            async (_, { signal }) => {
+              quickRuns += 1;
+              if (closing) await aborted(signal).catch(() => {});
+              return 'done';
+            },
+            { effect: 'once' },
+          ),
+        ],
+        journal,
+        clock,
+      });
+    const first = made(true);
+    await start(first, { identity });
+    await entered;
+    await until(async () => (await journal.read('r')).some((entry) => entry.kind === 'call_began'));
+    await quiet();
+    await first.runtime.close();
+    release();
+    const second = made(false);
+    const run = second.runtime.run('r');
+    await run.resume();
+    await run.result();
+    expect(outcomes(await run.state())).toEqual(['value', 'value']);
+    expect([runs(), quickRuns]).toEqual([2, 1]);
+  });
+
+  it('waits for a run that is being created, and leaves it due', async () => {
+    const created = gate();
+    const held = gate();
+    const base = memoryJournal();
+    const journal = changed(base, {
+      create: async (run) => {
+        created.open();
+        await held.opened;
+        return base.create(run);
+      },
+    });
+    const planner = watched(script());
+    const made = world({ planner, journal });
+    const starting = start(made, { identity });
+    await created.opened;
+    const closed = made.runtime.close();
+    await quiet();
+    held.open();
+    expect((await starting).id).toBe('r');
+    await closed;
+    expect(planner.views).toEqual([]);
+    expect((await base.get('r'))?.lease).toBeUndefined();
+    expect((await base.get('r'))?.wakeAt).toBeUndefined();
+  });
+
+  it('waits for a claim that is under way, and gives the run back', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    await base.create({ identity, priority: 0, entries: [startedEntry('r', 0)] });
+    const reading = gate();
+    const held = gate();
+    const journal = changed(base, {
+      read: async (run, from) => {
+        reading.open();
+        await held.opened;
+        return base.read(run, from);
+      },
+    });
+    const planner = watched(script());
+    const made = world({ planner, journal, clock });
+    made.runtime.work();
+    await reading.opened;
+    const closed = made.runtime.close();
+    await quiet();
+    held.open();
+    await closed;
+    expect(planner.views).toEqual([]);
+    expect((await base.get('r'))?.lease).toBeUndefined();
+    expect(made.faults).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('in the middle of a renewal sets no timer for the next', async () => {
+    const renewing = gate();
+    const held = gate();
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    const journal = changed(base, {
+      renew: async (leases, leaseMs) => {
+        renewing.open();
+        await held.opened;
+        return base.renew(leases, leaseMs);
+      },
+    });
+    const { tool, entered } = holding();
+    const made = world({ planner: script(call('hold')), tools: [tool], journal, clock });
+    await start(made);
+    await entered;
+    clock.advance(2_000);
+    await renewing.opened;
+    await made.runtime.close();
+    held.open();
+    await quiet();
+    expect(clock.pending).toBe(0);
+    expect(made.faults).toEqual([]);
+  });
+
+  it('leaves a journal that was passed in open', async () => {
+    const made = world({ planner: script() });
+    await (await start(made, { identity })).result();
+    await made.runtime.close();
+    expect((await made.journal.get('r'))?.status).toBe('finished');
+  });
+
+  it('can be called from inside a tool', async () => {
+    const made = world({
+      planner: script(call('quit')),
+      tools: [
+        make('quit', (_, { signal }) => {
+          void made.runtime.close();
+          return aborted(signal);
+        }),
+      ],
+    });
+    const run = await start(made, { identity });
+    await expect(run.result()).rejects.toMatchObject({ code: 'runtime_closed' });
+    await made.runtime.close();
+    expect((await made.journal.get('r'))?.lease).toBeUndefined();
+  });
+});

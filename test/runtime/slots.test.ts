@@ -1,0 +1,253 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/core/entry.ts';
+import { local } from '../../src/core/identity.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import {
+  aborted,
+  advanceUntil,
+  call,
+  changed,
+  cutJournal,
+  echo,
+  finish,
+  gate,
+  make,
+  pause,
+  quiet,
+  script,
+  start,
+  turn,
+  until,
+  watched,
+  world,
+} from './support.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'pilotage-leases-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const identity = local('ana', { run: 'r' });
+
+function startedEntry(run: string, at: number): Entry {
+  return {
+    kind: 'started',
+    seq: 1,
+    at,
+    identity: local('ana', { run }),
+    query: 'q',
+    planner: 'p',
+    limits: {},
+    scopes: [],
+  };
+}
+
+/** A tool that waits for its gate, and another that a second process would have. */
+function holding() {
+  const entered = gate();
+  const held = gate();
+  let runs = 0;
+  const tool = make('hold', async (_, { signal }) => {
+    runs += 1;
+    entered.open();
+    await Promise.race([held.opened, aborted(signal)]);
+    return `run ${runs}`;
+  });
+  return { tool, entered: entered.opened, release: () => held.open(), runs: () => runs };
+}
+
+describe('a run id that exists', () => {
+  it('is the same run: nothing is stored twice, nothing is asked twice', async () => {
+    const planner = watched(script(call('echo')));
+    const made = world({ planner, tools: [echo] });
+    const [one, two] = await Promise.all([
+      start(made, { identity, query: 'one' }),
+      start(made, { identity, query: 'two' }),
+    ]);
+    expect(await two.result()).toEqual(await one.result());
+    const again = await start(made, { identity, query: 'three' });
+    expect(await again.result()).toMatchObject({ status: 'finished' });
+    expect((await again.state()).query).toBe('one');
+    expect(planner.views).toHaveLength(2);
+  });
+
+  it.each([1, 1_000])('ID-03 of another tenant, user or session is refused (with %i slots)', async (maxLiveRuns) => {
+    const { tool, entered, release } = holding();
+    const made = world({ planner: script(call('hold')), tools: [tool], maxLiveRuns });
+    const run = await start(made, { identity });
+    await entered;
+    for (const part of ['tenant', 'user', 'session'] as const) {
+      const other = start(made, { identity: { ...identity, [part]: 'other' } });
+      await expect(other).rejects.toMatchObject({ code: 'scope_mismatch' });
+    }
+    release();
+    await run.result();
+  });
+
+  it('goes on when nobody drives it', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    await journal.create({ identity, priority: 0, entries: [startedEntry('r', clock.now())] });
+    const run = await start(world({ planner: script(), journal, clock }), { identity });
+    expect(await run.result()).toMatchObject({ status: 'finished', payload: 'done' });
+  });
+});
+
+describe('slots', () => {
+  it('RL-32 drives at most 10 of 1000 runs at once, and all of them in the end', async () => {
+    let live = 0;
+    let most = 0;
+    const made = world({
+      planner: script(call('busy')),
+      tools: [
+        make('busy', async () => {
+          live += 1;
+          most = Math.max(most, live);
+          await turn();
+          live -= 1;
+        }),
+      ],
+      maxLiveRuns: 10,
+    });
+    const runs = await Promise.all(Array.from({ length: 1_000 }, () => start(made)));
+    const results = await Promise.all(runs.map((run) => run.result()));
+    expect(results.every((result) => result.status === 'finished')).toBe(true);
+    expect(most).toBe(10);
+    expect(made.faults).toEqual([]);
+    await until(() => made.clock.pending === 0);
+  });
+
+  it('RL-32 holds for runs that are resumed together, too', async () => {
+    let live = 0;
+    let most = 0;
+    const made = world({
+      planner: async (run) => {
+        if (run.trajectory.count === 0) return pause;
+        live += 1;
+        most = Math.max(most, live);
+        await turn();
+        live -= 1;
+        return finish();
+      },
+      maxLiveRuns: 3,
+    });
+    const runs = await Promise.all(Array.from({ length: 30 }, () => start(made)));
+    await Promise.all(runs.map((run) => run.result()));
+    await Promise.all(runs.map((run) => run.approve()));
+    const results = await Promise.all(runs.map((run) => run.result()));
+    expect(results.every((result) => result.status === 'finished')).toBe(true);
+    expect(most).toBe(3);
+  });
+
+  it('go to waiting runs by priority, then age', async () => {
+    const order: string[] = [];
+    const { tool, entered, release } = holding();
+    const made = world({
+      planner: (run, signal) => {
+        order.push(run.query);
+        return run.query === 'first' ? script(call('hold'))(run, signal) : finish();
+      },
+      tools: [tool],
+      maxLiveRuns: 1,
+    });
+    const runs = [await start(made, { query: 'first' })];
+    await entered;
+    for (const [query, priority] of [
+      ['low', -5],
+      ['a', 0],
+      ['high', 9],
+      ['b', 0],
+    ] as const) {
+      runs.push(await start(made, { query, priority }));
+    }
+    order.length = 0;
+    release();
+    await Promise.all(runs.map((run) => run.result()));
+    expect(order).toEqual(['first', 'high', 'a', 'b', 'low']);
+  });
+
+  it.each([0, -1, 1.5])('refuses %s as maxLiveRuns, and as leaseMs', (value) => {
+    for (const option of ['maxLiveRuns', 'leaseMs']) {
+      expect(() => world({ planner: script(), [option]: value })).toThrow(
+        expect.objectContaining({ code: 'invalid_config' }),
+      );
+    }
+  });
+
+  it.each([0.5, 1_001, Number.NaN])('refuses the priority %s', async (priority) => {
+    await expect(start(world({ planner: script() }), { priority })).rejects.toMatchObject({ code: 'invalid_config' });
+  });
+});
+
+describe('work', () => {
+  it('RL-24 starts a run that was stored and never begun, also when its process is dead', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const dying = cutJournal(journal);
+    const first = world({ planner: script(), journal: dying.journal, clock });
+    const starting = start(first, { identity });
+    dying.cut();
+    await starting;
+    await quiet();
+    expect(await journal.read('r')).toHaveLength(1);
+    const { runtime, faults } = world({ planner: script(), journal, clock });
+    runtime.work();
+    await advanceUntil(clock, async () => (await journal.get('r'))?.status === 'finished');
+    expect(faults).toEqual([]);
+    await runtime.close();
+  });
+
+  it('takes due runs by priority, then age, and fills every slot that becomes free at once', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const priorities = [0, 5, -3, 5, 9, 0];
+    for (const [index, priority] of priorities.entries()) {
+      await journal.create({
+        identity: local('ana', { run: `r${index}` }),
+        priority,
+        entries: [startedEntry(`r${index}`, 0)],
+      });
+    }
+    const planner = watched(script());
+    const { runtime } = world({ planner, journal, clock, maxLiveRuns: 1 });
+    runtime.work();
+    // Without moving the clock: it does not wait for the next sweep.
+    await until(() => planner.views.length === priorities.length);
+    expect(planner.views.map((view) => view.identity.run)).toEqual(['r4', 'r1', 'r3', 'r0', 'r5', 'r2']);
+    await runtime.close();
+  });
+
+  it('takes nothing more when it is stopped, or replaced', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const { runtime } = world({ planner: script(), journal, clock });
+    const stopFirst = runtime.work();
+    const stop = runtime.work();
+    await quiet();
+    expect(clock.pending).toBe(1);
+    stop();
+    stopFirst();
+    expect(clock.pending).toBe(0);
+    await journal.create({ identity, priority: 0, entries: [startedEntry('r', 0)] });
+    clock.advance(60_000);
+    await quiet();
+    expect((await journal.get('r'))?.head).toBe(1);
+  });
+
+  it('goes on after a sweep that failed, and reports it', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    let failures = 2;
+    const journal = changed(base, {
+      claim: (request) => (failures-- > 0 ? Promise.reject(new Error('locked')) : base.claim(request)),
+    });
+    await base.create({ identity, priority: 0, entries: [startedEntry('r', 0)] });
+    const made = world({ planner: script(), journal, clock });
+    made.runtime.work();
+    await advanceUntil(clock, async () => (await base.get('r'))?.status === 'finished');
+    expect(made.faults).toMatchObject([{ message: 'locked' }, { message: 'locked' }]);
+    await made.runtime.close();
+  });
+});

@@ -1,0 +1,225 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Entry } from '../../src/core/entry.ts';
+import { PilotageError } from '../../src/core/errors.ts';
+import { local } from '../../src/core/identity.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import type { Append, Journal } from '../../src/journal/port.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import {
+  aborted,
+  advanceUntil,
+  call,
+  changed,
+  gate,
+  kindsOf,
+  make,
+  observations,
+  quiet,
+  script,
+  start,
+  until,
+  watched,
+  world,
+} from './support.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'pilotage-leases-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const identity = local('ana', { run: 'r' });
+
+function _startedEntry(run: string, at: number): Entry {
+  return {
+    kind: 'started',
+    seq: 1,
+    at,
+    identity: local('ana', { run }),
+    query: 'q',
+    planner: 'p',
+    limits: {},
+    scopes: [],
+  };
+}
+
+/** A tool that waits for its gate, and another that a second process would have. */
+function holding() {
+  const entered = gate();
+  const held = gate();
+  let runs = 0;
+  const tool = make('hold', async (_, { signal }) => {
+    runs += 1;
+    entered.open();
+    await Promise.race([held.opened, aborted(signal)]);
+    return `run ${runs}`;
+  });
+  return { tool, entered: entered.opened, release: () => held.open(), runs: () => runs };
+}
+
+describe('a store that cannot write now', () => {
+  /** Refuses the first `times` appends that `holds` for. */
+  function refusing(base: Journal, times: number, holds: (append: Append) => boolean, landed = false): Journal {
+    let left = times;
+    return changed(base, {
+      append: async (request) => {
+        if (left === 0 || !holds(request)) return base.append(request);
+        left -= 1;
+        if (landed) await base.append(request);
+        throw new PilotageError('journal_busy', 'The file is locked.');
+      },
+    });
+  }
+  const ends = ({ entries }: Append): boolean => entries[0]?.kind === 'call_ended';
+
+  it('keeps the result, and appends it later: the call runs once', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    const { tool, release, runs } = holding();
+    release();
+    const made = world({ planner: script(call('hold')), tools: [tool], journal: refusing(base, 4, ends), clock });
+    const run = await start(made);
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
+    expect(runs()).toBe(1);
+    expect(observations(await run.state())).toEqual(['run 1']);
+    expect(made.faults).toEqual([]);
+  });
+
+  it('keeps a heavy result, and an artifact that cannot be stored at all is an outcome', async () => {
+    for (const [refusals, outcome] of [
+      [3, { kind: 'value', artifact: { sizeBytes: 40_002 } }],
+      [100, { kind: 'error', error: { code: 'journal_full' } }],
+    ] as const) {
+      const clock = new VirtualClock();
+      const base = memoryJournal({ clock });
+      let left: number = refusals;
+      let runs = 0;
+      const journal = changed(base, {
+        artifacts: {
+          get: (scope, ref) => base.artifacts.get(scope, ref),
+          put: (scope, bytes, mime) => {
+            left -= 1;
+            if (left >= 0) return Promise.reject(new PilotageError('journal_full', 'The disk is full.'));
+            return base.artifacts.put(scope, bytes, mime);
+          },
+        },
+      });
+      const tool = make('big', () => {
+        runs += 1;
+        return 'x'.repeat(40_000);
+      });
+      const run = await start(world({ planner: script(call('big')), tools: [tool], journal, clock }));
+      await advanceUntil(clock, async () => (await run.state()).ending !== null);
+      expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject(outcome);
+      expect(runs).toBe(1);
+    }
+  });
+
+  it('RL-31 writes the ending later', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    const planner = watched(script());
+    const journal = refusing(base, 5, ({ entries }) => entries.at(-1)?.kind === 'finished');
+    const run = await start(world({ planner, journal, clock }));
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
+    expect(await run.result()).toMatchObject({ payload: 'done' });
+    expect(planner.views).toHaveLength(1);
+  });
+
+  it('takes an append that landed although it was said to have failed for what it is', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    const { tool, release, runs } = holding();
+    release();
+    const made = world({ planner: script(call('hold')), tools: [tool], journal: refusing(base, 1, ends, true), clock });
+    const run = await start(made);
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
+    expect(runs()).toBe(1);
+    expect(await kindsOf(base, run)).toEqual(['started', 'moved', 'call_ended', 'moved', 'finished']);
+    expect(made.faults).toEqual([]);
+  });
+
+  it('RL-31 lets go after some tries with the store’s own error; resuming goes on from what is written', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    const { tool, release, runs } = holding();
+    release();
+    const made = world({ planner: script(call('hold')), tools: [tool], journal: refusing(base, 6, ends), clock });
+    const run = await start(made);
+    const broken = expect(run.result()).rejects.toMatchObject({ code: 'journal_busy' });
+    await advanceUntil(clock, async () => (await base.get(run.id))?.lease === undefined);
+    await broken;
+    await until(() => clock.pending === 0);
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(runs()).toBe(2);
+    expect(observations(await run.state())).toEqual(['run 2']);
+  });
+
+  it('is tried again by a worker after a while, not in a hot loop', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    let tries = 0;
+    const journal = changed(base, {
+      append: (request) => {
+        tries += 1;
+        return tries <= 3 ? Promise.reject(new Error('bad disk')) : base.append(request);
+      },
+    });
+    const made = world({ planner: script(), journal, clock });
+    const run = await start(made, { identity });
+    made.runtime.work();
+    await until(() => made.faults.length > 0);
+    await quiet();
+    expect(tries).toBe(1);
+    const before = clock.now();
+    await advanceUntil(clock, async () => (await base.get('r'))?.status === 'finished');
+    expect(clock.now() - before).toBeGreaterThanOrEqual(10_000);
+    expect(made.faults).toHaveLength(3);
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    await made.runtime.close();
+  });
+
+  it('tells of a renewal that failed, and the run goes on', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    let failures = 1;
+    const journal = changed(base, {
+      renew: (leases, leaseMs) => (failures-- > 0 ? Promise.reject(new Error('locked')) : base.renew(leases, leaseMs)),
+    });
+    const { tool, entered, release } = holding();
+    const made = world({ planner: script(call('hold')), tools: [tool], journal, clock });
+    const run = await start(made);
+    await entered;
+    for (let beat = 0; beat < 8; beat += 1) {
+      clock.advance(1_000);
+      await quiet();
+    }
+    release();
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(made.faults).toMatchObject([{ message: 'locked' }]);
+  });
+
+  it('leaves the run free to be resumed at once', async () => {
+    const base = memoryJournal();
+    let failures = 1;
+    const journal = changed(base, {
+      append: (request) => (failures-- > 0 ? Promise.reject(new Error('bad disk')) : base.append(request)),
+    });
+    const made = world({ planner: script(), journal });
+    const run = await start(made);
+    await expect(run.result()).rejects.toThrow('bad disk');
+    expect((await base.get(run.id))?.lease).toBeUndefined();
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+  });
+
+  it('is a failure that readers get when the journal itself is broken', async () => {
+    const made = world({ planner: script() });
+    made.journal.append = () => Promise.reject(new PilotageError('journal_corrupt', 'The file is no journal.'));
+    const run = await start(made);
+    await expect(run.result()).rejects.toMatchObject({ code: 'journal_corrupt' });
+    await made.runtime.close();
+    expect(made.clock.pending).toBe(0);
+  });
+});
