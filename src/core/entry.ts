@@ -3,7 +3,7 @@ import type { Control } from './control.ts';
 import type { Decision, FinishReason, PauseReason } from './decision.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
-import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import { deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Limits } from './limits.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { MoveNotes } from './step.ts';
@@ -142,13 +142,5 @@ export function decodeEntry(text: string, seq: number): Entry {
   if (kind === 'moved' && stored['rejected'] === undefined) readDecision(stored['decision'] ?? null);
   const { v: _, ...body } = stored;
   const entry = { ...body, seq };
-  deepFreeze(entry);
-  return entry as unknown as Entry;
-}
-
-/** Freezes all the way down. A reviver would do it too, several times slower. */
-function deepFreeze(value: unknown): void {
-  if (typeof value !== 'object' || value === null) return;
-  Object.freeze(value);
-  for (const inner of Object.values(value)) deepFreeze(inner);
+  return deepFreeze(entry) as unknown as Entry;
 }

@@ -219,6 +219,14 @@ function setField(copy: Record<string, unknown>, key: string, value: unknown): v
   else Object.defineProperty(copy, key, { value, enumerable: true, writable: true, configurable: true });
 }
 
+/** Freezes all the way down. What is frozen already is taken to be so to the last leaf. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const key in value) deepFreeze(value[key]);
+  return value;
+}
+
 /** A plain, unfrozen copy, for handing a recorded value to code that may change it. */
 export function thaw<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value;

@@ -36,9 +36,10 @@ export interface Reply {
 }
 
 /** @throws the model's own error. */
-export async function generateReply(model: LanguageModelV4, options: LanguageModelV4CallOptions): Promise<Reply> {
-  const { content, finishReason, usage, response } = await model.doGenerate(options);
-  return replyOf(content, finishReason, usage, response?.modelId ?? model.modelId);
+export function generateReply(model: LanguageModelV4, options: LanguageModelV4CallOptions): Promise<Reply> {
+  return Promise.resolve(model.doGenerate(options)).then(({ content, finishReason, usage, response }) =>
+    replyOf(content, finishReason, usage, response?.modelId ?? model.modelId),
+  );
 }
 
 /**
@@ -74,15 +75,13 @@ function replyOf(
       calls.push({ callId: part.toolCallId, tool: part.toolName, input: part.input });
     }
   }
-  const reply = { text, reasoning, calls, finish: stopReasonOf(finishReason), modelId };
+  const finish = stopReasonOf(finishReason);
+  const reply: { -readonly [K in keyof Reply]: Reply[K] } = { text, reasoning, calls, finish, modelId };
   const usage = modelUsage === undefined ? undefined : usageOf(modelUsage);
+  if (usage !== undefined) reply.usage = usage;
   const providerState = providerStateOf(content);
-  if (usage === undefined && providerState === undefined) return reply;
-  return {
-    ...reply,
-    ...(usage === undefined ? {} : { usage }),
-    ...(providerState === undefined ? {} : { providerState }),
-  };
+  if (providerState !== undefined) reply.providerState = providerState;
+  return reply;
 }
 
 /** Gateways that pass a provider's word through leave it without a meaning of its own. */

@@ -9,7 +9,7 @@ import { referencesIn, resolveReferences } from '../core/reference.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { OpenStep, RunState } from '../view/run-state.ts';
 import { type BranchGraph, branchGraph, planBranches } from './branches.ts';
-import { type Call, type DispatchPorts, dispatch } from './dispatch.ts';
+import { type Call, type CallResult, type DispatchPorts, dispatch } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight } from './flight.ts';
 import { wholeValue } from './heavy.ts';
@@ -66,29 +66,39 @@ export class Calls {
    * One turn of the executor: what is refused or will never run, or, when there is no such thing, what lands next.
    * @throws the journal's refusal to let a call begin.
    */
-  async advance(open: OpenStep): Promise<readonly CallEnded[]> {
+  advance(open: OpenStep): Promise<readonly CallEnded[]> {
     const { step, decision } = open.move;
-    if (this.#graph?.step !== step) {
-      const refused = decision.kind === 'call_tool' ? [] : await setUp(open, this.#ports.tools());
-      if (refused.length > 0) return refused;
+    if (this.#graph?.step === step) return this.#turn(open, this.#graph.graph);
+    const begin = (refused: readonly CallEnded[]): Promise<readonly CallEnded[]> => {
+      if (refused.length > 0) return Promise.resolve(refused);
       this.#graph = { step, graph: branchGraph(decision) };
       this.#reserved.clear();
-    }
+      return this.#turn(open, this.#graph.graph);
+    };
+    return decision.kind === 'call_tool' ? begin([]) : setUp(open, this.#ports.tools()).then(begin);
+  }
+
+  #turn(open: OpenStep, graph: BranchGraph): Promise<readonly CallEnded[]> {
+    const { step } = open.move;
     // What landed while the last results were being written has ended, although the state does not say so yet.
-    if (this.#landed.length > 0) return this.take();
-    const { graph } = this.#graph;
+    if (this.#landed.length > 0) return Promise.resolve(this.take());
     const plan = planBranches(graph, open.calls, this.#inFlight, (call, starting) =>
       this.#mayStart(graph, call, starting),
     );
     for (const call of plan.stop) this.#inFlight.get(call)?.abort(joinIsMet());
     if (plan.settle.length > 0) {
-      return plan.settle.map(({ call, outcome }) => {
-        const settled = open.began.includes(call) ? mayHaveHappened() : outcome;
-        return { kind: 'call_ended', step, call, outcome: settled, attempts: 0 };
+      const settled = plan.settle.map(({ call, outcome }): CallEnded => {
+        const known = open.began.includes(call) ? mayHaveHappened() : outcome;
+        return { kind: 'call_ended', step, call, outcome: known, attempts: 0 };
       });
+      return Promise.resolve(settled);
     }
     if (open.calls.length === 1 && plan.start.length === 1) return this.#flyAlone(open);
     for (const call of plan.start) this.#start(open, call);
+    return this.#landing();
+  }
+
+  async #landing(): Promise<readonly CallEnded[]> {
     while (this.#landed.length === 0 && this.#refusal === undefined && this.#inFlight.size > 0) await this.#change();
     if (this.#refusal !== undefined) throw this.#refusal.error;
     return this.take();
@@ -121,9 +131,9 @@ export class Calls {
   /** Starts a call beside others; how it ends is heard through `#change`. */
   #start(open: OpenStep, index: number): void {
     this.#fly(open, index).then(
-      (ended) => {
+      (result) => {
         this.#inFlight.delete(index);
-        this.#landed.push(ended);
+        this.#landed.push(callEnded(open, index, result));
         this.#wake?.();
       },
       (error: unknown) => {
@@ -134,12 +144,17 @@ export class Calls {
     );
   }
 
-  async #flyAlone(open: OpenStep): Promise<readonly CallEnded[]> {
-    try {
-      return [await this.#fly(open, 0)];
-    } finally {
-      this.#inFlight.delete(0);
-    }
+  #flyAlone(open: OpenStep): Promise<readonly CallEnded[]> {
+    return this.#fly(open, 0).then(
+      (result) => {
+        this.#inFlight.delete(0);
+        return [callEnded(open, 0, result)];
+      },
+      (error: unknown) => {
+        this.#inFlight.delete(0);
+        throw error;
+      },
+    );
   }
 
   /**
@@ -147,7 +162,7 @@ export class Calls {
    * nor ended would be started again.
    * @throws the journal's refusal to let the call begin: it did not run.
    */
-  async #fly(open: OpenStep, index: number): Promise<CallEnded> {
+  #fly(open: OpenStep, index: number): Promise<CallResult> {
     const { deps, state, tools } = this.#ports;
     const branch = this.#graph?.graph.branches[index] as Branch;
     const { step } = open.move;
@@ -158,16 +173,7 @@ export class Calls {
     const idempotencyKey = `${this.#keyPrefix}/${step}.${index}`;
     const interrupted = open.began.includes(index);
     const call: Call = { open, index, branch, identity, idempotencyKey, tools: tools(), flight, interrupted };
-    const { outcome, startedAt, attempts, costMicroUsd } = await dispatch(call, this.#dispatchPorts);
-    return {
-      kind: 'call_ended',
-      step,
-      call: index,
-      outcome,
-      attempts,
-      ...(startedAt === undefined ? undefined : { startedAt }),
-      ...(costMicroUsd === undefined ? undefined : { costMicroUsd }),
-    };
+    return dispatch(call, this.#dispatchPorts);
   }
 
   #reserve({ open: { calls }, index }: Call, costMicroUsd: number): boolean {
@@ -196,6 +202,16 @@ export class Calls {
     }
     return resolveReferences(args, (id) => values.get(id));
   }
+}
+
+function callEnded(
+  { move }: OpenStep,
+  call: number,
+  { outcome, startedAt, attempts, costMicroUsd }: CallResult,
+): CallEnded {
+  const ended = { kind: 'call_ended' as const, step: move.step, call, outcome, attempts };
+  if (startedAt === undefined) return ended;
+  return costMicroUsd === undefined ? { ...ended, startedAt } : { ...ended, startedAt, costMicroUsd };
 }
 
 /** A call that was begun before a crash, and that its join does not need any more. */

@@ -101,12 +101,11 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   if (tool.effect === 'once' && !call.interrupted) await ports.begin(call);
   for (let attempt = 1; ; attempt += 1) {
     if (call.flight.aborted) return { outcome: cancelled(), startedAt, attempts: attempt - 1, ...cost };
-    const settled = await call.flight.attempt(
-      (signal) => tool.source.run(args as never, contextOf(call, signal, attempt)),
-      tool.timeoutMs,
+    const outcome = await call.flight.attempt(
+      (signal) => tool.source.run(args as never, new CallContext(call, signal, attempt)),
+      (settled) => outcomeOf(settled, attempt, call, tool, ports),
+      tool,
     );
-    const ended = outcomeOf(settled, attempt, call, tool, ports);
-    const outcome = ended instanceof Promise ? await ended : ended;
     if (outcome !== undefined) return { outcome, startedAt, attempts: attempt, ...cost };
     await call.flight.pause(retryDelayMs(attempt));
   }
@@ -159,23 +158,32 @@ async function reconcile(
   const { source } = tool;
   if (source.reconcile === undefined) return unknown;
   const asked = await call.flight.attempt(
-    (signal) => source.reconcile?.(args as never, contextOf(call, signal, 1)),
-    tool.timeoutMs,
+    (signal) => source.reconcile?.(args as never, new CallContext(call, signal, 1)),
+    (settled) => settled,
+    tool,
   );
   if (asked.kind !== 'value') return unknown;
   if (asked.value?.status === 'done') return valueOutcome(asked.value.value, call, tool, ports);
   return asked.value?.status === 'not_done' ? undefined : unknown;
 }
 
-function contextOf({ idempotencyKey, identity }: Call, lazy: LazySignal, attempt: number): ToolContext {
-  return {
-    get signal() {
-      return lazy.signal;
-    },
-    idempotencyKey,
-    identity,
-    attempt,
-  };
+/** A class and not a literal, because a literal with a getter is slow to make. */
+class CallContext implements ToolContext {
+  readonly idempotencyKey: string;
+  readonly identity: Identity;
+  readonly attempt: number;
+  readonly #lazy: LazySignal;
+
+  constructor({ idempotencyKey, identity }: Call, lazy: LazySignal, attempt: number) {
+    this.idempotencyKey = idempotencyKey;
+    this.identity = identity;
+    this.attempt = attempt;
+    this.#lazy = lazy;
+  }
+
+  get signal(): AbortSignal {
+    return this.#lazy.signal;
+  }
 }
 
 const FIRST_DELAY_MS = 100;

@@ -10,6 +10,7 @@
 import type { Control } from '../core/control.ts';
 import type { CallEnded, Entry, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
+import { deepFreeze } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Delta } from '../core/planner.ts';
 import type { Append, Claim, RunStatus } from '../journal/port.ts';
@@ -21,7 +22,7 @@ import { takeControls } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
 import { next } from './next.ts';
-import { askPlanner } from './plan.ts';
+import { type Ask, askPlanner } from './plan.ts';
 
 /** Why a driver let go of its run. */
 export type Exit =
@@ -111,11 +112,13 @@ export class RunDriver {
           break;
         case 'plan':
           // Stopped: why is in the inbox.
-          if (this.#stop === undefined) await this.#plan();
+          if (this.#stop === undefined) await this.#commit((await askPlanner(this.#ask())) ?? []);
           break;
-        case 'calls':
-          await this.#carryOut();
+        case 'calls': {
+          const ended = await this.#carryOut();
+          await this.#commit(this.#isLettingGo() ? ended.filter(isResult) : ended);
           break;
+        }
         case 'park':
           await this.#park(todo.wakeAt);
           return { kind: 'parked' };
@@ -155,18 +158,16 @@ export class RunDriver {
     await this.#commit(landed.length > 0 ? landed : entries);
   }
 
-  async #plan(): Promise<void> {
-    const streaming = this.#deps.hub.wantsTokens(this.state.identity.run);
-    const entries = await askPlanner({
+  #ask(): Ask {
+    const { hub } = this.#deps;
+    return {
       deps: this.#deps,
       state: this.state,
       tools: this.#tools(),
       flight: this.#moves,
       signal: this.#signal,
-      tell: streaming ? this.#teller() : undefined,
-    });
-    // An aborted planner's move is dropped; why it was aborted is found at the boundary.
-    if (entries !== undefined) await this.#commit(entries);
+      tell: hub.wantsTokens(this.state.identity.run) ? this.#teller() : undefined,
+    };
   }
 
   /** Passes a move's deltas on, with the offset that shows a reader what it has missed. */
@@ -180,16 +181,11 @@ export class RunDriver {
     };
   }
 
-  async #carryOut(): Promise<void> {
+  #carryOut(): Promise<readonly CallEnded[]> {
     const { open } = this.state;
-    if (open === null) return;
-    let ended: readonly CallEnded[];
-    if (this.#stop === undefined) ended = await this.#calls.advance(open);
-    else {
-      await this.#calls.settle();
-      ended = this.#calls.take();
-    }
-    return this.#commit(this.#isLettingGo() ? ended.filter(isResult) : ended);
+    if (open === null) return Promise.resolve([]);
+    if (this.#stop === undefined) return this.#calls.advance(open);
+    return this.#calls.settle().then(() => this.#calls.take());
   }
 
   async #park(wakeAt: number | null): Promise<void> {
@@ -328,7 +324,7 @@ function toEntries(bodies: readonly EntryBody[], head: number, at: number): read
     seq += 1;
     body.seq = seq;
     body.at = at;
-    Object.freeze(body);
+    deepFreeze(body);
   }
   return bodies as readonly Entry[];
 }

@@ -33,6 +33,13 @@ export class LazySignal {
   }
 }
 
+export interface AttemptOptions {
+  /** Without it the attempt may take for ever. */
+  readonly timeoutMs?: number;
+  /** What aborts it. By default each attempt has its own, because a time limit aborts the one before. */
+  readonly signal?: LazySignal;
+}
+
 export class Flight {
   readonly #clock: Clock;
   readonly #onLate: () => void;
@@ -57,18 +64,15 @@ export class Flight {
     this.#onAbort?.();
   }
 
-  /**
-   * Runs `work` once. Without `timeoutMs` it may take for ever. Never rejects.
-   * @param signal what aborts it; by default each attempt has its own, because a time limit aborts the one before.
-   */
-  attempt<T>(
+  /** Runs `work` once, and gives what `conclude` makes of how it settled. Rejects only when `conclude` throws. */
+  attempt<T, R>(
     work: (signal: LazySignal) => T | PromiseLike<T>,
-    timeoutMs?: number,
-    signal: LazySignal = new LazySignal(),
-  ): Promise<Settled<T>> {
+    conclude: (settled: Settled<T>) => R | Promise<R>,
+    { timeoutMs, signal = new LazySignal() }: AttemptOptions = {},
+  ): Promise<R> {
     this.#current = signal;
     if (this.#aborted !== undefined) signal.abort(this.#aborted.reason);
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       let open = true;
       let cancelTimer: (() => void) | undefined;
       const end = (settled: Settled<T>): void => {
@@ -80,18 +84,18 @@ export class Flight {
         open = false;
         cancelTimer?.();
         this.#onAbort = undefined;
-        resolve(settled);
+        try {
+          resolve(conclude(settled));
+        } catch (error) {
+          reject(error);
+        }
       };
-      try {
-        const made = work(signal);
-        if (!isThenable(made)) return end({ kind: 'value', value: made });
-        made.then(
-          (value) => end({ kind: 'value', value }),
-          (error: unknown) => end({ kind: 'thrown', error }),
-        );
-      } catch (error) {
-        return end({ kind: 'thrown', error });
-      }
+      const made = begin(work, signal, end);
+      if (made === undefined) return;
+      made.then(
+        (value) => end({ kind: 'value', value }),
+        (error: unknown) => end({ kind: 'thrown', error }),
+      );
       const giveUp = (): void => {
         cancelTimer?.();
         cancelTimer = this.#clock.after(ABORT_GRACE_MS, () => end({ kind: 'abandoned' }));
@@ -121,6 +125,22 @@ export class Flight {
       };
     });
   }
+}
+
+/** Starts the work. What ends at once is told to `end`; what goes on is returned. */
+function begin<T>(
+  work: (signal: LazySignal) => T | PromiseLike<T>,
+  signal: LazySignal,
+  end: (settled: Settled<T>) => void,
+): PromiseLike<T> | undefined {
+  try {
+    const made = work(signal);
+    if (isThenable(made)) return made;
+    end({ kind: 'value', value: made });
+  } catch (error) {
+    end({ kind: 'thrown', error });
+  }
+  return undefined;
 }
 
 function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {

@@ -10,7 +10,7 @@ import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { nextStep, type RunState } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import type { Flight, LazySignal } from './flight.ts';
+import type { Flight, LazySignal, Settled } from './flight.ts';
 import { HEAVY_BYTES } from './heavy.ts';
 
 export interface Ask {
@@ -24,14 +24,26 @@ export interface Ask {
   readonly tell: ((delta: Delta) => void) | undefined;
 }
 
-/** The entries of the planner's move. `undefined`: it was aborted, and whatever it said is dropped. */
-export async function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undefined> {
+/** The entries of the planner's move. `undefined`: it was aborted; why is found at the boundary, and its move is dropped. */
+export function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undefined> {
   const { deps, state, flight, signal } = ask;
   const step = nextStep(state);
   const startedAt = deps.clock.now();
   const view = viewOf(state, ask.tools, ask.tell !== undefined);
-  const settled = await flight.attempt(() => moveOf(deps.planner.next(view, signal.signal), ask), undefined, signal);
-  if (flight.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
+  return flight.attempt(
+    () => moveOf(deps.planner.next(view, signal.signal), ask),
+    (settled) => answerOf(settled, step, startedAt, ask),
+    { signal },
+  );
+}
+
+function answerOf(
+  settled: Settled<Decision | Move>,
+  step: number,
+  startedAt: number,
+  ask: Ask,
+): readonly EntryBody[] | undefined | Promise<readonly EntryBody[]> {
+  if (ask.flight.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
   if (settled.kind === 'thrown') return [plannerFailed(settled.error, step)];
   const move = settled.value;
   if (typeof move !== 'object' || move === null) {
@@ -78,7 +90,7 @@ function entriesOf(
     const moved = { kind: 'moved' as const, step, decision: move.decision, startedAt, ...notes };
     return [rejected(moved, thrown, ask.deps.planner)];
   }
-  const moved: Moved = { kind: 'moved', step, decision, startedAt, ...notes };
+  const moved: Moved = Object.assign(notes, { kind: 'moved' as const, step, decision, startedAt });
   if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
   return [moved];

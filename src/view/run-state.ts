@@ -7,7 +7,7 @@ import { branchesOf, type Decision, type FinishReason, type PauseReason } from '
 import type { CallBegan, CallEnded, Entry, Moved, Resumed, Started, Turn } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
-import type { Json, JsonObject } from '../core/json.ts';
+import { deepFreeze, type Json, type JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import { stepError } from '../core/observation.ts';
 import type { SteeringTurn } from '../core/planner.ts';
@@ -113,24 +113,23 @@ function fromStarted(
   return { identity, query, goal: query, history: entry.history ?? [], planner, limits, scopes };
 }
 
-/** Folds a whole journal. */
+/** Folds a whole journal. Entries are frozen on the way: planners and readers share their parts. */
 export function foldEntries(entries: readonly Entry[]): RunState {
   const [first, ...rest] = entries;
   if (first === undefined) throw new PilotageError('journal_corrupt', 'The journal of the run is empty.');
-  const state = openState(first);
-  for (const entry of rest) applyEntry(state, entry);
+  const state = openState(deepFreeze(first));
+  for (const entry of rest) applyEntry(state, deepFreeze(entry));
   return state;
 }
 
 /**
- * Adds one entry to the state, in place.
+ * Adds one entry to the state, in place. The entry is frozen, as the driver and the journals make it.
  * @throws PilotageError `journal_corrupt` for an entry that cannot follow: a gap, anything after the ending, a step or a
  * call that is not open.
  */
 export function applyEntry(state: RunState, entry: Entry): void {
   if (entry.seq !== state.head + 1) throw corrupt(entry, `it follows seq ${state.head}`);
   if (state.ending !== null) throw corrupt(entry, 'the run had ended');
-  for (const part of Object.values(entry)) freeze(part);
   state.head = entry.seq;
   state.updatedAt = entry.at;
   switch (entry.kind) {
@@ -237,7 +236,7 @@ function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
   const { verdict, payload } = resumed;
   const outcome =
     payload === undefined ? { kind: 'verdict' as const, verdict } : { kind: 'verdict' as const, verdict, payload };
-  open.calls[0] = freeze({ outcome, endedAt: entry.at, attempts: 0, seq: entry.seq });
+  open.calls[0] = deepFreeze({ outcome, endedAt: entry.at, attempts: 0, seq: entry.seq });
   open.pending = 0;
   closeStep(state, open, entry.at);
 }
@@ -273,7 +272,7 @@ function closeStep(state: RunState, { move, calls }: OpenStep, endedAt: number):
   const step: { -readonly [K in keyof Step]: Step[K] } = {
     index: move.step,
     decision,
-    calls: ended,
+    calls: Object.freeze(ended),
     startedAt,
     endedAt,
   };
@@ -283,7 +282,7 @@ function closeStep(state: RunState, { move, calls }: OpenStep, endedAt: number):
   if (move.providerState !== undefined) step.providerState = move.providerState;
   if (move.provenance !== undefined) step.provenance = move.provenance;
   if (error !== undefined) step.error = error;
-  state.steps.push(freeze(step));
+  state.steps.push(Object.freeze(step));
   state.open = null;
 }
 
@@ -292,14 +291,6 @@ function addUsage(totals: RunTotals, usage: Usage | undefined): void {
   totals.inputTokens += usage.inputTokens ?? 0;
   totals.outputTokens += usage.outputTokens ?? 0;
   totals.costMicroUsd += usage.costMicroUsd ?? 0;
-}
-
-/** Planners and readers share these parts: nobody may change what was recorded. What is frozen is so to the last leaf. */
-function freeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
-  Object.freeze(value);
-  for (const part of Object.values(value)) freeze(part);
-  return value;
 }
 
 function openOf(state: RunState, entry: Entry, step: number): OpenStep {

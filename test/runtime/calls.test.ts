@@ -1,15 +1,11 @@
 /** One call: trying again, its time limit, and what it gives back. */
 import { describe, expect, it } from 'vitest';
-import type { Effect } from '../../src/core/tool-schema.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { type Tool, ToolFailure } from '../../src/tools/tool.ts';
 import {
   aborted,
   advanceUntil,
   call,
   collect,
-  cutJournal,
   entriesOf,
   gate,
   make,
@@ -19,43 +15,8 @@ import {
   script,
   start,
   turn,
-  watched,
   world,
 } from './support.ts';
-
-/** Starts a call, lets the process die in the middle of it, and carries the run on in a second one. */
-async function _crashInCall(effect: Effect, more: Partial<Tool> = {}) {
-  const clock = new VirtualClock();
-  const shared = memoryJournal({ clock });
-  const dying = cutJournal(shared);
-  const keys: string[] = [];
-  const attempts: number[] = [];
-  const entered = gate();
-  const hang = gate();
-  const act = make(
-    'act',
-    async (_, context) => {
-      keys.push(context.idempotencyKey);
-      attempts.push(context.attempt);
-      if (keys.length > 1) return 'done again';
-      entered.open();
-      await hang.opened;
-      return 'never recorded';
-    },
-    { effect, ...more },
-  );
-  const first = world({ planner: script(call('act', { n: 1 })), tools: [act], journal: dying.journal, clock });
-  const { id } = await start(first);
-  await entered.opened;
-  dying.cut();
-  clock.advance(5_001);
-  const planner = watched(script(call('act', { n: 1 })));
-  const second = world({ planner, tools: [act], journal: shared, clock });
-  const run = second.runtime.run(id);
-  await run.resume();
-  const result = await run.result();
-  return { run, result, state: await run.state(), keys, attempts, planner, journal: shared };
-}
 
 describe('TL-06, TL-08 trying again', () => {
   const flaky = (error: () => unknown, more: Partial<Tool> = {}) => {

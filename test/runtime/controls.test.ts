@@ -2,13 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import { CONTROL_TYPES, type Control, INBOX_CAP } from '../../src/core/control.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Run } from '../../src/runtime/run.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
   aborted,
+  busy,
   call,
   collect,
-  echo,
   entriesOf,
   finish,
   gate,
@@ -20,34 +19,10 @@ import {
   pause,
   quiet,
   script,
+  send,
   start,
-  type World,
-  watched,
   world,
 } from './support.ts';
-
-/** A run that is inside its first tool call until `go`. */
-async function busy(...rest: ReturnType<typeof script>[]) {
-  const entered = gate();
-  const held = gate();
-  const planner = watched(rest[0] ?? script(call('hold'), call('echo')));
-  const made = world({
-    planner,
-    tools: [
-      echo,
-      make('hold', async (_, { signal }) => {
-        entered.open();
-        await Promise.race([held.opened, aborted(signal)]);
-        return 'held';
-      }),
-    ],
-  });
-  const run = await start(made);
-  await entered.opened;
-  return { run, planner, go: () => held.open(), ...made };
-}
-
-const send = (journal: World['journal'], run: Run, control: Control) => journal.signal(run.id, control);
 
 describe('controls', () => {
   it('RL-07, SP-05 are taken at the next boundary, in order, once, and never during a call', async () => {
@@ -220,7 +195,7 @@ describe('cancel', () => {
     go();
     await cancelled;
     expect(await run.result()).toMatchObject({ reason: 'cancelled' });
-    expect(observations(await run.state())).toEqual(['held']);
+    expect(observations(await run.state())).toEqual(['run 1']);
     expect(planner.views).toHaveLength(1);
   });
 

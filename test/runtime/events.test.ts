@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { RunEvent } from '../../src/core/event.ts';
 import { local } from '../../src/core/identity.ts';
 import type { Delta, Planner } from '../../src/core/planner.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
@@ -20,7 +21,6 @@ import {
   only,
   pause,
   quiet,
-  type RunEvent,
   script,
   start,
   turn,

@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Entry } from '../../src/core/entry.ts';
 import { local } from '../../src/core/identity.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
@@ -17,6 +16,7 @@ import {
   echo,
   entriesOf,
   gate,
+  holding,
   kindsOf,
   make,
   observations,
@@ -24,6 +24,7 @@ import {
   quiet,
   script,
   start,
+  startedEntry,
   until,
   watched,
   world,
@@ -33,33 +34,6 @@ const folder = mkdtempSync(join(tmpdir(), 'pilotage-leases-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const identity = local('ana', { run: 'r' });
-
-function startedEntry(run: string, at: number): Entry {
-  return {
-    kind: 'started',
-    seq: 1,
-    at,
-    identity: local('ana', { run }),
-    query: 'q',
-    planner: 'p',
-    limits: {},
-    scopes: [],
-  };
-}
-
-/** A tool that waits for its gate, and another that a second process would have. */
-function holding() {
-  const entered = gate();
-  const held = gate();
-  let runs = 0;
-  const tool = make('hold', async (_, { signal }) => {
-    runs += 1;
-    entered.open();
-    await Promise.race([held.opened, aborted(signal)]);
-    return `run ${runs}`;
-  });
-  return { tool, entered: entered.opened, release: () => held.open(), runs: () => runs };
-}
 
 describe('leases', () => {
   it('are renewed as long as a call takes, by a timer', async () => {

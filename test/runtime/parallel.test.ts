@@ -1,32 +1,25 @@
 /** Parallel calls: set-up and joins. */
 import { describe, expect, it } from 'vitest';
-import type { Branch, Decision, Join } from '../../src/core/decision.ts';
-import { answersOf } from './answers.ts';
+import type { Join } from '../../src/core/decision.ts';
 import {
   aborted,
+  answersOf,
   echo,
   entriesOf,
   type Gate,
   gate,
   kindsOf,
   make,
+  named,
   observations,
   outcomes,
+  parallel,
   quiet,
   script,
   start,
   until,
   world,
 } from './support.ts';
-
-function parallel(
-  branches: readonly Branch[],
-  more: { join?: Join; onInvalid?: 'fail_all' | 'per_branch' } = {},
-): Decision {
-  return { kind: 'call_parallel', branches, ...more };
-}
-
-const named = (...tools: string[]): Branch[] => tools.map((tool) => ({ tool, args: {} }));
 
 /** Tools that end when the test says so: with their name, or with an error. */
 function gated(...names: string[]) {

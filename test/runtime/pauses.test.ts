@@ -1,12 +1,11 @@
 /** Pauses: who asks, who answers, and what the planner sees of it. */
 import { describe, expect, it } from 'vitest';
-import type { Control } from '../../src/core/control.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Run } from '../../src/runtime/run.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
-  aborted,
   advanceUntil,
+  busy,
   call,
   collect,
   echo,
@@ -14,43 +13,19 @@ import {
   finish,
   gate,
   kindsOf,
-  make,
   observations,
   only,
   outcomes,
   pause,
   quiet,
   script,
+  send,
   start,
   turn,
   until,
-  type World,
   watched,
   world,
 } from './support.ts';
-
-/** A run that is inside its first tool call until `go`. */
-async function busy(...rest: ReturnType<typeof script>[]) {
-  const entered = gate();
-  const held = gate();
-  const planner = watched(rest[0] ?? script(call('hold'), call('echo')));
-  const made = world({
-    planner,
-    tools: [
-      echo,
-      make('hold', async (_, { signal }) => {
-        entered.open();
-        await Promise.race([held.opened, aborted(signal)]);
-        return 'held';
-      }),
-    ],
-  });
-  const run = await start(made);
-  await entered.opened;
-  return { run, planner, go: () => held.open(), ...made };
-}
-
-const send = (journal: World['journal'], run: Run, control: Control) => journal.signal(run.id, control);
 
 describe('the planner’s pauses', () => {
   it('SP-35 opens one pause, and does not ask the planner until it is answered', async () => {

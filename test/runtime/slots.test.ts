@@ -1,62 +1,29 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
-import type { Entry } from '../../src/core/entry.ts';
+/** Which runs a runtime drives, and when: ids that exist, slots, and due runs that a worker takes. */
+import { describe, expect, it } from 'vitest';
 import { local } from '../../src/core/identity.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
-  aborted,
   advanceUntil,
   call,
   changed,
   cutJournal,
   echo,
   finish,
-  gate,
+  holding,
   make,
   pause,
   quiet,
   script,
   start,
+  startedEntry,
   turn,
   until,
   watched,
   world,
 } from './support.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'pilotage-leases-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
 const identity = local('ana', { run: 'r' });
-
-function startedEntry(run: string, at: number): Entry {
-  return {
-    kind: 'started',
-    seq: 1,
-    at,
-    identity: local('ana', { run }),
-    query: 'q',
-    planner: 'p',
-    limits: {},
-    scopes: [],
-  };
-}
-
-/** A tool that waits for its gate, and another that a second process would have. */
-function holding() {
-  const entered = gate();
-  const held = gate();
-  let runs = 0;
-  const tool = make('hold', async (_, { signal }) => {
-    runs += 1;
-    entered.open();
-    await Promise.race([held.opened, aborted(signal)]);
-    return `run ${runs}`;
-  });
-  return { tool, entered: entered.opened, release: () => held.open(), runs: () => runs };
-}
 
 describe('a run id that exists', () => {
   it('is the same run: nothing is stored twice, nothing is asked twice', async () => {

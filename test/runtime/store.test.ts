@@ -1,19 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
-import type { Entry } from '../../src/core/entry.ts';
+/** A store that cannot write for a while, or at all. */
+import { describe, expect, it } from 'vitest';
 import { PilotageError } from '../../src/core/errors.ts';
 import { local } from '../../src/core/identity.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Append, Journal } from '../../src/journal/port.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
-  aborted,
   advanceUntil,
   call,
   changed,
-  gate,
+  holding,
   kindsOf,
   make,
   observations,
@@ -25,37 +21,7 @@ import {
   world,
 } from './support.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'pilotage-leases-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
 const identity = local('ana', { run: 'r' });
-
-function _startedEntry(run: string, at: number): Entry {
-  return {
-    kind: 'started',
-    seq: 1,
-    at,
-    identity: local('ana', { run }),
-    query: 'q',
-    planner: 'p',
-    limits: {},
-    scopes: [],
-  };
-}
-
-/** A tool that waits for its gate, and another that a second process would have. */
-function holding() {
-  const entered = gate();
-  const held = gate();
-  let runs = 0;
-  const tool = make('hold', async (_, { signal }) => {
-    runs += 1;
-    entered.open();
-    await Promise.race([held.opened, aborted(signal)]);
-    return `run ${runs}`;
-  });
-  return { tool, entered: entered.opened, release: () => held.open(), runs: () => runs };
-}
 
 describe('a store that cannot write now', () => {
   /** Refuses the first `times` appends that `holds` for. */

@@ -1,6 +1,5 @@
 /** Nothing of a step runs on: what is stopped, how many run at once, and that every branch has one outcome. */
 import { describe, expect, it } from 'vitest';
-import type { Branch, Decision, Join } from '../../src/core/decision.ts';
 import {
   aborted,
   advanceUntil,
@@ -8,13 +7,14 @@ import {
   collect,
   entriesOf,
   finish,
-  type Gate,
   gate,
   kindsOf,
   make,
+  named,
   observations,
   only,
   outcomes,
+  parallel,
   quiet,
   script,
   start,
@@ -22,39 +22,6 @@ import {
   watched,
   world,
 } from './support.ts';
-
-function parallel(
-  branches: readonly Branch[],
-  more: { join?: Join; onInvalid?: 'fail_all' | 'per_branch' } = {},
-): Decision {
-  return { kind: 'call_parallel', branches, ...more };
-}
-
-const named = (...tools: string[]): Branch[] => tools.map((tool) => ({ tool, args: {} }));
-
-/** Tools that end when the test says so: with their name, or with an error. */
-function _gated(...names: string[]) {
-  const gates = new Map(names.map((name) => [name, gate<'ok' | 'bad'>()] as const));
-  const stopped: string[] = [];
-  const tools = names.map((name) =>
-    make(name, async (_, { signal }) => {
-      const how = await Promise.race([
-        gates.get(name)?.opened,
-        aborted(signal).catch((reason) => {
-          stopped.push(name);
-          throw reason;
-        }),
-      ]);
-      if (how === 'bad') throw new Error(`${name} failed`);
-      return name;
-    }),
-  );
-  return {
-    tools,
-    stopped,
-    end: (name: string, how: 'ok' | 'bad' = 'ok') => (gates.get(name) as Gate<'ok' | 'bad'>).open(how),
-  };
-}
 
 describe('structured concurrency', () => {
   it('PX-21 closes the step only when aborted branches have settled', async () => {

@@ -1,12 +1,13 @@
 /** A runtime on a journal in memory and a clock that stands still, with what tests need to look inside. */
-import type { Clock } from '../../src/core/clock.ts';
-import type { Decision } from '../../src/core/decision.ts';
+import type { Control } from '../../src/core/control.ts';
+import type { Branch, Decision, Join } from '../../src/core/decision.ts';
 import type { Entry, EntryKind } from '../../src/core/entry.ts';
 import type { EventType, RunEvent } from '../../src/core/event.ts';
 import { type Identity, local } from '../../src/core/identity.ts';
 import type { Json } from '../../src/core/json.ts';
-import { observe } from '../../src/core/observation.ts';
-import type { Planner, PlannerFunction, RunView } from '../../src/core/planner.ts';
+import { observe, observeBranches } from '../../src/core/observation.ts';
+import type { PlannerFunction, RunView } from '../../src/core/planner.ts';
+import type { Step } from '../../src/core/step.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Journal } from '../../src/journal/port.ts';
 import type { Run } from '../../src/runtime/run.ts';
@@ -145,6 +146,14 @@ export function outcomes(state: Pick<RunState, 'steps'>, step = 0): string[] {
   return state.steps[step]?.calls.map((record) => record.outcome.kind) ?? [];
 }
 
+/** What each call id of a step is answered with: `value`, or the error's code. */
+export function answersOf(step: Step | undefined): Record<string, string> {
+  const answers = step === undefined ? [] : observeBranches(step);
+  return Object.fromEntries(
+    answers.map((answer) => [answer.call_id ?? '', 'value' in answer ? 'value' : answer.error.code]),
+  );
+}
+
 /** Notes every view that the planner was given. */
 export function watched(planner: PlannerFunction): PlannerFunction & { readonly views: RunView[] } {
   const views: RunView[] = [];
@@ -191,4 +200,62 @@ export function cutJournal(journal: Journal): Cut {
   };
 }
 
-export type { Clock, Identity, Json, Planner, RunEvent };
+/** The branches of a call, by the names of their tools. */
+export const named = (...tools: string[]): Branch[] => tools.map((tool) => ({ tool, args: {} }));
+
+export function parallel(
+  branches: readonly Branch[],
+  more: { join?: Join; onInvalid?: 'fail_all' | 'per_branch' } = {},
+): Decision {
+  return { kind: 'call_parallel', branches, ...more };
+}
+
+/** The first entry of a run that nobody has begun. */
+export function startedEntry(run: string, at: number): Entry {
+  const identity = local('ana', { run });
+  return { kind: 'started', seq: 1, at, identity, query: 'q', planner: 'p', limits: {}, scopes: [] };
+}
+
+export interface Holding {
+  readonly tool: Tool;
+  readonly entered: Promise<void>;
+  release(): void;
+  /** How often it was called. */
+  runs(): number;
+}
+
+/** A tool that waits until it is released. */
+export function holding(): Holding {
+  const entered = gate();
+  const held = gate();
+  let runs = 0;
+  const tool = make('hold', async (_, { signal }) => {
+    runs += 1;
+    entered.open();
+    await Promise.race([held.opened, aborted(signal)]);
+    return `run ${runs}`;
+  });
+  return { tool, entered: entered.opened, release: () => held.open(), runs: () => runs };
+}
+
+export interface Busy extends World {
+  readonly run: Run;
+  readonly planner: ReturnType<typeof watched>;
+  /** Lets the first call end. */
+  go(): void;
+}
+
+/** A run that is inside its first tool call until `go`. */
+export async function busy(): Promise<Busy> {
+  const { tool, entered, release } = holding();
+  const planner = watched(script(call('hold'), call('echo')));
+  const made = world({ planner, tools: [echo, tool] });
+  const run = await start(made);
+  await entered;
+  return { run, planner, go: release, ...made };
+}
+
+/** Puts a control into the inbox as another process would: nobody here is told. */
+export function send(journal: Journal, run: Run, control: Control): Promise<boolean> {
+  return journal.signal(run.id, control);
+}

@@ -6,6 +6,7 @@ import type {
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import { assertIdentity, type Identity } from '../../core/identity.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
 import type { ToolSchema } from '../../core/tool-schema.ts';
 import { asLanguageModel, type LanguageModel } from '../../model/language-model.ts';
@@ -59,8 +60,10 @@ export function react(options: ReactOptions): Planner {
       tools = list.map(functionTool);
       declared.set(list, tools);
     }
-    const request = { ...settings, prompt: transcript.upTo(view), abortSignal: signal };
-    return tools.length === 0 ? request : { ...request, tools };
+    const prompt = transcript.upTo(view);
+    return tools.length === 0
+      ? { ...settings, prompt, abortSignal: signal }
+      : { ...settings, prompt, abortSignal: signal, tools };
   }
 
   async function generateMove(view: RunView, signal: AbortSignal): Promise<Move> {
@@ -90,22 +93,26 @@ function moveOf(
   reply: Reply,
   { trajectory }: RunView,
   transcript: Transcript,
-  { converse, prices, oneByOne }: { readonly converse: boolean; readonly prices: Prices | undefined; readonly oneByOne: boolean },
+  {
+    converse,
+    prices,
+    oneByOne,
+  }: { readonly converse: boolean; readonly prices: Prices | undefined; readonly oneByOne: boolean },
 ): Move {
   const callIds = (wanted: readonly string[]) =>
     transcript.uniqueCallIds(wanted, trajectory.count, wanted.length === 1);
   const { decision, droppedCall } = decide(reply, { callIds, converse, oneByOne });
   const { text, reasoning, usage, providerState, finish, modelId } = reply;
+  const provenance: JsonObject =
+    droppedCall === undefined ? { model: modelId, finish } : { model: modelId, finish, droppedCall };
+  const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance };
+  if (reasoning !== '') move.reasoning = reasoning;
+  if (usage !== undefined) move.usage = prices === undefined ? usage : priced(usage, prices);
   // What ends a run is its payload, and is never replayed.
-  const ends = decision.kind === 'finish';
-  return {
-    decision,
-    provenance: droppedCall === undefined ? { model: modelId, finish } : { model: modelId, finish, droppedCall },
-    ...(text === '' || ends ? {} : { text }),
-    ...(reasoning === '' ? {} : { reasoning }),
-    ...(usage === undefined ? {} : { usage: prices === undefined ? usage : priced(usage, prices) }),
-    ...(providerState === undefined || ends ? {} : { providerState }),
-  };
+  if (decision.kind === 'finish') return move;
+  if (text !== '') move.text = text;
+  if (providerState !== undefined) move.providerState = providerState;
+  return move;
 }
 
 /** The part of a request that is the same in every step. */
