@@ -5,7 +5,7 @@
 
 import type { Clock } from '../core/clock.ts';
 import type { Branch } from '../core/decision.ts';
-import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
+import { describeThrown, type ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson, captureObject, type Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
@@ -253,12 +253,11 @@ async function checkAndStore(captured: Captured, call: Call, tool: ReadyTool, po
 }
 
 /** The journal form of anything thrown. A tool's own string code is kept; stacks and arguments are not. */
-export function errorData(thrown: unknown): ErrorData {
-  if (PilotageError.is(thrown)) return thrown.toJSON();
+export function errorData(thrown: unknown, fallback = 'tool_failed'): ErrorData {
   const message = describeThrown(thrown);
-  const code = typeof thrown === 'object' && thrown !== null && 'code' in thrown ? thrown.code : undefined;
-  const data = typeof thrown === 'object' && thrown !== null && 'data' in thrown ? thrown.data : undefined;
-  const error = { code: typeof code === 'string' && code !== '' ? code : 'tool_failed', message };
+  const fields: { code?: unknown; data?: unknown } = typeof thrown === 'object' && thrown !== null ? thrown : {};
+  const { code, data } = fields;
+  const error = { code: typeof code === 'string' && code !== '' ? code : fallback, message };
   if (data === undefined) return error;
   try {
     return { ...error, data: captureObject(data, 'error.data').json };

@@ -1,7 +1,7 @@
 /** Asks the planner for its move and turns the answer, good or bad, into entries. */
 import type { Decision } from '../core/decision.ts';
 import type { EntryBody, Finished, Moved, Paused } from '../core/entry.ts';
-import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
+import { PilotageError } from '../core/errors.ts';
 import { captureJson, captureObject } from '../core/json.ts';
 import { type Delta, isMove, type Move, type MoveSource, type Planner } from '../core/planner.ts';
 import type { MoveNotes } from '../core/step.ts';
@@ -9,6 +9,7 @@ import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { nextStep, type RunState } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
+import { errorData } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { Flight, LazySignal, Settled } from './flight.ts';
 import { HEAVY_BYTES } from './heavy.ts';
@@ -100,12 +101,20 @@ function entriesOf(
 function captureNotes(move: Move): MoveNotes {
   const { text, reasoning, usage, providerState, provenance } = move;
   const notes: Record<string, unknown> = {};
-  if (text !== undefined && text !== '') notes['text'] = text;
-  if (reasoning !== undefined && reasoning !== '') notes['reasoning'] = reasoning;
+  if (text !== undefined && text !== '') notes['text'] = textOf(text, 'text');
+  if (reasoning !== undefined && reasoning !== '') notes['reasoning'] = textOf(reasoning, 'reasoning');
   if (usage !== undefined) notes['usage'] = captureJson(usage, 'move.usage').json;
   if (providerState !== undefined) notes['providerState'] = captureJson(providerState, 'move.providerState').json;
   if (provenance !== undefined) notes['provenance'] = captureJson(provenance, 'move.provenance').json;
   return notes;
+}
+
+function textOf(value: unknown, name: string): string {
+  if (typeof value === 'string') return value;
+  throw new PilotageError(
+    'invalid_decision',
+    `The ${name} of the planner's move must be a string, not ${typeof value}.`,
+  );
 }
 
 /** A program's invalid decision is a fault of the program; a model is told what was wrong and asked again. */
@@ -129,7 +138,7 @@ function recordable(decision: Decision): Decision | undefined {
 }
 
 function plannerFailed(thrown: unknown, step: number): EntryBody {
-  const cause: ErrorData = PilotageError.is(thrown) ? thrown.toJSON() : causeOf(thrown);
+  const cause = errorData(thrown, thrown instanceof Error ? thrown.name : typeof thrown);
   return {
     kind: 'failed',
     error: {
@@ -138,11 +147,6 @@ function plannerFailed(thrown: unknown, step: number): EntryBody {
       data: { step, cause: { ...cause } },
     },
   };
-}
-
-function causeOf(thrown: unknown): ErrorData {
-  const code = thrown instanceof Error ? thrown.name : typeof thrown;
-  return { code, message: describeThrown(thrown) };
 }
 
 async function finished(decision: Extract<Decision, { kind: 'finish' }>, ask: Ask): Promise<Finished> {

@@ -84,9 +84,12 @@ export class Run {
    */
   async resume(answer: Answer & { readonly limits?: Limits } = {}): Promise<void> {
     const { limits, ...rest } = answer;
+    const given = Object.keys(answer).length > 0;
+    // An answer that was stored, and that no process has taken yet, is all that the run waits for.
+    if (!given && (await this.#ports.journal.inbox(this.id)).length > 0) return this.#ports.drive();
     const { pauses, ending } = await this.state();
     if (ending !== null) throw new PilotageError('run_ended', `The run ${this.id} has ended.`);
-    if (pauses.length === 0 && Object.keys(answer).length === 0) return this.#ports.drive();
+    if (pauses.length === 0 && !given) return this.#ports.drive();
     const payload = limits === undefined ? rest.payload : { ...rest.payload, limits: { ...limits } };
     return this.#answer('RESUME', { ...rest, ...(payload === undefined ? {} : { payload }) });
   }
