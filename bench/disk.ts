@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteJournal } from '../src/journal/sqlite.ts';
 import type { Measured, Row } from './measure.ts';
-import { ourRuntime, runTogether } from './ours.ts';
+import { ourPlanner, ourRuntime, runTogether } from './ours.ts';
 import { withScratch } from './scratch.ts';
 
 // The same number of steps for both, so that the last page of the file weighs the same.
@@ -27,7 +27,7 @@ export async function disk(): Promise<Measured> {
 /** Size of a journal with `runs` runs of `steps` steps, after it was closed and its write-ahead log is in the file. */
 async function fileBytes(path: string, steps: number, runs: number): Promise<number> {
   const journal = sqliteJournal({ path, synchronous: 'normal' });
-  const runtime = ourRuntime(steps, journal);
+  const runtime = ourRuntime(ourPlanner(steps), journal);
   await runTogether(runtime, steps, runs);
   await runtime.close();
   await journal.close();

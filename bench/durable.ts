@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Effect, Runtime } from '../src/index.ts';
 import { sqliteJournal } from '../src/journal/sqlite.ts';
 import { type Measured, median, type Row, short, times, wallMs } from './measure.ts';
-import { ourRuntime, runOnce, runTogether } from './ours.ts';
+import { ourPlanner, ourRuntime, runOnce, runTogether } from './ours.ts';
 import { openRaw, storedTexts } from './raw-sqlite.ts';
 import { withScratch } from './scratch.ts';
 
@@ -70,7 +70,7 @@ async function besideRaw(name: string, effect: Effect): Promise<BesideRaw> {
 
 async function timeRun(path: string, effect: Effect): Promise<number> {
   const journal = sqliteJournal({ path });
-  const runtime = ourRuntime(RUN_STEPS, journal, effect);
+  const runtime = ourRuntime(ourPlanner(RUN_STEPS), journal, effect);
   const ms = await wallMs(() => runOnce(runtime, RUN_STEPS));
   await runtime.close();
   await journal.close();
@@ -105,7 +105,7 @@ async function group(name: string): Promise<Group> {
 
 async function stepsPerS(path: string, runs: number, work: (runtime: Runtime) => Promise<void>): Promise<number> {
   const journal = sqliteJournal({ path });
-  const runtime = ourRuntime(GROUP_STEPS, journal);
+  const runtime = ourRuntime(ourPlanner(GROUP_STEPS), journal);
   await runOnce(runtime, GROUP_STEPS);
   const ms = await wallMs(() => work(runtime));
   await runtime.close();

@@ -5,6 +5,7 @@ import {
   type Journal,
   local,
   memoryJournal,
+  type Planner,
   type Runtime,
   react,
   tool,
@@ -21,9 +22,14 @@ export function noteTool(effect: Effect): ReturnType<typeof tool<typeof INPUT_SC
   });
 }
 
-/** A runtime for runs of `steps` steps. It keeps nothing of the runs unless its journal does. */
-export function ourRuntime(steps: number, journal: Journal = memoryJournal(), effect: Effect = 'read'): Runtime {
-  return createRuntime({ planner: react({ model: scriptedModel(steps) }), tools: [noteTool(effect)], journal });
+/** The planner of runs of `steps` steps. */
+export function ourPlanner(steps: number): Planner {
+  return react({ model: scriptedModel(steps) });
+}
+
+/** It keeps nothing of the runs unless its journal does. */
+export function ourRuntime(planner: Planner, journal: Journal = memoryJournal(), effect: Effect = 'read'): Runtime {
+  return createRuntime({ planner, tools: [noteTool(effect)], journal });
 }
 
 /** One whole run. @throws when it did not carry out its `steps` calls and answer. */

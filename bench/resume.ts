@@ -5,7 +5,7 @@ import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { createRuntime, local, react } from '../src/index.ts';
 import { sqliteJournal } from '../src/journal/sqlite.ts';
 import { type Measured, median, short, wallMs } from './measure.ts';
-import { noteTool, ourRuntime } from './ours.ts';
+import { noteTool, ourPlanner, ourRuntime } from './ours.ts';
 import { withScratch } from './scratch.ts';
 import { callId, QUERY, scriptedModel } from './workload.ts';
 
@@ -63,7 +63,7 @@ function silentAtTheEnd(): { readonly model: LanguageModelV4; readonly reached: 
 async function timeResume(path: string, id: string): Promise<number> {
   return wallMs(async () => {
     const journal = sqliteJournal({ path });
-    const runtime = ourRuntime(STEPS, journal);
+    const runtime = ourRuntime(ourPlanner(STEPS), journal);
     const run = runtime.run(id);
     await run.resume();
     const result = await run.result();

@@ -1,43 +1,32 @@
-/** CPU of a step in memory, beside the bare loop with the same model object. */
-import { bareLoop } from './floor.ts';
-import { cpuUs, type Measured, median, type Row, short, times, warmUp } from './measure.ts';
-import { ourRuntime, runOnce } from './ours.ts';
-import { SIZES, type Size, scriptedModel } from './workload.ts';
+/**
+ * CPU of a step in memory, beside the bare loop with the same model. Each side has a process of its own, and they take
+ * turns: neither pays for the other's garbage, and no collection is forced, which would throw away optimised code that a
+ * process at work keeps.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { type Measured, median, type Row, short } from './measure.ts';
+import { SIZES, type Size } from './workload.ts';
 
 const ROUNDS = 15;
-const WARM_UP_MS = 800;
-const SAMPLE_MS = 80;
 
-interface Lane {
-  readonly steps: Size;
-  readonly floorRuns: number;
-  readonly ourRuns: number;
-}
-interface Sample {
-  readonly floorUs: number;
-  readonly ourUs: number;
+interface Sides {
+  readonly floorUs: number[];
+  readonly ourUs: number[];
 }
 
 export async function stepCpu(): Promise<Measured> {
-  const lanes: Lane[] = [];
-  for (const steps of SIZES) lanes.push(await warmLane(steps));
-  // All sizes in every round, so that a slow minute of the machine meets them all.
-  const rounds: ReadonlyMap<Size, Sample>[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const samples = new Map<Size, Sample>();
-    for (const lane of lanes) samples.set(lane.steps, await sample(lane));
-    rounds.push(samples);
-  }
-  const over = (steps: Size, value: (sample: Sample) => number): number =>
-    short(median(rounds.flatMap((round) => round.get(steps) ?? []).map(value)));
-  const bySize = (value: (sample: Sample) => number): Record<string, number> =>
-    Object.fromEntries(SIZES.map((steps) => [String(steps), over(steps, value)]));
-  const floor = bySize(({ floorUs }) => floorUs);
-  const us = bySize(({ ourUs }) => ourUs);
-  const ratio = bySize(({ floorUs, ourUs }) => ourUs / floorUs);
-  const growth = short(
-    median(rounds.map((round) => (round.get(1000)?.ourUs ?? Number.NaN) / (round.get(10)?.ourUs ?? Number.NaN))),
+  const sides = new Map<Size, Sides>();
+  for (const steps of SIZES) sides.set(steps, await sampleSides(steps));
+  const bySize = (value: (sides: Sides) => number): Record<string, number> =>
+    Object.fromEntries([...sides].map(([steps, both]) => [String(steps), short(value(both))]));
+  const floor = bySize(({ floorUs }) => median(floorUs));
+  const us = bySize(({ ourUs }) => median(ourUs));
+  const ratio = bySize(({ floorUs, ourUs }) =>
+    median(ourUs.map((value, round) => value / (floorUs[round] ?? Number.NaN))),
   );
+  const growth = short((us['1000'] ?? Number.NaN) / (us['10'] ?? Number.NaN));
   const rows = SIZES.map(
     (steps): Row => [
       `CPU a step in memory, N = ${steps}`,
@@ -51,22 +40,44 @@ export async function stepCpu(): Promise<Measured> {
   };
 }
 
-async function warmLane(steps: Size): Promise<Lane> {
-  const model = scriptedModel(steps);
-  const runtime = ourRuntime(steps);
-  const floorRuns = await warmUp(() => bareLoop(model), WARM_UP_MS, SAMPLE_MS);
-  const ourRuns = await warmUp(() => runOnce(runtime, steps), WARM_UP_MS, SAMPLE_MS);
-  await runtime.close();
-  return { steps, floorRuns, ourRuns };
+async function sampleSides(steps: Size): Promise<Sides> {
+  const floor = await start('floor', steps);
+  const ours = await start('ours', steps);
+  const sides: Sides = { floorUs: [], ourUs: [] };
+  try {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      sides.floorUs.push(await sample(floor));
+      sides.ourUs.push(await sample(ours));
+    }
+  } finally {
+    floor.kill();
+    ours.kill();
+  }
+  return sides;
 }
 
-async function sample({ steps, floorRuns, ourRuns }: Lane): Promise<Sample> {
-  const model = scriptedModel(steps);
-  const floor = await cpuUs(() => times(floorRuns, () => bareLoop(model)));
-  // A fresh journal, so that earlier samples do not lie in the heap; one run compiles the tool's schema.
-  const runtime = ourRuntime(steps);
-  await runOnce(runtime, steps);
-  const ours = await cpuUs(() => times(ourRuns, () => runOnce(runtime, steps)));
-  await runtime.close();
-  return { floorUs: floor / floorRuns / steps, ourUs: ours / ourRuns / steps };
+async function start(kind: 'floor' | 'ours', steps: Size): Promise<ChildProcess> {
+  const child = fork(fileURLToPath(new URL('step-cpu-child.ts', import.meta.url)), [kind, String(steps)]);
+  await heard(child);
+  return child;
+}
+
+async function sample(child: ChildProcess): Promise<number> {
+  child.send('sample');
+  return Number(await heard(child));
+}
+
+/** The child's next message. @throws when it ends without one. */
+async function heard(child: ChildProcess): Promise<unknown> {
+  const heardIt = new AbortController();
+  const gone = once(child, 'exit', { signal: heardIt.signal }).then(([code]) => {
+    throw new Error(`A side of the step measure ended with ${code}.`);
+  });
+  const message = once(child, 'message', { signal: heardIt.signal }).then(([value]): unknown => value);
+  try {
+    return await Promise.race([message, gone]);
+  } finally {
+    heardIt.abort();
+    await Promise.allSettled([message, gone]);
+  }
 }
