@@ -28,23 +28,13 @@ export interface BranchPlan {
   readonly settle: readonly { readonly call: number; readonly outcome: Outcome }[];
 }
 
-const SINGLE: Omit<BranchGraph, 'branches'> = {
-  needs: [[]],
-  indexById: new Map([['0', 0]]),
-  join: undefined,
-  concurrency: 1,
-};
-
 export function branchGraph(decision: Decision): BranchGraph {
-  if (decision.kind === 'call_tool') return { branches: [decision], ...SINGLE };
   const branches = branchesOf(decision);
   const indexById = new Map(branches.map((branch, index) => [branchId(branch, index), index]));
   const needs = branches.map((branch) => dependenciesOf(branch).map((id) => indexById.get(id) as number));
   const { join, concurrency = BRANCH_CONCURRENCY } = decision.kind === 'call_parallel' ? decision : {};
   return { branches, needs, indexById, join, concurrency: Math.min(concurrency, BRANCH_CONCURRENCY) };
 }
-
-const START_ONE: BranchPlan = { start: [0], stop: [], settle: [] };
 
 /**
  * @param calls what has ended; `null` where nothing has.
@@ -57,7 +47,6 @@ export function planBranches(
   inFlight: ReadonlySet<number> | ReadonlyMap<number, unknown>,
   mayStart: (call: number, starting: readonly number[]) => boolean,
 ): BranchPlan {
-  if (calls.length === 1 && calls[0] === null && inFlight.size === 0 && mayStart(0, [])) return START_ONE;
   if (isJoinMet(graph.join, calls)) return stopAll(calls, inFlight);
   const start: number[] = [];
   const settle: { call: number; outcome: Outcome }[] = [];

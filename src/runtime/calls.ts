@@ -14,6 +14,7 @@ import type { DriverDeps } from './driver-deps.ts';
 import { Flight } from './flight.ts';
 import { wholeValue } from './heavy.ts';
 import { setUp } from './set-up.ts';
+import { SharedTimer } from './shared-timer.ts';
 
 export interface CallPorts {
   readonly deps: DriverDeps;
@@ -34,9 +35,11 @@ export class Calls {
   #refusal: { readonly error: unknown } | undefined;
   readonly #keyPrefix: string;
   readonly #dispatchPorts: DispatchPorts;
+  readonly #timer: SharedTimer;
 
   constructor(ports: CallPorts) {
     this.#ports = ports;
+    this.#timer = new SharedTimer(ports.deps.clock);
     const { identity } = ports.state;
     const { clock, artifacts } = ports.deps;
     this.#dispatchPorts = {
@@ -58,6 +61,11 @@ export class Calls {
     return this.#inFlight.size === 0 && this.#landed.length === 0;
   }
 
+  /** Nothing is in flight any more, and nothing more will be. */
+  close(): void {
+    this.#timer.stop();
+  }
+
   abort(reason: unknown): void {
     for (const flight of this.#inFlight.values()) flight.abort(reason);
   }
@@ -68,6 +76,8 @@ export class Calls {
    */
   advance(open: OpenStep): Promise<readonly CallEnded[]> {
     const { step, decision } = open.move;
+    // A call alone waits for nothing and nothing waits for it: the short cut changes no outcome.
+    if (decision.kind === 'call_tool') return this.#flyAlone(open, decision);
     if (this.#graph?.step === step) return this.#turn(open, this.#graph.graph);
     const begin = (refused: readonly CallEnded[]): Promise<readonly CallEnded[]> => {
       if (refused.length > 0) return Promise.resolve(refused);
@@ -75,7 +85,7 @@ export class Calls {
       this.#reserved.clear();
       return this.#turn(open, this.#graph.graph);
     };
-    return decision.kind === 'call_tool' ? begin([]) : setUp(open, this.#ports.tools()).then(begin);
+    return setUp(open, this.#ports.tools()).then(begin);
   }
 
   #turn(open: OpenStep, graph: BranchGraph): Promise<readonly CallEnded[]> {
@@ -93,8 +103,7 @@ export class Calls {
       });
       return Promise.resolve(settled);
     }
-    if (open.calls.length === 1 && plan.start.length === 1) return this.#flyAlone(open);
-    for (const call of plan.start) this.#start(open, call);
+    for (const call of plan.start) this.#start(open, call, graph.branches[call] as Branch);
     return this.#landing();
   }
 
@@ -129,8 +138,8 @@ export class Calls {
   }
 
   /** Starts a call beside others; how it ends is heard through `#change`. */
-  #start(open: OpenStep, index: number): void {
-    this.#fly(open, index).then(
+  #start(open: OpenStep, index: number, branch: Branch): void {
+    this.#fly(open, index, branch).then(
       (result) => {
         this.#inFlight.delete(index);
         this.#landed.push(callEnded(open, index, result));
@@ -144,8 +153,9 @@ export class Calls {
     );
   }
 
-  #flyAlone(open: OpenStep): Promise<readonly CallEnded[]> {
-    return this.#fly(open, 0).then(
+  #flyAlone(open: OpenStep, branch: Branch): Promise<readonly CallEnded[]> {
+    this.#reserved.clear();
+    return this.#fly(open, 0, branch).then(
       (result) => {
         this.#inFlight.delete(0);
         return [callEnded(open, 0, result)];
@@ -162,13 +172,14 @@ export class Calls {
    * nor ended would be started again.
    * @throws the journal's refusal to let the call begin: it did not run.
    */
-  #fly(open: OpenStep, index: number): Promise<CallResult> {
+  #fly(open: OpenStep, index: number, branch: Branch): Promise<CallResult> {
     const { deps, state, tools } = this.#ports;
-    const branch = this.#graph?.graph.branches[index] as Branch;
     const { step } = open.move;
     const { identity } = state;
     const { tool } = branch;
-    const flight = new Flight(deps.clock, () => deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }));
+    const flight = new Flight(this.#timer, () =>
+      deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }),
+    );
     this.#inFlight.set(index, flight);
     const idempotencyKey = `${this.#keyPrefix}/${step}.${index}`;
     const interrupted = open.began.includes(index);

@@ -92,6 +92,7 @@ export class RunDriver {
       return { kind: 'broken', error };
     } finally {
       this.#deadline?.cancel();
+      this.#calls.close();
     }
   }
 
@@ -324,9 +325,16 @@ function toEntries(bodies: readonly EntryBody[], head: number, at: number): read
     seq += 1;
     body.seq = seq;
     body.at = at;
-    deepFreeze(body);
+    freezeEntry(body as Entry);
   }
   return bodies as readonly Entry[];
+}
+
+/** Most parts were frozen when they were captured; a deep walk of every entry would look at all of them again. */
+function freezeEntry(entry: Entry): void {
+  if (entry.kind === 'call_ended') deepFreeze(entry.outcome);
+  else if (entry.kind !== 'moved' || entry.rejected !== undefined) deepFreeze(entry);
+  Object.freeze(entry);
 }
 
 function withChanges(request: Append, status: RunStatus | undefined, takes: readonly string[] | undefined): Append {
