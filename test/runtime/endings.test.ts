@@ -65,7 +65,7 @@ describe('how a run ends', () => {
     );
   });
 
-  it('RL-05, RL-25 ends at the step limit as no_path, never as an exception', async () => {
+  it('RL-05, RL-25, RA-12 ends at the step limit as no_path, never as an exception', async () => {
     const planner = watched(forever);
     const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 5 } });
     const events = await collect(run);
