@@ -56,6 +56,7 @@ export async function parallel(): Promise<Measured> {
     ],
   };
 }
+
 async function runFanOut(runtime: Runtime): Promise<void> {
   const run = await runtime.start('Wait.', { identity: local('bench') });
   const result = await run.result();

@@ -124,9 +124,3 @@ export function describeThrown(thrown: unknown): string {
     return Object.prototype.toString.call(thrown);
   }
 }
-
-/** True for the error of an aborted signal: `signal.reason` itself, or a DOM `AbortError`. */
-export function isAbort(thrown: unknown, signal: AbortSignal): boolean {
-  if (!signal.aborted) return false;
-  return thrown === signal.reason || (thrown instanceof Error && thrown.name === 'AbortError');
-}

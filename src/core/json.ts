@@ -263,11 +263,3 @@ export function atPointer(value: Json, pointer: string): Json | undefined {
   }
   return at;
 }
-
-/** JSON text with sorted keys: equal values give equal bytes. */
-export function canonicalJson(value: Json): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (!isJsonObject(value)) return JSON.stringify(value);
-  const fields = Object.keys(value).sort();
-  return `{${fields.map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] as Json)}`).join(',')}}`;
-}

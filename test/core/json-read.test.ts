@@ -1,7 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { atPointer, canonicalJson, captureJson, type Json, jsonEquals } from '../../src/core/json.ts';
+import { atPointer, captureJson, isJsonObject, type Json, jsonEquals } from '../../src/core/json.ts';
 import { anyJson, places, plant } from './json-values.ts';
+
+/** JSON text with sorted keys: an oracle for equality. */
+function canonicalJson(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const fields = Object.keys(value).sort();
+  return `{${fields.map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] as Json)}`).join(',')}}`;
+}
 
 describe('jsonEquals', () => {
   const shuffled = (value: Json): Json => {

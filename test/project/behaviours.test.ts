@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const rows = [...readFileSync(join(root, 'docs/behaviours.md'), 'utf8').matchAll(/^\| ([A-Z]{2}-\d\d) \| (.*) \|$/gm)].map(
-  ([, id = '', text = '']) => ({ id, text }),
-);
+const rows = [
+  ...readFileSync(join(root, 'docs/behaviours.md'), 'utf8').matchAll(/^\| ([A-Z]{2}-\d\d) \| (.*) \|$/gm),
+].map(([, id = '', text = '']) => ({ id, text }));
 
 /** The cases of each group that this version answers for. */
 const GROUPS = { PC: 30, DV: 23, ER: 9, ID: 8, RL: 33, PX: 24, TL: 16, BG: 10, TJ: 18, CR: 8, RA: 41 };

@@ -20,7 +20,10 @@ describe('a finish', () => {
 
   it('DV-12 with one byte less keeps it', async () => {
     const payload = 'x'.repeat(32_765);
-    const runtime = createRuntime({ journal: memoryJournal(), planner: () => ({ kind: 'finish', reason: 'goal', payload }) });
+    const runtime = createRuntime({
+      journal: memoryJournal(),
+      planner: () => ({ kind: 'finish', reason: 'goal', payload }),
+    });
     expect(await (await runtime.start('q', { identity: local('ana') })).result()).toMatchObject({ payload });
     await runtime.close();
   });
