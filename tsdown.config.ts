@@ -6,7 +6,6 @@ const config: UserConfig = defineConfig({
     'src/journal/memory.ts',
     'src/journal/sqlite.ts',
     'src/tools/index.ts',
-    'src/model/index.ts',
     'src/model/openai-compatible.ts',
     'src/planners/react/index.ts',
     'src/planners/finish/index.ts',

@@ -1,2 +1,0 @@
-export type { LanguageModel } from './language-model.ts';
-export type { Prices } from './usage.ts';
