@@ -91,24 +91,28 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
   const { tool, args } = prepared;
   const { costMicroUsd } = tool;
-  const cost = costMicroUsd > 0 ? { costMicroUsd } : undefined;
+  const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
   const startedAt = ports.clock.now();
   if (tool.effect === 'once' && call.interrupted) {
     const outcome = await reconcile(call, tool, args, ports);
-    if (outcome !== undefined) return { outcome, startedAt, attempts: 1, ...cost };
+    if (outcome !== undefined) return ended(outcome, startedAt, 1, cost);
   }
-  if (cost !== undefined && !ports.reserve(call, costMicroUsd)) return { outcome: noRoom(tool), attempts: 0 };
+  if (cost !== undefined && !ports.reserve(call, cost)) return { outcome: noRoom(tool), attempts: 0 };
   if (tool.effect === 'once' && !call.interrupted) await ports.begin(call);
   for (let attempt = 1; ; attempt += 1) {
-    if (call.flight.aborted) return { outcome: cancelled(), startedAt, attempts: attempt - 1, ...cost };
+    if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost);
     const outcome = await call.flight.attempt(
       (signal) => tool.source.run(args as never, new CallContext(call, signal, attempt)),
       (settled) => outcomeOf(settled, attempt, call, tool, ports),
       tool,
     );
-    if (outcome !== undefined) return { outcome, startedAt, attempts: attempt, ...cost };
+    if (outcome !== undefined) return ended(outcome, startedAt, attempt, cost);
     await call.flight.pause(retryDelayMs(attempt));
   }
+}
+
+function ended(outcome: Outcome, startedAt: number, attempts: number, cost: number | undefined): CallResult {
+  return cost === undefined ? { outcome, startedAt, attempts } : { outcome, startedAt, attempts, costMicroUsd: cost };
 }
 
 /** A call that is refused now, but was under way when its process died, may have happened. */

@@ -80,33 +80,32 @@ function entriesOf(
   startedAt: number,
   ask: Ask,
 ): readonly EntryBody[] | Promise<readonly EntryBody[]> {
+  const { decision: proposed } = move;
+  const moved: Mutable<Moved> = { kind: 'moved', step, decision: proposed, startedAt };
   let decision: Decision;
-  let notes: MoveNotes = {};
   try {
-    notes = captureNotes(move);
-    decision = validateDecision(move.decision);
+    takeNotes(moved, move);
+    decision = validateDecision(proposed);
   } catch (thrown) {
     if (!PilotageError.is(thrown)) throw thrown;
     // What the model said and used counts all the same.
-    const moved = { kind: 'moved' as const, step, decision: move.decision, startedAt, ...notes };
     return [rejected(moved, thrown, ask.deps.planner)];
   }
-  const moved: Moved = Object.assign(notes, { kind: 'moved' as const, step, decision, startedAt });
+  moved.decision = decision;
   if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
   return [moved];
 }
 
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
 /** The notes that the move has, as frozen JSON, without empty ones. */
-function captureNotes(move: Move): MoveNotes {
-  const { text, reasoning, usage, providerState, provenance } = move;
-  const notes: Record<string, unknown> = {};
-  if (text !== undefined && text !== '') notes['text'] = textOf(text, 'text');
-  if (reasoning !== undefined && reasoning !== '') notes['reasoning'] = textOf(reasoning, 'reasoning');
-  if (usage !== undefined) notes['usage'] = captureJson(usage, 'move.usage').json;
-  if (providerState !== undefined) notes['providerState'] = captureJson(providerState, 'move.providerState').json;
-  if (provenance !== undefined) notes['provenance'] = captureJson(provenance, 'move.provenance').json;
-  return notes;
+function takeNotes(moved: Mutable<MoveNotes>, { text, reasoning, usage, providerState, provenance }: Move): void {
+  if (text !== undefined && text !== '') moved.text = textOf(text, 'text');
+  if (reasoning !== undefined && reasoning !== '') moved.reasoning = textOf(reasoning, 'reasoning');
+  if (usage !== undefined) moved.usage = captureObject(usage, 'move.usage').json;
+  if (providerState !== undefined) moved.providerState = captureJson(providerState, 'move.providerState').json;
+  if (provenance !== undefined) moved.provenance = captureObject(provenance, 'move.provenance').json;
 }
 
 function textOf(value: unknown, name: string): string {

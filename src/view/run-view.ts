@@ -23,13 +23,14 @@ export function viewOf(state: RunState, tools: ToolView, streaming: boolean): Ru
 
 function budgetOf({ limits, totals }: RunState): BudgetView {
   const { deadlineAt, costMicroUsd, tokens } = limits;
-  return Object.freeze({
+  const budget: { -readonly [K in keyof BudgetView]: BudgetView[K] } = {
     stepsLeft: Math.max(0, (limits.steps ?? DEFAULT_STEP_LIMIT) - totals.steps),
     costMicroUsdSpent: totals.costMicroUsd,
-    ...(deadlineAt === undefined ? {} : { deadlineAt }),
-    ...(costMicroUsd === undefined ? {} : { costMicroUsdLeft: Math.max(0, costMicroUsd - totals.costMicroUsd) }),
-    ...(tokens === undefined ? {} : { tokensLeft: Math.max(0, tokens - totals.inputTokens - totals.outputTokens) }),
-  });
+  };
+  if (deadlineAt !== undefined) budget.deadlineAt = deadlineAt;
+  if (costMicroUsd !== undefined) budget.costMicroUsdLeft = Math.max(0, costMicroUsd - totals.costMicroUsd);
+  if (tokens !== undefined) budget.tokensLeft = Math.max(0, tokens - totals.inputTokens - totals.outputTokens);
+  return Object.freeze(budget);
 }
 
 /** The first `count` steps of a list that only grows: no copy a step, and later steps stay out of sight. */
