@@ -28,6 +28,8 @@ export class GroupWriter {
   readonly #commit: StatementSync;
   #queue: Write[] = [];
   #scheduled = false;
+  /** How many writes the last commit held. */
+  #lastWrites = 0;
   #closed = false;
   #onIdle: (() => void) | undefined;
 
@@ -60,12 +62,14 @@ export class GroupWriter {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // After the microtasks of this turn, so that everybody who is ready gets in.
-    setImmediate(this.#flush);
+    // One writer alone need not wait for others; many do, until the microtasks of this turn have brought in all who are ready.
+    if (this.#lastWrites <= 1) queueMicrotask(this.#flush);
+    else setImmediate(this.#flush);
   }
 
   readonly #flush = (): void => {
     const batch = this.#queue.splice(0, MAX_WRITES_PER_COMMIT);
+    this.#lastWrites = batch.length;
     try {
       for (const settle of this.#transact(batch)) settle();
     } catch (error) {

@@ -112,6 +112,7 @@ export class RunDriver {
           await this.#record(todo.entries);
           break;
         case 'plan':
+          if (nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1) await turn();
           // Stopped: why is in the inbox.
           if (this.#stop === undefined) await this.#commit((await askPlanner(this.#ask())) ?? []);
           break;
@@ -146,7 +147,7 @@ export class RunDriver {
     const takes = controls.map((control) => control.id);
     await this.#commit(entries, status, takes);
     // A turn of the event loop: whoever answered a pause can begin to listen before the planner is asked.
-    if (entries.some(({ kind }) => kind === 'resumed')) await new Promise<void>((resolve) => setImmediate(resolve));
+    if (entries.some(({ kind }) => kind === 'resumed')) await turn();
   }
 
   /** Only an ending finds calls in flight: they are stopped, and heard out, before it is written. */
@@ -312,6 +313,14 @@ const TRY_AGAIN_MS = 5_000;
 /** A call that ended by itself, not because it was stopped. */
 function isResult({ outcome }: CallEnded): boolean {
   return outcome.kind === 'value' || outcome.kind === 'error';
+}
+
+/** A planner and tools that never wait would keep timers, signals and other runs from their turn for ever. */
+const STEPS_PER_TURN = 32;
+
+/** Lets the event loop go round once. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function isHardCancel(control: Control): boolean {

@@ -196,3 +196,17 @@ describe('structured concurrency', () => {
     expect(outcomes(await run.state())).toEqual(['cancelled', 'value']);
   });
 });
+
+describe('a run whose planner and tools never wait', () => {
+  it('still lets the event loop turn, so that a cancel is heard', async () => {
+    const run = await start(
+      world({ planner: () => ({ kind: 'call_tool', tool: 'echo', args: {} }), tools: [make('echo', () => 1)] }),
+      { limits: { steps: 1_000_000 } },
+    );
+    const cancelled = new Promise<void>((resolve, reject) => {
+      setTimeout(() => run.cancel().then(resolve, reject), 1);
+    });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    await cancelled;
+  });
+});
