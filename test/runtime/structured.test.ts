@@ -203,6 +203,7 @@ describe('a run whose planner and tools never wait', () => {
       world({ planner: () => ({ kind: 'call_tool', tool: 'echo', args: {} }), tools: [make('echo', () => 1)] }),
       { limits: { steps: 1_000_000 } },
     );
+    // A real timer: that it fires at all is what is tested.
     const cancelled = new Promise<void>((resolve, reject) => {
       setTimeout(() => run.cancel().then(resolve, reject), 1);
     });
