@@ -51,7 +51,8 @@ export async function withRuntime<T>(
   const journal = sqliteJournal({ path: options.journal });
   try {
     const onFault = (error: unknown): void => terminal.note(`pilotage: ${oneLine(describeThrown(error), 300)}`, 'bad');
-    const runtime = createRuntime({ planner, tools, journal, onFault });
+    // A run knows from its start whether it is a turn of a conversation, also when it is resumed.
+    const runtime = createRuntime({ planner, tools, journal, memory: { strategy: 'window' }, onFault });
     try {
       return await use(runtime, journal);
     } finally {
@@ -124,6 +125,7 @@ function showProgress(terminal: Terminal): Shown {
       }
       if (isLineOpen) terminal.write('\n');
       isLineOpen = false;
+      if (event.type === 'token.reset') streamed = '';
       for (const { text, tone } of lines.of(event)) terminal.note(text, tone);
     },
     streamed: () => streamed,

@@ -53,8 +53,31 @@ export class EventLines {
         return [line('bad', `✗ failed: ${event.error.code}: ${oneLine(event.error.message, 300)}`)];
       case 'tool.late':
         return [line('quiet', `  late result of ${oneLine(event.tool, 60)} was dropped`)];
+      case 'token.reset':
+        return [line('quiet', '  the answer begins anew')];
       case 'token':
+      case 'planner.action_extra_field_dropped':
         return [];
+      case 'planner.repair_guidance_injected':
+        return [line('quiet', `  ${event.tier} to the model: ${event.counter} (${event.count} in a row)`)];
+      case 'planner.repair_exhausted':
+        return [line('bad', `! the model gave nothing usable in ${count(event.attempts, 'try', 'tries')}`)];
+      case 'planner.reply_repaired':
+        return [line('quiet', `  the reply was repaired: ${oneLine(event.issues[0]?.message ?? '', 160)}`)];
+      case 'model.fallback':
+        return [
+          line('bad', `! ${oneLine(event.from, 60)} failed: ${oneLine(event.error.message, 160)}; ${tried(event)}`),
+        ];
+      case 'model.output_downgraded':
+        return [line('quiet', `  ${oneLine(event.model, 60)} cannot keep to ${event.from}: ${event.to} from now on`)];
+      case 'input.unreadable':
+        return [line('bad', `! the attachment ${oneLine(event.fileName ?? event.artifactRef, 100)} could not be read`)];
+      case 'trajectory.compressed':
+        return [
+          line('quiet', `  the history was summarised (about ${event.tokenEstimate.toLocaleString('en')} tokens)`),
+        ];
+      case 'trajectory.compression_failed':
+        return [line('bad', `! the history could not be summarised: ${oneLine(event.errorMessage, 200)}`)];
       default:
         return event satisfies never;
     }
@@ -97,6 +120,10 @@ function decisionLines(event: RunEvent<'planner.decision'>, texts: boolean): Lin
   if (texts && text !== undefined && text !== '') lines.push(line('quiet', `  “${oneLine(text, 200)}”`));
   if (rejected !== undefined) lines.push(line('bad', `  ✗ not carried out: ${oneLine(rejected.message, 200)}`));
   return lines;
+}
+
+function tried({ from, to }: RunEvent<'model.fallback'>): string {
+  return from === to ? 'again' : `${oneLine(to, 60)} instead`;
 }
 
 function usageWords(usage: Usage | undefined): string[] {

@@ -1,5 +1,6 @@
 /** The six things a planner can decide. The union is sealed: the loop knows these and no others. */
 import type { ArtifactRef } from './artifact.ts';
+import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
 
 export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'deadline_exceeded' | 'constraints_conflict';
@@ -26,6 +27,8 @@ export interface Branch {
   /** May hold `{ "$from": "<branch id>", "path": "<JSON Pointer>" }` anywhere: an earlier branch's value. */
   readonly args: Json;
   readonly callId?: string;
+  /** The planner knows that the call cannot be made: it is not run, and this is its outcome. */
+  readonly refusal?: ErrorData;
   /** Runs when these branches have ended with a value; if one did not, this branch is skipped. */
   readonly after?: readonly string[];
   /** Runs only if that branch's value equals this; otherwise the branch is skipped. */
@@ -52,6 +55,8 @@ export interface CallTool {
   readonly tool: string;
   readonly args: Json;
   readonly callId?: string;
+  /** As on a branch. */
+  readonly refusal?: ErrorData;
 }
 export interface CallParallel {
   readonly kind: 'call_parallel';

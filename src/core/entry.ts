@@ -1,4 +1,6 @@
 /** The facts of a run. A run is nothing but the list of these; everything else is computed from them. */
+import type { Compaction, CompactionErrorCode } from './compaction.ts';
+import type { ArtifactRow, RunContext } from './context.ts';
 import type { Control } from './control.ts';
 import type { Decision, FinishReason, PauseReason } from './decision.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
@@ -6,7 +8,7 @@ import type { Identity } from './identity.ts';
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Limits } from './limits.ts';
 import type { Outcome, Verdict } from './outcome.ts';
-import type { MoveNotes } from './step.ts';
+import type { MoveNotes, Usage } from './step.ts';
 import { readDecision } from './validate-decision.ts';
 
 /** An earlier turn of the conversation that this run continues. */
@@ -20,6 +22,9 @@ export interface Started {
   readonly identity: Identity;
   readonly query: string;
   readonly history?: readonly Turn[];
+  readonly context?: RunContext;
+  /** False for a run that is no turn of its session's conversation, such as a background task. */
+  readonly conversation?: boolean;
   readonly planner: string;
   readonly limits: Limits;
   /** The scopes this run's user holds; a tool that asks for others does not exist for it. */
@@ -33,6 +38,8 @@ export interface Moved extends MoveNotes {
   readonly startedAt: number;
   /** The decision did not pass validation, and may have any shape; nothing of it was carried out. */
   readonly rejected?: ErrorData;
+  /** The planner's model gave nothing that could be carried out; the decision is what the planner would have ended with. */
+  readonly fault?: ErrorData;
 }
 /** Written, and durable, before a call starts whose effect must not happen twice. */
 export interface CallBegan {
@@ -48,6 +55,8 @@ export interface CallEnded {
   readonly startedAt?: number;
   readonly attempts: number;
   readonly costMicroUsd?: number;
+  readonly discovered?: readonly string[];
+  readonly artifacts?: readonly ArtifactRow[];
 }
 export interface Paused {
   readonly kind: 'paused';
@@ -71,6 +80,19 @@ export interface ControlTaken {
   /** Why it was not applied. */
   readonly error?: ErrorData;
 }
+/** From step `step` on, the steps before `before` are sent as the summary. */
+export interface Compacted extends Compaction {
+  readonly kind: 'compacted';
+  readonly step: number;
+  readonly usage?: Usage;
+}
+export interface CompactionFailed {
+  readonly kind: 'compaction_failed';
+  readonly step: number;
+  readonly error: ErrorData & { readonly code: CompactionErrorCode };
+  readonly tokenEstimate: number;
+  readonly usage?: Usage;
+}
 export interface Finished {
   readonly kind: 'finished';
   readonly reason: FinishReason;
@@ -82,7 +104,18 @@ export interface Failed {
   readonly error: ErrorData;
 }
 
-export type EntryBody = Started | Moved | CallBegan | CallEnded | Paused | Resumed | ControlTaken | Finished | Failed;
+export type EntryBody =
+  | Started
+  | Moved
+  | CallBegan
+  | CallEnded
+  | Paused
+  | Resumed
+  | ControlTaken
+  | Compacted
+  | CompactionFailed
+  | Finished
+  | Failed;
 export type EntryKind = EntryBody['kind'];
 
 /** `seq` counts from 1 without gaps; `at` is in milliseconds since the epoch. */
@@ -99,6 +132,8 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
   paused: true,
   resumed: true,
   control: true,
+  compacted: true,
+  compaction_failed: true,
   finished: true,
   failed: true,
 };

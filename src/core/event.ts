@@ -1,6 +1,6 @@
 /**
  * What a reader of a run sees. Events are derived from entries, so that they can be read again at any time with the same
- * numbers; only `token` and `tool.late` pass by without being recorded.
+ * numbers; only `token`, `token.reset` and `tool.late` pass by without being recorded.
  */
 import type { Control } from './control.ts';
 import type { FinishReason, PauseReason } from './decision.ts';
@@ -8,6 +8,7 @@ import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { Outcome, Verdict } from './outcome.ts';
+import type { RemarkPayloads } from './remark.ts';
 import type { Usage } from './step.ts';
 
 interface CallEndedPayload {
@@ -19,7 +20,7 @@ interface CallEndedPayload {
   readonly attempts: number;
 }
 
-export interface EventPayloads {
+export interface EventPayloads extends RemarkPayloads {
   'run.started': { readonly query: string; readonly planner: string };
   /** A piece of the model's answer. `offset` counts characters of this kind in this step, so that a gap shows. */
   token: {
@@ -28,6 +29,8 @@ export interface EventPayloads {
     readonly text: string;
     readonly offset: number;
   };
+  /** The model failed on the way, and its answer begins anew: what was shown of this step is to be taken back. */
+  'token.reset': { readonly step: number };
   'planner.decision': {
     readonly step: number;
     readonly decisionKind: string;
@@ -68,6 +71,19 @@ export interface EventPayloads {
     readonly reason: PauseReason;
     readonly verdict: Verdict;
     readonly payload?: JsonObject;
+  };
+  /** Earlier steps are sent as a summary from now on. Both numbers count the steps taken: none is lost. */
+  'trajectory.compressed': {
+    readonly stepsBefore: number;
+    readonly stepsAfter: number;
+    readonly tokenEstimate: number;
+  };
+  /** `errorMessage` has at most 256 characters. */
+  'trajectory.compression_failed': {
+    readonly stepsObserved: number;
+    readonly tokenEstimate: number;
+    readonly errorCode: string;
+    readonly errorMessage: string;
   };
   'planner.max_steps_exceeded': {
     readonly maxSteps: number;

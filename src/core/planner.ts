@@ -1,8 +1,10 @@
 /** The seam: a planner is asked for one decision, and knows nothing of how it is carried out. */
+import type { Compaction, CompactionAttempt } from './compaction.ts';
+import type { LoadedInput, RunContext } from './context.ts';
 import type { Control } from './control.ts';
 import type { Decision } from './decision.ts';
 import type { Turn } from './entry.ts';
-import { PilotageError } from './errors.ts';
+import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { MoveNotes, Step } from './step.ts';
 import type { ToolView } from './tool-schema.ts';
@@ -11,10 +13,18 @@ export type WakeMode = 'push' | 'poll' | 'hybrid';
 
 export interface Move extends MoveNotes {
   readonly decision: Decision;
+  /**
+   * The model's reply was nothing that can be carried out. The move is recorded and the planner asked again; `decision`
+   * is what it would end with now. It counts as a step. Whoever sets it bounds how often.
+   */
+  readonly fault?: ErrorData;
 }
 
 /** What a streaming planner yields on the way to its move. */
-export type Delta = { readonly type: 'text' | 'reasoning'; readonly text: string };
+export type Delta =
+  | { readonly type: 'text' | 'reasoning'; readonly text: string }
+  /** What was said of this move so far does not count: it begins anew. */
+  | { readonly type: 'reset' };
 
 /** A message that came in while the run was going, at the step that was next then. */
 export interface SteeringTurn {
@@ -29,6 +39,8 @@ export interface Trajectory {
   /** A frozen copy of all steps; `step` is cheaper. */
   readonly steps: readonly Step[];
   readonly steering: readonly SteeringTurn[];
+  /** The last summary of the first steps, if there is one. All steps are still here. */
+  readonly compaction?: Compaction;
 }
 
 /** What is left of the run's budget; an absent part has no limit. */
@@ -47,6 +59,10 @@ export interface RunView {
   /** What the run is to reach now: the query, until a REDIRECT replaces it. */
   readonly goal: string;
   readonly history: readonly Turn[];
+  /** What the run was given beside its query. */
+  readonly context: RunContext;
+  /** The attachments of the query, in order, with their bytes. */
+  readonly inputs: readonly LoadedInput[];
   readonly trajectory: Trajectory;
   /** Controls applied since the last step, in order. */
   readonly controls: readonly Control[];
@@ -56,6 +72,8 @@ export interface RunView {
   readonly startedAt: number;
   /** Decisions in a row, just before this one, that did not pass validation. */
   readonly rejections: number;
+  /** Tasks can be spawned and awaited. */
+  readonly tasks: boolean;
   /** Somebody listens for tokens. */
   readonly streaming: boolean;
 }
@@ -70,6 +88,11 @@ export interface Planner {
   readonly modelDriven?: boolean;
   /** @throws the signal's reason when it is aborted. */
   next(run: RunView, signal: AbortSignal): MoveSource;
+  /**
+   * Asked before `next`, once a step: shortens the history when the request has become too long. `undefined`: it fits.
+   * @throws the signal's reason when it is aborted; it reports every other failure.
+   */
+  compact?(run: RunView, signal: AbortSignal): Promise<CompactionAttempt | undefined>;
 }
 
 export type PlannerFunction = (run: RunView, signal: AbortSignal) => MoveSource;

@@ -1,8 +1,10 @@
 /** One decision that was carried out, with what became of it. */
+import type { ArtifactRow } from './context.ts';
 import type { Decision } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { Outcome } from './outcome.ts';
+import type { Remark } from './remark.ts';
 
 /** Tokens and money of model calls. Absent parts are not known. */
 export interface Usage {
@@ -23,6 +25,7 @@ export interface MoveNotes {
   readonly providerState?: Json;
   /** Where the move came from: model, prompt version, stop reason. */
   readonly provenance?: JsonObject;
+  readonly remarks?: readonly Remark[];
 }
 
 export interface CallRecord {
@@ -33,6 +36,10 @@ export interface CallRecord {
   readonly attempts: number;
   /** The entry that recorded it: a smaller one ended earlier. */
   readonly seq: number;
+  /** Tools that the call made known; they are listed from the next step on. */
+  readonly discovered?: readonly string[];
+  /** What the tool stored on the way, beside its value. */
+  readonly artifacts?: readonly ArtifactRow[];
 }
 
 export interface Step extends MoveNotes {
@@ -40,7 +47,7 @@ export interface Step extends MoveNotes {
   readonly decision: Decision;
   /** One record a branch, in branch order; one for a pause, a spawn or an await. */
   readonly calls: readonly CallRecord[];
-  /** The error of the step as a whole: a join that was not met, a set-up that was refused. */
+  /** The error of the step as a whole: a join that was not met, a set-up that was refused, a reply that was no move. */
   readonly error?: ErrorData;
   readonly startedAt: number;
   readonly endedAt: number;

@@ -9,6 +9,8 @@ import type { JsonObject } from './json.ts';
  */
 export type Effect = 'pure' | 'read' | 'keyed' | 'once';
 
+export type Loading = 'always' | 'deferred';
+
 export interface ToolSchema {
   readonly name: string;
   readonly description: string;
@@ -16,11 +18,17 @@ export interface ToolSchema {
   readonly inputSchema: JsonObject;
   readonly effect: Effect;
   readonly tags: readonly string[];
+  /** A deferred tool is listed only once the run has found it; it may be called before. */
+  readonly loading: Loading;
+  /** Arguments that show how the tool is used, the plainest first. */
+  readonly examples: readonly JsonObject[];
 }
 
 /** The tools that this run's identity may use. Another tool's name gives the same answer as a name nobody knows. */
 export interface ToolView {
   /** Sorted by name, then those found during the run; the same array as long as nothing changes. */
   list(): readonly ToolSchema[];
+  /** All of them, the deferred ones too, sorted by name. */
+  all(): readonly ToolSchema[];
   get(name: string): ToolSchema | undefined;
 }

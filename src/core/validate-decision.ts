@@ -61,9 +61,12 @@ function freeze<T extends Decision>(decision: T): T {
   return asDecision(() => captureJson(decision, 'decision').json) as unknown as T;
 }
 
-function freezeCall({ kind, tool, args: given, callId }: CallTool): Decision {
+function freezeCall(call: CallTool): Decision {
+  const { kind, tool, args: given, callId, refusal } = call;
   requireText(tool, 'tool');
   optionalText(callId, 'callId');
+  optionalRefusal(refusal, 'refusal');
+  if (refusal !== undefined) return freeze(call);
   const args = asDecision(() => captureJson(given, 'args').json);
   return Object.freeze(callId === undefined ? { kind, tool, args } : { kind, tool, args, callId });
 }
@@ -114,6 +117,7 @@ function validateBranch(branch: Branch, name: string): void {
   requireText(branch.tool, `${name}.tool`);
   optionalText(branch.id, `${name}.id`);
   optionalText(branch.callId, `${name}.callId`);
+  optionalRefusal(branch.refusal, `${name}.refusal`);
   if (branch.args === undefined) throw invalid(`${name}.args is missing`);
   const { after, when } = branch;
   if (after !== undefined && !(Array.isArray(after) && after.every((id) => typeof id === 'string'))) {
@@ -203,6 +207,12 @@ function requireText(value: unknown, name: string): void {
 
 function optionalText(value: unknown, name: string): void {
   if (value !== undefined && typeof value !== 'string') throw invalid(`${name} must be a string`);
+}
+
+function optionalRefusal(value: unknown, name: string): void {
+  if (value === undefined) return;
+  if (isJsonObject(value) && typeof value['code'] === 'string' && typeof value['message'] === 'string') return;
+  throw invalid(`${name} must be { code, message }`);
 }
 
 function optionalMs(value: unknown, name: string): void {

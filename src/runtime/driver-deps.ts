@@ -11,9 +11,11 @@ export interface DriverDeps {
   readonly planner: Planner;
   readonly clock: Clock;
   readonly hub: NoticeHub;
-  /** The tools of a run. `hasArtifacts`: the reader of stored results is listed too. */
-  toolsOf(scopes: readonly string[], hasArtifacts: boolean): AuthorisedTools;
+  /** The tools of a run. `found`: those that its calls made known, listed after the others. */
+  toolsOf(scopes: readonly string[], found: readonly string[]): AuthorisedTools;
   newToken(): string;
+  /** Runs leave a turn to the later ones of their session. */
+  readonly remembers: boolean;
   /** A fault that ends nothing but must be seen. */
   onFault(error: unknown): void;
 }

@@ -7,6 +7,7 @@
  * D2 Nothing is in flight when the driver exits, but for work that ignored its abort for the whole grace time.
  * D3 A refused append (lease or head) ends the driver; it never tries to win.
  */
+import type { LoadedInput } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
 import type { CallEnded, Entry, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
@@ -14,6 +15,7 @@ import { deepFreeze } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Delta } from '../core/planner.ts';
 import type { Append, Claim, RunStatus } from '../journal/port.ts';
+import type { SessionTurn } from '../journal/session-memory.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { applyEntry, nextStep, type RunState } from '../view/run-state.ts';
 import { appendAgain } from './append.ts';
@@ -21,8 +23,10 @@ import { Calls } from './calls.ts';
 import { takeControls } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
+import { loadInputs } from './inputs.ts';
 import { next } from './next.ts';
 import { type Ask, askPlanner } from './plan.ts';
+import { turnOf } from './session-memory.ts';
 
 /** Why a driver let go of its run. */
 export type Exit =
@@ -42,7 +46,9 @@ export class RunDriver {
   /** The planner's moves, one after another, under the run's one signal. */
   readonly #moves: Flight;
   readonly #signal = new LazySignal();
-  #toolView: { readonly hasArtifacts: boolean; readonly tools: AuthorisedTools } | undefined;
+  #toolView: { readonly found: readonly string[]; readonly tools: AuthorisedTools } | undefined;
+  /** The attachments with their bytes, once they were read. */
+  #inputs: readonly LoadedInput[] | undefined;
   #inboxDirty: boolean;
   /** Why everything in flight is being stopped, once it is. */
   #stop: 'cancel' | 'deadline' | 'closing' | 'lost' | undefined;
@@ -113,6 +119,7 @@ export class RunDriver {
           break;
         case 'plan':
           if (nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1) await turn();
+          if (this.state.context.inputs !== undefined && this.#inputs === undefined) await this.#loadInputs();
           // Stopped: why is in the inbox.
           if (this.#stop === undefined) await this.#commit((await askPlanner(this.#ask())) ?? []);
           break;
@@ -166,6 +173,7 @@ export class RunDriver {
       deps: this.#deps,
       state: this.state,
       tools: this.#tools(),
+      inputs: this.#inputs ?? [],
       flight: this.#moves,
       signal: this.#signal,
       tell: hub.wantsTokens(this.state.identity.run) ? this.#teller() : undefined,
@@ -178,9 +186,20 @@ export class RunDriver {
     const step = nextStep(this.state);
     const offsets = { text: 0, reasoning: 0 };
     return (delta) => {
+      if (delta.type === 'reset') {
+        offsets.text = 0;
+        offsets.reasoning = 0;
+        this.#deps.hub.tell(run, { type: 'delta', step, delta, offset: 0 });
+        return;
+      }
       this.#deps.hub.tell(run, { type: 'delta', step, delta, offset: offsets[delta.type] });
       offsets[delta.type] += delta.text.length;
     };
+  }
+
+  async #loadInputs(): Promise<void> {
+    const { identity, context } = this.state;
+    this.#inputs = await loadInputs(context.inputs ?? [], identity, this.#deps.artifacts);
   }
 
   #carryOut(): Promise<readonly CallEnded[]> {
@@ -208,10 +227,8 @@ export class RunDriver {
   }
 
   #tools(): AuthorisedTools {
-    const { scopes, hasArtifacts } = this.state;
-    if (this.#toolView?.hasArtifacts !== hasArtifacts) {
-      this.#toolView = { hasArtifacts, tools: this.#deps.toolsOf(scopes, hasArtifacts) };
-    }
+    const { scopes, found } = this.state;
+    if (this.#toolView?.found !== found) this.#toolView = { found, tools: this.#deps.toolsOf(scopes, found) };
     return this.#toolView.tools;
   }
 
@@ -228,12 +245,14 @@ export class RunDriver {
   }
 
   async #commitNow(bodies: readonly EntryBody[], status?: RunStatus, takes?: readonly string[]): Promise<void> {
-    const { journal, clock, hub } = this.#deps;
+    const { journal, clock, hub, remembers } = this.#deps;
     const { identity, head } = this.state;
-    const entries = toEntries(bodies, head, clock.now());
+    const at = clock.now();
+    const entries = toEntries(bodies, head, at);
     const plain = { run: identity.run, fence: this.fence, expected: head, entries };
     const changed = status ?? statusAfter(bodies);
-    const request = changed === undefined && takes === undefined ? plain : withChanges(plain, changed, takes);
+    const turn = remembers ? turnOf(this.state, bodies.at(-1), at) : undefined;
+    const request = changed === undefined && takes === undefined ? plain : withChanges(plain, changed, takes, turn);
     try {
       try {
         await journal.append(request);
@@ -346,8 +365,18 @@ function freezeEntry(entry: Entry): void {
   Object.freeze(entry);
 }
 
-function withChanges(request: Append, status: RunStatus | undefined, takes: readonly string[] | undefined): Append {
-  return { ...request, ...(status === undefined ? {} : { status }), ...(takes === undefined ? {} : { takes }) };
+function withChanges(
+  request: Append,
+  status: RunStatus | undefined,
+  takes: readonly string[] | undefined,
+  turn: SessionTurn | undefined,
+): Append {
+  return {
+    ...request,
+    ...(status === undefined ? {} : { status }),
+    ...(takes === undefined ? {} : { takes }),
+    ...(turn === undefined ? {} : { turn }),
+  };
 }
 
 /** The status that the last of these entries leaves the run in, if they change it. */

@@ -1,9 +1,12 @@
 /** Asks the planner for its move and turns the answer, good or bad, into entries. */
+import type { CompactionAttempt } from '../core/compaction.ts';
+import type { LoadedInput } from '../core/context.ts';
 import type { Decision } from '../core/decision.ts';
 import type { EntryBody, Finished, Moved, Paused } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
+import { ERROR_CONSEQUENCES, type ErrorData, PilotageError } from '../core/errors.ts';
 import { captureJson, captureObject } from '../core/json.ts';
-import { type Delta, isMove, type Move, type MoveSource, type Planner } from '../core/planner.ts';
+import { type Delta, isMove, type Move, type MoveSource, type Planner, type RunView } from '../core/planner.ts';
+import type { Remark } from '../core/remark.ts';
 import type { MoveNotes } from '../core/step.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
@@ -18,6 +21,7 @@ export interface Ask {
   readonly deps: DriverDeps;
   readonly state: RunState;
   readonly tools: AuthorisedTools;
+  readonly inputs: readonly LoadedInput[];
   readonly flight: Flight;
   /** The run's own signal, the same for each of its moves. */
   readonly signal: LazySignal;
@@ -27,15 +31,48 @@ export interface Ask {
 
 /** The entries of the planner's move. `undefined`: it was aborted; why is found at the boundary, and its move is dropped. */
 export function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undefined> {
-  const { deps, state, flight, signal } = ask;
+  const { deps, state } = ask;
   const step = nextStep(state);
   const startedAt = deps.clock.now();
-  const view = viewOf(state, ask.tools, ask.tell !== undefined);
+  const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs);
+  if (deps.planner.compact !== undefined && state.compactedAt < step) return compactFirst(ask, view, startedAt);
+  return askForMove(ask, view, startedAt);
+}
+
+function askForMove(ask: Ask, view: RunView, startedAt: number): Promise<readonly EntryBody[] | undefined> {
+  const { deps, flight, signal } = ask;
   return flight.attempt(
     () => moveOf(deps.planner.next(view, signal.signal), ask),
-    (settled) => answerOf(settled, step, startedAt, ask),
+    (settled) => answerOf(settled, nextStep(ask.state), startedAt, ask),
     { signal },
   );
+}
+
+/** The history is shortened by an entry of its own; the driver then asks again, with the shorter one. */
+async function compactFirst(
+  ask: Ask,
+  view: RunView,
+  startedAt: number,
+): Promise<readonly EntryBody[] | undefined> {
+  const { deps, flight, signal, state } = ask;
+  const step = nextStep(state);
+  const settled = await flight.attempt(
+    () => deps.planner.compact?.(view, signal.signal),
+    (made) => made,
+    { signal },
+  );
+  if (flight.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
+  if (settled.kind === 'thrown') return [plannerFailed(settled.error, step)];
+  const attempt = settled.value;
+  if (attempt === undefined) return askForMove(ask, view, startedAt);
+  return [compactionEntry(attempt, step)];
+}
+
+function compactionEntry(attempt: CompactionAttempt, step: number): EntryBody {
+  const usage = attempt.usage === undefined ? {} : { usage: attempt.usage };
+  if ('compaction' in attempt) return { kind: 'compacted', step, ...attempt.compaction, ...usage };
+  const { failure: error, tokenEstimate } = attempt;
+  return { kind: 'compaction_failed', step, error, tokenEstimate, ...usage };
 }
 
 function answerOf(
@@ -85,6 +122,7 @@ function entriesOf(
   let decision: Decision;
   try {
     takeNotes(moved, move);
+    if (move.fault !== undefined) moved.fault = captureObject(move.fault, 'move.fault').json as unknown as ErrorData;
     decision = validateDecision(proposed);
   } catch (thrown) {
     if (!PilotageError.is(thrown)) throw thrown;
@@ -92,6 +130,7 @@ function entriesOf(
     return [rejected(moved, thrown, ask.deps.planner)];
   }
   moved.decision = decision;
+  if (moved.fault !== undefined) return [moved];
   if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
   return [moved];
@@ -100,11 +139,15 @@ function entriesOf(
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** The notes that the move has, as frozen JSON, without empty ones. */
-function takeNotes(moved: Mutable<MoveNotes>, { text, reasoning, usage, providerState, provenance }: Move): void {
+function takeNotes(moved: Mutable<MoveNotes>, move: Move): void {
+  const { text, reasoning, usage, providerState, provenance, remarks } = move;
   if (text !== undefined && text !== '') moved.text = textOf(text, 'text');
   if (reasoning !== undefined && reasoning !== '') moved.reasoning = textOf(reasoning, 'reasoning');
   if (usage !== undefined) moved.usage = captureObject(usage, 'move.usage').json;
   if (providerState !== undefined) moved.providerState = captureJson(providerState, 'move.providerState').json;
+  if (remarks !== undefined && remarks.length > 0) {
+    moved.remarks = captureJson(remarks, 'move.remarks').json as unknown as readonly Remark[];
+  }
   if (provenance !== undefined) moved.provenance = captureObject(provenance, 'move.provenance').json;
 }
 
@@ -137,6 +180,11 @@ function recordable(decision: Decision): Decision | undefined {
 }
 
 function plannerFailed(thrown: unknown, step: number): EntryBody {
+  // What a planner of ours says ends a run ends it under its own code.
+  if (PilotageError.is(thrown) && ERROR_CONSEQUENCES[thrown.code] === 'run') {
+    const { code, message, data } = thrown.toJSON();
+    return { kind: 'failed', error: { code, message: `Step ${step}: ${message}`, data: { ...data, step } } };
+  }
   const cause = errorData(thrown, thrown instanceof Error ? thrown.name : typeof thrown);
   return {
     kind: 'failed',
@@ -154,7 +202,11 @@ async function finished(decision: Extract<Decision, { kind: 'finish' }>, ask: As
   if (payload === undefined) return ending;
   const bytes = Buffer.from(JSON.stringify(payload));
   if (bytes.length < HEAVY_BYTES) return { ...ending, payload: payload as NonNullable<Finished['payload']> };
-  const artifact = await ask.deps.artifacts.put(ask.state.identity, bytes, 'application/json');
+  const artifact = await ask.deps.artifacts.put(ask.state.identity, bytes, {
+    mime: 'application/json',
+    fileName: 'answer.json',
+    source: 'run: answer',
+  });
   return { ...ending, payload: { ...artifact } };
 }
 

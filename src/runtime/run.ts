@@ -192,5 +192,6 @@ function passingEvent(notice: Exclude<Notice, { type: 'entry' | 'exit' }>, state
   const { step, delta, offset } = notice;
   // The step's decision was read from the journal already: the text is in it.
   if (step < nextStep(state) || state.ending !== null) return [];
+  if (delta.type === 'reset') return [event('token.reset', at, state.identity, { step })];
   return [event('token', at, state.identity, { step, channel: delta.type, text: delta.text, offset })];
 }

@@ -34,6 +34,18 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       return entry.applied || entry.error === undefined
         ? [event('control.applied', entry, identity, { control: entry.control })]
         : [event('control.rejected', entry, identity, { control: entry.control, error: entry.error })];
+    case 'compacted': {
+      const { tokenEstimate } = entry;
+      const steps = before.steps.length;
+      return [event('trajectory.compressed', entry, identity, { stepsBefore: steps, stepsAfter: steps, tokenEstimate })];
+    }
+    case 'compaction_failed': {
+      const { error, tokenEstimate } = entry;
+      const failure = { stepsObserved: before.steps.length, tokenEstimate, errorCode: error.code };
+      return [
+        event('trajectory.compression_failed', entry, identity, { ...failure, errorMessage: shortened(error.message) }),
+      ];
+    }
     case 'finished':
       return finishEvents(entry, entry, before);
     case 'failed':
@@ -54,8 +66,10 @@ export function event<T extends EventType>(
 }
 
 function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
-  const { decision, reasoning, text, usage, rejected, step } = move;
+  const { decision, reasoning, text, usage, step, remarks = [] } = move;
+  const rejected = move.rejected ?? move.fault;
   const events = [
+    ...remarks.map(({ type, ...payload }) => event(type, entry, identity, payload as EventPayloads[typeof type])),
     event('planner.decision', entry, identity, {
       step,
       // A decision that did not pass may be of a kind that nobody knows.
@@ -85,6 +99,12 @@ function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
   const type =
     outcome.kind === 'value' ? 'tool.completed' : outcome.kind === 'skipped' ? 'tool.skipped' : 'tool.failed';
   return event(type, entry, before.identity, { step, call, tool, outcome, latencyMs, attempts });
+}
+
+const MAX_MESSAGE_CHARS = 256;
+
+function shortened(message: string): string {
+  return message.length <= MAX_MESSAGE_CHARS ? message : `${message.slice(0, MAX_MESSAGE_CHARS - 3)}...`;
 }
 
 /** A clock that was set back between the two gives 0. */

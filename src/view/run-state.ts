@@ -2,9 +2,11 @@
  * The fold: a run's state is what its entries, applied in order, add up to. The state is plain JSON data, so a snapshot
  * of it is its JSON, and `applyEntry` on a snapshot goes on where the full fold would.
  */
+import type { Compaction } from '../core/compaction.ts';
+import type { RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
 import { branchesOf, type Decision, type FinishReason, type PauseReason } from '../core/decision.ts';
-import type { CallBegan, CallEnded, Entry, Moved, Resumed, Started, Turn } from '../core/entry.ts';
+import type { CallBegan, CallEnded, Compacted, Entry, Moved, Resumed, Started, Turn } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { deepFreeze, type Json, type JsonObject } from '../core/json.ts';
@@ -56,6 +58,9 @@ export interface RunState {
   query: string;
   goal: string;
   history: readonly Turn[];
+  context: RunContext;
+  /** The run is a turn of its session's conversation. */
+  conversation: boolean;
   planner: string;
   limits: Limits;
   scopes: readonly string[];
@@ -74,8 +79,11 @@ export interface RunState {
   /** Moves in a row that did not pass validation. */
   rejections: number;
   totals: RunTotals;
-  /** Some result of this run was stored as an artifact. */
-  hasArtifacts: boolean;
+  /** Tools that calls made known, in order of first sight. Replaced when it grows. */
+  found: readonly string[];
+  compaction: Compaction | null;
+  /** The step before which the history was last tried to be shortened. -1: never. */
+  compactedAt: number;
   ending: Ending | null;
 }
 
@@ -100,17 +108,27 @@ export function openState(entry: Entry): RunState {
     cancel: null,
     controlsTaken: 0,
     rejections: 0,
-    hasArtifacts: false,
+    found: NOTHING_FOUND,
+    compaction: null,
+    compactedAt: -1,
     totals: { steps: 0, calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
     ending: null,
   };
 }
 
+const NO_CONTEXT: RunContext = Object.freeze({});
+const NO_HISTORY: readonly Turn[] = Object.freeze([]);
+const NOTHING_FOUND: readonly string[] = Object.freeze([]);
+
 function fromStarted(
   entry: Started,
-): Pick<RunState, 'identity' | 'query' | 'goal' | 'history' | 'planner' | 'limits' | 'scopes'> {
-  const { identity, query, planner, limits, scopes } = entry;
-  return { identity, query, goal: query, history: entry.history ?? [], planner, limits, scopes };
+): Pick<
+  RunState,
+  'identity' | 'query' | 'goal' | 'history' | 'context' | 'conversation' | 'planner' | 'limits' | 'scopes'
+> {
+  const { identity, query, history = NO_HISTORY, context = NO_CONTEXT, conversation = true } = entry;
+  const { planner, limits, scopes } = entry;
+  return { identity, query, goal: query, history, context, conversation, planner, limits, scopes };
 }
 
 /** Folds a whole journal. Entries are frozen on the way: planners and readers share their parts. */
@@ -155,6 +173,13 @@ export function applyEntry(state: RunState, entry: Entry): void {
       state.controlsTaken += 1;
       if (entry.applied) applyControl(state, entry.control);
       return;
+    case 'compacted':
+      applyCompacted(state, entry, entry);
+      return;
+    case 'compaction_failed':
+      state.compactedAt = entry.step;
+      addUsage(state.totals, entry.usage);
+      return;
     case 'finished': {
       const { seq: _, at: __, ...ending } = entry;
       state.ending = ending;
@@ -175,10 +200,11 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   if (move.step !== state.steps.length) throw corrupt(entry, `the next step is ${state.steps.length}`);
   addUsage(state.totals, move.usage);
   state.fresh = [];
+  const isCarriedOut = move.rejected === undefined && move.fault === undefined;
   state.rejections = move.rejected === undefined ? 0 : state.rejections + 1;
-  if (move.decision.kind === 'finish' && move.rejected === undefined) return;
+  if (move.decision.kind === 'finish' && isCarriedOut) return;
   state.totals.steps += 1;
-  const slots = move.rejected === undefined ? slotsOf(move.decision) : 0;
+  const slots = isCarriedOut ? slotsOf(move.decision) : 0;
   const open = { move, calls: new Array<CallRecord | null>(slots).fill(null), began: [], pending: slots };
   if (slots === 0) closeStep(state, open, entry.at);
   else state.open = open;
@@ -212,14 +238,33 @@ function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
 function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
   const open = openOf(state, entry, ended.step);
   if (open.calls[ended.call] !== null) throw corrupt(entry, `call ${ended.call} cannot end here`);
-  const { outcome, startedAt, attempts } = ended;
-  const record = { outcome, endedAt: entry.at, attempts, seq: entry.seq };
-  open.calls[ended.call] = Object.freeze(startedAt === undefined ? record : { ...record, startedAt });
+  const { outcome, startedAt, attempts, discovered, artifacts } = ended;
+  const record: { -readonly [K in keyof CallRecord]: CallRecord[K] } = {
+    outcome,
+    endedAt: entry.at,
+    attempts,
+    seq: entry.seq,
+  };
+  if (startedAt !== undefined) record.startedAt = startedAt;
+  if (artifacts !== undefined) record.artifacts = artifacts;
+  if (discovered !== undefined) {
+    record.discovered = discovered;
+    const fresh = discovered.filter((name) => !state.found.includes(name));
+    if (fresh.length > 0) state.found = [...state.found, ...fresh];
+  }
+  open.calls[ended.call] = Object.freeze(record);
   if (attempts > 0) state.totals.calls += 1;
   state.totals.costMicroUsd += ended.costMicroUsd ?? 0;
-  if (outcome.kind === 'value' && outcome.artifact !== undefined) state.hasArtifacts = true;
   open.pending -= 1;
   if (open.pending === 0) closeStep(state, open, entry.at);
+}
+
+function applyCompacted(state: RunState, compacted: Compacted, entry: Entry): void {
+  const { step, before, summary, tokenEstimate } = compacted;
+  if (before > step || step !== nextStep(state)) throw corrupt(entry, `step ${nextStep(state)} is next`);
+  state.compaction = Object.freeze({ summary, before, tokenEstimate });
+  state.compactedAt = step;
+  addUsage(state.totals, compacted.usage);
 }
 
 function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
@@ -266,9 +311,9 @@ export function nextStep(state: RunState): number {
 }
 
 function closeStep(state: RunState, { move, calls }: OpenStep, endedAt: number): void {
-  const { decision, startedAt, rejected } = move;
+  const { decision, startedAt, rejected, fault } = move;
   const ended = calls as CallRecord[];
-  const error = rejected ?? stepError(decision, ended);
+  const error = rejected ?? fault ?? stepError(decision, ended);
   const step: { -readonly [K in keyof Step]: Step[K] } = {
     index: move.step,
     decision,
@@ -281,6 +326,7 @@ function closeStep(state: RunState, { move, calls }: OpenStep, endedAt: number):
   if (move.usage !== undefined) step.usage = move.usage;
   if (move.providerState !== undefined) step.providerState = move.providerState;
   if (move.provenance !== undefined) step.provenance = move.provenance;
+  if (move.remarks !== undefined) step.remarks = move.remarks;
   if (error !== undefined) step.error = error;
   state.steps.push(Object.freeze(step));
   state.open = null;

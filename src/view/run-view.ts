@@ -1,22 +1,35 @@
 /** What a planner sees of a run: a fresh frozen object for each step over the state's own frozen parts. */
 import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
+import type { Compaction } from '../core/compaction.ts';
+import type { LoadedInput } from '../core/context.ts';
 import type { BudgetView, RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
 import type { Step } from '../core/step.ts';
 import type { ToolView } from '../core/tool-schema.ts';
 import type { RunState } from './run-state.ts';
 
-export function viewOf(state: RunState, tools: ToolView, streaming: boolean): RunView {
+const NO_INPUTS: readonly LoadedInput[] = Object.freeze([]);
+
+/** @param inputs the attachments of the query, with their bytes; they are not part of the state. */
+export function viewOf(
+  state: RunState,
+  tools: ToolView,
+  streaming: boolean,
+  inputs: readonly LoadedInput[] = NO_INPUTS,
+): RunView {
   return Object.freeze({
     identity: state.identity,
     query: state.query,
     goal: state.goal,
     history: state.history,
-    trajectory: new StepsSoFar(state.steps, state.steering),
+    context: state.context,
+    inputs,
+    trajectory: new StepsSoFar(state.steps, state.steering, state.compaction),
     controls: state.fresh,
     tools,
     budget: budgetOf(state),
     startedAt: state.startedAt,
     rejections: state.rejections,
+    tasks: false,
     streaming,
   });
 }
@@ -37,12 +50,14 @@ function budgetOf({ limits, totals }: RunState): BudgetView {
 class StepsSoFar implements Trajectory {
   readonly count: number;
   readonly steering: readonly SteeringTurn[];
+  declare readonly compaction?: Compaction;
   readonly #steps: readonly Step[];
 
-  constructor(steps: readonly Step[], steering: readonly SteeringTurn[]) {
+  constructor(steps: readonly Step[], steering: readonly SteeringTurn[], compaction: Compaction | null) {
     this.#steps = steps;
     this.count = steps.length;
     this.steering = steering;
+    if (compaction !== null) this.compaction = compaction;
     Object.freeze(this);
   }
 

@@ -1,0 +1,14 @@
+/** Names of the tools that a runtime brings along. Prompt, planner and runtime take them from here. */
+
+/** Finds tools by words and tags. There when a run may use a deferred tool. */
+export const TOOL_SEARCH = 'tool_search';
+/** Describes one tool by its name. There when `tool_search` is. */
+export const TOOL_GET = 'tool_get';
+/** Reads a stored value page by page. Listed once there is something to read. */
+export const ARTIFACT_FETCH = 'artifact_fetch';
+
+const NAMES: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH];
+
+export function isBuiltinTool(name: string): boolean {
+  return NAMES.includes(name);
+}

@@ -1,0 +1,27 @@
+/** A summary in place of a run's first steps. The steps stay in the journal; only requests to a model get shorter. */
+import type { ErrorData } from './errors.ts';
+import type { Usage } from './step.ts';
+
+export interface Summary {
+  readonly goals: readonly string[];
+  readonly facts: readonly string[];
+  readonly pending: readonly string[];
+  readonly lastOutputDigest: string;
+  readonly note: string;
+}
+
+export interface Compaction {
+  readonly summary: Summary;
+  /** The summary covers the steps before this index; from it on they are sent in full. */
+  readonly before: number;
+  /** Estimated tokens of the request that was found too long. */
+  readonly tokenEstimate: number;
+}
+
+export type CompactionErrorCode = 'summariser_error' | 'empty_summary' | 'estimator_error';
+
+/** What came of trying to shorten a run's history. A failure is recorded, and tried again at a later step. */
+export type CompactionAttempt = { readonly usage?: Usage } & (
+  | { readonly compaction: Compaction }
+  | { readonly failure: ErrorData & { readonly code: CompactionErrorCode }; readonly tokenEstimate: number }
+);

@@ -1,0 +1,132 @@
+/** What a run is given beside its query: attachments, memory, skills, and what its session has stored. */
+import type { InputArtifact, LoadedInput, RunContext } from '../core/context.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { Identity, Scope } from '../core/identity.ts';
+import { captureJson, isJsonObject, type Json } from '../core/json.ts';
+import type { ArtifactStore } from '../journal/port.ts';
+
+/** Bytes that are stored as an artifact of the session when the run starts. */
+export interface InputFile {
+  readonly bytes: Uint8Array;
+  /** Media type, such as `image/png`. */
+  readonly mime: string;
+  readonly fileName?: string;
+}
+
+/** What the caller says of a run's context; the rest of it is found out at the start. */
+export type GivenContext = Omit<RunContext, 'inputs' | 'artifacts'>;
+
+interface StartMaterial {
+  readonly context?: GivenContext;
+  readonly inputs?: readonly (InputArtifact | InputFile)[];
+}
+
+/** Stored values of the session that a run is told of at its start. */
+const MANIFEST_ROWS = 20;
+
+/**
+ * The context that is recorded with the run's start, frozen. `undefined`: there is nothing to record.
+ * @throws PilotageError `invalid_config`, `unserializable`, `memory_block_unserializable`, `scope_mismatch` for a memory block that names
+ * another identity, or a store error.
+ */
+export async function contextAtStart(
+  { context = {}, inputs = [] }: StartMaterial,
+  identity: Identity,
+  store: ArtifactStore,
+): Promise<RunContext | undefined> {
+  const made: { -readonly [K in keyof RunContext]: RunContext[K] } = { ...pickGiven(context, identity) };
+  for (const [index, input] of inputs.entries()) assertInput(input, index);
+  // Before the attachments are stored: they have a place of their own.
+  const { rows, total } = await store.list(identity, MANIFEST_ROWS);
+  if (rows.length > 0) made.artifacts = { rows, more: total - rows.length };
+  if (inputs.length > 0) made.inputs = await Promise.all(inputs.map((input) => stored(input, identity, store)));
+  if (Object.keys(made).length === 0) return undefined;
+  return captureJson(made, 'context').json as unknown as RunContext;
+}
+
+function pickGiven(context: GivenContext, identity: Identity): GivenContext {
+  const { hints, externalMemory, conversationMemory, retrieved, skills, reasoningReplay } = context;
+  for (const [name, block] of Object.entries({ externalMemory, conversationMemory, retrieved })) {
+    if (block !== undefined) assertBlock(name, block, identity);
+  }
+  return {
+    ...(hints === undefined ? {} : { hints }),
+    ...(externalMemory === undefined ? {} : { externalMemory }),
+    ...(conversationMemory === undefined ? {} : { conversationMemory }),
+    ...(retrieved === undefined ? {} : { retrieved }),
+    ...(skills === undefined ? {} : { skills }),
+    ...(reasoningReplay === undefined ? {} : { reasoningReplay }),
+  };
+}
+
+/** A block is JSON, and when it says whose it is, it is this session's. */
+function assertBlock(name: string, block: Json, identity: Identity): void {
+  let json: Json;
+  try {
+    json = captureJson(block, `context.${name}`).json;
+  } catch (cause) {
+    if (!PilotageError.is(cause)) throw cause;
+    const message = `The memory block cannot be sent: ${cause.message}`;
+    throw new PilotageError('memory_block_unserializable', message, { cause, data: cause.data });
+  }
+  const owner = isJsonObject(json) ? json['identity'] : undefined;
+  if (!isJsonObject(owner)) return;
+  for (const part of ['tenant', 'user', 'session'] as const) {
+    if (owner[part] === undefined || owner[part] === identity[part]) continue;
+    throw new PilotageError('scope_mismatch', `context.${name} belongs to another ${part}. Nothing was started.`);
+  }
+}
+
+function assertInput(input: InputArtifact | InputFile, index: number): void {
+  const { mime, fileName }: Partial<InputFile> = input ?? {};
+  const isNamed = typeof mime === 'string' && (fileName === undefined || typeof fileName === 'string');
+  if (isNamed && (isFile(input) ? input.bytes instanceof Uint8Array : isReference(input))) return;
+  throw new PilotageError(
+    'invalid_config',
+    `inputs[${index}] is no attachment. Give { bytes, mime, fileName? } or { artifactRef, mime, sizeBytes, fileName? }.`,
+  );
+}
+
+function isFile(input: InputArtifact | InputFile): input is InputFile {
+  return 'bytes' in input;
+}
+
+function isReference({ artifactRef, sizeBytes }: InputArtifact): boolean {
+  return typeof artifactRef === 'string' && artifactRef !== '' && Number.isSafeInteger(sizeBytes);
+}
+
+async function stored(
+  input: InputArtifact | InputFile,
+  identity: Identity,
+  store: ArtifactStore,
+): Promise<InputArtifact> {
+  const { mime, fileName } = input;
+  const named = fileName === undefined ? {} : { fileName };
+  const ref = isFile(input)
+    ? await store.put(identity, input.bytes, { mime, ...named, source: 'user' })
+    : { artifactRef: input.artifactRef, mime, sizeBytes: input.sizeBytes };
+  return { ...ref, ...named };
+}
+
+/**
+ * The attachments with their bytes, in order, frozen. One that is unknown in this scope, or damaged, comes without.
+ * @throws PilotageError of a store that cannot be read for now.
+ */
+export async function loadInputs(
+  inputs: readonly InputArtifact[],
+  scope: Scope,
+  store: ArtifactStore,
+): Promise<readonly LoadedInput[]> {
+  return Object.freeze(await Promise.all(inputs.map((input) => load(input, scope, store))));
+}
+
+async function load(input: InputArtifact, scope: Scope, store: ArtifactStore): Promise<LoadedInput> {
+  try {
+    const found = await store.get(scope, input.artifactRef);
+    return Object.freeze(found === undefined ? { ...input } : { ...input, bytes: found.bytes });
+  } catch (error) {
+    // A fault of the store as a whole must not change what the model is sent: the run waits for it to pass.
+    if (!PilotageError.is(error, 'journal_corrupt')) throw error;
+    return Object.freeze({ ...input });
+  }
+}
