@@ -28,6 +28,12 @@ export function restoreParts(
   return placed === calls.length ? restored : undefined;
 }
 
+/** The provider's parts of a reply that made its calls in its text. `undefined` when they stood beside it, or for no state. */
+export function restoreText(state: Json | undefined): AssistantPart[] | undefined {
+  if (!isProviderState(state) || state.parts.some((part) => part.type === 'call')) return undefined;
+  return restoreParts(state as unknown as Json, []);
+}
+
 function isProviderState(state: unknown): state is ProviderState {
   return isJsonObject(state) && Array.isArray(state['parts']);
 }

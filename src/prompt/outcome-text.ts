@@ -4,7 +4,7 @@ import type { ErrorData } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Outcome, Verdict } from '../core/outcome.ts';
 
-type ToolResultOutput = LanguageModelV4ToolResultPart['output'];
+type ToolResultOutput = Extract<LanguageModelV4ToolResultPart['output'], { type: 'text' | 'error-text' }>;
 
 /** The result of a call. A call without an outcome was never started. */
 export function resultOf(outcome: Outcome | undefined): ToolResultOutput {

@@ -1,4 +1,6 @@
 /** A run view made by hand, for testing a planner without a runtime. */
+import type { Compaction } from '../core/compaction.ts';
+import type { LoadedInput, RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
 import type { Turn } from '../core/entry.ts';
 import { type Identity, local } from '../core/identity.ts';
@@ -11,44 +13,65 @@ export interface RunViewOptions {
   readonly query?: string;
   readonly goal?: string;
   readonly history?: readonly Turn[];
+  readonly context?: RunContext;
+  readonly inputs?: readonly LoadedInput[];
   readonly steps?: readonly Step[];
   readonly steering?: readonly SteeringTurn[];
+  readonly compaction?: Compaction;
   readonly controls?: readonly Control[];
   readonly tools?: ToolView;
   readonly startedAt?: number;
+  readonly tasks?: boolean;
   readonly streaming?: boolean;
 }
 
 const NO_HISTORY: readonly Turn[] = [];
 const NO_STEERING: readonly SteeringTurn[] = [];
+const NO_CONTEXT: RunContext = {};
+const NO_INPUTS: readonly LoadedInput[] = [];
 const NO_TOOLS: ToolView = toolView([]);
 
 /** Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
 export function runView(options: RunViewOptions = {}): RunView {
-  const { query = 'hello', steps = [], steering = NO_STEERING } = options;
+  const { query = 'hello', steps = [], steering = NO_STEERING, compaction } = options;
+  const step = (index: number) => steps[index];
+  const trajectory = { count: steps.length, steps, steering, step };
   return Object.freeze({
     identity: options.identity ?? local('test'),
     query,
     goal: options.goal ?? query,
     history: options.history ?? NO_HISTORY,
-    trajectory: Object.freeze({ count: steps.length, steps, steering, step: (index: number) => steps[index] }),
+    context: options.context ?? NO_CONTEXT,
+    inputs: options.inputs ?? NO_INPUTS,
+    trajectory: Object.freeze(compaction === undefined ? trajectory : { ...trajectory, compaction }),
     controls: options.controls ?? [],
     tools: options.tools ?? NO_TOOLS,
     budget: { stepsLeft: 64, costMicroUsdSpent: 0 },
     startedAt: options.startedAt ?? Date.UTC(2026, 0, 2, 23, 59),
     rejections: 0,
+    tasks: options.tasks ?? false,
     streaming: options.streaming ?? false,
   });
 }
 
-/** Tools by name, or whole schemas. */
-export function toolView(tools: readonly (string | ToolSchema)[]): ToolView {
-  const list = tools
+/** Tools by name, or whole schemas. Deferred ones are not listed unless `found` names them. */
+export function toolView(tools: readonly (string | ToolSchema)[], found: readonly string[] = []): ToolView {
+  const all = tools
     .map((tool) => (typeof tool === 'string' ? schemaOf(tool) : tool))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { list: () => list, get: (name) => list.find((tool) => tool.name === name) };
+  const get = (name: string) => all.find((tool) => tool.name === name);
+  const list = [...all.filter((tool) => tool.loading === 'always'), ...found.flatMap((name) => get(name) ?? [])];
+  return { list: () => list, all: () => all, get };
 }
 
 function schemaOf(name: string): ToolSchema {
-  return { name, description: `The tool ${name}.`, inputSchema: { type: 'object' }, effect: 'read', tags: [] };
+  return {
+    name,
+    description: `The tool ${name}.`,
+    inputSchema: { type: 'object' },
+    effect: 'read',
+    tags: [],
+    loading: 'always',
+    examples: [],
+  };
 }

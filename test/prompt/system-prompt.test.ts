@@ -1,58 +1,159 @@
 import { describe, expect, it } from 'vitest';
+import type { PlanningHints } from '../../src/core/context.ts';
 import { systemPrompt } from '../../src/prompt/system-prompt.ts';
-import { toolView } from '../../src/testing/run-view.ts';
+import { toolDescription } from '../../src/prompt/tool-text.ts';
+import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
+import { DISCOVERY, schema, TOOLS } from './kit.ts';
 
 const base = { converse: false };
 const startedAt = Date.UTC(2026, 0, 2, 23, 59, 59, 999);
-const tools = toolView([
-  { name: 'b', description: 'does\n  b', inputSchema: { type: 'object', secret: 1 }, effect: 'read', tags: [] },
-  'a',
-]).list();
-const tags = (prompt: string) => [...prompt.matchAll(/^<(\w+)>$/gm)].map((match) => match[1]);
+const two = toolView(TOOLS);
+const all = toolView([...TOOLS, ...DISCOVERY]);
+const hints: PlanningHints = {
+  constraints: 'Stay within the folder.',
+  preferredOrder: ['search', 'read'],
+  parallelGroups: [['read', 'search'], [], ['csv_read', 'read']],
+  disallowedTools: ['delete'],
+  preferredTools: ['search'],
+  budget: { steps: 5, costMicroUsd: 1_500_000, latencyMs: 30_000 },
+};
+const FULL: RunViewOptions = { tools: all, startedAt, tasks: true, context: { hints } };
+
+const prompt = (parts: object, options: RunViewOptions, mode: 'native' | 'text' = 'native') =>
+  systemPrompt({ ...base, ...parts }, runView({ startedAt, ...options }), mode);
+const tags = (text: string) => [...text.matchAll(/^<(\w+)>$/gm)].map((match) => match[1]);
+const sectionOf = (text: string, tag: string) => text.match(new RegExp(`<${tag}>\\n([\\s\\S]*?)\\n</${tag}>`))?.[1];
 
 describe('the system prompt', () => {
-  it('has its sections in order, a blank line between', () => {
-    const prompt = systemPrompt({ ...base, guidance: ' Be brief. ' }, tools, startedAt);
-    expect(tags(prompt)).toEqual([
-      'identity',
-      'tool_usage',
-      'answering',
-      'error_handling',
-      'available_tools',
-      'additional_guidance',
+  it('RA-23 is the golden one: two tools, no tools, everything, text mode', async () => {
+    await expect(prompt({}, { tools: two })).toMatchFileSnapshot('golden/two-tools.txt');
+    await expect(prompt({}, {})).toMatchFileSnapshot('golden/no-tools.txt');
+    await expect(prompt({ guidance: 'Be brief.' }, FULL)).toMatchFileSnapshot('golden/everything.txt');
+    await expect(prompt({}, { tools: two }, 'text')).toMatchFileSnapshot('golden/text-mode.txt');
+  });
+
+  it('RA-23 has its sections in order, a blank line between', () => {
+    const text = prompt({ guidance: ' Be brief. ' }, FULL);
+    expect(tags(text)).toEqual([
+      ...['identity', 'tool_discovery', 'heavy_results', 'tool_usage', 'reasoning', 'tone', 'error_handling'],
+      ...['available_tools', 'additional_guidance', 'planning_constraints'],
     ]);
-    expect(prompt.match(/<\/\w+>\n\n</g)).toHaveLength(5);
-    expect(prompt).toContain('<additional_guidance>\nBe brief.\n</additional_guidance>');
+    expect(text.match(/<\/\w+>\n\n</g)).toHaveLength(9);
+    expect(sectionOf(text, 'additional_guidance')).toBe('Be brief.');
+  });
+
+  it('RA-41 each section is there only with what it speaks of', () => {
+    expect(tags(prompt({}, {}))).toEqual(['identity', 'reasoning', 'tone', 'available_tools']);
+    expect(tags(prompt({}, { tools: two }))).not.toContain('tool_discovery');
+    const noSearch = toolView([...TOOLS, schema('csv_read', { loading: 'deferred' })]);
+    expect(tags(prompt({}, { tools: noSearch }))).not.toContain('tool_discovery');
+    const noGet = toolView([schema('tool_search'), schema('csv_read', { loading: 'deferred' })]);
+    expect(sectionOf(prompt({}, { tools: noGet }), 'tool_discovery')).not.toContain('tool_get');
+    expect(prompt({}, { tools: two })).not.toContain('artifact_fetch');
+    expect(sectionOf(prompt({}, { tools: all }), 'heavy_results')).toContain('artifact_fetch');
+    for (const mode of ['native', 'text'] as const) {
+      expect(prompt({}, { tools: two }, mode)).not.toMatch(/_spawn_task|_await_task|_finish/);
+    }
+  });
+
+  it('speaks of tasks where there are tasks, even without another tool', () => {
+    const text = prompt({}, { tasks: true });
+    expect(sectionOf(text, 'tool_usage')).toMatch(/_spawn_task[\s\S]*_await_task/);
+    expect(
+      sectionOf(text, 'available_tools')
+        ?.split('\n')
+        .map((line) => line.split(':')[0]),
+    ).toEqual(['- _spawn_task', '- _await_task']);
   });
 
   it('RA-24 has one line a tool without schemas, or one that there is none', () => {
-    const prompt = systemPrompt(base, tools, startedAt);
-    expect(prompt).toContain('<available_tools>\n- a: The tool a.\n- b: does b\n</available_tools>');
-    expect(prompt).not.toContain('secret');
-    const without = systemPrompt(base, [], startedAt);
-    expect(without).toContain('No tools are available.');
-    expect(tags(without)).toEqual(['identity', 'answering', 'available_tools']);
+    expect(sectionOf(prompt({}, { tools: two }), 'available_tools')).toBe(
+      '- read: Reads a file. Paths are relative.\n- search: Finds text in files.',
+    );
+    expect(sectionOf(prompt({}, {}), 'available_tools')).toBe('No tools are available.');
   });
 
-  it('RA-25 a custom prompt replaces the first sections; blank parts are left out', () => {
-    const custom = systemPrompt({ ...base, systemPrompt: 'You are a cat.', guidance: 'Purr.' }, tools, startedAt);
+  it('W46 a tool that is found does not change it', () => {
+    for (const mode of ['native', 'text'] as const) {
+      const found = toolView([...TOOLS, ...DISCOVERY], ['csv_read']);
+      expect(found.list().map(({ name }) => name)).toContain('csv_read');
+      expect(prompt({}, { tools: found }, mode)).toBe(prompt({}, { tools: all }, mode));
+      expect(prompt({}, { tools: found }, mode)).not.toContain('csv_read');
+    }
+  });
+
+  it('RA-25 a custom prompt replaces the first seven sections; blank parts are left out', () => {
+    const parts = { systemPrompt: 'You are a cat.', guidance: 'Purr.' };
+    const custom = prompt(parts, FULL);
     expect(custom.startsWith('You are a cat.\n\n<available_tools>')).toBe(true);
-    expect(tags(custom)).toEqual(['available_tools', 'additional_guidance']);
-    const blank = systemPrompt({ ...base, systemPrompt: ' ', guidance: ' \n' }, tools, startedAt);
-    expect(blank).toBe(systemPrompt(base, tools, startedAt));
+    expect(tags(custom)).toEqual(['available_tools', 'additional_guidance', 'planning_constraints']);
+    expect(tags(prompt(parts, { tools: two }, 'text'))).toEqual([
+      ...['tool_calling', 'available_tools', 'additional_guidance'],
+    ]);
+    const blank = { systemPrompt: ' ', guidance: ' \n' };
+    expect(prompt(blank, { tools: two })).toBe(prompt({}, { tools: two }));
   });
 
   it('RA-26 has the day of the recorded start in UTC and nothing finer', () => {
-    const prompt = systemPrompt(base, tools, startedAt);
-    expect(prompt).toContain('2026-01-02 (UTC)');
-    expect(prompt).toBe(systemPrompt(base, tools, Date.UTC(2026, 0, 2)));
+    const text = prompt({}, { tools: two });
+    expect(text).toContain('2026-01-02 (UTC)');
+    expect(text).toBe(prompt({}, { tools: two, startedAt: Date.UTC(2026, 0, 2) }));
   });
 
-  it('RA-41 does not speak of tasks, nor of a finish tool', () => {
-    expect(systemPrompt(base, tools, startedAt)).not.toMatch(/_spawn_task|_await_task|_finish/);
+  it('RA-28 names the hints that are set, and only those', () => {
+    expect(sectionOf(prompt({}, FULL), 'planning_constraints')?.split('\n')).toEqual([
+      'Constraints: Stay within the folder.',
+      'Preferred order: search -> read',
+      'May be called together: read + search; csv_read + read',
+      'Do not use: delete',
+      'Preferred tools: search',
+      'Budget: 5 steps, 1.5 USD, 30000 ms',
+    ]);
+    const some = { context: { hints: { disallowedTools: ['x'], preferredOrder: [], budget: { steps: 0 } } } };
+    expect(sectionOf(prompt({}, some), 'planning_constraints')).toBe('Do not use: x\nBudget: 0 steps');
+    const none = { context: { hints: { constraints: ' ', parallelGroups: [[]], budget: {} } } };
+    expect(tags(prompt({}, none))).not.toContain('planning_constraints');
   });
 
-  it('says in a conversation that the user writes back', () => {
-    expect(systemPrompt({ converse: true }, tools, startedAt)).toContain('may write again');
+  it('says how a run ends, and in a conversation that the user writes back', () => {
+    expect(prompt({}, {})).toContain('that answer ends the run');
+    expect(prompt({ converse: true }, {})).toContain('may write again');
+    expect(prompt({ converse: true }, {})).not.toContain('ends the run');
+    expect(sectionOf(prompt({ converse: true }, { tools: two }, 'text'), 'tool_calling')).not.toContain('ends the run');
+  });
+
+  it('gives the schema of the answer when there is one, under a custom prompt too', () => {
+    const answerSchema = { type: 'object', required: ['city'] };
+    const text = prompt({ answerSchema, guidance: 'Go.' }, { tools: two });
+    expect(tags(text).slice(-4)).toEqual(['error_handling', 'answer_format', 'available_tools', 'additional_guidance']);
+    expect(sectionOf(text, 'answer_format')).toContain('\n{"type":"object","required":["city"]}');
+    expect(text).toContain('answer without a tool call: that answer ends the run');
+    expect(text).not.toContain('plain text');
+    expect(tags(prompt({ answerSchema, systemPrompt: 'Hi.' }, {}))).toEqual(['answer_format', 'available_tools']);
+  });
+
+  it('text mode states the form of a call and the schema and examples of each tool', () => {
+    const text = prompt({ maxExamples: 1 }, { tools: two, tasks: true }, 'text');
+    expect(sectionOf(text, 'tool_calling')).toContain('```json\n{"tool": "...", "args": {...}}\n```');
+    const tools = sectionOf(text, 'available_tools') ?? '';
+    expect(tools.split('\n').slice(0, 3)).toEqual([
+      '- read: Reads a file. Paths are relative.',
+      '  arguments: {"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}',
+      '  example: {"path":"README.md"}',
+    ]);
+    expect(tools).toMatch(/- _await_task: .*\n {2}arguments: .*"task_id"/);
+    expect(tags(prompt({}, {}, 'text'))).not.toContain('tool_calling');
+  });
+});
+
+describe("a tool's description", () => {
+  it('RG-12 has the first three examples, or as many as it is told', () => {
+    const [read, search] = TOOLS;
+    expect(toolDescription(read ?? schema(''))).toBe(
+      'Reads a file.\n  Paths are relative.\nExamples of arguments:\n{"path":"README.md"}\n{"path":"src"}\n{"path":"a"}',
+    );
+    expect(toolDescription(read ?? schema(''), 1)).toMatch(/arguments:\n\{"path":"README.md"\}$/);
+    expect(toolDescription(read ?? schema(''), 0)).toBe('Reads a file.\n  Paths are relative.');
+    expect(toolDescription(search ?? schema(''))).toBe('Finds text in files.');
   });
 });

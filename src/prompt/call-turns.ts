@@ -1,0 +1,61 @@
+/** The turns of a step with calls: the assistant's with the calls, and the one that answers them. */
+import type {
+  LanguageModelV4Message,
+  LanguageModelV4ToolCallPart,
+  LanguageModelV4ToolResultPart,
+} from '@ai-sdk/provider';
+import { isJsonObject } from '../core/json.ts';
+import type { Step } from '../core/step.ts';
+import { restoreParts, restoreText } from './assistant-parts.ts';
+import { assistantTurn, userTurn } from './messages.ts';
+import { resultOf } from './outcome-text.ts';
+import { protocolName, shownName } from './shown-name.ts';
+import type { StepCall } from './step-parts.ts';
+
+/** @param ids one for each call, unique in the request. */
+export function nativeTurns(
+  step: Step,
+  calls: readonly StepCall[],
+  ids: readonly string[],
+  said: readonly string[],
+): LanguageModelV4Message[] {
+  const parts: LanguageModelV4ToolCallPart[] = [];
+  const results: LanguageModelV4ToolResultPart[] = [];
+  for (const [index, { tool, args, outcome }] of calls.entries()) {
+    const toolCallId = ids[index] as string;
+    const toolName = protocolName(tool);
+    // Arguments that were no object are in the journal as they came; providers refuse them in a history.
+    parts.push({ type: 'tool-call', toolCallId, toolName, input: isJsonObject(args) ? args : {} });
+    results.push({ type: 'tool-result', toolCallId, toolName, output: resultOf(outcome) });
+  }
+  const content = restoreParts(step.providerState, parts) ?? [
+    ...said.map((text) => ({ type: 'text' as const, text })),
+    ...parts,
+  ];
+  return [
+    { role: 'assistant', content },
+    { role: 'tool', content: results },
+  ];
+}
+
+export function textTurns(step: Step, calls: readonly StepCall[], said: readonly string[]): LanguageModelV4Message[] {
+  const restored = restoreText(step.providerState);
+  return [
+    restored === undefined
+      ? assistantTurn([...said, callBlock(calls)].join('\n\n'))
+      : { role: 'assistant', content: restored },
+    userTurn(calls.map(resultSection).join('\n\n')),
+  ];
+}
+
+/** The calls as the text mode writes them: one object, or an array of them. */
+export function callBlock(calls: readonly StepCall[]): string {
+  const written = calls.map(({ tool, args }) => ({ tool: shownName(tool), args }));
+  const json = JSON.stringify(written.length === 1 ? written[0] : written);
+  // A fence inside a text would end the block; this escape is the same JSON.
+  return `\`\`\`json\n${json.replaceAll('```', '\\u0060\\u0060\\u0060')}\n\`\`\``;
+}
+
+function resultSection({ tool, outcome }: StepCall, index: number): string {
+  return `Result of ${shownName(tool)} (call ${index + 1}):\n${resultOf(outcome).value}`;
+}

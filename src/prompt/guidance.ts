@@ -1,0 +1,72 @@
+/**
+ * What a model is reminded of when it has made the same kind of fault several times in a row. It is the last turn of one
+ * request and no part of the transcript, so that it is gone once it no longer applies.
+ */
+import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import type { Remark, RepairCounter, RepairTier } from '../core/remark.ts';
+import { userTurn } from './messages.ts';
+
+/** The texts hold for native calls and for calls in text, and name no tool: the run may have any, or none. */
+export const GUIDANCE: Readonly<Record<RepairCounter, Readonly<Record<RepairTier, string>>>> = {
+  finish: {
+    reminder:
+      'reminder: your attempt to finish was not accepted; the error says why. When the request is done, your reply is the answer itself, without a tool call.',
+    warning:
+      'warning: your attempts to finish were not accepted twice in a row. No call is needed to finish: a reply without a tool call is the answer. Correct what the error names.',
+    critical:
+      'critical: your attempts to finish were not accepted three times or more in a row. Make no call to finish. Write the whole answer as your next reply, corrected as the error says, or go on with the work.',
+  },
+  args: {
+    reminder:
+      "reminder: the arguments of your last call did not fit the tool's schema. The error in its result names each part that is wrong: correct those, and keep the rest.",
+    warning:
+      "warning: the arguments of your calls did not fit the tool's schema twice in a row. Compare them with the schema: every required argument, its exact name, its type. Leave out what the schema does not name.",
+    critical:
+      "critical: the arguments of your calls did not fit the tool's schema three times or more in a row. Do not send them again in this form. Send the required arguments alone, or take another tool; if none fits, say in your answer what cannot be done.",
+  },
+  multi_action: {
+    reminder:
+      'reminder: your last reply held several calls that could not be carried out together. When in doubt, make one call in a reply.',
+    warning:
+      'warning: your replies held several calls that could not be carried out together, twice in a row. Make one call, and wait for its result before the next.',
+    critical:
+      'critical: your replies held several calls that could not be carried out together, three times or more in a row. Your next reply must hold exactly one call, or an answer and no call.',
+  },
+  reply: {
+    reminder:
+      'reminder: your last reply was empty, cut off or could not be read. Reply with an answer, or with a tool call if one is needed.',
+    warning:
+      'warning: your replies were empty, cut off or could not be read twice in a row. Keep the next one short: one call, or a short answer.',
+    critical:
+      'critical: your replies were empty, cut off or could not be read three times or more in a row. Write a short answer that says what you found, or make one call with short arguments, and nothing else.',
+  },
+};
+
+/** The order of the blocks. */
+const COUNTERS: readonly RepairCounter[] = ['finish', 'args', 'multi_action', 'reply'];
+
+/** `undefined` for 0: there is nothing to say. */
+export function tierOf(count: number): RepairTier | undefined {
+  if (count <= 0) return undefined;
+  return count === 1 ? 'reminder' : count === 2 ? 'warning' : 'critical';
+}
+
+export interface GuidanceTurn {
+  readonly message: LanguageModelV4Message;
+  /** One for each block, in the order of the blocks. */
+  readonly remarks: readonly Remark<'planner.repair_guidance_injected'>[];
+}
+
+/** The last turn of a request whose run has made faults. An absent counter is 0; `undefined` when all are. */
+export function guidanceTurn(counters: Readonly<Partial<Record<RepairCounter, number>>>): GuidanceTurn | undefined {
+  const blocks: string[] = [];
+  const remarks: Remark<'planner.repair_guidance_injected'>[] = [];
+  for (const counter of COUNTERS) {
+    const count = counters[counter] ?? 0;
+    const tier = tierOf(count);
+    if (tier === undefined) continue;
+    blocks.push(GUIDANCE[counter][tier]);
+    remarks.push({ type: 'planner.repair_guidance_injected', tier, counter, count });
+  }
+  return blocks.length === 0 ? undefined : { message: userTurn(blocks.join('\n\n')), remarks };
+}

@@ -1,0 +1,31 @@
+/** The caller's advice for this run, a line for each thing that is set. */
+import type { PlanningHints } from '../core/context.ts';
+import { shownName } from './shown-name.ts';
+
+const MICRO_USD = 1_000_000;
+
+export function hintLines(hints: PlanningHints): string[] {
+  const { constraints, preferredOrder, parallelGroups, disallowedTools, preferredTools } = hints;
+  const groups = (parallelGroups ?? []).filter((group) => group.length > 0).map((group) => names(group, ' + '));
+  const budget = budgetParts(hints.budget);
+  const lines: string[] = [];
+  if (constraints?.trim()) lines.push(`Constraints: ${constraints.trim()}`);
+  if (preferredOrder?.length) lines.push(`Preferred order: ${names(preferredOrder, ' -> ')}`);
+  if (groups.length > 0) lines.push(`May be called together: ${groups.join('; ')}`);
+  if (disallowedTools?.length) lines.push(`Do not use: ${names(disallowedTools, ', ')}`);
+  if (preferredTools?.length) lines.push(`Preferred tools: ${names(preferredTools, ', ')}`);
+  if (budget.length > 0) lines.push(`Budget: ${budget.join(', ')}`);
+  return lines;
+}
+
+function budgetParts({ steps, costMicroUsd, latencyMs }: NonNullable<PlanningHints['budget']> = {}): string[] {
+  const parts: string[] = [];
+  if (steps !== undefined) parts.push(`${steps} steps`);
+  if (costMicroUsd !== undefined) parts.push(`${costMicroUsd / MICRO_USD} USD`);
+  if (latencyMs !== undefined) parts.push(`${latencyMs} ms`);
+  return parts;
+}
+
+function names(tools: readonly string[], separator: string): string {
+  return tools.map(shownName).join(separator);
+}

@@ -1,0 +1,59 @@
+/** The turn with the request itself: its text, then its attachments as the model can take them. */
+import type { LanguageModelV4FilePart, LanguageModelV4Message, LanguageModelV4TextPart } from '@ai-sdk/provider';
+import type { LoadedInput } from '../core/context.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { RunView } from '../core/planner.ts';
+import type { Remark } from '../core/remark.ts';
+import type { ToolView } from '../core/tool-schema.ts';
+import { ARTIFACT_FETCH } from './reserved-tools.ts';
+import { oneLine } from './shown-name.ts';
+
+/** Can the model be sent files of this MIME type? */
+export type Takes = (mime: string) => boolean;
+
+/** `undefined` when a conversation just goes on: the history has the request, and there is nothing to add. */
+export function requestTurn(view: RunView, takes: Takes): LanguageModelV4Message | undefined {
+  const { query, inputs, history, tools } = view;
+  const content: (LanguageModelV4TextPart | LanguageModelV4FilePart)[] = [];
+  if (query !== '') content.push({ type: 'text', text: query });
+  for (const input of inputs) content.push(inputPart(input, takes, tools));
+  if (content.length > 0) return { role: 'user', content };
+  if (history.some((turn) => turn.text !== '')) return undefined;
+  return { role: 'user', content: [{ type: 'text', text: 'No request was supplied.' }] };
+}
+
+/** One remark for each attachment that could not be read. */
+export function unreadableInputs(inputs: readonly LoadedInput[]): Remark<'input.unreadable'>[] {
+  return inputs
+    .filter((input) => input.bytes === undefined)
+    .map(({ artifactRef, fileName }) => ({
+      type: 'input.unreadable',
+      artifactRef,
+      ...(fileName === undefined ? {} : { fileName }),
+    }));
+}
+
+function inputPart(
+  input: LoadedInput,
+  takes: Takes,
+  tools: ToolView,
+): LanguageModelV4TextPart | LanguageModelV4FilePart {
+  const { artifactRef, mime, sizeBytes, fileName, bytes } = input;
+  if (bytes === undefined) {
+    const name = fileName === undefined ? artifactRef : `${oneLine(fileName, 200)} (${artifactRef})`;
+    return { type: 'text', text: `The attachment ${name} could not be read: it is missing from this request.` };
+  }
+  const mediaType = mime.trim() || 'application/octet-stream';
+  if (takes(mediaType)) {
+    const file: LanguageModelV4FilePart = { type: 'file', mediaType, data: { type: 'data', data: bytes } };
+    return fileName === undefined ? file : { ...file, filename: fileName };
+  }
+  const stub: JsonObject = {
+    artifact_ref: artifactRef,
+    mime: mediaType,
+    size_bytes: sizeBytes,
+    ...(fileName === undefined ? {} : { file_name: fileName }),
+    ...(tools.get(ARTIFACT_FETCH) === undefined ? {} : { fetch: { tool: ARTIFACT_FETCH, id: artifactRef } }),
+  };
+  return { type: 'text', text: `An attachment of this request, by reference: ${JSON.stringify(stub)}` };
+}

@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import type { Summary } from '../../src/core/compaction.ts';
+import type { JsonObject } from '../../src/core/json.ts';
+import { chooseCut, readSummary, SUMMARY_SCHEMA, summaryRequest } from '../../src/prompt/compaction.ts';
+import { runView } from '../../src/testing/run-view.ts';
+import { callTool, failure, says, stepOf, textOf, value } from './kit.ts';
+
+const summary: Summary = { goals: ['g'], facts: ['f'], pending: ['p'], lastOutputDigest: 'd', note: 'n' };
+
+describe('asking for a summary', () => {
+  const steps = [
+    stepOf(0, callTool('read', { path: 'a' }), { text: 'I read.', reasoning: 'secret', outcomes: [value('one\ntwo')] }),
+    stepOf(1, callTool('search', {}), { outcomes: [failure('tool_failed', 'It broke.')] }),
+    stepOf(2, { kind: 'request_pause', reason: 'await_input' }, { text: 'Which?' }),
+    stepOf(3, callTool('read'), { outcomes: [value('the tail')] }),
+  ];
+  const asked = (view: Parameters<typeof runView>[0], before: number) =>
+    summaryRequest(runView(view), before).map(textOf);
+
+  it('has the request and the steps before the cut, with what came in between', async () => {
+    const [system, text] = asked({ steps, steering: [says(1, 'also B'), says(3, 'later')] }, 3);
+    await expect(`${system}\n\n-----\n\n${text}`).toMatchFileSnapshot('golden/summary-request.txt');
+    expect(text).toContain(
+      'Step 1\nI read.\n```json\n{"tool":"read","args":{"path":"a"}}\n```\nResult of read (call 1):\none\ntwo',
+    );
+    expect(text).toContain('Message:\nalso B\n\nStep 2');
+    expect(text).toContain('tool_failed — It broke.');
+    expect(text).not.toMatch(/the tail|later|secret/);
+  });
+
+  it('CP-15 folds the former summary in, and has only the steps since', () => {
+    const compaction = { summary, before: 1, tokenEstimate: 1 };
+    const [, text = ''] = asked({ steps, compaction, steering: [says(0, 'old'), says(1, 'new')] }, 3);
+    expect(text).toContain(`<earlier_summary>\n${JSON.stringify(summary)}\n</earlier_summary>`);
+    expect(text).toMatch(/<steps>\nMessage:\nnew\n\nStep 2\n/);
+    expect(text).not.toMatch(/I read|Message:\nold/);
+    expect(text).toContain('carry it on');
+    expect(asked({ steps }, 3)[1]).not.toContain('earlier_summary');
+  });
+
+  it('cuts long texts, and no text closes its frame', () => {
+    const long = stepOf(0, callTool('read', { text: 'y'.repeat(9000) }), {
+      outcomes: [value(`</steps>${'x'.repeat(9000)}`)],
+    });
+    const [, text = ''] = asked({ steps: [long] }, 1);
+    expect(text.length).toBeLessThan(9000);
+    expect(text).toContain('(and 5008 more characters)');
+    expect(text.match(/<\/steps>/g)).toHaveLength(1);
+  });
+});
+
+describe('reading a summary', () => {
+  it('CP-11 has five fields', () => {
+    expect(readSummary({ ...summary })).toEqual(summary);
+    expect(SUMMARY_SCHEMA['required']).toEqual(Object.keys(summary));
+    expect(Object.keys(SUMMARY_SCHEMA['properties'] as JsonObject)).toEqual(Object.keys(summary));
+  });
+
+  it('takes a near miss, and nothing for a summary that says nothing', () => {
+    expect(readSummary({ goals: ' one ', facts: [1, '', { a: 1 }], extra: true })).toEqual({
+      ...{ goals: ['one'], facts: ['1', '{"a":1}'], pending: [], lastOutputDigest: '', note: '' },
+    });
+    const empty = { goals: [], facts: [' '], pending: null, lastOutputDigest: '', note: '\n' };
+    for (const nothing of [undefined, null, 'text', [], {}, empty]) expect(readSummary(nothing)).toBeUndefined();
+  });
+});
+
+describe('where to cut', () => {
+  it('CP-18 keeps as many whole steps as fit, and the newest in any case', () => {
+    expect(chooseCut([5, 5, 5, 5], 10)).toBe(2);
+    expect(chooseCut([5, 5, 5, 5], 14)).toBe(2);
+    expect(chooseCut([5, 5, 5, 5], 100)).toBe(4);
+    expect(chooseCut([1, 1, 50], 10)).toBe(1);
+    expect(chooseCut([1, 1, 50], 0)).toBe(1);
+    expect(chooseCut([], 10)).toBe(0);
+  });
+
+  it('a step that does not fit is not passed over for an older one', () => {
+    expect(chooseCut([1, 50, 1], 10)).toBe(1);
+  });
+});

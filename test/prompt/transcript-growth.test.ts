@@ -1,0 +1,161 @@
+import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Compaction } from '../../src/core/compaction.ts';
+import type { Decision } from '../../src/core/decision.ts';
+import { local } from '../../src/core/identity.ts';
+import type { RunView, SteeringTurn } from '../../src/core/planner.ts';
+import type { Step } from '../../src/core/step.ts';
+import { systemPrompt } from '../../src/prompt/system-prompt.ts';
+import { Transcript, type TranscriptOptions } from '../../src/prompt/transcript.ts';
+import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
+import { callTool, DISCOVERY, failure, says, stepOf, TOOLS, value } from './kit.ts';
+
+const schemas = [...TOOLS, ...DISCOVERY];
+const RUN: RunViewOptions = { identity: local('ana'), history: [], context: { externalMemory: { a: 1 } } };
+const SUMMARY = { goals: ['g'], facts: [], pending: [], lastOutputDigest: '', note: '' };
+
+const branch = fc.record({
+  tool: fc.constantFrom('read', 'search', '_finish', 'no tool'),
+  args: fc.constantFrom({}, { q: '```' }, 'text', [1]),
+  callId: fc.constantFrom('', 'a', 'b', 'react.callid.1', 'react.callid.1.0'),
+});
+const decision: fc.Arbitrary<Decision> = fc.oneof(
+  branch.map((call) => ({ kind: 'call_tool' as const, ...call })),
+  fc.array(branch, { minLength: 1, maxLength: 3 }).map((branches) => ({ kind: 'call_parallel' as const, branches })),
+  fc.constant({ kind: 'request_pause' as const, reason: 'await_input' as const }),
+  fc.constant({ kind: 'await_task' as const, taskId: 't', callId: 'a' }),
+  fc.constant({ kind: 'spawn_task' as const, task: 'background' as const, spec: { description: 'd', query: 'q' } }),
+);
+const stepParts = fc.record({
+  decision,
+  outcome: fc.constantFrom(value('v'), failure('tool_failed', 'It broke.')),
+  text: fc.constantFrom('', 'So.'),
+  reasoning: fc.constantFrom('', 'hm'),
+  signed: fc.boolean(),
+  refused: fc.boolean(),
+  discovers: fc.boolean(),
+  stores: fc.boolean(),
+  steered: fc.boolean(),
+});
+const options = fc.record({
+  mode: fc.constantFrom('native' as const, 'text' as const),
+  replay: fc.constantFrom('never' as const, 'text' as const),
+  takes: fc.constant(() => true),
+});
+
+type StepParts = typeof stepParts extends fc.Arbitrary<infer Parts> ? Parts : never;
+
+function stepFrom(index: number, parts: StepParts): Step {
+  const { outcome, text, reasoning, signed, refused, discovers, stores } = parts;
+  const stored = { artifactRef: `art_${index}`, mime: '', sizeBytes: 1, source: '', createdAt: index };
+  return stepOf(index, parts.decision, {
+    ...{ text, reasoning, outcomes: [outcome, outcome, outcome] },
+    ...(signed
+      ? {
+          providerState: {
+            parts: [
+              { type: 'custom', kind: 'p.x' },
+              { type: 'call', call: 0 },
+            ],
+          },
+        }
+      : {}),
+    ...(refused ? { error: { code: 'invalid_decision', message: 'no' } } : {}),
+    records: [{ ...(discovers ? { discovered: ['csv_read'] } : {}), ...(stores ? { artifacts: [stored] } : {}) }],
+  });
+}
+
+function transcriptOf(view: RunView, how: TranscriptOptions): Transcript {
+  return new Transcript(systemPrompt({ converse: false }, view, how.mode), view, how);
+}
+
+function pairFault(messages: readonly LanguageModelV4Message[]): string | undefined {
+  const seen = new Set<string>();
+  for (const [index, { role, content }] of messages.entries()) {
+    const idsIn = (parts: LanguageModelV4Message['content'] | undefined) =>
+      typeof parts === 'string' ? [] : (parts ?? []).flatMap((part) => ('toolCallId' in part ? [part.toolCallId] : []));
+    if (typeof content !== 'string' && content.length === 0) return `empty at ${index}`;
+    if (role === 'tool' && messages[index - 1]?.role !== 'assistant') return `orphan at ${index}`;
+    if (role !== 'assistant') continue;
+    const next = messages[index + 1];
+    if (JSON.stringify(idsIn(content)) !== JSON.stringify(next?.role === 'tool' ? idsIn(next.content) : [])) {
+      return `unpaired at ${index}`;
+    }
+    for (const id of idsIn(content)) {
+      if (seen.has(id)) return `twice ${id}`;
+      seen.add(id);
+    }
+  }
+  return undefined;
+}
+
+describe('the transcript of a run', () => {
+  it('RA-20, RA-36, RA-37, CP-18 only grows, pairs every call, is the same when made anew, and begins anew only with a summary', () => {
+    fc.assert(
+      fc.property(fc.array(stepParts, { minLength: 1, maxLength: 8 }), options, fc.nat(12), (made, how, cut) => {
+        const steps: Step[] = [];
+        let steering: SteeringTurn[] = [];
+        let compaction: Compaction | undefined;
+        let found: string[] = [];
+        let transcript: Transcript | undefined;
+        let former: string[] = [];
+        for (const [index, parts] of made.entries()) {
+          if (parts.steered) steering = [...steering, says(index, `m${index}`)];
+          if (index === cut && index > 0) compaction = { summary: SUMMARY, before: index - 1, tokenEstimate: 1 };
+          const view = runView({
+            ...RUN,
+            ...{ steps: [...steps], steering, tools: toolView(schemas, found) },
+            ...(compaction === undefined ? {} : { compaction }),
+          });
+          expect(transcript?.fits(view) ?? false).toBe(index > 0 && index !== cut);
+          if (transcript?.fits(view) !== true) transcript = transcriptOf(view, how);
+          const messages = transcript.upTo(view);
+          const texts = messages.map((message) => JSON.stringify(message));
+          if (index !== cut) expect(texts.slice(0, former.length)).toEqual(former);
+          expect(transcriptOf(view, how).upTo(view)).toEqual(messages);
+          expect(pairFault(messages)).toBeUndefined();
+          expect(transcript.stepStarts).toHaveLength(steps.length - (compaction?.before ?? 0));
+          former = texts;
+          steps.push(stepFrom(index, parts));
+          if (parts.discovers && !parts.refused) found = ['csv_read'];
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('gives away a copy, and says where each step begins', () => {
+    const steps = [stepOf(0, callTool('read')), stepOf(1, callTool('search'))];
+    const view = runView({ ...RUN, steps, steering: [says(1, 'hm')] });
+    const transcript = transcriptOf(view, { mode: 'native', replay: 'never', takes: () => false });
+    const first = transcript.upTo(view);
+    expect(first.map(({ role }) => role)).toEqual([
+      ...['system', 'user', 'user', 'assistant', 'tool'],
+      ...['user', 'assistant', 'tool'],
+    ]);
+    expect(transcript.stepStarts).toEqual([3, 5]);
+    first.length = 0;
+    expect(transcript.upTo(view)).toHaveLength(8);
+  });
+
+  it('does not fit another run, other tools, another context or another past', () => {
+    const tools = toolView(schemas);
+    const steps = [stepOf(0, callTool('read'))];
+    const view = { ...RUN, tools, steps };
+    const transcript = transcriptOf(runView(view), { mode: 'native', replay: 'never', takes: () => false });
+    transcript.upTo(runView(view));
+    const fits = (more: RunViewOptions) => transcript.fits(runView({ ...view, ...more }));
+    expect(fits({})).toBe(true);
+    expect(fits({ tools: toolView(schemas, ['csv_read']) })).toBe(true);
+    expect(fits({ steps: [...steps, stepOf(1, callTool('read'))] })).toBe(true);
+    expect(fits({ tools: toolView(TOOLS) })).toBe(false);
+    expect(fits({ query: 'else' })).toBe(false);
+    expect(fits({ history: [] })).toBe(false);
+    expect(fits({ context: {} })).toBe(false);
+    expect(fits({ startedAt: 1 })).toBe(false);
+    expect(fits({ steps: [stepOf(0, callTool('read'))] })).toBe(false);
+    expect(fits({ steps: [] })).toBe(false);
+    expect(fits({ compaction: { summary: SUMMARY, before: 1, tokenEstimate: 1 } })).toBe(false);
+  });
+});

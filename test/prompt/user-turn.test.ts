@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import type { LoadedInput } from '../../src/core/context.ts';
+import { requestTurn, unreadableInputs } from '../../src/prompt/user-turn.ts';
+import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
+
+/** More than the 32 KiB from which results are stored: an attachment is not a result. */
+const bytes = new Uint8Array(40_000).fill(7);
+const png: LoadedInput = { artifactRef: 'art_p', mime: 'image/png', sizeBytes: bytes.length, fileName: 'a.png', bytes };
+const pdf: LoadedInput = { artifactRef: 'art_d', mime: 'application/pdf', sizeBytes: 9, bytes: new Uint8Array(9) };
+
+const takes =
+  (...types: string[]) =>
+  (mime: string) =>
+    types.includes(mime);
+const parts = (options: RunViewOptions, ...types: string[]) => requestTurn(runView(options), takes(...types))?.content;
+const text = (said: string) => ({ type: 'text', text: said });
+const file = ({ mime, bytes: data, fileName }: LoadedInput) => ({
+  ...{ type: 'file', mediaType: mime, data: { type: 'data', data } },
+  ...(fileName === undefined ? {} : { filename: fileName }),
+});
+
+describe('the turn with the request', () => {
+  it('RA-27, MM-01 is plain text without attachments; with neither query nor history a fixed text', () => {
+    expect(parts({ query: 'pack for Oslo' })).toEqual([text('pack for Oslo')]);
+    expect(parts({ query: '' })).toEqual([text('No request was supplied.')]);
+    const history = [{ role: 'assistant' as const, text: 'Go on?' }];
+    expect(parts({ query: '', history })).toBeUndefined();
+    expect(parts({ query: '', history: [{ role: 'user', text: '' }] })).toEqual([text('No request was supplied.')]);
+  });
+
+  it('MM-01, MM-02, MM-06 has the text first, left out when empty, then each file that the model takes', () => {
+    expect(parts({ inputs: [png, pdf] }, 'image/png', 'application/pdf')).toEqual([
+      text('hello'),
+      file(png),
+      file(pdf),
+    ]);
+    expect(parts({ query: '', inputs: [png] }, 'image/png')).toEqual([file(png)]);
+  });
+
+  it('MM-02, MM-03, MM-06 what the model does not take is named by reference', () => {
+    const [, image, document] = parts({ inputs: [png, pdf] }, 'application/pdf') ?? [];
+    expect(image).toEqual(
+      text(
+        'An attachment of this request, by reference: ' +
+          '{"artifact_ref":"art_p","mime":"image/png","size_bytes":40000,"file_name":"a.png"}',
+      ),
+    );
+    expect(document).toEqual(file(pdf));
+    const [, blank] = parts({ inputs: [{ ...pdf, mime: ' ' }] }, 'application/pdf') ?? [];
+    expect(blank).toMatchObject({ text: expect.stringContaining('"mime":"application/octet-stream"') });
+  });
+
+  it('MM-04 the reference says how to fetch it when there is a tool for that', () => {
+    const [, stub] = parts({ inputs: [pdf], tools: toolView(['artifact_fetch']) }) ?? [];
+    expect(stub).toMatchObject({ text: expect.stringContaining('"fetch":{"tool":"artifact_fetch","id":"art_d"}') });
+  });
+
+  it('MM-22, W118 an attachment that could not be read is named as missing, and remarked', () => {
+    const { bytes: _, ...lost } = png;
+    const nameless: LoadedInput = { artifactRef: 'art_x', mime: 'image/png', sizeBytes: 1 };
+    expect(parts({ inputs: [lost, nameless, pdf] }, 'image/png')?.slice(1, 3)).toEqual([
+      text('The attachment a.png (art_p) could not be read: it is missing from this request.'),
+      text('The attachment art_x could not be read: it is missing from this request.'),
+    ]);
+    expect(unreadableInputs([lost, pdf, nameless])).toEqual([
+      { type: 'input.unreadable', artifactRef: 'art_p', fileName: 'a.png' },
+      { type: 'input.unreadable', artifactRef: 'art_x' },
+    ]);
+  });
+
+  it('MM-21 a query of 40 KiB passes whole', () => {
+    const query = 'wörd '.repeat(8192);
+    expect(parts({ query })).toEqual([text(query)]);
+  });
+});
