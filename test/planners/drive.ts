@@ -1,6 +1,6 @@
 /** Drives a planner by hand: what a runtime would make of its moves, without one. */
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
-import { branchesOf } from '../../src/core/decision.ts';
+import { type Branch, branchesOf } from '../../src/core/decision.ts';
 import type { ErrorData } from '../../src/core/errors.ts';
 import type { Json } from '../../src/core/json.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
@@ -32,11 +32,14 @@ export async function listen(
 export const value = (json: Json): Outcome => ({ kind: 'value', value: json });
 export const failure = (code: string, message: string): Outcome => ({ kind: 'error', error: { code, message } });
 
-/** The step that a move becomes, as it comes back from a journal. Default: every call gave `"done"`. */
-export function stepOf(index: number, move: Move, outcomes?: readonly Outcome[], error?: ErrorData): Step {
-  const slots = error !== undefined ? 0 : branchesOf(move.decision).length || 1;
+/** The step that a move becomes, as it comes back from a journal. Default: every call that was not refused gave `"done"`. */
+export function stepOf(index: number, made: Move, outcomes?: readonly Outcome[], rejected?: ErrorData): Step {
+  const { fault, ...move } = made;
+  const error = rejected ?? fault;
+  const branches = error === undefined ? branchesOf(move.decision) : [];
+  const slots = error !== undefined ? 0 : branches.length || 1;
   const calls = Array.from({ length: slots }, (_, call) => ({
-    outcome: outcomes?.[call] ?? value('done'),
+    outcome: refusalOf(branches[call]) ?? outcomes?.[call] ?? value('done'),
     startedAt: 0,
     endedAt: 1,
     attempts: 1,
@@ -44,6 +47,10 @@ export function stepOf(index: number, move: Move, outcomes?: readonly Outcome[],
   }));
   const step = { index, ...move, calls, startedAt: 0, endedAt: 1, ...(error === undefined ? {} : { error }) };
   return JSON.parse(JSON.stringify(step)) as Step;
+}
+
+function refusalOf(branch: Branch | undefined): Outcome | undefined {
+  return branch?.refusal === undefined ? undefined : { kind: 'error', error: branch.refusal };
 }
 
 export function texts(prompt: LanguageModelV4Prompt, role: LanguageModelV4Message['role']): string[] {

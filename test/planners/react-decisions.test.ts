@@ -102,7 +102,9 @@ describe('what a reply decides', () => {
     expect(await decisionFor({ text: 'half an ans', finish })).toEqual(answer);
     const converse = await decisionFor({ text: 'half an ans', finish }, { converse: true });
     expect(converse).toEqual(answer);
-    expect(await decisionFor({ finish })).toEqual({ kind: 'finish', reason: 'no_path', metadata });
+    // A stream that ends before anything was said is asked for again (see `attempts`).
+    const nothing = await ask(react({ model: scriptedModel([{ finish }]) }), view);
+    expect(nothing.decision).toEqual({ kind: 'finish', reason: 'no_path', metadata });
     const finished = await decisionFor({ finish, calls: [{ tool: '_finish', args: { answer: 'x' } }] });
     expect(finished).toMatchObject({ kind: 'finish', reason: 'no_path' });
   });
@@ -117,11 +119,12 @@ describe('what a reply decides', () => {
     expect(both.decision).toMatchObject({ kind: 'call_parallel' });
     expect(both.provenance).toEqual({ model: 'scripted', finish: 'length' });
     const none = await moveFor({ text: 'so far', calls: [cut], finish: 'length' });
+    expect(none.fault).toMatchObject({ code: 'reply_truncated' });
     expect(none.decision).toMatchObject({ reason: 'no_path', payload: 'so far', metadata: { stop_reason: 'length' } });
     expect(none.provenance).toMatchObject({ droppedCall: 'read' });
   });
 
-  it('RA-19 arguments that are not JSON go on as text, so that this call alone is refused', async () => {
+  it('RA-19 arguments that are not JSON are answered with an error, and the other calls are made', async () => {
     const decision = await decisionFor({
       calls: [
         { id: 'a', tool: 'search', input: '{"q": "x' },
@@ -133,7 +136,15 @@ describe('what a reply decides', () => {
     expect(decision).toEqual({
       kind: 'call_parallel',
       branches: [
-        { tool: 'search', args: '{"q": "x', callId: 'a' },
+        {
+          tool: 'search',
+          args: { q: 'x' },
+          callId: 'a',
+          refusal: {
+            code: 'tool_invalid_args',
+            message: 'The arguments of search end in the middle. Send the whole call again.',
+          },
+        },
         { tool: 'read', args: { path: 'p' }, callId: 'b' },
         { tool: 'read', args: {}, callId: 'c' },
         { tool: 'unnamed', args: {}, callId: 'd' },

@@ -1,4 +1,4 @@
-import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider';
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { local } from '../../src/core/identity.ts';
@@ -9,6 +9,7 @@ import { react } from '../../src/planners/react/react.ts';
 import { runView, toolView } from '../../src/testing/run-view.ts';
 import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
 import { ask, failure, stepOf, value } from './drive.ts';
+import { chatFault, withoutReminder } from './well-formed.ts';
 
 const tools = toolView(['search', 'read']);
 
@@ -57,26 +58,6 @@ function scripted({
 const bytes = ({ tools: declared, prompt }: LanguageModelV4CallOptions) =>
   `${JSON.stringify(declared)}${prompt.map((message) => JSON.stringify(message)).join('')}`;
 
-function pairFault(prompt: LanguageModelV4Prompt): string | undefined {
-  const seen = new Set<string>();
-  for (const [index, message] of prompt.entries()) {
-    const parts = typeof message.content === 'string' ? [] : message.content;
-    const calls = parts.flatMap((part) => (part.type === 'tool-call' ? [part] : []));
-    const next = prompt[index + 1];
-    const results =
-      next?.role === 'tool' ? next.content.flatMap((part) => ('toolCallId' in part ? [part.toolCallId] : [])) : [];
-    const ids = calls.map((part) => part.toolCallId);
-    if (message.role === 'assistant' && JSON.stringify(ids) !== JSON.stringify(results)) return `unpaired at ${index}`;
-    if (message.role === 'tool' && prompt[index - 1]?.role !== 'assistant') return `orphan at ${index}`;
-    for (const { toolCallId, input } of calls) {
-      if (toolCallId === '' || seen.has(toolCallId)) return `id ${toolCallId} at ${index}`;
-      if (typeof input !== 'object' || input === null || Array.isArray(input)) return `input at ${index}`;
-      seen.add(toolCallId);
-    }
-  }
-  return undefined;
-}
-
 describe('requests of one run', () => {
   it('RA-20, RA-36, RA-37 only grow, pair every call with one result, and are the same after a restart', async () => {
     await fc.assert(
@@ -93,18 +74,21 @@ describe('requests of one run', () => {
           const view = runView({ identity, history, tools, steps: [...steps], steering, streaming });
           const move = await ask(planner, view);
           const again = scriptedModel(() => ({ text: 'x' }));
+          const asked = model.calls.length;
           await ask(react({ model: again }), view);
-          expect(again.calls[0]?.prompt).toEqual(model.calls.at(-1)?.prompt);
-          if (move.decision.kind === 'finish') break;
+          // At the end of the ladder nobody is asked.
+          if (asked > index) expect(again.calls[0]?.prompt).toEqual(model.calls.at(-1)?.prompt);
+          else expect(again.calls).toEqual([]);
+          if (move.decision.kind === 'finish' && move.fault === undefined) break;
           const outcomes: Outcome[] = new Array(4).fill(outcome);
           steps.push(
             stepOf(steps.length, move, outcomes, rejected ? { code: 'invalid_decision', message: 'no' } : undefined),
           );
         }
         for (const [index, request] of model.calls.entries()) {
-          expect(pairFault(request.prompt)).toBeUndefined();
+          expect(chatFault(request.prompt)).toBeUndefined();
           const former = model.calls[index - 1];
-          if (former !== undefined) expect(bytes(request).startsWith(bytes(former))).toBe(true);
+          if (former !== undefined) expect(bytes(request).startsWith(bytes(withoutReminder(former)))).toBe(true);
         }
       }),
       { numRuns: 300 },

@@ -5,6 +5,7 @@ import type { Decision } from '../../src/core/decision.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import type { Step } from '../../src/core/step.ts';
 import { react } from '../../src/planners/react/react.ts';
+import { GUIDANCE } from '../../src/prompt/guidance.ts';
 import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
 import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
 import { ask, failure, lastResults, stepOf, texts, value } from './drive.ts';
@@ -157,7 +158,8 @@ describe('the request', () => {
     const inputs = prompt.flatMap(({ role, content }) =>
       role === 'assistant' ? content.map((part) => (part.type === 'tool-call' ? part.input : undefined)) : [],
     );
-    expect(inputs).toEqual([{}, {}, {}]);
+    // What there was of the first is shown; it was not run.
+    expect(inputs).toEqual([{ q: 'x' }, {}, {}]);
   });
 
   it('a tool name that no protocol allows is replayed in a form that one does', async () => {
@@ -173,12 +175,11 @@ describe('the request', () => {
   });
 
   it('RA-14, RA-17 the model reads why its _finish was not accepted', async () => {
-    const refused = failure('tool_not_found', 'There is no tool _finish.');
     const finish = { tool: '_finish', input: '{}' };
-    const alone = await promptOf({ steps: [await stepFor({ calls: [finish] }, [refused])] });
+    const alone = await promptOf({ steps: [await stepFor({ calls: [finish] })] });
     expect(lastResults(alone)).toEqual([{ type: 'error-text', value: expect.stringContaining('"answer"') }]);
     const beside = await promptOf({
-      steps: [await stepFor({ calls: [finish, { tool: 'search' }] }, [refused, value('ok')])],
+      steps: [await stepFor({ calls: [finish, { tool: 'search' }] }, [value('unused'), value('ok')])],
     });
     expect(lastResults(beside)).toEqual([
       { type: 'error-text', value: expect.stringContaining('called alone') },
@@ -192,7 +193,8 @@ describe('the request', () => {
     expect(await promptOf({ steps: [stepOf(0, move, [], error)] })).toEqual([
       user('hello'),
       { role: 'assistant', content: [{ type: 'text', text: 'So:' }] },
-      user('Your last move was not accepted: invalid_decision — Its kind is unknown.'),
+      user('Your last reply was not accepted: invalid_decision — Its kind is unknown.'),
+      user(GUIDANCE.reply.reminder),
     ]);
   });
 
@@ -251,7 +253,7 @@ describe('the request', () => {
       content: [
         { type: 'reasoning', text: 'a thought', providerOptions: metadata },
         { type: 'text', text: 'So.' },
-        { type: 'tool-call', toolCallId: 'react.callid.0', toolName: 'search', input: {} },
+        { type: 'tool-call', toolCallId: 'react.callid.0', toolName: 'search', input: { q: 'x' } },
       ],
     });
     const cut = await stepFor({
@@ -263,11 +265,12 @@ describe('the request', () => {
     expect('providerState' in plain).toBe(false);
   });
 
-  it('what other planners decided is told as a result', async () => {
+  it('RA-32 what other planners decided is told as a call with its result', async () => {
     const decision: Decision = { kind: 'await_task', taskId: 't1' };
-    expect(texts(await promptOf({ steps: [stepOf(0, { decision }, [value('ready')])] }), 'user')).toEqual([
-      'hello',
-      'Result of await_task: ready',
+    const prompt = await promptOf({ steps: [stepOf(0, { decision }, [value('ready')])] });
+    expect(prompt.flatMap(({ role, content }) => (role === 'assistant' ? content : []))).toMatchObject([
+      { type: 'tool-call', toolName: '_await_task', input: { task_id: 't1' } },
     ]);
+    expect(lastResults(prompt)).toEqual([{ type: 'text', value: 'ready' }]);
   });
 });

@@ -1,19 +1,37 @@
 /** What a model's reply decides. Every reply decides something: a call, an answer, or that there is no way on. */
-import type { Branch, Decision, Finish } from '../../core/decision.ts';
+import type { Branch, CallTool, Decision, Finish } from '../../core/decision.ts';
+import type { ErrorData } from '../../core/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { ModelCall, Reply, StopReason } from '../../model/reply.ts';
-import { FINISH_TOOL } from '../../prompt/transcript.ts';
+import type { Remark } from '../../core/remark.ts';
+import type { ToolView } from '../../core/tool-schema.ts';
+import { MAX_BRANCHES } from '../../core/validate-decision.ts';
+import type { Reply, StopReason } from '../../model/reply.ts';
+import { FINISH_TOOL } from '../../prompt/reserved-tools.ts';
+import { isReserved, reservedDecision } from './control-calls.ts';
+import { faultData } from './faults.ts';
+import { type ReadCall, readReply } from './read-reply.ts';
 
 export interface DecideOptions {
+  readonly mode: 'native' | 'text';
+  readonly tools: ToolView;
+  /** The run can spawn and await tasks. */
+  readonly tasks: boolean;
   /** Makes ids that are unique in the run, one for each given. */
   readonly callIds: (wanted: readonly string[]) => readonly string[];
   readonly converse: boolean;
   /** Several calls of one reply run one after another, inside the one step. */
   readonly oneByOne: boolean;
+  /** Fits an answer to the schema that was asked for; without one every answer will do. */
+  readonly readAnswer?: (answer: Json) => { readonly answer: Json } | { readonly misfit: string };
 }
 
 export interface Decided {
   readonly decision: Decision;
+  /** The model is to be asked again. */
+  readonly fault?: ErrorData;
+  /** What was said beside the calls; with a fault all that was said. */
+  readonly text: string;
+  readonly remarks: readonly Remark[];
   /** The tool of a last call that the reply broke off in; it is not carried out. */
   readonly droppedCall?: string;
 }
@@ -21,59 +39,118 @@ export interface Decided {
 /** The reply ended before the model was done: its text is not an answer, and its last call may be half a call. */
 const CUT_OFF: ReadonlySet<StopReason> = new Set(['length', 'interrupted', 'error']);
 
-export function decide(reply: Reply, options: DecideOptions): Decided {
-  const { finish, calls } = reply;
-  if (finish === 'content-filter') return { decision: stopped(reply) };
-  const last = calls.at(-1);
-  if (last === undefined) return { decision: decideText(reply, options) };
-  if (CUT_OFF.has(finish) && parse(last.input) === undefined) {
-    const whole = calls.slice(0, -1);
-    const decision = whole.length === 0 ? stopped(reply) : decideCalls(whole, reply, options);
-    return { decision, droppedCall: last.tool };
-  }
-  return { decision: decideCalls(calls, reply, options) };
+export function decide(given: Reply, options: DecideOptions): Decided {
+  if (given.finish === 'content-filter') return { decision: stopped(given), text: '', remarks: [] };
+  const { reply, droppedCall } = withoutCutCall(given);
+  const dropped = droppedCall === undefined ? {} : { droppedCall };
+  const read = readReply(reply, options.mode, options.tools);
+  if (read.calls.length > 0)
+    return { ...decideCalls(read.calls, reply, read.text, options), ...remarked(read), ...dropped };
+  const decided =
+    droppedCall === undefined ? decideText(reply, read.unreadable, options) : decideCut(reply, droppedCall);
+  return { ...decided, ...remarked(read), ...dropped };
 }
 
-function decideText(reply: Reply, { converse }: DecideOptions): Decision {
-  if (CUT_OFF.has(reply.finish)) return stopped(reply);
-  if (reply.text === '') return end('no_path', { via: 'react.reply', followup: true });
-  if (converse) return { kind: 'request_pause', reason: 'await_input' };
-  return end('goal', { via: 'react.reply' }, reply.text);
+function remarked({ remarks }: { readonly remarks: readonly Remark[] }): { readonly remarks: readonly Remark[] } {
+  return { remarks };
 }
 
-function decideCalls(calls: readonly ModelCall[], reply: Reply, { callIds, oneByOne }: DecideOptions): Decision {
-  const [only] = calls;
-  if (calls.length === 1 && only?.tool === FINISH_TOOL) {
-    const args = argumentsOf(only);
-    if (isJsonObject(args) && args['answer'] !== undefined) {
-      if (CUT_OFF.has(reply.finish)) return stopped({ ...reply, text: String(args['answer']) });
-      return end('goal', { via: 'react.finish' }, args['answer']);
-    }
-  }
-  const ids = callIds(calls.map((call) => call.callId));
-  const branches = calls.map(
-    (call, index): Branch => ({ tool: call.tool || 'unnamed', args: argumentsOf(call), callId: ids[index] as string }),
-  );
-  const [branch] = branches;
-  if (branches.length === 1 && branch !== undefined) return { kind: 'call_tool', ...branch };
-  const parallel = { kind: 'call_parallel' as const, branches, onInvalid: 'per_branch' as const };
-  return oneByOne ? { ...parallel, concurrency: 1 } : parallel;
+/** A reply that broke off in the middle of its last call has the calls before it. */
+function withoutCutCall(reply: Reply): { readonly reply: Reply; readonly droppedCall?: string } {
+  const last = reply.calls.at(-1);
+  if (last === undefined || !CUT_OFF.has(reply.finish) || isWhole(last.input)) return { reply };
+  return { reply: { ...reply, calls: reply.calls.slice(0, -1) }, droppedCall: last.tool };
 }
 
-/**
- * The call's arguments. Text that is not JSON is kept as a string: no schema of arguments takes a string, so that call
- * alone is answered with an error.
- */
-function argumentsOf({ input }: ModelCall): Json {
-  return input.trim() === '' ? {} : (parse(input) ?? input);
-}
-
-function parse(text: string): Json | undefined {
+function isWhole(input: string): boolean {
   try {
-    return JSON.parse(text) as Json;
+    JSON.parse(input);
+    return true;
   } catch {
-    return undefined;
+    return false;
   }
+}
+
+type Made = Omit<Decided, 'remarks' | 'droppedCall'>;
+
+function decideCut(reply: Reply, tool: string): Made {
+  const message = `The reply ended in the middle of its call of ${tool}, which was not made. Send a shorter call.`;
+  return { decision: stopped(reply), text: reply.text, fault: faultData('reply_truncated', message) };
+}
+
+function decideText(reply: Reply, unreadable: string | undefined, options: DecideOptions): Made {
+  const { text, finish } = reply;
+  if (CUT_OFF.has(finish)) {
+    // A text that is too long would be too long again; one that was torn off would not.
+    if (finish === 'length' && text !== '') return { decision: stopped(reply), text };
+    const message = 'The reply ended before it was complete. Answer again, and more briefly.';
+    return { decision: stopped(reply), text, fault: faultData('reply_interrupted', message) };
+  }
+  if (text.trim() === '') {
+    const message = 'The reply was empty: neither text nor a tool call.';
+    const decision = end('no_path', { via: 'react.reply', followup: true });
+    return { decision, text: '', fault: faultData('reply_empty', message) };
+  }
+  if (unreadable !== undefined) {
+    const decision = end('no_path', { via: 'react.reply' }, text);
+    return { decision, text, fault: faultData('reply_unreadable', unreadable) };
+  }
+  if (options.converse) return { decision: { kind: 'request_pause', reason: 'await_input' }, text };
+  const read = options.readAnswer?.(text) ?? { answer: text };
+  if ('answer' in read) return { decision: end('goal', { via: 'react.reply' }, read.answer), text };
+  const decision = end('no_path', { via: 'react.reply' }, text);
+  return { decision, text, fault: faultData('answer_invalid', read.misfit) };
+}
+
+function decideCalls(calls: readonly ReadCall[], reply: Reply, text: string, options: DecideOptions): Made {
+  const { callIds, oneByOne } = options;
+  if (calls.length > MAX_BRANCHES) {
+    const message = `The reply has ${calls.length} calls; at most ${MAX_BRANCHES} are taken at once. None was made.`;
+    return { decision: end('no_path', { via: 'react.reply' }), text, fault: faultData('too_many_calls', message) };
+  }
+  const [only] = calls;
+  const alone = calls.length === 1 && only !== undefined ? decideAlone(only, reply, options) : undefined;
+  if (alone !== undefined && 'decision' in alone) return { ...alone, text };
+  const ids = callIds(calls.map((call) => call.callId));
+  const branches = calls.map((call, index): Branch => {
+    const refusal = alone?.refusal ?? call.refusal ?? (calls.length > 1 ? refuseBeside(call, options) : undefined);
+    const branch = { tool: call.tool || 'unnamed', args: call.args, callId: ids[index] as string };
+    return refusal === undefined ? branch : { ...branch, refusal };
+  });
+  const [branch] = branches;
+  if (branches.length === 1 && branch !== undefined) {
+    return { decision: { kind: 'call_tool', ...branch } satisfies CallTool, text };
+  }
+  const parallel = { kind: 'call_parallel' as const, branches, onInvalid: 'per_branch' as const };
+  return { decision: oneByOne ? { ...parallel, concurrency: 1 } : parallel, text };
+}
+
+/** A reserved call is a decision of its own, or is answered with what is wrong with it. */
+function decideAlone(
+  call: ReadCall,
+  reply: Reply,
+  { tasks, readAnswer, callIds }: DecideOptions,
+): { readonly decision: Decision } | { readonly refusal: ErrorData } | undefined {
+  if (call.tool !== FINISH_TOOL) {
+    if (!tasks || !isReserved(call.tool) || call.refusal !== undefined) return undefined;
+    const made = reservedDecision(call, callIds([call.callId])[0] as string);
+    return 'misfit' in made ? { refusal: faultData('tool_invalid_args', made.misfit) } : made;
+  }
+  const answer = isJsonObject(call.args) && call.refusal === undefined ? call.args['answer'] : undefined;
+  if (answer === undefined) {
+    const message = 'The arguments of _finish must be an object with "answer": the whole answer to the user.';
+    return { refusal: faultData('finish_invalid', message) };
+  }
+  if (CUT_OFF.has(reply.finish)) return { decision: stopped({ ...reply, text: String(answer) }) };
+  const read = readAnswer?.(answer) ?? { answer };
+  if ('misfit' in read) return { refusal: faultData('finish_invalid', read.misfit) };
+  return { decision: end('goal', { via: 'react.finish' }, read.answer) };
+}
+
+function refuseBeside({ tool }: ReadCall, { tasks }: DecideOptions): ErrorData | undefined {
+  if (tool !== FINISH_TOOL && !(tasks && isReserved(tool))) return undefined;
+  const when = tool === FINISH_TOOL ? ', when the results of the other calls are known' : '';
+  return faultData('call_not_alone', `Not accepted: ${tool} must be called alone${when}. The other calls were made.`);
 }
 
 /** What there is of the text is kept, but it is never called the goal. */

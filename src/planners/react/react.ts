@@ -1,146 +1,165 @@
-/** ReAct: one model call a step, with the provider's own tool calls. It holds no state of a run but a cache of messages. */
-import type {
-  JSONSchema7,
-  LanguageModelV4CallOptions,
-  LanguageModelV4FunctionTool,
-  SharedV4ProviderOptions,
-} from '@ai-sdk/provider';
-import { assertIdentity, type Identity } from '../../core/identity.ts';
-import type { JsonObject } from '../../core/json.ts';
-import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
-import type { ToolSchema } from '../../core/tool-schema.ts';
-import { asLanguageModel, type LanguageModel } from '../../model/language-model.ts';
-import { oneCallAtATime } from '../../model/parallel-tool-calls.ts';
-import { generateReply, type Reply, streamReply } from '../../model/reply.ts';
-import { assertPrices, type Prices, priced } from '../../model/usage.ts';
-import { systemPrompt } from '../../prompt/system-prompt.ts';
-import { Transcript } from '../../prompt/transcript.ts';
-import { decide } from './decide.ts';
+/** ReAct: one model call a step, whichever way the model writes its calls. It holds no state of a run but caches. */
+import { systemClock } from '../../core/clock.ts';
+import { PilotageError } from '../../core/errors.ts';
+import { assertIdentity } from '../../core/identity.ts';
+import { asPlanner, type Delta, type Move, type Planner, type RunView } from '../../core/planner.ts';
+import type { OutputMode, Remark } from '../../core/remark.ts';
+import { type AskOptions, askModel, streamModel } from '../../model/attempts.ts';
+import type { ReadyModel } from '../../model/entry.ts';
+import { isFormatRefusal, oneLower } from '../../model/structured.ts';
+import { guidanceTurn } from '../../prompt/guidance.ts';
+import { unreadableInputs } from '../../prompt/user-turn.ts';
+import { answerReader } from './answer.ts';
+import { compactor } from './compact.ts';
+import { askFallback } from './fallback.ts';
+import { exhausted, rungOf, unavailable } from './ladder.ts';
+import { modelPool } from './models.ts';
+import { moveOf } from './move.ts';
+import { assertOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
+import { Requests } from './requests.ts';
+import { proseOnly } from './text-stream.ts';
 
-export interface ReactOptions {
-  readonly model: LanguageModel;
-  /** Without them the cost of model calls is not known, and does not count in a budget. */
-  readonly prices?: Prices;
-  /** Takes the place of the default instructions; the list of tools and the guidance still follow. */
-  readonly systemPrompt?: string;
-  /** Added at the end of the system prompt. */
-  readonly guidance?: string;
-  /** May the model make several calls in one reply? Default true. */
-  readonly parallelToolCalls?: boolean;
-  /** An answer in text pauses the run for the user's next message (`resume` with `{ message }`). Default: it ends it. */
-  readonly converse?: boolean;
-  readonly maxOutputTokens?: number;
-  readonly temperature?: number;
-  /** Passed on to the provider. */
-  readonly providerOptions?: SharedV4ProviderOptions;
-}
+export type { ReactOptions };
 
-/** @throws PilotageError `invalid_config` for something that is no model, and for bad prices. */
+/** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
 export function react(options: ReactOptions): Planner {
-  const { prices, converse = false } = options;
-  const model = asLanguageModel(options.model);
-  if (prices !== undefined) assertPrices(prices);
-  const making = { converse, prices, oneByOne: options.parallelToolCalls === false };
-  const settings = settingsOf(options, model);
-  const transcripts = new WeakMap<Identity, Transcript>();
-  const declared = new WeakMap<readonly ToolSchema[], LanguageModelV4FunctionTool[]>();
+  assertOptions(options);
+  const pool = modelPool(options);
+  const requests = new Requests(options);
+  const fallback = options.fallback === undefined ? undefined : asPlanner(options.fallback);
+  const { reasks = DEFAULT_REASKS, clock = systemClock, answerSchema, compaction, retries, stallMs } = options;
+  const readAnswer = answerSchema === undefined ? undefined : answerReader(answerSchema);
+  const making = { options, pool, requests, readAnswer };
+  /** The best format that a model is known to take; found out anew by each planner. */
+  const formats = new Map<ReadyModel, OutputMode>();
 
-  function transcriptOf(view: RunView): Transcript {
-    const known = transcripts.get(view.identity);
-    if (known?.fits(view)) return known;
-    const made = new Transcript(systemPrompt({ ...options, converse }, view.tools.list(), view.startedAt), view);
-    transcripts.set(view.identity, made);
-    return made;
+  /** Everything about one step but the model's reply. */
+  function begin(view: RunView, signal: AbortSignal): Turn {
+    signal.throwIfAborted();
+    assertIdentity(view.identity);
+    const rung = rungOf(view.trajectory, reasks);
+    const left = pool.ranked().slice(rung.model);
+    if (tookOver(view) || left.length === 0) {
+      const { decision, remark } = exhausted(rung);
+      const move = { decision, remarks: rung.failed > 0 ? [remark] : [] };
+      return { kind: 'ladder', move };
+    }
+    const models = fitting(view, left);
+    const guidance = guidanceTurn(rung.counters);
+    const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
+    if (view.trajectory.count === 0 && view.inputs.length > 0) remarks.push(...unreadableInputs(view.inputs));
+    const turn: ModelTurn = { kind: 'model', remarks, asked: models[0] as ReadyModel, asking: undefined as never };
+    turn.asking = {
+      models,
+      requestFor: (model) => {
+        turn.asked = model;
+        return requests.of(view, model, guidance?.message, formats.get(model) ?? model.structuredOutput);
+      },
+      signal,
+      clock,
+      ...(retries === undefined ? {} : { retries }),
+      ...(stallMs === undefined ? {} : { stallMs }),
+    };
+    return turn;
   }
 
-  function requestOf(view: RunView, transcript: Transcript, signal: AbortSignal): LanguageModelV4CallOptions {
-    const list = view.tools.list();
-    let tools = declared.get(list);
-    if (tools === undefined) {
-      tools = list.map(functionTool);
-      declared.set(list, tools);
-    }
-    const prompt = transcript.upTo(view);
-    return tools.length === 0
-      ? { ...settings, prompt, abortSignal: signal }
-      : { ...settings, prompt, abortSignal: signal, tools };
+  /** The models whose window has room for the request. @throws PilotageError `context_window_exceeded` when none has. */
+  function fitting(view: RunView, models: readonly ReadyModel[]): readonly ReadyModel[] {
+    if (models.every(({ contextTokens }) => contextTokens === undefined)) return models;
+    const sizes = models.map((model) =>
+      model.contextTokens === undefined ? 0 : requests.tokensOf(view, model) / model.contextTokens,
+    );
+    const fit = models.filter((_, index) => (sizes[index] as number) < FULL_WINDOW);
+    if (fit.length > 0) return fit;
+    const share = Math.round(Math.min(...sizes) * 100);
+    throw new PilotageError(
+      'context_window_exceeded',
+      `The request would take about ${share} % of the model's window. Set compaction, or use a model with a larger one.`,
+    );
+  }
+
+  /** What to do about a failure of the models: try another format (`undefined`), end with a move, or throw it. */
+  function recover(error: unknown, turn: ModelTurn): Move | undefined {
+    if (PilotageError.is(error, 'model_unavailable')) return unavailable(error, turn.remarks);
+    if (answerSchema === undefined || !isFormatRefusal(error)) throw error;
+    const { asked: model } = turn;
+    const from = formats.get(model) ?? model.structuredOutput;
+    const to = oneLower(from);
+    if (to === undefined) throw error;
+    formats.set(model, to);
+    turn.remarks.push({ type: 'model.output_downgraded', model: model.name, from, to });
+    return undefined;
   }
 
   async function generateMove(view: RunView, signal: AbortSignal): Promise<Move> {
-    signal.throwIfAborted();
-    assertIdentity(view.identity);
-    const transcript = transcriptOf(view);
-    return moveOf(await generateReply(model, requestOf(view, transcript, signal)), view, transcript, making);
+    const turn = begin(view, signal);
+    if (turn.kind === 'ladder') return endOrFallBack(turn.move, view, signal);
+    for (;;) {
+      try {
+        return moveOf(await askModel(turn.asking), turn.remarks, view, making);
+      } catch (error) {
+        const move = recover(error, turn);
+        if (move !== undefined) return endOrFallBack(move, view, signal);
+      }
+    }
   }
 
   async function* streamMove(view: RunView, signal: AbortSignal): AsyncGenerator<Delta, Move> {
-    signal.throwIfAborted();
-    assertIdentity(view.identity);
-    const transcript = transcriptOf(view);
-    return moveOf(yield* streamReply(model, requestOf(view, transcript, signal)), view, transcript, making);
+    const turn = begin(view, signal);
+    if (turn.kind === 'ladder') return yield* fallBackStreaming(turn.move, view, signal);
+    for (;;) {
+      try {
+        const asked = yield* proseOnly(streamModel(turn.asking), view.tools, () => turn.asked);
+        return moveOf(asked, turn.remarks, view, making);
+      } catch (error) {
+        const move = recover(error, turn);
+        if (move !== undefined) return yield* fallBackStreaming(move, view, signal);
+      }
+    }
   }
 
-  return Object.freeze({
+  function tookOver({ trajectory }: RunView): boolean {
+    return fallback !== undefined && trajectory.step(trajectory.count - 1)?.provenance?.['fallback'] === fallback.name;
+  }
+
+  async function endOrFallBack(ending: Move, view: RunView, signal: AbortSignal): Promise<Move> {
+    const stream = fallBackStreaming(ending, view, signal);
+    for (;;) {
+      const { value, done } = await stream.next();
+      if (done === true) return value;
+    }
+  }
+
+  async function* fallBackStreaming(ending: Move, view: RunView, signal: AbortSignal): AsyncGenerator<Delta, Move> {
+    return fallback === undefined ? ending : yield* askFallback(fallback, ending, view, signal);
+  }
+
+  const planner: Planner = {
     name: 'react',
     wakeMode: 'push',
     modelDriven: true,
-    next: (view: RunView, signal: AbortSignal) =>
-      view.streaming ? streamMove(view, signal) : generateMove(view, signal),
-  });
-}
-
-function moveOf(
-  reply: Reply,
-  { trajectory }: RunView,
-  transcript: Transcript,
-  {
-    converse,
-    prices,
-    oneByOne,
-  }: { readonly converse: boolean; readonly prices: Prices | undefined; readonly oneByOne: boolean },
-): Move {
-  const callIds = (wanted: readonly string[]) =>
-    transcript.uniqueCallIds(wanted, trajectory.count, wanted.length === 1);
-  const { decision, droppedCall } = decide(reply, { callIds, converse, oneByOne });
-  const { text, reasoning, usage, providerState, finish, modelId } = reply;
-  const provenance: JsonObject =
-    droppedCall === undefined ? { model: modelId, finish } : { model: modelId, finish, droppedCall };
-  const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance };
-  if (reasoning !== '') move.reasoning = reasoning;
-  if (usage !== undefined) move.usage = prices === undefined ? usage : priced(usage, prices);
-  // What ends a run is its payload, and is never replayed.
-  if (decision.kind === 'finish') return move;
-  if (text !== '') move.text = text;
-  if (providerState !== undefined) move.providerState = providerState;
-  return move;
-}
-
-/** The part of a request that is the same in every step. */
-function settingsOf(
-  options: ReactOptions,
-  model: ReturnType<typeof asLanguageModel>,
-): Omit<LanguageModelV4CallOptions, 'prompt'> {
-  const { maxOutputTokens, temperature, parallelToolCalls = true } = options;
-  const single = parallelToolCalls ? undefined : oneCallAtATime(model);
-  const providerOptions = mergeOptions(single, options.providerOptions);
-  return {
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(providerOptions === undefined ? {} : { providerOptions }),
+    next: (view, signal) => (view.streaming ? streamMove(view, signal) : generateMove(view, signal)),
   };
+  return Object.freeze(
+    compaction === undefined ? planner : { ...planner, compact: compactor(compaction, { options, pool, requests }) },
+  );
 }
 
-/** Provider by provider; what the user says wins. */
-function mergeOptions(
-  ours: SharedV4ProviderOptions | undefined,
-  theirs: SharedV4ProviderOptions | undefined,
-): SharedV4ProviderOptions | undefined {
-  if (ours === undefined || theirs === undefined) return theirs ?? ours;
-  const merged: SharedV4ProviderOptions = { ...ours };
-  for (const [provider, given] of Object.entries(theirs)) merged[provider] = { ...merged[provider], ...given };
-  return merged;
+/** From this share of a window on a request is not sent: the estimate is rough, and the reply needs room. */
+const FULL_WINDOW = 0.95;
+
+/** The models have had their tries: the move that ends the run, unless somebody takes over. */
+interface LadderTurn {
+  readonly kind: 'ladder';
+  readonly move: Move;
 }
 
-function functionTool({ name, description, inputSchema }: ToolSchema): LanguageModelV4FunctionTool {
-  return { type: 'function', name, description, inputSchema: inputSchema as JSONSchema7 };
+interface ModelTurn {
+  readonly kind: 'model';
+  readonly remarks: Remark[];
+  /** The model that the last request was made for. */
+  asked: ReadyModel;
+  asking: AskOptions;
 }
+
+type Turn = LadderTurn | ModelTurn;

@@ -1,0 +1,22 @@
+/** Reads an answer that has to fit a schema. */
+import type { Json, JsonObject } from '../../core/json.ts';
+import { coerceToSchema } from '../../parse/index.ts';
+
+/** The answer as the schema wants it, or what does not fit, in words for the model. */
+export function answerReader(
+  schema: JsonObject,
+): (answer: Json) => { readonly answer: Json } | { readonly misfit: string } {
+  return (answer) => {
+    const read = coerceToSchema(typeof answer === 'string' ? withoutFence(answer) : answer, schema);
+    const misfits = read.issues.filter(({ code }) => code === 'mismatch').map(({ message }) => message);
+    if (misfits.length === 0) return { answer: read.value };
+    return { misfit: `The answer does not fit its schema: ${misfits.slice(0, 10).join('; ')}.` };
+  };
+}
+
+/** The text inside a fence that encloses all of it; models like to put JSON into one. */
+function withoutFence(text: string): string {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith('```') || !trimmed.endsWith('```') || trimmed.length < 6) return text;
+  return trimmed.slice(trimmed.indexOf('\n') + 1, -3).trim();
+}

@@ -1,0 +1,46 @@
+/** The reserved calls that are decisions of their own: spawning a task, and waiting for one. */
+import type { AwaitTask, SpawnTask } from '../../core/decision.ts';
+import { isJsonObject, type JsonObject } from '../../core/json.ts';
+import { coerceToSchema } from '../../parse/index.ts';
+import { AWAIT_TOOL, CONTROL_TOOLS, SPAWN_TOOL } from '../../prompt/reserved-tools.ts';
+import type { ReadCall } from './read-reply.ts';
+
+export function isReserved(tool: string): boolean {
+  return tool === SPAWN_TOOL || tool === AWAIT_TOOL;
+}
+
+/** The decision that a reserved call stands for, or what does not fit in its arguments. */
+export function reservedDecision(
+  call: ReadCall,
+  callId: string,
+): { readonly decision: SpawnTask | AwaitTask } | { readonly misfit: string } {
+  const schema = CONTROL_TOOLS.find(({ name }) => name === call.tool)?.inputSchema ?? {};
+  const { value, issues } = coerceToSchema(call.args, schema);
+  const misfits = issues.filter(({ code }) => code === 'mismatch').map(({ message }) => message);
+  if (misfits.length > 0 || !isJsonObject(value)) {
+    return { misfit: `The arguments of ${call.tool} do not fit its schema: ${misfits.join('; ') || 'no object'}.` };
+  }
+  return { decision: call.tool === AWAIT_TOOL ? awaitTask(value, callId) : spawnTask(value, callId) };
+}
+
+function awaitTask(args: JsonObject, callId: string): AwaitTask {
+  return { kind: 'await_task', taskId: String(args['task_id']), callId };
+}
+
+function spawnTask(args: JsonObject, callId: string): SpawnTask {
+  const spec = isJsonObject(args['spec']) ? args['spec'] : {};
+  const { priority, retain_turn: retainTurn, fail_fast: failFast } = spec;
+  return {
+    kind: 'spawn_task',
+    task: args['kind'] === 'foreground' ? 'foreground' : 'background',
+    spec: {
+      description: String(spec['description'] ?? ''),
+      query: String(spec['query'] ?? ''),
+      ...(typeof priority === 'number' ? { priority } : {}),
+      ...(typeof retainTurn === 'boolean' ? { retainTurn } : {}),
+      ...(typeof failFast === 'boolean' ? { failFast } : {}),
+    },
+    ...(typeof args['group_id'] === 'string' ? { groupId: args['group_id'] } : {}),
+    callId,
+  };
+}

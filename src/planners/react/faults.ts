@@ -1,0 +1,91 @@
+/** What can be wrong with a model's reply, and which of the ladder's counters it raises. */
+import { branchesOf } from '../../core/decision.ts';
+import type { ErrorData } from '../../core/errors.ts';
+import type { RepairCounter } from '../../core/remark.ts';
+import type { Step } from '../../core/step.ts';
+
+export type FaultCode =
+  | 'reply_empty'
+  | 'reply_truncated'
+  | 'reply_interrupted'
+  | 'reply_unreadable'
+  | 'answer_invalid'
+  | 'finish_invalid'
+  | 'call_not_alone'
+  | 'too_many_calls'
+  | 'tool_not_found'
+  | 'tool_invalid_args'
+  | 'parallel_branch_invalid_args';
+
+/** Codes of replies that were nothing that can be carried out, and of calls that were answered without being run. */
+const FAULTS: Readonly<Record<FaultCode, RepairCounter>> = {
+  /** Neither text nor a call. */
+  reply_empty: 'reply',
+  /** It ended in the middle of its only call. */
+  reply_truncated: 'reply',
+  /** The stream ended before the model was done. */
+  reply_interrupted: 'reply',
+  /** Text that was meant to be a call, and that nothing could be made of. */
+  reply_unreadable: 'reply',
+  /** The answer does not fit the schema that was asked for. */
+  answer_invalid: 'finish',
+  finish_invalid: 'finish',
+  call_not_alone: 'multi_action',
+  too_many_calls: 'multi_action',
+  tool_not_found: 'args',
+  tool_invalid_args: 'args',
+  parallel_branch_invalid_args: 'args',
+};
+
+/** One thing that was wrong with a step. */
+export interface Fault {
+  readonly counter: RepairCounter;
+  /** The tool, for a call. */
+  readonly tool?: string;
+  /** Two faults with the same key are the same mistake made again. */
+  readonly key: string;
+  readonly message: string;
+}
+
+export function faultData(code: FaultCode, message: string): ErrorData {
+  return { code, message };
+}
+
+const NONE: readonly Fault[] = Object.freeze([]);
+
+/** What was wrong with the reply that made this step. A tool that ran and failed is no fault of the reply's. */
+export function faultsOf(step: Step): readonly Fault[] {
+  const { calls, error, decision } = step;
+  if (calls.length === 0) return error === undefined ? NONE : [replyFault(error, step.text ?? '')];
+  let faults: Fault[] | undefined;
+  for (const [index, { outcome }] of calls.entries()) {
+    if (outcome.kind !== 'error') continue;
+    const counter = counterOf(outcome.error.code);
+    if (counter === undefined) continue;
+    const branch = branchesOf(decision)[index];
+    if (branch === undefined) continue;
+    faults ??= [];
+    const { code, message } = outcome.error;
+    faults.push({
+      counter,
+      tool: branch.tool,
+      message,
+      key: JSON.stringify([code, branch.tool, branch.args, message]),
+    });
+  }
+  return faults ?? NONE;
+}
+
+/** A decision that the runtime refused is a reply that could not be carried out, too. */
+function replyFault({ code, message }: ErrorData, text: string): Fault {
+  return { counter: counterOf(code) ?? 'reply', message, key: JSON.stringify([code, text, message]) };
+}
+
+function counterOf(code: string): RepairCounter | undefined {
+  return Object.hasOwn(FAULTS, code) ? FAULTS[code as FaultCode] : undefined;
+}
+
+/** Something of the step was carried out. */
+export function madeProgress({ calls }: Step): boolean {
+  return calls.some(({ outcome }) => outcome.kind !== 'error' || counterOf(outcome.error.code) === undefined);
+}

@@ -1,0 +1,165 @@
+/**
+ * The repair ladder, as a fold over the steps: how often in a row the model's replies were faulty, which reminder is due,
+ * which model is to be asked, and whether there is nobody left to ask. Nothing of it is stored.
+ */
+import type { Finish } from '../../core/decision.ts';
+import type { PilotageError } from '../../core/errors.ts';
+import type { Move, Trajectory } from '../../core/planner.ts';
+import type { Remark, RepairCounter } from '../../core/remark.ts';
+import type { Step, Usage } from '../../core/step.ts';
+import { type Fault, faultsOf, madeProgress } from './faults.ts';
+
+export type Counters = Readonly<Record<RepairCounter, number>>;
+
+export interface Rung {
+  /** Index of the model to ask: each has `reasks + 1` tries. At the number of models, all have had theirs. */
+  readonly model: number;
+  /** What the model is to be reminded of. */
+  readonly counters: Counters;
+  /** Steps in a row, just before this one, that came to nothing; their faults, oldest first. */
+  readonly failed: number;
+  readonly faults: readonly Fault[];
+}
+
+const CALM: Rung = Object.freeze({
+  model: 0,
+  counters: Object.freeze({ finish: 0, args: 0, multi_action: 0, reply: 0 }),
+  failed: 0,
+  faults: Object.freeze([]),
+});
+
+/** @param reasks tries after the first on each model. */
+export function rungOf(trajectory: Trajectory, reasks: number): Rung {
+  const { count } = trajectory;
+  let first = count;
+  while (first > 0 && isFaulty(trajectory.step(first - 1))) first -= 1;
+  if (first === count) return CALM;
+  const climb = new Climb(reasks);
+  for (let index = first; index < count; index += 1) climb.add(trajectory.step(index) as Step);
+  return climb.rung();
+}
+
+/** A fallback planner's step is where the model's faults end. */
+function isFaulty(step: Step | undefined): boolean {
+  return step !== undefined && step.provenance?.['fallback'] === undefined && faultsOf(step).length > 0;
+}
+
+/** Walks up the ladder, fault by fault. */
+class Climb {
+  readonly #reasks: number;
+  #model = 0;
+  #failed = 0;
+  /** Tries of this model that came to nothing, by what was wrong: two kinds that take turns are not one that repeats. */
+  #tries = new Map<RepairCounter, number>();
+  #counts = { finish: 0, multi_action: 0, reply: 0 };
+  #argsByTool = new Map<string, number>();
+  #lastKey: string | undefined;
+  readonly #faults: Fault[] = [];
+
+  constructor(reasks: number) {
+    this.#reasks = reasks;
+  }
+
+  add(step: Step): void {
+    const faults = faultsOf(step);
+    this.#count(faults);
+    if (madeProgress(step)) {
+      this.#tries.clear();
+      this.#failed = 0;
+      this.#faults.length = 0;
+      this.#lastKey = undefined;
+      return;
+    }
+    this.#failed += 1;
+    this.#faults.push(...faults);
+    for (const counter of new Set(faults.map((fault) => fault.counter))) {
+      this.#tries.set(counter, (this.#tries.get(counter) ?? 0) + 1);
+    }
+    const key = faults.map((fault) => fault.key).join('\n');
+    // The very same mistake in spite of the reminder: asking once more would not help.
+    const isStuck = key === this.#lastKey && wasReminded(step);
+    this.#lastKey = key;
+    if (isStuck || Math.max(...this.#tries.values()) > this.#reasks) this.#nextModel();
+  }
+
+  #count(faults: readonly Fault[]): void {
+    const counters = new Set(faults.map((fault) => fault.counter));
+    for (const counter of counters) if (counter !== 'args') this.#counts[counter] += 1;
+    const tools = new Set(faults.flatMap((fault) => (fault.counter === 'args' ? (fault.tool ?? '') : [])));
+    for (const tool of this.#argsByTool.keys()) if (!tools.has(tool)) this.#argsByTool.delete(tool);
+    for (const tool of tools) this.#argsByTool.set(tool, (this.#argsByTool.get(tool) ?? 0) + 1);
+  }
+
+  /** The next model has not been reminded of anything. */
+  #nextModel(): void {
+    this.#model += 1;
+    this.#tries.clear();
+    this.#counts = { finish: 0, multi_action: 0, reply: 0 };
+    this.#argsByTool.clear();
+    this.#lastKey = undefined;
+  }
+
+  rung(): Rung {
+    // The first bad call of a tool is answered by its error alone; the reminder comes when the same tool fails again.
+    const args = Math.max(0, ...[...this.#argsByTool.values()].map((times) => times - 1));
+    const counters = { ...this.#counts, args };
+    return { model: this.#model, counters, failed: this.#failed, faults: this.#faults };
+  }
+}
+
+function wasReminded({ remarks = [] }: Step): boolean {
+  return remarks.some(({ type }) => type === 'planner.repair_guidance_injected');
+}
+
+const MAX_CHAIN_CHARS = 1_024;
+const MAX_REASON_CHARS = 256;
+
+/** The floor of the ladder: a valid end that says why. */
+export function exhausted({ failed, faults }: Rung): { readonly decision: Finish; readonly remark: Remark } {
+  const reasons = faults.map(({ message }) => cut(message, MAX_REASON_CHARS));
+  const consecutiveArgFailures = faults.filter(({ counter }) => counter === 'args').length;
+  const decision: Finish = {
+    kind: 'finish',
+    reason: 'no_path',
+    metadata: {
+      via: 'react.ladder',
+      repair_exhausted: true,
+      followup: true,
+      repair_attempts: failed,
+      repair_consecutive_arg_failures: consecutiveArgFailures,
+      repair_chain: cut(reasons.join(' → '), MAX_CHAIN_CHARS),
+      repair_error: reasons.at(-1) ?? '',
+    },
+  };
+  return {
+    decision,
+    remark: { type: 'planner.repair_exhausted', attempts: failed, consecutiveArgFailures, reasons },
+  };
+}
+
+/** No model could be reached: the same end, for another reason. */
+export function unavailable(error: PilotageError, before: readonly Remark[]): Move {
+  const { tries, usage } = error.data ?? {};
+  const attempts = Array.isArray(tries) ? tries.length : 1;
+  const message = cut(error.message, MAX_REASON_CHARS);
+  const decision: Finish = {
+    kind: 'finish',
+    reason: 'no_path',
+    metadata: {
+      via: 'react.ladder',
+      repair_exhausted: true,
+      model_unavailable: true,
+      followup: true,
+      repair_attempts: attempts,
+      repair_consecutive_arg_failures: 0,
+      repair_error: message,
+    },
+  };
+  const remark: Remark = { type: 'planner.repair_exhausted', attempts, consecutiveArgFailures: 0, reasons: [message] };
+  const move = { decision, remarks: [...before, remark] };
+  return usage === undefined ? move : { ...move, usage: usage as Usage };
+}
+
+function cut(text: string, chars: number): string {
+  return text.length <= chars ? text : `${text.slice(0, chars - 1)}…`;
+}

@@ -1,0 +1,85 @@
+/** From a model's reply to the move that the runtime records. */
+
+import { PilotageError } from '../../core/errors.ts';
+import type { Json, JsonObject } from '../../core/json.ts';
+import type { Move, RunView } from '../../core/planner.ts';
+import type { Remark } from '../../core/remark.ts';
+import { validateDecision } from '../../core/validate-decision.ts';
+import type { Asked } from '../../model/attempts.ts';
+import { type Decided, type DecideOptions, decide } from './decide.ts';
+import type { ModelPool } from './models.ts';
+import type { ReactOptions } from './options.ts';
+import type { Requests } from './requests.ts';
+
+export interface Making {
+  readonly options: ReactOptions;
+  readonly pool: ModelPool;
+  readonly requests: Requests;
+  readonly readAnswer: DecideOptions['readAnswer'] | undefined;
+}
+
+export function moveOf(asked: Asked, before: readonly Remark[], view: RunView, making: Making): Move {
+  const { reply, model, remarks: tries, usage, latencyMs } = asked;
+  const decided = decideWith(asked, view, making);
+  const { decision, fault, text, remarks: repairs, droppedCall } = decided;
+  const remarks = [...before, ...tries, ...repairs];
+  making.pool.record(model, { ...measured(decided), latencyMs });
+  const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance: provenanceOf(asked, droppedCall) };
+  if (fault !== undefined) move.fault = fault;
+  if (remarks.length > 0) move.remarks = remarks;
+  if (reply.reasoning !== '') move.reasoning = reply.reasoning;
+  if (usage !== undefined) move.usage = usage;
+  // What ends a run is its payload, and is never replayed.
+  if (decision.kind === 'finish' && fault === undefined) return move;
+  if (text !== '') move.text = fault === undefined ? text : text.slice(0, MAX_FAULTY_CHARS);
+  // Its parts belong to a message that was accepted as it came.
+  if (reply.providerState !== undefined && fault === undefined) move.providerState = reply.providerState;
+  return move;
+}
+
+/** Of a reply that came to nothing, so much is kept and shown to the model again. */
+const MAX_FAULTY_CHARS = 8_192;
+
+function decideWith({ reply, model }: Asked, view: RunView, { options, requests, readAnswer }: Making): Decided {
+  const { converse = false, parallelToolCalls = true } = options;
+  const decided = decide(reply, {
+    mode: model.toolCalls,
+    tools: view.tools,
+    tasks: view.tasks,
+    callIds: (wanted) => requests.callIds(view, model, wanted),
+    converse,
+    oneByOne: !parallelToolCalls,
+    ...(readAnswer === undefined ? {} : { readAnswer }),
+  });
+  return decided.decision.kind === 'call_parallel' ? checked(decided) : decided;
+}
+
+/** A parallel call that would not pass is the model's fault, and goes up the ladder like its others. */
+function checked(decided: Decided): Decided {
+  try {
+    validateDecision(decided.decision);
+    return decided;
+  } catch (error) {
+    if (!PilotageError.is(error)) throw error;
+    const { code, message } = error;
+    const decision = { kind: 'finish', reason: 'no_path', metadata: { via: 'react.reply' } } as const;
+    return { ...decided, decision, fault: { code, message } };
+  }
+}
+
+function provenanceOf({ reply, model }: Asked, droppedCall: string | undefined): JsonObject {
+  const { modelId: id, finish } = reply;
+  const made: { [key: string]: Json } = { model: id, finish };
+  // A name of the user's own, or another version than the one that was asked for.
+  if (model.name !== id) made['modelName'] = model.name;
+  if (droppedCall !== undefined) made['droppedCall'] = droppedCall;
+  return made;
+}
+
+function measured({ fault, decision }: Decided): { parsed: boolean; valid?: boolean; succeeded: boolean } {
+  if (fault !== undefined) return { parsed: false, succeeded: false };
+  const branches =
+    decision.kind === 'call_tool' ? [decision] : decision.kind === 'call_parallel' ? decision.branches : [];
+  const valid = branches.every((branch) => branch.refusal === undefined);
+  return { parsed: true, valid, succeeded: valid };
+}

@@ -1,0 +1,89 @@
+/** What a ReAct planner is made of. */
+import type { LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/provider';
+import type { Clock } from '../../core/clock.ts';
+import type { ReasoningReplay } from '../../core/context.ts';
+import { PilotageError } from '../../core/errors.ts';
+import { isJsonObject, type JsonObject } from '../../core/json.ts';
+import type { Planner, PlannerFunction, RunView } from '../../core/planner.ts';
+import type { ModelEntry } from '../../model/entry.ts';
+import type { LanguageModel } from '../../model/language-model.ts';
+import type { ModelRegistry } from '../../model/registry.ts';
+import type { Prices } from '../../model/usage.ts';
+
+export interface ReactOptions {
+  /**
+   * One model, several in the order in which they are tried, or a registry that ranks them by what it has measured. A
+   * model without native tool calls is given as `{ model, toolCalls: 'text' }`.
+   */
+  readonly model: LanguageModel | ModelEntry | readonly (LanguageModel | ModelEntry)[] | ModelRegistry;
+  /** For models that do not state their own. Without prices the cost of model calls is not known. */
+  readonly prices?: Prices;
+  /** Takes the place of the default instructions; the list of tools, the guidance and the constraints still follow. */
+  readonly systemPrompt?: string;
+  /** Added to the system prompt. */
+  readonly guidance?: string;
+  /** Makes the messages in place of ours. It must be pure: the same view gives the same messages. What it throws fails the run. */
+  readonly buildPrompt?: (view: RunView, ours: () => LanguageModelV4Prompt) => LanguageModelV4Prompt;
+  /** May the model make several calls in one reply? Default true. */
+  readonly parallelToolCalls?: boolean;
+  /** An answer in text pauses the run for the user's next message (`resume` with `{ message }`). Default: it ends it. */
+  readonly converse?: boolean;
+  /** JSON Schema of the answer. One that does not fit is given back to the model; the payload is then the JSON value. */
+  readonly answerSchema?: JsonObject;
+  /** How often in a row a model is asked again after a faulty reply. Then the next model's turn comes. Default 2. */
+  readonly reasks?: number;
+  /** Takes over for the rest of the run when every model has had its tries. Without it the run ends with `no_path`. */
+  readonly fallback?: Planner | PlannerFunction;
+  /** Tries on one model after the first, for failures that may pass, such as a 503. Default 2. */
+  readonly retries?: number;
+  /** A stream that is silent for so long has failed, in a way that may pass. Default 120,000. */
+  readonly stallMs?: number;
+  /** Are a model's earlier thoughts sent back to it as text? Default `never`. */
+  readonly reasoningReplay?: ReasoningReplay;
+  /** Examples shown for each tool. Default 3. */
+  readonly maxToolExamples?: number;
+  readonly compaction?: CompactionOptions;
+  readonly maxOutputTokens?: number;
+  readonly temperature?: number;
+  /** Passed on to the provider. */
+  readonly providerOptions?: SharedV4ProviderOptions;
+  /** Waits between tries go by it. */
+  readonly clock?: Clock;
+}
+
+export interface CompactionOptions {
+  /** Estimated tokens of a request from which on its earlier steps are summarised. */
+  readonly budgetTokens: number;
+  /** Default: the first model. */
+  readonly summariser?: LanguageModel | ModelEntry;
+}
+
+export const DEFAULT_REASKS = 2;
+
+/** @throws PilotageError `invalid_config` naming the option. */
+export function assertOptions(options: ReactOptions): void {
+  whole('reasks', options.reasks, 0);
+  whole('retries', options.retries, 0);
+  whole('stallMs', options.stallMs, 1);
+  whole('maxToolExamples', options.maxToolExamples, 0);
+  whole('compaction.budgetTokens', options.compaction?.budgetTokens, 1);
+  const { reasoningReplay, answerSchema, buildPrompt } = options;
+  if (reasoningReplay !== undefined && reasoningReplay !== 'never' && reasoningReplay !== 'text') {
+    throw refuse('reasoningReplay', String(reasoningReplay), 'never or text');
+  }
+  if (answerSchema !== undefined && !isJsonObject(answerSchema)) {
+    throw refuse('answerSchema', typeof answerSchema, 'a JSON Schema object, such as z.toJSONSchema(schema)');
+  }
+  if (buildPrompt !== undefined && typeof buildPrompt !== 'function') {
+    throw refuse('buildPrompt', typeof buildPrompt, 'a function');
+  }
+}
+
+function whole(name: string, value: number | undefined, least: number): void {
+  if (value === undefined || (Number.isInteger(value) && value >= least)) return;
+  throw refuse(name, String(value), `a whole number from ${least} up`);
+}
+
+function refuse(name: string, given: string, wanted: string): PilotageError {
+  return new PilotageError('invalid_config', `The option ${name} of react is ${given}; give ${wanted}.`);
+}

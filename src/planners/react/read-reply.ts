@@ -1,0 +1,136 @@
+/** The calls of a reply, whichever way the model wrote them: natively, as text of a model without native calls, or leaked. */
+import type { ErrorData } from '../../core/errors.ts';
+import type { Json } from '../../core/json.ts';
+import type { Remark } from '../../core/remark.ts';
+import type { ToolView } from '../../core/tool-schema.ts';
+import type { ModelCall, Reply } from '../../model/reply.ts';
+import {
+  type ParsedCall,
+  type ParseIssue,
+  type ParseTool,
+  parseToolArgs,
+  parseToolCalls,
+  ToolCallStream,
+} from '../../parse/index.ts';
+import { FINISH_TOOL } from '../../prompt/reserved-tools.ts';
+import { faultData } from './faults.ts';
+
+export interface ReadCall {
+  readonly tool: string;
+  /** As the provider gave it; empty when there was none. */
+  readonly callId: string;
+  readonly args: Json;
+  /** Why the call cannot be made. */
+  readonly refusal?: ErrorData;
+}
+
+export interface ReadReply {
+  /** What was said beside the calls. */
+  readonly text: string;
+  readonly calls: readonly ReadCall[];
+  readonly remarks: readonly Remark[];
+  /** The text was meant to be a call, and this is why it is none. */
+  readonly unreadable?: string;
+}
+
+/** The way to end, as the parser needs it. */
+const FINISH: ParseTool = {
+  name: FINISH_TOOL,
+  inputSchema: { type: 'object', properties: { answer: {} }, required: ['answer'] },
+};
+
+export function readReply(reply: Reply, mode: 'native' | 'text', tools: ToolView): ReadReply {
+  if (reply.calls.length > 0) return readNative(reply, tools);
+  if (mode === 'text') return readText(reply.text, tools);
+  return looksLikeCall(reply.text) ? readLeaked(reply.text, tools) : { text: reply.text, calls: [], remarks: [] };
+}
+
+function readNative({ text, calls }: Reply, tools: ToolView): ReadReply {
+  const issues: ParseIssue[] = [];
+  const read = calls.map((call) => readNativeCall(call, tools, issues));
+  return { text, calls: read, remarks: remarksOf(issues) };
+}
+
+function readNativeCall({ tool, callId, input }: ModelCall, tools: ToolView, issues: ParseIssue[]): ReadCall {
+  // Some providers send nothing for a call without arguments.
+  if (input.trim() === '') return { tool, callId, args: {} };
+  const known = tool === FINISH_TOOL ? FINISH : (tools.get(tool) ?? { name: tool });
+  // What ends a run is not guessed from less than an object.
+  const parsed = tool === FINISH_TOOL && !input.trimStart().startsWith('{') ? null : parseToolArgs(input, known);
+  if (parsed === null) {
+    const message = `The arguments of ${tool} are no JSON object. Send one that fits its schema.`;
+    return { tool, callId, args: input, refusal: faultData('tool_invalid_args', message) };
+  }
+  issues.push(...parsed.issues);
+  if (parsed.issues.some(isCut)) return { tool, callId, args: parsed.args, refusal: cutRefusal(tool) };
+  return { tool, callId, args: parsed.args };
+}
+
+function readText(text: string, tools: ToolView): ReadReply {
+  const { calls, issues } = parseToolCalls(text, [...tools.all(), FINISH]);
+  const remarks = remarksOf(issues.filter(({ code }) => code !== 'unknown_tool'));
+  if (calls.length === 0) {
+    const unreadable = issues.find(({ code }) => code === 'unknown_tool' || code === 'truncated' || code === 'limit');
+    return unreadable === undefined
+      ? { text, calls: [], remarks: [] }
+      : { text, calls: [], remarks, unreadable: unreadable.message };
+  }
+  const cut = new Set(issues.flatMap((issue) => (isCut(issue) && issue.call !== undefined ? [issue.call] : [])));
+  return { text: proseOf(text, tools), calls: calls.map((call, index) => textCall(call, cut.has(index))), remarks };
+}
+
+function textCall({ tool, args, callId = '' }: ParsedCall, cut: boolean): ReadCall {
+  return cut ? { tool, callId, args, refusal: cutRefusal(tool) } : { tool, callId, args };
+}
+
+function proseOf(text: string, tools: ToolView): string {
+  const stream = new ToolCallStream(tools.all());
+  return (stream.push(text).text + stream.end().text).trim();
+}
+
+/**
+ * A native model that wrote its call as text. Only a text that is nothing but the call counts: an answer may well quote
+ * one.
+ */
+function readLeaked(text: string, tools: ToolView): ReadReply {
+  const read = readText(text, tools);
+  const isCallOnly =
+    read.calls.length > 0 && read.text === '' && read.calls.every(({ refusal }) => refusal === undefined);
+  if (!isCallOnly) return { text, calls: [], remarks: [] };
+  const leaked = { code: 'repaired', message: 'The calls were written as text in place of native calls.' };
+  return { ...read, remarks: [...read.remarks, { type: 'planner.reply_repaired', issues: [leaked] }] };
+}
+
+function looksLikeCall(text: string): boolean {
+  const first = text.trimStart()[0];
+  return first === '{' || first === '[' || first === '<' || first === '`';
+}
+
+function isCut({ code }: ParseIssue): boolean {
+  return code === 'truncated';
+}
+
+function cutRefusal(tool: string): ErrorData {
+  return faultData('tool_invalid_args', `The arguments of ${tool} end in the middle. Send the whole call again.`);
+}
+
+const MAX_ISSUES = 10;
+const MAX_MESSAGE_CHARS = 256;
+
+/** What was repaired, as one remark; each field that was left out as its own. */
+function remarksOf(issues: readonly ParseIssue[]): Remark[] {
+  if (issues.length === 0) return [];
+  const dropped = new Set(issues.flatMap((issue) => (issue.code === 'extra_field_dropped' ? [fieldOf(issue)] : [])));
+  const remarks = [...dropped].map((field): Remark => ({ type: 'planner.action_extra_field_dropped', field }));
+  const repaired = issues.filter(({ code }) => code !== 'extra_field_dropped' && code !== 'mismatch');
+  if (repaired.length === 0) return remarks;
+  const shown = repaired.slice(0, MAX_ISSUES).map(({ code, message }) => ({
+    code,
+    message: message.slice(0, MAX_MESSAGE_CHARS),
+  }));
+  return [...remarks, { type: 'planner.reply_repaired', issues: shown }];
+}
+
+function fieldOf({ path, message }: ParseIssue): string {
+  return path?.slice(1) ?? message;
+}

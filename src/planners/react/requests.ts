@@ -1,0 +1,169 @@
+/** The request of a step: messages that only grow, the tools that are known, and what is the same in every request. */
+import type {
+  JSONSchema7,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  SharedV4ProviderOptions,
+} from '@ai-sdk/provider';
+import type { Identity } from '../../core/identity.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { OutputMode } from '../../core/remark.ts';
+import type { ToolSchema } from '../../core/tool-schema.ts';
+import { type ReadyModel, takesMedia } from '../../model/entry.ts';
+import { oneCallAtATime } from '../../model/parallel-tool-calls.ts';
+import { structuredFormat } from '../../model/structured.ts';
+import { TokenCounter } from '../../model/tokens.ts';
+import { CONTROL_TOOLS, type DeclaredTool } from '../../prompt/reserved-tools.ts';
+import { systemPrompt } from '../../prompt/system-prompt.ts';
+import { toolDescription } from '../../prompt/tool-text.ts';
+import { Transcript } from '../../prompt/transcript.ts';
+import type { ReactOptions } from './options.ts';
+
+export class Requests {
+  readonly #options: ReactOptions;
+  readonly #settings = new Map<ReadyModel, Settings>();
+  /** Messages of runs that go on, by the run and then the model: they are told differently to different models. */
+  readonly #transcripts = new WeakMap<Identity, Map<ReadyModel, Transcript>>();
+  readonly #counters = new WeakMap<Identity, TokenCounter>();
+  readonly #declared = new WeakMap<readonly ToolSchema[], LanguageModelV4FunctionTool[]>();
+
+  constructor(options: ReactOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param reminder a last turn of this request alone.
+   * @throws what a prompt builder throws; PilotageError `memory_block_unserializable`.
+   */
+  of(
+    view: RunView,
+    model: ReadyModel,
+    reminder: LanguageModelV4Message | undefined,
+    format: OutputMode | undefined,
+  ): LanguageModelV4CallOptions {
+    const prompt = this.promptOf(view, model);
+    if (reminder !== undefined) prompt.push(reminder);
+    const request: LanguageModelV4CallOptions = { ...this.#settingsOf(model), prompt };
+    if (model.toolCalls === 'native') {
+      const tools = this.#toolsOf(view);
+      if (tools.length > 0) request.tools = tools;
+    }
+    const { answerSchema } = this.#options;
+    if (answerSchema === undefined || format === undefined) return request;
+    const { responseFormat } = structuredFormat(format, answerSchema, 'answer');
+    return responseFormat === undefined ? request : { ...request, responseFormat };
+  }
+
+  /** The messages, as a list of the caller's own. */
+  promptOf(view: RunView, model: ReadyModel): LanguageModelV4Prompt {
+    const { buildPrompt } = this.#options;
+    const ours = (): LanguageModelV4Prompt => this.transcriptOf(view, model).upTo(view);
+    return buildPrompt === undefined ? ours() : [...buildPrompt(view, ours)];
+  }
+
+  /** Ids that are unique in the run, the provider's own where they are usable. */
+  callIds(view: RunView, model: ReadyModel, wanted: readonly string[]): readonly string[] {
+    const transcript = this.transcriptOf(view, model);
+    // A builder of the user's own need not have asked for our messages, and the ids are known from them.
+    if (this.#options.buildPrompt !== undefined) transcript.upTo(view);
+    return transcript.uniqueCallIds(wanted, view.trajectory.count, wanted.length === 1);
+  }
+
+  /** Estimated tokens of the next request. */
+  tokensOf(view: RunView, model: ReadyModel): number {
+    return this.counterOf(view).estimate(this.of(view, model, undefined, undefined));
+  }
+
+  /** Counts what is new in each request of the run, and not what it has counted. */
+  counterOf({ identity }: RunView): TokenCounter {
+    let counter = this.#counters.get(identity);
+    if (counter === undefined) {
+      counter = new TokenCounter();
+      this.#counters.set(identity, counter);
+    }
+    return counter;
+  }
+
+  transcriptOf(view: RunView, model: ReadyModel): Transcript {
+    let ofRun = this.#transcripts.get(view.identity);
+    const known = ofRun?.get(model);
+    if (known?.fits(view)) return known;
+    if (ofRun === undefined) {
+      ofRun = new Map();
+      this.#transcripts.set(view.identity, ofRun);
+    }
+    const made = this.#begin(view, model);
+    ofRun.set(model, made);
+    return made;
+  }
+
+  #begin(view: RunView, model: ReadyModel): Transcript {
+    const { converse = false, answerSchema, maxToolExamples, reasoningReplay = 'never', ...options } = this.#options;
+    const examples = maxToolExamples === undefined ? {} : { maxExamples: maxToolExamples };
+    const given = {
+      ...(options.systemPrompt === undefined ? {} : { systemPrompt: options.systemPrompt }),
+      ...(options.guidance === undefined ? {} : { guidance: options.guidance }),
+      ...(answerSchema === undefined ? {} : { answerSchema }),
+    };
+    const system = systemPrompt({ ...given, ...examples, converse }, view, model.toolCalls);
+    return new Transcript(system, view, {
+      mode: model.toolCalls,
+      replay: view.context.reasoningReplay ?? reasoningReplay,
+      takes: (mime) => takesMedia(model, mime),
+      ...examples,
+    });
+  }
+
+  #toolsOf({ tools, tasks }: RunView): LanguageModelV4FunctionTool[] {
+    const list = tools.list();
+    let declared = this.#declared.get(list);
+    if (declared === undefined) {
+      const all: readonly DeclaredTool[] = tasks ? [...CONTROL_TOOLS, ...list] : list;
+      declared = all.map((tool) => functionTool(tool, this.#options.maxToolExamples));
+      this.#declared.set(list, declared);
+    }
+    return declared;
+  }
+
+  /** The part of a request that is the same in every step. */
+  #settingsOf(model: ReadyModel): Settings {
+    let settings = this.#settings.get(model);
+    if (settings === undefined) {
+      settings = settingsOf(this.#options, model);
+      this.#settings.set(model, settings);
+    }
+    return settings;
+  }
+}
+
+type Settings = Omit<LanguageModelV4CallOptions, 'prompt'>;
+
+function settingsOf(options: ReactOptions, { model, toolCalls }: ReadyModel): Settings {
+  const { maxOutputTokens, temperature, parallelToolCalls = true } = options;
+  const single = parallelToolCalls || toolCalls === 'text' ? undefined : oneCallAtATime(model);
+  const providerOptions = mergeOptions(single, options.providerOptions);
+  return {
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(providerOptions === undefined ? {} : { providerOptions }),
+  };
+}
+
+/** Provider by provider; what the user says wins. */
+function mergeOptions(
+  ours: SharedV4ProviderOptions | undefined,
+  theirs: SharedV4ProviderOptions | undefined,
+): SharedV4ProviderOptions | undefined {
+  if (ours === undefined || theirs === undefined) return theirs ?? ours;
+  const merged: SharedV4ProviderOptions = { ...ours };
+  for (const [provider, given] of Object.entries(theirs)) merged[provider] = { ...merged[provider], ...given };
+  return merged;
+}
+
+function functionTool(tool: DeclaredTool, maxExamples: number | undefined): LanguageModelV4FunctionTool {
+  const { name, inputSchema } = tool;
+  const description = toolDescription(tool, maxExamples);
+  return { type: 'function', name, description, inputSchema: inputSchema as JSONSchema7 };
+}

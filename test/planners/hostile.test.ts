@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/core/clock.ts';
+import type { EntryBody } from '../../src/core/entry.ts';
+import { local } from '../../src/core/identity.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { finish } from '../../src/planners/finish/index.ts';
+import { react } from '../../src/planners/react/react.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
+import { scriptedModel } from '../../src/testing/scripted-model.ts';
+import { seededRandom } from '../../src/testing/seeded-random.ts';
+import { tool } from '../../src/tools/tool.ts';
+import { hostileModel } from './hostile-model.ts';
+import { chatFault } from './well-formed.ts';
+
+/** Waits between tries pass at once; a model that stays silent does not occur here. */
+function hastyClock(): Clock {
+  let now = 0;
+  return {
+    now: () => now,
+    after(delayMs, wake) {
+      if (delayMs > 30_000) return () => {};
+      const timer = setImmediate(() => {
+        now += delayMs;
+        wake();
+      });
+      return () => clearImmediate(timer);
+    },
+  };
+}
+
+const input = {
+  type: 'object',
+  properties: { q: { type: 'string' }, limit: { type: 'integer' } },
+  required: ['q'],
+  additionalProperties: false,
+};
+const STEPS = 12;
+
+interface Outcome {
+  readonly status: string;
+  readonly why: string;
+  readonly steps: number;
+  readonly requests: number;
+  readonly faults: readonly string[];
+}
+
+async function play(seed: number): Promise<Outcome> {
+  const random = seededRandom(seed);
+  const journal = memoryJournal();
+  const models = [scriptedModel(hostileModel(random), { modelId: 'first' })];
+  if (random() < 0.3) models.push(scriptedModel(hostileModel(random), { modelId: 'second' }));
+  const textMode = random() < 0.4;
+  const runtime = createRuntime({
+    planner: react({
+      model: models.map((model) => ({ model, toolCalls: textMode ? ('text' as const) : ('native' as const) })),
+      clock: hastyClock(),
+      ...(random() < 0.3 ? { fallback: finish({ payload: 'by the fallback' }) } : {}),
+      ...(random() < 0.3 ? { parallelToolCalls: false } : {}),
+    }),
+    tools: ['search', 'read'].map((name) =>
+      tool({ name, description: name, effect: 'read', input, run: ({ q }) => `${String(q)}!` }),
+    ),
+    journal,
+    limits: { steps: STEPS },
+    onFault: () => {},
+  });
+  const run = await runtime.start('go', { identity: local('ana') });
+  if (random() < 0.5) for await (const _ of run.events()); // streams
+  const result = await run.result();
+  const entries = (await journal.read(run.id)) as readonly EntryBody[];
+  await runtime.close();
+  const requests = models.flatMap((model) => model.calls);
+  return {
+    status: result.status,
+    why: result.status === 'failed' ? result.error.message : '',
+    steps: entries.filter((entry) => entry.kind === 'moved').length,
+    requests: requests.length,
+    faults: requests.flatMap(({ prompt }) => chatFault(prompt) ?? []),
+  };
+}
+
+describe('a hostile model', () => {
+  it('PC-27 10,000 runs end in a valid decision, and every request is a well-formed chat', async () => {
+    const wrong: unknown[] = [];
+    for (let seed = 1; seed <= Number(process.env["SEEDS"] ?? 10_000); seed += 1) {
+      const { status, why, steps, requests, faults } = await play(seed);
+      // Each move asks at most two models three times each, and one more move may be the end.
+      const isBounded = steps <= STEPS + 1 && requests <= (STEPS + 1) * 6;
+      if (status !== 'finished' || !isBounded || faults.length > 0) {
+        wrong.push({ seed, status, why, steps, requests, faults });
+      }
+    }
+    expect(wrong.slice(0, 5)).toEqual([]);
+  }, 300_000);
+});
