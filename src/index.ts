@@ -3,6 +3,16 @@ export { answerEnvelope, answerText } from './core/answer.ts';
 export type { ArtifactRef } from './core/artifact.ts';
 export type { Clock } from './core/clock.ts';
 export { systemClock } from './core/clock.ts';
+export type { Compaction, CompactionAttempt, Summary } from './core/compaction.ts';
+export type {
+  ArtifactRow,
+  InputArtifact,
+  LoadedInput,
+  PlanningHints,
+  ReasoningReplay,
+  RunContext,
+  Skill,
+} from './core/context.ts';
 export type { Control, ControlType } from './core/control.ts';
 export type {
   AwaitTask,
@@ -41,21 +51,32 @@ export type {
   Trajectory,
   WakeMode,
 } from './core/planner.ts';
+export type { OutputMode, Remark, RemarkType, RepairCounter, RepairTier } from './core/remark.ts';
 export type { CallRecord, Step, Usage } from './core/step.ts';
-export type { Effect, ToolSchema, ToolView } from './core/tool-schema.ts';
+export type { Effect, Loading, ToolSchema, ToolView } from './core/tool-schema.ts';
 export { memoryJournal } from './journal/memory.ts';
 export type { Journal, RunQuery, RunRecord, RunStatus } from './journal/port.ts';
+export type { ModelEntry } from './model/entry.ts';
 export type { LanguageModel } from './model/language-model.ts';
 export type { Prices } from './model/usage.ts';
 export type { FinishOptions } from './planners/finish/index.ts';
 export { finish } from './planners/finish/index.ts';
-export type { ReactOptions } from './planners/react/index.ts';
+export type { CompactionOptions, ReactOptions } from './planners/react/index.ts';
 export { react } from './planners/react/index.ts';
 export type { PauseNotice, RunResult } from './runtime/result.ts';
 export type { Answer, Run } from './runtime/run.ts';
 export type { Runtime, RuntimeOptions, StartOptions } from './runtime/runtime.ts';
 export { createRuntime } from './runtime/runtime.ts';
-export type { InputSchema, Reconciled, Tool, ToolContext, ToolOptions } from './tools/tool.ts';
+export type { GivenContext, InputFile } from './runtime/inputs.ts';
+export type {
+  ArtifactDescription,
+  InputSchema,
+  Reconciled,
+  Tool,
+  ToolContext,
+  ToolExample,
+  ToolOptions,
+} from './tools/tool.ts';
 export { ToolFailure, tool } from './tools/tool.ts';
 export type { RunState } from './view/run-state.ts';
 export { foldEntries } from './view/run-state.ts';

@@ -20,6 +20,8 @@ export interface ToolSchema {
   readonly tags: readonly string[];
   /** A deferred tool is listed only once the run has found it; it may be called before. */
   readonly loading: Loading;
+  /** Media types of artifacts that it reads, such as `text/*`; absent: it reads none. */
+  readonly mimeTypes?: readonly string[];
   /** Arguments that show how the tool is used, the plainest first. */
   readonly examples: readonly JsonObject[];
 }

@@ -1,12 +1,12 @@
 /** Which models there are: any AI SDK language model. Types only, so that no vendor's code is loaded. */
 import type { LanguageModelV3, LanguageModelV4 } from '@ai-sdk/provider';
 import { PilotageError } from '../core/errors.ts';
+import { asVersion4 } from './version-3.ts';
 
 export type LanguageModel = LanguageModelV4 | LanguageModelV3;
 
 /**
- * The model as version 4. Version 3 differs only in what is not used here (file data, the reasoning option), so it is
- * called as it is.
+ * The model as version 4: itself, or something around a model of version 3.
  * @throws PilotageError `invalid_config` for anything else, saying what to pass.
  */
 export function asLanguageModel(model: LanguageModel): LanguageModelV4 {
@@ -30,7 +30,7 @@ export function asLanguageModel(model: LanguageModel): LanguageModelV4 {
   if (typeof doGenerate !== 'function' || typeof doStream !== 'function') {
     throw refusal('The object given as model lacks doGenerate or doStream');
   }
-  return given as LanguageModelV4;
+  return specificationVersion === 'v3' ? asVersion4(given as LanguageModelV3) : (given as LanguageModelV4);
 }
 
 function refusal(what: string): PilotageError {

@@ -18,6 +18,8 @@ export function openaiCompatible({ baseUrl, model, apiKey, headers }: OpenAIComp
     baseURL: baseUrl,
     // Without it a streamed reply says nothing of its tokens.
     includeUsage: true,
+    // Without it a schema is left out in silence. A server that refuses it is asked again without (see structured.ts).
+    supportsStructuredOutputs: true,
     ...(apiKey === undefined ? {} : { apiKey }),
     ...(headers === undefined ? {} : { headers: { ...headers } }),
   });

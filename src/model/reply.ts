@@ -5,6 +5,7 @@ import type {
   LanguageModelV4Content,
   LanguageModelV4FinishReason,
   LanguageModelV4Usage,
+  SharedV4Warning,
 } from '@ai-sdk/provider';
 import type { Json } from '../core/json.ts';
 import type { Delta } from '../core/planner.ts';
@@ -12,6 +13,7 @@ import type { Usage } from '../core/step.ts';
 import { providerStateOf } from './provider-state.ts';
 import { StreamedContent } from './streamed-content.ts';
 import { usageOf } from './usage.ts';
+import type { Watch } from './watch.ts';
 
 /** Why the model stopped: `content-filter` is also a refusal; `interrupted` is a stream that just ended. */
 export type StopReason = LanguageModelV4FinishReason['unified'];
@@ -31,15 +33,24 @@ export interface Reply {
   readonly finish: StopReason;
   readonly modelId: string;
   readonly usage?: Usage;
+  /** What the provider could not do as it was asked; absent when it has nothing to say. */
+  readonly warnings?: readonly SharedV4Warning[];
   /** To be sent back with the reply; absent when nothing of it is opaque. */
   readonly providerState?: Json;
 }
 
 /** @throws the model's own error. */
 export function generateReply(model: LanguageModelV4, options: LanguageModelV4CallOptions): Promise<Reply> {
-  return Promise.resolve(model.doGenerate(options)).then(({ content, finishReason, usage, response }) =>
-    replyOf(content, finishReason, usage, response?.modelId ?? model.modelId),
+  return Promise.resolve(model.doGenerate(options)).then(({ content, finishReason, usage, response, warnings }) =>
+    replyOf(content, finishReason, usage, warnings, response?.modelId ?? model.modelId),
   );
+}
+
+export interface StreamOptions {
+  /** Limits each wait for the provider. */
+  readonly watch?: Watch;
+  /** What came so far, for whoever looks after a failure. */
+  readonly streamed?: StreamedContent;
 }
 
 /**
@@ -49,20 +60,42 @@ export function generateReply(model: LanguageModelV4, options: LanguageModelV4Ca
 export async function* streamReply(
   model: LanguageModelV4,
   options: LanguageModelV4CallOptions,
+  { watch, streamed = new StreamedContent() }: StreamOptions = {},
 ): AsyncGenerator<Delta, Reply> {
-  const { stream } = await model.doStream(options);
-  const streamed = new StreamedContent();
-  for await (const part of stream) {
-    const delta = streamed.add(part);
-    if (delta !== undefined) yield delta;
+  const asked = model.doStream(options);
+  const { stream } = await (watch === undefined ? asked : watch.until(asked, (late) => abandon(late.stream)));
+  streamed.began = true;
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await (watch === undefined ? reader.read() : watch.until(reader.read()));
+      if (done) break;
+      const delta = streamed.add(value);
+      if (delta !== undefined) yield delta;
+    }
+  } finally {
+    abandon(reader);
   }
-  return replyOf(streamed.content, streamed.finishReason, streamed.usage, streamed.modelId ?? model.modelId);
+  return streamedReply(model, streamed);
+}
+
+/** The reply as far as it came. */
+export function streamedReply(model: LanguageModelV4, streamed: StreamedContent): Reply {
+  const { content, finishReason, usage, warnings, modelId = model.modelId } = streamed;
+  return replyOf(content, finishReason, usage, warnings, modelId);
+}
+
+/** Does nothing to a stream that is at its end. */
+function abandon(stream: Pick<ReadableStream, 'cancel'>): void {
+  // A stream that cannot even be cancelled is nothing that anybody still waits for.
+  stream.cancel().catch(() => undefined);
 }
 
 function replyOf(
   content: readonly LanguageModelV4Content[],
   finishReason: LanguageModelV4FinishReason,
   modelUsage: LanguageModelV4Usage | undefined,
+  warnings: readonly SharedV4Warning[] | undefined,
   modelId: string,
 ): Reply {
   let text = '';
@@ -79,6 +112,7 @@ function replyOf(
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = { text, reasoning, calls, finish, modelId };
   const usage = modelUsage === undefined ? undefined : usageOf(modelUsage);
   if (usage !== undefined) reply.usage = usage;
+  if (warnings !== undefined && warnings.length > 0) reply.warnings = warnings;
   const providerState = providerStateOf(content);
   if (providerState !== undefined) reply.providerState = providerState;
   return reply;

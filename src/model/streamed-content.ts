@@ -7,6 +7,7 @@ import type {
   LanguageModelV4Text,
   LanguageModelV4ToolCall,
   LanguageModelV4Usage,
+  SharedV4Warning,
 } from '@ai-sdk/provider';
 import type { Delta } from '../core/planner.ts';
 
@@ -19,6 +20,11 @@ export class StreamedContent {
   finishReason: LanguageModelV4FinishReason = { unified: 'interrupted', raw: undefined };
   usage: LanguageModelV4Usage | undefined;
   modelId: string | undefined;
+  warnings: readonly SharedV4Warning[] = [];
+  /** The provider took the request: what fails from now on fails inside the stream. */
+  began = false;
+  /** The finish part came: the reply is whole. */
+  finished = false;
   readonly #prose = new Map<string, Prose>();
   readonly #inputs = new Map<string, LanguageModelV4ToolCall>();
 
@@ -44,14 +50,18 @@ export class StreamedContent {
       case 'response-metadata':
         this.modelId = part.modelId ?? this.modelId;
         return undefined;
+      case 'stream-start':
+        this.warnings = part.warnings;
+        return undefined;
       case 'finish':
+        this.finished = true;
         this.finishReason = part.finishReason;
         this.usage = part.usage;
         return undefined;
       case 'error':
         throw part.error;
       default:
-        return undefined; // sources, files, raw chunks, warnings and what providers add later
+        return undefined; // sources, files, raw chunks and what providers add later
     }
   }
 

@@ -1,17 +1,10 @@
-/** Tool names with a meaning of their own: those that a planner takes as decisions, and those that the prompt speaks of. */
+/** Tool names that a planner takes as decisions; they never reach a tool. */
 import type { ToolSchema } from '../core/tool-schema.ts';
 
 /** The tool that models know as the way to end; it is understood when it is called, and never declared. */
 export const FINISH_TOOL = '_finish';
 export const SPAWN_TOOL = '_spawn_task';
 export const AWAIT_TOOL = '_await_task';
-
-export const RESERVED_TOOLS: ReadonlySet<string> = new Set([FINISH_TOOL, SPAWN_TOOL, AWAIT_TOOL]);
-
-/** Ordinary tools; the prompt speaks of one only when the run has it. */
-export const TOOL_SEARCH = 'tool_search';
-export const TOOL_GET = 'tool_get';
-export const ARTIFACT_FETCH = 'artifact_fetch';
 
 /** What a model is told of a tool that it may call. */
 export type DeclaredTool = Pick<ToolSchema, 'name' | 'description' | 'inputSchema' | 'examples'>;

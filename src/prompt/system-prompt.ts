@@ -2,19 +2,13 @@
  * The system prompt: sections in a fixed order, each left out when it has nothing to say. It is made of what does not
  * change during a run, so that the provider's cache holds: tools found on the way are not part of it.
  */
+
+import { ARTIFACT_FETCH, TOOL_GET, TOOL_SEARCH } from '../core/builtin-tools.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { RunView } from '../core/planner.ts';
 import type { ToolView } from '../core/tool-schema.ts';
 import { hintLines } from './planning-hints.ts';
-import {
-  ARTIFACT_FETCH,
-  AWAIT_TOOL,
-  CONTROL_TOOLS,
-  type DeclaredTool,
-  SPAWN_TOOL,
-  TOOL_GET,
-  TOOL_SEARCH,
-} from './reserved-tools.ts';
+import { AWAIT_TOOL, CONTROL_TOOLS, type DeclaredTool, SPAWN_TOOL } from './reserved-tools.ts';
 import { toolEntry, toolLine } from './tool-text.ts';
 
 /** How a model calls tools: by its provider's own means, or in the text of its reply. */

@@ -4,8 +4,7 @@ import type { LoadedInput } from '../core/context.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { RunView } from '../core/planner.ts';
 import type { Remark } from '../core/remark.ts';
-import type { ToolView } from '../core/tool-schema.ts';
-import { ARTIFACT_FETCH } from './reserved-tools.ts';
+import type { ToolSchema, ToolView } from '../core/tool-schema.ts';
 import { oneLine } from './shown-name.ts';
 
 /** Can the model be sent files of this MIME type? */
@@ -48,12 +47,19 @@ function inputPart(
     const file: LanguageModelV4FilePart = { type: 'file', mediaType, data: { type: 'data', data: bytes } };
     return fileName === undefined ? file : { ...file, filename: fileName };
   }
+  const reader = tools.list().find((tool) => readsMedia(tool, mediaType));
   const stub: JsonObject = {
     artifact_ref: artifactRef,
     mime: mediaType,
     size_bytes: sizeBytes,
     ...(fileName === undefined ? {} : { file_name: fileName }),
-    ...(tools.get(ARTIFACT_FETCH) === undefined ? {} : { fetch: { tool: ARTIFACT_FETCH, id: artifactRef } }),
+    ...(reader === undefined ? {} : { fetch: { tool: reader.name, id: artifactRef } }),
   };
   return { type: 'text', text: `An attachment of this request, by reference: ${JSON.stringify(stub)}` };
+}
+
+/** A pattern for all types at once does not count: nobody reads them all. */
+function readsMedia({ mimeTypes = [] }: ToolSchema, mime: string): boolean {
+  const family = `${mime.slice(0, mime.indexOf('/'))}/*`;
+  return mimeTypes.some((type) => type !== '*/*' && (type === mime || type === family));
 }

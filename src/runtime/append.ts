@@ -28,11 +28,12 @@ export function appendAgain({ journal, clock }: Deps, request: Append, first: un
 /** The same store, which keeps what is to be put while it cannot be taken. */
 export function patientArtifacts(store: ArtifactStore, clock: Clock): ArtifactStore {
   return {
-    put(scope, bytes, mime) {
-      const put = (): Promise<ArtifactRef> => store.put(scope, bytes, mime);
+    put(scope, bytes, about) {
+      const put = (): Promise<ArtifactRef> => store.put(scope, bytes, about);
       return put().catch((error: unknown) => tryAgain(clock, error, put));
     },
     get: (scope, artifactRef) => store.get(scope, artifactRef),
+    list: (scope, limit) => store.list(scope, limit),
   };
 }
 

@@ -1,25 +1,29 @@
-/** The built-in tool that reads a stored result on, page by page. It is declared once a run has such a result. */
+/** The built-in tool that reads a stored value on, page by page. It is listed once a run has such a value. */
+import { isUtf8 } from 'node:buffer';
+import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
 import type { Json } from '../core/json.ts';
 import { encodedBytes } from '../core/json.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { Tool } from '../tools/tool.ts';
 import { cutUtf8, HEAVY_BYTES } from './heavy.ts';
 
-export const ARTIFACT_FETCH = 'artifact_fetch';
 const DEFAULT_PAGE_BYTES = 16_384;
 const MAX_PAGE_BYTES = 28_672;
+const NOT_TEXT = 'It is not text, and cannot be shown as such.';
 
 /** @param artifacts is asked for at the first use: the store may not be open yet. */
 export function artifactFetch(artifacts: () => ArtifactStore): Tool {
   return {
     name: ARTIFACT_FETCH,
     description:
-      'Reads a stored result by its artifact ref, a page at a time. Give next_offset of a page as offset to read on; no next_offset means that was the end.',
+      'Reads a stored value by its artifact ref, a page at a time. Give next_offset of a page as offset to read on; no next_offset means that was the end.',
     effect: 'read',
+    loading: 'deferred',
+    mimeTypes: ['text/*', 'application/json'],
     input: {
       type: 'object',
       properties: {
-        ref: { type: 'string', description: 'The artifact_ref of a stored result.' },
+        ref: { type: 'string', description: 'The artifact_ref of a stored value.' },
         offset: { type: 'integer', minimum: 0, description: 'Where to begin, in bytes. Default 0.' },
         length: {
           type: 'integer',
@@ -34,7 +38,9 @@ export function artifactFetch(artifacts: () => ArtifactStore): Tool {
       const stored = await artifacts().get(identity, String(ref));
       // A foreign reference and an unknown one give the same answer.
       if (stored === undefined) return { found: false, ref: String(ref) };
-      return page(String(ref), stored.bytes, Number(offset), Math.min(Number(length), MAX_PAGE_BYTES));
+      const { bytes, mime } = stored;
+      if (!isUtf8(bytes)) return { found: true, ref: String(ref), mime, size_bytes: bytes.length, error: NOT_TEXT };
+      return page(String(ref), bytes, Number(offset), Math.min(Number(length), MAX_PAGE_BYTES));
     },
   };
 }

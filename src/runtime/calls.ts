@@ -40,13 +40,15 @@ export class Calls {
   constructor(ports: CallPorts) {
     this.#ports = ports;
     this.#timer = new SharedTimer(ports.deps.clock);
-    const { identity } = ports.state;
-    const { clock, artifacts } = ports.deps;
+    const { deps, state } = ports;
+    const { identity } = state;
+    const { clock, artifacts } = deps;
     this.#dispatchPorts = {
       clock,
       artifacts,
       begin: ({ open, index }) => ports.begin(open.move.step, index),
       reserve: (call, costMicroUsd) => this.#reserve(call, costMicroUsd),
+      found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),
     };
     this.#keyPrefix = `${scopeKey(identity)}/${encodeURIComponent(identity.run)}`;
@@ -85,7 +87,7 @@ export class Calls {
       this.#reserved.clear();
       return this.#turn(open, this.#graph.graph);
     };
-    return setUp(open, this.#ports.tools()).then(begin);
+    return setUp(open, this.#ports.tools(), this.#dispatchPorts).then(begin);
   }
 
   #turn(open: OpenStep, graph: BranchGraph): Promise<readonly CallEnded[]> {
@@ -215,14 +217,20 @@ export class Calls {
   }
 }
 
-function callEnded(
-  { move }: OpenStep,
-  call: number,
-  { outcome, startedAt, attempts, costMicroUsd }: CallResult,
-): CallEnded {
-  const ended = { kind: 'call_ended' as const, step: move.step, call, outcome, attempts };
-  if (startedAt === undefined) return ended;
-  return costMicroUsd === undefined ? { ...ended, startedAt } : { ...ended, startedAt, costMicroUsd };
+function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEnded {
+  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts } = result;
+  const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
+    kind: 'call_ended',
+    step: move.step,
+    call,
+    outcome,
+    attempts,
+  };
+  if (startedAt !== undefined) ended.startedAt = startedAt;
+  if (costMicroUsd !== undefined) ended.costMicroUsd = costMicroUsd;
+  if (discovered !== undefined) ended.discovered = discovered;
+  if (artifacts !== undefined) ended.artifacts = artifacts;
+  return ended;
 }
 
 /** A call that was begun before a crash, and that its join does not need any more. */

@@ -3,17 +3,19 @@
  * value, store it. Whatever goes wrong on the way is an outcome, never an exception.
  */
 
+import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
 import type { Clock } from '../core/clock.ts';
+import type { ArtifactRow } from '../core/context.ts';
 import type { Branch } from '../core/decision.ts';
 import { describeThrown, type ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
-import { type Captured, captureJson, captureObject, type Json } from '../core/json.ts';
+import { type Captured, captureJson, captureObject, deepFreeze, type Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyTool } from '../tools/catalogue.ts';
-import type { ToolContext } from '../tools/tool.ts';
 import type { OpenStep } from '../view/run-state.ts';
-import type { Flight, LazySignal, Settled } from './flight.ts';
+import { CallContext } from './call-context.ts';
+import { type Flight, LazySignal, type Settled } from './flight.ts';
 import { mayBeHeavy, storeHeavy } from './heavy.ts';
 
 export interface CallResult {
@@ -21,6 +23,10 @@ export interface CallResult {
   readonly startedAt?: number;
   readonly attempts: number;
   readonly costMicroUsd?: number;
+  /** Deferred tools that are to be listed from now on; absent when there are none. */
+  readonly discovered?: readonly string[];
+  /** What the tool stored beside its value; absent when there is nothing. */
+  readonly artifacts?: readonly ArtifactRow[];
 }
 
 export interface Call {
@@ -43,6 +49,8 @@ export interface DispatchPorts {
   begin(call: Call): Promise<void>;
   /** Sets money aside for a call. False when the budget has no room for it. */
   reserve(call: Call, costMicroUsd: number): boolean;
+  /** The deferred tools that the run has found. */
+  found(): readonly string[];
   /** The arguments with references replaced by the values of earlier branches. */
   resolveArgs(call: Call): Json | Promise<Json>;
 }
@@ -67,48 +75,103 @@ export function prepareCall(tools: AuthorisedTools, name: string, args: Json): P
   return checked instanceof Promise ? checked.then(finish) : finish(checked);
 }
 
+const MAX_NAMES = 50;
+
+/** The same words whether nobody has such a tool or only this run may not use it. */
 function unknownTool(tools: AuthorisedTools, name: string): ErrorData {
   const known = tools.list().map((tool) => tool.name);
+  const names = known.slice(0, MAX_NAMES).join(', ') || 'none';
+  const more = known.length > MAX_NAMES ? `, and ${known.length - MAX_NAMES} more` : '';
   const shown = name.replace(/\p{Cc}/gu, ' ').slice(0, 64);
   return {
     code: 'tool_not_found',
-    message: `There is no tool named ${JSON.stringify(shown)}. The tools are: ${known.join(', ') || 'none'}.`,
+    message: `There is no tool named ${JSON.stringify(shown)}. The tools are: ${names}${more}.`,
   };
 }
 
 /** @throws the journal's refusal to let the call begin; nothing else. */
 export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult> {
+  const { branch } = call;
+  if (branch.refusal !== undefined) return { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 };
   let prepared: Prepared;
   try {
     const resolved = ports.resolveArgs(call);
     const args = resolved instanceof Promise ? await resolved : resolved;
-    const checked = prepareCall(call.tools, call.branch.tool, args);
+    const checked = prepareCall(call.tools, branch.tool, args);
     prepared = checked instanceof Promise ? await checked : checked;
   } catch (thrown) {
     prepared = { error: errorData(thrown) };
   }
-  if ('error' in prepared) return { outcome: refused(prepared.error, call), attempts: 0 };
+  if ('error' in prepared) return listed({ outcome: refused(prepared.error, call), attempts: 0 }, call, ports);
   if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
   const { tool, args } = prepared;
-  const { costMicroUsd } = tool;
+  const { costMicroUsd, timeoutMs } = tool;
   const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
   const startedAt = ports.clock.now();
   if (tool.effect === 'once' && call.interrupted) {
-    const outcome = await reconcile(call, tool, args, ports);
-    if (outcome !== undefined) return ended(outcome, startedAt, 1, cost);
+    const { outcome, context } = await reconcile(call, tool, args, ports);
+    if (outcome !== undefined) return listed(ended(outcome, startedAt, 1, cost), call, ports, context);
   }
   if (cost !== undefined && !ports.reserve(call, cost)) return { outcome: noRoom(tool), attempts: 0 };
   if (tool.effect === 'once' && !call.interrupted) await ports.begin(call);
   for (let attempt = 1; ; attempt += 1) {
     if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost);
+    const signal = new LazySignal();
+    const context = new CallContext(call, ports, signal, attempt);
     const outcome = await call.flight.attempt(
-      (signal) => tool.source.run(args as never, new CallContext(call, signal, attempt)),
+      () => tool.source.run(args as never, context),
       (settled) => outcomeOf(settled, attempt, call, tool, ports),
-      tool,
+      { timeoutMs, signal },
     );
-    if (outcome !== undefined) return ended(outcome, startedAt, attempt, cost);
+    if (outcome !== undefined) return listed(ended(outcome, startedAt, attempt, cost), call, ports, context);
     await call.flight.pause(retryDelayMs(attempt));
   }
+}
+
+/** The result with what the call made known and stored. Only an attempt that ended with a value leaves something. */
+function listed(
+  result: CallResult,
+  call: Call,
+  ports: DispatchPorts,
+  context?: CallContext,
+): CallResult | Promise<CallResult> {
+  const { outcome } = result;
+  if (outcome.kind !== 'value') return withFound(result, newlyFound(call, ports, []));
+  if (context?.hasSaved === true) return withSaved(result, call, ports, context);
+  const names = context?.discovered ?? NO_NAMES;
+  return withFound(
+    result,
+    newlyFound(call, ports, outcome.artifact === undefined ? names : [...names, ARTIFACT_FETCH]),
+  );
+}
+
+async function withSaved(
+  result: CallResult,
+  call: Call,
+  ports: DispatchPorts,
+  context: CallContext,
+): Promise<CallResult> {
+  const artifacts = deepFreeze(await context.saved());
+  if (artifacts.length === 0) return withFound(result, newlyFound(call, ports, context.discovered));
+  return withFound({ ...result, artifacts }, newlyFound(call, ports, [...context.discovered, ARTIFACT_FETCH]));
+}
+
+const NO_NAMES: readonly string[] = [];
+
+/** The tool itself and the given ones, as far as they are deferred and were not found before. Each once. */
+export function newlyFound(
+  { branch: { tool }, tools }: Pick<Call, 'branch' | 'tools'>,
+  { found }: Pick<DispatchPorts, 'found'>,
+  names: readonly string[],
+): readonly string[] {
+  if (names.length === 0 && tools.get(tool)?.loading !== 'deferred') return NO_NAMES;
+  const before = found();
+  const fresh = [tool, ...names].filter((name) => tools.get(name)?.loading === 'deferred' && !before.includes(name));
+  return Object.freeze([...new Set(fresh)]);
+}
+
+function withFound(result: CallResult, discovered: readonly string[]): CallResult {
+  return discovered.length === 0 ? result : { ...result, discovered };
 }
 
 function ended(outcome: Outcome, startedAt: number, attempts: number, cost: number | undefined): CallResult {
@@ -145,13 +208,14 @@ function outcomeOf(
   return attempt > tool.retries || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;
 }
 
-/** Asks a `once` tool what became of a call that was cut off. `undefined`: it did not happen, and may be run. */
-async function reconcile(
-  call: Call,
-  tool: ReadyTool,
-  args: unknown,
-  ports: DispatchPorts,
-): Promise<Outcome | undefined> {
+interface LookedUp {
+  /** `undefined`: it did not happen, and may be run. */
+  readonly outcome: Outcome | undefined;
+  readonly context: CallContext;
+}
+
+/** Asks a `once` tool what became of a call that was cut off. */
+async function reconcile(call: Call, tool: ReadyTool, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
   const unknown: Outcome = {
     kind: 'unknown',
     error: {
@@ -159,35 +223,18 @@ async function reconcile(
       message: `${tool.schema.name} was started before a crash, and nothing says whether it happened. It was not run again.`,
     },
   };
-  const { source } = tool;
-  if (source.reconcile === undefined) return unknown;
+  const { source, timeoutMs } = tool;
+  const signal = new LazySignal();
+  const context = new CallContext(call, ports, signal, 1);
+  if (source.reconcile === undefined) return { outcome: unknown, context };
   const asked = await call.flight.attempt(
-    (signal) => source.reconcile?.(args as never, new CallContext(call, signal, 1)),
+    () => source.reconcile?.(args as never, context),
     (settled) => settled,
-    tool,
+    { timeoutMs, signal },
   );
-  if (asked.kind !== 'value') return unknown;
-  if (asked.value?.status === 'done') return valueOutcome(asked.value.value, call, tool, ports);
-  return asked.value?.status === 'not_done' ? undefined : unknown;
-}
-
-/** A class and not a literal, because a literal with a getter is slow to make. */
-class CallContext implements ToolContext {
-  readonly idempotencyKey: string;
-  readonly identity: Identity;
-  readonly attempt: number;
-  readonly #lazy: LazySignal;
-
-  constructor({ idempotencyKey, identity }: Call, lazy: LazySignal, attempt: number) {
-    this.idempotencyKey = idempotencyKey;
-    this.identity = identity;
-    this.attempt = attempt;
-    this.#lazy = lazy;
-  }
-
-  get signal(): AbortSignal {
-    return this.#lazy.signal;
-  }
+  const answer = asked.kind === 'value' ? asked.value : undefined;
+  if (answer?.status === 'done') return { outcome: await valueOutcome(answer.value, call, tool, ports), context };
+  return { outcome: answer?.status === 'not_done' ? undefined : unknown, context };
 }
 
 const FIRST_DELAY_MS = 100;

@@ -1,4 +1,5 @@
 /** Large values leave the journal: they become an artifact, and a preview stands in their place. */
+import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Scope } from '../core/identity.ts';
 import { type Captured, encodedBytes, isJsonObject, type Json } from '../core/json.ts';
@@ -22,7 +23,11 @@ export async function storeHeavy(
   const text = JSON.stringify(value.json);
   const bytes = Buffer.from(text);
   if (bytes.length < HEAVY_BYTES) return { kind: 'value', value: value.json };
-  const artifact = await artifacts.put(scope, bytes, 'application/json');
+  const artifact = await artifacts.put(scope, bytes, {
+    mime: 'application/json',
+    fileName: `tool-result-${tool}.json`,
+    source: `tool: ${tool}`,
+  });
   return { kind: 'value', value: previewOf(value.json, tool, artifact.artifactRef, bytes.length), artifact };
 }
 
@@ -41,7 +46,7 @@ function previewOf(value: Json, tool: string, artifactRef: string, sizeBytes: nu
     truncated: true,
     preview,
     artifact_ref: artifactRef,
-    read_on: `Call artifact_fetch with ref ${artifactRef} to read the whole.${again}`,
+    read_on: `Call ${ARTIFACT_FETCH} with ref ${artifactRef} to read the whole.${again}`,
   });
 }
 

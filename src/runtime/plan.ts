@@ -49,11 +49,7 @@ function askForMove(ask: Ask, view: RunView, startedAt: number): Promise<readonl
 }
 
 /** The history is shortened by an entry of its own; the driver then asks again, with the shorter one. */
-async function compactFirst(
-  ask: Ask,
-  view: RunView,
-  startedAt: number,
-): Promise<readonly EntryBody[] | undefined> {
+async function compactFirst(ask: Ask, view: RunView, startedAt: number): Promise<readonly EntryBody[] | undefined> {
   const { deps, flight, signal, state } = ask;
   const step = nextStep(state);
   const settled = await flight.attempt(

@@ -3,6 +3,7 @@
  * the journal; what is kept here is only which runs are being driven.
  */
 import { type Clock, systemClock } from '../core/clock.ts';
+import type { InputArtifact } from '../core/context.ts';
 import { type Control, validateControl } from '../core/control.ts';
 import type { Entry, Turn } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
@@ -10,17 +11,31 @@ import { assertIdentity, type Identity } from '../core/identity.ts';
 import { captureJson } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
 import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
-import type { ArtifactStore, Claim, ClaimRequest, Journal, RunQuery, RunRecord } from '../journal/port.ts';
+import type { Claim, ClaimRequest, Journal, RunQuery, RunRecord } from '../journal/port.ts';
 import { sqliteJournal } from '../journal/sqlite.ts';
 import { type Catalogue, createCatalogue, type ToolSet } from '../tools/catalogue.ts';
+import { toolGet } from '../tools/tool-get.ts';
+import { toolSearch } from '../tools/tool-search.ts';
 import { foldEntries, openState, type RunState } from '../view/run-state.ts';
 import { patientArtifacts } from './append.ts';
-import { ARTIFACT_FETCH, artifactFetch } from './artifact-fetch.ts';
+import { artifactFetch } from './artifact-fetch.ts';
+import { startBeat } from './beat.ts';
 import { type Exit, RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
+import { contextAtStart, type GivenContext, type InputFile } from './inputs.ts';
 import { NoticeHub } from './notices.ts';
 import { deadOwner, ownerName } from './owner.ts';
 import { Run } from './run.ts';
+import {
+  assertMemoryOptions,
+  historyFor,
+  type MemoryOptions,
+  type Remembered,
+  type Remembering,
+  SummaryKeeper,
+  withMaterial,
+} from './session-memory.ts';
+import { startSweeping } from './sweep.ts';
 
 export interface RuntimeOptions {
   readonly planner: Planner | PlannerFunction;
@@ -35,6 +50,8 @@ export interface RuntimeOptions {
   /** How long a run stays with a process that says nothing. Default 5,000; renewed every third of it. */
   readonly leaseMs?: number;
   readonly clock?: Clock;
+  /** How runs continue the earlier ones of their session. Default: not at all. */
+  readonly memory?: MemoryOptions;
   /** Told of faults that no caller waits for. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
 }
@@ -43,12 +60,21 @@ export interface StartOptions {
   /** All four parts; `local('name')` makes one. */
   readonly identity: Identity;
   readonly limits?: Limits;
-  /** Earlier turns of the conversation. */
+  /** Earlier turns of the conversation. Default: those that the session remembers, if `memory` says so. */
   readonly history?: readonly Turn[];
+  /** False: the run neither continues its session's conversation nor becomes a turn of it. Default true. */
+  readonly conversation?: boolean;
   /** Scopes that the user holds. Default none. */
   readonly scopes?: readonly string[];
   /** -1000 to 1000; higher is driven first. Default 0. */
   readonly priority?: number;
+  /**
+   * What the planner is told beside the query. A memory block that has an `identity` of its own is refused when its
+   * tenant, user or session is another.
+   */
+  readonly context?: GivenContext;
+  /** Attachments: references of artifacts of the session, or bytes that are stored as such. */
+  readonly inputs?: readonly (InputArtifact | InputFile)[];
 }
 
 /** The journal of a runtime that was given none; relative to the current folder. */
@@ -65,7 +91,6 @@ interface Live {
 
 const DEFAULT_LEASE_MS = 5_000;
 const DEFAULT_LIVE_RUNS = 1_000;
-const SWEEP_MS = 1_000;
 
 /** @throws PilotageError `no_planner`, `invalid_config`, or a tool's registration error. Nothing is opened yet. */
 export function createRuntime(options: RuntimeOptions): Runtime {
@@ -86,6 +111,8 @@ export class Runtime {
   #slots = 0;
   #onFreeSlot: (() => void) | undefined;
   #deps: DriverDeps | undefined;
+  readonly #memory: Remembering | undefined;
+  #summaries: SummaryKeeper | undefined;
   #stopBeat: (() => void) | undefined;
   #stopWork: (() => void) | undefined;
   #closing: Promise<void> | undefined;
@@ -98,8 +125,11 @@ export class Runtime {
       if (value === undefined || (Number.isInteger(value) && value > 0)) continue;
       throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 1 up.`);
     }
-    const tools = withFetch(options.tools ?? [], () => this.#driverDeps().artifacts);
-    this.#catalogue = createCatalogue(tools, [ARTIFACT_FETCH]);
+    const { memory = { strategy: 'none' } } = options;
+    assertMemoryOptions(memory);
+    this.#memory = memory.strategy === 'none' ? undefined : memory;
+    const fetch = artifactFetch(() => this.#driverDeps().artifacts);
+    this.#catalogue = createCatalogue(options.tools ?? [], [fetch, toolSearch, toolGet]);
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
   }
@@ -107,19 +137,22 @@ export class Runtime {
   /**
    * Stores a run, due at once, and drives it as soon as there is a slot. A run id that exists already is the same run:
    * nothing is stored, and it goes on if nobody drives it.
-   * @throws PilotageError `identity_required`, `unserializable`, `invalid_config`, `runtime_closed`, `scope_mismatch` for
-   * a run id that somebody else uses, or a store error.
+   * @throws PilotageError `identity_required`, `unserializable`, `memory_block_unserializable`, `invalid_config`,
+   * `runtime_closed`, `scope_mismatch` for a run id that somebody else uses or for their memory, or a store error.
    */
   async start(query: string, options: StartOptions): Promise<Run> {
     this.#assertOpen();
     assertIdentity(options?.identity);
     const identity = captureJson(pickIdentity(options.identity), 'identity').json as unknown as Identity;
-    const entry = this.#startedEntry(query, identity, options);
+    const started = this.#startedEntry(query, identity, options);
     const { priority = 0 } = options;
     if (!Number.isInteger(priority) || Math.abs(priority) > 1000) {
       throw new PilotageError('invalid_config', `priority is ${priority}; give a whole number from -1000 to 1000.`);
     }
     const deps = this.#driverDeps();
+    const context = await contextAtStart(options, identity, deps.artifacts);
+    const entry = withMaterial(started, context, await this.#remembered(identity, options));
+    this.#assertOpen();
     const slot = this.#takeSlot();
     const lease = slot ? { claim: { owner: this.#owner, leaseMs: this.#leaseMs() } } : {};
     let claim: Claim | undefined;
@@ -166,28 +199,14 @@ export class Runtime {
   work(): () => void {
     this.#assertOpen();
     this.#stopWork?.();
-    let cancel = (): void => {};
-    let stopped = false;
-    let sweeping = false;
-    const sweep = async (): Promise<void> => {
-      if (sweeping || stopped) return;
-      sweeping = true;
-      cancel();
-      try {
-        while (!stopped && this.#takeSlot()) if (!(await this.#driveClaimed(() => this.#claim({})))) break;
-      } catch (error) {
-        this.#fault(error);
-      }
-      sweeping = false;
-      if (stopped) return;
-      cancel = this.#clock.after(SWEEP_MS, () => void sweep());
-      if (!this.#hasSlot()) this.#onFreeSlot = () => void sweep();
-    };
-    void sweep();
-    this.#stopWork = () => {
-      stopped = true;
-      cancel();
-    };
+    this.#stopWork = startSweeping({
+      clock: this.#clock,
+      driveNext: async () => this.#takeSlot() && this.#driveClaimed(() => this.#claim({})),
+      onRoom: (wake) => {
+        if (!this.#hasSlot()) this.#onFreeSlot = wake;
+      },
+      onFault: (error) => this.#fault(error),
+    });
     return this.#stopWork;
   }
 
@@ -209,6 +228,7 @@ export class Runtime {
       });
     }
     this.#stopBeat?.();
+    await this.#summaries?.close();
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
     if (this.#options.journal === undefined) await this.#deps?.journal.close();
   }
@@ -225,8 +245,14 @@ export class Runtime {
       limits,
       scopes: options.scopes ?? [],
       ...(options.history === undefined ? {} : { history: options.history }),
+      ...(options.conversation === false ? { conversation: false } : {}),
     };
     return captureJson({ ...body, seq: 1, at: this.#clock.now() }, 'run').json as unknown as Entry;
+  }
+
+  async #remembered(scope: Identity, { history, conversation }: StartOptions): Promise<Remembered | undefined> {
+    if (this.#memory === undefined || history !== undefined || conversation === false) return undefined;
+    return historyFor(this.#driverDeps().journal.memory, scope, this.#memory);
   }
 
   /** A run id that somebody else used is never handed out. */
@@ -254,10 +280,14 @@ export class Runtime {
       planner: this.#planner,
       clock: this.#clock,
       hub: this.#hub,
-      toolsOf: (scopes, hasArtifacts) => this.#catalogue.view(scopes, hasArtifacts ? [ARTIFACT_FETCH] : []),
+      toolsOf: (scopes, found) => this.#catalogue.view(scopes, found),
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
+      remembers: this.#memory !== undefined,
       onFault: (error) => this.#fault(error),
     };
+    if (this.#memory?.strategy === 'summary') {
+      this.#summaries = new SummaryKeeper({ ...this.#deps, store: journal.memory }, this.#memory);
+    }
     return this.#deps;
   }
 
@@ -361,6 +391,7 @@ export class Runtime {
     const { run } = driver.state.identity;
     this.#live.delete(run);
     const error = exitError(exit, run);
+    if (exit.kind === 'ended' && driver.state.conversation) this.#summaries?.turnEnded(driver.state.identity);
     if (exit.kind === 'broken' && !awaited && !this.#hub.hasListeners(run)) this.#fault(exit.error);
     this.#hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
     if (this.#live.size === 0) this.#stopBeat?.();
@@ -381,39 +412,20 @@ export class Runtime {
     });
   }
 
-  /** One timer renews all leases, and hears of signals that other processes left. */
   #startBeat(): void {
     if (this.#stopBeat !== undefined) return;
-    let cancel = (): void => {};
-    let stopped = false;
-    const beat = (): void => {
-      if (stopped) return;
-      cancel = this.#clock.after(Math.max(1, Math.floor(this.#leaseMs() / 3)), () => {
-        this.#renew().then(beat, (error: unknown) => {
-          this.#fault(error);
-          beat();
-        });
-      });
-    };
-    beat();
+    const { journal } = this.#driverDeps();
+    const stop = startBeat({
+      journal,
+      clock: this.#clock,
+      leaseMs: this.#leaseMs(),
+      drivers: () => [...this.#live.values()].map(({ driver }) => driver),
+      onFault: (error) => this.#fault(error),
+    });
     this.#stopBeat = () => {
-      stopped = true;
-      cancel();
+      stop();
       this.#stopBeat = undefined;
     };
-  }
-
-  async #renew(): Promise<void> {
-    const drivers = [...this.#live.values()].map(({ driver }) => driver);
-    const leases = drivers.map((driver) => ({ run: driver.state.identity.run, fence: driver.fence }));
-    const signals = await this.#driverDeps().journal.renew(leases, this.#leaseMs());
-    for (const [index, driver] of drivers.entries()) {
-      const seen = signals[index];
-      if (seen === undefined) {
-        // A driver that has just ended has given its lease up itself.
-        if (this.#live.get(driver.state.identity.run)?.driver === driver) driver.stop('lost');
-      } else if (seen > driver.state.controlsTaken) driver.poke();
-    }
   }
 
   #fault(error: unknown): void {
@@ -439,9 +451,4 @@ function exitError(exit: Exit, run: string): unknown {
   if (exit.kind === 'broken') return exit.error;
   if (exit.kind !== 'closed') return undefined;
   return new PilotageError('runtime_closed', `The runtime was closed while it drove ${run}; the run can be resumed.`);
-}
-
-function withFetch(tools: ToolSet, artifacts: () => ArtifactStore): ToolSet {
-  const fetch = artifactFetch(artifacts);
-  return Array.isArray(tools) ? [...tools, fetch] : { ...tools, [fetch.name]: fetch };
 }

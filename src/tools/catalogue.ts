@@ -2,10 +2,11 @@
  * The tools of a runtime, checked once. A run sees them through an authorised view, and the same view is used for
  * listing and for dispatch: a tool outside it does not exist for that run.
  */
+import { isBuiltinTool, TOOL_GET, TOOL_SEARCH } from '../core/builtin-tools.ts';
 import { PilotageError } from '../core/errors.ts';
-import { isJsonObject, type JsonObject } from '../core/json.ts';
-import type { Effect, ToolSchema, ToolView } from '../core/tool-schema.ts';
+import type { Effect, Loading, ToolSchema, ToolView } from '../core/tool-schema.ts';
 import { type AiSdkTool, fromAiSdk, isAiSdkTool } from './ai-sdk.ts';
+import { rankedExamples } from './examples.ts';
 import { type Check, checkOf, jsonSchemaOf } from './schema.ts';
 import type { Tool } from './tool.ts';
 
@@ -34,7 +35,8 @@ export interface AuthorisedTools extends ToolView {
 export interface Catalogue {
   /**
    * The view of a run that holds these scopes. Equal arguments share one view.
-   * @param found deferred tools that are listed now, after the others, so that the list only grows at its end.
+   * @param found names in the order of first sight: the deferred tools among them are listed after the others, so that
+   * the list only grows at its end.
    */
   view(scopes: readonly string[], found?: readonly string[]): AuthorisedTools;
 }
@@ -42,14 +44,17 @@ export interface Catalogue {
 /** A list of tools, or a record by name, whose values may be AI SDK `tool()` objects. */
 export type ToolSet = readonly Tool[] | Readonly<Record<string, Tool | AiSdkTool>>;
 
+/** Views that are kept; a run keeps its own. */
+const MAX_VIEWS = 1_000;
+
 /**
- * @param deferred names of tools that may be called but are not listed until they are found.
+ * @param builtins what the runtime adds; their names are taken.
  * @throws PilotageError `tool_name_empty`, `tool_without_run`, `tool_name_taken`, `tool_schema_invalid`,
  * `tool_example_invalid` or `invalid_config`.
  */
-export function createCatalogue(tools: ToolSet, deferred: readonly string[] = []): Catalogue {
+export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = []): Catalogue {
   const ready = new Map<string, ReadyTool>();
-  for (const tool of listOf(tools)) {
+  for (const tool of [...builtins, ...listOf(tools)]) {
     const made = prepare(tool);
     if (ready.has(tool.name)) {
       throw new PilotageError('tool_name_taken', `Two tools are named ${JSON.stringify(tool.name)}. Rename one.`);
@@ -57,17 +62,30 @@ export function createCatalogue(tools: ToolSet, deferred: readonly string[] = []
     ready.set(tool.name, made);
   }
   const sorted = [...ready.values()].sort((a, b) => (a.schema.name < b.schema.name ? -1 : 1));
+  const allowed = new Map<string, Allowed>();
   const views = new Map<string, AuthorisedTools>();
   return {
     view(scopes, found = []) {
-      const key = JSON.stringify([[...scopes].sort(), found]);
-      const known = views.get(key);
-      if (known !== undefined) return known;
-      const made = authorise(sorted, scopes, deferred, found);
-      views.set(key, made);
-      return made;
+      const held = JSON.stringify([...scopes].sort());
+      return kept(views, `${held}${JSON.stringify(found)}`, () =>
+        listing(
+          kept(allowed, held, () => authorise(sorted, scopes)),
+          found,
+        ),
+      );
     },
   };
+}
+
+/** What was made for this key before, or a new one. The oldest gives way: scopes and finds come from outside. */
+function kept<T>(known: Map<string, T>, key: string, make: () => T): T {
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const made = make();
+  const [oldest] = known.keys();
+  if (known.size >= MAX_VIEWS && oldest !== undefined) known.delete(oldest);
+  known.set(key, made);
+  return made;
 }
 
 function listOf(tools: ToolSet): readonly Tool[] {
@@ -82,23 +100,33 @@ function listOf(tools: ToolSet): readonly Tool[] {
   });
 }
 
-function authorise(
-  tools: readonly ReadyTool[],
-  scopes: readonly string[],
-  deferred: readonly string[],
-  found: readonly string[],
-): AuthorisedTools {
+/** The tools of everyone who holds the same scopes. */
+interface Allowed {
+  readonly byName: ReadonlyMap<string, ReadyTool>;
+  /** Sorted by name. */
+  readonly all: readonly ToolSchema[];
+}
+
+function authorise(tools: readonly ReadyTool[], scopes: readonly string[]): Allowed {
   const held = new Set(scopes);
-  const allowed = tools.filter((tool) => tool.scopes.every((scope) => held.has(scope)));
-  const byName = new Map(allowed.map((tool) => [tool.schema.name, tool]));
-  const always = allowed.filter((tool) => !deferred.includes(tool.schema.name));
-  const later = found.flatMap((name) => byName.get(name) ?? []);
-  const list = Object.freeze([...always, ...later].map((tool) => tool.schema));
-  return Object.freeze({
-    list: () => list,
-    get: (name: string) => byName.get(name)?.schema,
-    ready: (name: string) => byName.get(name),
-  });
+  const usable = tools.filter((tool) => tool.scopes.every((scope) => held.has(scope)));
+  // Nobody is shown a search that can find nothing.
+  const searches = usable.some(({ schema }) => schema.loading === 'deferred' && !isBuiltinTool(schema.name));
+  const allowed = searches
+    ? usable
+    : usable.filter(({ schema: { name } }) => name !== TOOL_SEARCH && name !== TOOL_GET);
+  return {
+    byName: new Map(allowed.map((tool) => [tool.schema.name, tool])),
+    all: Object.freeze(allowed.map((tool) => tool.schema)),
+  };
+}
+
+function listing({ byName, all }: Allowed, found: readonly string[]): AuthorisedTools {
+  const get = (name: string): ToolSchema | undefined => byName.get(name)?.schema;
+  const always = all.filter((schema) => schema.loading === 'always');
+  const later = [...new Set(found)].flatMap((name) => get(name) ?? []).filter(({ loading }) => loading === 'deferred');
+  const list = Object.freeze([...always, ...later]);
+  return Object.freeze({ list: () => list, all: () => all, get, ready: (name: string) => byName.get(name) });
 }
 
 function prepare(tool: Tool): ReadyTool {
@@ -106,21 +134,36 @@ function prepare(tool: Tool): ReadyTool {
     throw new PilotageError('tool_name_empty', 'A tool has no name. Give it one that the model can call.');
   }
   const owner = `The tool ${tool.name}`;
+  if (tool.name.startsWith('_')) {
+    throw new PilotageError(
+      'invalid_config',
+      `${owner} has a name that begins with _. Rename it: such names are reserved, as _finish and _spawn_task are.`,
+    );
+  }
   if (typeof tool.run !== 'function') {
     throw new PilotageError('tool_without_run', `${owner} has no run function.`);
   }
   if (typeof tool.description !== 'string') {
     throw new PilotageError('invalid_config', `${owner} has no description. Say what it does; the model reads it.`);
   }
-  const { effect = 'once', timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
+  const { effect = 'once', loading = 'always', timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
   assertWhole(owner, { timeoutMs, retries, concurrency: tool.concurrency ?? 1, costMicroUsd: tool.costMicroUsd ?? 0 });
   assertEffect(owner, effect);
+  assertLoading(owner, loading);
   const inputSchema = jsonSchemaOf(tool.input, owner);
   const checkArgs = checkOf(tool.input, owner);
-  assertExamples(tool, inputSchema, checkArgs);
-  const { name, description } = tool;
+  const { name, description, mimeTypes } = tool;
   return {
-    schema: Object.freeze({ name, description, inputSchema, effect, tags: Object.freeze([...(tool.tags ?? [])]) }),
+    schema: Object.freeze({
+      name,
+      description,
+      inputSchema,
+      effect,
+      loading,
+      tags: Object.freeze([...(tool.tags ?? [])]),
+      examples: rankedExamples(tool, inputSchema, checkArgs),
+      ...(mimeTypes === undefined ? {} : { mimeTypes: Object.freeze([...mimeTypes]) }),
+    }),
     checkArgs,
     checkValue: tool.output === undefined ? undefined : checkOf(tool.output, `${owner}'s output`),
     effect,
@@ -141,35 +184,18 @@ function assertEffect(owner: string, effect: string): void {
   );
 }
 
+function assertLoading(owner: string, loading: Loading): void {
+  if (loading === 'always' || loading === 'deferred') return;
+  throw new PilotageError(
+    'invalid_config',
+    `${owner} has the loading ${JSON.stringify(loading)}; use always or deferred.`,
+  );
+}
+
 function assertWhole(owner: string, values: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(values)) {
     const least = name === 'timeoutMs' || name === 'concurrency' ? 1 : 0;
     if (Number.isInteger(value) && value >= least) continue;
     throw new PilotageError('invalid_config', `${owner} has ${name} ${value}; give a whole number from ${least} up.`);
   }
-}
-
-function assertExamples(tool: Tool, schema: JsonObject, check: Check): void {
-  for (const [index, example] of (tool.examples ?? []).entries()) {
-    const checked = check(example);
-    // An asynchronous schema cannot be asked here: only the names of such an example are checked.
-    const misfit = checked instanceof Promise || checked.ok ? undefined : checked.why;
-    const why = misfit ?? unnamedArgument(schema, example);
-    if (why === undefined) continue;
-    throw new PilotageError(
-      'tool_example_invalid',
-      `Example ${index} of the tool ${tool.name} does not fit its schema: ${why}.`,
-    );
-  }
-}
-
-/** These let a schema name arguments elsewhere than in its own `properties`. */
-const OPEN_KEYWORDS = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 'oneOf', 'if', '$ref'];
-
-/** Most schemas let unknown arguments pass, but an example that has one shows a mistake. */
-function unnamedArgument(schema: JsonObject, example: JsonObject): string | undefined {
-  const { properties } = schema;
-  if (!isJsonObject(properties) || OPEN_KEYWORDS.some((keyword) => keyword in schema)) return undefined;
-  const unnamed = Object.keys(example).find((key) => !Object.hasOwn(properties, key));
-  return unnamed === undefined ? undefined : `it has no argument ${JSON.stringify(unnamed)}`;
 }

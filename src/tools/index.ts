@@ -2,6 +2,15 @@ export type { AiSdkTool } from './ai-sdk.ts';
 export type { AuthorisedTools, Catalogue, ReadyTool, ToolSet } from './catalogue.ts';
 export { createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS } from './catalogue.ts';
 export type { Checked } from './schema.ts';
-export type { InputOf, InputSchema, Reconciled, Tool, ToolContext, ToolOptions } from './tool.ts';
+export type {
+  ArtifactDescription,
+  InputOf,
+  InputSchema,
+  Reconciled,
+  Tool,
+  ToolContext,
+  ToolExample,
+  ToolOptions,
+} from './tool.ts';
 export { ToolFailure, tool } from './tool.ts';
 export { workspaceTools } from './workspace.ts';

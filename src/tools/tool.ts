@@ -1,8 +1,9 @@
 /** What a user writes to give an agent a capability. */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { ArtifactRef } from '../core/artifact.ts';
 import type { Identity } from '../core/identity.ts';
 import type { Json, JsonObject } from '../core/json.ts';
-import type { Effect } from '../core/tool-schema.ts';
+import type { Effect, Loading, ToolView } from '../core/tool-schema.ts';
 
 /** A Standard Schema (zod, valibot, arktype …) or a plain JSON Schema object. */
 export type InputSchema = StandardSchemaV1 | JsonObject;
@@ -20,6 +21,30 @@ export interface ToolContext {
   readonly identity: Identity;
   /** 1 for the first. */
   readonly attempt: number;
+  /** The tools that this run may use. */
+  readonly tools: ToolView;
+  /**
+   * Makes deferred tools known: they are listed from the next step on. Names that the run may not use, or that are listed
+   * already, are passed over. It counts when the attempt ends with a value.
+   */
+  discover(names: readonly string[]): void;
+  /**
+   * Stores bytes, or text as UTF-8, in the session, where the model can name them. They are told to the planner when the
+   * attempt ends with a value. @throws PilotageError of the store, which was tried for some seconds.
+   */
+  saveArtifact(bytes: Uint8Array | string, about: ArtifactDescription): Promise<ArtifactRef>;
+}
+
+export interface ArtifactDescription {
+  /** Media type, such as `text/csv`. */
+  readonly mime: string;
+  readonly fileName?: string;
+}
+
+export interface ToolExample {
+  readonly args: JsonObject;
+  /** The order in which examples are shown: `minimal`, `common`, `edge-case`, then those without a tag. */
+  readonly tag?: 'minimal' | 'common' | 'edge-case';
 }
 
 export type Reconciled =
@@ -30,6 +55,7 @@ export type Reconciled =
   | { readonly status: 'unknown' };
 
 export interface ToolOptions<S extends InputSchema = InputSchema> {
+  /** Any text that does not begin with `_`: such names belong to the planners. */
   readonly name: string;
   readonly description: string;
   readonly input: S;
@@ -41,7 +67,15 @@ export interface ToolOptions<S extends InputSchema = InputSchema> {
   reconcile?(args: InputOf<S>, context: ToolContext): Reconciled | Promise<Reconciled>;
   /** JSON Schema or Standard Schema of the value. A value that does not fit is the outcome `tool_invalid_output`. */
   readonly output?: InputSchema;
+  /** What `tool_search` can be narrowed to. */
   readonly tags?: readonly string[];
+  /**
+   * A deferred tool is left out of the list, and of every request, until the run has found it with `tool_search` or
+   * `tool_get`. Default `always`.
+   */
+  readonly loading?: Loading;
+  /** Media types of the attachments that the tool reads by their reference: `image/png` or `image/*`. */
+  readonly mimeTypes?: readonly string[];
   /** Scopes that a run must hold, all of them, to see and use the tool. */
   readonly scopes?: readonly string[];
   /** For one attempt. Default 30,000. */
@@ -53,7 +87,7 @@ export interface ToolOptions<S extends InputSchema = InputSchema> {
   /** What one call costs, in millionths of a US dollar; reserved before it starts. */
   readonly costMicroUsd?: number;
   /** Arguments that show how the tool is used. They are checked against the schema. */
-  readonly examples?: readonly JsonObject[];
+  readonly examples?: readonly ToolExample[];
 }
 
 /** A tool of any argument type. Method bivariance lets `ToolOptions<S>` be assigned to it. */

@@ -1,10 +1,9 @@
 /**
- * Search in the files of a workspace. A regular expression comes from a model or a user and may take exponential time on
- * an unlucky line, and JavaScript cannot stop one from outside. So it runs, a file at a time, inside `node:vm` with a time
- * limit, which does stop it; lines are bounded, and the signal is looked at between files.
+ * Search in the files of a workspace. A regular expression runs a file at a time under a time limit; lines are bounded, and
+ * the signal is looked at between files.
  */
-import { createContext, runInContext } from 'node:vm';
 import { encodedBytes, type JsonObject } from '../core/json.ts';
+import { TimeLimit } from './time-limit.ts';
 import { type Tool, ToolFailure, tool } from './tool.ts';
 import { MAX_RESULT_BYTES, partsOf, readTextBytes, refuse } from './workspace-fence.ts';
 import { type Found, isWithin, walk } from './workspace-walk.ts';
@@ -159,19 +158,23 @@ function guardedFinder({ pattern, ignoreCase }: SearchArgs): (text: string, firs
   } catch (cause) {
     throw refuse('bad_pattern', { cause });
   }
-  let work = (): void => {};
-  const context = createContext({ work: () => work() });
+  const limit = new TimeLimit(FILE_TIME_MS);
   return (text, first) => {
     const matches: Match[] = [];
-    work = () => findLines(text, first, (line) => line.slice(0, MAX_LINE_CHARS).search(expression), matches);
-    try {
-      runInContext('work()', context, { timeout: FILE_TIME_MS });
-    } catch (cause) {
-      const code = typeof cause === 'object' && cause !== null && 'code' in cause ? cause.code : undefined;
-      throw refuse(code === 'ERR_SCRIPT_EXECUTION_TIMEOUT' ? 'slow_pattern' : 'bad_pattern', { cause });
-    }
+    const find = (): void =>
+      findLines(text, first, (line) => line.slice(0, MAX_LINE_CHARS).search(expression), matches);
+    if (!inTime(limit, find)) throw refuse('slow_pattern');
     return matches;
   };
+}
+
+/** @throws ToolFailure for a pattern that turns out to be too large only when it is used. */
+function inTime(limit: TimeLimit, find: () => void): boolean {
+  try {
+    return limit.run(find);
+  } catch (cause) {
+    throw refuse('bad_pattern', { cause });
+  }
 }
 
 /** Adds the matching lines from line `first` on, and stops when there are more than one result can hold. */

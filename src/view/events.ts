@@ -37,7 +37,9 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
     case 'compacted': {
       const { tokenEstimate } = entry;
       const steps = before.steps.length;
-      return [event('trajectory.compressed', entry, identity, { stepsBefore: steps, stepsAfter: steps, tokenEstimate })];
+      return [
+        event('trajectory.compressed', entry, identity, { stepsBefore: steps, stepsAfter: steps, tokenEstimate }),
+      ];
     }
     case 'compaction_failed': {
       const { error, tokenEstimate } = entry;

@@ -2,6 +2,7 @@
  * The fold: a run's state is what its entries, applied in order, add up to. The state is plain JSON data, so a snapshot
  * of it is its JSON, and `applyEntry` on a snapshot goes on where the full fold would.
  */
+import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
 import type { Compaction } from '../core/compaction.ts';
 import type { RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
@@ -108,7 +109,7 @@ export function openState(entry: Entry): RunState {
     cancel: null,
     controlsTaken: 0,
     rejections: 0,
-    found: NOTHING_FOUND,
+    found: foundAtStart(entry),
     compaction: null,
     compactedAt: -1,
     totals: { steps: 0, calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
@@ -119,6 +120,11 @@ export function openState(entry: Entry): RunState {
 const NO_CONTEXT: RunContext = Object.freeze({});
 const NO_HISTORY: readonly Turn[] = Object.freeze([]);
 const NOTHING_FOUND: readonly string[] = Object.freeze([]);
+
+/** What a run was given to read can be read from its first step on. */
+function foundAtStart({ context }: Started): readonly string[] {
+  return context?.inputs === undefined && context?.artifacts === undefined ? NOTHING_FOUND : [ARTIFACT_FETCH];
+}
 
 function fromStarted(
   entry: Started,

@@ -1,7 +1,8 @@
 /** What a planner sees of a run: a fresh frozen object for each step over the state's own frozen parts. */
-import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
+
 import type { Compaction } from '../core/compaction.ts';
 import type { LoadedInput } from '../core/context.ts';
+import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
 import type { BudgetView, RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
 import type { Step } from '../core/step.ts';
 import type { ToolView } from '../core/tool-schema.ts';

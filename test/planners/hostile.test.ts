@@ -82,7 +82,7 @@ async function play(seed: number): Promise<Outcome> {
 describe('a hostile model', () => {
   it('PC-27 10,000 runs end in a valid decision, and every request is a well-formed chat', async () => {
     const wrong: unknown[] = [];
-    for (let seed = 1; seed <= Number(process.env["SEEDS"] ?? 10_000); seed += 1) {
+    for (let seed = 1; seed <= Number(process.env['SEEDS'] ?? 10_000); seed += 1) {
       const { status, why, steps, requests, faults } = await play(seed);
       // Each move asks at most two models three times each, and one more move may be the end.
       const isBounded = steps <= STEPS + 1 && requests <= (STEPS + 1) * 6;

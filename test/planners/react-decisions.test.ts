@@ -2,7 +2,7 @@ import { MockLanguageModelV3, MockLanguageModelV4, simulateReadableStream } from
 import { describe, expect, it } from 'vitest';
 import type { Move } from '../../src/core/planner.ts';
 import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { type ReactOptions, react } from '../../src/planners/react/react.ts';
+import { type ReactOptions, react } from '../../src/planners/react/index.ts';
 import { openaiServer } from '../../src/testing/openai-server.ts';
 import { runView, toolView } from '../../src/testing/run-view.ts';
 import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';

@@ -50,9 +50,24 @@ describe('the turn with the request', () => {
     expect(blank).toMatchObject({ text: expect.stringContaining('"mime":"application/octet-stream"') });
   });
 
-  it('MM-04 the reference says how to fetch it when there is a tool for that', () => {
-    const [, stub] = parts({ inputs: [pdf], tools: toolView(['artifact_fetch']) }) ?? [];
-    expect(stub).toMatchObject({ text: expect.stringContaining('"fetch":{"tool":"artifact_fetch","id":"art_d"}') });
+  it('MM-04, W109 the reference names the first tool that reads the type: that one exactly, or its family', () => {
+    const reader = (name: string, ...mimeTypes: string[]) => ({
+      name,
+      mimeTypes,
+      description: name,
+      inputSchema: {},
+      effect: 'read' as const,
+      tags: [],
+      loading: 'always' as const,
+      examples: [],
+    });
+    const stubWith = (...tools: ReturnType<typeof reader>[]) => parts({ inputs: [pdf], tools: toolView(tools) })?.[1];
+    const fetchedBy = (tool: string) => ({
+      text: expect.stringContaining(`"fetch":{"tool":"${tool}","id":"art_d"}`),
+    });
+    expect(stubWith(reader('all', '*/*'), reader('pdf', 'application/pdf'))).toMatchObject(fetchedBy('pdf'));
+    expect(stubWith(reader('family', 'text/plain', 'application/*'))).toMatchObject(fetchedBy('family'));
+    expect(JSON.stringify(stubWith(reader('all', '*/*'), reader('text', 'text/*')))).not.toContain('fetch');
   });
 
   it('MM-22, W118 an attachment that could not be read is named as missing, and remarked', () => {

@@ -8,13 +8,8 @@ import { call, record } from '../view/recorded.ts';
 function made(name: string, more: Partial<Tool> = {}): Tool {
   return { name, description: `The ${name}`, input: { type: 'object' }, effect: 'pure', run: () => name, ...more };
 }
-const names = (
-  tools: ToolSet,
-  scopes: readonly string[] = [],
-  found: readonly string[] = [],
-  deferred: readonly string[] = [],
-): string[] =>
-  createCatalogue(tools, deferred)
+const names = (tools: ToolSet, scopes: readonly string[] = [], found: readonly string[] = []): string[] =>
+  createCatalogue(tools)
     .view(scopes, found)
     .list()
     .map(({ name }) => name);
@@ -33,6 +28,15 @@ describe('registration', () => {
     ['no description', [{ ...made('a'), description: undefined }], 'invalid_config'],
     ['a name that is not the one in the record', { other: made('a') }, 'invalid_config'],
     ['nothing in a record', { a: null }, 'invalid_config'],
+    ['a name that begins with _', [made('_spawn_task')], 'invalid_config'],
+    ['a name that is no more than __proto__', [made('__proto__')], 'invalid_config'],
+    ['an unknown way of loading', [made('a', { loading: 'later' as never })], 'invalid_config'],
+    ['an example without args', [made('a', { examples: [{ from: 1 } as never] })], 'tool_example_invalid'],
+    [
+      'an example with an unknown tag',
+      [made('a', { examples: [{ args: {}, tag: 'odd' as never }] })],
+      'tool_example_invalid',
+    ],
     ['an unknown effect', [made('a', { effect: 'maybe' as never })], 'invalid_config'],
     ['negative retries', [made('a', { retries: -1 })], 'invalid_config'],
     ['half a retry', [made('a', { retries: 0.5 })], 'invalid_config'],
@@ -54,22 +58,27 @@ describe('registration', () => {
     ['an output schema that is none', [made('a', { output: { type: 'any' } })], 'tool_schema_invalid'],
     [
       'TL-01 an example with an argument of the wrong type',
-      [made('a', { input: range, examples: [{ from: 'x' }] })],
+      [made('a', { input: range, examples: [{ args: { from: 'x' } }] })],
       'tool_example_invalid',
     ],
     [
       'TL-01 an example with an argument that the schema lacks',
-      [made('a', { input: range, examples: [{ to: 1 }] })],
+      [made('a', { input: range, examples: [{ args: { to: 1 } }] })],
       'tool_example_invalid',
     ],
     [
       'TL-01 the same with zod',
-      [made('a', { input: z.object({ from: z.number() }), examples: [{ from: 1, to: 2 }] })],
+      [made('a', { input: z.object({ from: z.number() }), examples: [{ args: { from: 1, to: 2 } }] })],
       'tool_example_invalid',
     ],
     [
       'TL-01 the same with an asynchronous schema',
-      [made('a', { input: z.object({ from: z.number() }).refine(async () => true), examples: [{ from: 1, to: 2 }] })],
+      [
+        made('a', {
+          input: z.object({ from: z.number() }).refine(async () => true),
+          examples: [{ args: { from: 1, to: 2 } }],
+        }),
+      ],
       'tool_example_invalid',
     ],
   ])('refuses %s', (_, tools, code) => {
@@ -81,21 +90,25 @@ describe('registration', () => {
       { retries: -1 },
       { input: { type: 'any' } },
       { effect: 'maybe' as never },
-      { examples: [{ from: 'x' }], input: range },
+      { examples: [{ args: { from: 'x' } }], input: range },
+      { loading: 'later' as never },
     ]) {
       expect(() => createCatalogue([made('weather', more)])).toThrow(/weather/);
     }
   });
 
   it.each<[string, Partial<Tool>]>([
-    ['that fits', { input: range, examples: [{ from: 1 }, {}] }],
-    ['of an open schema', { input: { ...range, additionalProperties: true }, examples: [{ to: 1 }] }],
-    ['of patterns', { input: { ...range, patternProperties: { '^x-': {} } }, examples: [{ 'x-a': 1 }] }],
-    ['of a schema made of others', { input: { ...range, allOf: [{ properties: { to: {} } }] }, examples: [{ to: 1 }] }],
-    ['of a schema without properties', { input: { type: 'object' }, examples: [{ to: 1 }] }],
+    ['that fits', { input: range, examples: [{ args: { from: 1 } }, { args: {} }] }],
+    ['of an open schema', { input: { ...range, additionalProperties: true }, examples: [{ args: { to: 1 } }] }],
+    ['of patterns', { input: { ...range, patternProperties: { '^x-': {} } }, examples: [{ args: { 'x-a': 1 } }] }],
+    [
+      'of a schema made of others',
+      { input: { ...range, allOf: [{ properties: { to: {} } }] }, examples: [{ args: { to: 1 } }] },
+    ],
+    ['of a schema without properties', { input: { type: 'object' }, examples: [{ args: { to: 1 } }] }],
     [
       'of a zod union',
-      { input: z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), examples: [{ b: 'x' }] },
+      { input: z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), examples: [{ args: { b: 'x' } }] },
     ],
   ])('takes an example %s', (_, more) => {
     expect(names([made('a', more)])).toEqual(['a']);
@@ -148,15 +161,92 @@ describe('the authorised view', () => {
     expect(catalogue.view(['a', 'b'])).not.toBe(catalogue.view(['a","b']));
   });
 
-  it('lists a deferred tool only when it was found, at the end, but lets it be called before', () => {
-    expect(names(tools, [], [], ['a'])).toEqual([]);
-    expect(names([made('a'), made('z')], [], ['a'], ['a'])).toEqual(['z', 'a']);
+  const later = (name: string, more: Partial<Tool> = {}): Tool => made(name, { loading: 'deferred', ...more });
+
+  it('DT-01 lists the tools that are always loaded, and no deferred one', () => {
+    const all = [later('d4'), made('a1'), later('d1'), made('a3'), later('d3'), made('a2'), later('d2')];
+    expect(names(all)).toEqual(['a1', 'a2', 'a3']);
     expect(
-      createCatalogue([made('a')], ['a'])
+      createCatalogue(all)
         .view([])
-        .ready('a'),
+        .all()
+        .map(({ name, loading }) => [name, loading]),
+    ).toEqual([
+      ...['a1', 'a2', 'a3'].map((name) => [name, 'always']),
+      ...['d1', 'd2', 'd3', 'd4'].map((name) => [name, 'deferred']),
+    ]);
+  });
+
+  it('DT-05 lists those that were found at the end, in order of first sight, none twice', () => {
+    const all = [later('d1'), later('d2'), made('z'), later('d3')];
+    expect(names(all, [], ['d2'])).toEqual(['z', 'd2']);
+    expect(names(all, [], ['d2', 'd1'])).toEqual(['z', 'd2', 'd1']);
+    expect(names(all, [], ['d2', 'z', 'd1', 'd2', 'gone'])).toEqual(['z', 'd2', 'd1']);
+  });
+
+  it('DT-09 has nothing of a deferred tool that the scopes do not allow, although it was found', () => {
+    const view = createCatalogue([later('d1', { scopes: ['x'] }), made('a')]).view([], ['d1']);
+    expect(view.list().map(({ name }) => name)).toEqual(['a']);
+    expect(view.all().map(({ name }) => name)).toEqual(['a']);
+    expect([view.get('d1'), view.ready('d1')]).toEqual([undefined, undefined]);
+  });
+
+  it('DT-14 lets a deferred tool be called before it was found', () => {
+    expect(
+      createCatalogue([later('d1')])
+        .view([])
+        .ready('d1'),
     ).toBeDefined();
-    expect(names(tools, [], ['b'], ['b'])).toEqual(['a']);
+  });
+
+  it('keeps the names of what the runtime adds', () => {
+    const code = 'tool_name_taken';
+    const builtin = made('artifact_fetch');
+    expect(() => createCatalogue([made('artifact_fetch')], [builtin])).toThrow(expect.objectContaining({ code }));
+    const byName = { artifact_fetch: made('artifact_fetch') };
+    expect(() => createCatalogue(byName, [builtin])).toThrow(expect.objectContaining({ code }));
+  });
+
+  it('shows the search only to those who have something to find', () => {
+    const catalogue = createCatalogue(
+      [later('d1', { scopes: ['x'] })],
+      [made('tool_search'), made('tool_get'), later('artifact_fetch')],
+    );
+    expect(catalogue.view([]).all()).toMatchObject([{ name: 'artifact_fetch' }]);
+    expect(catalogue.view([]).get('tool_search')).toBeUndefined();
+    expect(
+      catalogue
+        .view(['x'])
+        .list()
+        .map(({ name }) => name),
+    ).toEqual(['tool_get', 'tool_search']);
+  });
+
+  it('RG-12 has the examples minimal, common, edge-case, untagged, each in the order in which they were given', () => {
+    const example = (id: number, tag?: 'minimal' | 'common' | 'edge-case') =>
+      tag === undefined ? { args: { id } } : { args: { id }, tag };
+    const examples = [
+      example(1),
+      example(2, 'edge-case'),
+      example(3, 'common'),
+      example(4, 'minimal'),
+      example(5, 'common'),
+      example(6),
+      example(7, 'minimal'),
+    ];
+    const schema = createCatalogue([made('a', { examples })])
+      .view([])
+      .get('a');
+    expect(schema?.examples).toEqual([4, 7, 3, 5, 2, 1, 6].map((id) => ({ id })));
+    examples.length = 0;
+    expect(schema?.examples).toHaveLength(7);
+    expect(Object.isFrozen(schema?.examples[0])).toBe(true);
+  });
+
+  it('W109 says which media types a tool reads, when it does', () => {
+    const view = createCatalogue([made('a', { mimeTypes: ['image/png', 'audio/*'] }), made('b')]).view([]);
+    expect(view.get('a')).toMatchObject({ mimeTypes: ['image/png', 'audio/*'] });
+    expect(view.get('b')).not.toHaveProperty('mimeTypes');
   });
 
   it('is frozen, with its schemas', () => {
@@ -193,7 +283,6 @@ describe('what a user may meet', () => {
     'wetter/öslo',
     '天気',
     'a.b:c',
-    '__proto__',
     'constructor',
     'toString',
     '💥',
@@ -212,6 +301,24 @@ describe('what a user may meet', () => {
     const message = ended?.kind === 'call_ended' && ended.outcome.kind === 'error' ? ended.outcome.error.message : '';
     expect(message).toMatch(/^There is no tool named "evil \\"tool\\" x+"\. The tools are: a, b\.$/);
     expect(message.length).toBeLessThan(150);
+  });
+
+  it('DT-09 the answer to an unknown name is, word for word, that to one that is not allowed', async () => {
+    const messageFor = async (name: string) => {
+      const { entries } = await record([call(name)], { tools: [made('a'), made('secret', { scopes: ['x'] })] });
+      const ended = entries.find((entry) => entry.kind === 'call_ended');
+      if (ended?.kind !== 'call_ended' || ended.outcome.kind !== 'error') throw new Error('no error');
+      return { ...ended.outcome.error, message: ended.outcome.error.message.replace(name, '*') };
+    };
+    expect(await messageFor('secret')).toEqual(await messageFor('nobody'));
+  });
+
+  it('an unknown name is told at most 50 names', async () => {
+    const tools = Array.from({ length: 53 }, (_, index) => made(`t${String(index).padStart(2, '0')}`));
+    const { entries } = await record([call('x')], { tools });
+    expect(entries.find((entry) => entry.kind === 'call_ended')).toMatchObject({
+      outcome: { error: { message: expect.stringMatching(/t48, t49, and 3 more\.$/) } },
+    });
   });
 
   it('a record of tools by name works like a list', () => {

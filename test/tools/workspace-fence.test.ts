@@ -115,12 +115,14 @@ describe('workspaceTools', () => {
     race.write('there/secret.txt', 'harmless\n');
     const there = join(race.root, 'there');
     symlinkSync(join(race.base, 'outside'), join(race.root, 'bait'));
-    const reads: Promise<string>[] = [];
-    for (let round = 0; round < 300; round += 1) {
+    const seen = new Set<string>();
+    const reads: Promise<unknown>[] = [];
+    // On a busy machine it may take a while until a read is quick enough to see anything.
+    for (let round = 0; round < 300 || !seen.has('harmless\n'); round += 1) {
       reads.push(
         race.call('read_file', { path: 'there/secret.txt' }).then(
-          ({ text }) => String(text),
-          () => 'refused',
+          ({ text }) => seen.add(String(text)),
+          () => seen.add('refused'),
         ),
       );
       renameSync(there, join(race.root, 'kept'));
@@ -129,9 +131,8 @@ describe('workspaceTools', () => {
       renameSync(there, join(race.root, 'bait'));
       renameSync(join(race.root, 'kept'), there);
     }
-    const seen = new Set(await Promise.all(reads));
+    await Promise.all(reads);
     expect(seen).not.toContain(`${SECRET}\n`);
-    expect(seen).toContain('harmless\n');
   });
 
   it('shows nothing from outside for any path', async () => {

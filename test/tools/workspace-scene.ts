@@ -49,5 +49,7 @@ export function makeScene(): Scene {
 
 export function contextOf(signal: AbortSignal = new AbortController().signal): ToolContext {
   const identity = { tenant: 't', user: 'u', session: 's', run: 'r' };
-  return { signal, idempotencyKey: 'k', identity, attempt: 1 };
+  const tools = { list: () => [], all: () => [], get: () => undefined };
+  const saveArtifact = () => Promise.reject(new Error('A workspace tool stores nothing.'));
+  return { signal, idempotencyKey: 'k', identity, attempt: 1, tools, discover: () => {}, saveArtifact };
 }

@@ -1,6 +1,8 @@
 /** The reserved calls that are decisions of their own: spawning a task, and waiting for one. */
 import type { AwaitTask, SpawnTask } from '../../core/decision.ts';
+import { PilotageError } from '../../core/errors.ts';
 import { isJsonObject, type JsonObject } from '../../core/json.ts';
+import { validateDecision } from '../../core/validate-decision.ts';
 import { coerceToSchema } from '../../parse/index.ts';
 import { AWAIT_TOOL, CONTROL_TOOLS, SPAWN_TOOL } from '../../prompt/reserved-tools.ts';
 import type { ReadCall } from './read-reply.ts';
@@ -20,7 +22,15 @@ export function reservedDecision(
   if (misfits.length > 0 || !isJsonObject(value)) {
     return { misfit: `The arguments of ${call.tool} do not fit its schema: ${misfits.join('; ') || 'no object'}.` };
   }
-  return { decision: call.tool === AWAIT_TOOL ? awaitTask(value, callId) : spawnTask(value, callId) };
+  const decision = call.tool === AWAIT_TOOL ? awaitTask(value, callId) : spawnTask(value, callId);
+  // Ranges and empty texts, which the reading of the arguments does not look at.
+  try {
+    validateDecision(decision);
+  } catch (error) {
+    if (!PilotageError.is(error)) throw error;
+    return { misfit: `The arguments of ${call.tool} do not fit its schema: ${error.message}` };
+  }
+  return { decision };
 }
 
 function awaitTask(args: JsonObject, callId: string): AwaitTask {

@@ -34,6 +34,8 @@ export interface Decided {
   readonly remarks: readonly Remark[];
   /** The tool of a last call that the reply broke off in; it is not carried out. */
   readonly droppedCall?: string;
+  /** The arguments of a reserved call, as the model gave them. */
+  readonly args?: Json;
 }
 
 /** The reply ended before the model was done: its text is not an answer, and its last call may be half a call. */
@@ -130,11 +132,11 @@ function decideAlone(
   call: ReadCall,
   reply: Reply,
   { tasks, readAnswer, callIds }: DecideOptions,
-): { readonly decision: Decision } | { readonly refusal: ErrorData } | undefined {
+): { readonly decision: Decision; readonly args?: Json } | { readonly refusal: ErrorData } | undefined {
   if (call.tool !== FINISH_TOOL) {
     if (!tasks || !isReserved(call.tool) || call.refusal !== undefined) return undefined;
     const made = reservedDecision(call, callIds([call.callId])[0] as string);
-    return 'misfit' in made ? { refusal: faultData('tool_invalid_args', made.misfit) } : made;
+    return 'misfit' in made ? { refusal: faultData('tool_invalid_args', made.misfit) } : { ...made, args: call.args };
   }
   const answer = isJsonObject(call.args) && call.refusal === undefined ? call.args['answer'] : undefined;
   if (answer === undefined) {

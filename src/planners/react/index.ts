@@ -1,2 +1,2 @@
-export type { ReactOptions } from './react.ts';
+export type { CompactionOptions, ReactOptions } from './options.ts';
 export { react } from './react.ts';

@@ -21,10 +21,10 @@ export interface Making {
 export function moveOf(asked: Asked, before: readonly Remark[], view: RunView, making: Making): Move {
   const { reply, model, remarks: tries, usage, latencyMs } = asked;
   const decided = decideWith(asked, view, making);
-  const { decision, fault, text, remarks: repairs, droppedCall } = decided;
+  const { decision, fault, text, remarks: repairs } = decided;
   const remarks = [...before, ...tries, ...repairs];
   making.pool.record(model, { ...measured(decided), latencyMs });
-  const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance: provenanceOf(asked, droppedCall) };
+  const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance: provenanceOf(asked, decided) };
   if (fault !== undefined) move.fault = fault;
   if (remarks.length > 0) move.remarks = remarks;
   if (reply.reasoning !== '') move.reasoning = reply.reasoning;
@@ -67,12 +67,14 @@ function checked(decided: Decided): Decided {
   }
 }
 
-function provenanceOf({ reply, model }: Asked, droppedCall: string | undefined): JsonObject {
+function provenanceOf({ reply, model }: Asked, { droppedCall, args }: Decided): JsonObject {
   const { modelId: id, finish } = reply;
   const made: { [key: string]: Json } = { model: id, finish };
   // A name of the user's own, or another version than the one that was asked for.
   if (model.name !== id) made['modelName'] = model.name;
   if (droppedCall !== undefined) made['droppedCall'] = droppedCall;
+  // A decision of its own does not keep the arguments that it was made of.
+  if (args !== undefined) made['args'] = args;
   return made;
 }
 

@@ -19,8 +19,6 @@ import { assertOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
 import { Requests } from './requests.ts';
 import { proseOnly } from './text-stream.ts';
 
-export type { ReactOptions };
-
 /** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
 export function react(options: ReactOptions): Planner {
   assertOptions(options);

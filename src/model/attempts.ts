@@ -1,0 +1,252 @@
+/**
+ * One reply from a list of models. What may pass is tried again, then with the next model; what may not is thrown as it
+ * is. Each failed try is told as a remark.
+ */
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { Clock } from '../core/clock.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { Delta } from '../core/planner.ts';
+import type { Remark } from '../core/remark.ts';
+import type { Usage } from '../core/step.ts';
+import type { ReadyModel } from './entry.ts';
+import { BrokenReply, failureData, mayPass, retryAfterMs } from './failure.ts';
+import { generateReply, type Reply, streamedReply, streamReply } from './reply.ts';
+import { StreamedContent } from './streamed-content.ts';
+import { addUsage, priced, usageOf } from './usage.ts';
+import { Watch } from './watch.ts';
+
+const DEFAULT_RETRIES = 2;
+const DEFAULT_STALL_MS = 120_000;
+const FIRST_BACKOFF_MS = 500;
+const MAX_BACKOFF_MS = 8_000;
+
+export interface AskOptions {
+  /** Tried in this order; at least one. */
+  readonly models: readonly ReadyModel[];
+  /** The request, made once for each model that is asked. Its abort signal is set here. */
+  readonly requestFor: (model: ReadyModel) => LanguageModelV4CallOptions;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** From 0 up to, not including, 1: spreads the waits. Default `Math.random`. */
+  readonly random?: () => number;
+  /** Tries on one model after the first, for failures that may pass. Default 2. */
+  readonly retries?: number;
+  /**
+   * No part of a reply for so long is a failure that may pass. Default 120,000 for a stream. A reply that comes in one
+   * piece has no limit unless this is given.
+   */
+  readonly stallMs?: number;
+}
+
+export interface Asked {
+  readonly reply: Reply;
+  /** The one that gave the reply. */
+  readonly model: ReadyModel;
+  /** A `model.fallback` for each failed try. */
+  readonly remarks: readonly Remark[];
+  /** Of all tries, as far as it is known; with the cost where the model has prices. */
+  readonly usage?: Usage;
+  /** Of the try that gave the reply. */
+  readonly latencyMs: number;
+}
+
+/**
+ * @throws the reason of the signal; a failure that may not pass, as it is; PilotageError `model_unavailable` when every
+ * try has failed, with `data.tries` and the last failure as its cause. A model that heeds no signal is waited for, unless
+ * `stallMs` is given.
+ */
+export async function askModel(options: AskOptions): Promise<Asked> {
+  const tries = new Tries(options);
+  for (;;) {
+    let reply: Reply;
+    try {
+      reply = await generate(tries, options);
+    } catch (error) {
+      await tries.next(error, false);
+      continue;
+    }
+    options.signal.throwIfAborted();
+    return tries.asked(reply);
+  }
+}
+
+/**
+ * Yields what the models say while they say it. A `reset` goes ahead of a new try when something was shown of the one
+ * before. The provider's stream is cancelled by an abort, by a stall, and when the consumer stops.
+ * @throws as `askModel`.
+ */
+export async function* streamModel(options: AskOptions): AsyncGenerator<Delta, Asked> {
+  const { signal, clock, stallMs = DEFAULT_STALL_MS } = options;
+  const tries = new Tries(options);
+  for (;;) {
+    signal.throwIfAborted();
+    const { model, request } = tries;
+    const watch = new Watch({ signal, clock, stallMs });
+    const streamed = new StreamedContent();
+    const stream = streamReply(model.model, { ...request, abortSignal: watch.signal }, { watch, streamed });
+    let shown = false;
+    let reply: Reply | undefined;
+    let failure: unknown;
+    try {
+      for (;;) {
+        let next: IteratorResult<Delta, Reply>;
+        // Only reading is guarded: what the consumer throws in at `yield` is no failure of the model.
+        try {
+          next = await stream.next();
+        } catch (error) {
+          failure = error;
+          // The reply is whole; only the end of its stream was not.
+          if (streamed.finished && !signal.aborted) reply = streamedReply(model.model, streamed);
+          break;
+        }
+        if (next.done === true) {
+          reply = next.value;
+          break;
+        }
+        shown = true;
+        yield next.value;
+      }
+    } finally {
+      watch.end(reply === undefined);
+      // Cancels the stream when the consumer has stopped; otherwise it is over already.
+      await stream.return(undefined as never);
+    }
+    if (reply !== undefined && !isNothing(reply)) return tries.asked(reply);
+    if (reply !== undefined)
+      failure = new BrokenReply('model_interrupted', 'The stream ended before anything was said.');
+    await tries.next(failure, streamed.began, streamed.usage && usageOf(streamed.usage));
+    if (shown) yield { type: 'reset' };
+  }
+}
+
+function generate({ model, request }: Tries, options: AskOptions): Promise<Reply> {
+  const { signal, clock, stallMs } = options;
+  signal.throwIfAborted();
+  if (stallMs === undefined) return generateReply(model.model, { ...request, abortSignal: signal });
+  const watch = new Watch({ signal, clock, stallMs });
+  return generateWatched(model, request, watch);
+}
+
+async function generateWatched(
+  { model }: ReadyModel,
+  request: LanguageModelV4CallOptions,
+  watch: Watch,
+): Promise<Reply> {
+  try {
+    return await watch.until(generateReply(model, { ...request, abortSignal: watch.signal }));
+  } finally {
+    watch.end(false);
+  }
+}
+
+/** Where an interrupted reply says something, the planner judges what it is worth. */
+function isNothing({ finish, text, calls }: Reply): boolean {
+  return finish === 'interrupted' && calls.length === 0 && text.trim() === '';
+}
+
+/** Which model is asked now, and what became of the tries before. */
+class Tries {
+  readonly #options: AskOptions;
+  readonly #remarks: Remark[] = [];
+  readonly #failed: JsonObject[] = [];
+  #usage: Usage | undefined;
+  #place = 0;
+  #failures = 0;
+  #startedAt: number;
+  model: ReadyModel;
+  request: LanguageModelV4CallOptions;
+
+  constructor(options: AskOptions) {
+    this.#options = options;
+    const [first] = options.models;
+    if (first === undefined) throw new PilotageError('invalid_config', 'There is no model to ask. List at least one.');
+    this.model = first;
+    this.request = options.requestFor(first);
+    this.#startedAt = options.clock.now();
+  }
+
+  asked(reply: Reply): Asked {
+    const asked: { -readonly [K in keyof Asked]: Asked[K] } = {
+      reply,
+      model: this.model,
+      remarks: this.#remarks,
+      latencyMs: this.#options.clock.now() - this.#startedAt,
+    };
+    const usage = this.#withCost(reply.usage);
+    if (usage !== undefined) asked.usage = usage;
+    return asked;
+  }
+
+  /** Goes on to the next try, when its time has come. @throws what ends the asking. */
+  async next(error: unknown, inStream: boolean, used?: Usage): Promise<void> {
+    const { signal, clock, models, retries = DEFAULT_RETRIES, requestFor } = this.#options;
+    signal.throwIfAborted();
+    if (!mayPass(error, inStream)) throw error;
+    this.#usage = this.#withCost(used);
+    const from = this.model.name;
+    const data = failureData(error);
+    this.#failed.push({ model: from, ...data });
+    let waitMs = 0;
+    if (this.#failures < retries) {
+      waitMs = this.#backoffMs(error);
+      this.#failures += 1;
+    } else {
+      const model = models[this.#place + 1];
+      if (model === undefined) throw this.#unavailable(error);
+      this.#place += 1;
+      this.#failures = 0;
+      this.model = model;
+      this.request = requestFor(model);
+    }
+    this.#remarks.push({ type: 'model.fallback', from, to: this.model.name, error: data });
+    if (waitMs > 0) await pause(waitMs, signal, clock);
+    this.#startedAt = clock.now();
+  }
+
+  /** Full jitter, so that many runs that failed together do not come back together. */
+  #backoffMs(error: unknown): number {
+    const { random = Math.random, clock } = this.#options;
+    const bound = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, MAX_BACKOFF_MS);
+    return Math.max(random() * bound, retryAfterMs(error, clock.now()) ?? 0);
+  }
+
+  #withCost(used: Usage | undefined): Usage | undefined {
+    const { prices } = this.model;
+    if (used === undefined) return this.#usage;
+    return addUsage(this.#usage, prices === undefined ? used : priced(used, prices));
+  }
+
+  #unavailable(cause: unknown): PilotageError {
+    const count = this.#failed.length;
+    const { code, message } = failureData(cause);
+    return new PilotageError(
+      'model_unavailable',
+      `No model replied in ${count} ${count === 1 ? 'try' : 'tries'}; the last failure, of ${this.model.name}, was ${code}: ${message}`,
+      { data: { tries: this.#failed, ...(this.#usage === undefined ? {} : { usage: { ...this.#usage } }) }, cause },
+    );
+  }
+}
+
+/** @throws the signal's reason as soon as it is aborted. */
+function pause(delayMs: number, signal: AbortSignal, clock: Clock): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const endsAt = clock.now() + delayMs;
+    let cancelTimer: () => void;
+    const onAbort = (): void => {
+      cancelTimer();
+      reject(signal.reason);
+    };
+    const wait = (): void => {
+      const leftMs = endsAt - clock.now();
+      if (leftMs > 0) {
+        cancelTimer = clock.after(leftMs, wait);
+        return;
+      }
+      signal.removeEventListener('abort', onAbort);
+      resolve();
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    wait();
+  });
+}

@@ -1,0 +1,142 @@
+/**
+ * How well each model of a pool does: rates over its last calls, each call weighing half as much a half-life later. A
+ * value that its owner passes around; nothing global. What it holds goes out and comes in as JSON.
+ */
+import { type Clock, systemClock } from '../core/clock.ts';
+import { PilotageError } from '../core/errors.ts';
+import { type ModelEntry, type ReadyModel, readyModels } from './entry.ts';
+import type { LanguageModel } from './language-model.ts';
+
+/** How one call went. A stage that was not reached is left out, and does not count in its rate. */
+export interface ModelCallResult {
+  /** What the model said could be read. */
+  readonly parsed?: boolean;
+  /** What was read passed validation. */
+  readonly valid?: boolean;
+  /** The call came to its end with something usable. */
+  readonly succeeded: boolean;
+  readonly latencyMs?: number;
+}
+
+/** Rates from 0 to 1. */
+export interface ModelMeasures {
+  readonly parseFailRate: number;
+  readonly validationFailRate: number;
+  readonly successRate: number;
+  /** Absent before the first call with a latency. */
+  readonly avgLatencyMs?: number;
+  /** Calls that the rates are made of. */
+  readonly calls: number;
+}
+
+export interface RecordedModelCall extends ModelCallResult {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** JSON: by the model's name, the oldest call first. */
+export type MeasuresData = { readonly [name: string]: readonly RecordedModelCall[] };
+
+export interface RegistryOptions {
+  readonly clock?: Clock;
+  /** The last calls of each model that count. Default 50. */
+  readonly windowCalls?: number;
+  /** After so long a call weighs half. Default 900,000: a quarter of an hour. */
+  readonly halfLifeMs?: number;
+}
+
+export interface ModelRegistry {
+  /** In the order listed. */
+  readonly models: readonly ReadyModel[];
+  /** Adds a call of the model with this name. @throws PilotageError `invalid_config` for a name that is not in the pool. */
+  record(name: string, result: ModelCallResult): void;
+  /** @throws PilotageError `invalid_config` for a name that is not in the pool. */
+  measures(name: string): ModelMeasures;
+  export(): MeasuresData;
+  /** Takes the place of what is held. Names that are not in the pool are left out. */
+  import(data: MeasuresData): void;
+}
+
+/** What is taken for granted of a model that nobody has asked yet: it mostly works, and has yet to show it. */
+const PRIOR_FAIL_RATE = 0.05;
+/** As many calls make a rate of their own; what is missing to it, also by decay, is filled up with the prior. */
+const ENOUGH_CALLS = 5;
+
+/** @throws PilotageError `invalid_config` for a pool that is empty or names a model twice, and for bad options. */
+export function createModelRegistry(
+  entries: readonly (LanguageModel | ModelEntry)[],
+  { clock = systemClock, windowCalls = 50, halfLifeMs = 900_000 }: RegistryOptions = {},
+): ModelRegistry {
+  if (!(Number.isSafeInteger(windowCalls) && windowCalls > 0)) throw badOption('windowCalls', windowCalls);
+  if (!(halfLifeMs > 0)) throw badOption('halfLifeMs', halfLifeMs);
+  const models = readyModels(entries);
+  const held = new Map<string, RecordedModelCall[]>(models.map(({ name }) => [name, []]));
+
+  function callsOf(name: string): RecordedModelCall[] {
+    const calls = held.get(name);
+    if (calls !== undefined) return calls;
+    throw new PilotageError('invalid_config', `No model of the pool is called ${JSON.stringify(name)}.`);
+  }
+
+  return Object.freeze({
+    models,
+    record(name: string, result: ModelCallResult): void {
+      const calls = callsOf(name);
+      calls.push({ ...result, at: clock.now() });
+      if (calls.length > windowCalls) calls.shift();
+    },
+    measures: (name: string) => measure(callsOf(name), clock.now(), halfLifeMs),
+    export: () => Object.fromEntries([...held].map(([name, calls]) => [name, [...calls]])),
+    import(data: MeasuresData): void {
+      for (const { name } of models) {
+        const calls = Object.hasOwn(data, name) ? data[name] : undefined;
+        held.set(name, (calls ?? []).slice(-windowCalls));
+      }
+    },
+  });
+}
+
+function measure(calls: readonly RecordedModelCall[], now: number, halfLifeMs: number): ModelMeasures {
+  // A clock may be set back: a call of the future weighs as one of now.
+  const weights = calls.map(({ at }) => 2 ** -(Math.max(now - at, 0) / halfLifeMs));
+  const rates = {
+    parseFailRate: failRate(calls, weights, ({ parsed }) => parsed),
+    validationFailRate: failRate(calls, weights, ({ valid }) => valid),
+    successRate: 1 - failRate(calls, weights, ({ succeeded }) => succeeded),
+    calls: calls.length,
+  };
+  const avgLatencyMs = averageLatencyMs(calls, weights);
+  return avgLatencyMs === undefined ? rates : { ...rates, avgLatencyMs };
+}
+
+function failRate(
+  calls: readonly RecordedModelCall[],
+  weights: readonly number[],
+  passed: (call: RecordedModelCall) => boolean | undefined,
+): number {
+  let weight = 0;
+  let failed = 0;
+  for (const [index, call] of calls.entries()) {
+    const well = passed(call);
+    if (well === undefined) continue;
+    weight += weights[index] as number;
+    if (!well) failed += weights[index] as number;
+  }
+  const missing = Math.max(ENOUGH_CALLS - weight, 0);
+  return (failed + PRIOR_FAIL_RATE * missing) / (weight + missing);
+}
+
+function averageLatencyMs(calls: readonly RecordedModelCall[], weights: readonly number[]): number | undefined {
+  let weight = 0;
+  let sum = 0;
+  for (const [index, { latencyMs }] of calls.entries()) {
+    if (latencyMs === undefined) continue;
+    weight += weights[index] as number;
+    sum += latencyMs * (weights[index] as number);
+  }
+  return weight === 0 ? undefined : sum / weight;
+}
+
+function badOption(name: string, value: unknown): PilotageError {
+  return new PilotageError('invalid_config', `${name} of a model registry is ${String(value)}; give a number above 0.`);
+}

@@ -1,0 +1,153 @@
+/** A reply that keeps to a JSON schema, in the best way that the model has: json_schema, json_object, or its text. */
+import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider';
+import type { JsonObject } from '../core/json.ts';
+import type { OutputMode, Remark } from '../core/remark.ts';
+import type { Usage } from '../core/step.ts';
+import { type AskOptions, askModel } from './attempts.ts';
+import type { ReadyModel } from './entry.ts';
+import { statusOf } from './failure.ts';
+import type { Reply } from './reply.ts';
+import { addUsage } from './usage.ts';
+
+export interface StructuredFormat {
+  readonly responseFormat?: NonNullable<LanguageModelV4CallOptions['responseFormat']>;
+  /** To be added as the last turn of the user. */
+  readonly instruction?: string;
+}
+
+export interface StructuredOptions<T> extends Omit<AskOptions, 'models' | 'requestFor'> {
+  readonly model: ReadyModel;
+  readonly request: LanguageModelV4CallOptions;
+  readonly schema: JsonObject;
+  /** Names the schema to providers that want a name. Default `answer`. */
+  readonly name?: string;
+  /** Reads and validates the model's text. @throws what is wrong with it. */
+  readonly parse: (text: string) => T;
+  /** Where to begin. Default: the model's best. Whoever asks more than once begins with the `mode` of the time before. */
+  readonly mode?: OutputMode;
+}
+
+export type Structured<T> = {
+  /** The best mode that is known to work: begin with it next time. */
+  readonly mode: OutputMode;
+  /** A `model.output_downgraded` for each step down, and what the calls themselves remarked. */
+  readonly remarks: readonly Remark[];
+  /** Of all calls. */
+  readonly usage?: Usage;
+} & Read<T>;
+
+/** `error` is what `parse` threw, of the last reply. */
+type Read<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly error: unknown; readonly reply: Reply };
+
+/** How a request says what shape the answer has. */
+export function structuredFormat(mode: OutputMode, schema: JsonObject, name: string): StructuredFormat {
+  switch (mode) {
+    case 'json_schema': {
+      // Providers take letters, digits, _ and -, and at most 64 of them.
+      const safe = name.replace(/[^\w-]/g, '_').slice(0, 64) || 'answer';
+      return { responseFormat: { type: 'json', schema: schema as JSONSchema7, name: safe } };
+    }
+    case 'json_object':
+      return { responseFormat: { type: 'json' }, instruction: instructionFor(schema) };
+    case 'text':
+      return { instruction: instructionFor(schema) };
+    default:
+      return mode satisfies never;
+  }
+}
+
+/** The provider refuses the request, which may be for its response format. Only a lower mode can tell. */
+export function isFormatRefusal(error: unknown): boolean {
+  const status = statusOf(error);
+  return status === 400 || status === 422;
+}
+
+/**
+ * Asks one model, one mode lower each time the provider refuses the format or the text does not keep to the schema.
+ * @throws as `askModel`; a refusal in text mode is thrown as it is.
+ */
+export async function askStructured<T>(options: StructuredOptions<T>): Promise<Structured<T>> {
+  const { model, request, schema, name = 'answer', parse, mode: first = model.structuredOutput, ...how } = options;
+  const remarks: Remark[] = [];
+  let usage: Usage | undefined;
+  let mode = first;
+  const lower = (to: OutputMode): void => {
+    remarks.push({ type: 'model.output_downgraded', model: model.name, from: mode, to });
+    mode = to;
+  };
+  for (;;) {
+    const below = oneLower(mode);
+    const format = structuredFormat(mode, schema, name);
+    let reply: Reply;
+    try {
+      const asked = await askModel({ ...how, models: [model], requestFor: () => formatted(request, format) });
+      remarks.push(...asked.remarks);
+      if (asked.usage !== undefined) usage = addUsage(usage, asked.usage);
+      reply = asked.reply;
+    } catch (error) {
+      if (below === undefined || how.signal.aborted || !isFormatRefusal(error)) throw error;
+      lower(below);
+      continue;
+    }
+    const read = readWith(parse, reply);
+    if (below !== undefined) {
+      const unread = !read.ok && !isCut(reply);
+      // Where the provider did not pass the format on, an answer that fits is luck.
+      if (unread || ignoredFormat(reply)) lower(below);
+      if (unread) continue;
+    }
+    return usage === undefined ? { ...read, mode, remarks } : { ...read, mode, remarks, usage };
+  }
+}
+
+function readWith<T>(parse: (text: string) => T, reply: Reply): Read<T> {
+  try {
+    return { ok: true, value: parse(reply.text) };
+  } catch (error) {
+    return { ok: false, error, reply };
+  }
+}
+
+function ignoredFormat({ warnings = [] }: Reply): boolean {
+  return warnings.some((warning) => warning.type === 'unsupported' && warning.feature === 'responseFormat');
+}
+
+function formatted(
+  { prompt, ...settings }: LanguageModelV4CallOptions,
+  { responseFormat, instruction }: StructuredFormat,
+): LanguageModelV4CallOptions {
+  return {
+    ...settings,
+    prompt: instruction === undefined ? prompt : [...prompt, userTurn(instruction)],
+    ...(responseFormat === undefined ? {} : { responseFormat }),
+  };
+}
+
+/** The next mode down, if there is one. */
+export function oneLower(mode: OutputMode): OutputMode | undefined {
+  switch (mode) {
+    case 'json_schema':
+      return 'json_object';
+    case 'json_object':
+      return 'text';
+    case 'text':
+      return undefined;
+    default:
+      return mode satisfies never;
+  }
+}
+
+/** Neither a longer request nor another format helps against a limit or a filter. */
+function isCut({ finish }: Reply): boolean {
+  return finish === 'length' || finish === 'content-filter';
+}
+
+function instructionFor(schema: JsonObject): string {
+  return `Answer with one JSON value that keeps to the JSON schema below, and with nothing else.\n${JSON.stringify(schema)}`;
+}
+
+function userTurn(text: string): LanguageModelV4Message {
+  return { role: 'user', content: [{ type: 'text', text }] };
+}

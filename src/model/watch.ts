@@ -1,0 +1,82 @@
+/** Waiting for a provider no longer than one should: the caller's abort ends a wait at once, and so does a long silence. */
+import type { Clock } from '../core/clock.ts';
+import { BrokenReply } from './failure.ts';
+
+export interface WatchOptions {
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** One wait may take so long. Time in which nobody waits does not count. */
+  readonly stallMs: number;
+}
+
+/** For one try. Whoever makes it calls `end` when the try is over. */
+export class Watch {
+  readonly #options: WatchOptions;
+  readonly #controller = new AbortController();
+  readonly #onAbort = (): void => this.#giveUp(this.#options.signal.reason);
+  #fail: ((reason: unknown) => void) | undefined;
+  #waitingSince = 0;
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    options.signal.throwIfAborted();
+    options.signal.addEventListener('abort', this.#onAbort);
+  }
+
+  /** For the provider: aborted with the caller's signal, by a stall, and when the try is left. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /**
+   * One wait at a time. What comes after the wait was given up goes to `late`; an error has nothing to lose by then.
+   * @throws the error of `work`, the reason of the caller's signal, or a BrokenReply.
+   */
+  until<T>(work: T | PromiseLike<T>, late?: (value: T) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#fail = reject;
+      this.#waitingSince = this.#options.clock.now();
+      if (this.#cancelTimer === undefined) this.#arm(this.#options.stallMs);
+      const isOver = (): boolean => {
+        if (this.#fail !== reject) return true;
+        this.#fail = undefined;
+        return false;
+      };
+      Promise.resolve(work).then(
+        (value) => (isOver() ? late?.(value) : resolve(value)),
+        (error: unknown) => {
+          if (!isOver()) reject(error);
+        },
+      );
+      if (this.#controller.signal.aborted) this.#giveUp(this.#controller.signal.reason);
+    });
+  }
+
+  /** @param left the reply is not whole, and nobody waits for its rest. */
+  end(left: boolean): void {
+    this.#options.signal.removeEventListener('abort', this.#onAbort);
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    if (left) this.#controller.abort();
+  }
+
+  #giveUp(reason: unknown): void {
+    const fail = this.#fail;
+    this.#fail = undefined;
+    this.#controller.abort(reason);
+    fail?.(reason);
+  }
+
+  /** One timer for many waits: it looks how long the present one has taken. */
+  #arm(delayMs: number): void {
+    const { clock, stallMs } = this.#options;
+    this.#cancelTimer = clock.after(delayMs, () => {
+      this.#cancelTimer = undefined;
+      if (this.#fail === undefined) return;
+      const silentMs = clock.now() - this.#waitingSince;
+      if (silentMs < stallMs) this.#arm(stallMs - silentMs);
+      else this.#giveUp(new BrokenReply('model_stalled', `The model said nothing for ${stallMs} ms.`));
+    });
+  }
+}

@@ -1,0 +1,49 @@
+/** One timer renews all leases of this process, and hears of signals that other processes left. */
+import type { Clock } from '../core/clock.ts';
+import type { Journal } from '../journal/port.ts';
+import type { RunDriver } from './driver.ts';
+
+interface BeatDeps {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  /** Leases are renewed every third of it. */
+  readonly leaseMs: number;
+  /** Those that drive a run now. */
+  readonly drivers: () => readonly RunDriver[];
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Beats until the returned function is called. */
+export function startBeat(deps: BeatDeps): () => void {
+  const { clock, leaseMs, onFault } = deps;
+  let cancel = (): void => {};
+  let stopped = false;
+  const beat = (): void => {
+    if (stopped) return;
+    cancel = clock.after(Math.max(1, Math.floor(leaseMs / 3)), () => {
+      renew(deps).then(beat, (error: unknown) => {
+        onFault(error);
+        beat();
+      });
+    });
+  };
+  beat();
+  return () => {
+    stopped = true;
+    cancel();
+  };
+}
+
+async function renew({ journal, leaseMs, drivers }: BeatDeps): Promise<void> {
+  const asked = drivers();
+  const leases = asked.map((driver) => ({ run: driver.state.identity.run, fence: driver.fence }));
+  const signals = await journal.renew(leases, leaseMs);
+  const now = new Set(drivers());
+  for (const [index, driver] of asked.entries()) {
+    const seen = signals[index];
+    if (seen === undefined) {
+      // A driver that has just ended has given its lease up itself.
+      if (now.has(driver)) driver.stop('lost');
+    } else if (seen > driver.state.controlsTaken) driver.poke();
+  }
+}

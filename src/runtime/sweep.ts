@@ -1,0 +1,39 @@
+/** Looks for due runs again and again: after a while, and as soon as there is room for one more. */
+import type { Clock } from '../core/clock.ts';
+
+const SWEEP_MS = 1_000;
+
+interface SweepDeps {
+  readonly clock: Clock;
+  /** Takes over one due run. False when there is none, or no room. */
+  readonly driveNext: () => Promise<boolean>;
+  /** Calls `wake` when there is room again, if there is none now. */
+  readonly onRoom: (wake: () => void) => void;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Sweeps until the returned function is called. */
+export function startSweeping({ clock, driveNext, onRoom, onFault }: SweepDeps): () => void {
+  let cancel = (): void => {};
+  let stopped = false;
+  let sweeping = false;
+  const sweep = async (): Promise<void> => {
+    if (sweeping || stopped) return;
+    sweeping = true;
+    cancel();
+    try {
+      while (!stopped && (await driveNext()));
+    } catch (error) {
+      onFault(error);
+    }
+    sweeping = false;
+    if (stopped) return;
+    cancel = clock.after(SWEEP_MS, () => void sweep());
+    onRoom(() => void sweep());
+  };
+  void sweep();
+  return () => {
+    stopped = true;
+    cancel();
+  };
+}
