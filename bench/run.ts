@@ -7,6 +7,8 @@ import { machine } from './machine.ts';
 import type { Measured } from './measure.ts';
 import { packageCost } from './package-cost.ts';
 import { parallel } from './parallel.ts';
+import { parse } from './parse.ts';
+import { prefix } from './prefix.ts';
 import { writeResults } from './results.ts';
 import { resume } from './resume.ts';
 import { stepCpu } from './step-cpu.ts';
@@ -19,6 +21,8 @@ const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   durable,
   disk,
   resume,
+  parse,
+  prefix,
   package: packageCost,
 };
 

@@ -1,0 +1,50 @@
+/** How much text a parse may read and how much it may give back, so that a hostile reply costs a bounded amount. */
+
+export interface ParseLimits {
+  /** UTF-16 units of text that are read; what comes after is left out. Default 4,000,000. */
+  readonly maxChars?: number;
+  /** Levels of brackets inside brackets. A value nested deeper is not read. Default 100. */
+  readonly maxDepth?: number;
+  /** Calls that are kept, the first ones. Default 50. */
+  readonly maxCalls?: number;
+  /**
+   * Characters that may be looked at for each character of the text, with a floor for short texts. It stands in for a time
+   * limit, and gives the same result on every machine. Default 4.
+   */
+  readonly maxWorkPerChar?: number;
+}
+
+export const DEFAULT_PARSE_LIMITS: Required<ParseLimits> = {
+  maxChars: 4_000_000,
+  maxDepth: 100,
+  maxCalls: 50,
+  maxWorkPerChar: 4,
+};
+
+/** Short texts may be read over and over: a few milliseconds at most. */
+const WORK_FLOOR = 400_000;
+
+/** What one parse of one text may still do, and what it knows already. */
+export interface Work {
+  /** Characters that may be looked at. */
+  left: number;
+  /** Strings that were searched for and do not occur from the given index on. */
+  readonly absent: Map<string, number>;
+}
+
+/** `indexOf` that counts as work, and searches for what is not there only once. */
+export function seek(work: Work, text: string, needle: string, from: number): number {
+  if (from >= (work.absent.get(needle) ?? Number.POSITIVE_INFINITY)) return -1;
+  const index = text.indexOf(needle, from);
+  if (index < 0) work.absent.set(needle, from);
+  work.left -= (index < 0 ? text.length : index) - from;
+  return index;
+}
+
+export function workFor(text: string, limits: Required<ParseLimits>): Work {
+  return { left: Math.max(WORK_FLOOR, text.length * limits.maxWorkPerChar), absent: new Map() };
+}
+
+export function withDefaults(limits: ParseLimits | undefined): Required<ParseLimits> {
+  return { ...DEFAULT_PARSE_LIMITS, ...limits };
+}

@@ -1,0 +1,83 @@
+/** A model's text as it comes: what a reader may see at once, and the calls in it as soon as each is complete. */
+import { jsonEquals } from '../core/json.ts';
+import { DEFAULT_PARSE_LIMITS } from './limits.ts';
+import { type ParseTool, toolNames } from './names.ts';
+import { type Segment, Segmenter } from './stream-segments.ts';
+import { type ParsedCall, type ParsedCalls, parseToolCalls } from './tool-calls.ts';
+
+export interface ToolCallPart {
+  /** Prose that follows what was given before: no call, no tag for calls, no thought, nor half of one. */
+  readonly text: string;
+  /** Calls of the given tools that were completed, each once. They are early news: the calls that count are those of `end`. */
+  readonly calls: readonly ParsedCall[];
+}
+
+export interface ToolCallEnd extends ParsedCalls {
+  /** The last prose, which was held back. */
+  readonly text: string;
+}
+
+/** What every call has besides a name, and the mention of a tool has not. */
+const ARGUMENTS = /["'{=]/;
+
+/**
+ * Prose passes through, late by a word, and by the content of a bracket or a fence that may be a call. A value, a fence or an
+ * `Action:` line that turns out to be no call, and names no tool, is prose after all. Tags of a name that is not known to stand
+ * around calls are prose. The work is linear in the text. Never throws.
+ */
+export class ToolCallStream {
+  readonly #tools: readonly ParseTool[];
+  readonly #segmenter: Segmenter;
+  #whole = '';
+  /** The calls that were given early. */
+  readonly #given: ParsedCall[] = [];
+
+  constructor(tools: readonly ParseTool[]) {
+    this.#tools = tools;
+    this.#segmenter = new Segmenter(toolNames(tools));
+  }
+
+  push(chunk: string): ToolCallPart {
+    if (this.#whole.length <= DEFAULT_PARSE_LIMITS.maxChars) this.#whole += chunk;
+    return this.#present(this.#segmenter.push(chunk));
+  }
+
+  /** Says that no more text comes. The calls and issues are those of `parseToolCalls` for the whole text. */
+  end(): ToolCallEnd {
+    const { text } = this.#present(this.#segmenter.end());
+    return { ...parseToolCalls(this.#whole, this.#tools), text };
+  }
+
+  #present(segments: readonly Segment[]): ToolCallPart {
+    let text = '';
+    const calls: ParsedCall[] = [];
+    for (const segment of segments) {
+      if (segment.kind === 'prose') {
+        text += segment.text;
+        continue;
+      }
+      const found = parseToolCalls(segment.text, this.#tools).calls;
+      const isCall = found.length > 0 || segment.isHidden || this.#isMeantAsCall(segment.text);
+      if (isCall) calls.push(...this.#news(found));
+      else text += segment.text;
+    }
+    return { text, calls };
+  }
+
+  /** A call that was given before is the same call written again; in one segment it is meant twice. */
+  #news(found: readonly ParsedCall[]): ParsedCall[] {
+    const room = DEFAULT_PARSE_LIMITS.maxCalls - this.#given.length;
+    const news = found.filter(
+      (call) =>
+        this.#tools.some(({ name }) => name === call.tool) &&
+        !this.#given.some((given) => given.tool === call.tool && jsonEquals(given.args, call.args)),
+    );
+    const calls = news.slice(0, room);
+    this.#given.push(...calls);
+    return calls;
+  }
+
+  #isMeantAsCall(text: string): boolean {
+    return ARGUMENTS.test(text) && this.#tools.some(({ name }) => text.includes(name));
+  }
+}
