@@ -103,6 +103,11 @@ export class Transcript {
     return this.#messages.slice();
   }
 
+  /** Messages so far. */
+  get length(): number {
+    return this.#messages.length;
+  }
+
   /**
    * Where the messages of each step that is sent in full begin, with those that came in just before it: one index for
    * each step from the compaction's `before` on.

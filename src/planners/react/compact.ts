@@ -34,10 +34,10 @@ export function compactor(
     let tokenEstimate = 0;
     let before: number | undefined;
     try {
-      const measured = measure(view, requests, pool.ranked()[0] as ReadyModel);
-      tokenEstimate = measured.total;
+      const asked = pool.ranked()[0] as ReadyModel;
+      tokenEstimate = requests.tokensOf(view, asked);
       if (tokenEstimate <= budgetTokens) return undefined;
-      before = cutOf(view, measured.steps, budgetTokens * KEPT_SHARE);
+      before = cutOf(view, stepSizes(view, requests, asked), budgetTokens * KEPT_SHARE);
     } catch (error) {
       return failed('estimator_error', error, tokenEstimate);
     }
@@ -47,20 +47,12 @@ export function compactor(
   };
 }
 
-interface Measured {
-  readonly total: number;
-  /** Of each step that is sent in full, oldest first. */
-  readonly steps: readonly number[];
-}
-
-function measure(view: RunView, requests: Requests, model: ReadyModel): Measured {
-  const request = requests.of(view, model, undefined, undefined);
-  const counter = requests.counterOf(view);
-  const total = counter.estimate(request);
-  const starts = requests.transcriptOf(view, model).stepStarts;
-  const { prompt } = request;
-  const steps = starts.map((start, index) => estimateTokens({ prompt: prompt.slice(start, starts[index + 1]) }));
-  return { total, steps };
+/** Tokens of each step that is sent in full, oldest first. */
+function stepSizes(view: RunView, requests: Requests, model: ReadyModel): readonly number[] {
+  const transcript = requests.transcriptOf(view, model);
+  const messages = transcript.upTo(view);
+  const starts = transcript.stepStarts;
+  return starts.map((start, index) => estimateTokens({ prompt: messages.slice(start, starts[index + 1]) }));
 }
 
 /** The step from which on everything is kept, when that covers more than the summary there is. */

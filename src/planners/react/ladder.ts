@@ -7,13 +7,16 @@ import type { PilotageError } from '../../core/errors.ts';
 import type { Move, Trajectory } from '../../core/planner.ts';
 import type { Remark, RepairCounter } from '../../core/remark.ts';
 import type { Step, Usage } from '../../core/step.ts';
+import type { ReadyModel } from '../../model/entry.ts';
 import { type Fault, faultsOf, madeProgress } from './faults.ts';
 
 export type Counters = Readonly<Record<RepairCounter, number>>;
 
 export interface Rung {
-  /** Index of the model to ask: each has `reasks + 1` tries. At the number of models, all have had theirs. */
-  readonly model: number;
+  /** Names of the models that have had their tries: each has `reasks + 1`. */
+  readonly spent: readonly string[];
+  /** The model that is being asked again; it keeps its turn, whatever its rank is by now. */
+  readonly current: string | undefined;
   /** What the model is to be reminded of. */
   readonly counters: Counters;
   /** Steps in a row, just before this one, that came to nothing; their faults, oldest first. */
@@ -22,7 +25,8 @@ export interface Rung {
 }
 
 const CALM: Rung = Object.freeze({
-  model: 0,
+  spent: Object.freeze([]),
+  current: undefined,
   counters: Object.freeze({ finish: 0, args: 0, multi_action: 0, reply: 0 }),
   failed: 0,
   faults: Object.freeze([]),
@@ -47,7 +51,8 @@ function isFaulty(step: Step | undefined): boolean {
 /** Walks up the ladder, fault by fault. */
 class Climb {
   readonly #reasks: number;
-  #model = 0;
+  readonly #spent: string[] = [];
+  #current: string | undefined;
   #failed = 0;
   /** Tries of this model that came to nothing, by what was wrong: two kinds that take turns are not one that repeats. */
   #tries = new Map<RepairCounter, number>();
@@ -63,6 +68,7 @@ class Climb {
   add(step: Step): void {
     const faults = faultsOf(step);
     this.#count(faults);
+    this.#current = modelOf(step);
     if (madeProgress(step)) {
       this.#tries.clear();
       this.#failed = 0;
@@ -92,7 +98,8 @@ class Climb {
 
   /** The next model has not been reminded of anything. */
   #nextModel(): void {
-    this.#model += 1;
+    if (this.#current !== undefined) this.#spent.push(this.#current);
+    this.#current = undefined;
     this.#tries.clear();
     this.#counts = { finish: 0, multi_action: 0, reply: 0 };
     this.#argsByTool.clear();
@@ -103,8 +110,20 @@ class Climb {
     // The first bad call of a tool is answered by its error alone; the reminder comes when the same tool fails again.
     const args = Math.max(0, ...[...this.#argsByTool.values()].map((times) => times - 1));
     const counters = { ...this.#counts, args };
-    return { model: this.#model, counters, failed: this.#failed, faults: this.#faults };
+    return { spent: this.#spent, current: this.#current, counters, failed: this.#failed, faults: this.#faults };
   }
+}
+
+/** The models that are left, in the order in which to ask them. */
+export function modelsLeft(ranked: readonly ReadyModel[], { spent, current }: Rung): readonly ReadyModel[] {
+  const left = ranked.filter(({ name }) => !spent.includes(name));
+  return [...left.filter(({ name }) => name === current), ...left.filter(({ name }) => name !== current)];
+}
+
+/** The name, in the pool, of the model that made a step. */
+function modelOf({ provenance }: Step): string | undefined {
+  const name = provenance?.['modelName'] ?? provenance?.['model'];
+  return typeof name === 'string' ? name : undefined;
 }
 
 function wasReminded({ remarks = [] }: Step): boolean {

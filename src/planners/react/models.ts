@@ -7,7 +7,8 @@ import type { ReactOptions } from './options.ts';
 export interface ModelPool {
   /** The best first. */
   ranked(): readonly ReadyModel[];
-  record(model: ReadyModel, call: ModelCallResult): void;
+  /** Notes how a call of the model with this name went. */
+  record(name: string, call: ModelCallResult): void;
 }
 
 /** @throws PilotageError `invalid_config` for what is no model. */
@@ -15,7 +16,7 @@ export function modelPool({ model, prices }: ReactOptions): ModelPool {
   if (isRegistry(model)) {
     return {
       ranked: () => rankModels(model, { needs: 'calls' }),
-      record: ({ name }, call) => model.record(name, call),
+      record: (name, call) => model.record(name, call),
     };
   }
   const models = readyModels(

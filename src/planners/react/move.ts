@@ -23,7 +23,9 @@ export function moveOf(asked: Asked, before: readonly Remark[], view: RunView, m
   const decided = decideWith(asked, view, making);
   const { decision, fault, text, remarks: repairs } = decided;
   const remarks = [...before, ...tries, ...repairs];
-  making.pool.record(model, { ...measured(decided), latencyMs });
+  for (const tried of tries) if (tried.type === 'model.fallback') making.pool.record(tried.from, { succeeded: false });
+  making.pool.record(model.name, { ...measured(decided), latencyMs });
+  making.requests.noteTokens(view, model, reply.usage?.inputTokens);
   const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance: provenanceOf(asked, decided) };
   if (fault !== undefined) move.fault = fault;
   if (remarks.length > 0) move.remarks = remarks;

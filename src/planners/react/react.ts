@@ -2,6 +2,7 @@
 import { systemClock } from '../../core/clock.ts';
 import { PilotageError } from '../../core/errors.ts';
 import { assertIdentity } from '../../core/identity.ts';
+import { isJsonObject, type Json } from '../../core/json.ts';
 import { asPlanner, type Delta, type Move, type Planner, type RunView } from '../../core/planner.ts';
 import type { OutputMode, Remark } from '../../core/remark.ts';
 import { type AskOptions, askModel, streamModel } from '../../model/attempts.ts';
@@ -12,7 +13,7 @@ import { unreadableInputs } from '../../prompt/user-turn.ts';
 import { answerReader } from './answer.ts';
 import { compactor } from './compact.ts';
 import { askFallback } from './fallback.ts';
-import { exhausted, rungOf, unavailable } from './ladder.ts';
+import { exhausted, modelsLeft, rungOf, unavailable } from './ladder.ts';
 import { modelPool } from './models.ts';
 import { moveOf } from './move.ts';
 import { assertOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
@@ -36,7 +37,7 @@ export function react(options: ReactOptions): Planner {
     signal.throwIfAborted();
     assertIdentity(view.identity);
     const rung = rungOf(view.trajectory, reasks);
-    const left = pool.ranked().slice(rung.model);
+    const left = modelsLeft(pool.ranked(), rung);
     if (tookOver(view) || left.length === 0) {
       const { decision, remark } = exhausted(rung);
       const move = { decision, remarks: rung.failed > 0 ? [remark] : [] };
@@ -78,9 +79,15 @@ export function react(options: ReactOptions): Planner {
 
   /** What to do about a failure of the models: try another format (`undefined`), end with a move, or throw it. */
   function recover(error: unknown, turn: ModelTurn): Move | undefined {
-    if (PilotageError.is(error, 'model_unavailable')) return unavailable(error, turn.remarks);
-    if (answerSchema === undefined || !isFormatRefusal(error)) throw error;
     const { asked: model } = turn;
+    if (PilotageError.is(error, 'model_unavailable')) {
+      for (const name of triedModels(error)) pool.record(name, { succeeded: false });
+      return unavailable(error, turn.remarks);
+    }
+    if (answerSchema === undefined || !isFormatRefusal(error)) {
+      if (!turn.asking.signal.aborted) pool.record(model.name, { succeeded: false });
+      throw error;
+    }
     const from = formats.get(model) ?? model.structuredOutput;
     const to = oneLower(from);
     if (to === undefined) throw error;
@@ -141,6 +148,12 @@ export function react(options: ReactOptions): Planner {
   return Object.freeze(
     compaction === undefined ? planner : { ...planner, compact: compactor(compaction, { options, pool, requests }) },
   );
+}
+
+/** The models of the tries that failed, a name for each try. */
+function triedModels({ data }: PilotageError): readonly string[] {
+  const tries = Array.isArray(data?.['tries']) ? (data['tries'] as readonly Json[]) : [];
+  return tries.flatMap((each) => (isJsonObject(each) && typeof each['model'] === 'string' ? [each['model']] : []));
 }
 
 /** From this share of a window on a request is not sent: the estimate is rough, and the reply needs room. */

@@ -14,19 +14,19 @@ import type { ToolSchema } from '../../core/tool-schema.ts';
 import { type ReadyModel, takesMedia } from '../../model/entry.ts';
 import { oneCallAtATime } from '../../model/parallel-tool-calls.ts';
 import { structuredFormat } from '../../model/structured.ts';
-import { TokenCounter } from '../../model/tokens.ts';
 import { CONTROL_TOOLS, type DeclaredTool } from '../../prompt/reserved-tools.ts';
 import { systemPrompt } from '../../prompt/system-prompt.ts';
 import { toolDescription } from '../../prompt/tool-text.ts';
 import { Transcript } from '../../prompt/transcript.ts';
 import type { ReactOptions } from './options.ts';
+import { TokenMeter } from './token-meter.ts';
 
 export class Requests {
   readonly #options: ReactOptions;
   readonly #settings = new Map<ReadyModel, Settings>();
   /** Messages of runs that go on, by the run and then the model: they are told differently to different models. */
   readonly #transcripts = new WeakMap<Identity, Map<ReadyModel, Transcript>>();
-  readonly #counters = new WeakMap<Identity, TokenCounter>();
+  readonly #meters = new WeakMap<Identity, TokenMeter>();
   readonly #declared = new WeakMap<readonly ToolSchema[], LanguageModelV4FunctionTool[]>();
 
   constructor(options: ReactOptions) {
@@ -71,19 +71,20 @@ export class Requests {
     return transcript.uniqueCallIds(wanted, view.trajectory.count, wanted.length === 1);
   }
 
-  /** Estimated tokens of the next request. */
+  /** About how many tokens the next request has. */
   tokensOf(view: RunView, model: ReadyModel): number {
-    return this.counterOf(view).estimate(this.of(view, model, undefined, undefined));
+    let meter = this.#meters.get(view.identity);
+    if (meter === undefined) {
+      meter = new TokenMeter();
+      this.#meters.set(view.identity, meter);
+    }
+    return meter.estimate(this.of(view, model, undefined, undefined), model, view);
   }
 
-  /** Counts what is new in each request of the run, and not what it has counted. */
-  counterOf({ identity }: RunView): TokenCounter {
-    let counter = this.#counters.get(identity);
-    if (counter === undefined) {
-      counter = new TokenCounter();
-      this.#counters.set(identity, counter);
-    }
-    return counter;
+  /** What the provider counted for the request of this view. Only a run whose tokens are asked for has a meter. */
+  noteTokens(view: RunView, model: ReadyModel, inputTokens: number | undefined): void {
+    if (inputTokens === undefined || this.#options.buildPrompt !== undefined) return;
+    this.#meters.get(view.identity)?.note(model, view, inputTokens, this.transcriptOf(view, model).length);
   }
 
   transcriptOf(view: RunView, model: ReadyModel): Transcript {
