@@ -55,7 +55,14 @@ export type { OutputMode, Remark, RemarkType, RepairCounter, RepairTier } from '
 export type { CallRecord, Step, Usage } from './core/step.ts';
 export type { Effect, Loading, ToolSchema, ToolView } from './core/tool-schema.ts';
 export { memoryJournal } from './journal/memory.ts';
-export type { Journal, RunQuery, RunRecord, RunStatus } from './journal/port.ts';
+export type { ArtifactAbout, ArtifactStore, Journal, RunQuery, RunRecord, RunStatus } from './journal/port.ts';
+export type {
+  MemoryHealth,
+  SessionMemory,
+  SessionMemoryStore,
+  SessionSummary,
+  SessionTurn,
+} from './journal/session-memory.ts';
 export type { ModelEntry } from './model/entry.ts';
 export type { LanguageModel } from './model/language-model.ts';
 export type { Prices } from './model/usage.ts';
@@ -63,11 +70,12 @@ export type { FinishOptions } from './planners/finish/index.ts';
 export { finish } from './planners/finish/index.ts';
 export type { CompactionOptions, ReactOptions } from './planners/react/index.ts';
 export { react } from './planners/react/index.ts';
+export type { GivenContext, InputFile } from './runtime/inputs.ts';
 export type { PauseNotice, RunResult } from './runtime/result.ts';
 export type { Answer, Run } from './runtime/run.ts';
 export type { Runtime, RuntimeOptions, StartOptions } from './runtime/runtime.ts';
 export { createRuntime } from './runtime/runtime.ts';
-export type { GivenContext, InputFile } from './runtime/inputs.ts';
+export type { MemoryOptions, SummaryInput } from './runtime/session-memory.ts';
 export type {
   ArtifactDescription,
   InputSchema,

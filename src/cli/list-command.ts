@@ -10,10 +10,11 @@ import { duration, jsonLine, oneLine } from './text.ts';
 export async function listCommand(options: Options, terminal: Terminal): Promise<number> {
   const journal = openJournal(options);
   try {
-    const { status, limit } = options;
+    const { status, limit, session } = options;
     const records = await journal.list({
       ...(status === undefined ? {} : { status }),
       ...(limit === undefined ? {} : { limit }),
+      ...(session === undefined ? {} : { session }),
     });
     for (const record of records) terminal.write(`${options.json ? jsonLine(record) : row(record)}\n`);
     if (records.length === 0 && !options.json) terminal.note('No runs.');

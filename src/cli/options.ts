@@ -20,6 +20,8 @@ export interface Options extends ModelOptions {
   readonly maxCostMicroUsd?: number;
   readonly timeoutMs?: number;
   readonly message?: string;
+  /** The conversation that a run continues, or whose runs are listed. */
+  readonly session?: string;
   readonly status?: readonly RunStatus[];
   readonly limit?: number;
   /** What a later command about the same run needs, too; ready for a shell. */
@@ -55,9 +57,9 @@ const DRIVING: ParseArgsOptionsConfig = {
   timeout: TEXT,
 };
 const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
-  run: DRIVING,
+  run: { ...DRIVING, session: TEXT },
   resume: { ...DRIVING, message: TEXT },
-  list: { ...COMMON, status: { ...TEXT, multiple: true }, limit: TEXT },
+  list: { ...COMMON, status: { ...TEXT, multiple: true }, limit: TEXT, session: TEXT },
   inspect: COMMON,
 };
 /** Options that say how a run is driven, not how far. */
@@ -108,8 +110,9 @@ function subjectOf(command: CommandName, positionals: readonly string[]): string
 function optionsOf(values: Values): Options {
   const text = (name: string): string | undefined => {
     const value = values[name];
-    if (value === '') throw new UsageError(`--${name} is empty.`);
-    return typeof value === 'string' ? value : undefined;
+    if (typeof value !== 'string') return undefined;
+    if (value.trim() === '') throw new UsageError(`--${name} is empty.`);
+    return value;
   };
   const prices = text('prices');
   const maxSteps = wholeNumber(text('max-steps'), 'max-steps');
@@ -129,6 +132,7 @@ function optionsOf(values: Values): Options {
     ...given('maxCostMicroUsd', maxCostUsd === undefined ? undefined : Math.round(maxCostUsd * 1_000_000)),
     ...given('timeoutMs', timeout === undefined ? undefined : Math.ceil(timeout * 1000)),
     ...given('message', text('message')),
+    ...given('session', text('session')),
     ...given('status', statusesOf(values['status'])),
     ...given('limit', wholeNumber(text('limit'), 'limit')),
     repeated: REPEATED.flatMap((name) => {
@@ -226,6 +230,7 @@ Starts a run. Its tools read this folder and change nothing: list_files, read_fi
 The answer goes to stdout, progress to stderr. Ctrl-C pauses the run; a second one stops at once. Both can be resumed.
 
 Options:
+  --session <name>       the conversation to continue: the model is told its last 20 goals and answers
 ${DRIVING_HELP}
 
 ${MODEL_HELP}
@@ -251,6 +256,7 @@ The runs of the journal, newest first.
 
 Options:
   --status <status>      only these: ${STATUSES.join(', ')}; may be repeated
+  --session <name>       only the runs of this conversation
   --limit <n>            at most so many (default 50, at most 200)
   --json                 one JSON object a line
 ${JOURNAL_HELP}

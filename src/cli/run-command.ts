@@ -18,7 +18,9 @@ export async function runCommand(goal: string, options: Options, terminal: Termi
     }
     const onCeiling = options.timeoutMs === undefined ? 'pause' : 'finish';
     const limits = { ...limitsOf(options), onCeiling } as const;
-    const run = await runtime.start(goal, { identity: local(userName()), limits });
+    const { session } = options;
+    const identity = local(userName(), session === undefined ? {} : { session });
+    const run = await runtime.start(goal, { identity, limits, conversation: session !== undefined });
     return follow(run, 1, options, terminal);
   });
 }

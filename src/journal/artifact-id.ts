@@ -1,7 +1,6 @@
 /** The address of an artifact: a digest of its bytes. */
 import { createHash } from 'node:crypto';
 import { PilotageError } from '../core/errors.ts';
-import { assertIdentity, type Scope, scopeKey } from '../core/identity.ts';
 
 const REF_HEX_DIGITS = 32;
 
@@ -14,12 +13,6 @@ export interface Digest {
 export function digestOf(bytes: Uint8Array): Digest {
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   return { artifactRef: `art_${sha256.slice(0, REF_HEX_DIGITS)}`, sha256 };
-}
-
-/** @throws PilotageError `identity_required` for a scope that is not complete. */
-export function artifactScope(scope: Scope): string {
-  assertIdentity({ tenant: scope.tenant, user: scope.user, session: scope.session, run: '-' });
-  return scopeKey(scope);
 }
 
 /** @throws PilotageError `journal_conflict` when two artifacts share the first half of their digests. */

@@ -1,11 +1,11 @@
 /** A journal in the memory of this process: for tests, and for runs that nobody has to find again. */
-import type { ArtifactRef } from '../core/artifact.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { Control } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
-import type { Identity, Scope } from '../core/identity.ts';
-import { artifactScope, assertSameContent, digestOf } from './artifact-id.ts';
+import type { Identity } from '../core/identity.ts';
+import { MemoryArtifacts } from './memory-artifacts.ts';
+import { MemorySessions } from './memory-session.ts';
 import type {
   Append,
   ArtifactStore,
@@ -25,6 +25,7 @@ import {
   assertLease,
   assertNewRun,
   assertTakesSignals,
+  assertTurn,
   hasEnded,
   journalClosed,
   pageSize,
@@ -62,6 +63,7 @@ const DONE: Promise<void> = Promise.resolve();
 
 class MemoryJournal implements Journal {
   readonly artifacts: ArtifactStore;
+  readonly memory: MemorySessions;
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
@@ -70,7 +72,9 @@ class MemoryJournal implements Journal {
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.artifacts = new MemoryArtifacts(() => this.#assertOpen());
+    const assertOpen = (): void => this.#assertOpen();
+    this.artifacts = new MemoryArtifacts({ assertOpen, now: () => this.#clock.now() });
+    this.memory = new MemorySessions(assertOpen);
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {
@@ -113,10 +117,12 @@ class MemoryJournal implements Journal {
   #append(append: Append): void {
     const run = this.#run(append.run);
     assertConsecutive(append);
+    assertTurn(append);
     assertCurrent(append, { head: run.entries.length, fence: run.fence });
     for (const entry of append.entries) run.entries.push(entry);
     if (append.takes !== undefined) for (const id of append.takes) run.waiting.delete(id);
     if (append.status !== undefined) this.#setStatus(run, append.status);
+    if (append.turn !== undefined) this.memory.add(run.identity, append.turn);
     run.updatedAt = this.#clock.now();
     this.#watchers.wake(append.run);
   }
@@ -276,37 +282,4 @@ function recordOf(run: StoredRun, now: number): RunRecord {
     ...(wakeAt === 0 ? {} : { wakeAt }),
     ...(owner !== undefined && leaseUntil > now ? { lease: { owner, until: leaseUntil } } : {}),
   };
-}
-
-interface StoredArtifact {
-  readonly bytes: Uint8Array;
-  readonly mime: string;
-  readonly sha256: string;
-}
-
-class MemoryArtifacts implements ArtifactStore {
-  readonly #assertOpen: () => void;
-  readonly #scopes = new Map<string, Map<string, StoredArtifact>>();
-
-  constructor(assertOpen: () => void) {
-    this.#assertOpen = assertOpen;
-  }
-
-  async put(scope: Scope, bytes: Uint8Array, mime: string): Promise<ArtifactRef> {
-    this.#assertOpen();
-    const key = artifactScope(scope);
-    const digest = digestOf(bytes);
-    const artifacts = this.#scopes.get(key) ?? new Map<string, StoredArtifact>();
-    this.#scopes.set(key, artifacts);
-    const stored = artifacts.get(digest.artifactRef) ?? { bytes: new Uint8Array(bytes), mime, sha256: digest.sha256 };
-    assertSameContent(digest, stored.sha256);
-    artifacts.set(digest.artifactRef, stored);
-    return { artifactRef: digest.artifactRef, mime: stored.mime, sizeBytes: bytes.byteLength };
-  }
-
-  async get(scope: Scope, artifactRef: string): Promise<{ bytes: Uint8Array; mime: string } | undefined> {
-    this.#assertOpen();
-    const stored = this.#scopes.get(artifactScope(scope))?.get(artifactRef);
-    return stored && { bytes: new Uint8Array(stored.bytes), mime: stored.mime };
-  }
 }

@@ -9,9 +9,11 @@
  * J4 A run has at most one unexpired lease; each claim raises its fence.
  */
 import type { ArtifactRef } from '../core/artifact.ts';
+import type { ArtifactRow } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
 import type { Identity, Scope } from '../core/identity.ts';
+import type { SessionMemoryStore, SessionTurn } from './session-memory.ts';
 
 export type RunStatus = 'running' | 'paused' | 'finished' | 'failed' | 'cancelled';
 
@@ -56,6 +58,8 @@ export interface Append {
   readonly status?: RunStatus;
   /** Ids of controls that these entries take out of the inbox. */
   readonly takes?: readonly string[];
+  /** The run's turn in its session's memory, with its ending. A second one of the same run changes nothing. */
+  readonly turn?: SessionTurn;
 }
 
 export interface Renewal {
@@ -153,13 +157,24 @@ export interface Journal {
 
   readonly artifacts: ArtifactStore;
 
+  readonly memory: SessionMemoryStore;
+
   /** Waits for what is on its way and lets go of files and timers. A second call does nothing. */
   close(): Promise<void>;
 }
 
 export interface ArtifactStore {
-  /** The same bytes twice in a scope give the same reference, with the media type of the first time. */
-  put(scope: Scope, bytes: Uint8Array, mime: string): Promise<ArtifactRef>;
+  /** The same bytes twice in a scope give the same reference, with the media type, name and source of the first time. */
+  put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef>;
   /** `undefined` for an unknown reference and for one of another tenant, user or session alike. */
   get(scope: Scope, artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;
+  /** What the scope holds, newest first and then by reference, without bytes. At most `limit` rows; `total` counts all. */
+  list(scope: Scope, limit: number): Promise<{ readonly rows: readonly ArtifactRow[]; readonly total: number }>;
+}
+
+export interface ArtifactAbout {
+  readonly mime: string;
+  readonly fileName?: string;
+  /** `tool: <name>`, `user`, … Default `unknown`. */
+  readonly source?: string;
 }

@@ -1,8 +1,9 @@
 /** What every store checks, and the words in which it refuses. */
 import { INBOX_CAP } from '../core/control.ts';
 import { PilotageError } from '../core/errors.ts';
-import { assertIdentity } from '../core/identity.ts';
+import { assertIdentity, type Scope, scopeKey } from '../core/identity.ts';
 import type { Append, LeaseRequest, NewRun, RunQuery, RunStatus } from './port.ts';
+import type { SessionSummary } from './session-memory.ts';
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
@@ -69,6 +70,33 @@ export function pageSize(query: RunQuery): number {
   const limit = query.limit ?? DEFAULT_PAGE;
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_PAGE) return limit;
   throw new PilotageError('invalid_config', `A page of ${limit} runs cannot be listed; ask for 1 to ${MAX_PAGE}.`);
+}
+
+/** The key of what belongs to a session. @throws PilotageError `identity_required` for a scope that is not complete. */
+export function ownedBy(scope: Scope): string {
+  assertIdentity({ tenant: scope.tenant, user: scope.user, session: scope.session, run: '-' });
+  return scopeKey(scope);
+}
+
+/** @throws PilotageError `invalid_config` for no whole number from 0 up. */
+export function assertCounts(counts: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(counts)) {
+    if (Number.isSafeInteger(value) && value >= 0) continue;
+    throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 0 up.`);
+  }
+}
+
+/** @throws PilotageError `invalid_config` for the turn of another run, or one without a time. */
+export function assertTurn({ run, turn }: Append): void {
+  if (turn === undefined) return;
+  assertCounts({ 'turn.at': turn.at });
+  if (turn.run === run) return;
+  throw new PilotageError('invalid_config', `The ending of run ${run} cannot carry the turn of run ${turn.run}.`);
+}
+
+/** @throws PilotageError `invalid_config` for numbers that cannot be. */
+export function assertSummary({ covers, failures, updatedAt }: SessionSummary): void {
+  assertCounts({ covers, failures, updatedAt });
 }
 
 export function hasEnded(status: RunStatus): boolean {

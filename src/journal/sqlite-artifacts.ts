@@ -1,20 +1,32 @@
 /** Artifacts in the journal's file: one row for the same bytes in the same scope. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { ArtifactRef } from '../core/artifact.ts';
+import type { ArtifactRow } from '../core/context.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Scope } from '../core/identity.ts';
-import { artifactScope, assertSameContent, digestOf } from './artifact-id.ts';
-import type { ArtifactStore } from './port.ts';
+import { assertSameContent, digestOf } from './artifact-id.ts';
+import type { ArtifactAbout, ArtifactStore } from './port.ts';
+import { assertCounts, ownedBy } from './rules.ts';
 
-interface ArtifactRow {
+interface StoredRow {
   readonly sha256: string;
   readonly mime: string;
+}
+
+interface ListedRow {
+  readonly ref: string;
+  readonly mime: string;
+  readonly size: number;
+  readonly file_name: string | null;
+  readonly source: string;
+  readonly created_at: number;
 }
 
 /** How the journal lets statements run: open files only, SQLite's errors typed. */
 export interface StoreAccess {
   read<T>(run: () => T): T;
-  write<T>(run: () => T): Promise<T>;
+  /** `run` may be tried several times, and is told the time. */
+  write<T>(run: (now: number) => T): Promise<T>;
 }
 
 export class SqliteArtifacts implements ArtifactStore {
@@ -22,31 +34,44 @@ export class SqliteArtifacts implements ArtifactStore {
   readonly #find: StatementSync;
   readonly #bytes: StatementSync;
   readonly #insert: StatementSync;
+  readonly #insertRow: StatementSync;
+  readonly #rows: StatementSync;
+  readonly #count: StatementSync;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     this.#access = access;
     this.#find = db.prepare('SELECT sha256, mime FROM artifacts WHERE scope = ? AND ref = ?');
     this.#bytes = db.prepare('SELECT bytes, sha256, mime FROM artifacts WHERE scope = ? AND ref = ?');
     this.#insert = db.prepare('INSERT INTO artifacts (scope, ref, sha256, mime, bytes) VALUES (?, ?, ?, ?, ?)');
+    this.#insertRow = db.prepare(`
+      INSERT INTO artifact_rows (scope, created_at, ref, mime, size, file_name, source) VALUES (?, ?, ?, ?, ?, ?, ?)`);
+    this.#rows = db.prepare(`
+      SELECT ref, mime, size, file_name, source, created_at FROM artifact_rows
+      WHERE scope = ? ORDER BY created_at DESC, ref LIMIT ?`);
+    this.#count = db.prepare('SELECT count(*) AS rows FROM artifact_rows WHERE scope = ?');
   }
 
-  async put(scope: Scope, bytes: Uint8Array, mime: string): Promise<ArtifactRef> {
-    const key = artifactScope(scope);
+  async put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef> {
+    const key = ownedBy(scope);
+    const { mime, fileName = null, source = 'unknown' } = about;
     const copy = new Uint8Array(bytes);
     const digest = digestOf(copy);
     const { artifactRef, sha256 } = digest;
-    return this.#access.write(() => {
-      const stored = this.#find.get(key, artifactRef) as ArtifactRow | undefined;
+    return this.#access.write((now) => {
+      const stored = this.#find.get(key, artifactRef) as StoredRow | undefined;
       if (stored !== undefined) assertSameContent(digest, stored.sha256);
-      else this.#insert.run(key, artifactRef, sha256, mime, copy);
+      else {
+        this.#insert.run(key, artifactRef, sha256, mime, copy);
+        this.#insertRow.run(key, now, artifactRef, mime, copy.byteLength, fileName, source);
+      }
       return { artifactRef, mime: stored?.mime ?? mime, sizeBytes: copy.byteLength };
     });
   }
 
   async get(scope: Scope, artifactRef: string): Promise<{ bytes: Uint8Array; mime: string } | undefined> {
-    const key = artifactScope(scope);
+    const key = ownedBy(scope);
     const row = this.#access.read(() => this.#bytes.get(key, artifactRef)) as
-      | (ArtifactRow & { readonly bytes: Uint8Array })
+      | (StoredRow & { readonly bytes: Uint8Array })
       | undefined;
     if (row === undefined) return undefined;
     if (digestOf(row.bytes).sha256 === row.sha256) return { bytes: row.bytes, mime: row.mime };
@@ -54,4 +79,17 @@ export class SqliteArtifacts implements ArtifactStore {
       data: { artifactRef },
     });
   }
+
+  async list(scope: Scope, limit: number): Promise<{ rows: readonly ArtifactRow[]; total: number }> {
+    assertCounts({ limit });
+    const key = ownedBy(scope);
+    return this.#access.read(() => {
+      const rows = this.#rows.all(key, limit) as unknown as ListedRow[];
+      return { rows: rows.map(rowOf), total: Number(this.#count.get(key)?.['rows']) };
+    });
+  }
+}
+
+function rowOf({ ref, mime, size, file_name: fileName, source, created_at: createdAt }: ListedRow): ArtifactRow {
+  return { artifactRef: ref, mime, sizeBytes: size, source, createdAt, ...(fileName === null ? {} : { fileName }) };
 }

@@ -18,6 +18,7 @@ import type {
   RunStatus,
 } from './port.ts';
 import { assertCurrent, assertTakesSignals, hasEnded, runNotFound, wholeMs } from './rules.ts';
+import type { SqliteSessions } from './sqlite-session.ts';
 
 interface RunRow {
   readonly key: number;
@@ -108,9 +109,11 @@ function prepareStatements(db: DatabaseSync) {
 export class SqliteRows {
   readonly #db: DatabaseSync;
   readonly #sql: Statements;
+  readonly #sessions: SqliteSessions;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, sessions: SqliteSessions) {
     this.#db = db;
+    this.#sessions = sessions;
     this.#sql = prepareStatements(db);
   }
 
@@ -126,7 +129,7 @@ export class SqliteRows {
   }
 
   append(append: Append, bodies: readonly string[], now: number): void {
-    const { run, fence, expected, takes, status } = append;
+    const { run, fence, expected, takes, status, turn } = append;
     let head = expected;
     for (const body of bodies) {
       if (!this.#appendEntry({ run, fence, expected: head }, body, now)) break;
@@ -136,6 +139,7 @@ export class SqliteRows {
     if (head === expected) assertCurrent(append, this.#find(run));
     for (const id of takes ?? []) this.#sql.take.run(run, id);
     if (status !== undefined) this.#sql.setStatus.run({ status, run });
+    if (turn !== undefined) this.#sessions.add(turn);
   }
 
   #appendEntry(at: Pick<Append, 'run' | 'fence' | 'expected'>, body: string, now: number): boolean {

@@ -19,6 +19,8 @@ const MAGIC = 'SQLite format 3\0';
  * `entries` is a log in the order of the commits, and each row points at the one before it of the same run: an append
  * writes the end of the log and the run's row, and no index, however many runs there are and however long they are.
  * `due_at` is when a run may be claimed: 0 now, NULL never by itself. A taken control keeps its id and loses its body.
+ * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
+ * The turns of a session are numbered from 0.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -71,6 +73,36 @@ const MIGRATIONS: readonly string[] = [
     UNIQUE (scope, ref)
   ) STRICT;
   PRAGMA application_id = ${APPLICATION_ID};
+  `,
+  `
+  CREATE TABLE artifact_rows (
+    scope TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    ref TEXT NOT NULL,
+    mime TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    file_name TEXT,
+    source TEXT NOT NULL,
+    PRIMARY KEY (scope, created_at DESC, ref)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO artifact_rows SELECT scope, 0, ref, mime, length(bytes), NULL, 'unknown' FROM artifacts;
+  CREATE TABLE session_turns (
+    scope TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    run TEXT NOT NULL UNIQUE,
+    user TEXT NOT NULL,
+    assistant TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (scope, number)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE session_summaries (
+    scope TEXT PRIMARY KEY,
+    text TEXT NOT NULL,
+    covers INTEGER NOT NULL,
+    health TEXT NOT NULL,
+    failures INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
   `,
 ];
 

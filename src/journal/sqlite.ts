@@ -14,11 +14,13 @@ import type {
   RunQuery,
   RunRecord,
 } from './port.ts';
-import { assertConsecutive, assertLease, assertNewRun, journalClosed, pageSize, wholeMs } from './rules.ts';
-import { SqliteArtifacts } from './sqlite-artifacts.ts';
+import { assertConsecutive, assertLease, assertNewRun, assertTurn, journalClosed, pageSize, wholeMs } from './rules.ts';
+import type { SessionMemoryStore } from './session-memory.ts';
+import { SqliteArtifacts, type StoreAccess } from './sqlite-artifacts.ts';
 import { storeError } from './sqlite-errors.ts';
 import { SqliteRows } from './sqlite-rows.ts';
 import { openDatabase } from './sqlite-schema.ts';
+import { SqliteSessions } from './sqlite-session.ts';
 import { GroupWriter } from './sqlite-writer.ts';
 import { Watchers } from './watchers.ts';
 
@@ -50,6 +52,7 @@ export function sqliteJournal(options: SqliteJournalOptions): Journal {
 
 export class SqliteJournal implements Journal {
   readonly artifacts: ArtifactStore;
+  readonly memory: SessionMemoryStore;
   readonly #db: DatabaseSync;
   readonly #path: string;
   readonly #clock: Clock;
@@ -66,13 +69,16 @@ export class SqliteJournal implements Journal {
     this.#path = options.path;
     this.#clock = options.clock ?? systemClock;
     this.#watchIntervalMs = options.watchIntervalMs ?? WATCH_INTERVAL_MS;
-    this.#rows = new SqliteRows(db);
     this.#writer = new GroupWriter(db, options.path, options.busyTimeoutMs ?? BUSY_TIMEOUT_MS);
     this.#dataVersion = db.prepare('PRAGMA data_version');
-    this.artifacts = new SqliteArtifacts(db, {
+    const access: StoreAccess = {
       read: (run) => this.#read(run),
-      write: (run) => this.#writer.write(run),
-    });
+      write: (run) => this.#writer.write(() => run(this.#now())),
+    };
+    this.artifacts = new SqliteArtifacts(db, access);
+    const sessions = new SqliteSessions(db, access);
+    this.memory = sessions;
+    this.#rows = new SqliteRows(db, sessions);
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {
@@ -85,6 +91,7 @@ export class SqliteJournal implements Journal {
 
   async append(append: Append): Promise<void> {
     assertConsecutive(append);
+    assertTurn(append);
     // Encoded here, so that an entry that cannot be fails alone.
     const bodies = append.entries.map(encodeEntry);
     await this.#writer.write(() => this.#rows.append(append, bodies, this.#now()));

@@ -15,11 +15,13 @@ import type {
   RunQuery,
   RunRecord,
 } from '../journal/port.ts';
+import type { SessionMemoryStore } from '../journal/session-memory.ts';
 import type { CrashProcess } from './crash-process.ts';
 import type { CrashRecord } from './crash-record.ts';
 
 export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;
+  readonly memory: SessionMemoryStore;
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
@@ -32,8 +34,14 @@ export class FaultyJournal implements Journal {
     this.#record = record;
     this.#dead = record.owner;
     this.artifacts = {
-      put: (scope, bytes, mime) => this.#write('artifacts.put', () => inner.artifacts.put(scope, bytes, mime)),
+      put: (scope, bytes, about) => this.#write('artifacts.put', () => inner.artifacts.put(scope, bytes, about)),
       get: (scope, artifactRef) => process.guard(() => inner.artifacts.get(scope, artifactRef)),
+      list: (scope, limit) => process.guard(() => inner.artifacts.list(scope, limit)),
+    };
+    this.memory = {
+      read: (scope, limit, from) => process.guard(() => inner.memory.read(scope, limit, from)),
+      summarise: (scope, expected, summary) =>
+        this.#write('memory.summarise', () => inner.memory.summarise(scope, expected, summary)),
     };
   }
 

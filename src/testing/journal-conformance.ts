@@ -5,12 +5,14 @@
  */
 import type { Clock } from '../core/clock.ts';
 import type { Journal } from '../journal/port.ts';
+import { artifactCases } from './journal-cases/artifacts.ts';
 import { durableCases } from './journal-cases/durable.ts';
 import { entryCases } from './journal-cases/entries.ts';
 import { inboxCases } from './journal-cases/inbox.ts';
 import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
 import { listingCases } from './journal-cases/listing.ts';
+import { sessionMemoryCases } from './journal-cases/session-memory.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 export interface JournalConformanceOptions {
@@ -30,7 +32,7 @@ export interface ConformanceCase {
 }
 
 export function journalConformance(options: JournalConformanceOptions): ConformanceCase[] {
-  const cases = [...entryCases, ...leaseCases, ...inboxCases, ...listingCases];
+  const cases = [...entryCases, ...leaseCases, ...inboxCases, ...listingCases, ...artifactCases, ...sessionMemoryCases];
   if (options.durable === true) cases.push(...durableCases);
   return cases.map((check) => ({ name: check.name, run: () => runCase(check, options) }));
 }

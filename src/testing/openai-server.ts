@@ -16,9 +16,23 @@ export interface ServerReply {
   readonly finishReason?: string;
   readonly usage?: Usage;
   /** An HTTP error in place of a reply. */
-  readonly error?: { readonly status: number; readonly message: string };
-  /** Breaks the connection off after this many events of a stream. */
+  readonly error?: {
+    readonly status: number;
+    readonly message: string;
+    /** The header of that name: seconds, or an HTTP date. */
+    readonly retryAfter?: string;
+  };
+  /** Breaks the connection off after this many events of a stream. The first event holds only the role. */
   readonly breakAfterEvents?: number;
+  /** Says nothing more after this many events, and keeps the connection open. */
+  readonly stallAfterEvents?: number;
+  /** An error event in place of the rest of the stream, whose status is 200 all the same. */
+  readonly errorEvent?: {
+    readonly afterEvents: number;
+    readonly message: string;
+    readonly type?: string;
+    readonly code?: string | number;
+  };
 }
 
 export type ServerHandler = (request: ChatRequest, index: number) => ServerReply | Promise<ServerReply>;
@@ -33,6 +47,8 @@ export interface OpenAIServer {
   readonly url: string;
   /** The requests that were well-formed JSON, refused ones included. */
   readonly requests: readonly RecordedRequest[];
+  /** Event streams whose connection is open. */
+  readonly openStreams: number;
   /** Also breaks off what is being answered. */
   close(): Promise<void>;
 }
@@ -41,6 +57,7 @@ export interface OpenAIServer {
 export async function openaiServer(script: readonly ServerReply[] | ServerHandler): Promise<OpenAIServer> {
   const requests: RecordedRequest[] = [];
   let answered = 0;
+  let openStreams = 0;
   const server = createServer((incoming, response) => {
     answer(incoming, response).catch((thrown: unknown) => {
       if (response.headersSent) response.destroy();
@@ -69,9 +86,15 @@ export async function openaiServer(script: readonly ServerReply[] | ServerHandle
     answered += 1;
     const reply = typeof script === 'function' ? await script(request, index) : script[index];
     if (reply === undefined) sendError(response, 500, `The script has no reply ${index + 1}.`);
-    else if (reply.error !== undefined) sendError(response, reply.error.status, reply.error.message);
-    else if (request.stream === true) await sendEvents(response, request, reply, index);
-    else sendJson(response, 200, completion(request, reply, index));
+    else if (reply.error !== undefined)
+      sendError(response, reply.error.status, reply.error.message, reply.error.retryAfter);
+    else if (request.stream === true) {
+      openStreams += 1;
+      response.once('close', () => {
+        openStreams -= 1;
+      });
+      await sendEvents(response, request, reply, index);
+    } else sendJson(response, 200, completion(request, reply, index));
   }
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -79,6 +102,9 @@ export async function openaiServer(script: readonly ServerReply[] | ServerHandle
   return {
     url: `http://127.0.0.1:${port}/v1`,
     requests,
+    get openStreams() {
+      return openStreams;
+    },
     close: () =>
       new Promise((resolve, reject) => {
         server.close((error) => (error === undefined ? resolve() : reject(error)));
@@ -101,7 +127,8 @@ function sendJson(response: ServerResponse, status: number, body: JsonObject): v
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-function sendError(response: ServerResponse, status: number, message: string): void {
+function sendError(response: ServerResponse, status: number, message: string, retryAfter?: string): void {
+  if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
   const type = status < 500 ? 'invalid_request_error' : 'server_error';
   sendJson(response, status, { error: { message, type, param: null, code: null } });
 }
@@ -129,14 +156,21 @@ async function sendEvents(
   index: number,
 ): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
-  const events = [...eventsOf(request, reply, index)];
-  for (const event of events.slice(0, reply.breakAfterEvents)) {
+  const { breakAfterEvents, stallAfterEvents, errorEvent } = reply;
+  const whole = [...eventsOf(request, reply, index)];
+  const events = whole.slice(0, breakAfterEvents ?? stallAfterEvents ?? errorEvent?.afterEvents);
+  if (errorEvent !== undefined) events.push({ error: errorBody(errorEvent) });
+  for (const event of events) {
     // The client may be gone: then there is nobody to tell.
     await new Promise((written) => response.write(`data: ${JSON.stringify(event)}\n\n`, written));
     if (response.destroyed) return;
   }
-  if (reply.breakAfterEvents === undefined) response.end('data: [DONE]\n\n');
-  else response.destroy();
+  if (breakAfterEvents !== undefined) response.destroy();
+  else if (stallAfterEvents === undefined) response.end('data: [DONE]\n\n');
+}
+
+function errorBody({ message, type = 'server_error', code }: NonNullable<ServerReply['errorEvent']>): JsonObject {
+  return { message, type, param: null, code: code ?? null };
 }
 
 function* eventsOf(request: ChatRequest, reply: ServerReply, index: number): Generator<JsonObject> {

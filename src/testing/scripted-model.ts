@@ -7,6 +7,7 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4StreamResult,
   LanguageModelV4Usage,
+  SharedV4Warning,
 } from '@ai-sdk/provider';
 import { PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
@@ -31,8 +32,20 @@ export interface ScriptedReply {
   /** Default `tool-calls` with calls, else `stop`. */
   readonly finish?: StopReason;
   readonly usage?: Usage;
-  /** Thrown; in a stream an error part after the content. */
+  /** Thrown by a plain call. Where a stream has it, `errorAt` says. */
   readonly error?: unknown;
+  /**
+   * `part`: an error part in the stream. `read`: reading the stream throws. `call`: there is no stream, the call throws.
+   * Default `part`.
+   */
+  readonly errorAt?: 'part' | 'read' | 'call';
+  /** The stream says nothing more and stays open, and a plain call does not come back, until the request is aborted. */
+  readonly stall?: boolean;
+  /** The stream ends without a finish part. */
+  readonly cutOff?: boolean;
+  /** The stream errs, stalls or is cut off after so many deltas. Default: after all of them. */
+  readonly afterDeltas?: number;
+  readonly warnings?: readonly SharedV4Warning[];
 }
 
 export type ScriptedRequest = LanguageModelV4CallOptions;
@@ -96,19 +109,22 @@ export function scriptedModel(
     },
     async doGenerate(request) {
       const reply = take(request);
-      if (reply.failed) throw reply.error;
+      if (reply.failed) throw reply.script.error;
+      if (reply.script.stall === true) return await untilAborted(request.abortSignal);
       return reply.result;
     },
     async doStream(request) {
-      return { stream: streamOf(partsOf(take(request))) };
+      const reply = take(request);
+      if (reply.failed && reply.script.errorAt === 'call') throw reply.script.error;
+      return { stream: streamOf(reply, request.abortSignal) };
     },
   };
 }
 
 interface Scripted {
+  readonly script: ScriptedReply;
   readonly result: LanguageModelV4GenerateResult;
   readonly failed: boolean;
-  readonly error?: unknown;
 }
 
 function readyReply(reply: ScriptedReply | ReplyFunction, index: number): Scripted | ReplyFunction {
@@ -122,9 +138,9 @@ function scripted(reply: ScriptedReply, index: number): Scripted {
     content,
     finishReason: { unified, raw: undefined },
     usage: modelUsage(reply.usage),
-    warnings: [],
+    warnings: [...(reply.warnings ?? [])],
   };
-  return 'error' in reply ? { result, failed: true, error: reply.error } : { result, failed: false };
+  return { script: reply, result, failed: 'error' in reply };
 }
 
 function contentOf({ text, reasoning, calls = [], content }: ScriptedReply, index: number): LanguageModelV4Content[] {
@@ -150,12 +166,28 @@ function modelUsage({ inputTokens, outputTokens, cachedInputTokens }: Usage = {}
   };
 }
 
-function partsOf({ result, failed, error }: Scripted): LanguageModelV4StreamPart[] {
-  const parts: LanguageModelV4StreamPart[] = [{ type: 'stream-start', warnings: [] }];
-  for (const [index, part] of result.content.entries()) parts.push(...piecesOf(part, String(index)));
-  if (failed) parts.push({ type: 'error', error });
-  else parts.push({ type: 'finish', finishReason: result.finishReason, usage: result.usage });
+/** Without the ending that a stall, a cut or a thrown error makes. */
+function partsOf({ script, result, failed }: Scripted): LanguageModelV4StreamPart[] {
+  const { errorAt, stall = false, cutOff = false, afterDeltas, error } = script;
+  const whole = result.content.flatMap((part, index) => piecesOf(part, String(index)));
+  const parts: LanguageModelV4StreamPart[] = [
+    { type: 'stream-start', warnings: result.warnings },
+    ...(afterDeltas === undefined ? whole : upToDelta(whole, afterDeltas)),
+  ];
+  if (failed && errorAt !== 'read') parts.push({ type: 'error', error });
+  else if (!failed && !stall && !cutOff) {
+    parts.push({ type: 'finish', finishReason: result.finishReason, usage: result.usage });
+  }
   return parts;
+}
+
+function upToDelta(parts: readonly LanguageModelV4StreamPart[], count: number): LanguageModelV4StreamPart[] {
+  let deltas = 0;
+  const end = parts.findIndex((part) => {
+    if (part.type.endsWith('-delta')) deltas += 1;
+    return deltas > count;
+  });
+  return parts.slice(0, end === -1 ? parts.length : end);
 }
 
 /** Metadata comes at the end of a block, as providers send signatures. */
@@ -183,14 +215,26 @@ export function split(text: string): string[] {
   return text.match(/[\s\S]{1,12}/gu) ?? [];
 }
 
-function streamOf(parts: readonly LanguageModelV4StreamPart[]): LanguageModelV4StreamResult['stream'] {
+function streamOf(reply: Scripted, signal: AbortSignal | undefined): LanguageModelV4StreamResult['stream'] {
+  const { failed, script } = reply;
+  const parts = partsOf(reply);
   let next = 0;
   return new ReadableStream({
-    pull(controller) {
+    async pull(controller) {
       const part = parts[next];
       next += 1;
-      if (part === undefined) controller.close();
-      else controller.enqueue(part);
+      if (part !== undefined) controller.enqueue(part);
+      else if (failed && script.errorAt === 'read') throw script.error;
+      else if (script.stall === true) await untilAborted(signal);
+      else controller.close();
     },
+  });
+}
+
+/** @throws the signal's reason; without a signal it never ends. */
+function untilAborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal?.aborted === true) reject(signal.reason);
+    signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
 }

@@ -6,9 +6,9 @@ describe('the command line', () => {
 
   it.each([
     [['--help'], /Usage: pilotage <command>[\s\S]*Exit codes:/],
-    [['run', '--help'], /Usage: pilotage run[\s\S]*OLLAMA_HOST[\s\S]*130/],
+    [['run', '--help'], /Usage: pilotage run[\s\S]*--session[\s\S]*OLLAMA_HOST[\s\S]*130/],
     [['resume', '-h'], /Usage: pilotage resume[\s\S]*--message/],
-    [['list', '--help'], /Usage: pilotage list[\s\S]*--status/],
+    [['list', '--help'], /Usage: pilotage list[\s\S]*--status[\s\S]*--session/],
     [['inspect', '--help'], /Usage: pilotage inspect/],
     [['--version'], /^\d+\.\d+\.\d+\n$/],
   ])('%j explains itself on stdout', async (args, text) => {
@@ -34,6 +34,8 @@ describe('the command line', () => {
     [['run', 'a', '--prices', '1'], '--prices takes two numbers'],
     [['run', 'a', '--model', 'm', '--base-url', 'http://127.0.0.1:1', '--max-cost-usd', '1'], 'needs --prices'],
     [['run', 'a', '--workspace', 'missing'], 'Give an existing folder'],
+    [['run', 'a', '--session', ' '], '--session is empty'],
+    [['resume', 'run_x', '--session', 's'], "Unknown option '--session'"],
     [['list', 'x'], 'list takes no further words'],
     [['list', '--status', 'busy'], '--status takes running, paused'],
     [['inspect'], 'inspect takes one run'],

@@ -7,6 +7,7 @@ import { decodeEntry, ENTRY_VERSION, type Entry, type EntryKind, encodeEntry } f
 import { type ErrorData, PilotageError } from '../../src/core/errors.ts';
 import type { Json, JsonObject } from '../../src/core/json.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
+import type { Remark } from '../../src/core/remark.ts';
 
 // What JSON can hold: no -0, and keys such as __proto__ are data.
 const json: fc.Arbitrary<Json> = fc.jsonValue().map((value) => JSON.parse(JSON.stringify(value)) as Json);
@@ -26,6 +27,7 @@ const branch = fc.record(
     tool: text,
     args: json,
     callId: text,
+    refusal: error,
     after: fc.array(text),
     when: fc.record({ branch: text, equals: json }),
   },
@@ -42,7 +44,7 @@ const spec = fc.record(
 );
 const decisions: { readonly [K in DecisionKind]: fc.Arbitrary<Decision> } = {
   call_tool: fc.record(
-    { kind: fc.constant('call_tool' as const), tool: text, args: json, callId: text },
+    { kind: fc.constant('call_tool' as const), tool: text, args: json, callId: text, refusal: error },
     { requiredKeys: ['kind', 'tool', 'args'] },
   ),
   call_parallel: fc.record(
@@ -108,19 +110,63 @@ const control: fc.Arbitrary<Control> = fc.record(
   { requiredKeys: ['id', 'type'] },
 );
 
+const artifact = { artifactRef: text, mime: text, sizeBytes: count };
+const row = fc.record(
+  { ...artifact, fileName: text, source: text, createdAt: count },
+  { requiredKeys: ['artifactRef', 'mime', 'sizeBytes', 'source', 'createdAt'] },
+);
+const context = fc.record(
+  {
+    hints: fc.record(
+      { constraints: text, preferredOrder: fc.array(text), budget: fc.record({ steps: count }) },
+      { requiredKeys: [] },
+    ),
+    externalMemory: json,
+    conversationMemory: json,
+    retrieved: json,
+    skills: fc.array(fc.record({ name: text, title: text })),
+    inputs: fc.array(fc.record({ ...artifact, fileName: text })),
+    artifacts: fc.record({ rows: fc.array(row), more: count }),
+    reasoningReplay: fc.constantFrom('never' as const, 'text' as const),
+  },
+  { requiredKeys: [] },
+);
+const remark: fc.Arbitrary<Remark> = fc.oneof(
+  fc.record({ type: fc.constant('planner.action_extra_field_dropped' as const), field: text }),
+  fc.record({ type: fc.constant('model.fallback' as const), from: text, to: text, error }),
+  fc.record({
+    type: fc.constant('planner.repair_exhausted' as const),
+    attempts: count,
+    consecutiveArgFailures: count,
+    reasons: fc.array(text),
+  }),
+);
+const usage = fc.record({ inputTokens: count, outputTokens: count });
+const summary = fc.record({
+  goals: fc.array(text),
+  facts: fc.array(text),
+  pending: fc.array(text),
+  lastOutputDigest: text,
+  note: text,
+});
+
 const position = { seq: fc.integer({ min: 1, max: 1_000_000 }), at: count };
 const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
-  started: fc.record({
-    kind: fc.constant('started' as const),
-    identity: fc.record({ tenant: text, user: text, session: text, run: text }),
-    query: text,
-    goal: text,
-    history: fc.array(fc.record({ role: fc.constantFrom('user' as const, 'assistant' as const), text })),
-    planner: text,
-    limits: fc.record({ steps: count, deadlineAt: count, costMicroUsd: count, tokens: count }),
-    scopes: fc.array(text),
-    ...position,
-  }),
+  started: fc.record(
+    {
+      kind: fc.constant('started' as const),
+      identity: fc.record({ tenant: text, user: text, session: text, run: text }),
+      query: text,
+      history: fc.array(fc.record({ role: fc.constantFrom('user' as const, 'assistant' as const), text })),
+      context,
+      conversation: fc.boolean(),
+      planner: text,
+      limits: fc.record({ steps: count, deadlineAt: count, costMicroUsd: count, tokens: count }),
+      scopes: fc.array(text),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'identity', 'query', 'planner', 'limits', 'scopes', 'seq', 'at'] },
+  ),
   moved: fc.record(
     {
       kind: fc.constant('moved' as const),
@@ -128,26 +174,33 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
       decision: fc.oneof(...Object.values(decisions)),
       startedAt: count,
       rejected: error,
+      fault: error,
       text,
       reasoning: text,
-      usage: fc.record({ inputTokens: count, outputTokens: count }),
+      usage,
       providerState: json,
       provenance: object,
+      remarks: fc.array(remark),
       ...position,
     },
     { requiredKeys: ['kind', 'step', 'decision', 'startedAt', 'seq', 'at'] },
   ),
   call_began: fc.record({ kind: fc.constant('call_began' as const), step: count, call: count, ...position }),
-  call_ended: fc.record({
-    kind: fc.constant('call_ended' as const),
-    step: count,
-    call: count,
-    outcome,
-    startedAt: count,
-    attempts: count,
-    costMicroUsd: count,
-    ...position,
-  }),
+  call_ended: fc.record(
+    {
+      kind: fc.constant('call_ended' as const),
+      step: count,
+      call: count,
+      outcome,
+      startedAt: count,
+      attempts: count,
+      costMicroUsd: count,
+      discovered: fc.array(text),
+      artifacts: fc.array(row),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'step', 'call', 'outcome', 'attempts', 'seq', 'at'] },
+  ),
   paused: fc.record({
     kind: fc.constant('paused' as const),
     token: text,
@@ -159,6 +212,32 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
   }),
   resumed: fc.record({ kind: fc.constant('resumed' as const), token: text, verdict, payload: object, ...position }),
   control: fc.record({ kind: fc.constant('control' as const), control, applied: fc.boolean(), error, ...position }),
+  compacted: fc.record(
+    {
+      kind: fc.constant('compacted' as const),
+      step: count,
+      summary,
+      before: count,
+      tokenEstimate: count,
+      usage,
+      ...position,
+    },
+    { requiredKeys: ['kind', 'step', 'summary', 'before', 'tokenEstimate', 'seq', 'at'] },
+  ),
+  compaction_failed: fc.record(
+    {
+      kind: fc.constant('compaction_failed' as const),
+      step: count,
+      error: fc.record({
+        code: fc.constantFrom('summariser_error' as const, 'empty_summary' as const, 'estimator_error' as const),
+        message: text,
+      }),
+      tokenEstimate: count,
+      usage,
+      ...position,
+    },
+    { requiredKeys: ['kind', 'step', 'error', 'tokenEstimate', 'seq', 'at'] },
+  ),
   finished: fc.record({
     kind: fc.constant('finished' as const),
     reason: fc.constantFrom(...FINISH_REASONS),

@@ -65,6 +65,38 @@ describe('the file of a SQLite journal', () => {
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
+  it('of format 1 gets the tables that came later, and keeps what it has', async () => {
+    const path = temporaryFile();
+    const scope = { tenant: 't', user: 'u', session: 's' };
+    const journal = openJournal(path);
+    const claim = await createClaimed(journal, 'r1');
+    const { artifactRef } = await journal.artifacts.put(scope, Buffer.from('{"a":1}'), { mime: 'application/json' });
+    const before = { entries: await journal.read('r1'), records: await journal.list({}) };
+    await journal.close();
+    withDatabase(path, (db) =>
+      db.exec(`
+        DROP TABLE artifact_rows; DROP TABLE session_turns; DROP TABLE session_summaries;
+        PRAGMA user_version = 1;`),
+    );
+
+    const again = openJournal(path);
+    expect({ entries: await again.read('r1'), records: await again.list({}) }).toEqual(before);
+    expect(await again.artifacts.list(scope, 5)).toEqual({
+      rows: [{ artifactRef, mime: 'application/json', sizeBytes: 7, source: 'unknown', createdAt: 0 }],
+      total: 1,
+    });
+    expect((await again.artifacts.put(scope, Buffer.from('{"a":1}'), { mime: 'text/plain' })).artifactRef).toBe(
+      artifactRef,
+    );
+    expect((await again.artifacts.list(scope, 5)).total).toBe(1);
+    const turn = { run: 'r1', user: 'Why?', assistant: null, at: 1 };
+    await again.append(step(claim, 1, { status: 'failed', turn }));
+    expect((await again.memory.read(before.records[0]?.identity ?? scope, 5)).turns).toEqual([turn]);
+    withDatabase(path, (db) => {
+      expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: SCHEMA_VERSION });
+    });
+  });
+
   it.each([
     ['garbage', (path: string) => writeFileSync(path, Buffer.alloc(5_000, 0xa5))],
     ['a few letters', (path: string) => writeFileSync(path, 'hello')],

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Journal } from '../../src/journal/port.ts';
+import type { Append, Claim, Journal } from '../../src/journal/port.ts';
+import type { SessionTurn } from '../../src/journal/session-memory.ts';
 import { SqliteJournal } from '../../src/journal/sqlite.ts';
 import { openDatabase } from '../../src/journal/sqlite-schema.ts';
 import {
@@ -89,6 +90,32 @@ describe('writes to a SQLite journal', () => {
     expect(Math.max(...late)).toBeLessThanOrEqual(4);
   });
 
+  it('TJ-18 write the turn of an ending in the same commit, with two pages more at most, however many there are', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const claims = await Promise.all(Array.from({ length: 500 }, (_, index) => createClaimed(journal, `r${index}`)));
+    const end = (claim: Claim, more: Partial<Append> = {}): Promise<void> =>
+      journal.append(step(claim, 1, { status: 'finished', ...more }));
+    const turnOf = ({ run }: Claim): SessionTurn => ({ run, user: 'Why?', assistant: 'Because.', at: 1 });
+    await Promise.all(claims.slice(0, 490).map((claim) => end(claim, { turn: turnOf(claim) })));
+    const [plain, ...last] = claims.slice(490);
+    if (plain === undefined) throw new Error('no run is left');
+    resetWal(path);
+    await end(plain);
+    const without = walOf(path).pages;
+    const pages: number[] = [];
+    for (const claim of last) {
+      resetWal(path);
+      await end(claim, { turn: turnOf(claim) });
+      const written = walOf(path);
+      expect(written.commits).toBe(1);
+      pages.push(written.pages - without);
+    }
+    // The last page of the session's turns, and one of the index of runs; now and then a page is split.
+    expect(pages.filter((more) => more <= 2).length).toBeGreaterThanOrEqual(8);
+    expect(Math.max(...pages)).toBeLessThanOrEqual(6);
+  });
+
   it('cost little more than the bytes of the entry', async () => {
     const path = temporaryFile();
     const journal = openJournal(path);
@@ -175,7 +202,7 @@ describe('a SQLite journal that holds what this version cannot read', () => {
     const path = temporaryFile();
     const journal = openJournal(path);
     const scope = { tenant: 't', user: 'u', session: 's' };
-    const { artifactRef } = await journal.artifacts.put(scope, Buffer.from('right'), 'text/plain');
+    const { artifactRef } = await journal.artifacts.put(scope, Buffer.from('right'), { mime: 'text/plain' });
     withDatabase(path, (db) => db.exec("UPDATE artifacts SET bytes = CAST('wrong' AS BLOB)"));
     await expectCode(journal.artifacts.get(scope, artifactRef), 'journal_corrupt');
   });
@@ -184,8 +211,8 @@ describe('a SQLite journal that holds what this version cannot read', () => {
     const path = temporaryFile();
     const journal = openJournal(path);
     const scope = { tenant: 't', user: 'u', session: 's' };
-    await journal.artifacts.put(scope, Buffer.from('first'), 'text/plain');
+    await journal.artifacts.put(scope, Buffer.from('first'), { mime: 'text/plain' });
     withDatabase(path, (db) => db.exec("UPDATE artifacts SET sha256 = substr(sha256, 1, 32) || 'rest'"));
-    await expectCode(journal.artifacts.put(scope, Buffer.from('first'), 'text/plain'), 'journal_conflict');
+    await expectCode(journal.artifacts.put(scope, Buffer.from('first'), { mime: 'text/plain' }), 'journal_conflict');
   });
 });

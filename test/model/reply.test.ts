@@ -17,7 +17,7 @@ async function drain(stream: AsyncGenerator<Delta, Reply>): Promise<{ deltas: De
   }
 }
 
-const said = (deltas: Delta[], type: Delta['type']) =>
+const said = (deltas: Delta[], type: 'text' | 'reasoning') =>
   deltas.map((delta) => (delta.type === type ? delta.text : '')).join('');
 
 function streamed(parts: LanguageModelV4StreamPart[]): MockLanguageModelV4 {
@@ -80,7 +80,7 @@ describe('a model call', () => {
     expect(reply).toEqual(plain);
     expect(said(deltas, 'text')).toBe(plain.text);
     expect(said(deltas, 'reasoning')).toBe(plain.reasoning);
-    expect(deltas.every((delta) => delta.text !== '')).toBe(true);
+    expect(deltas.every((delta) => delta.type !== 'reset' && delta.text !== '')).toBe(true);
   });
 
   it('gives text, reasoning, calls, reason, usage and the model that answered', async () => {
@@ -191,7 +191,7 @@ describe('a model call', () => {
       }),
     });
     for await (const delta of streamReply(model, request)) {
-      expect(delta.text).toBe('on and ');
+      expect(delta).toEqual({ type: 'text', text: 'on and ' });
       break;
     }
     expect(cancelled).toBe(true);

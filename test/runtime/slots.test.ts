@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { local } from '../../src/core/identity.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
+import type { Journal } from '../../src/journal/port.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
   advanceUntil,
@@ -153,10 +154,12 @@ describe('work', () => {
     const clock = new VirtualClock();
     const journal = memoryJournal({ clock });
     const dying = cutJournal(journal);
-    const first = world({ planner: script(), journal: dying.journal, clock });
-    const starting = start(first, { identity });
-    dying.cut();
-    await starting;
+    const create: Journal['create'] = async (run) => {
+      const claim = await journal.create(run);
+      dying.cut();
+      return claim;
+    };
+    await start(world({ planner: script(), journal: changed(dying.journal, { create }), clock }), { identity });
     await quiet();
     expect(await journal.read('r')).toHaveLength(1);
     const { runtime, faults } = world({ planner: script(), journal, clock });

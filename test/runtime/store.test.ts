@@ -63,10 +63,11 @@ describe('a store that cannot write now', () => {
       const journal = changed(base, {
         artifacts: {
           get: (scope, ref) => base.artifacts.get(scope, ref),
-          put: (scope, bytes, mime) => {
+          list: (scope, limit) => base.artifacts.list(scope, limit),
+          put: (scope, bytes, about) => {
             left -= 1;
             if (left >= 0) return Promise.reject(new PilotageError('journal_full', 'The disk is full.'));
-            return base.artifacts.put(scope, bytes, mime);
+            return base.artifacts.put(scope, bytes, about);
           },
         },
       });

@@ -1,5 +1,6 @@
 /** For journals that outlive the process, and that several processes may open. */
 import assert from 'node:assert/strict';
+import type { Journal } from '../../journal/port.ts';
 import {
   ana,
   ben,
@@ -24,12 +25,28 @@ export const durableCases: readonly JournalCase[] = [
       for (const id of ['c1', 'c2']) await journal.signal('r1', control(id));
       await journal.append(step(claim, 2, { takes: ['c1'] }));
       await journal.create(newRun('r2', { priority: 4 }));
-      const { artifactRef } = await journal.artifacts.put(identity('r1'), Buffer.from('bytes'), 'text/plain');
+      const { artifactRef } = await journal.artifacts.put(identity('r1'), Buffer.from('bytes'), { mime: 'text/plain' });
+      await journal.memory.summarise(identity('r1'), undefined, {
+        text: 'so far',
+        covers: 1,
+        health: 'degraded',
+        failures: 3,
+        updatedAt: 5,
+      });
+      const ended = await createClaimed(journal, 'r3');
+      const turn = { run: 'r3', user: 'Why?', assistant: 'Because.', at: 9 };
+      await journal.append(step(ended, 1, { status: 'finished', turn }));
+      const kept = async (from: Journal): Promise<unknown> => [
+        await from.memory.read(identity('r1'), 5),
+        await from.artifacts.list(identity('r1'), 5),
+      ];
+      const remembered = await kept(journal);
       const before = { entries: await journal.read('r1'), records: await journal.list({}) };
       await journal.close();
 
       const again = await open();
       assert.deepEqual({ entries: await again.read('r1'), records: await again.list({}) }, before);
+      assert.deepEqual(await kept(again), remembered);
       assert.deepEqual(await again.inbox('r1'), [control('c2')]);
       assert.equal(await again.signal('r1', control('c1')), false);
       assert.equal(

@@ -177,8 +177,17 @@ export const entryCases: readonly JournalCase[] = [
         journal.release(claim, { seenSignals: 0 }),
         journal.signal('r1', { id: 'c1', type: 'PAUSE' }),
         journal.inbox('r1'),
-        journal.artifacts.put(scope, Buffer.from('x'), 'text/plain'),
+        journal.artifacts.put(scope, Buffer.from('x'), { mime: 'text/plain' }),
         journal.artifacts.get(scope, 'art_x'),
+        journal.artifacts.list(scope, 1),
+        journal.memory.read(scope, 1),
+        journal.memory.summarise(scope, undefined, {
+          text: '',
+          covers: 0,
+          health: 'healthy',
+          failures: 0,
+          updatedAt: 1,
+        }),
       ]) {
         await expectCode(call, 'journal_closed');
       }

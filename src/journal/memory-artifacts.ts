@@ -1,0 +1,72 @@
+/** Artifacts in the memory of this process. */
+import type { ArtifactRef } from '../core/artifact.ts';
+import type { ArtifactRow } from '../core/context.ts';
+import type { Scope } from '../core/identity.ts';
+import { assertSameContent, digestOf } from './artifact-id.ts';
+import type { ArtifactAbout, ArtifactStore } from './port.ts';
+import { assertCounts, ownedBy } from './rules.ts';
+
+interface StoredArtifact {
+  readonly bytes: Uint8Array;
+  readonly sha256: string;
+  readonly row: ArtifactRow;
+}
+
+/** How the journal lends its state: open or not, and the time. */
+interface Access {
+  readonly assertOpen: () => void;
+  readonly now: () => number;
+}
+
+export class MemoryArtifacts implements ArtifactStore {
+  readonly #access: Access;
+  readonly #scopes = new Map<string, Map<string, StoredArtifact>>();
+
+  constructor(access: Access) {
+    this.#access = access;
+  }
+
+  async put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef> {
+    this.#access.assertOpen();
+    const key = ownedBy(scope);
+    const digest = digestOf(bytes);
+    const { artifactRef, sha256 } = digest;
+    const artifacts = this.#scopes.get(key) ?? new Map<string, StoredArtifact>();
+    this.#scopes.set(key, artifacts);
+    const found = artifacts.get(artifactRef);
+    if (found !== undefined) assertSameContent(digest, found.sha256);
+    const { mime, fileName, source = 'unknown' } = about;
+    const stored = found ?? {
+      bytes: new Uint8Array(bytes),
+      sha256,
+      row: Object.freeze({
+        artifactRef,
+        mime,
+        sizeBytes: bytes.byteLength,
+        source,
+        createdAt: Math.floor(this.#access.now()),
+        ...(fileName === undefined ? {} : { fileName }),
+      }),
+    };
+    artifacts.set(artifactRef, stored);
+    return { artifactRef, mime: stored.row.mime, sizeBytes: stored.row.sizeBytes };
+  }
+
+  async get(scope: Scope, artifactRef: string): Promise<{ bytes: Uint8Array; mime: string } | undefined> {
+    this.#access.assertOpen();
+    const stored = this.#scopes.get(ownedBy(scope))?.get(artifactRef);
+    return stored && { bytes: new Uint8Array(stored.bytes), mime: stored.row.mime };
+  }
+
+  async list(scope: Scope, limit: number): Promise<{ rows: readonly ArtifactRow[]; total: number }> {
+    this.#access.assertOpen();
+    assertCounts({ limit });
+    const stored = [...(this.#scopes.get(ownedBy(scope))?.values() ?? [])];
+    const rows = stored.map(({ row }) => row).sort(newestFirst);
+    return { rows: rows.slice(0, limit), total: rows.length };
+  }
+}
+
+function newestFirst(one: ArtifactRow, other: ArtifactRow): number {
+  return other.createdAt - one.createdAt || (one.artifactRef < other.artifactRef ? -1 : 1);
+}

@@ -1,0 +1,47 @@
+/** What a session remembers of its earlier runs. It lives beside the journal, and a turn lands with the ending of its run. */
+import type { Scope } from '../core/identity.ts';
+
+/** One run that a user started: what was asked, and what was answered. */
+export interface SessionTurn {
+  readonly run: string;
+  readonly user: string;
+  /** `null`: the run ended without an answer. */
+  readonly assistant: string | null;
+  /** When the run ended. Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/**
+ * - `healthy`: the summary covers what it should.
+ * - `retrying`: the last try to extend it failed, and another will follow.
+ * - `degraded`: it failed too often; turns that are neither covered nor recent are not shown until one succeeds.
+ */
+export type MemoryHealth = 'healthy' | 'retrying' | 'degraded';
+
+export interface SessionSummary {
+  readonly text: string;
+  /** The session's first so many turns are in the text. */
+  readonly covers: number;
+  readonly health: MemoryHealth;
+  /** Tries in a row that failed. */
+  readonly failures: number;
+  readonly updatedAt: number;
+}
+
+export interface SessionMemory {
+  /** How many turns the session has had. */
+  readonly count: number;
+  /** The last of them, oldest first. */
+  readonly turns: readonly SessionTurn[];
+  readonly summary?: SessionSummary;
+}
+
+export interface SessionMemoryStore {
+  /** At most `limit` turns, the newest, but for those before index `from` (default 0). An unknown session has none. */
+  read(scope: Scope, limit: number, from?: number): Promise<SessionMemory>;
+  /**
+   * Replaces the summary if the stored one is the one that `expected` was read from: the same `updatedAt` (`undefined`:
+   * none was stored). @returns false when another writer was first.
+   */
+  summarise(scope: Scope, expected: number | undefined, summary: SessionSummary): Promise<boolean>;
+}
