@@ -28,8 +28,9 @@ export async function plannerFor(choice: ModelChoice | undefined, options: Optio
     import('../model/openai-compatible.ts'),
     import('../planners/react/react.ts'),
   ]);
-  const { prices, chat } = options;
-  return react({ model: openaiCompatible(choice), converse: chat, ...(prices === undefined ? {} : { prices }) });
+  const { prices, chat, textCalls } = options;
+  const model = { model: openaiCompatible(choice), toolCalls: textCalls ? ('text' as const) : ('native' as const) };
+  return react({ model, converse: chat, ...(prices === undefined ? {} : { prices }) });
 }
 
 export function limitsOf({ maxSteps, maxCostMicroUsd, timeoutMs }: Options): Limits {

@@ -15,6 +15,8 @@ export interface Options extends ModelOptions {
   readonly json: boolean;
   readonly debug: boolean;
   readonly chat: boolean;
+  /** The model has no native tool calls; its calls are read from its text. */
+  readonly textCalls: boolean;
   readonly prices?: Prices;
   readonly maxSteps?: number;
   readonly maxCostMicroUsd?: number;
@@ -52,6 +54,7 @@ const DRIVING: ParseArgsOptionsConfig = {
   'api-key-env': TEXT,
   prices: TEXT,
   chat: FLAG,
+  'text-calls': FLAG,
   'max-steps': TEXT,
   'max-cost-usd': TEXT,
   timeout: TEXT,
@@ -63,7 +66,7 @@ const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   inspect: COMMON,
 };
 /** Options that say how a run is driven, not how far. */
-const REPEATED = ['journal', 'workspace', 'model', 'base-url', 'api-key-env', 'prices', 'chat'];
+const REPEATED = ['journal', 'workspace', 'model', 'base-url', 'api-key-env', 'prices', 'chat', 'text-calls'];
 
 /** @throws UsageError */
 export function parseCommandLine(args: readonly string[]): Parsed {
@@ -124,6 +127,7 @@ function optionsOf(values: Values): Options {
     json: values['json'] === true,
     debug: values['debug'] === true,
     chat: values['chat'] === true,
+    textCalls: values['text-calls'] === true,
     ...given('model', text('model')),
     ...given('baseUrl', text('base-url')),
     ...given('apiKeyEnv', text('api-key-env')),
@@ -208,6 +212,7 @@ const DRIVING_HELP = `  --model <id>           the model, by the name that its s
   --prices <in,out>      dollars for a million input and output tokens; a cost limit needs them
   --workspace <dir>      the folder that the tools may read (default: this one)
   --chat                 wait for your next message after an answer, in place of ending the run
+  --text-calls           the model has no native tool calls: read them from its text
   --max-steps <n>        decisions in all (default 64)
   --max-cost-usd <x>     dollars in all
   --timeout <s>          seconds from now, after which the run ends
@@ -240,7 +245,8 @@ ${EXIT_CODES}
   resume: `Usage: pilotage resume <run> [options]
 
 Goes on with a run: one that is paused, one that was interrupted, one whose process was killed. A run that has ended
-shows its answer again. Give --model, --base-url, --workspace, --journal and --chat as the run was started with.
+shows its answer again. Give --model, --base-url, --text-calls, --workspace, --journal and --chat as the run
+was started with.
 
 Options:
   --message <text>       the answer to a run that waits for one; otherwise a word to the run on its way

@@ -55,6 +55,18 @@ describe('pilotage run with a model', () => {
     expect(inspected.stdout + (await folder.run(['list'])).stdout).not.toContain('sk-');
   });
 
+  it('--text-calls reads the calls of a model without native ones from its text, and shows none of them', async () => {
+    const folder = makeFolder();
+    folder.write('note.txt', 'the answer is 42\n');
+    const call = 'I look.\n```json\n{"tool": "read_file", "args": {"path": "note.txt"}}\n```';
+    const { server, flags } = await serve([{ text: call }, { text: 'It is 42.' }]);
+    const { code, stdout, stderr } = await folder.run(['run', 'Read it', ...flags, '--text-calls']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'It is 42.\n' });
+    expect(stderr).toContain('✓ read_file  {"path":"note.txt"}');
+    expect(server.requests.map(({ body }) => body.tools)).toEqual([undefined, undefined]);
+    expect(JSON.stringify(server.requests[1]?.body.messages.at(-1))).toContain('the answer is 42');
+  });
+
   it('takes the model from the environment, and sends OPENAI_API_KEY nowhere else', async () => {
     const folder = makeFolder();
     const { server, flags } = await serve(() => ({ text: 'ok' }));
