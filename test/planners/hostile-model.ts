@@ -84,7 +84,7 @@ function hostileReply(random: Random): ScriptedReply {
     case 4:
       return { text, calls: [call(random), call(random), call(random)], usage };
     case 5:
-      return { calls: [{ tool: '_finish', args: { answer: 'x' } }, call(random)] };
+      return { calls: [{ tool: '_finish', args: { answer: 'x' } }, ...(random() < 0.2 ? [] : [call(random)])] };
     case 6:
       return { calls: Array.from({ length: random() < 0.2 ? 60 : 8 }, () => call(random)) };
     case 7:

@@ -42,6 +42,8 @@ interface Outcome {
   readonly steps: number;
   readonly requests: number;
   readonly faults: readonly string[];
+  /** What happened on the way: remarks, and how the run ended. */
+  readonly seen: readonly string[];
 }
 
 async function play(seed: number): Promise<Outcome> {
@@ -76,14 +78,45 @@ async function play(seed: number): Promise<Outcome> {
     steps: entries.filter((entry) => entry.kind === 'moved').length,
     requests: requests.length,
     faults: requests.flatMap(({ prompt }) => chatFault(prompt) ?? []),
+    seen: entries.flatMap(seenIn),
   };
 }
+
+function seenIn(entry: EntryBody): readonly string[] {
+  if (entry.kind === 'finished') {
+    const { via, budget } = entry.metadata ?? {};
+    return [`${entry.reason} by ${String(via ?? budget ?? 'the fallback')}`];
+  }
+  if (entry.kind !== 'moved') return [];
+  return [...(entry.remarks ?? []).map(({ type }) => type), ...(entry.fault === undefined ? [] : [entry.fault.code])];
+}
+
+/** All of it has to happen in ten thousand runs, or they prove little. */
+const MUST_BE_SEEN = [
+  'goal by react.reply',
+  'goal by react.finish',
+  'goal by the fallback',
+  'no_path by react.reply',
+  'no_path by react.ladder',
+  'no_path by steps',
+  'planner.repair_guidance_injected',
+  'planner.repair_exhausted',
+  'planner.reply_repaired',
+  'model.fallback',
+  'reply_empty',
+  'reply_truncated',
+  'reply_interrupted',
+  'reply_unreadable',
+  'too_many_calls',
+];
 
 describe('a hostile model', () => {
   it('PC-27 10,000 runs end in a valid decision, and every request is a well-formed chat', async () => {
     const wrong: unknown[] = [];
+    const seen = new Set<string>();
     for (let seed = 1; seed <= Number(process.env['SEEDS'] ?? 10_000); seed += 1) {
-      const { status, why, steps, requests, faults } = await play(seed);
+      const { status, why, steps, requests, faults, ...run } = await play(seed);
+      for (const what of run.seen) seen.add(what);
       // Each move asks at most two models three times each, and one more move may be the end.
       const isBounded = steps <= STEPS + 1 && requests <= (STEPS + 1) * 6;
       if (status !== 'finished' || !isBounded || faults.length > 0) {
@@ -91,5 +124,6 @@ describe('a hostile model', () => {
       }
     }
     expect(wrong.slice(0, 5)).toEqual([]);
+    expect(MUST_BE_SEEN.filter((what) => !seen.has(what))).toEqual([]);
   }, 300_000);
 });
