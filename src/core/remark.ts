@@ -31,4 +31,19 @@ export interface RemarkPayloads {
 }
 
 export type RemarkType = keyof RemarkPayloads;
+
+const TYPES: Readonly<Record<RemarkType, true>> = {
+  'planner.repair_guidance_injected': true,
+  'planner.repair_exhausted': true,
+  'planner.action_extra_field_dropped': true,
+  'planner.reply_repaired': true,
+  'model.fallback': true,
+  'model.output_downgraded': true,
+  'input.unreadable': true,
+};
+
+export function isRemarkType(type: unknown): type is RemarkType {
+  return typeof type === 'string' && Object.hasOwn(TYPES, type);
+}
+
 export type Remark<T extends RemarkType = RemarkType> = { [K in T]: { readonly type: K } & RemarkPayloads[K] }[T];

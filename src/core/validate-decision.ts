@@ -66,8 +66,8 @@ function freezeCall(call: CallTool): Decision {
   requireText(tool, 'tool');
   optionalText(callId, 'callId');
   optionalRefusal(refusal, 'refusal');
-  if (refusal !== undefined) return freeze(call);
   const args = asDecision(() => captureJson(given, 'args').json);
+  if (refusal !== undefined) return freeze({ kind, tool, args, refusal, ...(callId === undefined ? {} : { callId }) });
   return Object.freeze(callId === undefined ? { kind, tool, args } : { kind, tool, args, callId });
 }
 

@@ -91,7 +91,7 @@ export class Follower<T> {
         this.#dirty = true;
         continue;
       }
-      if (notice.type === 'delta') this.#tokens -= 1;
+      if (isToken(notice)) this.#tokens -= 1;
       if (this.#state !== undefined) yield* this.#options.onPassing(notice, this.#state);
     }
   }
@@ -119,7 +119,7 @@ export class Follower<T> {
   }
 
   #push(notice: Notice): void {
-    if (notice.type === 'delta') {
+    if (isToken(notice)) {
       this.#tokens += 1;
       if (this.#tokens > TOKEN_BACKLOG) this.#dropOldestToken();
     }
@@ -134,7 +134,7 @@ export class Follower<T> {
   }
 
   #dropOldestToken(): void {
-    const oldest = this.#queue.findIndex((notice) => notice.type === 'delta');
+    const oldest = this.#queue.findIndex(isToken);
     if (oldest === -1) return;
     this.#queue.splice(oldest, 1);
     this.#tokens -= 1;
@@ -147,4 +147,9 @@ export class Follower<T> {
     });
     this.#wake = undefined;
   }
+}
+
+/** A reset is no token: it is never dropped. */
+function isToken(notice: Notice): boolean {
+  return notice.type === 'delta' && notice.delta.type !== 'reset';
 }

@@ -4,9 +4,9 @@ import type { LoadedInput } from '../core/context.ts';
 import type { Decision } from '../core/decision.ts';
 import type { EntryBody, Finished, Moved, Paused } from '../core/entry.ts';
 import { ERROR_CONSEQUENCES, type ErrorData, PilotageError } from '../core/errors.ts';
-import { captureJson, captureObject } from '../core/json.ts';
+import { captureJson, captureObject, isJsonObject } from '../core/json.ts';
 import { type Delta, isMove, type Move, type MoveSource, type Planner, type RunView } from '../core/planner.ts';
-import type { Remark } from '../core/remark.ts';
+import { isRemarkType, type Remark } from '../core/remark.ts';
 import type { MoveNotes } from '../core/step.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
@@ -61,13 +61,26 @@ async function compactFirst(ask: Ask, view: RunView, startedAt: number): Promise
   if (settled.kind === 'thrown') return [plannerFailed(settled.error, step)];
   const attempt = settled.value;
   if (attempt === undefined) return askForMove(ask, view, startedAt);
-  return [compactionEntry(attempt, step)];
+  try {
+    return [compactionEntry(captureObject(attempt, 'compaction').json as unknown as CompactionAttempt, step)];
+  } catch (error) {
+    return [plannerFailed(error, step)];
+  }
 }
 
 function compactionEntry(attempt: CompactionAttempt, step: number): EntryBody {
   const usage = attempt.usage === undefined ? {} : { usage: attempt.usage };
-  if ('compaction' in attempt) return { kind: 'compacted', step, ...attempt.compaction, ...usage };
+  if ('compaction' in attempt) {
+    const { summary, before, tokenEstimate } = attempt.compaction;
+    if (isJsonObject(summary) && Number.isInteger(before) && before >= 0 && before <= step) {
+      return { kind: 'compacted', step, summary, before, tokenEstimate, ...usage };
+    }
+    throw new Error(`the summary covers the steps before ${before}, and ${step} have been taken`);
+  }
   const { failure: error, tokenEstimate } = attempt;
+  if (typeof error?.code !== 'string' || typeof error.message !== 'string') {
+    throw new Error('compact gave neither a compaction nor a failure');
+  }
   return { kind: 'compaction_failed', step, error, tokenEstimate, ...usage };
 }
 
@@ -141,10 +154,17 @@ function takeNotes(moved: Mutable<MoveNotes>, move: Move): void {
   if (reasoning !== undefined && reasoning !== '') moved.reasoning = textOf(reasoning, 'reasoning');
   if (usage !== undefined) moved.usage = captureObject(usage, 'move.usage').json;
   if (providerState !== undefined) moved.providerState = captureJson(providerState, 'move.providerState').json;
-  if (remarks !== undefined && remarks.length > 0) {
-    moved.remarks = captureJson(remarks, 'move.remarks').json as unknown as readonly Remark[];
-  }
+  if (remarks !== undefined && remarks.length > 0) moved.remarks = remarksOf(remarks);
   if (provenance !== undefined) moved.provenance = captureObject(provenance, 'move.provenance').json;
+}
+
+function remarksOf(remarks: readonly Remark[]): readonly Remark[] {
+  const { json } = captureJson(remarks, 'move.remarks');
+  // Each becomes an event of its type: nothing else may pass for one.
+  if (Array.isArray(json) && json.every((remark) => isJsonObject(remark) && isRemarkType(remark['type']))) {
+    return json as unknown as readonly Remark[];
+  }
+  throw new PilotageError('invalid_decision', "The remarks of the planner's move must be a list of known remarks.");
 }
 
 function textOf(value: unknown, name: string): string {

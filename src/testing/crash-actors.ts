@@ -45,6 +45,7 @@ export function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecor
 export function mortalPlanner(given: Planner | PlannerFunction, process: CrashProcess, record: CrashRecord): Planner {
   const planner = asPlanner(given);
   const { name, wakeMode, modelDriven } = planner;
+  const compact = planner.compact?.bind(planner);
   return {
     name,
     ...(wakeMode === undefined ? {} : { wakeMode }),
@@ -54,6 +55,15 @@ export function mortalPlanner(given: Planner | PlannerFunction, process: CrashPr
       record.shown(view);
       return busyWith(planner.next(view, signal), process);
     },
+    ...(compact === undefined
+      ? {}
+      : {
+          compact: (view, signal) => {
+            if (!process.alive) return never();
+            record.shown(view);
+            return process.guard(() => compact(view, signal));
+          },
+        }),
   };
 }
 

@@ -93,5 +93,6 @@ export class CrashRecord {
 }
 
 function viewText({ trajectory, tools: _, ...rest }: RunView): string {
-  return JSON.stringify({ ...rest, steps: trajectory.steps, steering: trajectory.steering });
+  const { steps, steering, compaction } = trajectory;
+  return JSON.stringify({ ...rest, steps, steering, compaction });
 }

@@ -64,7 +64,7 @@ export function event<T extends EventType>(
   identity: Identity,
   payload: EventPayloads[T],
 ): RunEvent {
-  return { type, identity, seq: at.seq, occurredAt: at.at, ...payload } as RunEvent;
+  return { ...payload, type, identity, seq: at.seq, occurredAt: at.at } as RunEvent;
 }
 
 function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {

@@ -10,6 +10,8 @@ import type {
   Json,
   Outcome,
   Planner,
+  Remark,
+  RemarkType,
   RunEvent,
   RunView,
   ToolSchema,
@@ -80,6 +82,15 @@ describe('EV-13 an event', () => {
     expectTypeOf<RunEvent['identity']>().toHaveProperty('tenant');
     expectTypeOf<RunEvent<'tool.late'>>().toHaveProperty('call');
     expectTypeOf<RunEvent<'run.started'>>().not.toHaveProperty('call');
+  });
+
+  it('EV-01 is told for each thing that a planner can remark, with the same payload', () => {
+    expectTypeOf<RemarkType>().toExtend<EventType>();
+    expectTypeOf<RunEvent<'model.fallback'>>().toExtend<Remark<'model.fallback'>>();
+    expectTypeOf<RunEvent<'planner.repair_exhausted'>>().toExtend<Remark<'planner.repair_exhausted'>>();
+    // @ts-expect-error a planner cannot make up an event
+    const made: Remark = { type: 'planner.finish', reason: 'goal' };
+    expectTypeOf(made).toEqualTypeOf<Remark>();
   });
 });
 

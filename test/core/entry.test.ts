@@ -4,12 +4,13 @@ import type { Decision } from '../../src/core/decision.ts';
 import { decodeEntry, type Entry, encodeEntry } from '../../src/core/entry.ts';
 import { PilotageError } from '../../src/core/errors.ts';
 import type { Json } from '../../src/core/json.ts';
+import { toolView } from '../../src/testing/run-view.ts';
 import { tool } from '../../src/tools/tool.ts';
 import { foldEntries } from '../../src/view/run-state.ts';
 import { viewOf } from '../../src/view/run-view.ts';
 import { record } from '../view/recorded.ts';
 
-const NO_TOOLS = { list: () => [], get: () => undefined };
+const NO_TOOLS = toolView([]);
 const echo = tool({ name: 't', description: 'd', input: { type: 'object' }, effect: 'pure', run: (args) => args });
 
 const SIX: Decision[] = [
@@ -148,7 +149,7 @@ describe('text that is no entry', () => {
     });
   });
 
-  it.each(['"compacted"', '"toString"', '5', 'null'])('of the unknown kind %s names it', (kind) => {
+  it.each(['"dreamt"', '"toString"', '5', 'null'])('of the unknown kind %s names it', (kind) => {
     const { code, data } = refusal(`{"v":1,"kind":${kind},"at":1}`);
     expect({ code, data }).toEqual({ code: 'journal_entry_unknown', data: { seq: 7, kind: String(JSON.parse(kind)) } });
   });

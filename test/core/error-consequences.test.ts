@@ -13,9 +13,14 @@ import {
   memoryJournal,
   type Run,
   type Runtime,
+  react,
+  systemClock,
   type Tool,
   ToolFailure,
 } from '../../src/index.ts';
+import { askModel } from '../../src/model/attempts.ts';
+import { readyModel } from '../../src/model/entry.ts';
+import { scriptedModel } from '../../src/testing/scripted-model.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { workspaceTools } from '../../src/tools/workspace.ts';
 import { foldEntries } from '../../src/view/run-state.ts';
@@ -204,6 +209,15 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       for (let index = 0; index <= 256; index += 1)
         await journal.signal(identity.run, { id: `c${index}`, type: 'CANCEL' });
     }),
+  memory_block_unserializable: async () => {
+    const runtime = runtimeOf({ planner: finish() });
+    const context = { externalMemory: { greet: (() => 'hi') as never } };
+    const asked = await caller('memory_block_unserializable', () =>
+      runtime.start('q', { identity: local('ana'), context }),
+    );
+    expect(await runtime.list()).toEqual([]);
+    return asked;
+  },
   tool_name_empty: () =>
     caller('tool_name_empty', () => createRuntime({ planner: finish(), tools: [{ ...works, name: ' ' }] })),
   tool_without_run: () =>
@@ -217,7 +231,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     ),
   tool_example_invalid: () =>
     caller('tool_example_invalid', () =>
-      createRuntime({ planner: finish(), tools: [{ ...works, examples: [{ m: 1 }] }] }),
+      createRuntime({ planner: finish(), tools: [{ ...works, examples: [{ args: { m: 1 } }] }] }),
     ),
   unknown_decision_kind: () =>
     caller('unknown_decision_kind', () => decodeEntry('{"v":1,"kind":"moved","decision":{"kind":"teleport"}}', 1)),
@@ -238,6 +252,14 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   parallel_cap_exceeded: () => run('parallel_cap_exceeded', parallel(Array(51).fill('works'))),
   parallel_invalid_join: () => run('parallel_invalid_join', parallel(['works'], { join: { kind: 'n', n: 2 } })),
   planner_failed: () => run('planner_failed', undefined),
+  context_window_exceeded: async () => {
+    const model = scriptedModel(() => ({ text: 'hi' }));
+    const planner = react({ model: { model, contextTokens: 10 } });
+    const started = await runtimeOf({ planner }).start('q', { identity: local('ana') });
+    expect(await started.result()).toMatchObject({ status: 'failed', error: { code: 'context_window_exceeded' } });
+    expect(model.calls).toEqual([]);
+    return 'run';
+  },
 
   artifact_not_found: () => {
     const journal = memoryJournal();
@@ -316,6 +338,19 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     planner('workspace_refused', [call('read_file', { path: '../secret' })], {
       tools: workspaceTools({ root: tmpdir() }),
     }),
+  model_unavailable: async () => {
+    const down = scriptedModel(() => ({ error: new ToolFailure('no route', { retryable: true }) }));
+    const models = [readyModel(down)];
+    const { signal } = new AbortController();
+    const asked = askModel({ models, requestFor: () => ({ prompt: [] }), signal, clock: systemClock, retries: 0 });
+    await expect(asked).rejects.toMatchObject({ code: 'model_unavailable' });
+    // The planner that is told so goes on without a model.
+    const planner = react({ model: down, retries: 0, fallback: finish({ payload: 'by hand' }) });
+    const started = await runtimeOf({ planner }).start('q', { identity: local('ana') });
+    expect(await started.result()).toMatchObject({ status: 'finished', reason: 'goal', answer: 'by hand' });
+    expect(down.calls).toHaveLength(2);
+    return 'planner';
+  },
   cancelled: () =>
     planner('cancelled', [parallel(Array(9).fill('works'), { join: { kind: 'first_success' } })], { tools }),
 

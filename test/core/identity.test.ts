@@ -125,7 +125,7 @@ describe('keys', () => {
   it('ID-05 artifacts of one scope are not in another', async () => {
     const journal = memoryJournal();
     const bytes = Buffer.from('secret of t');
-    const { artifactRef } = await journal.artifacts.put(whole, bytes, 'text/plain');
+    const { artifactRef } = await journal.artifacts.put(whole, bytes, { mime: 'text/plain' });
     for (const part of ['tenant', 'user', 'session'] as const) {
       expect(await journal.artifacts.get({ ...whole, [part]: 'other' }, artifactRef)).toBeUndefined();
     }

@@ -131,6 +131,20 @@ describe('the error of a step', () => {
     expect(stepError({ ...parallel(2), onInvalid: 'per_branch' }, refused)).toBeUndefined();
   });
 
+  it('RA-17 a refused branch is the error of the step, but not with per_branch: there it is one answer of several', () => {
+    const refused: CallRecord[] = [
+      { outcome: value(1), endedAt: 0, attempts: 1, seq: 1, startedAt: 0 },
+      { outcome: error('tool_not_found'), endedAt: 0, attempts: 0, seq: 2 },
+    ];
+    const decision: CallParallel = { ...parallel(2), onInvalid: 'per_branch' };
+    expect(stepError(decision, refused)).toBeUndefined();
+    const decided: Step = { index: 0, decision, calls: refused, startedAt: 0, endedAt: 0 };
+    expect(observeBranches(decided)).toEqual([
+      { call_id: 'c0', tool: 't0', index: 0, value: 1 },
+      { call_id: 'c1', tool: 't1', index: 1, error: { code: 'tool_not_found', message: 'tool_not_found!' } },
+    ]);
+  });
+
   it('a tool cannot make its error look like a refused set-up: it was started', () => {
     expect(stepError(parallel(1), step(parallel(1), [error('x', { setUp: true })]).calls)).toBeUndefined();
   });

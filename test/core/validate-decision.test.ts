@@ -20,6 +20,8 @@ const parallel = (...list: Record<string, unknown>[]): unknown => ({
   kind: 'call_parallel',
   branches: list.map((branch) => ({ tool: 't', args: {}, ...branch })),
 });
+const isFrozen = (value: unknown): boolean =>
+  typeof value !== 'object' || value === null || (Object.isFrozen(value) && Object.values(value).every(isFrozen));
 const self: Record<string, unknown> = {};
 self['self'] = self;
 
@@ -40,6 +42,8 @@ const VALID: Decision[] = [
   { kind: 'finish', reason: 'goal', payload: { answer: 'a' }, metadata: { k: 1 } },
 ];
 
+const NO_JSON = { code: 'tool_invalid_args', message: 'The arguments are no JSON.', data: { at: 7 } };
+
 describe('validateDecision', () => {
   it.each(
     VALID,
@@ -55,7 +59,40 @@ describe('validateDecision', () => {
     expect(JSON.stringify(validateDecision(thoughtful))).toBe('{"kind":"call_tool","tool":"t","args":{}}');
   });
 
+  it.each<Decision>([
+    { kind: 'call_tool', tool: 'nobody', args: {}, callId: 'c1', refusal: NO_JSON },
+    {
+      kind: 'call_parallel',
+      branches: [
+        { tool: 't', args: {} },
+        { tool: '_finish', args: {}, callId: 'c2', refusal: { code: 'tool_not_found', message: 'm' } },
+      ],
+    },
+  ])('RA-17 takes a $kind that its planner refuses, and keeps why', (decision) => {
+    const validated = validateDecision(decision);
+    expect(validated).toEqual(decision);
+    expect(isFrozen(validated)).toBe(true);
+    expect(readDecision(JSON.parse(JSON.stringify(validated)))).toEqual(decision);
+  });
+
+  it('DV-01 a refused call carries no thoughts either', () => {
+    const thoughtful = { kind: 'call_tool', tool: 't', args: {}, refusal: NO_JSON, reasoning: 'because' } as Decision;
+    expect(validateDecision(thoughtful)).toEqual({ kind: 'call_tool', tool: 't', args: {}, refusal: NO_JSON });
+  });
+
   it.each<[string, unknown, string]>([
+    ['a refusal that is text', { kind: 'call_tool', tool: 't', args: {}, refusal: 'no' }, 'refusal must be'],
+    ['a refusal that is null', { kind: 'call_tool', tool: 't', args: {}, refusal: null }, 'refusal must be'],
+    ['a refusal without a code', { kind: 'call_tool', tool: 't', args: {}, refusal: { message: 'm' } }, 'refusal must'],
+    ['a refusal without a message', parallel({}, { refusal: { code: 'c' } }), 'branches[1].refusal'],
+    [
+      'a refusal that is not JSON',
+      { kind: 'call_tool', tool: 't', args: {}, refusal: { ...NO_JSON, data: { f: () => 1 } } },
+      'refusal.data.f',
+    ],
+    ['DV-02 a refused call of the empty tool', { kind: 'call_tool', tool: '', args: {}, refusal: NO_JSON }, 'tool'],
+    ['DV-22 a refused call without arguments', { kind: 'call_tool', tool: 't', refusal: NO_JSON }, 'args'],
+    ['DV-22 a refused branch without arguments', parallel({ args: undefined, refusal: NO_JSON }), 'branches[0].args'],
     ['DV-02 a call of the empty tool', { kind: 'call_tool', tool: '', args: {} }, 'tool must be a non-empty string'],
     ['DV-02 a call without a tool', { kind: 'call_tool', args: {} }, 'tool must be'],
     ['DV-02 a branch of the empty tool', parallel({}, { tool: '' }), 'branches[1].tool'],

@@ -7,6 +7,7 @@ import type {
   Decision,
   Entry,
   Json,
+  Move,
   RunView,
   Tool,
   ToolContext,
@@ -14,7 +15,7 @@ import type {
 import type { CrashScenario, CrashWorld } from '../../src/testing/index.ts';
 import { ToolFailure } from '../../src/tools/index.ts';
 
-type Extra = Partial<Pick<Tool, 'effect' | 'reconcile' | 'costMicroUsd' | 'concurrency' | 'retries'>>;
+type Extra = Partial<Pick<Tool, 'effect' | 'reconcile' | 'costMicroUsd' | 'concurrency' | 'retries' | 'loading'>>;
 
 /** A tool that counts its effect and gives back its argument. */
 export function worker(world: CrashWorld, name: string, extra: Extra & { run?: Tool['run'] } = {}): Tool {
@@ -295,6 +296,55 @@ const reconciled: CrashScenario = {
     state.steps[0]?.calls[0]?.outcome.kind === 'value' ? [] : ['A tool that knows what happened was not believed.'],
 };
 
+const refusal = { code: 'tool_invalid_args', message: 'The arguments are no JSON.' };
+const slips: readonly Move[] = [
+  { decision: { kind: 'finish', reason: 'no_path' }, fault: { code: 'empty_reply', message: 'Nothing was said.' } },
+  { decision: { ...call('once', { n: 1 }), refusal } },
+  { decision: call('tool_search', { query: 'later' }) },
+  {
+    decision: {
+      kind: 'call_parallel',
+      onInvalid: 'per_branch',
+      branches: [
+        { tool: 'once', args: { n: 3 } },
+        { tool: '_finish', args: {}, refusal },
+        { tool: 'later', args: { n: 4 } },
+      ],
+    },
+    remarks: [{ type: 'planner.action_extra_field_dropped', field: 'thought' }],
+  },
+  { decision: call('once', { n: 5 }) },
+  { decision: call('later', { n: 6 }) },
+];
+const summary = { goals: [], facts: [], pending: [], lastOutputDigest: '', note: 'three steps' };
+const slipping: CrashScenario = {
+  name: 'what a model gets wrong, and a history that is shortened',
+  query: 'go',
+  tools: (world) => [...oneOfEach(world), worker(world, 'later', { effect: 'keyed', loading: 'deferred' })],
+  planner: {
+    name: 'slipping',
+    next: (run) => {
+      const { count, compaction = null } = run.trajectory;
+      const made = { outcomes: outcomes(run), note: compaction?.summary.note ?? '', tools: run.tools.list().length };
+      return slips[count] ?? { kind: 'finish', reason: 'goal', payload: made };
+    },
+    compact: async ({ trajectory: { count } }) => {
+      if (count === 4) return { compaction: { summary, before: 3, tokenEstimate: 900 }, usage: { inputTokens: 9 } };
+      if (count === 5) return { failure: { code: 'empty_summary', message: 'no' }, tokenEstimate: 900 };
+      return undefined;
+    },
+  },
+  check: ({ found, rejections, steps, totals }, entries) => {
+    const shortened = entries.filter(({ kind }) => kind === 'compacted' || kind === 'compaction_failed');
+    return [
+      ...(found.join() === 'later' ? [] : [`The run has found ${found.join(', ') || 'nothing'}.`]),
+      ...(shortened.length === 2 ? [] : [`The history was shortened, or tried to be, ${shortened.length} times.`]),
+      ...(totals.inputTokens === 9 ? [] : [`The run used ${totals.inputTokens} tokens.`]),
+      ...(steps[0]?.error?.code === 'empty_reply' && rejections === 0 ? [] : ['The fault was lost.']),
+    ];
+  },
+};
+
 export const scenarios: readonly CrashScenario[] = [
   sequential,
   joins,
@@ -308,4 +358,5 @@ export const scenarios: readonly CrashScenario[] = [
   stepBudget,
   costBudget,
   reconciled,
+  slipping,
 ];

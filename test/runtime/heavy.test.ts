@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { type Identity, local } from '../../src/core/identity.ts';
 import { encodedBytes, type Json } from '../../src/core/json.ts';
 import { artifactFetch } from '../../src/runtime/artifact-fetch.ts';
+import { toolView } from '../../src/testing/run-view.ts';
+import type { ToolContext } from '../../src/tools/tool.ts';
 import { call, entriesOf, make, observations, script, start, watched, world } from './support.ts';
 
 async function heavy(value: Json) {
@@ -14,6 +16,17 @@ async function heavy(value: Json) {
   const [ended] = await entriesOf(made.journal, run, 'call_ended');
   return { observed, outcome: ended?.outcome, planner, run, ...made };
 }
+
+/** What a tool is given when it is called by hand. */
+const contextOf = (identity: Identity): ToolContext => ({
+  identity,
+  idempotencyKey: 'k',
+  attempt: 1,
+  signal: new AbortController().signal,
+  tools: toolView([]),
+  discover: () => {},
+  saveArtifact: () => Promise.reject(new Error('nothing is stored here')),
+});
 
 /** A JSON string of so many encoded bytes. */
 const text = (bytes: number): string => 'x'.repeat(bytes - 2);
@@ -97,9 +110,9 @@ describe('artifact_fetch', () => {
   async function pages(value: Json, args: Record<string, Json> = {}) {
     const made = world({ planner: script() });
     const bytes = Buffer.from(JSON.stringify(value));
-    const { artifactRef } = await made.journal.artifacts.put(identity, bytes, 'application/json');
+    const { artifactRef } = await made.journal.artifacts.put(identity, bytes, { mime: 'application/json' });
     const fetch = artifactFetch(() => made.journal.artifacts);
-    const context = { identity, idempotencyKey: 'k', attempt: 1, signal: new AbortController().signal };
+    const context = contextOf(identity);
     const found: Record<string, Json>[] = [];
     for (let offset: Json | undefined = 0; offset !== undefined; offset = found.at(-1)?.['next_offset']) {
       found.push((await fetch.run({ ref: artifactRef, offset, ...args }, context)) as Record<string, Json>);
@@ -150,13 +163,9 @@ describe('artifact_fetch', () => {
   it('MM-10, MM-13 gives the same soft answer for a foreign reference as for an unknown one', async () => {
     const made = world({ planner: script() });
     const { artifacts } = made.journal;
-    const { artifactRef: ref } = await artifacts.put(identity, Buffer.from('"secret"'), 'application/json');
+    const { artifactRef: ref } = await artifacts.put(identity, Buffer.from('"secret"'), { mime: 'application/json' });
     const fetch = artifactFetch(() => artifacts);
-    const ask = (who: Identity, which: string) =>
-      fetch.run(
-        { ref: which },
-        { identity: who, idempotencyKey: 'k', attempt: 1, signal: new AbortController().signal },
-      );
+    const ask = (who: Identity, which: string) => fetch.run({ ref: which }, contextOf(who));
     for (const part of ['tenant', 'user', 'session'] as const) {
       expect(await ask({ ...identity, [part]: 'other' }, ref)).toEqual({ found: false, ref });
     }

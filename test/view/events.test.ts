@@ -1,7 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import type { CompactionAttempt } from '../../src/core/compaction.ts';
 import type { Entry } from '../../src/core/entry.ts';
 import type { EventPayloads } from '../../src/core/event.ts';
+import type { Remark, RemarkType } from '../../src/core/remark.ts';
 import {
   createRuntime,
   type Decision,
@@ -10,6 +12,7 @@ import {
   memoryJournal,
   type Planner,
   type RunEvent,
+  type RunView,
   type Tool,
   tool,
 } from '../../src/index.ts';
@@ -94,10 +97,64 @@ const streams: Planner = {
   },
 };
 
+/** Fails before its answer is whole, and begins anew. */
+const startsOver: Planner = {
+  name: 'starts over',
+  async *next() {
+    yield { type: 'reasoning', text: 'hm' };
+    yield { type: 'text', text: 'Os' };
+    yield { type: 'reset' };
+    yield { type: 'text', text: 'Ber' };
+    yield { type: 'text', text: 'gen' };
+    return { decision: { kind: 'finish', reason: 'goal', payload: 'Bergen' }, text: 'Bergen' };
+  },
+};
+
+/** One of each remark that a planner can make. */
+const REMARKS: { readonly [T in RemarkType]: Remark<T> } = {
+  'planner.repair_guidance_injected': {
+    type: 'planner.repair_guidance_injected',
+    tier: 'warning',
+    counter: 'args',
+    count: 2,
+  },
+  'planner.repair_exhausted': {
+    type: 'planner.repair_exhausted',
+    attempts: 3,
+    consecutiveArgFailures: 2,
+    reasons: ['no JSON', 'no JSON', 'cut off'],
+  },
+  'planner.action_extra_field_dropped': { type: 'planner.action_extra_field_dropped', field: 'thought' },
+  'planner.reply_repaired': {
+    type: 'planner.reply_repaired',
+    issues: [{ code: 'single_quotes', message: 'Quotes were changed.' }],
+  },
+  'model.fallback': { type: 'model.fallback', from: 'a', to: 'b', error: { code: 'http_503', message: 'busy' } },
+  'model.output_downgraded': { type: 'model.output_downgraded', model: 'a', from: 'json_schema', to: 'json_object' },
+  'input.unreadable': { type: 'input.unreadable', artifactRef: 'art_1', fileName: 'plan.pdf' },
+};
+const remarks: readonly Remark[] = Object.values(REMARKS);
+const remarked = (): Promise<readonly RunEvent[]> => events([{ decision: call('works'), remarks }]);
+
+const compaction: CompactionAttempt = {
+  compaction: {
+    summary: { goals: ['g'], facts: [], pending: [], lastOutputDigest: '', note: '' },
+    before: 1,
+    tokenEstimate: 1_250,
+  },
+};
+const compactedBy = (attempt: CompactionAttempt): Promise<readonly RunEvent[]> =>
+  events([call('works'), call('works')], {
+    compact: async (run) => (run.trajectory.count === 2 ? attempt : undefined),
+  });
+const failedWith = (message: string): Promise<readonly RunEvent[]> =>
+  compactedBy({ failure: { code: 'summariser_error', message }, tokenEstimate: 1_250 });
+
 /** A run that emits each type of event: the map has to name every type there is. */
 const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> } = {
   'run.started': () => events([]),
   token: () => eventsOfPlanner(streams),
+  'token.reset': () => eventsOfPlanner(startsOver),
   'planner.decision': () => events([]),
   'tool.invoked': () => events([call('works')]),
   'tool.completed': () => events([call('works')]),
@@ -117,6 +174,15 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'control.rejected': () => steered('PRIORITIZE'),
   'pause.requested': () => events([pause()]),
   'pause.resumed': () => events([pause(0)]),
+  'planner.repair_guidance_injected': remarked,
+  'planner.repair_exhausted': remarked,
+  'planner.action_extra_field_dropped': remarked,
+  'planner.reply_repaired': remarked,
+  'model.fallback': remarked,
+  'model.output_downgraded': remarked,
+  'input.unreadable': remarked,
+  'trajectory.compressed': () => compactedBy(compaction),
+  'trajectory.compression_failed': () => failedWith('the model is down'),
   'planner.max_steps_exceeded': () => events([call('works')], { limits: { steps: 1 } }),
   'planner.finish': () => events([]),
   'planner.error': () => events([() => null as never]),
@@ -126,6 +192,7 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
 const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] } = {
   'run.started': ['query', 'planner'],
   token: ['step', 'channel', 'text', 'offset'],
+  'token.reset': ['step'],
   'planner.decision': ['step', 'decisionKind', 'reasoningChars', 'latencyMs'],
   'tool.invoked': ['step', 'call', 'tool', 'args'],
   'tool.completed': ['step', 'call', 'tool', 'outcome', 'latencyMs', 'attempts'],
@@ -136,6 +203,15 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'control.rejected': ['control', 'error'],
   'pause.requested': ['token', 'reason'],
   'pause.resumed': ['token', 'reason', 'verdict'],
+  'planner.repair_guidance_injected': ['tier', 'counter', 'count'],
+  'planner.repair_exhausted': ['attempts', 'consecutiveArgFailures', 'reasons'],
+  'planner.action_extra_field_dropped': ['field'],
+  'planner.reply_repaired': ['issues'],
+  'model.fallback': ['from', 'to', 'error'],
+  'model.output_downgraded': ['model', 'from', 'to'],
+  'input.unreadable': ['artifactRef'],
+  'trajectory.compressed': ['stepsBefore', 'stepsAfter', 'tokenEstimate'],
+  'trajectory.compression_failed': ['stepsObserved', 'tokenEstimate', 'errorCode', 'errorMessage'],
   'planner.max_steps_exceeded': ['maxSteps', 'stepsObserved'],
   'planner.finish': ['reason'],
   'planner.error': ['error'],
@@ -147,7 +223,7 @@ const only = <T extends EventType>(all: readonly RunEvent[], type: T): Extract<R
 describe('the types of events', () => {
   it.each(
     Object.keys(EMITTERS) as EventType[],
-  )('EV-13 EV-02 %s is emitted, with identity, time and its payload', async (type) => {
+  )('EV-13 EV-01 EV-02 %s is emitted, with identity, time and its payload', async (type) => {
     const found = only(await EMITTERS[type](), type);
     expect(found.length).toBeGreaterThan(0);
     for (const event of found) {
@@ -286,6 +362,48 @@ describe('planner.decision', () => {
   });
 });
 
+describe('what a planner remarks', () => {
+  it('EV-01 EV-02 is told before the decision it led to, in order, with what was remarked and nothing else', async () => {
+    const all = await remarked();
+    const [decision] = only(all, 'planner.decision');
+    const told = all.filter(({ seq }) => seq === decision?.seq);
+    expect(told.slice(0, -2).map(({ identity: _, seq: __, occurredAt: ___, ...remark }) => remark)).toEqual(remarks);
+    expect(told.slice(-2).map(({ type }) => type)).toEqual(['planner.decision', 'tool.invoked']);
+  });
+});
+
+describe('a history that was shortened', () => {
+  it('CP-03 is told once, with the estimate, and as many steps after as before', async () => {
+    expect(only(await compactedBy(compaction), 'trajectory.compressed')).toMatchObject([
+      { stepsBefore: 2, stepsAfter: 2, tokenEstimate: 1_250 },
+    ]);
+  });
+
+  it.each([
+    ['summariser_error', 1_250],
+    ['empty_summary', 1_250],
+    ['estimator_error', 0],
+  ] as const)('EV-03 or why not: %s', async (code, tokenEstimate) => {
+    const all = await compactedBy({ failure: { code, message: 'no' }, tokenEstimate });
+    expect(only(all, 'trajectory.compression_failed')).toMatchObject([
+      { stepsObserved: 2, tokenEstimate, errorCode: code, errorMessage: 'no' },
+    ]);
+    expect(only(all, 'trajectory.compressed')).toEqual([]);
+  });
+
+  it.each([
+    [255, 255, 'e'],
+    [256, 256, 'e'],
+    [257, 256, '...'],
+    [1_024, 256, '...'],
+  ])('CP-08 a message of %i characters is told with %i', async (given, told, ending) => {
+    const [failed] = only(await failedWith('e'.repeat(given)), 'trajectory.compression_failed');
+    expect(failed?.errorMessage).toHaveLength(told);
+    expect(failed?.errorMessage.endsWith(ending)).toBe(true);
+    expect(failed?.errorMessage.startsWith('e'.repeat(told - 3))).toBe(true);
+  });
+});
+
 describe('the other events', () => {
   it('EV-02 planner.max_steps_exceeded has the limit, the steps, and the last tool', async () => {
     const script: Script = [
@@ -329,6 +447,20 @@ describe('the other events', () => {
     ]);
   });
 
+  it('a reset takes back what was shown of the step: the offsets begin at 0 again', async () => {
+    const told = (await eventsOfPlanner(startsOver)).flatMap((event) => {
+      if (event.type === 'token') return [[event.channel, event.text, event.offset]];
+      return event.type === 'token.reset' ? [['reset', event.step]] : [];
+    });
+    expect(told).toEqual([
+      ['reasoning', 'hm', 0],
+      ['text', 'Os', 0],
+      ['reset', 0],
+      ['text', 'Ber', 0],
+      ['text', 'gen', 3],
+    ]);
+  });
+
   it('a pause and its answer are told with the reason and the payloads', async () => {
     const all = await events([pause(0)]);
     expect(only(all, 'pause.requested')).toMatchObject([
@@ -343,7 +475,10 @@ describe('reading events again', () => {
   it('EV-14 gives the same events with the same numbers, from the beginning and from any position', async () => {
     const journal = memoryJournal();
     const identity = local('ana');
-    const { events: live } = await record([call('works'), pause(0), call('fails')], { tools, journal, identity });
+    const fault = { code: 'empty_reply', message: 'The model said nothing.' };
+    const script = [call('works'), pause(0), { decision: call('works'), fault, remarks }, call('fails')];
+    const compact = async (run: RunView) => (run.trajectory.count === 3 ? compaction : undefined);
+    const { events: live } = await record(script, { tools, journal, identity, compact });
     const reader = createRuntime({ planner: () => pause(), journal });
     const again = async (from?: number): Promise<RunEvent[]> => {
       const seen: RunEvent[] = [];

@@ -1,15 +1,21 @@
 /** The fold over any journal: taken all at once, entry by entry, or from a snapshot, it is the same state. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { CompactionAttempt } from '../../src/core/compaction.ts';
 import type { Branch, Decision } from '../../src/core/decision.ts';
 import { decodeEntry, type Entry, type EntryBody, encodeEntry } from '../../src/core/entry.ts';
 import type { ErrorData } from '../../src/core/errors.ts';
 import type { Json } from '../../src/core/json.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
-import { ToolFailure, tool } from '../../src/index.ts';
+import type { Move } from '../../src/core/planner.ts';
+import type { Remark } from '../../src/core/remark.ts';
+import { type RunView, ToolFailure, tool } from '../../src/index.ts';
 import { eventsOf } from '../../src/view/events.ts';
 import { applyEntry, foldEntries, openState, type RunState } from '../../src/view/run-state.ts';
+import { viewOf } from '../../src/view/run-view.ts';
 import { record } from './recorded.ts';
+
+const copyOf = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as Json);
 const object = fc.dictionary(fc.string(), json, { maxKeys: 3 });
@@ -46,8 +52,35 @@ const decision: fc.Arbitrary<Decision> = fc.oneof(
   fc.record({ kind: fc.constant('request_pause' as const), reason: fc.constant('await_input' as const) }),
   fc.record({ kind: fc.constant('await_task' as const), taskId: fc.string() }),
 );
+const row = fc.record({
+  artifactRef: fc.string(),
+  mime: fc.string(),
+  sizeBytes: fc.nat(),
+  source: fc.string(),
+  createdAt: fc.nat(),
+});
+const remark: fc.Arbitrary<Remark> = fc.oneof(
+  fc.record({ type: fc.constant('planner.action_extra_field_dropped' as const), field: fc.string() }),
+  fc.record({ type: fc.constant('model.fallback' as const), from: fc.string(), to: fc.string(), error }),
+);
+const summary = fc.record({
+  goals: fc.array(fc.string()),
+  facts: fc.array(fc.string()),
+  pending: fc.array(fc.string()),
+  lastOutputDigest: fc.string(),
+  note: fc.string({ maxLength: 600 }),
+});
+const failure = fc.record({
+  code: fc.constantFrom('summariser_error' as const, 'empty_summary' as const, 'estimator_error' as const),
+  message: fc.string({ maxLength: 600 }),
+});
 const usage = fc.record(
   { inputTokens: fc.nat(), outputTokens: fc.nat(), costMicroUsd: fc.nat() },
+  { requiredKeys: [] },
+);
+
+const made = fc.record(
+  { discovered: fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 }), artifacts: fc.array(row) },
   { requiredKeys: [] },
 );
 
@@ -62,6 +95,7 @@ function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
       () => [endingOf(draw)],
     );
     options.push(() => [{ kind: 'paused', token: `p${state.head}`, reason: 'external_event' }]);
+    if (state.compactedAt < state.steps.length) options.push(() => [shorteningOf(state, draw)]);
   }
   for (const { token } of pauses) {
     const payload = draw(() => fc.option(fc.oneof(object, fc.constant({ limits: { steps: 9 } })), { nil: undefined }));
@@ -80,6 +114,7 @@ function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
         attempts: draw(() => fc.nat({ max: 3 })),
         startedAt: 5,
         costMicroUsd: 2,
+        ...draw(() => made),
       },
     ]);
     if (!open.began.includes(call)) options.push(() => [{ kind: 'call_began', step, call }]);
@@ -102,12 +137,25 @@ function moveOf(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
     decision: draw(() => decision),
     startedAt: draw(fc.nat),
     ...draw(() =>
-      fc.record({ usage, text: fc.string(), reasoning: fc.string(), provenance: object }, { requiredKeys: [] }),
+      fc.record(
+        { usage, text: fc.string(), reasoning: fc.string(), provenance: object, remarks: fc.array(remark) },
+        { requiredKeys: [] },
+      ),
     ),
   };
-  if (draw(() => fc.nat({ max: 5 })) === 0) return [{ ...moved, rejected: draw(() => error) }];
+  const luck = draw(() => fc.nat({ max: 8 }));
+  if (luck === 0) return [{ ...moved, rejected: draw(() => error) }];
+  if (luck === 1) return [{ ...moved, fault: draw(() => error) }];
+  if (luck === 2) return [{ ...moved, fault: draw(() => error), rejected: draw(() => error) }];
   if (moved.decision.kind !== 'request_pause') return [moved];
   return [moved, { kind: 'paused', token: `p${state.head}`, reason: moved.decision.reason, step }];
+}
+
+function shorteningOf(state: RunState, draw: fc.GeneratorValue): EntryBody {
+  const step = state.steps.length;
+  const about = { step, tokenEstimate: draw(fc.nat), ...draw(() => fc.record({ usage }, { requiredKeys: [] })) };
+  if (draw(() => fc.boolean())) return { kind: 'compaction_failed', ...about, error: draw(() => failure) };
+  return { kind: 'compacted', ...about, summary: draw(() => summary), before: draw(() => fc.nat({ max: step })) };
 }
 
 function endingOf(draw: fc.GeneratorValue): EntryBody {
@@ -127,6 +175,8 @@ const journal: fc.Arbitrary<Entry[]> = fc
       planner: 'p',
       limits: {},
       scopes: Object.keys(history),
+      context: { externalMemory: copyOf(history) },
+      conversation: length % 2 === 0,
       seq: 1,
       at: 0,
     } as const;
@@ -141,8 +191,6 @@ const journal: fc.Arbitrary<Entry[]> = fc
     }
     return entries;
   });
-
-const copyOf = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 /** Checks the three ways to one state, at every position of the journal. */
 function expectOneState(entries: readonly Entry[]): void {
@@ -178,6 +226,8 @@ describe('the fold, for any valid journal', () => {
       'paused',
       'resumed',
       'control',
+      'compacted',
+      'compaction_failed',
       'finished',
       'failed',
     ]) {
@@ -240,13 +290,25 @@ describe('the fold, for journals that the runtime wrote', () => {
       },
     }),
   );
+  const later = tool({
+    name: 'later',
+    description: 'd',
+    input: { type: 'object' },
+    loading: 'deferred',
+    run: async (_, { saveArtifact, discover }) => {
+      discover(['later', 'nobody']);
+      await saveArtifact('a,b', { mime: 'text/csv', fileName: 'a.csv' });
+      return 1;
+    },
+  });
   const args = fc.record({ fail: fc.boolean(), value: json }, { requiredKeys: [] }) as fc.Arbitrary<Json>;
-  const name = fc.constantFrom(...effects, 'nobody');
-  const made: fc.Arbitrary<Decision> = fc.oneof(
-    fc.record({ kind: fc.constant('call_tool' as const), tool: name, args }),
+  const name = fc.constantFrom(...effects, 'nobody', 'later', 'tool_search');
+  const called = fc.record({ tool: name, args, refusal: error }, { requiredKeys: ['tool', 'args'] });
+  const decided: fc.Arbitrary<Decision> = fc.oneof(
+    called.map((one) => ({ kind: 'call_tool' as const, ...one })),
     fc.record({
       kind: fc.constant('call_parallel' as const),
-      branches: fc.array(fc.record({ tool: name, args }), { minLength: 1, maxLength: 5 }),
+      branches: fc.array(called, { minLength: 1, maxLength: 5 }),
       join: fc.constantFrom({ kind: 'all' as const }, { kind: 'first_success' as const }, { kind: 'n' as const, n: 1 }),
       onInvalid: fc.constantFrom('fail_all' as const, 'per_branch' as const),
     }),
@@ -254,15 +316,52 @@ describe('the fold, for journals that the runtime wrote', () => {
     fc.constant<Decision>({ kind: 'await_task', taskId: 't' }),
     fc.constant<Decision>({ kind: 'call_tool', tool: '', args: {} }),
   );
+  const move: fc.Arbitrary<Move> = fc.record(
+    { decision: decided, fault: error, remarks: fc.array(remark, { maxLength: 2 }), usage, text: fc.string() },
+    { requiredKeys: ['decision'] },
+  );
+  const attempt: fc.Arbitrary<CompactionAttempt | undefined> = fc.oneof(
+    fc.constant(undefined),
+    fc
+      .record({ compaction: fc.record({ summary, before: fc.constant(0), tokenEstimate: fc.nat() }), usage })
+      .map(copyOf),
+    fc.record({ failure, tokenEstimate: fc.nat() }).map(copyOf),
+  );
 
   it('gives one state at every position, live as from the store, for random planners', async () => {
+    const kinds = new Set<string>();
     await fc.assert(
-      fc.asyncProperty(fc.array(made, { maxLength: 6 }), async (script) => {
-        const { entries, events } = await record(script, { tools, modelDriven: true });
-        expectOneState(entries);
-        expect(eventsOfAll(entries.map((entry) => decodeEntry(encodeEntry(entry), entry.seq)))).toEqual(events);
-      }),
-      { numRuns: 60 },
+      fc.asyncProperty(
+        fc.array(move, { maxLength: 6 }),
+        fc.array(attempt, { maxLength: 6 }),
+        async (script, attempts) => {
+          const compact = async (run: RunView) => attempts[run.trajectory.count];
+          const { entries, events, views } = await record(script, {
+            tools: [...tools, later],
+            modelDriven: true,
+            compact,
+          });
+          for (const { kind } of entries) kinds.add(kind);
+          expectOneState(entries);
+          expect(eventsOfAll(entries.map((entry) => decodeEntry(encodeEntry(entry), entry.seq)))).toEqual(events);
+          // What the planner saw before each move is what the entries before it come to.
+          const asked = entries.flatMap((entry, index) => (entry.kind === 'moved' ? [entries.slice(0, index)] : []));
+          // A last view more led to a decision that cannot be stored, and to nothing else.
+          expect(views.length - asked.length).toBeOneOf([0, 1]);
+          for (const [index, before] of asked.entries()) {
+            const view = views[index] as RunView;
+            expect(seen(view)).toStrictEqual(seen(viewOf(foldEntries(before), view.tools, view.streaming)));
+          }
+        },
+      ),
+      { numRuns: 100 },
     );
+    for (const kind of ['compacted', 'compaction_failed', 'moved', 'call_ended']) expect(kinds).toContain(kind);
   });
 });
+
+/** A view as data: its trajectory's steps are behind a getter. */
+function seen({ trajectory, tools: _, ...rest }: RunView): unknown {
+  const { steps, steering, compaction } = trajectory;
+  return { ...rest, steps, steering, compaction };
+}

@@ -12,6 +12,7 @@ export interface RecordOptions extends Partial<Omit<RuntimeOptions, 'planner' | 
   readonly scopes?: readonly string[];
   readonly query?: string;
   readonly modelDriven?: boolean;
+  readonly compact?: NonNullable<Planner['compact']>;
   readonly start?: Partial<StartOptions>;
 }
 
@@ -37,10 +38,13 @@ export function scripted(script: Script, views: RunView[] = [], modelDriven = fa
 }
 
 export async function record(script: Script, options: RecordOptions = {}): Promise<Recorded> {
-  const { identity = local('ana'), query = 'q', tools = [], scopes = [], modelDriven, start, ...rest } = options;
+  const { identity = local('ana'), query = 'q', tools = [], scopes = [], ...others } = options;
+  const { modelDriven, compact, start, ...rest } = others;
   const views: RunView[] = [];
   const journal = rest.journal ?? memoryJournal();
-  const runtime = createRuntime({ ...rest, planner: scripted(script, views, modelDriven), tools, journal });
+  const plain = scripted(script, views, modelDriven);
+  const planner = compact === undefined ? plain : { ...plain, compact };
+  const runtime = createRuntime({ ...rest, planner, tools, journal });
   try {
     const run = await runtime.start(query, { identity, scopes, ...start });
     const events: RunEvent[] = [];

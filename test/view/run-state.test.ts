@@ -119,6 +119,8 @@ describe('the fold', () => {
       query: 'q',
       goal: 'q',
       history: [],
+      context: {},
+      conversation: true,
       planner: 'p',
       limits: { steps: 5 },
       scopes: [],
@@ -132,7 +134,9 @@ describe('the fold', () => {
       cancel: null,
       controlsTaken: 0,
       rejections: 0,
-      hasArtifacts: false,
+      found: [],
+      compaction: null,
+      compactedAt: -1,
       totals: { steps: 0, calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
       ending: null,
     });
@@ -252,9 +256,99 @@ describe('the fold', () => {
     expect(fold(failed).ending).toEqual({ kind: 'failed', error: { code: 'c', message: 'm' } });
   });
 
-  it('an artifact in a result is noticed', () => {
-    const artifact = { artifactRef: 'art_1', mime: 'application/json', sizeBytes: 40_000 };
-    expect(fold(moveCall(0), ended(0, 0, { outcome: { ...value, artifact } })).hasArtifacts).toBe(true);
+  it('takes what the run was given, and that it is no turn of a conversation', () => {
+    const context = { hints: { constraints: 'be brief' }, externalMemory: { likes: ['tea'] } };
+    const [started] = journal() as [Entry];
+    const state = foldEntries([{ ...started, context, conversation: false } as Entry]);
+    expect(state).toMatchObject({ context, conversation: false });
+  });
+
+  it('DT-07 tools that calls made known are in order of first sight, each once, and in the record of the call', () => {
+    const state = fold(
+      moveParallel(0, 2),
+      ended(0, 1, { discovered: ['b', 'a'] }),
+      ended(0, 0, { discovered: ['a', 'c'] }),
+      moveCall(1),
+    );
+    expect(state.found).toEqual(['b', 'a', 'c']);
+    expect(state.steps[0]?.calls.map(({ discovered }) => discovered)).toEqual([
+      ['a', 'c'],
+      ['b', 'a'],
+    ]);
+    expect(fold(moveCall(0), ended(0, 0, { discovered: ['b'] }), moveCall(1), ended(1, 0)).found).toEqual(['b']);
+  });
+
+  it('what a tool stored on the way is in the record of its call', () => {
+    const row = { artifactRef: 'art_1', mime: 'text/csv', sizeBytes: 3, source: 'tool: t', createdAt: 7 };
+    expect(fold(moveCall(0), ended(0, 0, { artifacts: [row] })).steps[0]?.calls[0]?.artifacts).toEqual([row]);
+  });
+
+  it('RL-28 a move at fault is a closed step without calls, whatever its decision, and no rejection', () => {
+    const fault = { code: 'empty_reply', message: 'The model said nothing.' };
+    const remarks = [{ type: 'planner.action_extra_field_dropped', field: 'thought' }];
+    const usage = { inputTokens: 3, outputTokens: 2 };
+    for (const decision of [
+      { kind: 'finish', reason: 'no_path' },
+      { kind: 'call_parallel', branches: [{ tool: 't', args: {} }] },
+      { kind: 'request_pause', reason: 'await_input' },
+    ]) {
+      const state = fold(moveCall(0, { decision, fault, remarks, usage }));
+      expect(state).toMatchObject({ open: null, pauses: [], ending: null, rejections: 0 });
+      expect(state.totals).toMatchObject({ steps: 1, calls: 0, inputTokens: 3, outputTokens: 2 });
+      expect(state.steps).toMatchObject([{ index: 0, decision, calls: [], error: fault, remarks }]);
+    }
+    const rejected = { code: 'invalid_decision', message: 'm' };
+    expect(fold(moveCall(0, { rejected }), moveCall(1, { fault })).rejections).toBe(0);
+    expect(fold(moveCall(0, { fault }), moveCall(1, { rejected })).rejections).toBe(1);
+  });
+
+  it('a decision that did not pass counts as rejected, although its planner found a fault too', () => {
+    const fault = { code: 'f', message: 'f' };
+    const rejected = { code: 'invalid_decision', message: 'm' };
+    expect(fold(moveCall(0, { fault, rejected }))).toMatchObject({ rejections: 1, steps: [{ error: rejected }] });
+  });
+
+  const summary = { goals: ['g'], facts: ['f'], pending: [], lastOutputDigest: 'd', note: '' };
+  const compacted = (step: number, before: number, more: object = {}): EntryBody => ({
+    kind: 'compacted',
+    step,
+    summary,
+    before,
+    tokenEstimate: 900,
+    ...more,
+  });
+
+  it('CP-19 a compaction changes no step: the last one counts, and so does what it used', () => {
+    const usage = { inputTokens: 70, outputTokens: 9, costMicroUsd: 4 };
+    const steps = [moveCall(0), ended(0, 0), moveCall(1), ended(1, 0)];
+    const plain = fold(...steps);
+    const state = fold(...steps, compacted(2, 1, { usage }));
+    expect(state.steps).toEqual(plain.steps);
+    expect(state.compaction).toEqual({ summary, before: 1, tokenEstimate: 900 });
+    expect(state.compactedAt).toBe(2);
+    expect(state.totals).toEqual({ ...plain.totals, inputTokens: 70, outputTokens: 9, costMicroUsd: 4 });
+    const later = fold(...steps, compacted(2, 1), moveCall(2), ended(2, 0), compacted(3, 3, { tokenEstimate: 800 }));
+    expect(later).toMatchObject({ compaction: { before: 3, tokenEstimate: 800 }, compactedAt: 3 });
+    expect(later.steps).toHaveLength(3);
+  });
+
+  it('CP-17 one that failed leaves the last summary as it is, and is not tried again before the same step', () => {
+    const failure: EntryBody = {
+      kind: 'compaction_failed',
+      step: 1,
+      error: { code: 'summariser_error', message: 'm' },
+      tokenEstimate: 0,
+      usage: { inputTokens: 5 },
+    };
+    const state = fold(compacted(0, 0), moveCall(0), ended(0, 0), failure);
+    expect(state).toMatchObject({ compaction: { before: 0 }, compactedAt: 1, totals: { steps: 1, inputTokens: 5 } });
+  });
+
+  it.each([
+    ['of steps that have not been', () => fold(moveCall(0), ended(0, 0), compacted(1, 2))],
+    ['before a step that is not next', () => fold(moveCall(0), ended(0, 0), compacted(0, 0))],
+  ])('a compaction %s cannot be', (_, read) => {
+    expect(read).toThrow(expect.objectContaining({ code: 'journal_corrupt' }));
   });
 
   it('PC-06 what is in the state cannot be changed through a step', () => {

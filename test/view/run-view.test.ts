@@ -84,7 +84,15 @@ describe('the view of a planner', () => {
     const given = made('a', { tags: ['t'], scopes: [], reconcile: () => ({ status: 'unknown' }) });
     const { views } = await record([], { tools: [given] });
     const { tools } = views[0] as RunView;
-    const plain = { name: 'a', description: 'The a', inputSchema: { type: 'object' }, effect: 'pure', tags: ['t'] };
+    const plain = {
+      name: 'a',
+      description: 'The a',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      tags: ['t'],
+      loading: 'always',
+      examples: [],
+    };
     expect(tools.list()).toEqual([plain]);
     expect(tools.get('a')).toEqual(plain);
     expect(callables(tools.list(), 'tools')).toEqual([]);
