@@ -3,7 +3,7 @@
 export interface ParseLimits {
   /** UTF-16 units of text that are read; what comes after is left out. Default 4,000,000. */
   readonly maxChars?: number;
-  /** Levels of brackets inside brackets. A value nested deeper is not read. Default 100. */
+  /** Levels of brackets inside brackets. A value nested deeper is not read. Default 100, at most 500. */
   readonly maxDepth?: number;
   /** Calls that are kept, the first ones. Default 50. */
   readonly maxCalls?: number;
@@ -20,6 +20,9 @@ export const DEFAULT_PARSE_LIMITS: Required<ParseLimits> = {
   maxCalls: 50,
   maxWorkPerChar: 4,
 };
+
+/** Reading is recursive. */
+const MAX_DEPTH = 500;
 
 /** Short texts may be read over and over: a few milliseconds at most. */
 const WORK_FLOOR = 400_000;
@@ -46,5 +49,6 @@ export function workFor(text: string, limits: Required<ParseLimits>): Work {
 }
 
 export function withDefaults(limits: ParseLimits | undefined): Required<ParseLimits> {
-  return { ...DEFAULT_PARSE_LIMITS, ...limits };
+  const bounds = { ...DEFAULT_PARSE_LIMITS, ...limits };
+  return { ...bounds, maxDepth: Math.min(bounds.maxDepth, MAX_DEPTH) };
 }

@@ -1,5 +1,6 @@
 /** The turn with the request itself: its text, then its attachments as the model can take them. */
 import type { LanguageModelV4FilePart, LanguageModelV4Message, LanguageModelV4TextPart } from '@ai-sdk/provider';
+import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
 import type { LoadedInput } from '../core/context.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { RunView } from '../core/planner.ts';
@@ -47,7 +48,7 @@ function inputPart(
     const file: LanguageModelV4FilePart = { type: 'file', mediaType, data: { type: 'data', data: bytes } };
     return fileName === undefined ? file : { ...file, filename: fileName };
   }
-  const reader = tools.list().find((tool) => readsMedia(tool, mediaType));
+  const reader = readersAtStart(tools).find((tool) => readsMedia(tool, mediaType));
   const stub: JsonObject = {
     artifact_ref: artifactRef,
     mime: mediaType,
@@ -56,6 +57,13 @@ function inputPart(
     ...(reader === undefined ? {} : { fetch: { tool: reader.name, id: artifactRef } }),
   };
   return { type: 'text', text: `An attachment of this request, by reference: ${JSON.stringify(stub)}` };
+}
+
+/** What is found later must not change this turn, which is made anew after a restart and for another model. */
+function readersAtStart(tools: ToolView): readonly ToolSchema[] {
+  const always = tools.all().filter(({ loading }) => loading === 'always');
+  const fetch = tools.get(ARTIFACT_FETCH);
+  return fetch === undefined || fetch.loading === 'always' ? always : [...always, fetch];
 }
 
 /** A pattern for all types at once does not count: nobody reads them all. */

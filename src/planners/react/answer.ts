@@ -1,6 +1,7 @@
 /** Reads an answer that has to fit a schema. */
 import type { Json, JsonObject } from '../../core/json.ts';
 import { coerceToSchema } from '../../parse/index.ts';
+import { misfitsIn } from './misfits.ts';
 
 /** The answer as the schema wants it, or what does not fit, in words for the model. */
 export function answerReader(
@@ -8,9 +9,9 @@ export function answerReader(
 ): (answer: Json) => { readonly answer: Json } | { readonly misfit: string } {
   return (answer) => {
     const read = coerceToSchema(typeof answer === 'string' ? withoutFence(answer) : answer, schema);
-    const misfits = read.issues.filter(({ code }) => code === 'mismatch').map(({ message }) => message);
-    if (misfits.length === 0) return { answer: read.value };
-    return { misfit: `The answer does not fit its schema: ${misfits.slice(0, 10).join('; ')}.` };
+    const misfits = misfitsIn(read.issues);
+    if (misfits === undefined) return { answer: read.value };
+    return { misfit: `The answer does not fit its schema: ${misfits}.` };
   };
 }
 

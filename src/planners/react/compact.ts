@@ -20,8 +20,10 @@ export interface CompactorParts {
   readonly requests: Requests;
 }
 
-/** The newest steps may keep this share of the budget; the summary, and what comes next, need the rest. */
+/** The newest steps may keep this share of what the fixed part of a request leaves; the summary and later steps need the rest. */
 const KEPT_SHARE = 0.5;
+/** Less than this share of the budget is not worth a call of the summariser. */
+const WORTH_SHARE = 0.1;
 
 /** @throws PilotageError `invalid_config` for a summariser that is no model. */
 export function compactor(
@@ -37,11 +39,11 @@ export function compactor(
       const asked = pool.ranked()[0] as ReadyModel;
       tokenEstimate = requests.tokensOf(view, asked);
       if (tokenEstimate <= budgetTokens) return undefined;
-      before = cutOf(view, stepSizes(view, requests, asked), budgetTokens * KEPT_SHARE);
+      before = cutOf(view, stepSizes(view, requests, asked), tokenEstimate, budgetTokens);
     } catch (error) {
       return failed('estimator_error', error, tokenEstimate);
     }
-    // The newest step alone is left: there is nothing to sum up.
+    // The newest step alone is left, or next to nothing before it.
     if (before === undefined) return undefined;
     return summarise({ view, before, model, tokenEstimate, options }, signal);
   };
@@ -55,10 +57,16 @@ function stepSizes(view: RunView, requests: Requests, model: ReadyModel): readon
   return starts.map((start, index) => estimateTokens({ prompt: messages.slice(start, starts[index + 1]) }));
 }
 
-/** The step from which on everything is kept, when that covers more than the summary there is. */
-function cutOf({ trajectory }: RunView, steps: readonly number[], budget: number): number | undefined {
-  const before = trajectory.count - chooseCut(steps, budget);
-  return before > (trajectory.compaction?.before ?? 0) ? before : undefined;
+/** The step from which on everything is kept, when there is something worth summing up before it. */
+function cutOf({ trajectory }: RunView, steps: readonly number[], total: number, budget: number): number | undefined {
+  const fixed = total - sumOf(steps);
+  const kept = chooseCut(steps, Math.max(0, budget - fixed) * KEPT_SHARE);
+  const summedUp = sumOf(steps.slice(0, steps.length - kept));
+  return summedUp > 0 && summedUp >= budget * WORTH_SHARE ? trajectory.count - kept : undefined;
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0);
 }
 
 interface Summarising {

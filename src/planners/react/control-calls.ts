@@ -5,6 +5,7 @@ import { isJsonObject, type JsonObject } from '../../core/json.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
 import { coerceToSchema } from '../../parse/index.ts';
 import { AWAIT_TOOL, CONTROL_TOOLS, SPAWN_TOOL } from '../../prompt/reserved-tools.ts';
+import { misfitsIn } from './misfits.ts';
 import type { ReadCall } from './read-reply.ts';
 
 export function isReserved(tool: string): boolean {
@@ -18,9 +19,9 @@ export function reservedDecision(
 ): { readonly decision: SpawnTask | AwaitTask } | { readonly misfit: string } {
   const schema = CONTROL_TOOLS.find(({ name }) => name === call.tool)?.inputSchema ?? {};
   const { value, issues } = coerceToSchema(call.args, schema);
-  const misfits = issues.filter(({ code }) => code === 'mismatch').map(({ message }) => message);
-  if (misfits.length > 0 || !isJsonObject(value)) {
-    return { misfit: `The arguments of ${call.tool} do not fit its schema: ${misfits.join('; ') || 'no object'}.` };
+  const misfits = misfitsIn(issues);
+  if (misfits !== undefined || !isJsonObject(value)) {
+    return { misfit: `The arguments of ${call.tool} do not fit its schema: ${misfits ?? 'no object'}.` };
   }
   const decision = call.tool === AWAIT_TOOL ? awaitTask(value, callId) : spawnTask(value, callId);
   // Ranges and empty texts, which the reading of the arguments does not look at.

@@ -49,7 +49,9 @@ export function decide(given: Reply, options: DecideOptions): Decided {
   if (read.calls.length > 0)
     return { ...decideCalls(read.calls, reply, read.text, options), ...remarked(read), ...dropped };
   const decided =
-    droppedCall === undefined ? decideText(reply, read.unreadable, options) : decideCut(reply, droppedCall);
+    droppedCall === undefined
+      ? decideText({ ...reply, text: read.text }, read.unreadable, options)
+      : decideCut(reply, droppedCall);
   return { ...decided, ...remarked(read), ...dropped };
 }
 
@@ -152,7 +154,7 @@ function decideAlone(
 function refuseBeside({ tool }: ReadCall, { tasks }: DecideOptions): ErrorData | undefined {
   if (tool !== FINISH_TOOL && !(tasks && isReserved(tool))) return undefined;
   const when = tool === FINISH_TOOL ? ', when the results of the other calls are known' : '';
-  return faultData('call_not_alone', `Not accepted: ${tool} must be called alone${when}. The other calls were made.`);
+  return faultData('call_not_alone', `Not accepted: ${tool} must be called alone${when}.`);
 }
 
 /** What there is of the text is kept, but it is never called the goal. */

@@ -13,7 +13,7 @@ import { unreadableInputs } from '../../prompt/user-turn.ts';
 import { answerReader } from './answer.ts';
 import { compactor } from './compact.ts';
 import { askFallback } from './fallback.ts';
-import { exhausted, modelsLeft, rungOf, unavailable } from './ladder.ts';
+import { exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
 import { modelPool } from './models.ts';
 import { moveOf } from './move.ts';
 import { assertOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
@@ -37,13 +37,12 @@ export function react(options: ReactOptions): Planner {
     signal.throwIfAborted();
     assertIdentity(view.identity);
     const rung = rungOf(view.trajectory, reasks);
-    const left = modelsLeft(pool.ranked(), rung);
-    if (tookOver(view) || left.length === 0) {
+    const models = tookOver(view) ? [] : fitting(view, rung);
+    if (models.length === 0) {
       const { decision, remark } = exhausted(rung);
       const move = { decision, remarks: rung.failed > 0 ? [remark] : [] };
       return { kind: 'ladder', move };
     }
-    const models = fitting(view, left);
     const guidance = guidanceTurn(rung.counters);
     const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
     if (view.trajectory.count === 0 && view.inputs.length > 0) remarks.push(...unreadableInputs(view.inputs));
@@ -62,14 +61,18 @@ export function react(options: ReactOptions): Planner {
     return turn;
   }
 
-  /** The models whose window has room for the request. @throws PilotageError `context_window_exceeded` when none has. */
-  function fitting(view: RunView, models: readonly ReadyModel[]): readonly ReadyModel[] {
+  /**
+   * The models that are left and whose window has room for the request; perhaps none, when others have had their tries.
+   * @throws PilotageError `context_window_exceeded` when no model has room.
+   */
+  function fitting(view: RunView, rung: Rung): readonly ReadyModel[] {
+    const models = modelsLeft(pool.ranked(), rung);
     if (models.every(({ contextTokens }) => contextTokens === undefined)) return models;
     const sizes = models.map((model) =>
       model.contextTokens === undefined ? 0 : requests.tokensOf(view, model) / model.contextTokens,
     );
     const fit = models.filter((_, index) => (sizes[index] as number) < FULL_WINDOW);
-    if (fit.length > 0) return fit;
+    if (fit.length > 0 || rung.spent.length > 0) return fit;
     const share = Math.round(Math.min(...sizes) * 100);
     throw new PilotageError(
       'context_window_exceeded',

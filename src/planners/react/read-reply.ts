@@ -71,13 +71,16 @@ function readText(text: string, tools: ToolView): ReadReply {
   const remarks = remarksOf(issues.filter(({ code }) => code !== 'unknown_tool'));
   if (calls.length === 0) {
     const unreadable = issues.find(({ code }) => code === 'unknown_tool' || code === 'truncated' || code === 'limit');
+    // What listeners were not shown of an answer is no part of it either.
     return unreadable === undefined
-      ? { text, calls: [], remarks: [] }
+      ? { text: OPENS_WITH_THOUGHT.test(text) ? proseOf(text, tools) : text, calls: [], remarks: [] }
       : { text, calls: [], remarks, unreadable: unreadable.message };
   }
   const cut = new Set(issues.flatMap((issue) => (isCut(issue) && issue.call !== undefined ? [issue.call] : [])));
   return { text: proseOf(text, tools), calls: calls.map((call, index) => textCall(call, cut.has(index))), remarks };
 }
+
+const OPENS_WITH_THOUGHT = /^\s*<(?:think|thinking|reasoning|reflection|scratchpad)>/;
 
 function textCall({ tool, args, callId = '' }: ParsedCall, cut: boolean): ReadCall {
   return cut ? { tool, callId, args, refusal: cutRefusal(tool) } : { tool, callId, args };
@@ -120,7 +123,9 @@ const MAX_MESSAGE_CHARS = 256;
 /** What was repaired, as one remark; each field that was left out as its own. */
 function remarksOf(issues: readonly ParseIssue[]): Remark[] {
   if (issues.length === 0) return [];
-  const dropped = new Set(issues.flatMap((issue) => (issue.code === 'extra_field_dropped' ? [fieldOf(issue)] : [])));
+  const dropped = new Set(
+    issues.flatMap((issue) => (issue.code === 'extra_field_dropped' ? [issue.field ?? issue.message] : [])),
+  );
   const remarks = [...dropped].map((field): Remark => ({ type: 'planner.action_extra_field_dropped', field }));
   const repaired = issues.filter(({ code }) => code !== 'extra_field_dropped' && code !== 'mismatch');
   if (repaired.length === 0) return remarks;
@@ -129,8 +134,4 @@ function remarksOf(issues: readonly ParseIssue[]): Remark[] {
     message: message.slice(0, MAX_MESSAGE_CHARS),
   }));
   return [...remarks, { type: 'planner.reply_repaired', issues: shown }];
-}
-
-function fieldOf({ path, message }: ParseIssue): string {
-  return path?.slice(1) ?? message;
 }

@@ -1,24 +1,39 @@
-/** What a listener may see of a model that writes its calls as text: the words, never the calls. */
+/**
+ * What a listener may see of the models: of one that writes its calls as text the words, never the calls; and of a reply
+ * that failed for good nothing, whatever comes in its place.
+ */
 import type { Delta } from '../../core/planner.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
 import type { ReadyModel } from '../../model/entry.ts';
 import { ToolCallStream } from '../../parse/index.ts';
 
-/** @param model says which model is speaking now. */
+/**
+ * @param model says which model is speaking now.
+ * @throws as `deltas`; a `reset` goes ahead of it when something was shown.
+ */
 export async function* proseOnly<T>(
   deltas: AsyncGenerator<Delta, T>,
   tools: ToolView,
   model: () => ReadyModel,
 ): AsyncGenerator<Delta, T> {
   let stream: ToolCallStream | undefined;
+  let isShown = false;
   try {
     for (;;) {
-      const { value, done } = await deltas.next();
+      let next: IteratorResult<Delta, T>;
+      try {
+        next = await deltas.next();
+      } catch (error) {
+        if (isShown) yield { type: 'reset' };
+        throw error;
+      }
+      const { value, done } = next;
       if (done === true) {
         const rest = stream?.end().text ?? '';
         if (rest !== '') yield { type: 'text', text: rest };
         return value;
       }
+      isShown = value.type !== 'reset';
       if (value.type !== 'text' || model().toolCalls === 'native') {
         if (value.type === 'reset') stream = undefined;
         yield value;

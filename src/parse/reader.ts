@@ -1,0 +1,123 @@
+/** A place in a text that is being read, and the rules for what may be skipped there. */
+import { seek, type Work } from './limits.ts';
+
+export interface Reader {
+  readonly text: string;
+  at: number;
+  readonly maxDepth: number;
+  readonly work: Work;
+  /** The closing brackets that are due, innermost last. */
+  readonly closers: string[];
+  /** Something was read that strict JSON does not allow. */
+  isLoose: boolean;
+  /** The text ended inside a value. */
+  isTruncated: boolean;
+  /** Brackets were nested deeper than allowed. */
+  isTooDeep: boolean;
+  /** The source text of containers, for when the schema wants text. */
+  readonly sources: Map<object, string>;
+}
+
+export function createReader(
+  text: string,
+  at: number,
+  maxDepth: number,
+  work: Work,
+  sources: Map<object, string> = new Map(),
+): Reader {
+  return {
+    text,
+    at,
+    maxDepth,
+    work,
+    closers: [],
+    isLoose: false,
+    isTruncated: false,
+    isTooDeep: false,
+    sources,
+  };
+}
+
+/** Counts characters as looked at. False when the work allowed is used up. */
+export function spend(reader: Reader, chars: number): boolean {
+  reader.work.left -= chars;
+  return reader.work.left > 0;
+}
+
+export function isSpaceCode(code: number): boolean {
+  return code === 32 || (code >= 9 && code <= 13) || code === 0xa0 || code === 0xfeff || code === 0x3000;
+}
+
+export function isWordCode(code: number): boolean {
+  return (
+    (code >= 97 && code <= 122) ||
+    (code >= 65 && code <= 90) ||
+    (code >= 48 && code <= 57) ||
+    code === 95 ||
+    code === 36 ||
+    code > 0x2e7f
+  );
+}
+
+export function isWordStart(code: number): boolean {
+  return isWordCode(code) && !(code >= 48 && code <= 57);
+}
+
+/** The index of the first character from `at` on that is no space. */
+export function afterSpace(text: string, at: number): number {
+  let index = at;
+  while (index < text.length && isSpaceCode(text.charCodeAt(index))) index += 1;
+  return index;
+}
+
+/** Skips spaces and comments. */
+export function skipSpace(reader: Reader): void {
+  const from = reader.at;
+  for (;;) {
+    reader.at = afterSpace(reader.text, reader.at);
+    const end = commentEnd(reader, reader.at) ?? escapedSpaceEnd(reader.text, reader.at);
+    if (end === undefined) break;
+    reader.at = end;
+    reader.isLoose = true;
+  }
+  reader.work.left -= reader.at - from;
+}
+
+const FLOOR_DIVISION = /\/\/[ \t]*[\d(]/y;
+
+/** Where the comment that begins at `at` ends, if one does. */
+function commentEnd({ text, work }: Reader, at: number): number | undefined {
+  const code = text.charCodeAt(at);
+  if (code === 35) return lineEnd(text, at);
+  if (code !== 47) return undefined;
+  const next = text.charCodeAt(at + 1);
+  if (next === 42) {
+    const end = seek(work, text, '*/', at + 2);
+    return end < 0 ? text.length : end + 2;
+  }
+  if (next !== 47) return undefined;
+  FLOOR_DIVISION.lastIndex = at;
+  return FLOOR_DIVISION.test(text) ? undefined : lineEnd(text, at);
+}
+
+/** A `\\n` between values is a line break that was escaped once too often. */
+function escapedSpaceEnd(text: string, at: number): number | undefined {
+  if (text.charCodeAt(at) !== 92) return undefined;
+  const next = text[at + 1];
+  return next === 'n' || next === 't' || next === 'r' || next === '\n' ? at + 2 : undefined;
+}
+
+export function lineEnd(text: string, at: number): number {
+  const end = text.indexOf('\n', at);
+  return end < 0 ? text.length : end;
+}
+
+const STOP = /```|<\/[A-Za-z_|]|<\|[\w]|<tool_call|<function|\[\/[A-Z_]+\]/y;
+
+/** A fence or a tag: no value goes on past it. */
+export function isHardStop(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  if (code !== 96 && code !== 60 && code !== 91) return false;
+  STOP.lastIndex = at;
+  return STOP.test(text);
+}

@@ -1,0 +1,80 @@
+/** Which of the calls that were found are meant: known tools before unknown ones, each call once, the final version. */
+import { jsonEquals } from '../core/json.ts';
+import type { FittedArguments } from './fit-arguments.ts';
+import type { FoundCall } from './found-call.ts';
+import { isSpaceCode } from './reader.ts';
+
+export interface FittedCall {
+  readonly found: FoundCall;
+  readonly fitted: FittedArguments;
+}
+
+export interface Selection {
+  readonly kept: readonly FittedCall[];
+  readonly repeated: readonly FittedCall[];
+}
+
+export function selectCalls(calls: readonly FittedCall[], text: string): Selection {
+  const known = calls.filter(({ found }) => found.tool !== undefined);
+  const candidates = known.length > 0 ? known : calls;
+  const whole = candidates.filter(({ found }) => !found.isTruncated);
+  const ready = whole.filter(({ fitted }) => !fitted.issues.some(({ code }) => code === 'unresolved'));
+  return dropRepeats(
+    dropVariants(groupCalls(ready.length > 0 ? ready : whole.length > 0 ? whole : candidates, text), text),
+  );
+}
+
+type Group = readonly FittedCall[];
+
+/** Calls with only commas, brackets and spaces between them are one list. */
+function groupCalls(calls: readonly FittedCall[], text: string): readonly Group[] {
+  const groups: FittedCall[][] = [];
+  let last: FittedCall | undefined;
+  for (const call of calls) {
+    const group = groups.at(-1);
+    if (last !== undefined && group !== undefined && isSameList(last.found, call.found, text)) group.push(call);
+    else groups.push([call]);
+    last = call;
+  }
+  return groups;
+}
+
+const VARIANT =
+  /\b(?:for example|for instance|e\.g\.|alternatively|(?:if|in case) you (?:want|need|prefer|would like|wish)|you (?:can|could) also)\b/i;
+const INTRODUCTION_CHARS = 300;
+
+/** Behind the answer, calls that the text introduces as an example or an alternative are not meant. */
+function dropVariants(groups: readonly Group[], text: string): readonly Group[] {
+  return groups.filter((group, index) => {
+    const before = groups[index - 1]?.at(-1)?.found.end;
+    const start = group[0]?.found.start;
+    if (before === undefined || start === undefined) return true;
+    return !VARIANT.test(text.slice(Math.max(before, start - INTRODUCTION_CHARS), start));
+  });
+}
+
+/** The same call again is the same call, unless the model gave the two different ids. */
+function dropRepeats(groups: readonly Group[]): Selection {
+  const kept: FittedCall[] = [];
+  const repeated: FittedCall[] = [];
+  for (const call of groups.flat()) (kept.some((other) => isSameCall(other, call)) ? repeated : kept).push(call);
+  return { kept, repeated };
+}
+
+function isSameCall(left: FittedCall, right: FittedCall): boolean {
+  return (
+    left.found.tool === right.found.tool &&
+    left.found.name === right.found.name &&
+    (left.found.callId === right.found.callId || left.found.callId === undefined || right.found.callId === undefined) &&
+    jsonEquals(left.fitted.args, right.fitted.args)
+  );
+}
+
+/** Only commas, brackets and spaces stand between two calls of one list. */
+function isSameList(left: FoundCall, right: FoundCall, text: string): boolean {
+  for (let at = left.end; at < right.start; at += 1) {
+    const char = text.charAt(at);
+    if (!isSpaceCode(char.charCodeAt(0)) && !',;[](){}"\''.includes(char)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,126 @@
+/** From a model's text to the calls in it. */
+import type { JsonObject } from '../core/json.ts';
+import { bareCalls } from './bare-arguments.ts';
+import { readCalls } from './call-shapes.ts';
+import { findCalls } from './find-calls.ts';
+import { fitArguments, NO_SOURCES } from './fit-arguments.ts';
+import type { FoundCall } from './found-call.ts';
+import { type ParseIssue, printableName } from './issue.ts';
+import { type ParseLimits, withDefaults, workFor } from './limits.ts';
+import type { Loose } from './loose-value.ts';
+import { type ParseTool, type ToolNames, toolNames } from './names.ts';
+import { type FittedCall, selectCalls } from './select-calls.ts';
+import { readStrictJson } from './strict-json.ts';
+import { endsText, opensText } from './turns.ts';
+
+export interface ParsedCall {
+  /** The declared name, or the name as written when no such tool was given. */
+  readonly tool: string;
+  readonly args: JsonObject;
+  /** The id that the model gave the call, if it gave one. */
+  readonly callId?: string;
+}
+
+export interface ParsedCalls {
+  readonly calls: ParsedCall[];
+  readonly issues: ParseIssue[];
+}
+
+/**
+ * The calls that a text makes of the given tools, in the order written. A text without a call gives no calls. Calls of
+ * tools that were not given are passed over when there is a call of one that was. Never throws.
+ */
+export function parseToolCalls(text: string, tools: readonly ParseTool[], limits?: ParseLimits): ParsedCalls {
+  const bounds = withDefaults(limits);
+  const issues: ParseIssue[] = [];
+  const names = toolNames(tools);
+  const read = text.length > bounds.maxChars ? text.slice(0, bounds.maxChars) : text;
+  if (read !== text) issues.push({ code: 'limit', message: `only the first ${bounds.maxChars} characters were read` });
+  const found = findStrict(read, names, bounds) ?? findLoose(read, names, bounds, issues);
+  const fitted = found.map(
+    (call): FittedCall => ({ found: call, fitted: fitArguments(call, call.tool, call.sources) }),
+  );
+  return present(fitted, read, bounds, issues);
+}
+
+/** The whole text is JSON that says calls. */
+function findStrict(text: string, names: ToolNames, limits: Required<ParseLimits>): FoundCall[] | undefined {
+  const value = readStrictJson(text, limits.maxDepth);
+  if (value === undefined) return undefined;
+  const reading = readCalls(value as Loose, names);
+  if (reading.kind !== 'calls') return undefined;
+  return reading.calls.map((call) => ({
+    ...call,
+    form: 'object',
+    start: 0,
+    end: 0,
+    isLoose: false,
+    isTruncated: false,
+    sources: NO_SOURCES,
+  }));
+}
+
+function findLoose(
+  text: string,
+  names: ToolNames,
+  limits: Required<ParseLimits>,
+  issues: ParseIssue[],
+): readonly FoundCall[] {
+  const work = workFor(text, limits);
+  const scan = findCalls(text, names, limits, work);
+  if (work.left <= 0)
+    issues.push({ code: 'limit', message: 'the text takes too much work to read; the rest was left out' });
+  if (scan.isTooDeep)
+    issues.push({ code: 'limit', message: `brackets are nested deeper than ${limits.maxDepth} levels` });
+  if (scan.found.some(({ tool }) => tool !== undefined)) return scan.found;
+  const bare = bareCalls(scan);
+  return bare.length > 0 || scan.hasEcho ? bare : scan.found.filter((call) => isEmphatic(call, text));
+}
+
+/** A call of a tool that is not there counts only where it is all that the text is about. */
+function isEmphatic(call: FoundCall, text: string): boolean {
+  return call.form === 'react' || opensText(text, call.start) || endsText(text, call.end);
+}
+
+function present(
+  fitted: readonly FittedCall[],
+  text: string,
+  limits: Required<ParseLimits>,
+  issues: ParseIssue[],
+): ParsedCalls {
+  const { kept, repeated } = selectCalls(fitted, text);
+  if (kept.length > limits.maxCalls)
+    issues.push({ code: 'limit', message: `only the first ${limits.maxCalls} calls were kept` });
+  const calls: ParsedCall[] = [];
+  for (const { found, fitted } of kept.slice(0, limits.maxCalls)) {
+    const call = calls.length;
+    calls.push({
+      tool: found.tool?.name ?? found.name,
+      args: fitted.args,
+      ...(found.callId === undefined ? {} : { callId: found.callId }),
+    });
+    for (const issue of callIssues(found)) issues.push({ ...issue, call });
+    for (const issue of fitted.issues) issues.push({ ...issue, call });
+  }
+  for (const { found } of repeated) {
+    issues.push({
+      code: 'duplicate_dropped',
+      message: `the same call of ${printableName(found.name)} was written again`,
+    });
+  }
+  return { calls, issues };
+}
+
+function callIssues(found: FoundCall): ParseIssue[] {
+  const issues: ParseIssue[] = [];
+  const name = printableName(found.name);
+  if (found.tool === undefined) issues.push({ code: 'unknown_tool', message: `there is no tool named ${name}` });
+  else if (found.tool.name !== found.name) issues.push({ code: 'renamed', message: `the tool was written as ${name}` });
+  if (found.isLoose) issues.push({ code: 'repaired', message: 'the text is not well-formed' });
+  if (found.isTruncated) issues.push({ code: 'truncated', message: 'the text ends inside the call' });
+  for (const field of found.extraFields ?? []) {
+    const name = printableName(field);
+    issues.push({ code: 'extra_field_dropped', message: `${name} beside the tool and its arguments`, field: name });
+  }
+  return issues;
+}
