@@ -154,6 +154,25 @@ describe('RP: reading', () => {
   });
 });
 
+describe('unknown tools in program syntax', () => {
+  it('gives them when the text is nothing but such calls', () => {
+    const { calls: found, issues } = parseToolCalls("[serch(q='x'), lookup()]", tools);
+    expect(found).toEqual([
+      { tool: 'serch', args: { q: 'x' } },
+      { tool: 'lookup', args: {} },
+    ]);
+    expect(issues.map(({ code }) => code)).toEqual(['unknown_tool', 'unknown_tool']);
+  });
+
+  it.each([
+    "Try serch(q='x') some time.",
+    "serch(q='x') is what I would use.",
+    'print(q)',
+    'f(x) = 2',
+    'search()',
+  ])('finds none in %j', (text) => expect(calls(text)).toEqual([]));
+});
+
 describe('names', () => {
   it.each(['math.gcd', 'math_gcd', 'Math-GCD', 'functions.math.gcd', 'tools.math_gcd'])('maps %s', (name) => {
     const result = parseToolCalls(JSON.stringify({ name, arguments: { a: 4, b: 6 } }), tools);

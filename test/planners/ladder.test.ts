@@ -118,7 +118,7 @@ describe('asking again', () => {
     expect(events.at(-1)).toMatchObject({ type: 'planner.finish', reason: 'goal' });
   });
 
-  it('W108 reasks is one number: two by default, three calls in all', async () => {
+  it('RP-10, W108 reasks is one number: two by default, three calls in all', async () => {
     const { result, events, requests } = await played([bad(1), bad(2), bad(3)]);
     expect(requests).toHaveLength(3);
     expect(result).toMatchObject({ reason: 'no_path' });

@@ -33,7 +33,7 @@ describe('memory and skills', () => {
     skills: [{ name: 'refund', title: 'Refunds', steps: ['look up', 'pay back'] }],
   } as const;
 
-  it('MS-01, MS-02, RA-29 each a user turn of its own, in order, before the request; the request stays what it was', async () => {
+  it('MS-01, MS-02, RA-29, PC-22 each a user turn of its own, in order, before the request; the request stays what it was', async () => {
     const { turns, requests } = await told({ context }, [good(), DONE]);
     expect(chat(requests[0] ?? { prompt: [] }).map(({ role }) => role)).toEqual(Array(5).fill('user'));
     const [external, conversation, documents, skills, query] = turns;

@@ -9,7 +9,26 @@ const rows = [
 ].map(([, id = '', text = '']) => ({ id, text }));
 
 /** The cases of each group that this version answers for. */
-const GROUPS = { PC: 30, DV: 23, ER: 9, ID: 8, RL: 33, PX: 24, TL: 16, BG: 10, TJ: 18, CR: 8, RA: 41 };
+const GROUPS = {
+  PC: 30,
+  DV: 23,
+  ER: 9,
+  ID: 8,
+  RL: 33,
+  PX: 24,
+  TL: 16,
+  BG: 10,
+  TJ: 18,
+  CR: 8,
+  CP: 19,
+  RP: 24,
+  RA: 41,
+  DT: 14,
+  RR: 8,
+  MM: 22,
+  MS: 11,
+  EV: 15,
+};
 
 /** The cases that a text names; `DV-01..03`, `DV-01, 05` and `DV-01, ER-02` are lists. */
 function casesIn(text: string): Set<string> {

@@ -100,7 +100,7 @@ describe('the system prompt', () => {
     expect(text).toBe(prompt({}, { tools: two, startedAt: Date.UTC(2026, 0, 2) }));
   });
 
-  it('RA-28 names the hints that are set, and only those', () => {
+  it('RA-28, BG-06 names the hints that are set, and only those', () => {
     expect(sectionOf(prompt({}, FULL), 'planning_constraints')?.split('\n')).toEqual([
       'Constraints: Stay within the folder.',
       'Preferred order: search -> read',

@@ -99,7 +99,7 @@ describe('the memory of a session', () => {
     for (const identity of others) expect((await made.journal.memory.read(identity, 9)).count).toBe(1);
   });
 
-  it('MS-09 MS-10 has a turn of every ending; what was not answered is marked', async () => {
+  it('MS-09 MS-10 RL-19 has a turn of every ending; what was not answered is marked', async () => {
     const planner = watched(answering);
     const { tool, entered } = holding();
     const holds: PlannerFunction = (view, signal) =>
@@ -196,7 +196,7 @@ describe('the memory of a session', () => {
     expect((await remembered(journal)).turns.map(({ user }) => user)).toEqual(['one', 'three', 'two']);
   });
 
-  it('starts nothing when it cannot be read', async () => {
+  it('RL-18 starts nothing when it cannot be read', async () => {
     const base = memoryJournal();
     const broken = { ...base.memory, read: () => Promise.reject(new PilotageError('journal_corrupt', 'Damaged.')) };
     const made = world({ planner: answering, memory: WINDOW, journal: changed(base, { memory: broken }) });
