@@ -61,7 +61,7 @@ export class EventLines {
       case 'planner.repair_guidance_injected':
         return [line('quiet', `  ${event.tier} to the model: ${event.counter} (${event.count} in a row)`)];
       case 'planner.repair_exhausted':
-        return [line('bad', `! the model gave nothing usable in ${count(event.attempts, 'try', 'tries')}`)];
+        return [line('bad', exhaustedText(event))];
       case 'planner.reply_repaired':
         return [line('quiet', `  the reply was repaired: ${oneLine(event.issues[0]?.message ?? '', 160)}`)];
       case 'model.fallback':
@@ -120,6 +120,12 @@ function decisionLines(event: RunEvent<'planner.decision'>, texts: boolean): Lin
   if (texts && text !== undefined && text !== '') lines.push(line('quiet', `  “${oneLine(text, 200)}”`));
   if (rejected !== undefined) lines.push(line('bad', `  ✗ not carried out: ${oneLine(rejected.message, 200)}`));
   return lines;
+}
+
+function exhaustedText({ attempts, reasons }: RunEvent<'planner.repair_exhausted'>): string {
+  const why = reasons.at(-1);
+  const what = `! nothing usable from the model in ${count(attempts, 'try', 'tries')}`;
+  return why === undefined ? what : `${what}; the last: ${oneLine(why, 200)}`;
 }
 
 function tried({ from, to }: RunEvent<'model.fallback'>): string {

@@ -1,3 +1,4 @@
+/** Goes through a text once, from left to right, and collects what can be read as a call. */
 import { isDefinition, readCalls, unwrapArguments, type WrittenCall } from './call-shapes.ts';
 import type { CallForm, FoundCall } from './found-call.ts';
 import type { ParseLimits, Work } from './limits.ts';

@@ -3,7 +3,7 @@ import { isJsonObject, type Json } from '../core/json.ts';
 
 /** The value, or `undefined` when the text is no JSON object or list, nests too deep, or holds a number that would change. */
 export function readStrictJson(text: string, maxDepth: number): Json | undefined {
-  if (!beginsContainer(text)) return undefined;
+  if (!isContainer(text)) return undefined;
   let value: Json;
   try {
     value = JSON.parse(text) as Json;
@@ -13,13 +13,16 @@ export function readStrictJson(text: string, maxDepth: number): Json | undefined
   return isSafe(value, maxDepth) ? value : undefined;
 }
 
-function beginsContainer(text: string): boolean {
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === 123 || code === 91) return true;
-    if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return false;
-  }
-  return false;
+const WHITE = ' \n\r\t';
+
+/** Whether the text begins with a bracket and ends with its counterpart: a quick look that spares most failing parses. */
+function isContainer(text: string): boolean {
+  let start = 0;
+  while (WHITE.includes(text.charAt(start)) && start < text.length) start += 1;
+  let end = text.length - 1;
+  while (end > start && WHITE.includes(text.charAt(end))) end -= 1;
+  const open = text[start];
+  return (open === '{' && text[end] === '}') || (open === '[' && text[end] === ']');
 }
 
 function isSafe(value: Json, depthLeft: number): boolean {

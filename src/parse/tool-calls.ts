@@ -12,6 +12,7 @@ import { type ParseTool, type ToolNames, toolNames } from './names.ts';
 import { type FittedCall, selectCalls } from './select-calls.ts';
 import { readStrictJson } from './strict-json.ts';
 import { endsText, opensText } from './turns.ts';
+import { unknownCalls } from './unknown-calls.ts';
 
 export interface ParsedCall {
   /** The declared name, or the name as written when no such tool was given. */
@@ -74,7 +75,9 @@ function findLoose(
     issues.push({ code: 'limit', message: `brackets are nested deeper than ${limits.maxDepth} levels` });
   if (scan.found.some(({ tool }) => tool !== undefined)) return scan.found;
   const bare = bareCalls(scan);
-  return bare.length > 0 || scan.hasEcho ? bare : scan.found.filter((call) => isEmphatic(call, text));
+  if (bare.length > 0 || scan.hasEcho) return bare;
+  const emphatic = scan.found.filter((call) => isEmphatic(call, text));
+  return emphatic.length > 0 ? emphatic : unknownCalls(text, names, limits, work);
 }
 
 /** A call of a tool that is not there counts only where it is all that the text is about. */
