@@ -204,7 +204,9 @@ function readName(scan: Scan, at: number): number | undefined {
       return action.reader.at;
     }
   }
-  const name = text.slice(at, end).replaceAll('\\', '');
+  if (!scan.names.mayEndWith(text.charCodeAt(end - 1))) return end;
+  const written = text.slice(at, end);
+  const name = written.includes('\\') ? written.replaceAll('\\', '') : written;
   const resolved = scan.names.resolve(name);
   if (resolved === undefined) return end;
   const { tool } = resolved;

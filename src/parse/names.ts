@@ -18,6 +18,8 @@ export interface Resolved {
 
 export interface ToolNames {
   readonly tools: readonly ParseTool[];
+  /** False when no tool's name ends with this character, so that most words of a text are not even cut out of it. */
+  mayEndWith(code: number): boolean;
   /** The one tool that can be meant, if there is one. */
   resolve(name: string): Resolved | undefined;
 }
@@ -71,16 +73,30 @@ export function toolNames(tools: readonly ParseTool[]): ToolNames {
     return partial === undefined ? undefined : { tool: partial, isPartial: true };
   };
   const remembered = new Map<string, Resolved | undefined>();
+  const endsCode = endCodes(lastChars);
   return {
     tools,
+    mayEndWith: (code) => endsCode[code] !== 0,
     resolve(name) {
-      if (name.length > MAX_NAME_CHARS || !lastChars.has(lastWordChar(name))) return undefined;
-      if (remembered.has(name)) return remembered.get(name);
+      if (name.length > MAX_NAME_CHARS) return undefined;
+      const known = remembered.get(name);
+      if (known !== undefined || remembered.has(name)) return known;
+      if (!lastChars.has(lastWordChar(name))) return undefined;
       const resolved = find(name);
       if (remembered.size < MAX_REMEMBERED) remembered.set(name, resolved);
       return resolved;
     },
   };
+}
+
+/** By the code of an ASCII letter or digit: 1 when a name may end with it. What is none of them may be anything. */
+function endCodes(lastChars: ReadonlySet<string>): Uint8Array {
+  const codes = new Uint8Array(128).fill(1);
+  for (let code = 48; code < 123; code += 1) {
+    const char = String.fromCharCode(code).toLowerCase();
+    if (/[a-z0-9]/.test(char) && !lastChars.has(char)) codes[code] = 0;
+  }
+  return codes;
 }
 
 /** The last letter or digit, in lower case. */

@@ -1,9 +1,9 @@
 /** A model's text as it comes: what a reader may see at once, and the calls in it as soon as each is complete. */
 import { jsonEquals } from '../core/json.ts';
 import { DEFAULT_PARSE_LIMITS } from './limits.ts';
-import { type ParseTool, toolNames } from './names.ts';
+import { type ParseTool, type ToolNames, toolNames } from './names.ts';
 import { type Segment, Segmenter } from './stream-segments.ts';
-import { type ParsedCall, type ParsedCalls, parseToolCalls } from './tool-calls.ts';
+import { type ParsedCall, type ParsedCalls, readToolCalls } from './tool-calls.ts';
 
 export interface ToolCallPart {
   /** Prose that follows what was given before: no call, no tag for calls, no thought, nor half of one. */
@@ -27,6 +27,7 @@ const ARGUMENTS = /["'{=]/;
  */
 export class ToolCallStream {
   readonly #tools: readonly ParseTool[];
+  readonly #names: ToolNames;
   readonly #segmenter: Segmenter;
   #whole = '';
   /** The calls that were given early. */
@@ -34,7 +35,8 @@ export class ToolCallStream {
 
   constructor(tools: readonly ParseTool[]) {
     this.#tools = tools;
-    this.#segmenter = new Segmenter(toolNames(tools));
+    this.#names = toolNames(tools);
+    this.#segmenter = new Segmenter(this.#names);
   }
 
   push(chunk: string): ToolCallPart {
@@ -45,7 +47,7 @@ export class ToolCallStream {
   /** Says that no more text comes. The calls and issues are those of `parseToolCalls` for the whole text. */
   end(): ToolCallEnd {
     const { text } = this.#present(this.#segmenter.end());
-    return { ...parseToolCalls(this.#whole, this.#tools), text };
+    return { ...readToolCalls(this.#whole, this.#names, DEFAULT_PARSE_LIMITS), text };
   }
 
   #present(segments: readonly Segment[]): ToolCallPart {
@@ -56,7 +58,7 @@ export class ToolCallStream {
         text += segment.text;
         continue;
       }
-      const found = parseToolCalls(segment.text, this.#tools).calls;
+      const found = readToolCalls(segment.text, this.#names, DEFAULT_PARSE_LIMITS).calls;
       const isCall = found.length > 0 || segment.isHidden || this.#isMeantAsCall(segment.text);
       if (isCall) calls.push(...this.#news(found));
       else text += segment.text;

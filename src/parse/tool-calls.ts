@@ -32,9 +32,12 @@ export interface ParsedCalls {
  * tools that were not given are passed over when there is a call of one that was. Never throws.
  */
 export function parseToolCalls(text: string, tools: readonly ParseTool[], limits?: ParseLimits): ParsedCalls {
-  const bounds = withDefaults(limits);
+  return readToolCalls(text, toolNames(tools), withDefaults(limits));
+}
+
+/** As `parseToolCalls`, with what is the same for every text of a stream. */
+export function readToolCalls(text: string, names: ToolNames, bounds: Required<ParseLimits>): ParsedCalls {
   const issues: ParseIssue[] = [];
-  const names = toolNames(tools);
   const read = text.length > bounds.maxChars ? text.slice(0, bounds.maxChars) : text;
   if (read !== text) issues.push({ code: 'limit', message: `only the first ${bounds.maxChars} characters were read` });
   const found = findStrict(read, names, bounds) ?? findLoose(read, names, bounds, issues);
