@@ -123,7 +123,11 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<Delta, A
 function generate({ model, request }: Tries, options: AskOptions): Promise<Reply> {
   const { signal, clock, stallMs } = options;
   signal.throwIfAborted();
-  if (stallMs === undefined) return generateReply(model.model, { ...request, abortSignal: signal });
+  if (stallMs === undefined) {
+    // The request was made for this asking.
+    request.abortSignal = signal;
+    return generateReply(model.model, request);
+  }
   const watch = new Watch({ signal, clock, stallMs });
   return generateWatched(model, request, watch);
 }
@@ -145,11 +149,14 @@ function isNothing({ finish, text, calls }: Reply): boolean {
   return finish === 'interrupted' && calls.length === 0 && text.trim() === '';
 }
 
+/** Most replies come at the first try. */
+const NOTHING: readonly never[] = Object.freeze([]);
+
 /** Which model is asked now, and what became of the tries before. */
 class Tries {
   readonly #options: AskOptions;
-  readonly #remarks: Remark[] = [];
-  readonly #failed: JsonObject[] = [];
+  #remarks: readonly Remark[] = NOTHING;
+  #failed: readonly JsonObject[] = NOTHING;
   #usage: Usage | undefined;
   #place = 0;
   #failures = 0;
@@ -186,7 +193,7 @@ class Tries {
     this.#usage = this.#withCost(used);
     const from = this.model.name;
     const data = failureData(error);
-    this.#failed.push({ model: from, ...data });
+    this.#failed = [...this.#failed, { model: from, ...data }];
     let waitMs = 0;
     if (this.#failures < retries) {
       waitMs = this.#backoffMs(error);
@@ -199,7 +206,7 @@ class Tries {
       this.model = model;
       this.request = requestFor(model);
     }
-    this.#remarks.push({ type: 'model.fallback', from, to: this.model.name, error: data });
+    this.#remarks = [...this.#remarks, { type: 'model.fallback', from, to: this.model.name, error: data }];
     if (waitMs > 0) await pause(waitMs, signal, clock);
     this.#startedAt = clock.now();
   }

@@ -49,6 +49,7 @@ export function workFor(text: string, limits: Required<ParseLimits>): Work {
 }
 
 export function withDefaults(limits: ParseLimits | undefined): Required<ParseLimits> {
+  if (limits === undefined) return DEFAULT_PARSE_LIMITS;
   const bounds = { ...DEFAULT_PARSE_LIMITS, ...limits };
   return { ...bounds, maxDepth: Math.min(bounds.maxDepth, MAX_DEPTH) };
 }

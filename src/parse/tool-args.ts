@@ -23,9 +23,9 @@ export interface ParsedArguments {
 export function parseToolArgs(text: string, tool: ParseTool, limits?: ParseLimits): ParsedArguments | null {
   const bounds = withDefaults(limits);
   if (text.length > bounds.maxChars) return null;
-  if (text.trim() === '') return fitWritten({}, [], tool, NO_SOURCES, []);
   const value = readStrictJson(text, bounds.maxDepth);
   if (isJsonObject(value)) return fitStrict(value, tool);
+  if (text.trim() === '') return fitWritten({}, [], tool, NO_SOURCES, []);
   return parseList(value, tool) ?? parseScalar(text, tool, bounds) ?? parseLoose(text, tool, bounds);
 }
 
@@ -45,12 +45,19 @@ function fitObject(
   return fitWritten(unwrapCall(value, tool), [], tool, sources, issues);
 }
 
+/** The common case, told apart without a list of the keys. */
+function beginsDeclared(value: LooseObject, properties: JsonObject): boolean {
+  for (const key in value) return Object.hasOwn(properties, key) && !Object.hasOwn(value, 'properties');
+  return false;
+}
+
 /** A whole call where only its arguments belong. */
 function unwrapCall(value: LooseObject, tool: ParseTool): LooseObject {
+  const properties = propertiesOf(tool);
+  if (beginsDeclared(value, properties)) return value;
   const args = unwrapArguments(value, tool);
   if (args !== value) return args;
   const keys = Object.keys(value);
-  const properties = propertiesOf(tool);
   if (
     Object.keys(properties).length === 0 ||
     keys.length === 0 ||

@@ -122,7 +122,8 @@ export class Transcript {
    */
   uniqueCallIds(wanted: readonly (string | undefined)[], step: number, single: boolean): string[] {
     const ids: string[] = [];
-    for (const [index, id = ''] of wanted.entries()) {
+    for (let index = 0; index < wanted.length; index += 1) {
+      const id = wanted[index] ?? '';
       const usable = id !== '' && !id.startsWith(MADE_ID) && !this.#callIds.has(id) && !ids.includes(id);
       ids.push(usable ? id : single ? `${MADE_ID}${step}` : `${MADE_ID}${step}.${index}`);
     }

@@ -9,7 +9,7 @@ import type { Reply, StopReason } from '../../model/reply.ts';
 import { FINISH_TOOL } from '../../prompt/reserved-tools.ts';
 import { isReserved, reservedDecision } from './control-calls.ts';
 import { faultData } from './faults.ts';
-import { type ReadCall, readReply } from './read-reply.ts';
+import { type ReadCall, type ReadReply, readReply } from './read-reply.ts';
 
 export interface DecideOptions {
   readonly mode: 'native' | 'text';
@@ -31,7 +31,8 @@ export interface Decided {
   readonly fault?: ErrorData;
   /** What was said beside the calls; with a fault all that was said. */
   readonly text: string;
-  readonly remarks: readonly Remark[];
+  /** What was repaired on the way. */
+  readonly remarks?: readonly Remark[];
   /** The tool of a last call that the reply broke off in; it is not carried out. */
   readonly droppedCall?: string;
   /** The arguments of a reserved call, as the model gave them. */
@@ -42,28 +43,35 @@ export interface Decided {
 const CUT_OFF: ReadonlySet<StopReason> = new Set(['length', 'interrupted', 'error']);
 
 export function decide(given: Reply, options: DecideOptions): Decided {
-  if (given.finish === 'content-filter') return { decision: stopped(given), text: '', remarks: [] };
-  const { reply, droppedCall } = withoutCutCall(given);
-  const dropped = droppedCall === undefined ? {} : { droppedCall };
+  if (given.finish === 'content-filter') return { decision: stopped(given), text: '' };
+  const droppedCall = cutCall(given);
+  // A reply that broke off in the middle of its last call has the calls before it.
+  const reply = droppedCall === undefined ? given : { ...given, calls: given.calls.slice(0, -1) };
   const read = readReply(reply, options.mode, options.tools);
-  if (read.calls.length > 0)
-    return { ...decideCalls(read.calls, reply, read.text, options), ...remarked(read), ...dropped };
-  const decided =
-    droppedCall === undefined
-      ? decideText({ ...reply, text: read.text }, read.unreadable, options)
-      : decideCut(reply, droppedCall);
-  return { ...decided, ...remarked(read), ...dropped };
+  const decided: Mutable<Decided> = decideRead(read, reply, droppedCall, options);
+  decided.remarks = read.remarks;
+  if (droppedCall !== undefined) decided.droppedCall = droppedCall;
+  return decided;
 }
 
-function remarked({ remarks }: { readonly remarks: readonly Remark[] }): { readonly remarks: readonly Remark[] } {
-  return { remarks };
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+function decideRead(
+  { calls, text, unreadable }: ReadReply,
+  reply: Reply,
+  droppedCall: string | undefined,
+  options: DecideOptions,
+): Decided {
+  if (calls.length > 0) return decideCalls(calls, reply, text, options);
+  return droppedCall === undefined
+    ? decideText({ ...reply, text }, unreadable, options)
+    : decideCut(reply, droppedCall);
 }
 
-/** A reply that broke off in the middle of its last call has the calls before it. */
-function withoutCutCall(reply: Reply): { readonly reply: Reply; readonly droppedCall?: string } {
-  const last = reply.calls.at(-1);
-  if (last === undefined || !CUT_OFF.has(reply.finish) || isWhole(last.input)) return { reply };
-  return { reply: { ...reply, calls: reply.calls.slice(0, -1) }, droppedCall: last.tool };
+/** The tool of a last call that ends in the middle. */
+function cutCall({ calls, finish }: Reply): string | undefined {
+  const last = calls.at(-1);
+  return last === undefined || !CUT_OFF.has(finish) || isWhole(last.input) ? undefined : last.tool;
 }
 
 function isWhole(input: string): boolean {
@@ -75,14 +83,12 @@ function isWhole(input: string): boolean {
   }
 }
 
-type Made = Omit<Decided, 'remarks' | 'droppedCall'>;
-
-function decideCut(reply: Reply, tool: string): Made {
+function decideCut(reply: Reply, tool: string): Decided {
   const message = `The reply ended in the middle of its call of ${tool}, which was not made. Send a shorter call.`;
   return { decision: stopped(reply), text: reply.text, fault: faultData('reply_truncated', message) };
 }
 
-function decideText(reply: Reply, unreadable: string | undefined, options: DecideOptions): Made {
+function decideText(reply: Reply, unreadable: string | undefined, options: DecideOptions): Decided {
   const { text, finish } = reply;
   if (CUT_OFF.has(finish)) {
     // A text that is too long would be too long again; one that was torn off would not.
@@ -106,7 +112,7 @@ function decideText(reply: Reply, unreadable: string | undefined, options: Decid
   return { decision, text, fault: faultData('answer_invalid', read.misfit) };
 }
 
-function decideCalls(calls: readonly ReadCall[], reply: Reply, text: string, options: DecideOptions): Made {
+function decideCalls(calls: readonly ReadCall[], reply: Reply, text: string, options: DecideOptions): Decided {
   const { callIds, oneByOne } = options;
   if (calls.length > MAX_BRANCHES) {
     const message = `The reply has ${calls.length} calls; at most ${MAX_BRANCHES} are taken at once. None was made.`;
@@ -116,15 +122,17 @@ function decideCalls(calls: readonly ReadCall[], reply: Reply, text: string, opt
   const alone = calls.length === 1 && only !== undefined ? decideAlone(only, reply, options) : undefined;
   if (alone !== undefined && 'decision' in alone) return { ...alone, text };
   const ids = callIds(calls.map((call) => call.callId));
+  if (calls.length === 1 && only !== undefined) {
+    const { tool, args } = only;
+    const refusal = alone?.refusal ?? only.refusal;
+    const call: CallTool = { kind: 'call_tool', tool: tool || 'unnamed', args, callId: ids[0] as string };
+    return { decision: refusal === undefined ? call : { ...call, refusal }, text };
+  }
   const branches = calls.map((call, index): Branch => {
-    const refusal = alone?.refusal ?? call.refusal ?? (calls.length > 1 ? refuseBeside(call, options) : undefined);
+    const refusal = call.refusal ?? refuseBeside(call, options);
     const branch = { tool: call.tool || 'unnamed', args: call.args, callId: ids[index] as string };
     return refusal === undefined ? branch : { ...branch, refusal };
   });
-  const [branch] = branches;
-  if (branches.length === 1 && branch !== undefined) {
-    return { decision: { kind: 'call_tool', ...branch } satisfies CallTool, text };
-  }
   const parallel = { kind: 'call_parallel' as const, branches, onInvalid: 'per_branch' as const };
   return { decision: oneByOne ? { ...parallel, concurrency: 1 } : parallel, text };
 }

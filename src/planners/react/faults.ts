@@ -58,8 +58,9 @@ export function faultsOf(step: Step): readonly Fault[] {
   const { calls, error, decision } = step;
   if (calls.length === 0) return error === undefined ? NONE : [replyFault(error, step.text ?? '')];
   let faults: Fault[] | undefined;
-  for (const [index, { outcome }] of calls.entries()) {
-    if (outcome.kind !== 'error') continue;
+  for (let index = 0; index < calls.length; index += 1) {
+    const outcome = calls[index]?.outcome;
+    if (outcome?.kind !== 'error') continue;
     const counter = counterOf(outcome.error.code);
     if (counter === undefined) continue;
     const branch = branchesOf(decision)[index];

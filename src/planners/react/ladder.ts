@@ -116,6 +116,7 @@ class Climb {
 
 /** The models that are left, in the order in which to ask them. */
 export function modelsLeft(ranked: readonly ReadyModel[], { spent, current }: Rung): readonly ReadyModel[] {
+  if (spent.length === 0 && current === undefined) return ranked;
   const left = ranked.filter(({ name }) => !spent.includes(name));
   return [...left.filter(({ name }) => name === current), ...left.filter(({ name }) => name !== current)];
 }

@@ -18,17 +18,18 @@ export interface Making {
   readonly readAnswer: DecideOptions['readAnswer'] | undefined;
 }
 
+const NO_REMARKS: readonly Remark[] = [];
+
 export function moveOf(asked: Asked, before: readonly Remark[], view: RunView, making: Making): Move {
   const { reply, model, remarks: tries, usage, latencyMs } = asked;
   const decided = decideWith(asked, view, making);
-  const { decision, fault, text, remarks: repairs } = decided;
-  const remarks = [...before, ...tries, ...repairs];
+  const { decision, fault, text, remarks: repairs = NO_REMARKS } = decided;
   for (const tried of tries) if (tried.type === 'model.fallback') making.pool.record(tried.from, { succeeded: false });
   making.pool.record(model.name, { ...measured(decided), latencyMs });
   making.requests.noteTokens(view, model, reply.usage?.inputTokens);
   const move: { -readonly [K in keyof Move]: Move[K] } = { decision, provenance: provenanceOf(asked, decided) };
   if (fault !== undefined) move.fault = fault;
-  if (remarks.length > 0) move.remarks = remarks;
+  if (before.length + tries.length + repairs.length > 0) move.remarks = [...before, ...tries, ...repairs];
   if (reply.reasoning !== '') move.reasoning = reply.reasoning;
   if (usage !== undefined) move.usage = usage;
   // What ends a run is its payload, and is never replayed.

@@ -29,6 +29,11 @@ export function react(options: ReactOptions): Planner {
   const { reasks = DEFAULT_REASKS, clock = systemClock, answerSchema, compaction, retries, stallMs } = options;
   const readAnswer = answerSchema === undefined ? undefined : answerReader(answerSchema);
   const making = { options, pool, requests, readAnswer };
+  const patience = {
+    clock,
+    ...(retries === undefined ? {} : { retries }),
+    ...(stallMs === undefined ? {} : { stallMs }),
+  };
   /** The best format that a model is known to take; found out anew by each planner. */
   const formats = new Map<ReadyModel, OutputMode>();
 
@@ -54,9 +59,7 @@ export function react(options: ReactOptions): Planner {
         return requests.of(view, model, guidance?.message, formats.get(model) ?? model.structuredOutput);
       },
       signal,
-      clock,
-      ...(retries === undefined ? {} : { retries }),
-      ...(stallMs === undefined ? {} : { stallMs }),
+      ...patience,
     };
     return turn;
   }

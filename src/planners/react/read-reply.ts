@@ -117,12 +117,13 @@ function cutRefusal(tool: string): ErrorData {
   return faultData('tool_invalid_args', `The arguments of ${tool} end in the middle. Send the whole call again.`);
 }
 
+const NO_REMARKS: readonly Remark[] = [];
 const MAX_ISSUES = 10;
 const MAX_MESSAGE_CHARS = 256;
 
 /** What was repaired, as one remark; each field that was left out as its own. */
-function remarksOf(issues: readonly ParseIssue[]): Remark[] {
-  if (issues.length === 0) return [];
+function remarksOf(issues: readonly ParseIssue[]): readonly Remark[] {
+  if (issues.length === 0) return NO_REMARKS;
   const dropped = new Set(
     issues.flatMap((issue) => (issue.code === 'extra_field_dropped' ? [issue.field ?? issue.message] : [])),
   );
