@@ -1,4 +1,5 @@
 /** ReAct: one model call a step, whichever way the model writes its calls. It holds no state of a run but caches. */
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { systemClock } from '../../core/clock.ts';
 import { PilotageError } from '../../core/errors.ts';
 import { assertIdentity } from '../../core/identity.ts';
@@ -51,17 +52,12 @@ export function react(options: ReactOptions): Planner {
     const guidance = guidanceTurn(rung.counters);
     const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
     if (view.trajectory.count === 0 && view.inputs.length > 0) remarks.push(...unreadableInputs(view.inputs));
-    const turn: ModelTurn = { kind: 'model', remarks, asked: models[0] as ReadyModel, asking: undefined as never };
-    turn.asking = {
-      models,
-      requestFor: (model) => {
-        turn.asked = model;
-        return requests.of(view, model, guidance?.message, formats.get(model) ?? model.structuredOutput);
-      },
-      signal,
-      ...patience,
+    let asked = models[0] as ReadyModel;
+    const requestFor = (model: ReadyModel): LanguageModelV4CallOptions => {
+      asked = model;
+      return requests.of(view, model, guidance?.message, formats.get(model) ?? model.structuredOutput);
     };
-    return turn;
+    return { kind: 'model', remarks, asking: { models, requestFor, signal, ...patience }, asked: () => asked };
   }
 
   /**
@@ -85,7 +81,7 @@ export function react(options: ReactOptions): Planner {
 
   /** What to do about a failure of the models: try another format (`undefined`), end with a move, or throw it. */
   function recover(error: unknown, turn: ModelTurn): Move | undefined {
-    const { asked: model } = turn;
+    const model = turn.asked();
     if (PilotageError.is(error, 'model_unavailable')) {
       for (const name of triedModels(error)) pool.record(name, { succeeded: false });
       return unavailable(error, turn.remarks);
@@ -120,7 +116,7 @@ export function react(options: ReactOptions): Planner {
     if (turn.kind === 'ladder') return yield* fallBackStreaming(turn.move, view, signal);
     for (;;) {
       try {
-        const asked = yield* proseOnly(streamModel(turn.asking), view.tools, () => turn.asked);
+        const asked = yield* proseOnly(streamModel(turn.asking), view.tools, turn.asked);
         return moveOf(asked, turn.remarks, view, making);
       } catch (error) {
         const move = recover(error, turn);
@@ -174,9 +170,9 @@ interface LadderTurn {
 interface ModelTurn {
   readonly kind: 'model';
   readonly remarks: Remark[];
+  readonly asking: AskOptions;
   /** The model that the last request was made for. */
-  asked: ReadyModel;
-  asking: AskOptions;
+  readonly asked: () => ReadyModel;
 }
 
 type Turn = LadderTurn | ModelTurn;
