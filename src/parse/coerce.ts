@@ -1,6 +1,7 @@
 /** Makes a value fit a schema where that is safe, and says what was changed and what does not fit still. */
 import { isJsonObject, type Json, type JsonObject, jsonEquals } from '../core/json.ts';
-import { type ParseIssue, type ParseIssueCode, pointerStep, printableName } from './issue.ts';
+import { shownName } from '../core/shown-name.ts';
+import { type ParseIssue, type ParseIssueCode, pointerStep } from './issue.ts';
 import {
   CodeText,
   isExactNumber,
@@ -307,7 +308,7 @@ export function coerceFields(
   for (const [key, value] of Object.entries(object)) {
     const name = declaredName(key, object, properties);
     const at = path + pointerStep(name);
-    if (name !== key) report(coercion, 'renamed', at, `written as ${printableName(key)}`);
+    if (name !== key) report(coercion, 'renamed', at, `written as ${shownName(key)}`);
     if (Object.hasOwn(properties, name)) {
       if (value === null && isDroppedNull(name, schema, properties, coercion)) {
         report(coercion, 'argument_dropped', at, 'null for an optional value that cannot be null');

@@ -41,14 +41,6 @@ export interface ParseIssue {
   readonly field?: string;
 }
 
-const MAX_NAME_CHARS = 64;
-const CONTROL = /\p{Cc}/gu;
-
-/** A name that came from a model, fit for a message: at most 64 characters, control characters as spaces. */
-export function printableName(name: string): string {
-  return name.slice(0, MAX_NAME_CHARS).replace(CONTROL, ' ');
-}
-
 /** One step of a JSON Pointer (RFC 6901). */
 export function pointerStep(key: string | number): string {
   return typeof key === 'number' ? `/${key}` : `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;

@@ -1,11 +1,12 @@
 /** From a model's text to the calls in it. */
 import type { JsonObject } from '../core/json.ts';
+import { shownName } from '../core/shown-name.ts';
 import { bareCalls } from './bare-arguments.ts';
 import { readCalls } from './call-shapes.ts';
 import { findCalls } from './find-calls.ts';
 import { fitArguments, NO_SOURCES } from './fit-arguments.ts';
 import type { FoundCall } from './found-call.ts';
-import { type ParseIssue, printableName } from './issue.ts';
+import type { ParseIssue } from './issue.ts';
 import { type ParseLimits, withDefaults, workFor } from './limits.ts';
 import type { Loose } from './loose-value.ts';
 import { type ParseTool, type ToolNames, toolNames } from './names.ts';
@@ -111,7 +112,7 @@ function present(
   for (const { found } of repeated) {
     issues.push({
       code: 'duplicate_dropped',
-      message: `the same call of ${printableName(found.name)} was written again`,
+      message: `the same call of ${shownName(found.name)} was written again`,
     });
   }
   return { calls, issues };
@@ -119,13 +120,13 @@ function present(
 
 function callIssues(found: FoundCall): ParseIssue[] {
   const issues: ParseIssue[] = [];
-  const name = printableName(found.name);
+  const name = shownName(found.name);
   if (found.tool === undefined) issues.push({ code: 'unknown_tool', message: `there is no tool named ${name}` });
   else if (found.tool.name !== found.name) issues.push({ code: 'renamed', message: `the tool was written as ${name}` });
   if (found.isLoose) issues.push({ code: 'repaired', message: 'the text is not well-formed' });
   if (found.isTruncated) issues.push({ code: 'truncated', message: 'the text ends inside the call' });
   for (const field of found.extraFields ?? []) {
-    const name = printableName(field);
+    const name = shownName(field);
     issues.push({ code: 'extra_field_dropped', message: `${name} beside the tool and its arguments`, field: name });
   }
   return issues;

@@ -5,11 +5,11 @@ import type {
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
 import { isJsonObject } from '../core/json.ts';
+import { shownName } from '../core/shown-name.ts';
 import type { Step } from '../core/step.ts';
 import { restoreParts, restoreText } from './assistant-parts.ts';
 import { assistantTurn, userTurn } from './messages.ts';
 import { resultOf } from './outcome-text.ts';
-import { protocolName, shownName } from './shown-name.ts';
 import type { StepCall } from './step-parts.ts';
 
 /** @param ids one for each call, unique in the request. */
@@ -58,4 +58,11 @@ export function callBlock(calls: readonly StepCall[]): string {
 
 function resultSection({ tool, outcome }: StepCall, index: number): string {
   return `Result of ${shownName(tool)} (call ${index + 1}):\n${resultOf(outcome).value}`;
+}
+
+const MAX_NAME_CHARS = 64;
+
+/** A tool's name in a native call: providers refuse a whole request over one that their protocol does not allow. */
+export function protocolName(tool: string): string {
+  return /^[\w-]{1,64}$/.test(tool) ? tool : tool.slice(0, MAX_NAME_CHARS).replace(/[^\w-]/g, '_') || '_';
 }

@@ -1,6 +1,6 @@
 /** The caller's advice for this run, a line for each thing that is set. */
 import type { PlanningHints } from '../core/context.ts';
-import { shownName } from './shown-name.ts';
+import { shownName } from '../core/shown-name.ts';
 
 const MICRO_USD = 1_000_000;
 

@@ -1,6 +1,7 @@
 /** Tools in words. */
+
+import { shownName } from '../core/shown-name.ts';
 import type { DeclaredTool } from './reserved-tools.ts';
-import { shownName } from './shown-name.ts';
 
 /** How many examples of arguments are shown for a tool unless the caller says otherwise. */
 export const MAX_EXAMPLES = 3;

@@ -5,8 +5,8 @@ import type { LoadedInput } from '../core/context.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { RunView } from '../core/planner.ts';
 import type { Remark } from '../core/remark.ts';
+import { oneLine } from '../core/shown-name.ts';
 import type { ToolSchema, ToolView } from '../core/tool-schema.ts';
-import { oneLine } from './shown-name.ts';
 
 /** Can the model be sent files of this MIME type? */
 export type Takes = (mime: string) => boolean;

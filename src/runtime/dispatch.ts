@@ -11,6 +11,7 @@ import { describeThrown, type ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson, captureObject, deepFreeze, type Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
+import { shownName } from '../core/shown-name.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyTool } from '../tools/catalogue.ts';
 import type { OpenStep } from '../view/run-state.ts';
@@ -82,10 +83,9 @@ function unknownTool(tools: AuthorisedTools, name: string): ErrorData {
   const known = tools.list().map((tool) => tool.name);
   const names = known.slice(0, MAX_NAMES).join(', ') || 'none';
   const more = known.length > MAX_NAMES ? `, and ${known.length - MAX_NAMES} more` : '';
-  const shown = name.replace(/\p{Cc}/gu, ' ').slice(0, 64);
   return {
     code: 'tool_not_found',
-    message: `There is no tool named ${JSON.stringify(shown)}. The tools are: ${names}${more}.`,
+    message: `There is no tool named ${JSON.stringify(shownName(name))}. The tools are: ${names}${more}.`,
   };
 }
 

@@ -3,6 +3,7 @@ import type { Branch, CallTool, Decision, Finish } from '../../core/decision.ts'
 import type { ErrorData } from '../../core/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
 import type { Remark } from '../../core/remark.ts';
+import { shownName } from '../../core/shown-name.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
 import { MAX_BRANCHES } from '../../core/validate-decision.ts';
 import type { Reply, StopReason } from '../../model/reply.ts';
@@ -84,7 +85,7 @@ function isWhole(input: string): boolean {
 }
 
 function decideCut(reply: Reply, tool: string): Decided {
-  const message = `The reply ended in the middle of its call of ${tool}, which was not made. Send a shorter call.`;
+  const message = `The reply ended in the middle of its call of ${shownName(tool)}, which was not made. Send a shorter call.`;
   return { decision: stopped(reply), text: reply.text, fault: faultData('reply_truncated', message) };
 }
 

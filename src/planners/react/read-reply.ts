@@ -2,6 +2,7 @@
 import type { ErrorData } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { Remark } from '../../core/remark.ts';
+import { shownName } from '../../core/shown-name.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
 import type { ModelCall, Reply } from '../../model/reply.ts';
 import {
@@ -58,7 +59,7 @@ function readNativeCall({ tool, callId, input }: ModelCall, tools: ToolView, iss
   // What ends a run is not guessed from less than an object.
   const parsed = tool === FINISH_TOOL && !input.trimStart().startsWith('{') ? null : parseToolArgs(input, known);
   if (parsed === null) {
-    const message = `The arguments of ${tool} are no JSON object. Send one that fits its schema.`;
+    const message = `The arguments of ${shownName(tool)} are no JSON object. Send one that fits its schema.`;
     return { tool, callId, args: input, refusal: faultData('tool_invalid_args', message) };
   }
   issues.push(...parsed.issues);
@@ -114,7 +115,10 @@ function isCut({ code }: ParseIssue): boolean {
 }
 
 function cutRefusal(tool: string): ErrorData {
-  return faultData('tool_invalid_args', `The arguments of ${tool} end in the middle. Send the whole call again.`);
+  return faultData(
+    'tool_invalid_args',
+    `The arguments of ${shownName(tool)} end in the middle. Send the whole call again.`,
+  );
 }
 
 const NO_REMARKS: readonly Remark[] = [];

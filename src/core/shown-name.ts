@@ -16,8 +16,3 @@ export function oneLine(text: string, maxChars: number): string {
 export function shownName(tool: string): string {
   return oneLine(tool, MAX_NAME);
 }
-
-/** A tool's name in a native call: providers refuse a whole request over one that their protocol does not allow. */
-export function protocolName(tool: string): string {
-  return /^[\w-]{1,64}$/.test(tool) ? tool : tool.slice(0, MAX_NAME).replace(/[^\w-]/g, '_') || '_';
-}
