@@ -64,7 +64,8 @@ function dropRepeats(groups: readonly Group[]): Selection {
 function isSameCall(left: FittedCall, right: FittedCall): boolean {
   return (
     left.found.tool === right.found.tool &&
-    left.found.name === right.found.name &&
+    // A known tool may be written in two ways; of an unknown one there is only the name.
+    (left.found.tool !== undefined || left.found.name === right.found.name) &&
     (left.found.callId === right.found.callId || left.found.callId === undefined || right.found.callId === undefined) &&
     jsonEquals(left.fitted.args, right.fitted.args)
   );
