@@ -72,7 +72,7 @@ export type { CompactionOptions, ReactOptions } from './planners/react/index.ts'
 export { react } from './planners/react/index.ts';
 export type { GivenContext, InputFile } from './runtime/inputs.ts';
 export type { PauseNotice, RunResult } from './runtime/result.ts';
-export type { Answer, Run } from './runtime/run.ts';
+export type { Answer, EventOptions, Run } from './runtime/run.ts';
 export type { Runtime, RuntimeOptions, StartOptions } from './runtime/runtime.ts';
 export { createRuntime } from './runtime/runtime.ts';
 export type { MemoryOptions, SummaryInput } from './runtime/session-memory.ts';
@@ -86,5 +86,6 @@ export type {
   ToolOptions,
 } from './tools/tool.ts';
 export { ToolFailure, tool } from './tools/tool.ts';
+export type { Redact } from './view/redact.ts';
 export type { RunState } from './view/run-state.ts';
 export { foldEntries } from './view/run-state.ts';

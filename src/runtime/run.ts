@@ -7,6 +7,7 @@ import type { JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Journal } from '../journal/port.ts';
 import { event, eventsOf } from '../view/events.ts';
+import { type Redact, redacted } from '../view/redact.ts';
 import { foldEntries, isPaused, nextStep, type RunState } from '../view/run-state.ts';
 import { Follower } from './follow.ts';
 import type { Notice, NoticeHub } from './notices.ts';
@@ -22,6 +23,16 @@ export interface RunPorts {
   signal(control: Control): Promise<void>;
   /** Drives the run here, unless somebody else does. */
   drive(): Promise<void>;
+}
+
+export interface EventOptions {
+  /** Journal position. Default 1. */
+  readonly from?: number;
+  /**
+   * Every text of an event's payload passes through it before this reader gets the event; the journal keeps it whole. What
+   * it throws ends the stream. Tokens are left out, as a secret may be cut in two by them; the step's decision has the text.
+   */
+  readonly redact?: Redact;
 }
 
 export interface Answer {
@@ -44,12 +55,14 @@ export class Run {
    * The run's events from journal position `from` (default 1) on, in order. The stream ends when the run has ended or is
    * paused. Asking for events is what turns token streaming on.
    */
-  events(options: { readonly from?: number } = {}): AsyncGenerator<RunEvent, void> {
-    const { from = 1 } = options;
+  events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
+    const { from = 1, redact } = options;
+    const shown = (events: readonly RunEvent[]): readonly RunEvent[] =>
+      redact === undefined ? events : events.map((event) => redacted(event, redact));
     return new Follower<RunEvent>({
-      ...this.#sources(true),
-      onEntry: (entry, before) => (entry.seq < from ? [] : eventsOf(entry, before)),
-      onPassing: passingEvent,
+      ...this.#sources(redact === undefined),
+      onEntry: (entry, before) => (entry.seq < from ? [] : shown(eventsOf(entry, before))),
+      onPassing: (notice, state) => (redact === undefined ? passingEvent(notice, state) : []),
       isOver: isSettled,
     }).follow();
   }
