@@ -14,8 +14,6 @@ const config: UserConfig = defineConfig({
     'src/testing/index.ts',
     'src/cli/main.ts',
   ],
-  // One output file for one source file: importing a subpath loads what its source imports and nothing else.
-  unbundle: true,
   platform: 'node',
   target: 'node22.18',
   fixedExtension: false,

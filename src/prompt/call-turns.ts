@@ -21,17 +21,16 @@ export function nativeTurns(
 ): LanguageModelV4Message[] {
   const parts: LanguageModelV4ToolCallPart[] = [];
   const results: LanguageModelV4ToolResultPart[] = [];
-  for (const [index, { tool, args, outcome }] of calls.entries()) {
+  for (let index = 0; index < calls.length; index += 1) {
+    const { tool, args, outcome } = calls[index] as StepCall;
     const toolCallId = ids[index] as string;
     const toolName = protocolName(tool);
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
     parts.push({ type: 'tool-call', toolCallId, toolName, input: isJsonObject(args) ? args : {} });
     results.push({ type: 'tool-result', toolCallId, toolName, output: resultOf(outcome) });
   }
-  const content = restoreParts(step.providerState, parts) ?? [
-    ...said.map((text) => ({ type: 'text' as const, text })),
-    ...parts,
-  ];
+  const spoken = said.length === 0 ? parts : [...said.map((text) => ({ type: 'text' as const, text })), ...parts];
+  const content = restoreParts(step.providerState, parts) ?? spoken;
   return [
     { role: 'assistant', content },
     { role: 'tool', content: results },

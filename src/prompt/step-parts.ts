@@ -29,6 +29,8 @@ export function callsOf(step: Step): readonly StepCall[] {
       return [
         { tool: AWAIT_TOOL, args: argsOf(step) ?? { task_id: decision.taskId }, callId: decision.callId, outcome },
       ];
+    case 'call_tool':
+      return [{ tool: decision.tool, args: decision.args, callId: decision.callId, outcome }];
     default:
       return branchesOf(decision).map(({ tool, args, callId }, index) => {
         return { tool, args, callId, outcome: calls[index]?.outcome };

@@ -1,8 +1,7 @@
 /** The built-in tool that reads a stored value on, page by page. It is listed once a run has such a value. */
 import { isUtf8 } from 'node:buffer';
 import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
-import type { Json } from '../core/json.ts';
-import { encodedBytes } from '../core/json.ts';
+import { encodedBytes, type Json, type JsonObject } from '../core/json.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { Tool } from '../tools/tool.ts';
 import { cutUtf8, HEAVY_BYTES } from './heavy.ts';
@@ -10,6 +9,22 @@ import { cutUtf8, HEAVY_BYTES } from './heavy.ts';
 const DEFAULT_PAGE_BYTES = 16_384;
 const MAX_PAGE_BYTES = 28_672;
 const NOT_TEXT = 'It is not text, and cannot be shown as such.';
+
+/** One object for all runtimes, so that its check is compiled once. */
+const INPUT: JsonObject = {
+  type: 'object',
+  properties: {
+    ref: { type: 'string', description: 'The artifact_ref of a stored value.' },
+    offset: { type: 'integer', minimum: 0, description: 'Where to begin, in bytes. Default 0.' },
+    length: {
+      type: 'integer',
+      minimum: 1,
+      description: `Bytes to read, at most ${MAX_PAGE_BYTES}. Default ${DEFAULT_PAGE_BYTES}.`,
+    },
+  },
+  required: ['ref'],
+  additionalProperties: false,
+};
 
 /** @param artifacts is asked for at the first use: the store may not be open yet. */
 export function artifactFetch(artifacts: () => ArtifactStore): Tool {
@@ -20,20 +35,7 @@ export function artifactFetch(artifacts: () => ArtifactStore): Tool {
     effect: 'read',
     loading: 'deferred',
     mimeTypes: ['text/*', 'application/json'],
-    input: {
-      type: 'object',
-      properties: {
-        ref: { type: 'string', description: 'The artifact_ref of a stored value.' },
-        offset: { type: 'integer', minimum: 0, description: 'Where to begin, in bytes. Default 0.' },
-        length: {
-          type: 'integer',
-          minimum: 1,
-          description: `Bytes to read, at most ${MAX_PAGE_BYTES}. Default ${DEFAULT_PAGE_BYTES}.`,
-        },
-      },
-      required: ['ref'],
-      additionalProperties: false,
-    },
+    input: INPUT,
     run: async ({ ref, offset = 0, length = DEFAULT_PAGE_BYTES }, { identity }) => {
       const stored = await artifacts().get(identity, String(ref));
       // A foreign reference and an unknown one give the same answer.
