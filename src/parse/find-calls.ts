@@ -253,6 +253,16 @@ function isDefinitionOf(text: string, at: number): boolean {
 
 const QUOTES: ReadonlySet<string> = new Set(['"', "'", '`']);
 
+/** In prose and programs `readFile(…)` and `list.search(…)` are of that program, not the tools `read_file` and `search`. */
+function isAnotherFunction(name: string, tool: ParseTool): boolean {
+  const written = name.replace(NAMESPACE, '').replaceAll(JOINTS, '_');
+  return !tool.name.replaceAll(JOINTS, '_').endsWith(written);
+}
+
+/** Words that models put before the name of a tool. */
+const NAMESPACE = /^(?:functions?|tools?|api|default_api|client)[.:]/i;
+const JOINTS = /[./:-]/g;
+
 /** `name(…)`. */
 function readCall(scan: Scan, name: string, tool: ParseTool, at: number, open: number): number {
   const reader = createReader(scan.text, open, scan.limits.maxDepth, scan.work, scan.sources);
@@ -261,7 +271,7 @@ function readCall(scan: Scan, name: string, tool: ParseTool, at: number, open: n
   if (args === undefined || reader.isTooDeep) return Math.max(open + 1, reader.isTooDeep ? reader.at : 0);
   const filled = fillVariables(args, scan.variables, at);
   if (isMention(filled, tool, opensText(scan.text, at)) || (reader.isTruncated && isEmpty(filled))) return reader.at;
-  if (!opensText(scan.text, at) && hasStandIn(filled)) return reader.at;
+  if (!opensText(scan.text, at) && (hasStandIn(filled) || isAnotherFunction(name, tool))) return reader.at;
   const only = filled.positional[0];
   if (filled.positional.length === 1 && isLooseObject(only) && isDefinition(only, tool)) return reader.at;
   push(scan, [{ name, tool, ...filled }], 'python', { ...reader, isLoose: false }, at);

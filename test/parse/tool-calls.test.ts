@@ -154,6 +154,23 @@ describe('RP: reading', () => {
   });
 });
 
+describe('programs that a text explains', () => {
+  const code = (line: string): string => `This is how it works:\n\n\`\`\`ts\n${line}\n\`\`\`\n\nIt gives the rows.`;
+
+  it.each([
+    "const rows = list.search('x');",
+    "const rows = Search('x');",
+    "math_gcd_of.search({ q: 'x' })",
+  ])('a function that only resembles a tool is none: %s', (line) => expect(calls(code(line))).toEqual([]));
+
+  it.each([
+    "search(q='x')",
+    "functions.search(q='x')",
+    "tools.search({ q: 'x' })",
+  ])('the tool itself is one, also behind a word for tools: %s', (line) =>
+    expect(calls(code(line))).toEqual([{ tool: 'search', args: { q: 'x' } }]));
+});
+
 describe('unknown tools in program syntax', () => {
   it('gives them when the text is nothing but such calls', () => {
     const { calls: found, issues } = parseToolCalls("[serch(q='x'), lookup()]", tools);
