@@ -106,4 +106,36 @@ describe('one step of react, in order', () => {
     expect(await planner.compact?.(view, signal)).toBeUndefined();
     expect(model.calls).toEqual([]);
   });
+
+  it('RP-15 a run whose every step was faulty in part looks at a few of them, not at all of itself', async () => {
+    const model = scriptedModel(() => ({ text: 'Done.' }));
+    const planner = react({ model });
+    const bad = { code: 'tool_invalid_args', message: '/q: required' };
+    const steps = Array.from({ length: 200 }, (_, index) =>
+      stepOf(index, {
+        decision: {
+          kind: 'call_parallel',
+          branches: [
+            { tool: 'search', args: {}, callId: `a${index}`, refusal: bad },
+            { tool: 'search', args: { q: 'x' }, callId: `b${index}` },
+          ],
+        },
+      }),
+    );
+    const view = runView({ tools: toolView(['search']), steps });
+    let looked = 0;
+    const { trajectory } = view;
+    const step = (index: number) => {
+      looked += 1;
+      return trajectory.step(index);
+    };
+    const counted = { ...trajectory, step };
+    const watched = { ...view, trajectory: counted };
+    await ask(planner, watched);
+    looked = 0;
+    await ask(planner, watched);
+    expect(looked).toBeGreaterThan(0);
+    expect(looked).toBeLessThan(50);
+    expect(texts(model.calls[1]?.prompt ?? [], 'user').at(-1)).toMatch(/^critical: /);
+  });
 });

@@ -4,6 +4,7 @@
  */
 import type { Finish } from '../../core/decision.ts';
 import type { PilotageError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { Move, Trajectory } from '../../core/planner.ts';
 import type { Remark, RepairCounter } from '../../core/remark.ts';
 import type { Step, Usage } from '../../core/step.ts';
@@ -36,7 +37,11 @@ const CALM: Rung = Object.freeze({
 export function rungOf(trajectory: Trajectory, reasks: number): Rung {
   const { count } = trajectory;
   let first = count;
-  while (first > 0 && isFaulty(trajectory.step(first - 1))) first -= 1;
+  for (let partly = 0; first > 0 && partly < LOOK_BACK; first -= 1) {
+    const step = trajectory.step(first - 1);
+    if (step === undefined || !isFaulty(step)) break;
+    if (madeProgress(step)) partly += 1;
+  }
   if (first === count) return CALM;
   const climb = new Climb(reasks);
   for (let index = first; index < count; index += 1) climb.add(trajectory.step(index) as Step);
@@ -44,9 +49,15 @@ export function rungOf(trajectory: Trajectory, reasks: number): Rung {
 }
 
 /** A fallback planner's step is where the model's faults end. */
-function isFaulty(step: Step | undefined): boolean {
-  return step !== undefined && step.provenance?.['fallback'] === undefined && faultsOf(step).length > 0;
+function isFaulty(step: Step): boolean {
+  return step.provenance?.['fallback'] === undefined && faultsOf(step).length > 0;
 }
+
+/**
+ * Steps that were carried out in part are looked at no further back: counters matter up to three, and a run that goes on so
+ * must not look at all of itself in each step. Steps of which nothing was carried out are few, for the ladder has an end.
+ */
+const LOOK_BACK = 8;
 
 /** Walks up the ladder, fault by fault. */
 class Climb {
@@ -135,49 +146,51 @@ const MAX_CHAIN_CHARS = 1_024;
 const MAX_REASON_CHARS = 256;
 
 /** The floor of the ladder: a valid end that says why. */
-export function exhausted({ failed, faults }: Rung): { readonly decision: Finish; readonly remark: Remark } {
-  const reasons = faults.map(({ message }) => cut(message, MAX_REASON_CHARS));
-  const consecutiveArgFailures = faults.filter(({ counter }) => counter === 'args').length;
-  const decision: Finish = {
-    kind: 'finish',
-    reason: 'no_path',
-    metadata: {
-      via: 'react.ladder',
-      repair_exhausted: true,
-      followup: true,
-      repair_attempts: failed,
-      repair_consecutive_arg_failures: consecutiveArgFailures,
-      repair_chain: cut(reasons.join(' → '), MAX_CHAIN_CHARS),
-      repair_error: reasons.at(-1) ?? '',
-    },
-  };
-  return {
-    decision,
-    remark: { type: 'planner.repair_exhausted', attempts: failed, consecutiveArgFailures, reasons },
-  };
+export function exhausted({ failed, faults }: Rung): Move {
+  const argFailures = faults.filter(({ counter }) => counter === 'args').length;
+  const move = ending(
+    failed,
+    argFailures,
+    faults.map(({ message }) => message),
+    {},
+  );
+  // A run that the fallback planner keeps was told of when it took over.
+  return failed > 0 ? move : { decision: move.decision };
 }
 
 /** No model could be reached: the same end, for another reason. */
 export function unavailable(error: PilotageError, before: readonly Remark[]): Move {
   const { tries, usage } = error.data ?? {};
-  const attempts = Array.isArray(tries) ? tries.length : 1;
-  const message = cut(error.message, MAX_REASON_CHARS);
+  const { decision, remarks = [] } = ending(Array.isArray(tries) ? tries.length : 1, 0, [error.message], {
+    model_unavailable: true,
+  });
+  const move = { decision, remarks: [...before, ...remarks] };
+  return usage === undefined ? move : { ...move, usage: usage as Usage };
+}
+
+function ending(attempts: number, argFailures: number, messages: readonly string[], more: JsonObject): Move {
+  const reasons = messages.map((message) => cut(message, MAX_REASON_CHARS));
   const decision: Finish = {
     kind: 'finish',
     reason: 'no_path',
     metadata: {
       via: 'react.ladder',
       repair_exhausted: true,
-      model_unavailable: true,
+      ...more,
       followup: true,
       repair_attempts: attempts,
-      repair_consecutive_arg_failures: 0,
-      repair_error: message,
+      repair_consecutive_arg_failures: argFailures,
+      repair_chain: cut(reasons.join(' → '), MAX_CHAIN_CHARS),
+      repair_error: reasons.at(-1) ?? '',
     },
   };
-  const remark: Remark = { type: 'planner.repair_exhausted', attempts, consecutiveArgFailures: 0, reasons: [message] };
-  const move = { decision, remarks: [...before, remark] };
-  return usage === undefined ? move : { ...move, usage: usage as Usage };
+  const remark: Remark = {
+    type: 'planner.repair_exhausted',
+    attempts,
+    consecutiveArgFailures: argFailures,
+    reasons,
+  };
+  return { decision, remarks: [remark] };
 }
 
 function cut(text: string, chars: number): string {

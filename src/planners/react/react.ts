@@ -44,11 +44,7 @@ export function react(options: ReactOptions): Planner {
     assertIdentity(view.identity);
     const rung = rungOf(view.trajectory, reasks);
     const models = tookOver(view) ? [] : fitting(view, rung);
-    if (models.length === 0) {
-      const { decision, remark } = exhausted(rung);
-      const move = { decision, remarks: rung.failed > 0 ? [remark] : [] };
-      return { kind: 'ladder', move };
-    }
+    if (models.length === 0) return { kind: 'ladder', move: exhausted(rung) };
     const guidance = guidanceTurn(rung.counters);
     const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
     if (view.trajectory.count === 0 && view.inputs.length > 0) remarks.push(...unreadableInputs(view.inputs));

@@ -5,14 +5,7 @@ import type { Remark } from '../../core/remark.ts';
 import { shownName } from '../../core/shown-name.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
 import type { ModelCall, Reply } from '../../model/reply.ts';
-import {
-  type ParsedCall,
-  type ParseIssue,
-  type ParseTool,
-  parseToolArgs,
-  parseToolCalls,
-  ToolCallStream,
-} from '../../parse/index.ts';
+import { type ParsedCall, type ParseIssue, type ParseTool, parseToolArgs, ToolCallStream } from '../../parse/index.ts';
 import { FINISH_TOOL } from '../../prompt/reserved-tools.ts';
 import { faultData } from './faults.ts';
 
@@ -68,28 +61,27 @@ function readNativeCall({ tool, callId, input }: ModelCall, tools: ToolView, iss
 }
 
 function readText(text: string, tools: ToolView): ReadReply {
-  const { calls, issues } = parseToolCalls(text, [...tools.all(), FINISH]);
+  // The calls of the whole text, and what a listener would be shown beside them, in one reading.
+  const stream = new ToolCallStream([...tools.all(), FINISH]);
+  const shown = stream.push(text).text;
+  const { calls, issues, text: rest } = stream.end();
+  const prose = (shown + rest).trim();
   const remarks = remarksOf(issues.filter(({ code }) => code !== 'unknown_tool'));
   if (calls.length === 0) {
     const unreadable = issues.find(({ code }) => code === 'unknown_tool' || code === 'truncated' || code === 'limit');
     // What listeners were not shown of an answer is no part of it either.
     return unreadable === undefined
-      ? { text: OPENS_WITH_THOUGHT.test(text) ? proseOf(text, tools) : text, calls: [], remarks: [] }
+      ? { text: OPENS_WITH_THOUGHT.test(text) ? prose : text, calls: [], remarks: [] }
       : { text, calls: [], remarks, unreadable: unreadable.message };
   }
   const cut = new Set(issues.flatMap((issue) => (isCut(issue) && issue.call !== undefined ? [issue.call] : [])));
-  return { text: proseOf(text, tools), calls: calls.map((call, index) => textCall(call, cut.has(index))), remarks };
+  return { text: prose, calls: calls.map((call, index) => textCall(call, cut.has(index))), remarks };
 }
 
 const OPENS_WITH_THOUGHT = /^\s*<(?:think|thinking|reasoning|reflection|scratchpad)>/;
 
 function textCall({ tool, args, callId = '' }: ParsedCall, cut: boolean): ReadCall {
   return cut ? { tool, callId, args, refusal: cutRefusal(tool) } : { tool, callId, args };
-}
-
-function proseOf(text: string, tools: ToolView): string {
-  const stream = new ToolCallStream(tools.all());
-  return (stream.push(text).text + stream.end().text).trim();
 }
 
 /**
