@@ -11,6 +11,7 @@ const config: UserConfig = defineConfig({
     'src/parse/index.ts',
     'src/planners/react/index.ts',
     'src/planners/finish/index.ts',
+    'src/planners/deterministic/index.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',
   ],

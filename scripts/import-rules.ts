@@ -26,6 +26,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   parse: { mayImport: ['core'], packages: true },
   planners: { mayImport: ['core', 'model', 'prompt', 'parse'], packages: true, required: true },
   ...Object.fromEntries(PLAIN_PLANNERS.map((name) => [name, plainPlanner])),
+  config: { mayImport: ['core', 'journal', 'model', 'planners', 'runtime'], packages: false },
   flow: { mayImport: ['core', 'planners/graph'], packages: true },
   engine: { mayImport: ['runtime'], packages: true },
   server: { mayImport: ['runtime'], packages: true },

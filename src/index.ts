@@ -1,4 +1,18 @@
 /** The face: what a user writes with. Stores, models and test helpers have subpaths of their own. */
+export type { Config } from './config/config.ts';
+export { defineConfig } from './config/config.ts';
+export type {
+  DeterministicPart,
+  DriverDependencies,
+  DriverPart,
+  FinishPart,
+  ReactPart,
+} from './config/drivers.ts';
+export { shippedPlanners } from './config/drivers.ts';
+export { loadConfig } from './config/load.ts';
+export type { ModelEntryPart, ModelPart, ModelServer, ModelsPart } from './config/models.ts';
+export type { ReadyConfig, ReadyOptions } from './config/ready.ts';
+export { readyConfig } from './config/ready.ts';
 export { answerEnvelope, answerText } from './core/answer.ts';
 export type { ArtifactRef } from './core/artifact.ts';
 export type { Clock } from './core/clock.ts';
@@ -13,7 +27,7 @@ export type {
   RunContext,
   Skill,
 } from './core/context.ts';
-export type { Control, ControlType } from './core/control.ts';
+export type { Caller, Control, ControlScope, ControlType } from './core/control.ts';
 export type {
   AwaitTask,
   Branch,
@@ -26,7 +40,9 @@ export type {
   Join,
   PauseReason,
   RequestPause,
+  SpawnSpec,
   SpawnTask,
+  TaskLimits,
 } from './core/decision.ts';
 export type { Entry, EntryBody, EntryKind, Turn } from './core/entry.ts';
 export type { ErrorCode, ErrorConsequence, ErrorData } from './core/errors.ts';
@@ -53,6 +69,15 @@ export type {
 } from './core/planner.ts';
 export type { OutputMode, Remark, RemarkType, RepairCounter, RepairTier } from './core/remark.ts';
 export type { CallRecord, Step, Usage } from './core/step.ts';
+export type {
+  BackgroundResult,
+  GroupView,
+  TaskEnd,
+  TaskKind,
+  TaskPause,
+  TaskStatus,
+  TaskView,
+} from './core/task.ts';
 export type { Effect, Loading, ToolSchema, ToolView } from './core/tool-schema.ts';
 export { memoryJournal } from './journal/memory.ts';
 export type { ArtifactAbout, ArtifactStore, Journal, RunQuery, RunRecord, RunStatus } from './journal/port.ts';
@@ -66,17 +91,26 @@ export type {
 export type { ModelEntry } from './model/entry.ts';
 export type { LanguageModel } from './model/language-model.ts';
 export type { Prices } from './model/usage.ts';
+export type { DeterministicOptions, DeterministicStep, GroupMember } from './planners/deterministic/index.ts';
+export { deterministic, lastResult, lastStep } from './planners/deterministic/index.ts';
 export type { FinishOptions } from './planners/finish/index.ts';
 export { finish } from './planners/finish/index.ts';
 export type { CompactionOptions, ReactOptions } from './planners/react/index.ts';
 export { react } from './planners/react/index.ts';
+export type { DriverOptions, PlannerFactory, PlannerRegistry } from './planners/registry.ts';
+export { plannerRegistry } from './planners/registry.ts';
 export type { GivenContext, InputFile } from './runtime/inputs.ts';
 export type { PauseNotice, RunResult } from './runtime/result.ts';
-export type { Answer, EventOptions, Run } from './runtime/run.ts';
+export type { ForkOptions, ForkResult } from './runtime/fork.ts';
+export type { Migrate, Migration, RunChange } from './runtime/pins.ts';
+export type { ProgressGuard } from './runtime/progress-guard.ts';
+export type { Divergence, ReplayedMove, ReplayReport } from './runtime/replay.ts';
+export type { Answer, Approval, EventOptions, Resumption, Run } from './runtime/run.ts';
 export type { Runtime, RuntimeOptions, StartOptions } from './runtime/runtime.ts';
 export { createRuntime } from './runtime/runtime.ts';
 export type { MemoryOptions, SummaryInput } from './runtime/session-memory.ts';
 export type {
+  ApprovalGate,
   ArtifactDescription,
   InputSchema,
   Reconciled,
@@ -85,7 +119,9 @@ export type {
   ToolExample,
   ToolOptions,
 } from './tools/tool.ts';
-export { ToolFailure, tool } from './tools/tool.ts';
+export { LoginRequired, ToolFailure, tool } from './tools/tool.ts';
 export type { Redact } from './view/redact.ts';
 export type { RunState } from './view/run-state.ts';
 export { foldEntries } from './view/run-state.ts';
+export type { RunComparison } from './view/compare-runs.ts';
+export { compareRuns } from './view/compare-runs.ts';

@@ -50,7 +50,7 @@ export class RecordedWorld {
   }
 
   /** The recorded call in this place. Notes what is wrong with its being made now. */
-  #called(tool: string, args: unknown, { idempotencyKey }: ToolContext, started: Set<string>): RecordedCall {
+  #called(tool: string, args: unknown, { idempotencyKey, identity }: ToolContext, started: Set<string>): RecordedCall {
     const place = placeOf(idempotencyKey);
     const at = `call ${place.step}.${place.call} (${tool})`;
     const call = this.#callAt(place);
@@ -59,9 +59,9 @@ export class RecordedWorld {
     if (!isDeepStrictEqual(readArguments(call.input), args)) this.problems.push(`${at} got other arguments`);
     if (started.has(idempotencyKey)) this.problems.push(`${at} was started twice by one process`);
     started.add(idempotencyKey);
-    const isOver = this.#record.acknowledged.some(
-      (entry) => entry.kind === 'call_ended' && entry.step === place.step && entry.call === place.call,
-    );
+    const isOver = this.#record
+      .acknowledged(identity.run)
+      .some((entry) => entry.kind === 'call_ended' && entry.step === place.step && entry.call === place.call);
     if (isOver) this.problems.push(`${at} was started although its result was recorded`);
     return call;
   }

@@ -211,7 +211,7 @@ async function examine(stage: Stage, crashes: number): Promise<Replayed> {
       ...world.problems,
       ...differences(recording, state),
       ...world.countProblems(crashes),
-      ...lostEntries(record.acknowledged, entries),
+      ...lostEntries(record.acknowledged(identity.run), entries),
     ];
     const unasked = recording.turns.length - model.asked;
     if (unasked > 0) found.push(`${unasked} turns were not asked for`);

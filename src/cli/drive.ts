@@ -1,37 +1,18 @@
 /** Carries a run through in this process: shows what happens, obeys Ctrl-C, and says how it ended. */
+import type { ReadyConfig } from '../config/ready.ts';
 import { describeThrown, PilotageError } from '../core/errors.ts';
 import type { Limits } from '../core/limits.ts';
-import type { Planner } from '../core/planner.ts';
 import type { Journal } from '../journal/port.ts';
-import { sqliteJournal } from '../journal/sqlite.ts';
 import type { PauseNotice, RunResult } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
 import { createRuntime, type Runtime } from '../runtime/runtime.ts';
-import { workspaceTools } from '../tools/workspace.ts';
-import type { ModelChoice } from './choose-model.ts';
 import { EventLines } from './event-lines.ts';
-import { codeOfResult, EXIT, UsageError } from './exit-code.ts';
+import { codeOfResult, EXIT } from './exit-code.ts';
+import { hint } from './hint.ts';
 import type { Options } from './options.ts';
-import { resumeCommand } from './resume-hint.ts';
-import { survey } from './survey.ts';
+import { pauseLines } from './pause-lines.ts';
 import type { Terminal } from './terminal.ts';
 import { count, dollars, harmless, jsonLine, oneLine } from './text.ts';
-
-/** The planner that a run is made with: ReAct on the model, or the fixed survey without one. */
-export async function plannerFor(choice: ModelChoice | undefined, options: Options): Promise<Planner> {
-  if (choice === undefined) return survey;
-  if (options.maxCostMicroUsd !== undefined && options.prices === undefined) {
-    throw new UsageError('--max-cost-usd needs --prices: without them the cost of the model is not known.');
-  }
-  // Loaded only here, so that commands without a model start fast.
-  const [{ openaiCompatible }, { react }] = await Promise.all([
-    import('../model/openai-compatible.ts'),
-    import('../planners/react/react.ts'),
-  ]);
-  const { prices, chat, textCalls } = options;
-  const model = { model: openaiCompatible(choice), toolCalls: textCalls ? ('text' as const) : ('native' as const) };
-  return react({ model, converse: chat, ...(prices === undefined ? {} : { prices }) });
-}
 
 export function limitsOf({ maxSteps, maxCostMicroUsd, timeoutMs }: Options): Limits {
   return {
@@ -41,26 +22,19 @@ export function limitsOf({ maxSteps, maxCostMicroUsd, timeoutMs }: Options): Lim
   };
 }
 
-/** Opens the journal and a runtime, and closes both whatever happens. */
+/** A runtime on the journal, closed whatever happens. */
 export async function withRuntime<T>(
-  options: Options,
-  planner: Planner,
+  { runtime: made }: ReadyConfig,
+  journal: Journal,
   terminal: Terminal,
-  use: (runtime: Runtime, journal: Journal) => Promise<T>,
+  use: (runtime: Runtime) => Promise<T>,
 ): Promise<T> {
-  const tools = workspaceTools({ root: options.workspace });
-  const journal = sqliteJournal({ path: options.journal });
+  const onFault = (error: unknown): void => terminal.note(`pilotage: ${oneLine(describeThrown(error), 300)}`, 'bad');
+  const runtime = createRuntime({ ...made, journal, onFault });
   try {
-    const onFault = (error: unknown): void => terminal.note(`pilotage: ${oneLine(describeThrown(error), 300)}`, 'bad');
-    // A run knows from its start whether it is a turn of a conversation, also when it is resumed.
-    const runtime = createRuntime({ planner, tools, journal, memory: { strategy: 'window' }, onFault });
-    try {
-      return await use(runtime, journal);
-    } finally {
-      await runtime.close();
-    }
+    return await use(runtime);
   } finally {
-    await journal.close();
+    await runtime.close();
   }
 }
 
@@ -84,7 +58,7 @@ function watchInterrupt(run: Run, options: Options, terminal: Terminal): { happe
   let happened = false;
   const onInterrupt = (): void => {
     if (happened) {
-      terminal.note(`Stopped. Go on with: ${resumeCommand(run.id, options)}`, 'strong');
+      terminal.note(`Stopped. Go on with: ${hint('resume', run.id, options)}`, 'strong');
       process.exit(EXIT.interrupted);
     }
     happened = true;
@@ -153,14 +127,21 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
       terminal.note(`The run failed: ${oneLine(result.error.message, 500)} (${result.error.code})`, 'bad');
       return;
     case 'paused':
-      for (const pause of result.pauses) {
-        if (pause.text !== undefined) say(pause.text);
-        terminal.note(`${waitsFor(pause)} ${howToGoOn(id, pause, options)}`, 'strong');
-      }
+      for (const text of new Set(result.pauses.map((pause) => pause.text ?? ''))) say(text);
+      showPauses(id, result.pauses, options, terminal);
       return;
     default:
       result satisfies never;
   }
+}
+
+export function showPauses(
+  id: string,
+  pauses: readonly PauseNotice[],
+  options: Options,
+  terminal: Terminal,
+): void {
+  for (const { text, tone } of pauseLines(id, pauses, options)) terminal.note(text, tone);
 }
 
 function totals({ usage }: RunResult): string {
@@ -170,33 +151,4 @@ function totals({ usage }: RunResult): string {
     words.push(`${inputTokens.toLocaleString('en')} tokens in`, `${outputTokens.toLocaleString('en')} out`);
   if (costMicroUsd > 0) words.push(dollars(costMicroUsd));
   return words.join(', ');
-}
-
-/** What a pause is about, for a person. */
-export function waitsFor(pause: PauseNotice): string {
-  const budget = pause.payload?.['budget'];
-  if (pause.step === undefined && typeof budget === 'string') return `The limit of ${oneLine(budget, 20)} is used up.`;
-  if (pause.reason === 'await_input') return 'The run waits for your message.';
-  if (pause.step === undefined) return 'The run is paused.';
-  return `The run waits: ${pause.reason}.`;
-}
-
-/** The command that answers a pause. */
-export function howToGoOn(id: string, pause: PauseNotice, options: Options): string {
-  return `Go on with: ${resumeCommand(id, options, ...answerFlags(pause))}`;
-}
-
-function answerFlags(pause: PauseNotice): string[] {
-  if (pause.step !== undefined) return pause.reason === 'await_input' ? ['--message', '…'] : [];
-  const limit = Number(pause.payload?.['limit']);
-  switch (pause.payload?.['budget']) {
-    case 'steps':
-      return ['--max-steps', String(limit * 2)];
-    case 'cost':
-      return ['--max-cost-usd', String((limit * 2) / 1_000_000)];
-    case 'deadline':
-      return ['--timeout', '60'];
-    default:
-      return [];
-  }
 }

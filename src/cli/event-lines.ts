@@ -1,15 +1,12 @@
 /** Events as lines for people. The live progress and the timeline of `inspect` show the same. */
+import type { Caller } from '../core/control.ts';
 import type { RunEvent } from '../core/event.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { Usage } from '../core/step.ts';
+import { type Line, line, type Tone } from './line.ts';
+import { about } from './pause-lines.ts';
+import { taskLines } from './task-lines.ts';
 import { count, dollars, duration, oneLine, shortArgs } from './text.ts';
-
-export type Tone = 'plain' | 'good' | 'bad' | 'quiet' | 'strong';
-
-export interface Line {
-  readonly text: string;
-  readonly tone: Tone;
-}
 
 export class EventLines {
   /** What the calls of the step under way were asked. */
@@ -38,13 +35,15 @@ export class EventLines {
       case 'tool.skipped':
         return [this.#callLine(event)];
       case 'control.applied':
-        return [line('strong', `  control ${event.control.type}`)];
+        return [line('strong', `  control ${event.control.type}${byWhom(event.control.from)}`)];
       case 'control.rejected':
-        return [line('bad', `  control ${event.control.type} was refused: ${oneLine(event.error.message, 200)}`)];
+        return [line('bad', `  ${controlText(event)} was refused: ${oneLine(event.error.message, 200)}`)];
+      case 'control.undelivered':
+        return [line('bad', `  ${controlText(event)} came too late: the run was ending`)];
       case 'pause.requested':
-        return [line('strong', `‖ paused: ${event.reason}`)];
+        return [line('strong', pauseText(event))];
       case 'pause.resumed':
-        return [line('strong', `▶ ${event.verdict} (${event.reason})`)];
+        return [line('strong', answerText(event))];
       case 'planner.max_steps_exceeded':
         return [line('bad', `! all ${count(event.maxSteps, 'step')} are used up`)];
       case 'planner.finish':
@@ -55,6 +54,25 @@ export class EventLines {
         return [line('quiet', `  late result of ${oneLine(event.tool, 60)} was dropped`)];
       case 'token.reset':
         return [line('quiet', '  the answer begins anew')];
+      case 'planner.no_progress':
+        return [line('bad', `! no progress: ${circleText(event)} ${event.times} times over`)];
+      case 'run.repinned':
+        return [line('strong', `▶ goes on with changed code (planner ${oneLine(event.planner, 60)})`)];
+      case 'task.spawned':
+      case 'task.paused':
+      case 'task.resumed':
+      case 'task.completed':
+      case 'task.failed':
+      case 'task.cancelled':
+      case 'task.group_resolved':
+        return taskLines(event);
+      // Others say the same: what became of the control, the pause that was asked for or answered, the end of the stream.
+      case 'control.received':
+      case 'tool.approval_requested':
+      case 'tool.approved':
+      case 'tool.rejected':
+      case 'run.paused':
+      case 'task.progress':
       case 'token':
       case 'planner.action_extra_field_dropped':
         return [];
@@ -92,6 +110,32 @@ export class EventLines {
     if ('error' in outcome) words.push(`${oneLine(outcome.error.code, 60)}: ${oneLine(outcome.error.message, 160)}`);
     return line(tone, words.filter((word) => word !== '').join('  '));
   }
+}
+
+function controlText({ control }: RunEvent<'control.rejected' | 'control.undelivered'>): string {
+  return `control ${control.type}${byWhom(control.from)}`;
+}
+
+function byWhom(from: Caller | undefined): string {
+  if (from === undefined) return '';
+  return ` by ${oneLine(from.user, 60)}${from.scope === 'admin' ? ' (admin)' : ''}`;
+}
+
+function pauseText({ reason, payload }: RunEvent<'pause.requested'>): string {
+  const isOfCall = typeof payload?.['tool'] === 'string';
+  return isOfCall ? `‖ paused: ${reason}  ${about({ payload })}` : `‖ paused: ${reason}`;
+}
+
+function answerText({ verdict, reason, args, payload, by }: RunEvent<'pause.resumed'>): string {
+  const because = payload?.['reason'];
+  const words = [`▶ ${verdict} (${reason})${byWhom(by)}`];
+  if (args !== undefined) words.push(`with ${shortArgs(args, 160)}`);
+  if (typeof because === 'string') words.push(`“${oneLine(because, 160)}”`);
+  return words.join('  ');
+}
+
+function circleText({ period }: RunEvent<'planner.no_progress'>): string {
+  return period === 1 ? 'the same step' : `the same ${period} steps`;
 }
 
 const MARKS: Readonly<Record<Outcome['kind'], { symbol: string; tone: Tone }>> = {
@@ -138,8 +182,4 @@ function usageWords(usage: Usage | undefined): string[] {
   if (inputTokens + outputTokens === 0) return [];
   const tokens = `${inputTokens.toLocaleString('en')} tokens in, ${outputTokens.toLocaleString('en')} out`;
   return costMicroUsd === undefined ? [tokens] : [tokens, dollars(costMicroUsd)];
-}
-
-function line(tone: Tone, text: string): Line {
-  return { tone, text };
 }

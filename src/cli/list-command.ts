@@ -8,13 +8,14 @@ import { duration, jsonLine, oneLine } from './text.ts';
 
 /** @returns the exit code. */
 export async function listCommand(options: Options, terminal: Terminal): Promise<number> {
-  const journal = openJournal(options);
+  const journal = await openJournal(options);
   try {
-    const { status, limit, session } = options;
+    const { status, limit, session, parent } = options;
     const records = await journal.list({
       ...(status === undefined ? {} : { status }),
       ...(limit === undefined ? {} : { limit }),
       ...(session === undefined ? {} : { session }),
+      ...(parent === undefined ? {} : { parent }),
     });
     for (const record of records) terminal.write(`${options.json ? jsonLine(record) : row(record)}\n`);
     if (records.length === 0 && !options.json) terminal.note('No runs.');
@@ -26,5 +27,5 @@ export async function listCommand(options: Options, terminal: Terminal): Promise
 
 function row({ identity, status, createdAt, query }: RunRecord): string {
   const age = `${duration(Date.now() - createdAt)} ago`;
-  return `${identity.run.padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${oneLine(query, 80)}`;
+  return `${oneLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${oneLine(query, 80)}`;
 }

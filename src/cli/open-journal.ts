@@ -1,11 +1,40 @@
+/** The journal that a command works on. */
 import { existsSync } from 'node:fs';
 import { PilotageError } from '../core/errors.ts';
 import type { Journal } from '../journal/port.ts';
 import { sqliteJournal } from '../journal/sqlite.ts';
+import { DEFAULT_JOURNAL_PATH } from '../runtime/runtime.ts';
 import type { Options } from './options.ts';
+import { findProject, type Project } from './project.ts';
 
-/** The journal of a command that looks for runs: one that does not exist is not made. */
-export function openJournal({ journal: path }: Options): Journal {
-  if (existsSync(path)) return sqliteJournal({ path });
-  throw new PilotageError('journal_unavailable', `There is no journal ${path}. Start a run first, or give --journal.`);
+/** Made when it does not exist. */
+export function journalOf(options: Options, project: Project | undefined): Journal {
+  const place = placeOf(options, project);
+  return typeof place === 'string' ? sqliteJournal({ path: place }) : place;
+}
+
+/** Of a command that looks for runs: a journal that does not exist is not made. @throws PilotageError `journal_unavailable` */
+export function storedJournal(options: Options, project: Project | undefined): Journal {
+  const place = placeOf(options, project);
+  if (typeof place !== 'string') return place;
+  if (existsSync(place)) return sqliteJournal({ path: place });
+  throw new PilotageError('journal_unavailable', `There is no journal ${place}. Start a run first, or give --journal.`);
+}
+
+/** For a command that needs nothing else of the configuration. */
+export async function openJournal(options: Options): Promise<Journal> {
+  return storedJournal(options, options.journal === undefined ? await findProject(options) : undefined);
+}
+
+/** Closes the journal, whatever happens. */
+export async function withJournal<T>(journal: Journal, use: (journal: Journal) => Promise<T>): Promise<T> {
+  try {
+    return await use(journal);
+  } finally {
+    await journal.close();
+  }
+}
+
+function placeOf({ journal }: Options, project: Project | undefined): Journal | string {
+  return journal ?? project?.journal ?? DEFAULT_JOURNAL_PATH;
 }

@@ -1,88 +1,54 @@
 /** `pilotage resume`: a paused run, one whose process died, or one that has ended and only shows its answer again. */
-import type { Journal } from '../journal/port.ts';
-import { resultOf } from '../runtime/result.ts';
-import type { Run } from '../runtime/run.ts';
-import { foldEntries, type RunState } from '../view/run-state.ts';
-import { chooseModel } from './choose-model.ts';
-import { follow, howToGoOn, limitsOf, plannerFor, waitsFor, withRuntime } from './drive.ts';
+import { PilotageError } from '../core/errors.ts';
+import { isJsonObject } from '../core/json.ts';
+import { foldEntries } from '../view/run-state.ts';
+import { follow, withRuntime } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
-import { openJournal } from './open-journal.ts';
+import { goOn, isAsking } from './go-on.ts';
+import { hint } from './hint.ts';
+import { storedJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
+import { findProject, setUp } from './project.ts';
 import { survey } from './survey.ts';
 import type { Terminal } from './terminal.ts';
 import { oneLine } from './text.ts';
 
 /** @returns the exit code. */
 export async function resumeCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
-  const stored = await storedState(id, options);
-  const usesModel = stored.planner !== survey.name;
-  const choice = usesModel ? chooseModel(options, process.env) : undefined;
-  if (usesModel && choice === undefined && stored.ending === null) {
-    throw new UsageError(
-      'The run was started with a model. Give --model and --base-url, or set them in the environment.',
-    );
-  }
-  const planner = await plannerFor(choice, options);
-  if (stored.ending === null && planner.name !== stored.planner) {
-    throw new UsageError(
-      `The run was started by the planner ${oneLine(stored.planner, 60)}, which only its own program can go on with.`,
-    );
-  }
-  return withRuntime(options, planner, terminal, async (runtime, journal) => {
-    const run = runtime.run(id);
-    const state = await run.state();
+  const project = await findProject(options);
+  return withJournal(storedJournal(options, project), async (journal) => {
+    const state = foldEntries(await journal.read(id));
     if (state.ending !== null) {
       if (isAsking(options)) throw new UsageError('The run has ended: it takes no message and no limit any more.');
-      return follow(run, state.head, options, terminal);
+      // Nobody has to decide any more: any planner will do.
+      const nobody = { runtime: { planner: survey } };
+      return withRuntime(nobody, journal, terminal, (runtime) => follow(runtime.run(id), state.head, options, terminal));
     }
-    const unanswered = unansweredPause(state, options);
-    if (unanswered !== undefined) {
-      terminal.note(`${waitsFor(unanswered)} ${howToGoOn(id, unanswered, options)}`, 'strong');
-      return EXIT.paused;
-    }
-    await goOn(run, state, options, journal);
-    return follow(run, state.head + 1, options, terminal);
+    return withRuntime(await setUp(options, project, state), journal, terminal, async (runtime) => {
+      try {
+        return await goOn({ runtime, journal, run: runtime.run(id), options, terminal });
+      } catch (error) {
+        if (!PilotageError.is(error, 'run_changed')) throw error;
+        return showChanges(id, error, options, terminal);
+      }
+    });
   });
 }
 
-function isAsking(options: Options): boolean {
-  return options.message !== undefined || Object.keys(limitsOf(options)).length > 0;
-}
-
-async function storedState(id: string, options: Options): Promise<RunState> {
-  const journal: Journal = openJournal(options);
-  try {
-    return foldEntries(await journal.read(id));
-  } finally {
-    await journal.close();
+function showChanges(id: string, { code, data }: PilotageError, options: Options, terminal: Terminal): number {
+  terminal.note(`pilotage: The run was started with other code than this (${code}):`, 'bad');
+  const changes = data?.['changes'];
+  for (const change of Array.isArray(changes) ? changes : []) {
+    if (!isJsonObject(change)) continue;
+    const { what, was, now } = change;
+    const difference = now === undefined ? 'is gone' : `${short(was)} → ${short(now)}`;
+    terminal.note(`  ${oneLine(String(what), 80)}: ${difference}`);
   }
+  terminal.note(`If it may go on all the same: ${hint('resume', id, options, '--accept-changes')}`, 'strong');
+  return EXIT.refused;
 }
 
-/** A pause that waits for words of somebody, when none were given. */
-function unansweredPause(state: RunState, { message }: Options): ReturnType<typeof pausesOf>[number] | undefined {
-  if (message !== undefined) return undefined;
-  return pausesOf(state).find(({ step, reason }) => step !== undefined && reason === 'await_input');
-}
-
-function pausesOf(state: RunState): Extract<ReturnType<typeof resultOf>, { status: 'paused' }>['pauses'] {
-  const result = resultOf(state);
-  return result?.status === 'paused' ? result.pauses : [];
-}
-
-async function goOn(run: Run, state: RunState, options: Options, journal: Journal): Promise<void> {
-  const { message } = options;
-  const limits = limitsOf(options);
-  const raise = Object.keys(limits).length === 0 ? {} : { limits };
-  const [pause] = state.pauses;
-  if ('limits' in raise && (pause === undefined || pause.step !== undefined)) {
-    throw new UsageError('Limits can be changed only while a run is paused between two steps: interrupt it first.');
-  }
-  if (pause?.step !== undefined) {
-    return run.resume({ token: pause.token, ...(message === undefined ? {} : { payload: { message } }) });
-  }
-  if (message !== undefined) await run.steer('USER_MESSAGE', { message });
-  if (pause !== undefined) return run.resume({ token: pause.token, ...raise });
-  // The process ended before it could obey a Ctrl-C: the pause that is still asked for is answered with it.
-  const isPauseWaiting = (await journal.inbox(run.id)).some(({ type }) => type === 'PAUSE');
-  return isPauseWaiting ? run.steer('RESUME') : run.resume();
+/** Enough of a digest to tell two apart. */
+function short(value: unknown): string {
+  return oneLine(String(value), 24);
 }

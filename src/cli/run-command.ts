@@ -1,28 +1,40 @@
 /** `pilotage run`. */
 import { userInfo } from 'node:os';
 import { local } from '../core/identity.ts';
-import { chooseModel } from './choose-model.ts';
-import { follow, limitsOf, plannerFor, withRuntime } from './drive.ts';
+import type { Limits } from '../core/limits.ts';
+import { follow, limitsOf, withRuntime } from './drive.ts';
+import { journalOf, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
+import { findProject, type Project, setUp } from './project.ts';
+import { survey } from './survey.ts';
 import type { Terminal } from './terminal.ts';
 
 /** @returns the exit code. */
 export async function runCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
-  const choice = chooseModel(options, process.env);
-  const planner = await plannerFor(choice, options);
-  return withRuntime(options, planner, terminal, async (runtime) => {
-    if (choice === undefined) {
-      terminal.note(
-        'No model is set up, so a fixed survey of the folder follows; pilotage run --help says how to set one up.',
-      );
-    }
-    const onCeiling = options.timeoutMs === undefined ? 'pause' : 'finish';
-    const limits = { ...limitsOf(options), onCeiling } as const;
-    const { session } = options;
-    const identity = local(userName(), session === undefined ? {} : { session });
-    const run = await runtime.start(goal, { identity, limits, conversation: session !== undefined });
-    return follow(run, 1, options, terminal);
-  });
+  const project = await findProject(options);
+  const ready = await setUp(options, project);
+  const { hints } = ready;
+  return withJournal(journalOf(options, project), (journal) =>
+    withRuntime(ready, journal, terminal, async (runtime) => {
+      if (ready.runtime.planner === survey) terminal.note(NO_MODEL);
+      const { session } = options;
+      const run = await runtime.start(goal, {
+        identity: local(userName(), session === undefined ? {} : { session }),
+        limits: { ...limitsOf(options), onCeiling: ceilingOf(options, project) },
+        conversation: session !== undefined,
+        ...(hints === undefined ? {} : { context: { hints } }),
+      });
+      return follow(run, 1, options, terminal);
+    }),
+  );
+}
+
+const NO_MODEL =
+  'No model is set up, so a fixed survey of the folder follows; pilotage run --help says how to set one up.';
+
+function ceilingOf({ timeoutMs }: Options, project: Project | undefined): NonNullable<Limits['onCeiling']> {
+  if (timeoutMs !== undefined) return 'finish';
+  return project?.limits?.onCeiling ?? 'pause';
 }
 
 function userName(): string {

@@ -1,6 +1,6 @@
 /** Where the command writes: answers and data to stdout, everything about the way there to stderr. */
 import { styleText } from 'node:util';
-import type { Tone } from './event-lines.ts';
+import type { Tone } from './line.ts';
 
 export interface Terminal {
   /** Somebody reads stdout as it comes. */

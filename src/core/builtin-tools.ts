@@ -7,6 +7,10 @@ export const TOOL_GET = 'tool_get';
 /** Reads a stored value page by page. Listed once there is something to read. */
 export const ARTIFACT_FETCH = 'artifact_fetch';
 
+/** Names that stand for decisions; as the tool of a branch they spawn or await a task beside other calls. */
+export const SPAWN_TOOL = '_spawn_task';
+export const AWAIT_TOOL = '_await_task';
+
 const NAMES: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH];
 
 export function isBuiltinTool(name: string): boolean {

@@ -1,7 +1,9 @@
 /** Steering messages. Each is stored in the run's inbox before it is acknowledged, and applied at a step boundary. */
 import { assertPayloadBounds } from './bounds.ts';
 import { PilotageError } from './errors.ts';
-import { captureObject, type JsonObject } from './json.ts';
+import { assertIdentity, type Scope } from './identity.ts';
+import { captureObject, isJsonObject, type Json, type JsonObject } from './json.ts';
+import type { TaskMessage } from './task.ts';
 
 export const CONTROL_TYPES = [
   'INJECT_CONTEXT',
@@ -16,26 +18,141 @@ export const CONTROL_TYPES = [
 ] as const;
 export type ControlType = (typeof CONTROL_TYPES)[number];
 
+/** What a sender may do; each covers those before it. */
+export const CONTROL_SCOPES = ['session_user', 'owner_user', 'admin'] as const;
+export type ControlScope = (typeof CONTROL_SCOPES)[number];
+
+/** The least scope for each type. */
+export const LEAST_SCOPE: Readonly<Record<ControlType, ControlScope>> = {
+  INJECT_CONTEXT: 'session_user',
+  USER_MESSAGE: 'session_user',
+  REDIRECT: 'owner_user',
+  CANCEL: 'owner_user',
+  PAUSE: 'owner_user',
+  RESUME: 'owner_user',
+  APPROVE: 'owner_user',
+  REJECT: 'owner_user',
+  PRIORITIZE: 'admin',
+};
+
+/** Who sends a control, as the program that took it in has found out. */
+export interface Caller {
+  readonly tenant: string;
+  readonly user: string;
+  readonly session: string;
+  readonly scope: ControlScope;
+}
+
 export interface Control {
   /** Unique in its run: the same id twice is one control. */
   readonly id: string;
   readonly type: ControlType;
   readonly payload?: JsonObject;
+  /** Absent: the program itself, which may do everything. */
+  readonly from?: Caller;
 }
 
-/** An inbox holds at most this many controls that nobody has taken yet. */
+/** What an inbox holds. */
+export type Message = Control | TaskMessage;
+
+/** An inbox holds at most this many controls that nobody has taken yet; a CANCEL is taken in all the same. */
 export const INBOX_CAP = 256;
 
-/** @throws PilotageError `unknown_control_type`, `unserializable` or `payload_invalid`. */
+/** Whether the cap of an inbox is for this message. */
+export function isCapped(message: Message): boolean {
+  return isControl(message) && message.type !== 'CANCEL';
+}
+
+const TYPES: ReadonlySet<string> = new Set(CONTROL_TYPES);
+
+export function isControl(message: Message): message is Control {
+  return TYPES.has(message.type);
+}
+
+/**
+ * Checks what can be checked without the run: the type, the payload's shape and bounds, the sender.
+ * @throws PilotageError `unknown_control_type`, `unserializable`, `payload_invalid`, `scope_invalid` or `scope_mismatch`.
+ */
 export function validateControl(control: Control): Control {
-  if (!CONTROL_TYPES.includes(control.type)) {
+  const { id, type, from } = control;
+  if (!TYPES.has(type)) {
     throw new PilotageError(
       'unknown_control_type',
-      `${JSON.stringify(control.type)} is no control. Use one of ${CONTROL_TYPES.join(', ')}.`,
+      `${JSON.stringify(type)} is no control. Use one of ${CONTROL_TYPES.join(', ')}.`,
     );
   }
-  if (control.payload === undefined) return Object.freeze({ id: control.id, type: control.type });
-  const payload = captureObject(control.payload, 'payload').json;
-  assertPayloadBounds(payload, 'payload');
-  return Object.freeze({ id: control.id, type: control.type, payload });
+  const sender = from === undefined ? {} : { from: validateCaller(from, type) };
+  const payload = control.payload === undefined ? undefined : captureObject(control.payload, 'payload').json;
+  if (payload !== undefined) assertPayloadBounds(payload, 'payload');
+  assertShape(type, payload ?? {});
+  return Object.freeze(payload === undefined ? { id, type, ...sender } : { id, type, payload, ...sender });
+}
+
+function validateCaller(from: Caller, type: ControlType): Caller {
+  const { tenant, user, session, scope } = from;
+  assertIdentity({ tenant, user, session, run: '-' });
+  if (!CONTROL_SCOPES.includes(scope)) {
+    throw new PilotageError(
+      'scope_invalid',
+      `${JSON.stringify(scope)} is no scope. Use one of ${CONTROL_SCOPES.join(', ')}.`,
+    );
+  }
+  if (CONTROL_SCOPES.indexOf(scope) < CONTROL_SCOPES.indexOf(LEAST_SCOPE[type])) {
+    throw new PilotageError('scope_mismatch', `${type} needs the scope ${LEAST_SCOPE[type]}; the sender has ${scope}.`);
+  }
+  return Object.freeze({ tenant, user, session, scope });
+}
+
+/** @throws PilotageError `scope_mismatch` for a sender of another tenant, user or session who is no admin. */
+export function assertMaySteer(from: Caller | undefined, owner: Scope): void {
+  if (from === undefined || from.scope === 'admin') return;
+  if (from.tenant === owner.tenant && from.user === owner.user && from.session === owner.session) return;
+  throw new PilotageError('scope_mismatch', 'The run belongs to somebody else; only an admin may steer it.');
+}
+
+type Kind = 'string' | 'boolean' | 'integer' | 'object';
+interface Field {
+  readonly kind: Kind;
+  readonly required?: boolean;
+}
+
+const REASON: Field = { kind: 'string' };
+const TOKEN: Field = { kind: 'string' };
+const ANSWER: Readonly<Record<string, Field>> = { token: TOKEN, reason: REASON };
+const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
+  INJECT_CONTEXT: {},
+  USER_MESSAGE: { message: { kind: 'string', required: true } },
+  REDIRECT: { goal: { kind: 'string', required: true } },
+  CANCEL: { hard: { kind: 'boolean' }, reason: REASON },
+  PRIORITIZE: { priority: { kind: 'integer', required: true }, task_id: { kind: 'string' } },
+  PAUSE: {},
+  RESUME: { token: TOKEN, limits: { kind: 'object' } },
+  APPROVE: ANSWER,
+  REJECT: ANSWER,
+};
+
+/** Keys that the table does not name are the sender's own. */
+function assertShape(type: ControlType, payload: JsonObject): void {
+  for (const [key, { kind, required }] of Object.entries(FIELDS[type])) {
+    const value = payload[key];
+    if (value === undefined && required !== true) continue;
+    if (value !== undefined && isOfKind(value, kind)) continue;
+    const given = value === undefined ? 'is missing' : 'is none';
+    throw new PilotageError('payload_invalid', `${type} needs a payload with ${key}, ${ARTICLES[kind]}; it ${given}.`, {
+      data: { path: `payload.${key}` },
+    });
+  }
+}
+
+const ARTICLES: Readonly<Record<Kind, string>> = {
+  string: 'a string',
+  boolean: 'true or false',
+  integer: 'a whole number from -1000 to 1000',
+  object: 'an object',
+};
+
+function isOfKind(value: Json, kind: Kind): boolean {
+  if (kind === 'object') return isJsonObject(value);
+  if (kind === 'integer') return Number.isInteger(value) && Math.abs(value as number) <= 1000;
+  return typeof value === kind;
 }

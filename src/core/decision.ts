@@ -2,6 +2,7 @@
 import type { ArtifactRef } from './artifact.ts';
 import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
+import type { Limits } from './limits.ts';
 
 export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'deadline_exceeded' | 'constraints_conflict';
 export type PauseReason = 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict';
@@ -46,9 +47,22 @@ export interface SpawnSpec {
   readonly query: string;
   /** -1000 to 1000; 0 is the middle, higher runs first. */
   readonly priority?: number;
+  /** The step stays open until the task has ended, and has its result. Default: true for a foreground task. */
   readonly retainTurn?: boolean;
+  /** What an ending of this run other than `goal` does to the task. Default `cascade`: it is cancelled too. */
+  readonly onCancel?: 'cascade' | 'isolate';
+  /** At most what this run has left. Default: half of it on each axis that is limited. */
+  readonly limits?: TaskLimits;
+  /** This is the last task of its group, which resolves when all have ended. A task without a group id is alone in its own. */
+  readonly seal?: boolean;
+  /** Of the group, set by its first task: one failure cancels the others. */
   readonly failFast?: boolean;
+  /** Of the group, set by its first task: with so many complete the group is, and the others are cancelled. */
+  readonly quorum?: number;
 }
+
+/** The part of a run's limits that a task may be given. */
+export type TaskLimits = Pick<Limits, 'steps' | 'deadlineAt' | 'costMicroUsd' | 'tokens'>;
 
 export interface CallTool {
   readonly kind: 'call_tool';
@@ -78,6 +92,9 @@ export interface SpawnTask {
 export interface AwaitTask {
   readonly kind: 'await_task';
   readonly taskId: string;
+  /** Waits for the whole of this group of the run's, of which the task is a member, and seals it. */
+  readonly groupId?: string;
+  /** From the moment of the decision. Default: until the run's deadline. */
   readonly timeoutMs?: number;
   readonly callId?: string;
 }

@@ -1,20 +1,40 @@
 /** The facts of a run. A run is nothing but the list of these; everything else is computed from them. */
 import type { Compaction, CompactionErrorCode } from './compaction.ts';
 import type { ArtifactRow, RunContext } from './context.ts';
-import type { Control } from './control.ts';
-import type { Decision, FinishReason, PauseReason } from './decision.ts';
+import type { Caller, Control } from './control.ts';
+import type { Decision, FinishReason, PauseReason, TaskLimits } from './decision.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Limits } from './limits.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { MoveNotes, Usage } from './step.ts';
+import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
 import { readDecision } from './validate-decision.ts';
 
 /** An earlier turn of the conversation that this run continues. */
 export interface Turn {
   readonly role: 'user' | 'assistant';
   readonly text: string;
+}
+
+/** What a run goes on with, so that a change of the code since is noticed. */
+export interface Pin {
+  /** The planner's own version, if it states one. */
+  readonly version?: string;
+  /** For each tool that the run may use, a digest of its schema and effect. */
+  readonly tools: Readonly<Record<string, string>>;
+}
+
+/** The run whose first steps a fork shares. */
+export interface ForkOrigin {
+  readonly run: string;
+  /** The first step that is the fork's own. */
+  readonly step: number;
+  /** Entries that stand for the run's: nobody said them to the fork. */
+  readonly entries: number;
+  /** What becomes of `once` calls from there on: not made, or made as in any run. */
+  readonly effects: 'held' | 'allowed';
 }
 
 export interface Started {
@@ -29,6 +49,9 @@ export interface Started {
   readonly limits: Limits;
   /** The scopes this run's user holds; a tool that asks for others does not exist for it. */
   readonly scopes: readonly string[];
+  readonly pin?: Pin;
+  readonly task?: TaskOrigin;
+  readonly fork?: ForkOrigin;
 }
 export interface Moved extends MoveNotes {
   readonly kind: 'moved';
@@ -66,12 +89,21 @@ export interface Paused {
   readonly expiresAt?: number;
   /** Set when the pause is a step of the planner's; a pause by a budget or an operator is none. */
   readonly step?: number;
+  /** Set when it is one call of the step that waits: for an approval, or for a login. */
+  readonly call?: number;
+  /** Who may approve. Default `anyone`; `another`: nobody who is the run's own user. */
+  readonly approver?: 'anyone' | 'another';
+  /** What a rejection of the call does. Default `tell`: it is the call's outcome. `end`: the run ends. */
+  readonly onReject?: 'tell' | 'end';
 }
 export interface Resumed {
   readonly kind: 'resumed';
   readonly token: string;
   readonly verdict: Verdict;
   readonly payload?: JsonObject;
+  /** Arguments that the approver gave in place of the call's own. */
+  readonly args?: Json;
+  readonly by?: Caller;
 }
 export interface ControlTaken {
   readonly kind: 'control';
@@ -79,6 +111,72 @@ export interface ControlTaken {
   readonly applied: boolean;
   /** Why it was not applied. */
   readonly error?: ErrorData;
+  /** It came while the run was ending. */
+  readonly undelivered?: true;
+}
+/** A call started a task; the task's run was stored in the same commit. */
+export interface Spawned {
+  readonly kind: 'spawned';
+  readonly step: number;
+  readonly call: number;
+  readonly task: string;
+  readonly group: string;
+  readonly taskKind: TaskKind;
+  readonly description: string;
+  readonly onCancel: OnCancel;
+  /** The call waits for the end of the task. */
+  readonly retained: boolean;
+  /** What was set aside of the budget, on each axis that is limited. */
+  readonly reserved: TaskLimits;
+  readonly seal: boolean;
+  readonly failFast?: boolean;
+  readonly quorum?: number;
+}
+/** A call waits for a task, or for a whole group, until `until`. */
+export interface Awaiting {
+  readonly kind: 'awaiting';
+  readonly step: number;
+  readonly call: number;
+  readonly task: string;
+  readonly group?: string;
+  /** Milliseconds since the epoch. */
+  readonly until?: number;
+}
+export interface TaskEnded extends TaskEnd {
+  readonly kind: 'task_ended';
+}
+/** What a task, and those below it, wait for somebody to answer. */
+export interface TaskPaused {
+  readonly kind: 'task_paused';
+  readonly task: string;
+  readonly pauses: readonly TaskPause[];
+}
+/** Another run waits for this one. */
+export interface Watched {
+  readonly kind: 'watched';
+  readonly by: string;
+}
+export interface GroupEnded {
+  readonly kind: 'group_ended';
+  readonly group: string;
+  readonly status: 'completed' | 'cancelled';
+  readonly reason?: string;
+}
+/** The last `times` times `period` steps were the same calls with the same outcomes. */
+export interface NoProgress {
+  readonly kind: 'no_progress';
+  /** The step that was next. */
+  readonly step: number;
+  readonly period: number;
+  readonly times: number;
+}
+/** Somebody accepted that planner or tools have changed. */
+export interface Repinned {
+  readonly kind: 'repinned';
+  readonly planner: string;
+  readonly pin: Pin;
+  /** New names of tools, by the names that recorded calls use. */
+  readonly renamedTools?: Readonly<Record<string, string>>;
 }
 /** From step `step` on, the steps before `before` are sent as the summary. */
 export interface Compacted extends Compaction {
@@ -112,6 +210,14 @@ export type EntryBody =
   | Paused
   | Resumed
   | ControlTaken
+  | Spawned
+  | Awaiting
+  | TaskEnded
+  | TaskPaused
+  | Watched
+  | GroupEnded
+  | NoProgress
+  | Repinned
   | Compacted
   | CompactionFailed
   | Finished
@@ -132,6 +238,14 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
   paused: true,
   resumed: true,
   control: true,
+  spawned: true,
+  awaiting: true,
+  task_ended: true,
+  task_paused: true,
+  watched: true,
+  group_ended: true,
+  no_progress: true,
+  repinned: true,
   compacted: true,
   compaction_failed: true,
   finished: true,

@@ -1,8 +1,9 @@
 /**
  * What a reader of a run sees. Events are derived from entries, so that they can be read again at any time with the same
- * numbers; only `token`, `token.reset` and `tool.late` pass by without being recorded.
+ * numbers; only `token`, `token.reset`, `tool.late` and `task.progress` pass by without being recorded, and `run.paused` says where the
+ * reading of a paused run stops.
  */
-import type { Control } from './control.ts';
+import type { Caller, Control } from './control.ts';
 import type { FinishReason, PauseReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
@@ -10,6 +11,7 @@ import type { Json, JsonObject } from './json.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
 import type { Usage } from './step.ts';
+import type { TaskEnd, TaskKind, TaskPause, TaskStatus } from './task.ts';
 
 interface CallEndedPayload {
   readonly step: number;
@@ -58,6 +60,56 @@ export interface EventPayloads extends RemarkPayloads {
   'tool.skipped': CallEndedPayload;
   /** A result that came after its call had been given up. It is dropped. */
   'tool.late': { readonly step: number; readonly call: number; readonly tool: string };
+  /** A tool call waits for somebody's approval; a `pause.requested` with the same token comes with it. */
+  'tool.approval_requested': {
+    readonly step: number;
+    readonly call: number;
+    readonly tool: string;
+    readonly token: string;
+    readonly payload?: JsonObject;
+  };
+  'tool.approved': { readonly step: number; readonly call: number; readonly tool: string; readonly token: string };
+  'tool.rejected': { readonly step: number; readonly call: number; readonly tool: string; readonly token: string };
+  /** A task was started, and is stored. */
+  'task.spawned': {
+    readonly step: number;
+    readonly call: number;
+    readonly task: string;
+    readonly group: string;
+    readonly kind: TaskKind;
+    readonly description: string;
+  };
+  /** Somebody has to answer one of these before the task goes on. */
+  'task.paused': { readonly task: string; readonly pauses: readonly TaskPause[] };
+  'task.resumed': { readonly task: string };
+  'task.completed': { readonly task: string; readonly result?: Json };
+  'task.failed': { readonly task: string; readonly code: string };
+  'task.cancelled': { readonly task: string };
+  'task.group_resolved': {
+    readonly groupId: string;
+    readonly ownerTaskId: string;
+    readonly finalStatus: 'completed' | 'cancelled';
+    readonly resolvedAt: number;
+    readonly members: readonly {
+      readonly taskId: string;
+      readonly status: 'running' | TaskEnd['status'];
+      readonly result?: Json;
+      readonly error?: ErrorData;
+    }[];
+    readonly reason?: string;
+  };
+  /** The tasks of a run whose planner is woken in the `hybrid` way, while somebody listens. It is not recorded. */
+  'task.progress': { readonly task: string; readonly status: TaskStatus; readonly entries: number };
+  /** The last `times` times `period` steps were the same. */
+  'planner.no_progress': { readonly step: number; readonly period: number; readonly times: number };
+  /** Somebody accepted that the code of the run has changed. */
+  'run.repinned': { readonly planner: string; readonly renamedTools?: Readonly<Record<string, string>> };
+  /** Nothing more comes until somebody answers: the last event of a reader of a paused run. */
+  'run.paused': { readonly pauses: readonly TaskPause[] };
+  /** The run has taken a control out of its inbox. What became of it is the event after this one. */
+  'control.received': { readonly control: Control };
+  /** The run ended before it could do what the control asks for. */
+  'control.undelivered': { readonly control: Control };
   'control.applied': { readonly control: Control };
   'control.rejected': { readonly control: Control; readonly error: ErrorData };
   'pause.requested': {
@@ -71,6 +123,9 @@ export interface EventPayloads extends RemarkPayloads {
     readonly reason: PauseReason;
     readonly verdict: Verdict;
     readonly payload?: JsonObject;
+    /** Arguments that the approver gave in place of the call's own. */
+    readonly args?: Json;
+    readonly by?: Caller;
   };
   /** Earlier steps are sent as a summary from now on. Both numbers count the steps taken: none is lost. */
   'trajectory.compressed': {

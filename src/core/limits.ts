@@ -16,23 +16,7 @@ export interface Limits {
 
 export const DEFAULT_STEP_LIMIT = 64;
 
-/** What a run has used so far. */
-export interface Spent {
-  readonly steps: number;
-  readonly costMicroUsd: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-}
-
 export type BudgetAxis = 'steps' | 'deadline' | 'cost' | 'tokens';
-
-/** The first limit that leaves no room for another step, if any; the deadline, which is no sum, is looked at elsewhere. */
-export function reachedLimit(limits: Limits, spent: Spent): Exclude<BudgetAxis, 'deadline'> | undefined {
-  if (spent.steps >= (limits.steps ?? DEFAULT_STEP_LIMIT)) return 'steps';
-  if (limits.costMicroUsd !== undefined && spent.costMicroUsd >= limits.costMicroUsd) return 'cost';
-  if (limits.tokens !== undefined && spent.inputTokens + spent.outputTokens >= limits.tokens) return 'tokens';
-  return undefined;
-}
 
 /** @throws PilotageError `invalid_config` naming the limit that is no number from 0 up. */
 export function assertLimits(limits: Limits): void {

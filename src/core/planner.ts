@@ -7,6 +7,7 @@ import type { Turn } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { MoveNotes, Step } from './step.ts';
+import type { BackgroundResult, GroupView, TaskOrigin, TaskView } from './task.ts';
 import type { ToolView } from './tool-schema.ts';
 
 export type WakeMode = 'push' | 'poll' | 'hybrid';
@@ -39,6 +40,11 @@ export interface Trajectory {
   /** A frozen copy of all steps; `step` is cheaper. */
   readonly steps: readonly Step[];
   readonly steering: readonly SteeringTurn[];
+  /** What this run has spawned, in order. */
+  readonly tasks: readonly TaskView[];
+  readonly groups: ReadonlyMap<string, GroupView>;
+  /** Groups whose results came by themselves, in the order in which they came; each once, and then for good. */
+  readonly background: readonly BackgroundResult[];
   /** The last summary of the first steps, if there is one. All steps are still here. */
   readonly compaction?: Compaction;
 }
@@ -72,8 +78,12 @@ export interface RunView {
   readonly startedAt: number;
   /** Decisions in a row, just before this one, that did not pass validation. */
   readonly rejections: number;
-  /** Tasks can be spawned and awaited. */
+  /** Tasks can be spawned and awaited: the run stands high enough in its tree. */
   readonly tasks: boolean;
+  /** What this run is, if it is a task of another. */
+  readonly task?: Pick<TaskOrigin, 'kind' | 'depth' | 'description'>;
+  /** The last steps were the same `period` steps over and over, `times` times: another way is wanted. */
+  readonly noProgress?: { readonly period: number; readonly times: number };
   /** Somebody listens for tokens. */
   readonly streaming: boolean;
 }
@@ -82,6 +92,8 @@ export type MoveSource = Decision | Move | Promise<Decision | Move> | AsyncGener
 
 export interface Planner {
   readonly name: string;
+  /** Changes when a run that was started before is not to go on unasked: recorded with each run. */
+  readonly version?: string;
   /** What wakes the planner when a task it started has ended. Default `push`. */
   readonly wakeMode?: WakeMode;
   /** A model makes the decisions: an invalid one is given back to it before the run is failed. */

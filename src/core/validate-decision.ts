@@ -13,7 +13,9 @@ import {
 } from './decision.ts';
 import { PilotageError } from './errors.ts';
 import { captureJson, captureObject, isJsonObject, type Json, type JsonObject } from './json.ts';
+import { assertLimits } from './limits.ts';
 import { referencesIn } from './reference.ts';
+import { isTaskTool, taskCall } from './task-calls.ts';
 
 /** At most this many branches in one call. A longer list is refused whole, never cut short. */
 export const MAX_BRANCHES = 50;
@@ -33,12 +35,16 @@ export function validateDecision(decision: Decision): Decision {
       return freezeParallel(decision);
     case 'spawn_task':
       requireMember(decision.task, ['foreground', 'background'], 'task');
-      optionalText(decision.groupId, 'groupId');
+      if (decision.groupId !== undefined) requireText(decision.groupId, 'groupId');
       optionalText(decision.callId, 'callId');
       validateSpawn(decision.spec);
+      if (decision.spec.quorum !== undefined && decision.groupId === undefined) {
+        throw invalid('spec.quorum is of a group: give the groupId that its tasks share');
+      }
       break;
     case 'await_task':
       requireText(decision.taskId, 'taskId');
+      if (decision.groupId !== undefined) requireText(decision.groupId, 'groupId');
       optionalText(decision.callId, 'callId');
       optionalMs(decision.timeoutMs, 'timeoutMs');
       break;
@@ -119,6 +125,10 @@ function validateBranch(branch: Branch, name: string): void {
   optionalText(branch.callId, `${name}.callId`);
   optionalRefusal(branch.refusal, `${name}.refusal`);
   if (branch.args === undefined) throw invalid(`${name}.args is missing`);
+  // What refers to another branch is known, and checked, only when that branch has ended.
+  if (branch.refusal === undefined && isTaskTool(branch.tool) && referencesIn(branch.args).size === 0) {
+    validateDecision(taskCall(branch.tool, branch.args));
+  }
   const { after, when } = branch;
   if (after !== undefined && !(Array.isArray(after) && after.every((id) => typeof id === 'string'))) {
     throw invalid(`${name}.after must be a list of branch ids`);
@@ -195,10 +205,17 @@ function validateJoin(join: Join | undefined, branches: number): void {
 function validateSpawn(spec: SpawnSpec): void {
   if (!isJsonObject(spec)) throw invalid('spawn_task has no spec');
   requireText(spec.query, 'spec.query');
-  const { priority } = spec;
+  const { priority, onCancel, limits, quorum } = spec;
   if (priority !== undefined && !(Number.isInteger(priority) && Math.abs(priority) <= 1000)) {
     throw invalid(`spec.priority is ${priority}, and must be a whole number from -1000 to 1000`);
   }
+  if (onCancel !== undefined) requireMember(onCancel, ['cascade', 'isolate'], 'spec.onCancel');
+  if (quorum !== undefined && !(Number.isInteger(quorum) && quorum >= 1)) {
+    throw invalid(`spec.quorum is ${quorum}, and must be a whole number from 1 up`);
+  }
+  if (limits === undefined) return;
+  if (!isJsonObject(limits)) throw invalid('spec.limits is no object');
+  asDecision(() => assertLimits(limits));
 }
 
 function requireText(value: unknown, name: string): void {

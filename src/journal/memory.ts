@@ -1,8 +1,7 @@
 /** A journal in the memory of this process: for tests, and for runs that nobody has to find again. */
 import { type Clock, systemClock } from '../core/clock.ts';
-import type { Control } from '../core/control.ts';
-import type { Entry } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
+import { isCapped, type Message } from '../core/control.ts';
+import type { Entry, Started } from '../core/entry.ts';
 import type { Identity } from '../core/identity.ts';
 import { MemoryArtifacts } from './memory-artifacts.ts';
 import { MemorySessions } from './memory-session.ts';
@@ -14,19 +13,27 @@ import type {
   Journal,
   LeaseRequest,
   NewRun,
+  Park,
   Renewal,
   RunQuery,
   RunRecord,
   RunStatus,
+  Told,
 } from './port.ts';
 import {
   assertConsecutive,
   assertCurrent,
   assertLease,
   assertNewRun,
+  assertPriority,
+  assertRoom,
+  assertSeen,
   assertTakesSignals,
+  assertTreeLimit,
   assertTurn,
+  beginningOf,
   hasEnded,
+  plannerAfter,
   journalClosed,
   pageSize,
   runNotFound,
@@ -41,13 +48,16 @@ export function memoryJournal(options: { readonly clock?: Clock } = {}): Journal
 
 interface StoredRun {
   readonly identity: Identity;
-  readonly priority: number;
+  readonly first: Started;
+  planner: string;
   /** Counts runs in the order of their creation. */
   readonly age: number;
   readonly createdAt: number;
   readonly entries: Entry[];
-  readonly waiting: Map<string, Control>;
-  readonly knownControls: Set<string>;
+  readonly inbox: Map<string, Message>;
+  /** Ids of all messages that the run has ever had. */
+  readonly told: Set<string>;
+  priority: number;
   status: RunStatus;
   updatedAt: number;
   signals: number;
@@ -67,6 +77,8 @@ class MemoryJournal implements Journal {
   readonly #clock: Clock;
   readonly #runs = new Map<string, StoredRun>();
   readonly #unended = new Set<StoredRun>();
+  /** How many runs each root has under it. */
+  readonly #trees = new Map<string, number>();
   readonly #watchers = new Watchers();
   #closed = false;
 
@@ -79,19 +91,23 @@ class MemoryJournal implements Journal {
 
   async create(run: NewRun): Promise<Claim | undefined> {
     this.#assertOpen();
-    assertNewRun(run);
+    return this.#create(run, assertNewRun(run), this.#clock.now());
+  }
+
+  #create(run: NewRun, first: Started, now: number): Claim | undefined {
     const { identity, priority, entries, claim } = run;
     if (this.#runs.has(identity.run)) return undefined;
-    const now = this.#clock.now();
     const stored: StoredRun = {
       identity,
-      priority,
+      first,
+      planner: first.planner,
       age: this.#runs.size,
       createdAt: now,
       entries: [...entries],
-      waiting: new Map(),
-      knownControls: new Set(),
-      status: 'running',
+      inbox: new Map(),
+      told: new Set(),
+      priority,
+      status: 'pending',
       updatedAt: now,
       signals: 0,
       fence: 0,
@@ -101,6 +117,8 @@ class MemoryJournal implements Journal {
     };
     this.#runs.set(identity.run, stored);
     this.#unended.add(stored);
+    const root = first.task?.root;
+    if (root !== undefined) this.#trees.set(root, this.#treeSize(root) + 1);
     this.#watchers.wake(identity.run);
     return claim && grant(stored, claim, now);
   }
@@ -119,12 +137,35 @@ class MemoryJournal implements Journal {
     assertConsecutive(append);
     assertTurn(append);
     assertCurrent(append, { head: run.entries.length, fence: run.fence });
+    assertSeen(append, run.signals);
+    const starts = append.starts === undefined ? undefined : this.#mayStart(append, append.starts);
+    // From here on nothing is refused.
+    const now = this.#clock.now();
     for (const entry of append.entries) run.entries.push(entry);
-    if (append.takes !== undefined) for (const id of append.takes) run.waiting.delete(id);
+    if (append.takes !== undefined) for (const id of append.takes) run.inbox.delete(id);
+    run.planner = plannerAfter(append) ?? run.planner;
     if (append.status !== undefined) this.#setStatus(run, append.status);
     if (append.turn !== undefined) this.memory.add(run.identity, append.turn);
-    run.updatedAt = this.#clock.now();
+    run.updatedAt = now;
     this.#watchers.wake(append.run);
+    if (starts !== undefined) for (const [start, first] of starts) this.#create(start, first, now);
+    if (append.tells !== undefined) for (const told of append.tells) this.#tell(told, now);
+  }
+
+  #mayStart(append: Append, starts: readonly NewRun[]): [NewRun, Started][] {
+    const checked = starts.map((start): [NewRun, Started] => [start, assertNewRun(start)]);
+    assertTreeLimit(append, { has: (run) => this.#runs.has(run), size: (root) => this.#treeSize(root) });
+    return checked;
+  }
+
+  #treeSize(root: string): number {
+    return this.#trees.get(root) ?? 0;
+  }
+
+  #tell({ run, message }: Told, now: number): void {
+    const target = this.#runs.get(run);
+    if (target === undefined || hasEnded(target.status) || target.told.has(message.id)) return;
+    this.#put(target, message, now);
   }
 
   async read(run: string, from = 1, limit = Number.POSITIVE_INFINITY): Promise<Entry[]> {
@@ -160,7 +201,7 @@ class MemoryJournal implements Journal {
     }
     let best: StoredRun | undefined;
     for (const run of this.#unended) {
-      if (run.wakeAt === null || run.wakeAt > now || !free(run)) continue;
+      if (run.wakeAt === null || run.wakeAt > now || !free(run) || !isWanted(run, request)) continue;
       if (best === undefined || comesFirst(run, best)) best = run;
     }
     return best && grant(best, request, now);
@@ -178,10 +219,7 @@ class MemoryJournal implements Journal {
     });
   }
 
-  async release(
-    lease: Renewal,
-    park: { readonly wakeAt?: number | null; readonly seenSignals: number },
-  ): Promise<boolean> {
+  async release(lease: Renewal, park: Park): Promise<boolean> {
     this.#assertOpen();
     const wakeAt = typeof park.wakeAt === 'number' ? wholeMs(park.wakeAt, 'wakeAt') : park.wakeAt;
     const run = this.#held(lease);
@@ -189,24 +227,33 @@ class MemoryJournal implements Journal {
     const news = run.signals > park.seenSignals;
     run.owner = undefined;
     run.wakeAt = news || wakeAt === undefined ? 0 : wakeAt;
-    return !news || hasEnded(run.status);
+    if (hasEnded(run.status)) return true;
+    if (!news && park.status !== undefined) run.status = park.status;
+    return !news;
   }
 
-  async signal(run: string, control: Control): Promise<boolean> {
+  async signal(run: string, message: Message, priority?: number): Promise<boolean> {
     const stored = this.#run(run);
-    if (stored.knownControls.has(control.id)) return false;
-    assertTakesSignals(run, stored.status, stored.waiting.size);
-    stored.knownControls.add(control.id);
-    stored.waiting.set(control.id, control);
-    stored.signals += 1;
-    stored.wakeAt = 0;
-    stored.updatedAt = this.#clock.now();
-    this.#watchers.wake(run);
+    if (priority !== undefined) assertPriority(priority);
+    if (stored.told.has(message.id)) return false;
+    assertTakesSignals(run, stored.status);
+    if (isCapped(message)) assertRoom(run, [...stored.inbox.values()].filter(isCapped).length);
+    if (priority !== undefined) stored.priority = priority;
+    this.#put(stored, message, this.#clock.now());
     return true;
   }
 
-  async inbox(run: string): Promise<Control[]> {
-    return [...this.#run(run).waiting.values()];
+  #put(run: StoredRun, message: Message, now: number): void {
+    run.told.add(message.id);
+    run.inbox.set(message.id, message);
+    run.signals += 1;
+    run.wakeAt = 0;
+    run.updatedAt = now;
+    this.#watchers.wake(run.identity.run);
+  }
+
+  async inbox(run: string): Promise<Message[]> {
+    return [...this.#run(run).inbox.values()];
   }
 
   watch(run: string, wake: () => void): () => void {
@@ -246,35 +293,42 @@ function comesFirst(run: StoredRun, other: StoredRun): boolean {
   return run.priority === other.priority ? run.age < other.age : run.priority > other.priority;
 }
 
+function isWanted(run: StoredRun, { planner, exceptTenants }: ClaimRequest): boolean {
+  return (
+    (planner === undefined || run.planner === planner) && exceptTenants?.includes(run.identity.tenant) !== true
+  );
+}
+
 /** A claimed run is due again when its lease is over, until `release` parks it. */
 function grant(run: StoredRun, lease: LeaseRequest, now: number): Claim {
   run.owner = lease.owner;
   run.leaseUntil = wholeMs(now + lease.leaseMs, 'leaseMs');
   run.wakeAt = 0;
+  if (run.status === 'pending' || run.status === 'waiting') run.status = 'running';
   run.fence += 1;
   return { run: run.identity.run, fence: run.fence, head: run.entries.length, signals: run.signals };
 }
 
 function matches(run: StoredRun, query: RunQuery): boolean {
-  const { identity, status, createdAt } = run;
+  const { identity, status, createdAt, first } = run;
   return (
     (query.tenant === undefined || identity.tenant === query.tenant) &&
     (query.user === undefined || identity.user === query.user) &&
     (query.session === undefined || identity.session === query.session) &&
     (query.status === undefined || query.status.includes(status)) &&
+    (query.parent === undefined || first.task?.parent === query.parent) &&
     (query.since === undefined || createdAt >= query.since)
   );
 }
 
 function recordOf(run: StoredRun, now: number): RunRecord {
-  const { identity, status, priority, createdAt, updatedAt, entries, owner, leaseUntil } = run;
-  const first = entries[0];
-  if (first?.kind !== 'started') throw new PilotageError('journal_corrupt', `Run ${identity.run} has no first entry.`);
+  const { identity, first, planner, status, priority, createdAt, updatedAt, entries, owner, leaseUntil } = run;
   const wakeAt = hasEnded(status) ? null : run.wakeAt;
   return {
     identity,
     status,
-    query: first.query,
+    ...beginningOf(first),
+    planner,
     priority,
     createdAt,
     updatedAt,

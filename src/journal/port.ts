@@ -10,12 +10,16 @@
  */
 import type { ArtifactRef } from '../core/artifact.ts';
 import type { ArtifactRow } from '../core/context.ts';
-import type { Control } from '../core/control.ts';
+import type { Message } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
 import type { Identity, Scope } from '../core/identity.ts';
 import type { SessionMemoryStore, SessionTurn } from './session-memory.ts';
 
-export type RunStatus = 'running' | 'paused' | 'finished' | 'failed' | 'cancelled';
+/**
+ * `pending`: nobody has claimed it yet. `waiting`: parked until a task, a time or a signal. `paused`: parked until somebody
+ * answers.
+ */
+export type RunStatus = 'pending' | 'running' | 'waiting' | 'paused' | 'finished' | 'failed' | 'cancelled';
 
 export interface NewRun {
   readonly identity: Identity;
@@ -25,6 +29,12 @@ export interface NewRun {
   readonly entries: readonly Entry[];
   /** Claims the new run in the same commit. */
   readonly claim?: LeaseRequest;
+}
+
+/** Something that a run tells another in the commit that makes it true, or passes on to it. */
+export interface Told {
+  readonly run: string;
+  readonly message: Message;
 }
 
 export interface LeaseRequest {
@@ -38,6 +48,9 @@ export interface ClaimRequest extends LeaseRequest {
   readonly run?: string;
   /** Claims although this owner's lease is not over: the caller knows that it is dead. */
   readonly from?: string;
+  /** Without `run`: only runs of this planner, and of none of these tenants. */
+  readonly planner?: string;
+  readonly exceptTenants?: readonly string[];
 }
 
 export interface Claim {
@@ -58,6 +71,14 @@ export interface Append {
   readonly status?: RunStatus;
   /** Ids of controls that these entries take out of the inbox. */
   readonly takes?: readonly string[];
+  /** Runs that these entries start. One whose id is there already is passed over. */
+  readonly starts?: readonly NewRun[];
+  /** Refuses the append when a start would be more than so many runs under one root. */
+  readonly treeLimit?: number;
+  /** Stored once per message id, beside the cap; runs that have ended, or are not there, are passed over. */
+  readonly tells?: readonly Told[];
+  /** Refuses the append when the run has had more signals than this. */
+  readonly seenSignals?: number;
   /** The run's turn in its session's memory, with its ending. A second one of the same run changes nothing. */
   readonly turn?: SessionTurn;
 }
@@ -67,11 +88,22 @@ export interface Renewal {
   readonly fence: number;
 }
 
+export interface Park {
+  readonly wakeAt?: number | null;
+  readonly seenSignals: number;
+  readonly status?: 'waiting' | 'paused';
+}
+
 export interface RunRecord {
   readonly identity: Identity;
   readonly status: RunStatus;
   readonly query: string;
   readonly priority: number;
+  /** The planner's name, as the run has recorded it last. */
+  readonly planner: string;
+  /** The run that this one is a task of, and the one at the top of the tree. */
+  readonly parent?: string;
+  readonly root?: string;
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly head: number;
@@ -89,6 +121,8 @@ export interface RunQuery {
   readonly user?: string;
   readonly session?: string;
   readonly status?: readonly RunStatus[];
+  /** Only the tasks of this run. */
+  readonly parent?: string;
   /** Only runs created at or after this time. Milliseconds since the epoch. */
   readonly since?: number;
   /** Newest first. Default 50, at most 200. */
@@ -107,7 +141,8 @@ export interface Journal {
 
   /**
    * A lease that is over but that nobody has claimed still appends. Ids in `takes` that are not in the inbox are passed over.
-   * @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), `run_not_found`, or a store error.
+   * @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), `run_not_found`, `task_limit`,
+   * `inbox_changed`, or a store error.
    */
   append(append: Append): Promise<void>;
 
@@ -124,7 +159,7 @@ export interface Journal {
 
   /**
    * Takes a lease when it is free or over. With `run` it need not be due. A claimed run is due again when its lease is
-   * over, until `release` parks it.
+   * over, until `release` parks it. A pending or waiting run is running from then on.
    * @returns `undefined` when nothing is due, somebody else has it, or the run has ended or is not there.
    */
   claim(request: ClaimRequest): Promise<Claim | undefined>;
@@ -136,21 +171,22 @@ export interface Journal {
   renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]>;
 
   /**
-   * Gives the lease up and parks the run until `wakeAt` (absent: it stays due; `null`: until a signal).
+   * Gives the lease up and parks the run until `wakeAt` (absent: it stays due; `null`: until a signal), with the status
+   * that is given, when no signal came in between.
    * @returns false when a signal came since `seenSignals`: the lease is given up, and the run stays due. A lost lease
    * releases nothing and gives true; so does a run that has ended, which is never due.
    */
-  release(lease: Renewal, park: { readonly wakeAt?: number | null; readonly seenSignals: number }): Promise<boolean>;
+  release(lease: Renewal, park: Park): Promise<boolean>;
 
   /**
-   * Puts a control into the run's inbox and makes the run due.
+   * Puts a message into the run's inbox and makes the run due. With `priority`, the run has it from now on.
    * @returns false when this control id was there before (taken or not), even if the run has ended or its inbox is full.
    * @throws PilotageError `run_not_found`, `run_ended`, or `inbox_full` (256 waiting).
    */
-  signal(run: string, control: Control): Promise<boolean>;
+  signal(run: string, message: Message, priority?: number): Promise<boolean>;
 
-  /** Controls that nobody has taken yet, in the order in which they came. @throws PilotageError `run_not_found`. */
-  inbox(run: string): Promise<Control[]>;
+  /** Messages that nobody has taken yet, in the order in which they came. @throws PilotageError `run_not_found`. */
+  inbox(run: string): Promise<Message[]>;
 
   /** Calls `wake` when entries or signals of the run arrive, from any process. May call it for nothing. Returns the way to stop. */
   watch(run: string, wake: () => void): () => void;

@@ -1,27 +1,43 @@
 /** What every store checks, and the words in which it refuses. */
 import { INBOX_CAP } from '../core/control.ts';
+import type { Started } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Scope, scopeKey } from '../core/identity.ts';
-import type { Append, LeaseRequest, NewRun, RunQuery, RunStatus } from './port.ts';
+import type { Append, LeaseRequest, NewRun, RunQuery, RunRecord, RunStatus } from './port.ts';
 import type { SessionSummary } from './session-memory.ts';
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
 
-/** @throws PilotageError `identity_required`, or `invalid_config` for entries that do not begin a run. */
-export function assertNewRun(run: NewRun): void {
+/**
+ * @returns the first entry.
+ * @throws PilotageError `identity_required`, or `invalid_config` for entries that do not begin a run.
+ */
+export function assertNewRun(run: NewRun): Started {
   assertIdentity(run.identity);
-  if (!Number.isSafeInteger(run.priority)) {
-    throw new PilotageError('invalid_config', `The priority ${run.priority} is no whole number.`);
-  }
+  assertPriority(run.priority);
   if (run.claim !== undefined) assertLease(run.claim);
-  if (run.entries[0]?.kind !== 'started') {
+  const [first] = run.entries;
+  if (first?.kind !== 'started') {
     throw new PilotageError('invalid_config', 'The first entry of a run must be of the kind started.');
   }
   for (const [index, entry] of run.entries.entries()) {
     if (entry.seq === index + 1) continue;
     throw new PilotageError('invalid_config', `Entry ${index + 1} of a new run has seq ${entry.seq}; count from 1.`);
   }
+  return first;
+}
+
+/** What a record tells of how the run began. */
+export function beginningOf(first: Started): Pick<RunRecord, 'query' | 'planner' | 'parent' | 'root'> {
+  const { query, planner, task } = first;
+  return { query, planner, ...(task === undefined ? {} : { parent: task.parent, root: task.root }) };
+}
+
+/** @throws PilotageError `invalid_config` for no whole number. */
+export function assertPriority(priority: number): void {
+  if (Number.isSafeInteger(priority)) return;
+  throw new PilotageError('invalid_config', `The priority ${priority} is no whole number.`);
 }
 
 /** @throws PilotageError `invalid_config` for a length that is no positive number. */
@@ -49,6 +65,38 @@ export function assertCurrent(append: Append, now: { readonly head: number; read
     );
   }
   if (append.expected !== now.head) throw conflict(append, `its last entry is ${now.head}, not ${append.expected}`);
+}
+
+/** @throws PilotageError `inbox_changed` when the run has had a signal that the caller does not know. */
+export function assertSeen({ run, seenSignals }: Append, signals: number): void {
+  if (seenSignals === undefined || signals <= seenSignals) return;
+  throw new PilotageError(
+    'inbox_changed',
+    `Nothing was appended to run ${run}: it has had ${signals} signals, not ${seenSignals}. Read its inbox and decide anew.`,
+    { data: { run, signals, seen: seenSignals } },
+  );
+}
+
+/** What a store knows of trees of runs. */
+export interface StoredTree {
+  has(run: string): boolean;
+  /** How many runs have this root. */
+  size(root: string): number;
+}
+
+/** @throws PilotageError `task_limit` when a start would be more than `treeLimit` runs under its root. */
+export function assertTreeLimit({ run, starts = [], treeLimit }: Append, tree: StoredTree): void {
+  if (treeLimit === undefined) return;
+  const fresh = starts.filter((start) => !tree.has(start.identity.run));
+  const ids = new Map(fresh.map((start) => [start.identity.run, assertNewRun(start).task?.root]));
+  for (const [root, added] of Map.groupBy(ids.values(), (of) => of)) {
+    if (root === undefined || tree.size(root) + added.length <= treeLimit) continue;
+    throw new PilotageError(
+      'task_limit',
+      `Run ${run} cannot start ${added.length} more: ${tree.size(root)} runs of at most ${treeLimit} are under run ${root}.`,
+      { data: { run, root, limit: treeLimit } },
+    );
+  }
 }
 
 function conflict(append: Append, what: string): PilotageError {
@@ -86,6 +134,12 @@ export function assertCounts(counts: Readonly<Record<string, number>>): void {
   }
 }
 
+/** The planner that a run goes on with, when these entries give it another. */
+export function plannerAfter({ entries }: Append): string | undefined {
+  for (const entry of entries) if (entry.kind === 'repinned') return entry.planner;
+  return undefined;
+}
+
 /** @throws PilotageError `invalid_config` for the turn of another run, or one without a time. */
 export function assertTurn({ run, turn }: Append): void {
   if (turn === undefined) return;
@@ -100,7 +154,7 @@ export function assertSummary({ covers, failures, updatedAt }: SessionSummary): 
 }
 
 export function hasEnded(status: RunStatus): boolean {
-  return status !== 'running' && status !== 'paused';
+  return status === 'finished' || status === 'failed' || status === 'cancelled';
 }
 
 export function runNotFound(run: string): PilotageError {
@@ -109,20 +163,22 @@ export function runNotFound(run: string): PilotageError {
   });
 }
 
-/** @throws PilotageError `run_ended` or `inbox_full`. */
-export function assertTakesSignals(run: string, status: RunStatus, waiting: number): void {
-  if (hasEnded(status)) {
-    throw new PilotageError('run_ended', `Run ${run} has ended (${status}); it takes no more controls.`, {
-      data: { run, status },
-    });
-  }
-  if (waiting >= INBOX_CAP) {
-    throw new PilotageError(
-      'inbox_full',
-      `${waiting} controls wait for run ${run}, the most there can be. Send it again when the run has taken some.`,
-      { data: { run, cap: INBOX_CAP } },
-    );
-  }
+/** @throws PilotageError `run_ended`. */
+export function assertTakesSignals(run: string, status: RunStatus): void {
+  if (!hasEnded(status)) return;
+  throw new PilotageError('run_ended', `Run ${run} has ended (${status}); it takes no more controls.`, {
+    data: { run, status },
+  });
+}
+
+/** @throws PilotageError `inbox_full`. */
+export function assertRoom(run: string, waitingControls: number): void {
+  if (waitingControls < INBOX_CAP) return;
+  throw new PilotageError(
+    'inbox_full',
+    `${waitingControls} controls wait for run ${run}, the most there can be. Send it again when the run has taken some.`,
+    { data: { run, cap: INBOX_CAP } },
+  );
 }
 
 export function journalClosed(): PilotageError {

@@ -1,23 +1,25 @@
 /**
- * The statements on runs, entries and controls. Everything here is synchronous. What writes is called inside the
- * writer's transaction, and throws a `PilotageError` only before its first change.
+ * The statements on runs and entries. Everything here is synchronous. What writes is called inside the writer's
+ * transaction, and throws a `PilotageError` only before its first change.
  */
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import type { Control } from '../core/control.ts';
-import { decodeEntry, type Entry } from '../core/entry.ts';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Message } from '../core/control.ts';
+import type { Entry } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
-import type {
-  Append,
-  Claim,
-  ClaimRequest,
-  LeaseRequest,
-  NewRun,
-  Renewal,
-  RunQuery,
-  RunRecord,
-  RunStatus,
-} from './port.ts';
-import { assertCurrent, assertTakesSignals, hasEnded, runNotFound, wholeMs } from './rules.ts';
+import type { Append, Claim, ClaimRequest, LeaseRequest, Park, Renewal, RunStatus } from './port.ts';
+import {
+  assertCurrent,
+  assertRoom,
+  assertSeen,
+  assertTakesSignals,
+  assertTreeLimit,
+  hasEnded,
+  runNotFound,
+  wholeMs,
+} from './rules.ts';
+import type { AppendText, MessageText, RunText, ToldText } from './sqlite-encode.ts';
+import { SqliteInbox } from './sqlite-inbox.ts';
+import { decodeRow, type EntryRow } from './sqlite-records.ts';
 import type { SqliteSessions } from './sqlite-session.ts';
 
 interface RunRow {
@@ -32,37 +34,27 @@ interface RunRow {
   readonly lease_until: number | null;
 }
 
-interface RecordRow extends RunRow {
-  readonly tenant: string;
-  readonly user: string;
-  readonly session: string;
-  readonly priority: number;
-  readonly created_at: number;
-  readonly updated_at: number;
-  readonly wake_at: number | null;
-  readonly first_body: string | null;
-}
-
-interface EntryRow {
-  readonly seq: number;
-  readonly body: string;
-}
-
 const FIND_RUN = 'SELECT key, id, status, head, last_entry, signals, fence, owner, lease_until FROM runs WHERE ';
-const FIND_RECORD =
-  'SELECT runs.*, entries.body AS first_body FROM runs LEFT JOIN entries ON entries.id = runs.first_entry WHERE ';
-const FIRST_IN_LINE = 'ORDER BY priority DESC, key LIMIT 1';
-// Three index look-ups: due now, due by time or by a lease that is over, and the leases of an owner known to be dead.
-const FIND_DUE = `
-  SELECT key FROM (
-    SELECT * FROM (SELECT key, priority FROM runs WHERE due_at = 0 ${FIRST_IN_LINE})
+const firstInLine = (due: string): string => `(
+  SELECT key FROM runs
+  WHERE planner = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants))
+  ORDER BY priority DESC, key LIMIT 1
+)`;
+// For the planner that is asked for, or for each that has a run, three look-ups in one index: due now, due by time or by a
+// lease that is over, and the leases of an owner known to be dead.
+export const FIND_DUE: string = `
+  WITH RECURSIVE planners (name) AS (
+    SELECT coalesce(:planner, (SELECT min(planner) FROM runs WHERE due_at IS NOT NULL))
     UNION ALL
-    SELECT * FROM (SELECT key, priority FROM runs WHERE due_at > 0 AND due_at <= :now ${FIRST_IN_LINE})
-    UNION ALL
-    SELECT * FROM (
-      SELECT key, priority FROM runs WHERE :dead IS NOT NULL AND due_at > :now AND owner = :dead ${FIRST_IN_LINE}
-    )
-  ) ${FIRST_IN_LINE}`;
+    SELECT (SELECT min(planner) FROM runs WHERE due_at IS NOT NULL AND planner > name) FROM planners
+      WHERE :planner IS NULL AND name IS NOT NULL
+  )
+  SELECT runs.key FROM planners CROSS JOIN runs ON runs.key IN (
+    ${firstInLine('due_at = 0')},
+    ${firstInLine('due_at > 0 AND due_at <= :now')},
+    ${firstInLine(':dead IS NOT NULL AND due_at > :now AND owner = :dead')}
+  )
+  ORDER BY runs.priority DESC, runs.key LIMIT 1`;
 // From the last entry backwards; a chain that is broken or crosses into another run comes out short.
 const READ_ENTRIES = `
   WITH RECURSIVE chain (id, seq, previous) AS (
@@ -80,10 +72,11 @@ function prepareStatements(db: DatabaseSync) {
   return {
     findRun: db.prepare(`${FIND_RUN} id = ?`),
     findRunByKey: db.prepare(`${FIND_RUN} key = ?`),
-    findRecord: db.prepare(`${FIND_RECORD} runs.id = ?`),
+    treeSize: db.prepare('SELECT count(*) AS size FROM runs WHERE root = ?'),
     findDue: db.prepare(FIND_DUE),
     insertRun: db.prepare(`
-      INSERT INTO runs (id, tenant, user, session, priority, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO runs (id, tenant, user, session, planner, parent, root, priority, status, created_at, updated_at)
+      VALUES (:id, :tenant, :user, :session, :planner, :parent, :root, :priority, 'pending', :now, :now)
       ON CONFLICT (id) DO NOTHING`),
     // The hot path: compares and inserts in one statement, and hands no row to JavaScript.
     insertEntry: db.prepare(`
@@ -92,34 +85,37 @@ function prepareStatements(db: DatabaseSync) {
     readEntries: db.prepare(READ_ENTRIES),
     setFirst: db.prepare('UPDATE runs SET first_entry = last_entry WHERE id = ?'),
     advance: db.prepare('UPDATE runs SET head = head + 1, last_entry = ?, updated_at = ? WHERE id = ?'),
+    setPlanner: db.prepare('UPDATE runs SET planner = ? WHERE id = ?'),
     setStatus: db.prepare('UPDATE runs SET status = :status WHERE id = :run AND status <> :status'),
     // A claimed run is due again when its lease is over, until a release parks it.
-    grant: db.prepare('UPDATE runs SET owner = ?, lease_until = ?, fence = fence + 1, wake_at = 0 WHERE key = ?'),
+    grant: db.prepare(`
+      UPDATE runs SET owner = ?, lease_until = ?, fence = fence + 1, wake_at = 0,
+        status = CASE WHEN status IN ('pending', 'waiting') THEN 'running' ELSE status END
+      WHERE key = ?`),
     renew: db.prepare('UPDATE runs SET lease_until = ? WHERE key = ?'),
-    release: db.prepare('UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ? WHERE key = ?'),
-    insertControl: db.prepare('INSERT INTO controls (run, id, number, body) VALUES (?, ?, ?, ?)'),
-    findControl: db.prepare('SELECT number FROM controls WHERE run = ? AND id = ?'),
-    countWaiting: db.prepare('SELECT count(*) AS waiting FROM controls WHERE run = ? AND body IS NOT NULL'),
-    take: db.prepare('UPDATE controls SET body = NULL WHERE run = (SELECT key FROM runs WHERE id = ?) AND id = ?'),
-    inbox: db.prepare('SELECT body FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number'),
-    addSignal: db.prepare('UPDATE runs SET signals = signals + 1, wake_at = 0, updated_at = ? WHERE key = ?'),
+    release: db.prepare(`
+      UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ?, status = coalesce(?, status) WHERE key = ?`),
+    addSignal: db.prepare(`
+      UPDATE runs SET signals = signals + 1, wake_at = 0, updated_at = ?, priority = coalesce(?, priority) WHERE key = ?`),
   } satisfies Record<string, StatementSync>;
 }
 
 export class SqliteRows {
-  readonly #db: DatabaseSync;
   readonly #sql: Statements;
+  readonly #inbox: SqliteInbox;
   readonly #sessions: SqliteSessions;
 
   constructor(db: DatabaseSync, sessions: SqliteSessions) {
-    this.#db = db;
-    this.#sessions = sessions;
     this.#sql = prepareStatements(db);
+    this.#inbox = new SqliteInbox(db);
+    this.#sessions = sessions;
   }
 
-  create(run: NewRun, bodies: readonly string[], now: number): Claim | undefined {
-    const { tenant, user, session, run: id } = run.identity;
-    const inserted = this.#sql.insertRun.run(id, tenant, user, session, run.priority, now, now);
+  create({ run, first, bodies }: RunText, now: number): Claim | undefined {
+    const { run: id, tenant, user, session } = run.identity;
+    const { parent = null, root = null } = first.task ?? {};
+    const row = { id, tenant, user, session, planner: first.planner, parent, root, priority: run.priority, now };
+    const inserted = this.#sql.insertRun.run(row);
     if (inserted.changes === 0) return undefined;
     for (const [index, body] of bodies.entries()) {
       this.#appendEntry({ run: id, fence: 0, expected: index }, body, now);
@@ -128,8 +124,9 @@ export class SqliteRows {
     return run.claim && this.#grant(Number(inserted.lastInsertRowid), run.claim, now);
   }
 
-  append(append: Append, bodies: readonly string[], now: number): void {
+  append({ append, bodies, planner, starts, tells }: AppendText, now: number): void {
     const { run, fence, expected, takes, status, turn } = append;
+    if (starts !== undefined || append.seenSignals !== undefined) this.#assertMay(append);
     let head = expected;
     for (const body of bodies) {
       if (!this.#appendEntry({ run, fence, expected: head }, body, now)) break;
@@ -137,9 +134,23 @@ export class SqliteRows {
     }
     // The first one decides, because nobody else writes meanwhile.
     if (head === expected) assertCurrent(append, this.#find(run));
-    for (const id of takes ?? []) this.#sql.take.run(run, id);
+    for (const id of takes ?? []) this.#inbox.take(run, id);
     if (status !== undefined) this.#sql.setStatus.run({ status, run });
     if (turn !== undefined) this.#sessions.add(turn);
+    if (planner !== undefined) this.#sql.setPlanner.run(planner, run);
+    for (const start of starts ?? []) this.create(start, now);
+    for (const told of tells ?? []) this.#tell(told, now);
+  }
+
+  /** What only some appends have to be asked; the insert of an entry asks the rest. */
+  #assertMay(append: Append): void {
+    const row = this.#find(append.run);
+    assertCurrent(append, row);
+    assertSeen(append, row.signals);
+    assertTreeLimit(append, {
+      has: (run) => this.#sql.findRun.get(run) !== undefined,
+      size: (root) => Number(this.#sql.treeSize.get(root)?.['size']),
+    });
   }
 
   #appendEntry(at: Pick<Append, 'run' | 'fence' | 'expected'>, body: string, now: number): boolean {
@@ -162,39 +173,15 @@ export class SqliteRows {
         { data: { run } },
       );
     }
-    return rows.reverse().map((entry) => decode(run, entry));
-  }
-
-  get(run: string, now: number): RunRecord | undefined {
-    const row = this.#sql.findRecord.get(run) as RecordRow | undefined;
-    return row && recordOf(row, now);
-  }
-
-  list(query: RunQuery, limit: number, now: number): RunRecord[] {
-    const where: string[] = [];
-    const values: SQLInputValue[] = [];
-    const filter = (condition: string, ...bound: SQLInputValue[]): void => {
-      where.push(condition);
-      values.push(...bound);
-    };
-    if (query.tenant !== undefined) filter('tenant = ?', query.tenant);
-    if (query.user !== undefined) filter('user = ?', query.user);
-    if (query.session !== undefined) filter('session = ?', query.session);
-    if (query.since !== undefined) filter('created_at >= ?', query.since);
-    if (query.status !== undefined) {
-      filter(`status IN (${query.status.map(() => '?').join(', ')})`, ...query.status);
-    }
-    // A key is given once, in the order of creation.
-    if (query.after !== undefined) filter('key < ?', this.#find(query.after).key);
-    const sql = `${FIND_RECORD} ${['TRUE', ...where].join(' AND ')} ORDER BY key DESC LIMIT ?`;
-    const rows = this.#db.prepare(sql).all(...values, limit) as unknown as RecordRow[];
-    return rows.map((row) => recordOf(row, now));
+    return rows.reverse().map((entry) => decodeRow(run, entry));
   }
 
   /** The run that `request` would get. */
   findClaimable(request: ClaimRequest, now: number): number | undefined {
     if (request.run === undefined) {
-      return (this.#sql.findDue.get({ now, dead: request.from ?? null }) as Pick<RunRow, 'key'> | undefined)?.key;
+      const { from = null, planner = null, exceptTenants = [] } = request;
+      const which = { now, dead: from, planner, exceptTenants: JSON.stringify(exceptTenants) };
+      return (this.#sql.findDue.get(which) as Pick<RunRow, 'key'> | undefined)?.key;
     }
     const row = this.#sql.findRun.get(request.run) as RunRow | undefined;
     if (row === undefined || hasEnded(row.status)) return undefined;
@@ -221,12 +208,14 @@ export class SqliteRows {
     return row.signals;
   }
 
-  release(lease: Renewal, wakeAt: number | null, seenSignals: number): boolean {
+  release(lease: Renewal, park: Park): boolean {
     const row = this.#held(lease);
     if (row === undefined) return true;
-    const news = row.signals > seenSignals;
-    this.#sql.release.run(news ? 0 : wakeAt, row.key);
-    return !news || hasEnded(row.status);
+    const news = row.signals > park.seenSignals;
+    const ended = hasEnded(row.status);
+    const wakeAt = park.wakeAt === undefined ? 0 : park.wakeAt;
+    this.#sql.release.run(news ? 0 : wakeAt, news || ended ? null : (park.status ?? null), row.key);
+    return !news || ended;
   }
 
   #held(lease: Renewal): RunRow | undefined {
@@ -234,18 +223,28 @@ export class SqliteRows {
     return row !== undefined && row.owner !== null && row.fence === lease.fence ? row : undefined;
   }
 
-  signal(run: string, id: string, body: string, now: number): boolean {
+  signal(run: string, message: MessageText, priority: number | undefined, now: number): boolean {
     const row = this.#find(run);
-    if (this.#sql.findControl.get(row.key, id) !== undefined) return false;
-    assertTakesSignals(run, row.status, Number(this.#sql.countWaiting.get(row.key)?.['waiting']));
-    this.#sql.insertControl.run(row.key, id, row.signals + 1, body);
-    this.#sql.addSignal.run(now, row.key);
+    if (this.#inbox.has(row.key, message.id)) return false;
+    assertTakesSignals(run, row.status);
+    if (message.isCapped) assertRoom(run, this.#inbox.waitingControls(row.key));
+    this.#put(row, message, priority ?? null, now);
     return true;
   }
 
-  inbox(run: string): Control[] {
-    const rows = this.#sql.inbox.all(this.#find(run).key) as unknown as Pick<EntryRow, 'body'>[];
-    return rows.map((row) => JSON.parse(row.body, freezeValue) as Control);
+  #tell({ run, message }: ToldText, now: number): void {
+    const row = this.#sql.findRun.get(run) as RunRow | undefined;
+    if (row === undefined || hasEnded(row.status) || this.#inbox.has(row.key, message.id)) return;
+    this.#put(row, message, null, now);
+  }
+
+  #put({ key, signals }: RunRow, message: MessageText, priority: number | null, now: number): void {
+    this.#inbox.put(key, signals + 1, message);
+    this.#sql.addSignal.run(now, priority, key);
+  }
+
+  inbox(run: string): Message[] {
+    return this.#inbox.read(this.#find(run).key);
   }
 
   #find(run: string): RunRow {
@@ -253,38 +252,4 @@ export class SqliteRows {
     if (row === undefined) throw runNotFound(run);
     return row;
   }
-}
-
-function freezeValue(_key: string, value: unknown): unknown {
-  return Object.freeze(value);
-}
-
-/** Says which run an entry belongs to that cannot be read. */
-function decode(run: string, row: EntryRow): Entry {
-  try {
-    return decodeEntry(row.body, row.seq);
-  } catch (error) {
-    if (!PilotageError.is(error)) throw error;
-    throw new PilotageError(error.code, `Run ${run}: ${error.message}`, {
-      data: { ...error.data, run, seq: row.seq },
-      cause: error,
-    });
-  }
-}
-
-function recordOf(row: RecordRow, now: number): RunRecord {
-  const { id, tenant, user, session, status, priority, head, owner, lease_until: until } = row;
-  const first = decode(id, { seq: 1, body: row.first_body ?? '' });
-  const wakeAt = hasEnded(status) ? null : row.wake_at;
-  return {
-    identity: { tenant, user, session, run: id },
-    status,
-    query: first.kind === 'started' ? first.query : '',
-    priority,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    head,
-    ...(wakeAt === 0 ? {} : { wakeAt }),
-    ...(owner !== null && until !== null && until > now ? { lease: { owner, until } } : {}),
-  };
 }

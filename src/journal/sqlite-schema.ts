@@ -18,11 +18,12 @@ const MAGIC = 'SQLite format 3\0';
  *
  * `entries` is a log in the order of the commits, and each row points at the one before it of the same run: an append
  * writes the end of the log and the run's row, and no index, however many runs there are and however long they are.
- * `due_at` is when a run may be claimed: 0 now, NULL never by itself. A taken control keeps its id and loses its body.
+ * `due_at` is when a run may be claimed: 0 now, NULL never by itself. A taken control keeps its id and loses its body;
+ * since version 3 `controls` also holds what runs tell each other, which is no control.
  * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
  * The turns of a session are numbered from 0.
  */
-const MIGRATIONS: readonly string[] = [
+export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE runs (
     key INTEGER PRIMARY KEY,
@@ -103,6 +104,29 @@ const MIGRATIONS: readonly string[] = [
     failures INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
+  `,
+  `
+  DROP INDEX runs_due;
+  ALTER TABLE runs DROP COLUMN due_at;
+  ALTER TABLE runs ADD COLUMN planner TEXT NOT NULL DEFAULT '';
+  ALTER TABLE runs ADD COLUMN parent TEXT;
+  ALTER TABLE runs ADD COLUMN root TEXT;
+  ALTER TABLE runs ADD COLUMN due_at INTEGER AS (
+    CASE
+      WHEN status IN ('finished', 'failed', 'cancelled') THEN NULL
+      WHEN owner IS NOT NULL THEN lease_until
+      ELSE wake_at
+    END
+  );
+  UPDATE runs SET
+    status = CASE WHEN status = 'running' AND fence = 0 THEN 'pending' ELSE status END,
+    planner = coalesce(
+      (SELECT body ->> '$.planner' FROM entries WHERE entries.id = runs.first_entry AND json_valid(body)), ''
+    );
+  CREATE INDEX runs_due ON runs (planner, due_at, priority DESC, key, tenant) WHERE due_at IS NOT NULL;
+  CREATE INDEX runs_parent ON runs (parent) WHERE parent IS NOT NULL;
+  CREATE INDEX runs_root ON runs (root) WHERE root IS NOT NULL;
+  ALTER TABLE controls ADD COLUMN capped INTEGER NOT NULL DEFAULT 1;
   `,
 ];
 

@@ -1,8 +1,8 @@
 /** A journal in one SQLite file, through `node:sqlite`. Several processes may share the file. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Clock, systemClock } from '../core/clock.ts';
-import type { Control } from '../core/control.ts';
-import { type Entry, encodeEntry } from '../core/entry.ts';
+import type { Message } from '../core/control.ts';
+import type { Entry } from '../core/entry.ts';
 import type {
   Append,
   ArtifactStore,
@@ -10,14 +10,17 @@ import type {
   ClaimRequest,
   Journal,
   NewRun,
+  Park,
   Renewal,
   RunQuery,
   RunRecord,
 } from './port.ts';
-import { assertConsecutive, assertLease, assertNewRun, assertTurn, journalClosed, pageSize, wholeMs } from './rules.ts';
+import { assertLease, assertPriority, journalClosed, pageSize, wholeMs } from './rules.ts';
 import type { SessionMemoryStore } from './session-memory.ts';
 import { SqliteArtifacts, type StoreAccess } from './sqlite-artifacts.ts';
+import { encodeAppend, encodeMessage, encodeRun } from './sqlite-encode.ts';
 import { storeError } from './sqlite-errors.ts';
+import { SqliteRecords } from './sqlite-records.ts';
 import { SqliteRows } from './sqlite-rows.ts';
 import { openDatabase } from './sqlite-schema.ts';
 import { SqliteSessions } from './sqlite-session.ts';
@@ -58,6 +61,7 @@ export class SqliteJournal implements Journal {
   readonly #clock: Clock;
   readonly #watchIntervalMs: number;
   readonly #rows: SqliteRows;
+  readonly #records: SqliteRecords;
   readonly #writer: GroupWriter;
   readonly #watchers = new Watchers();
   readonly #dataVersion: StatementSync;
@@ -79,23 +83,22 @@ export class SqliteJournal implements Journal {
     const sessions = new SqliteSessions(db, access);
     this.memory = sessions;
     this.#rows = new SqliteRows(db, sessions);
+    this.#records = new SqliteRecords(db);
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {
-    assertNewRun(run);
-    const bodies = run.entries.map(encodeEntry);
-    const claim = await this.#writer.write(() => this.#rows.create(run, bodies, this.#now()));
+    const text = encodeRun(run);
+    const claim = await this.#writer.write(() => this.#rows.create(text, this.#now()));
     this.#watchers.wake(run.identity.run);
     return claim;
   }
 
   async append(append: Append): Promise<void> {
-    assertConsecutive(append);
-    assertTurn(append);
-    // Encoded here, so that an entry that cannot be fails alone.
-    const bodies = append.entries.map(encodeEntry);
-    await this.#writer.write(() => this.#rows.append(append, bodies, this.#now()));
+    const text = encodeAppend(append);
+    await this.#writer.write(() => this.#rows.append(text, this.#now()));
     this.#watchers.wake(append.run);
+    for (const start of append.starts ?? []) this.#watchers.wake(start.identity.run);
+    for (const told of append.tells ?? []) this.#watchers.wake(told.run);
   }
 
   async read(run: string, from: number = 1, limit: number = Number.POSITIVE_INFINITY): Promise<Entry[]> {
@@ -104,11 +107,11 @@ export class SqliteJournal implements Journal {
   }
 
   async get(run: string): Promise<RunRecord | undefined> {
-    return this.#read(() => this.#rows.get(run, this.#now()));
+    return this.#read(() => this.#records.get(run, this.#now()));
   }
 
   async list(query: RunQuery): Promise<RunRecord[]> {
-    return this.#read(() => this.#rows.list(query, pageSize(query), this.#now()));
+    return this.#read(() => this.#records.list(query, pageSize(query), this.#now()));
   }
 
   async claim(request: ClaimRequest): Promise<Claim | undefined> {
@@ -126,22 +129,20 @@ export class SqliteJournal implements Journal {
     });
   }
 
-  async release(
-    lease: Renewal,
-    park: { readonly wakeAt?: number | null; readonly seenSignals: number },
-  ): Promise<boolean> {
-    const wakeAt = park.wakeAt === null ? null : wholeMs(park.wakeAt ?? 0, 'wakeAt');
-    return this.#writer.write(() => this.#rows.release(lease, wakeAt, park.seenSignals));
+  async release(lease: Renewal, park: Park): Promise<boolean> {
+    const parked = typeof park.wakeAt === 'number' ? { ...park, wakeAt: wholeMs(park.wakeAt, 'wakeAt') } : park;
+    return this.#writer.write(() => this.#rows.release(lease, parked));
   }
 
-  async signal(run: string, control: Control): Promise<boolean> {
-    const body = JSON.stringify(control);
-    const isNew = await this.#writer.write(() => this.#rows.signal(run, control.id, body, this.#now()));
+  async signal(run: string, message: Message, priority?: number): Promise<boolean> {
+    if (priority !== undefined) assertPriority(priority);
+    const text = encodeMessage(message);
+    const isNew = await this.#writer.write(() => this.#rows.signal(run, text, priority, this.#now()));
     if (isNew) this.#watchers.wake(run);
     return isNew;
   }
 
-  async inbox(run: string): Promise<Control[]> {
+  async inbox(run: string): Promise<Message[]> {
     return this.#read(() => this.#rows.inbox(run));
   }
 

@@ -6,6 +6,7 @@ import type { RunView } from '../core/planner.ts';
 import { shownName } from '../core/shown-name.ts';
 import type { Step } from '../core/step.ts';
 import { callBlock } from './call-turns.ts';
+import { groupText } from './group-text.ts';
 import { userTurn } from './messages.ts';
 import { resultOf } from './outcome-text.ts';
 import { steeringText } from './steering-text.ts';
@@ -40,16 +41,21 @@ Answer with one JSON object with the keys goals, facts and pending (lists of tex
 
 /** The messages that ask for a summary of the steps before `before`; an earlier summary is to be folded in. */
 export function summaryRequest({ query, trajectory }: RunView, before: number): LanguageModelV4Message[] {
-  const { compaction, steering } = trajectory;
+  const { compaction, steering, background } = trajectory;
   const from = compaction?.before ?? 0;
   const parts = [enclose('request', cut(query))];
   if (compaction !== undefined) parts.push(enclose('earlier_summary', JSON.stringify(compaction.summary)));
   const steps: string[] = [];
   let turn = steering.findIndex(({ atStep }) => atStep >= from);
+  let result = background.findIndex(({ atStep }) => atStep >= from);
   for (let index = from; index < before; index += 1) {
     for (; turn >= 0 && (steering[turn]?.atStep ?? before) <= index; turn += 1) {
       const message = steering[turn];
       if (message !== undefined) steps.push(`Message:\n${cut(steeringText(message))}`);
+    }
+    for (; result >= 0 && (background[result]?.atStep ?? before) <= index; result += 1) {
+      const came = background[result];
+      if (came !== undefined) steps.push(`Results of tasks:\n${cut(groupText(came.group))}`);
     }
     const step = trajectory.step(index);
     if (step !== undefined) steps.push(stepText(step));

@@ -1,8 +1,9 @@
 /**
- * What a model is reminded of when it has made the same kind of fault several times in a row. It is the last turn of one
- * request and no part of the transcript, so that it is gone once it no longer applies.
+ * What a model is reminded of when it has made the same kind of fault several times in a row, or goes round in circles. It
+ * is the last turn of one request and no part of the transcript, so that it is gone once it no longer applies.
  */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import type { RunView } from '../core/planner.ts';
 import type { Remark, RepairCounter, RepairTier } from '../core/remark.ts';
 import { userTurn } from './messages.ts';
 
@@ -51,15 +52,25 @@ export function tierOf(count: number): RepairTier | undefined {
   return count === 1 ? 'reminder' : count === 2 ? 'warning' : 'critical';
 }
 
+function goingRound({ period, times }: NonNullable<RunView['noProgress']>): string {
+  return `reminder: your last ${period * times} steps made the same calls ${times} times over, and got the same results each time. To repeat them will bring nothing new. Do something else, or finish: say what you have found and what cannot be done.`;
+}
+
 export interface GuidanceTurn {
   readonly message: LanguageModelV4Message;
-  /** One for each block, in the order of the blocks. */
+  /** One for each block about faults, in the order of the blocks. */
   readonly remarks: readonly Remark<'planner.repair_guidance_injected'>[];
 }
 
-/** The last turn of a request whose run has made faults. An absent counter is 0; `undefined` when all are. */
-export function guidanceTurn(counters: Readonly<Partial<Record<RepairCounter, number>>>): GuidanceTurn | undefined {
-  const blocks: string[] = [];
+/**
+ * The last turn of a request whose run has made faults, or makes no progress; `undefined` when there is nothing to say. An
+ * absent counter is 0.
+ */
+export function guidanceTurn(
+  counters: Readonly<Partial<Record<RepairCounter, number>>>,
+  noProgress?: RunView['noProgress'],
+): GuidanceTurn | undefined {
+  const blocks = noProgress === undefined ? [] : [goingRound(noProgress)];
   const remarks: Remark<'planner.repair_guidance_injected'>[] = [];
   for (const counter of COUNTERS) {
     const count = counters[counter] ?? 0;

@@ -1,15 +1,14 @@
 /** Tool names that a planner takes as decisions; they never reach a tool. */
+import { AWAIT_TOOL, SPAWN_TOOL } from '../core/builtin-tools.ts';
 import type { ToolSchema } from '../core/tool-schema.ts';
 
 /** The tool that models know as the way to end; it is understood when it is called, and never declared. */
 export const FINISH_TOOL = '_finish';
-export const SPAWN_TOOL = '_spawn_task';
-export const AWAIT_TOOL = '_await_task';
 
 /** What a model is told of a tool that it may call. */
 export type DeclaredTool = Pick<ToolSchema, 'name' | 'description' | 'inputSchema' | 'examples'>;
 
-/** Declared, in this order, to a run that can spawn tasks. */
+/** Declared, in this order, to a run that is to give work to tasks. */
 export const CONTROL_TOOLS: readonly DeclaredTool[] = [
   {
     name: SPAWN_TOOL,
@@ -22,7 +21,10 @@ export const CONTROL_TOOLS: readonly DeclaredTool[] = [
           enum: ['foreground', 'background'],
           description: 'Whether this run waits for the task. Default: background.',
         },
-        group_id: { type: 'string', description: 'Tasks with the same group id belong together.' },
+        group_id: {
+          type: 'string',
+          description: 'Tasks with the same group id belong together. Default: the task is alone in its group.',
+        },
         spec: {
           type: 'object',
           properties: {
@@ -35,7 +37,14 @@ export const CONTROL_TOOLS: readonly DeclaredTool[] = [
               description: 'Higher runs first. Default: 0.',
             },
             retain_turn: { type: 'boolean', description: 'Whether this run stays with the task until it has ended.' },
-            fail_fast: { type: 'boolean', description: 'Whether a failure of the task stops the others of its group.' },
+            seal: {
+              type: 'boolean',
+              description: 'Set on the last task of a group: the results of the group come when all of it has ended.',
+            },
+            fail_fast: {
+              type: 'boolean',
+              description: 'Set on the first task of a group: a failure of one stops the others.',
+            },
           },
           required: ['description', 'query'],
           additionalProperties: false,
@@ -51,7 +60,14 @@ export const CONTROL_TOOLS: readonly DeclaredTool[] = [
     description: 'Waits until a task has ended, and gives its result.',
     inputSchema: {
       type: 'object',
-      properties: { task_id: { type: 'string', minLength: 1, description: 'As it was given when the task started.' } },
+      properties: {
+        task_id: { type: 'string', minLength: 1, description: 'As it was given when the task started.' },
+        group_id: {
+          type: 'string',
+          description: 'The group of the task, to wait for all of it. It takes no more tasks then.',
+        },
+        timeout_ms: { type: 'integer', minimum: 1, description: 'Waits no longer than so many milliseconds.' },
+      },
       required: ['task_id'],
       additionalProperties: false,
     },

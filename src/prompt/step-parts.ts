@@ -1,11 +1,11 @@
 /** A recorded step taken apart for a model's history, in the same way for native calls and for calls in text. */
+import { AWAIT_TOOL, SPAWN_TOOL } from '../core/builtin-tools.ts';
 import type { ReasoningReplay } from '../core/context.ts';
-import { branchesOf, type SpawnTask } from '../core/decision.ts';
+import { type AwaitTask, branchesOf, type SpawnTask } from '../core/decision.ts';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { Step } from '../core/step.ts';
 import { errorText, resultOf, verdictText } from './outcome-text.ts';
-import { AWAIT_TOOL, SPAWN_TOOL } from './reserved-tools.ts';
 
 export interface StepCall {
   readonly tool: string;
@@ -16,19 +16,17 @@ export interface StepCall {
   readonly outcome: Outcome | undefined;
 }
 
-/** The calls of a step with what became of each. None for a pause, and for a move that was not accepted. */
+/** The calls of a step with what became of each. None for a pause, an answer that waits, and a move that was not accepted. */
 export function callsOf(step: Step): readonly StepCall[] {
   const { decision, calls } = step;
   // A rejected move: nothing of it was carried out, and its decision may have any shape.
-  if (wasRefused(step)) return [];
+  if (wasRefused(step) || isWaitingAnswer(step)) return [];
   const outcome = calls[0]?.outcome;
   switch (decision.kind) {
     case 'spawn_task':
       return [{ tool: SPAWN_TOOL, args: argsOf(step) ?? spawnArgs(decision), callId: decision.callId, outcome }];
     case 'await_task':
-      return [
-        { tool: AWAIT_TOOL, args: argsOf(step) ?? { task_id: decision.taskId }, callId: decision.callId, outcome },
-      ];
+      return [{ tool: AWAIT_TOOL, args: argsOf(step) ?? awaitArgs(decision), callId: decision.callId, outcome }];
     case 'call_tool':
       return [{ tool: decision.tool, args: decision.args, callId: decision.callId, outcome }];
     default:
@@ -38,13 +36,31 @@ export function callsOf(step: Step): readonly StepCall[] {
   }
 }
 
+/**
+ * The model answered in words while a task was under way, and the step waits for it: the planner noted that as `answered` in
+ * the provenance. The model made no call, so it is shown none.
+ */
+export function isWaitingAnswer({ decision, provenance }: Step): boolean {
+  return decision.kind === 'await_task' && provenance?.['answered'] === true;
+}
+
 /** What the model reads after a step without calls. */
 export function replyTo(step: Step): string {
   const { error, calls } = step;
   if (error !== undefined && wasRefused(step)) return `Your last reply was not accepted: ${errorText(error)}`;
   const outcome = calls[0]?.outcome;
-  if (outcome?.kind === 'verdict') return verdictText(outcome.verdict, outcome.payload);
-  return resultOf(outcome).value;
+  if (outcome?.kind !== 'verdict') return resultOf(outcome).value;
+  // What the tasks came to is told in the turns that follow.
+  return isWokenByTasks(outcome)
+    ? 'No message of the user. Tasks have ended.'
+    : verdictText(outcome.verdict, outcome.payload);
+}
+
+/** A pause that ended because tasks did; nobody has said anything. */
+export function isWokenByTasks(outcome: Outcome): boolean {
+  if (outcome.kind !== 'verdict' || outcome.verdict !== 'resume' || outcome.payload === undefined) return false;
+  const keys = Object.keys(outcome.payload);
+  return keys.length === 1 && keys[0] === 'group_id';
 }
 
 /** The texts of the assistant's turn beside its calls: what it said, then its reasoning if that is replayed. */
@@ -64,16 +80,22 @@ function argsOf({ provenance }: Step): JsonObject | undefined {
 }
 
 function spawnArgs({ task, spec, groupId }: SpawnTask): JsonObject {
-  const { description, query, priority, retainTurn, failFast } = spec;
+  const { description, query, priority, retainTurn, onCancel, limits, seal, failFast, quorum } = spec;
+  const more = { priority, retain_turn: retainTurn, on_cancel: onCancel, seal, fail_fast: failFast, quorum };
   return {
     kind: task,
-    ...(groupId === undefined ? {} : { group_id: groupId }),
-    spec: {
-      description,
-      query,
-      ...(priority === undefined ? {} : { priority }),
-      ...(retainTurn === undefined ? {} : { retain_turn: retainTurn }),
-      ...(failFast === undefined ? {} : { fail_fast: failFast }),
-    },
+    ...given({ group_id: groupId }),
+    spec: { description, query, ...given(more), ...(limits === undefined ? {} : { limits: { ...limits } }) },
   };
+}
+
+function awaitArgs({ taskId, groupId, timeoutMs }: AwaitTask): JsonObject {
+  return { task_id: taskId, ...given({ group_id: groupId, timeout_ms: timeoutMs }) };
+}
+
+/** Without the fields that are not there. */
+function given(fields: Readonly<Record<string, Json | undefined>>): JsonObject {
+  return Object.fromEntries(
+    Object.entries(fields).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])),
+  );
 }

@@ -5,19 +5,21 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type { Compaction } from '../core/compaction.ts';
 import type { ArtifactRow, ReasoningReplay, RunContext } from '../core/context.ts';
-import type { RunView, SteeringTurn } from '../core/planner.ts';
+import type { RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
 import type { CallRecord, Step } from '../core/step.ts';
+import type { BackgroundResult } from '../core/task.ts';
 import type { ToolSchema } from '../core/tool-schema.ts';
 import { artifactLines, artifactsOf } from './artifact-manifest.ts';
 import { type AssistantPart, restoreParts } from './assistant-parts.ts';
 import { nativeTurns, textTurns } from './call-turns.ts';
+import { groupText } from './group-text.ts';
 import { assistantTurn, userTurn } from './messages.ts';
 import { verdictText } from './outcome-text.ts';
 import { isSpoken, steeringText } from './steering-text.ts';
-import { callsOf, replyTo, type StepCall, saidIn } from './step-parts.ts';
+import { callsOf, isWaitingAnswer, isWokenByTasks, replyTo, type StepCall, saidIn } from './step-parts.ts';
 import type { CallMode } from './system-prompt.ts';
 import { toolEntry } from './tool-text.ts';
-import { artifactTurn, contextTurns, summaryTurn } from './untrusted.ts';
+import { artifactTurn, contextTurns, summaryTurn, taskTurn } from './untrusted.ts';
 import { requestTurn, type Takes } from './user-turn.ts';
 
 const MADE_ID = 'react.callid.';
@@ -47,8 +49,10 @@ export class Transcript {
   readonly #starts: number[] = [];
   #steps: number;
   #turns = 0;
+  #results = 0;
   #lastStep: Step | undefined;
   #lastTurn: SteeringTurn | undefined;
+  #lastResult: BackgroundResult | undefined;
 
   /** @throws PilotageError `memory_block_unserializable`. */
   constructor(system: string, view: RunView, options: TranscriptOptions) {
@@ -80,9 +84,21 @@ export class Transcript {
       this.#context === context &&
       this.#startedAt === startedAt &&
       this.#compaction === trajectory.compaction &&
-      this.#steps <= trajectory.count &&
+      this.#isPastOf(trajectory)
+    );
+  }
+
+  /** What was told so far is how that trajectory begins. */
+  #isPastOf(trajectory: Trajectory): boolean {
+    const { count, steering, background } = trajectory;
+    const lastResult = this.#lastResult;
+    return (
+      this.#steps <= count &&
       (this.#lastStep === undefined || trajectory.step(this.#steps - 1) === this.#lastStep) &&
-      (this.#lastTurn === undefined || trajectory.steering[this.#turns - 1] === this.#lastTurn)
+      (this.#lastTurn === undefined || steering[this.#turns - 1] === this.#lastTurn) &&
+      (lastResult === undefined || background[this.#results - 1] === lastResult) &&
+      // A message of the same step that came later has its place before the results.
+      (lastResult === undefined || (steering[this.#turns]?.atStep ?? Infinity) > lastResult.atStep)
     );
   }
 
@@ -94,12 +110,12 @@ export class Transcript {
     const { trajectory } = view;
     for (; this.#steps < trajectory.count; this.#steps += 1) {
       this.#starts.push(this.#messages.length);
-      this.#addTurns(trajectory.steering, this.#steps);
+      this.#addArrivals(trajectory, this.#steps);
       const step = trajectory.step(this.#steps) as Step;
       this.#addStep(step, view);
       this.#lastStep = step;
     }
-    this.#addTurns(trajectory.steering, this.#steps);
+    this.#addArrivals(trajectory, this.#steps);
     return this.#messages.slice();
   }
 
@@ -138,16 +154,19 @@ export class Transcript {
     return ids;
   }
 
-  #addTurns(
-    steering: readonly SteeringTurn[],
-    step: number,
-    wanted: (turn: SteeringTurn) => boolean = () => true,
-  ): void {
+  /** What came in before a step: messages, then what tasks came to. A summary has all but what `keeps` wants. */
+  #addArrivals({ steering, background }: Trajectory, step: number, keeps?: (turn: SteeringTurn) => boolean): void {
     for (; this.#turns < steering.length; this.#turns += 1) {
       const turn = steering[this.#turns] as SteeringTurn;
-      if (turn.atStep > step) return;
-      if (wanted(turn)) this.#messages.push(userTurn(steeringText(turn)));
+      if (turn.atStep > step) break;
+      if (keeps === undefined || keeps(turn)) this.#messages.push(userTurn(steeringText(turn)));
       this.#lastTurn = turn;
+    }
+    for (; this.#results < background.length; this.#results += 1) {
+      const result = background[this.#results] as BackgroundResult;
+      if (result.atStep > step) break;
+      if (keeps === undefined) this.#messages.push(taskTurn(groupText(result.group)));
+      this.#lastResult = result;
     }
   }
 
@@ -158,7 +177,7 @@ export class Transcript {
     if (calls.length === 0) {
       const content = restoredWords(step) ?? said.map((text) => ({ type: 'text' as const, text }));
       if (content.length > 0) this.#messages.push({ role: 'assistant', content });
-      this.#messages.push(userTurn(replyTo(step)));
+      this.#messages.push(isWaitingAnswer(step) ? taskTurn(replyTo(step), ANSWERED) : userTurn(replyTo(step)));
       return;
     }
     const ids = this.#claimIds(step, calls);
@@ -192,7 +211,7 @@ export class Transcript {
     const names: string[] = [];
     this.#messages.push(summaryTurn(summary));
     for (; this.#steps < before; this.#steps += 1) {
-      this.#addTurns(trajectory.steering, this.#steps, isSpoken);
+      this.#addArrivals(trajectory, this.#steps, isSpoken);
       const step = trajectory.step(this.#steps);
       if (step === undefined) break;
       this.#claimIds(step, callsOf(step));
@@ -204,6 +223,8 @@ export class Transcript {
     this.#addNews(stored, names, view);
   }
 }
+
+const ANSWERED = 'Your last reply did not end the run, for a task was under way. Reply again with this in mind.';
 
 function turnOf({ role, text }: RunView['history'][number]): LanguageModelV4Message {
   return role === 'user' ? userTurn(text) : assistantTurn(text);
@@ -231,6 +252,8 @@ function found({ calls }: Step): readonly string[] {
 /** What a user said in answer to a pause. */
 function spokenIn({ calls }: Step): readonly string[] {
   return calls.flatMap(({ outcome }) =>
-    outcome.kind === 'verdict' && outcome.payload !== undefined ? [verdictText(outcome.verdict, outcome.payload)] : [],
+    outcome.kind === 'verdict' && outcome.payload !== undefined && !isWokenByTasks(outcome)
+      ? [verdictText(outcome.verdict, outcome.payload)]
+      : [],
   );
 }

@@ -44,6 +44,6 @@ async function renew({ journal, leaseMs, drivers }: BeatDeps): Promise<void> {
     if (seen === undefined) {
       // A driver that has just ended has given its lease up itself.
       if (now.has(driver)) driver.stop('lost');
-    } else if (seen > driver.state.controlsTaken) driver.poke();
+    } else if (seen > driver.state.messagesTaken) driver.poke();
   }
 }

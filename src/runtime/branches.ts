@@ -8,6 +8,7 @@ import { type Json, jsonEquals } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { CallRecord } from '../core/step.ts';
 import { dependenciesOf } from '../core/validate-decision.ts';
+import { isJoinMet } from '../view/waits.ts';
 
 /** At most this many branches of a call run at once. */
 export const BRANCH_CONCURRENCY = 8;
@@ -39,12 +40,14 @@ export function branchGraph(decision: Decision): BranchGraph {
 /**
  * @param calls what has ended; `null` where nothing has.
  * @param inFlight the branches that run now.
+ * @param isParked whether a branch waits for an answer or a task: it runs without taking a place.
  * @param mayStart whether the tool's own limit leaves room for this branch, beside those in flight and the `starting` ones.
  */
 export function planBranches(
   graph: BranchGraph,
   calls: readonly (CallRecord | null)[],
   inFlight: ReadonlySet<number> | ReadonlyMap<number, unknown>,
+  isParked: (call: number) => boolean,
   mayStart: (call: number, starting: readonly number[]) => boolean,
 ): BranchPlan {
   if (isJoinMet(graph.join, calls)) return stopAll(calls, inFlight);
@@ -52,7 +55,7 @@ export function planBranches(
   const settle: { call: number; outcome: Outcome }[] = [];
   let room = graph.concurrency - inFlight.size;
   for (let call = 0; call < calls.length; call += 1) {
-    if (calls[call] !== null || inFlight.has(call)) continue;
+    if (calls[call] !== null || inFlight.has(call) || isParked(call)) continue;
     const readiness = readinessOf(graph, call, calls);
     if (readiness === 'wait') continue;
     if (readiness !== 'ready') settle.push({ call, outcome: { kind: 'skipped', error: readiness } });
@@ -62,12 +65,6 @@ export function planBranches(
     }
   }
   return { start, stop: [], settle };
-}
-
-function isJoinMet(join: Join | undefined, calls: readonly (CallRecord | null)[]): boolean {
-  const wanted = join?.kind === 'first_success' ? 1 : join?.kind === 'n' ? join.n : undefined;
-  if (wanted === undefined) return false;
-  return calls.filter((record) => record?.outcome.kind === 'value').length >= wanted;
 }
 
 function stopAll(calls: readonly (CallRecord | null)[], inFlight: { has(call: number): boolean }): BranchPlan {

@@ -1,20 +1,28 @@
 /** The calls of the open step that this process has in flight: starts what may start, and collects what has landed. */
-import type { Branch } from '../core/decision.ts';
-import type { CallEnded } from '../core/entry.ts';
+import { AWAIT_TOOL, SPAWN_TOOL } from '../core/builtin-tools.ts';
+import type { Branch, Decision } from '../core/decision.ts';
+import type { CallEnded, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { scopeKey } from '../core/identity.ts';
 import type { Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { referencesIn, resolveReferences } from '../core/reference.ts';
+import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
+import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
+import { leftOf } from '../view/budget.ts';
 import type { OpenStep, RunState } from '../view/run-state.ts';
+import { isParked } from '../view/waits.ts';
+import { beginAwait, endOfWait } from './await.ts';
 import { type BranchGraph, branchGraph, planBranches } from './branches.ts';
-import { type Call, type CallResult, type DispatchPorts, dispatch } from './dispatch.ts';
+import { type Call, type CallResult, type DispatchPorts, dispatch, errorData } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight } from './flight.ts';
+import type { PauseAsk } from './gates.ts';
 import { wholeValue } from './heavy.ts';
 import { setUp } from './set-up.ts';
 import { SharedTimer } from './shared-timer.ts';
+import { type Landing, spawn } from './spawn.ts';
 
 export interface CallPorts {
   readonly deps: DriverDeps;
@@ -24,10 +32,14 @@ export interface CallPorts {
   tools(): AuthorisedTools;
 }
 
+/** What a call came to: entries, or a task that is started when its turn comes. */
+type Landed = EntryBody[] | (() => Landing);
+
 export class Calls {
   readonly #ports: CallPorts;
   readonly #inFlight = new Map<number, Flight>();
-  readonly #landed: CallEnded[] = [];
+  readonly #landed: Landed[] = [];
+  #nudged = false;
   /** Money set aside in the open step, by call; one that has been recorded counts as spent instead. */
   readonly #reserved = new Map<number, number>();
   #graph: { readonly step: number; readonly graph: BranchGraph } | undefined;
@@ -76,13 +88,14 @@ export class Calls {
    * One turn of the executor: what is refused or will never run, or, when there is no such thing, what lands next.
    * @throws the journal's refusal to let a call begin.
    */
-  advance(open: OpenStep): Promise<readonly CallEnded[]> {
+  advance(open: OpenStep): Promise<Landing> {
     const { step, decision } = open.move;
     // A call alone waits for nothing and nothing waits for it: the short cut changes no outcome.
-    if (decision.kind === 'call_tool') return this.#flyAlone(open, decision);
+    if (decision.kind === 'call_tool') return this.#beginAlone(open, decision);
+    if (isTaskCall(decision)) return this.#beginAlone(open, asBranch(decision));
     if (this.#graph?.step === step) return this.#turn(open, this.#graph.graph);
-    const begin = (refused: readonly CallEnded[]): Promise<readonly CallEnded[]> => {
-      if (refused.length > 0) return Promise.resolve(refused);
+    const begin = (refused: readonly CallEnded[]): Promise<Landing> => {
+      if (refused.length > 0) return Promise.resolve({ entries: refused });
       this.#graph = { step, graph: branchGraph(decision) };
       this.#reserved.clear();
       return this.#turn(open, this.#graph.graph);
@@ -90,12 +103,18 @@ export class Calls {
     return setUp(open, this.#ports.tools(), this.#dispatchPorts).then(begin);
   }
 
-  #turn(open: OpenStep, graph: BranchGraph): Promise<readonly CallEnded[]> {
+  #turn(open: OpenStep, graph: BranchGraph): Promise<Landing> {
     const { step } = open.move;
+    const { state, deps } = this.#ports;
     // What landed while the last results were being written has ended, although the state does not say so yet.
     if (this.#landed.length > 0) return Promise.resolve(this.take());
-    const plan = planBranches(graph, open.calls, this.#inFlight, (call, starting) =>
-      this.#mayStart(graph, call, starting),
+    const now = deps.clock.now();
+    const plan = planBranches(
+      graph,
+      open.calls,
+      this.#inFlight,
+      (call) => isParked(state, open, call, now),
+      (call, starting) => this.#mayStart(graph, call, starting),
     );
     for (const call of plan.stop) this.#inFlight.get(call)?.abort(joinIsMet());
     if (plan.settle.length > 0) {
@@ -103,16 +122,25 @@ export class Calls {
         const known = open.began.includes(call) ? mayHaveHappened() : outcome;
         return { kind: 'call_ended', step, call, outcome: known, attempts: 0 };
       });
-      return Promise.resolve(settled);
+      return Promise.resolve({ entries: settled });
     }
     for (const call of plan.start) this.#start(open, call, graph.branches[call] as Branch);
     return this.#landing();
   }
 
-  async #landing(): Promise<readonly CallEnded[]> {
-    while (this.#landed.length === 0 && this.#refusal === undefined && this.#inFlight.size > 0) await this.#change();
+  async #landing(): Promise<Landing> {
+    this.#nudged = false;
+    while (this.#landed.length === 0 && this.#refusal === undefined && this.#inFlight.size > 0 && !this.#nudged) {
+      await this.#change();
+    }
     if (this.#refusal !== undefined) throw this.#refusal.error;
     return this.take();
+  }
+
+  /** Ends the wait for what is in flight, with nothing: there is something else to look at. */
+  nudge(): void {
+    this.#nudged = true;
+    this.#wake?.();
   }
 
   /** Waits until nothing is in flight; what landed can be taken. */
@@ -120,9 +148,18 @@ export class Calls {
     while (this.#inFlight.size > 0) await this.#change();
   }
 
-  /** What has landed and was not taken yet. */
-  take(): readonly CallEnded[] {
-    return this.#landed.splice(0);
+  /** What has landed and was not taken yet. One task is started at a time: each gets a share of what is left then. */
+  take(): Landing {
+    const spawns = this.#landed.findIndex((landed) => typeof landed === 'function');
+    if (spawns === -1) return { entries: (this.#landed.splice(0) as EntryBody[][]).flat() };
+    if (spawns > 0) return { entries: (this.#landed.splice(0, spawns) as EntryBody[][]).flat() };
+    const made = this.#landed.shift();
+    return typeof made === 'function' ? made() : { entries: made ?? [] };
+  }
+
+  /** What has landed when nothing more is to be started. */
+  takeEnded(): EntryBody[] {
+    return this.#landed.splice(0).flatMap((landed) => (typeof landed === 'function' ? [] : landed));
   }
 
   #change(): Promise<void> {
@@ -141,10 +178,10 @@ export class Calls {
 
   /** Starts a call beside others; how it ends is heard through `#change`. */
   #start(open: OpenStep, index: number, branch: Branch): void {
-    this.#fly(open, index, branch).then(
-      (result) => {
+    this.#begin(open, index, branch).then(
+      (landed) => {
         this.#inFlight.delete(index);
-        this.#landed.push(callEnded(open, index, result));
+        this.#landed.push(landed);
         this.#wake?.();
       },
       (error: unknown) => {
@@ -155,12 +192,12 @@ export class Calls {
     );
   }
 
-  #flyAlone(open: OpenStep, branch: Branch): Promise<readonly CallEnded[]> {
+  #beginAlone(open: OpenStep, branch: Branch): Promise<Landing> {
     this.#reserved.clear();
-    return this.#fly(open, 0, branch).then(
-      (result) => {
+    return this.#begin(open, 0, branch).then(
+      (landed) => {
         this.#inFlight.delete(0);
-        return [callEnded(open, 0, result)];
+        return typeof landed === 'function' ? landed() : { entries: landed };
       },
       (error: unknown) => {
         this.#inFlight.delete(0);
@@ -169,36 +206,90 @@ export class Calls {
     );
   }
 
+  #begin(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
+    if (isTaskTool(branch.tool)) return this.#beginTask(open, index, branch);
+    return this.#fly(open, index, branch).then((result) => this.#landedCall(open, index, result));
+  }
+
+  #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk): EntryBody[] {
+    if (!('kind' in result)) return [callEnded(open, index, result)];
+    const { kind: _, expiresInMs, ...asked } = result;
+    const { clock, newToken } = this.#ports.deps;
+    const expiry = expiresInMs === undefined ? {} : { expiresAt: clock.now() + expiresInMs };
+    return [{ kind: 'paused', token: newToken(), step: open.move.step, call: index, ...asked, ...expiry }];
+  }
+
+  /** A call that spawns or awaits. What it needs of other branches is looked up first; the rest is a matter of entries. */
+  async #beginTask(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
+    const { deps, state } = this.#ports;
+    const { step } = open.move;
+    const at = { step, call: index };
+    this.#inFlight.set(index, new Flight(this.#timer, () => {}));
+    if (branch.refusal !== undefined) {
+      const outcome = { kind: 'error' as const, error: branch.refusal };
+      return [{ kind: 'call_ended', ...at, outcome, attempts: 0 }];
+    }
+    const wait = open.waits.find(({ call }) => call === index);
+    const ended = wait && endOfWait(state, wait, deps.clock.now());
+    if (ended !== undefined) return [{ kind: 'call_ended', ...at, outcome: ended, attempts: 0 }];
+    let decision: TaskCall;
+    try {
+      const args = await this.#resolveArgs({ open, index, branch });
+      const whole = open.move.decision;
+      const made = isTaskCall(whole) ? whole : taskCall(branch.tool, args, branch.callId);
+      decision = validateDecision(made) as TaskCall;
+    } catch (thrown) {
+      return [{ kind: 'call_ended', ...at, outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 }];
+    }
+    if (decision.kind === 'await_task') {
+      const { journal, clock, woke } = deps;
+      return [...(await beginAwait(open, index, decision, { journal, state, now: clock.now(), woke }))];
+    }
+    const spawning = decision;
+    return () => spawn(state, at, spawning, deps.clock.now());
+  }
+
   /**
-   * In flight until the caller takes it out, in the moment in which it keeps the result: a call that is neither in flight
-   * nor ended would be started again.
    * @throws the journal's refusal to let the call begin: it did not run.
    */
-  #fly(open: OpenStep, index: number, branch: Branch): Promise<CallResult> {
+  #fly(open: OpenStep, index: number, given: Branch): Promise<CallResult | PauseAsk> {
     const { deps, state, tools } = this.#ports;
     const { step } = open.move;
     const { identity } = state;
+    const renamed = state.renamedTools[given.tool];
+    const branch = renamed === undefined ? given : { ...given, tool: renamed };
     const { tool } = branch;
     const flight = new Flight(this.#timer, () =>
       deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }),
     );
     this.#inFlight.set(index, flight);
     const idempotencyKey = `${this.#keyPrefix}/${step}.${index}`;
-    const interrupted = open.began.includes(index);
-    const call: Call = { open, index, branch, identity, idempotencyKey, tools: tools(), flight, interrupted };
+    const call: Call = {
+      open,
+      index,
+      branch,
+      identity,
+      idempotencyKey,
+      tools: tools(),
+      flight,
+      interrupted: open.began.includes(index),
+      approval: open.approvals.find((approval) => approval.call === index),
+      held: state.fork?.effects === 'held',
+    };
     return dispatch(call, this.#dispatchPorts);
   }
 
   #reserve({ open: { calls }, index }: Call, costMicroUsd: number): boolean {
-    const { limits, totals } = this.#ports.state;
-    let room = (limits.costMicroUsd ?? Number.POSITIVE_INFINITY) - totals.costMicroUsd;
+    let room = leftOf(this.#ports.state).costMicroUsd ?? Number.POSITIVE_INFINITY;
     for (const [other, reserved] of this.#reserved) if (calls[other] === null) room -= reserved;
     if (costMicroUsd > room) return false;
     this.#reserved.set(index, costMicroUsd);
     return true;
   }
 
-  #resolveArgs({ open, branch: { args } }: Call): Json | Promise<Json> {
+  #resolveArgs({ open, index, branch: { args } }: Pick<Call, 'open' | 'index' | 'branch'>): Json | Promise<Json> {
+    const approved = open.approvals.find(({ call }) => call === index)?.args;
+    if (approved !== undefined) return approved;
     // A call alone has no earlier branch to refer to.
     if (open.calls.length === 1) return args;
     const ids = referencesIn(args);
@@ -237,6 +328,15 @@ function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEn
 function mayHaveHappened(): Outcome {
   const message = 'It was started before a crash and may have happened; the join had what it needed without it.';
   return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
+}
+
+function isTaskCall(decision: Decision): decision is TaskCall {
+  return decision.kind === 'spawn_task' || decision.kind === 'await_task';
+}
+
+/** A task call alone, in the shape of those that stand beside others. */
+function asBranch({ kind }: TaskCall): Branch {
+  return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
 }
 
 function joinIsMet(): PilotageError {

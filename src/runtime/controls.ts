@@ -1,9 +1,12 @@
-/** Takes what is in the inbox: each control becomes one entry, applied or refused, and never ends a run by being wrong. */
-import type { Control } from '../core/control.ts';
-import type { EntryBody, Resumed } from '../core/entry.ts';
+/** Takes what is in the inbox: each message becomes one entry; a control is applied or refused, and never ends a run by being wrong. */
+import { type Control, isControl, type Message } from '../core/control.ts';
+import { branchesOf } from '../core/decision.ts';
+import type { ControlTaken, EntryBody, Resumed } from '../core/entry.ts';
 import { type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
+import type { Json } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
 import type { Verdict } from '../core/outcome.ts';
+import type { TaskMessage } from '../core/task.ts';
 import type { RunStatus } from '../journal/port.ts';
 import type { OpenPause, RunState } from '../view/run-state.ts';
 
@@ -13,85 +16,171 @@ export interface Taken {
   readonly status: RunStatus;
 }
 
+export interface TakePorts {
+  /** Milliseconds since the epoch: a pause that has expired takes no other answer. */
+  readonly now: number;
+  newToken(): string;
+  /** Why these arguments do not fit a tool. */
+  misfit(tool: string, args: Json): Promise<ErrorData | undefined>;
+}
+
 const VERDICTS: Partial<Record<Control['type'], Verdict>> = { RESUME: 'resume', APPROVE: 'approve', REJECT: 'reject' };
 
-/** @param now milliseconds since the epoch: a pause that has expired takes no other answer. */
-export function takeControls(
-  state: RunState,
-  controls: readonly Control[],
-  now: number,
-  newToken: () => string,
-): Taken {
-  let open: readonly OpenPause[] = state.pauses.filter(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > now);
+/** An answer to a pause, which a call may be waiting for while others are under way. */
+export function isVerdict(message: Message): boolean {
+  return message.type in VERDICTS;
+}
+
+export async function takeMessages(state: RunState, messages: readonly Message[], ports: TakePorts): Promise<Taken> {
+  let open: readonly OpenPause[] = state.pauses.filter(
+    ({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > ports.now,
+  );
   const entries: EntryBody[] = [];
-  for (const control of controls) {
-    const effect = effectOf(control, open, newToken);
-    if (PilotageError.is(effect)) {
-      entries.push({ kind: 'control', control, applied: false, error: effect.toJSON() satisfies ErrorData });
+  for (const message of messages) {
+    if (!isControl(message)) {
+      entries.push(newsEntry(message));
       continue;
     }
-    entries.push({ kind: 'control', control, applied: true });
+    const effect = await effectOf(message, open, state, ports);
+    if (PilotageError.is(effect)) {
+      entries.push({ kind: 'control', control: message, applied: false, error: effect.toJSON() });
+      continue;
+    }
+    entries.push({ kind: 'control', control: message, applied: true });
     if (effect === undefined) continue;
     entries.push(effect);
     if (effect.kind === 'resumed') open = open.filter((pause) => pause.token !== effect.token);
     else if (effect.kind === 'paused') open = [...open, { ...effect, requestedAt: 0 }];
   }
-  return { entries, status: open.length > 0 ? 'paused' : 'running' };
+  // While one call waits the others go on: that run is paused only when it is parked.
+  return { entries, status: open.some(({ call }) => call === undefined) ? 'paused' : 'running' };
+}
+
+/** What is left in the inbox of a run that ends: controls were not delivered, news is kept. */
+export function takeUndelivered(run: string, messages: readonly Message[]): readonly EntryBody[] {
+  const error = { code: 'run_ended', message: `The run ${run} ended before it took the control.` };
+  return messages.map((message): ControlTaken | EntryBody =>
+    isControl(message)
+      ? { kind: 'control', control: message, applied: false, error, undelivered: true }
+      : newsEntry(message),
+  );
+}
+
+function newsEntry(message: TaskMessage): EntryBody {
+  switch (message.type) {
+    case 'TASK_ENDED':
+      return { kind: 'task_ended', ...message.end };
+    case 'TASK_PAUSES':
+      return { kind: 'task_paused', task: message.task, pauses: message.pauses };
+    case 'WATCH':
+      return { kind: 'watched', by: message.by };
+    default:
+      return message satisfies never;
+  }
 }
 
 /** The entry that follows from a control, nothing, or why it is refused. */
-function effectOf(
+async function effectOf(
   control: Control,
   open: readonly OpenPause[],
-  newToken: () => string,
-): EntryBody | PilotageError | undefined {
-  const { type, payload } = control;
-  switch (type) {
+  state: RunState,
+  ports: TakePorts,
+): Promise<EntryBody | PilotageError | undefined> {
+  switch (control.type) {
     case 'RESUME':
     case 'APPROVE':
     case 'REJECT':
-      return answer(control, open, VERDICTS[type] ?? 'resume');
+      return answer(control, open, state, ports);
     case 'PAUSE':
-      // Paused already: nothing to add.
-      if (open.length > 0) return undefined;
-      return { kind: 'paused', token: newToken(), reason: 'external_event', payload: { by: 'operator' } };
-    case 'REDIRECT':
-      return typeof payload?.['goal'] === 'string'
-        ? undefined
-        : refuse('payload_invalid', 'REDIRECT needs a payload { goal }.');
-    case 'USER_MESSAGE':
-      return typeof payload?.['message'] === 'string'
-        ? undefined
-        : refuse('payload_invalid', 'USER_MESSAGE needs a payload { message }.');
-    case 'PRIORITIZE':
-      return refuse('tasks_unavailable', 'PRIORITIZE needs tasks, which this runtime does not have.');
+      // Paused already: nothing to add. While only some calls wait, the others are stopped by it.
+      if (open.some(({ call }) => call === undefined)) return undefined;
+      return { kind: 'paused', token: ports.newToken(), reason: 'external_event', payload: { by: 'operator' } };
     case 'CANCEL':
     case 'INJECT_CONTEXT':
+    case 'REDIRECT':
+    case 'USER_MESSAGE':
+    case 'PRIORITIZE':
       return undefined;
     default:
-      return type satisfies never;
+      return control.type satisfies never;
   }
 }
 
-function answer(control: Control, open: readonly OpenPause[], verdict: Verdict): Resumed | PilotageError {
-  const { token, ...rest } = control.payload ?? {};
-  if (open.length === 0) return refuse('pause_not_found', `${control.type} was refused: the run is not paused.`);
+async function answer(
+  control: Control,
+  open: readonly OpenPause[],
+  state: RunState,
+  ports: TakePorts,
+): Promise<Resumed | PilotageError> {
+  const { type, from, payload = {} } = control;
+  const { token, ...rest } = payload;
+  const pause = pauseOf(type, token, open);
+  if (PilotageError.is(pause)) return pause;
+  const verdict = VERDICTS[type] ?? 'resume';
+  const refusal = refusalOf(control, pause, state) ?? (await misfitOf(rest['args'], pause, state, ports));
+  if (refusal !== undefined) return refusal;
+  const { args, ...plain } = rest;
+  const isEdit = pause.call !== undefined && args !== undefined;
+  const given = isEdit ? plain : rest;
+  return {
+    kind: 'resumed',
+    token: pause.token,
+    verdict,
+    ...(Object.keys(given).length === 0 ? {} : { payload: given }),
+    ...(isEdit ? { args } : {}),
+    ...(from === undefined ? {} : { by: from }),
+  };
+}
+
+function pauseOf(type: string, token: Json | undefined, open: readonly OpenPause[]): OpenPause | PilotageError {
+  if (open.length === 0) return refuse('pause_not_found', `${type} was refused: the run is not paused.`);
   if (token === undefined && open.length > 1) {
-    return refuse('pause_not_found', `${control.type} must name one of ${open.length} open pauses by its token.`);
+    return refuse('pause_not_found', `${type} must name one of ${open.length} open pauses by its token.`);
   }
   const pause = token === undefined ? open[0] : open.find((candidate) => candidate.token === token);
-  if (pause === undefined) return refuse('pause_not_found', `${control.type} names a pause that is not open.`);
-  const limits = rest['limits'];
-  if (pause.step === undefined && typeof limits === 'object' && limits !== null) {
-    try {
-      assertLimits(limits as Limits);
-    } catch (error) {
-      if (PilotageError.is(error)) return error;
-      throw error;
+  return pause ?? refuse('pause_not_found', `${type} names a pause that is not open.`);
+}
+
+/** Why this answer is none to this pause. */
+function refusalOf({ type, from, payload }: Control, pause: OpenPause, state: RunState): PilotageError | undefined {
+  const { identity } = state;
+  if (type !== 'REJECT' && pause.approver === 'another' && from !== undefined) {
+    if (from.user === identity.user && from.tenant === identity.tenant) {
+      return refuse('approver_refused', 'Nobody approves what they asked for themselves: another person has to.');
     }
   }
-  const resumed = { kind: 'resumed' as const, token: pause.token, verdict };
-  return Object.keys(rest).length === 0 ? resumed : { ...resumed, payload: rest };
+  if (pause.call !== undefined && pause.reason === 'approval_required' && type === 'RESUME') {
+    return refuse('payload_invalid', 'The pause waits for an approval: answer it with APPROVE or REJECT.');
+  }
+  const limits = payload?.['limits'];
+  if (pause.step !== undefined || typeof limits !== 'object' || limits === null) return undefined;
+  if (state.task !== null) {
+    return refuse('payload_invalid', 'The limits of a task are set aside by the run above it, and cannot be raised.');
+  }
+  return limitsProblem(limits as Limits);
+}
+
+function limitsProblem(limits: Limits): PilotageError | undefined {
+  try {
+    assertLimits(limits);
+    return undefined;
+  } catch (error) {
+    if (PilotageError.is(error)) return error;
+    throw error;
+  }
+}
+
+/** Edited arguments are checked before the pause is answered: whoever gave them can mend them. */
+async function misfitOf(
+  args: Json | undefined,
+  { call }: OpenPause,
+  { open }: RunState,
+  { misfit }: TakePorts,
+): Promise<PilotageError | undefined> {
+  if (call === undefined || args === undefined || open === null) return undefined;
+  const tool = branchesOf(open.move.decision)[call]?.tool ?? '';
+  const error = await misfit(tool, args);
+  return error && refuse('payload_invalid', `The edited arguments were refused: ${error.message}`);
 }
 
 function refuse(code: ErrorCode, message: string): PilotageError {

@@ -14,9 +14,10 @@ import type { Outcome } from '../core/outcome.ts';
 import { shownName } from '../core/shown-name.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyTool } from '../tools/catalogue.ts';
-import type { OpenStep } from '../view/run-state.ts';
+import type { Approval, OpenStep } from '../view/run-state.ts';
 import { CallContext } from './call-context.ts';
 import { type Flight, LazySignal, type Settled } from './flight.ts';
+import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import { mayBeHeavy, storeHeavy } from './heavy.ts';
 
 export interface CallResult {
@@ -41,6 +42,10 @@ export interface Call {
   readonly flight: Flight;
   /** The call was begun by a process that died before it recorded a result. */
   readonly interrupted: boolean;
+  /** Somebody has approved it. */
+  readonly approval: Approval | undefined;
+  /** The run is a fork whose `once` calls are not made. */
+  readonly held: boolean;
 }
 
 export interface DispatchPorts {
@@ -52,7 +57,7 @@ export interface DispatchPorts {
   reserve(call: Call, costMicroUsd: number): boolean;
   /** The deferred tools that the run has found. */
   found(): readonly string[];
-  /** The arguments with references replaced by the values of earlier branches. */
+  /** The arguments, as approved or with references replaced by the values of earlier branches. */
   resolveArgs(call: Call): Json | Promise<Json>;
 }
 
@@ -90,21 +95,33 @@ function unknownTool(tools: AuthorisedTools, name: string): ErrorData {
 }
 
 /** @throws the journal's refusal to let the call begin; nothing else. */
-export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult> {
+export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult | PauseAsk> {
   const { branch } = call;
   if (branch.refusal !== undefined) return { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 };
   let prepared: Prepared;
+  let given: Json = null;
   try {
     const resolved = ports.resolveArgs(call);
-    const args = resolved instanceof Promise ? await resolved : resolved;
-    const checked = prepareCall(call.tools, branch.tool, args);
+    given = resolved instanceof Promise ? await resolved : resolved;
+    const checked = prepareCall(call.tools, branch.tool, given);
     prepared = checked instanceof Promise ? await checked : checked;
   } catch (thrown) {
     prepared = { error: errorData(thrown) };
   }
   if ('error' in prepared) return listed({ outcome: refused(prepared.error, call), attempts: 0 }, call, ports);
-  if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
   const { tool, args } = prepared;
+  if (call.held && tool.effect === 'once') return { outcome: heldBack(tool), attempts: 0 };
+  if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {
+    const asked = await approvalFor(tool, given, args, call.identity);
+    if (asked?.kind === 'pause') return call.flight.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
+    if (asked !== undefined) return { outcome: { kind: 'error', error: asked.error }, attempts: 0 };
+  }
+  return make(call, tool, args, ports);
+}
+
+/** Makes a call whose arguments fit and that nobody has to be asked for. */
+async function make(call: Call, tool: ReadyTool, args: unknown, ports: DispatchPorts): Promise<CallResult | PauseAsk> {
+  if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
   const { costMicroUsd, timeoutMs } = tool;
   const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
   const startedAt = ports.clock.now();
@@ -123,6 +140,7 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
       (settled) => outcomeOf(settled, attempt, call, tool, ports),
       { timeoutMs, signal },
     );
+    if (outcome?.kind === 'pause') return outcome;
     if (outcome !== undefined) return listed(ended(outcome, startedAt, attempt, cost), call, ports, context);
     await call.flight.pause(retryDelayMs(attempt));
   }
@@ -190,6 +208,11 @@ function refused(error: ErrorData, call: Call): Outcome {
   };
 }
 
+function heldBack({ schema: { name } }: ReadyTool): Outcome {
+  const message = `${name} has an effect that happens once. A fork does not make such calls unless it is allowed to.`;
+  return { kind: 'error', error: { code: 'effect_held_back', message } };
+}
+
 function noRoom(tool: ReadyTool): Outcome {
   const message = `The budget has no room for ${tool.schema.name}, which costs ${tool.costMicroUsd} millionths of a dollar.`;
   return { kind: 'error', error: { code: 'budget_exceeded', message } };
@@ -202,9 +225,11 @@ function outcomeOf(
   call: Call,
   tool: ReadyTool,
   ports: DispatchPorts,
-): Outcome | Promise<Outcome> | undefined {
+): Outcome | PauseAsk | Promise<Outcome> | undefined {
   if (settled.kind === 'value') return valueOutcome(settled.value, call, tool, ports);
   if (call.flight.aborted) return abortedOutcome(settled, tool);
+  const login = settled.kind === 'thrown' ? loginFor(settled.error, tool.schema.name) : undefined;
+  if (login !== undefined) return login;
   return attempt > tool.retries || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;
 }
 

@@ -8,25 +8,30 @@
  * D3 A refused append (lease or head) ends the driver; it never tries to win.
  */
 import type { LoadedInput } from '../core/context.ts';
-import type { Control } from '../core/control.ts';
-import type { CallEnded, Entry, EntryBody } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { deepFreeze } from '../core/json.ts';
+import { isControl, type Message } from '../core/control.ts';
+import type { Entry, EntryBody, Repinned } from '../core/entry.ts';
+import { type ErrorData, PilotageError } from '../core/errors.ts';
+import { deepFreeze, type Json } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
-import type { Delta } from '../core/planner.ts';
+import { type Delta, resolveWakeMode } from '../core/planner.ts';
+import { MAX_TREE_TASKS } from '../core/task.ts';
 import type { Append, Claim, RunStatus } from '../journal/port.ts';
-import type { SessionTurn } from '../journal/session-memory.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { applyEntry, nextStep, type RunState } from '../view/run-state.ts';
+import { answerable, isBlocked, isHeld } from '../view/waits.ts';
 import { appendAgain } from './append.ts';
 import { Calls } from './calls.ts';
-import { takeControls } from './controls.ts';
+import { cascading, stopTasks } from './cascade.ts';
+import { isVerdict, takeMessages, takeUndelivered } from './controls.ts';
+import { prepareCall } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
 import { loadInputs } from './inputs.ts';
-import { next } from './next.ts';
+import { type NextDeps, next } from './next.ts';
 import { type Ask, askPlanner } from './plan.ts';
 import { turnOf } from './session-memory.ts';
+import { refused } from './spawn.ts';
+import { listenersOf, toldBy } from './task-end.ts';
 
 /** Why a driver let go of its run. */
 export type Exit =
@@ -42,6 +47,8 @@ export class RunDriver {
   readonly state: RunState;
   readonly fence: number;
   readonly #deps: DriverDeps;
+  readonly #nextDeps: NextDeps;
+  readonly #repin: Repinned | undefined;
   readonly #calls: Calls;
   /** The planner's moves, one after another, under the run's one signal. */
   readonly #moves: Flight;
@@ -55,12 +62,16 @@ export class RunDriver {
   #committing: Promise<void> | undefined;
   #deadline: { readonly limits: Limits; readonly cancel: () => void } | undefined;
 
-  constructor(deps: DriverDeps, state: RunState, claim: Claim) {
+  /** @param repin is written first: somebody accepted that the code has changed. */
+  constructor(deps: DriverDeps, state: RunState, claim: Claim, repin?: Repinned) {
     this.#deps = deps;
+    this.#repin = repin;
+    const { clock, newToken, progress, planner } = deps;
+    this.#nextDeps = { clock, newToken, progress, wakeMode: resolveWakeMode(planner) };
     this.state = state;
     this.fence = claim.fence;
     this.#moves = new Flight(deps.clock, () => {});
-    this.#inboxDirty = claim.signals > state.controlsTaken;
+    this.#inboxDirty = claim.signals > state.messagesTaken;
     this.#calls = new Calls({
       deps,
       state,
@@ -74,12 +85,25 @@ export class RunDriver {
     return this.#inboxDirty;
   }
 
-  /** Something may be new in the inbox. A hard cancel is heard at once, everything else at the next boundary. */
+  /**
+   * Something may be new in the inbox. A hard cancel is heard at once, an answer to a call that waits beside others too,
+   * everything else at the next boundary.
+   */
   poke(): void {
     this.#inboxDirty = true;
-    this.#deps.journal.inbox(this.state.identity.run).then((controls) => {
-      if (controls.some(isHardCancel)) this.#halt('cancel');
+    this.#deps.journal.inbox(this.state.identity.run).then((messages) => {
+      if (messages.some(isHardCancel)) this.#halt('cancel');
+      if (messages.some((message) => this.#isHeardAtOnce(message))) this.#calls.nudge();
     }, this.#deps.onFault);
+  }
+
+  /** What may move a call of the open step while others are in flight. */
+  #isHeardAtOnce(message: Message): boolean {
+    const { open, pauses } = this.state;
+    if (open === null) return false;
+    return isControl(message)
+      ? isVerdict(message) && pauses.some(({ call }) => call !== undefined)
+      : open.waits.length > 0;
   }
 
   /** Lets go of the run: `closing` gives it back, `lost` only stops. */
@@ -103,58 +127,89 @@ export class RunDriver {
   }
 
   async #loop(): Promise<Exit> {
-    const { clock, newToken } = this.#deps;
+    if (this.#repin !== undefined) await this.#commit([this.#repin]);
+    for (const { id, end } of this.state.tasks) if (end === undefined) this.#deps.woke(id);
     for (;;) {
       if (this.#isLettingGo()) return this.#letGo();
-      if (this.#inboxDirty && this.#isBoundary()) await this.#takeControls();
+      if (this.#inboxDirty) await this.#takeInbox();
       this.#armDeadline();
-      const todo = next(this.state, clock, newToken);
+      const todo = next(this.state, this.#nextDeps);
       const goesOn = todo.do === 'plan' || todo.do === 'calls';
       if (goesOn && this.#stop !== undefined && this.#calls.isIdle && !this.#inboxDirty) return this.#startOver();
       switch (todo.do) {
         case 'end':
           return { kind: 'ended' };
         case 'record':
+          if (todo.cancels !== undefined) await this.#stopTasks(todo.cancels, 'group');
           await this.#record(todo.entries);
           break;
         case 'plan':
-          if (nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1) await turn();
-          if (this.state.context.inputs !== undefined && this.#inputs === undefined) await this.#loadInputs();
-          // Stopped: why is in the inbox.
-          if (this.#stop === undefined) await this.#commit((await askPlanner(this.#ask())) ?? []);
+          await this.#plan();
           break;
-        case 'calls': {
-          const ended = await this.#carryOut();
-          await this.#commit(this.#isLettingGo() ? ended.filter(isResult) : ended);
+        case 'calls':
+          await this.#carryOut();
           break;
-        }
         case 'park':
-          await this.#park(todo.wakeAt);
-          return { kind: 'parked' };
+          if (this.#calls.isIdle) {
+            await this.#park(todo.wakeAt, todo.status);
+            return { kind: 'parked' };
+          }
+          await this.#commit(await this.#landed());
+          break;
         default:
           todo satisfies never;
       }
     }
   }
 
-  /** Between steps, while paused, or on the way to an ending; after it nothing is taken. */
+  async #plan(): Promise<void> {
+    if (nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1) await turn();
+    if (this.state.context.inputs !== undefined && this.#inputs === undefined) await this.#loadInputs();
+    // Stopped: why is in the inbox.
+    if (this.#stop === undefined) await this.#commit((await askPlanner(this.#ask())) ?? []);
+  }
+
+  /** Between steps, while nothing can go on here, or on the way to an ending; after it nothing is taken. */
   #isBoundary(): boolean {
     const { open, ending } = this.state;
     if (ending !== null) return false;
-    if (open === null || open.move.decision.kind === 'request_pause') return true;
-    return this.#stop !== undefined && this.#calls.inFlight === 0;
+    if (open === null) return true;
+    if (!this.#calls.isIdle) return false;
+    return this.#stop !== undefined || isBlocked(this.state) || isHeld(this.state);
   }
 
-  async #takeControls(): Promise<void> {
-    const { journal, clock, newToken } = this.#deps;
+  async #takeInbox(): Promise<void> {
+    if (this.#isBoundary()) return this.#take(await this.#inbox());
+    // The rest waits for the boundary.
+    const messages = (await this.#inbox()).filter((message) => this.#isHeardAtOnce(message));
+    this.#inboxDirty = true;
+    if (this.state.ending === null) await this.#take(messages);
+  }
+
+  #inbox(): Promise<Message[]> {
     this.#inboxDirty = false;
-    const controls = await journal.inbox(this.state.identity.run);
-    if (controls.length === 0) return;
-    const { entries, status } = takeControls(this.state, controls, clock.now(), newToken);
-    const takes = controls.map((control) => control.id);
-    await this.#commit(entries, status, takes);
+    return this.#deps.journal.inbox(this.state.identity.run);
+  }
+
+  async #take(messages: readonly Message[]): Promise<void> {
+    if (messages.length === 0) return;
+    const { clock, newToken } = this.#deps;
+    const ports = { now: clock.now(), newToken, misfit: (tool: string, args: Json) => this.#misfit(tool, args) };
+    const { entries, status } = await takeMessages(this.state, messages, ports);
+    await this.#commit(entries, { status, takes: messages.map(({ id }) => id) });
     // A turn of the event loop: whoever answered a pause can begin to listen before the planner is asked.
     if (entries.some(({ kind }) => kind === 'resumed')) await turn();
+  }
+
+  async #misfit(name: string, args: Json): Promise<ErrorData | undefined> {
+    const prepared = await prepareCall(this.#tools(), this.state.renamedTools[name] ?? name, args);
+    return 'error' in prepared ? prepared.error : undefined;
+  }
+
+  #stopTasks(tasks: readonly string[], why: 'group' | 'ending'): Promise<void> {
+    const { run } = this.state.identity;
+    const reason = why === 'group' ? 'Its group does not need it any more.' : `The run above it, ${run}, has ended.`;
+    return stopTasks(this.#deps, tasks, { by: run, reason });
   }
 
   /** Only an ending finds calls in flight: they are stopped, and heard out, before it is written. */
@@ -163,7 +218,7 @@ export class RunDriver {
       this.#halt('cancel');
       await this.#calls.settle();
     }
-    const landed = this.#calls.take();
+    const landed = this.#calls.takeEnded();
     await this.#commit(landed.length > 0 ? landed : entries);
   }
 
@@ -202,26 +257,58 @@ export class RunDriver {
     this.#inputs = await loadInputs(context.inputs ?? [], identity, this.#deps.artifacts);
   }
 
-  #carryOut(): Promise<readonly CallEnded[]> {
+  /** The open step's calls, until one has landed. */
+  async #carryOut(): Promise<void> {
     const { open } = this.state;
-    if (open === null) return Promise.resolve([]);
-    if (this.#stop === undefined) return this.#calls.advance(open);
-    return this.#calls.settle().then(() => this.#calls.take());
+    if (open === null) return;
+    if (this.#stop !== undefined) return this.#commit(await this.#landed());
+    const { entries, starts } = await this.#calls.advance(open);
+    if (this.#isLettingGo()) return this.#commit(entries.filter(isResult));
+    if (starts === undefined) return this.#commit(entries);
+    try {
+      await this.#commit(entries, { starts, treeLimit: MAX_TREE_TASKS });
+    } catch (error) {
+      const [spawned] = entries;
+      if (!PilotageError.is(error, 'task_limit') || spawned?.kind !== 'spawned') throw error;
+      const { step, call } = spawned;
+      await this.#commit([refused({ step, call }, 'task_limit', error.message)]);
+    }
   }
 
-  async #park(wakeAt: number | null): Promise<void> {
+  async #landed(): Promise<readonly EntryBody[]> {
+    await this.#calls.settle();
+    const ended = this.#calls.takeEnded();
+    return this.#isLettingGo() ? ended.filter(isResult) : ended;
+  }
+
+  async #park(wakeAt: number | null, status: 'waiting' | 'paused'): Promise<void> {
     const { run } = this.state.identity;
-    const parked = await this.#deps.journal.release(
-      { run, fence: this.fence },
-      { wakeAt, seenSignals: this.state.controlsTaken },
-    );
+    if (status === 'paused') await this.#tellPauses();
+    const park = { wakeAt, status, seenSignals: this.state.messagesTaken };
+    const parked = await this.#deps.journal.release({ run, fence: this.fence }, park);
     if (!parked) this.#inboxDirty = true;
+  }
+
+  /** Those who wait for this run are told what it waits for: somebody has to answer. */
+  async #tellPauses(): Promise<void> {
+    const { journal, woke } = this.#deps;
+    const { identity, head } = this.state;
+    const id = `pauses:${identity.run}:${head}`;
+    for (const listener of listenersOf(this.state)) {
+      const pauses = answerable(this.state);
+      try {
+        const isNews = await journal.signal(listener, { id, type: 'TASK_PAUSES', task: identity.run, pauses });
+        if (isNews) woke(listener);
+      } catch (error) {
+        if (!PilotageError.is(error, 'run_ended')) throw error;
+      }
+    }
   }
 
   /** A deadline that had stopped everything was moved: what was aborted stays so, and a fresh driver is needed. */
   async #startOver(): Promise<Exit> {
     const { run } = this.state.identity;
-    await this.#deps.journal.release({ run, fence: this.fence }, { seenSignals: this.state.controlsTaken });
+    await this.#deps.journal.release({ run, fence: this.fence }, { seenSignals: this.state.messagesTaken });
     this.#inboxDirty = true;
     return { kind: 'parked' };
   }
@@ -233,38 +320,83 @@ export class RunDriver {
   }
 
   /** Appends, then applies, then tells. One at a time: a call may begin while another's end is being written. */
-  #commit(bodies: readonly EntryBody[], status?: RunStatus, takes?: readonly string[]): Promise<void> {
+  #commit(bodies: readonly EntryBody[], changes?: Changes): Promise<void> {
     if (bodies.length === 0) return Promise.resolve();
     const before = this.#committing;
     if (before !== undefined) {
-      const again = (): Promise<void> => this.#commit(bodies, status, takes);
+      const again = (): Promise<void> => this.#commit(bodies, changes);
       return before.then(again, again);
     }
-    this.#committing = this.#commitNow(bodies, status, takes);
+    this.#committing = this.#write(bodies, changes);
     return this.#committing;
   }
 
-  async #commitNow(bodies: readonly EntryBody[], status?: RunStatus, takes?: readonly string[]): Promise<void> {
-    const { journal, clock, hub, remembers } = this.#deps;
+  async #write(bodies: readonly EntryBody[], changes: Changes | undefined): Promise<void> {
+    try {
+      await (isEnding(bodies) ? this.#end(bodies) : this.#append(bodies, changes));
+    } finally {
+      this.#committing = undefined;
+    }
+  }
+
+  /**
+   * An ending sees every message that was stored before it. A cancel among them wins over an ending of another kind; the
+   * other controls are not delivered.
+   */
+  async #end(bodies: readonly EntryBody[]): Promise<void> {
+    const { run } = this.state.identity;
+    const last = bodies.at(-1);
+    const isGoal = last?.kind === 'finished' && last.reason === 'goal';
+    if (!isGoal && this.state.tasks.length > 0) await this.#stopTasks(cascading(this.state), 'ending');
+    let late: readonly Message[] = [];
+    for (;;) {
+      const left = takeUndelivered(run, late);
+      const seenSignals = this.state.messagesTaken + late.length;
+      try {
+        return await this.#append([...left, ...copies(bodies)], { takes: late.map(({ id }) => id), seenSignals });
+      } catch (error) {
+        if (!PilotageError.is(error, 'inbox_changed')) throw error;
+      }
+      late = await this.#inbox();
+      if (this.state.cancel !== null || !late.some(({ type }) => type === 'CANCEL')) continue;
+      // What was made on the way counts; how it ends is for the cancel to say.
+      this.#inboxDirty = true;
+      const made = copies(bodies.slice(0, -1));
+      return made.length === 0 ? undefined : this.#append(made, {});
+    }
+  }
+
+  async #append(bodies: readonly EntryBody[], changes: Changes = NO_CHANGES): Promise<void> {
+    const { journal, clock, hub } = this.#deps;
     const { identity, head } = this.state;
     const at = clock.now();
     const entries = toEntries(bodies, head, at);
     const plain = { run: identity.run, fence: this.fence, expected: head, entries };
-    const changed = status ?? statusAfter(bodies);
-    const turn = remembers ? turnOf(this.state, bodies.at(-1), at) : undefined;
-    const request = changed === undefined && takes === undefined ? plain : withChanges(plain, changed, takes, turn);
+    const request = withChanges(plain, this.#following(bodies, at, changes));
     try {
-      try {
-        await journal.append(request);
-      } catch (error) {
-        await appendAgain(this.#deps, request, error);
-      }
-      for (const entry of entries) applyEntry(this.state, entry);
-    } finally {
-      this.#committing = undefined;
+      await journal.append(request);
+    } catch (error) {
+      await appendAgain(this.#deps, request, error);
     }
+    for (const entry of entries) applyEntry(this.state, entry);
+    for (const { identity: started } of request.starts ?? []) this.#deps.woke(started.run);
+    for (const { run } of request.tells ?? []) this.#deps.woke(run);
     if (!hub.hasListeners(identity.run)) return;
     for (const entry of entries) hub.tell(identity.run, { type: 'entry', entry });
+  }
+
+  /** What follows from the entries beside the run itself. */
+  #following(bodies: readonly EntryBody[], at: number, changes: Changes): Changes {
+    const status = changes.status ?? statusAfter(bodies);
+    const turn = this.#deps.remembers ? turnOf(this.state, bodies.at(-1), at) : undefined;
+    const tells = toldBy(this.state, bodies);
+    if (status === undefined && turn === undefined && tells.length === 0) return changes;
+    return {
+      ...changes,
+      ...(status === undefined ? {} : { status }),
+      ...(turn === undefined ? {} : { turn }),
+      ...(tells.length === 0 ? {} : { tells }),
+    };
   }
 
   #halt(why: 'cancel' | 'deadline' | 'closing' | 'lost'): void {
@@ -303,9 +435,9 @@ export class RunDriver {
   async #letGo(): Promise<Exit> {
     await this.#calls.settle();
     if (this.#stop === 'lost') return this.#lost();
-    await this.#commit(this.#calls.take().filter(isResult));
+    await this.#commit(this.#calls.takeEnded().filter(isResult));
     const { run } = this.state.identity;
-    await this.#deps.journal.release({ run, fence: this.fence }, { seenSignals: this.state.controlsTaken });
+    await this.#deps.journal.release({ run, fence: this.fence }, { seenSignals: this.state.messagesTaken });
     return { kind: 'closed' };
   }
 
@@ -329,9 +461,19 @@ export class RunDriver {
 /** A broken run is left alone for so long. */
 const TRY_AGAIN_MS = 5_000;
 
-/** A call that ended by itself, not because it was stopped. */
-function isResult({ outcome }: CallEnded): boolean {
-  return outcome.kind === 'value' || outcome.kind === 'error';
+/** A call that ended by itself, not because it was stopped, or that waits for somebody. */
+function isResult(body: EntryBody): boolean {
+  if (body.kind !== 'call_ended') return body.kind === 'paused' || body.kind === 'awaiting';
+  return body.outcome.kind === 'value' || body.outcome.kind === 'error';
+}
+
+type Changes = Pick<Append, 'status' | 'takes' | 'turn' | 'tells' | 'starts' | 'treeLimit' | 'seenSignals'>;
+
+const NO_CHANGES: Changes = {};
+
+function isEnding(bodies: readonly EntryBody[]): boolean {
+  const kind = bodies.at(-1)?.kind;
+  return kind === 'finished' || kind === 'failed';
 }
 
 /** A planner and tools that never wait would keep timers, signals and other runs from their turn for ever. */
@@ -342,8 +484,13 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function isHardCancel(control: Control): boolean {
-  return control.type === 'CANCEL' && control.payload?.['hard'] !== false;
+function isHardCancel(message: Message): boolean {
+  return message.type === 'CANCEL' && message.payload?.['hard'] !== false;
+}
+
+/** What is appended becomes entries; to try again needs others. */
+function copies(bodies: readonly EntryBody[]): readonly EntryBody[] {
+  return bodies.map((body) => ({ ...body }));
 }
 
 /** The bodies themselves become the entries: each was made for this one commit. */
@@ -365,18 +512,8 @@ function freezeEntry(entry: Entry): void {
   Object.freeze(entry);
 }
 
-function withChanges(
-  request: Append,
-  status: RunStatus | undefined,
-  takes: readonly string[] | undefined,
-  turn: SessionTurn | undefined,
-): Append {
-  return {
-    ...request,
-    ...(status === undefined ? {} : { status }),
-    ...(takes === undefined ? {} : { takes }),
-    ...(turn === undefined ? {} : { turn }),
-  };
+function withChanges(request: Append, changes: Changes): Append {
+  return changes === NO_CHANGES ? request : { ...request, ...changes };
 }
 
 /** The status that the last of these entries leaves the run in, if they change it. */
@@ -388,7 +525,8 @@ function statusAfter(bodies: readonly EntryBody[]): RunStatus | undefined {
     case 'failed':
       return 'failed';
     case 'paused':
-      return 'paused';
+      // While one call waits the others go on: that run is paused when it is parked.
+      return last.call === undefined ? 'paused' : undefined;
     case 'resumed':
       return 'running';
     default:

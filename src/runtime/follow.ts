@@ -22,6 +22,8 @@ export interface FollowOptions<T> {
   readonly onEntry: (entry: Entry, before: RunState | undefined) => readonly T[];
   /** What to yield for something that is not recorded. */
   readonly onPassing: (notice: Exclude<Notice, { type: 'entry' | 'exit' }>, state: RunState) => readonly T[];
+  /** What to yield at the end, when nothing more comes. */
+  readonly onOver?: (state: RunState) => readonly T[];
   /** The reader has seen all that it waits for. */
   readonly isOver: (state: RunState) => boolean;
 }
@@ -60,6 +62,7 @@ export class Follower<T> {
         yield* this.#live();
         if (!this.#isOver()) await this.#more();
       }
+      if (!this.#stopped && this.#state !== undefined) yield* this.#options.onOver?.(this.#state) ?? [];
     } finally {
       unwatch();
       unlisten();

@@ -3,20 +3,34 @@
  * change the state, and the question is asked again. After a crash the same question gives the same answer.
  */
 import type { Clock } from '../core/clock.ts';
-import type { CallEnded, EntryBody, Finished, Paused } from '../core/entry.ts';
-import { type BudgetAxis, DEFAULT_STEP_LIMIT, reachedLimit } from '../core/limits.ts';
+import type { CallEnded, EntryBody, Finished, Paused, Resumed } from '../core/entry.ts';
+import { type BudgetAxis, DEFAULT_STEP_LIMIT } from '../core/limits.ts';
 import type { Outcome } from '../core/outcome.ts';
+import type { WakeMode } from '../core/planner.ts';
+import { reachedLimit } from '../view/budget.ts';
 import { nextStep, type RunState } from '../view/run-state.ts';
+import { isBlocked, isHeld, isPaused, nextTimeout } from '../view/waits.ts';
+import { endGroup } from './groups.ts';
+import { type ProgressGuard, watchProgress } from './progress-guard.ts';
 
 export type Next =
   | { readonly do: 'end' }
-  /** Facts that follow from the state. */
-  | { readonly do: 'record'; readonly entries: readonly EntryBody[] }
+  /** Facts that follow from the state. Before they are written, these tasks are told to stop. */
+  | { readonly do: 'record'; readonly entries: readonly EntryBody[]; readonly cancels?: readonly string[] }
   | { readonly do: 'plan' }
   /** The open step has calls to start or to wait for. */
   | { readonly do: 'calls' }
-  /** Nothing to do until an answer, or this time. `null`: no time. */
-  | { readonly do: 'park'; readonly wakeAt: number | null };
+  /** Nothing to do until an answer, a task's end, or this time. `null`: no time. */
+  | { readonly do: 'park'; readonly wakeAt: number | null; readonly status: 'waiting' | 'paused' };
+
+export interface NextDeps {
+  /** Read only when something depends on the time. */
+  readonly clock: Pick<Clock, 'now'>;
+  /** Gives a fresh pause token. */
+  newToken(): string;
+  readonly wakeMode: WakeMode;
+  readonly progress: ProgressGuard;
+}
 
 /** How often in a row a model may give a decision that does not pass before the run is failed. */
 export const MAX_REJECTIONS = 3;
@@ -25,45 +39,72 @@ const PLAN: Next = { do: 'plan' };
 const CALLS: Next = { do: 'calls' };
 const END: Next = { do: 'end' };
 
-/**
- * @param clock is read only when something depends on the time.
- * @param newToken gives a fresh pause token.
- */
-export function next(state: RunState, clock: Pick<Clock, 'now'>, newToken: () => string): Next {
+export function next(state: RunState, deps: NextDeps): Next {
   if (state.ending !== null) return END;
   if (state.cancel !== null) return record([...abandonCalls(state), cancelled(state)]);
-  const { limits, open } = state;
-  const overdue = limits.deadlineAt !== undefined && clock.now() >= limits.deadlineAt;
+  if (state.rejectedCall !== null) return record([...abandonCalls(state), rejectedByPerson(state)]);
+  const { limits, open, pauses } = state;
+  const overdue = limits.deadlineAt !== undefined && deps.clock.now() >= limits.deadlineAt;
   if (overdue && limits.onCeiling !== 'pause') return record([...abandonCalls(state), ceiling(state, 'deadline')]);
-  if (open !== null) {
-    switch (open.move.decision.kind) {
-      case 'request_pause':
-        return waitFor(state, clock.now());
-      case 'spawn_task':
-      case 'await_task':
-        return record([withoutTasks(open.move.step)]);
-      default:
-        return CALLS;
-    }
+  if (pauses.length > 0) {
+    const expired = expiredPause(state, deps.clock.now());
+    if (expired !== undefined) return record([expired]);
+    if (isHeld(state)) return park(state);
   }
-  if (state.pauses.length > 0) return waitFor(state, clock.now());
+  if (open !== null && !isBlocked(state, nowFor(state, deps))) return CALLS;
+  const ended = state.groups.length === 0 ? undefined : endGroup(state);
+  if (ended !== undefined) return { do: 'record', ...ended };
+  if (open !== null) return wakePush(state, deps.wakeMode) ?? park(state);
+  return beforeMove(state, overdue, deps);
+}
+
+/** Between two steps, with nothing to wait for. */
+function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   if (state.rejections >= MAX_REJECTIONS) return record([rejectedTooOften(state)]);
-  const reached = overdue ? 'deadline' : reachedLimit(limits, state.totals);
-  if (reached === undefined) return PLAN;
-  return record([limits.onCeiling === 'pause' ? askForRaise(state, reached, newToken()) : ceiling(state, reached)]);
+  const reached = reachedLimit(state);
+  if (reached?.lent === true && !overdue) return park(state);
+  const axis = overdue ? 'deadline' : reached?.axis;
+  if (axis !== undefined) {
+    const asks = state.limits.onCeiling === 'pause';
+    return record([asks ? askForRaise(state, axis, deps.newToken()) : ceiling(state, axis)]);
+  }
+  const stuck = watchProgress(state, deps.progress, () => deps.newToken());
+  return stuck === undefined ? PLAN : record([stuck]);
 }
 
 function record(entries: readonly EntryBody[]): Next {
   return { do: 'record', entries };
 }
 
-/** Waits for the first pause to expire, or the deadline; a pause that has expired is answered with `timeout`. */
-function waitFor({ pauses, limits }: RunState, now: number): Next {
+/** A wait with a time limit may be over; the clock is read only for one. */
+function nowFor({ open }: RunState, { clock }: NextDeps): number | undefined {
+  return open?.waits.some(({ until }) => until !== undefined) === true ? clock.now() : undefined;
+}
+
+function expiredPause({ pauses }: RunState, now: number): Resumed | undefined {
   const expired = pauses.find((pause) => pause.expiresAt !== undefined && pause.expiresAt <= now);
-  if (expired !== undefined) return record([{ kind: 'resumed', token: expired.token, verdict: 'timeout' }]);
-  const times = pauses.flatMap((pause) => pause.expiresAt ?? []);
-  if (limits.deadlineAt !== undefined && limits.onCeiling !== 'pause') times.push(limits.deadlineAt);
-  return { do: 'park', wakeAt: times.length === 0 ? null : Math.min(...times) };
+  return expired && { kind: 'resumed', token: expired.token, verdict: 'timeout' };
+}
+
+function park(state: RunState): Next {
+  const { limits } = state;
+  const own = nextTimeout(state) ?? Number.POSITIVE_INFINITY;
+  const deadline = limits.onCeiling === 'pause' ? undefined : limits.deadlineAt;
+  const wakeAt = Math.min(own, deadline ?? Number.POSITIVE_INFINITY);
+  const status = isPaused(state) ? 'paused' : 'waiting';
+  return { do: 'park', wakeAt: wakeAt === Number.POSITIVE_INFINITY ? null : wakeAt, status };
+}
+
+/** A planner that pauses until something happens is woken by the results of its tasks, unless it asks for them itself. */
+function wakePush(state: RunState, wakeMode: WakeMode): Next | undefined {
+  const { open, background } = state;
+  if (wakeMode === 'poll' || open?.move.decision.kind !== 'request_pause') return undefined;
+  const { step, decision } = open.move;
+  if (decision.reason !== 'external_event' && decision.reason !== 'await_input') return undefined;
+  const result = background.find(({ atStep }) => atStep === step + 1);
+  const pause = state.pauses.find((candidate) => candidate.step === step);
+  if (result === undefined || pause === undefined) return undefined;
+  return record([{ kind: 'resumed', token: pause.token, verdict: 'resume', payload: { group_id: result.group.id } }]);
 }
 
 /** Outcomes for the calls that have none when the run ends: exactly one for each, as for all others. */
@@ -96,6 +137,14 @@ function cancelled(state: RunState): Finished {
   };
 }
 
+function rejectedByPerson({ rejectedCall }: RunState): Finished {
+  return {
+    kind: 'finished',
+    reason: 'constraints_conflict',
+    metadata: { rejected_by: 'steering', token: rejectedCall },
+  };
+}
+
 function ceiling(state: RunState, axis: BudgetAxis): Finished {
   if (axis === 'deadline') return { kind: 'finished', reason: 'deadline_exceeded', metadata: { budget: axis } };
   const steps = {
@@ -119,11 +168,6 @@ function askForRaise(state: RunState, axis: BudgetAxis, token: string): Paused {
     deadline: { limit: limits.deadlineAt ?? null, used: null },
   }[axis];
   return { kind: 'paused', token, reason: 'constraints_conflict', payload: { budget: axis, ...payload } };
-}
-
-function withoutTasks(step: number): CallEnded {
-  const error = { code: 'tasks_unavailable', message: 'This runtime has no tasks: nothing was spawned or awaited.' };
-  return { kind: 'call_ended', step, call: 0, outcome: { kind: 'error', error }, attempts: 0 };
 }
 
 function rejectedTooOften(state: RunState): EntryBody {

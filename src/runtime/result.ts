@@ -3,7 +3,8 @@ import { answerText } from '../core/answer.ts';
 import type { FinishReason } from '../core/decision.ts';
 import type { ErrorData } from '../core/errors.ts';
 import type { Json, JsonObject } from '../core/json.ts';
-import { isPaused, type OpenPause, type RunState, type RunTotals } from '../view/run-state.ts';
+import type { OpenPause, RunState, RunTotals } from '../view/run-state.ts';
+import { isPaused, pausesOfTasks } from '../view/waits.ts';
 
 export type RunResult =
   | {
@@ -22,7 +23,11 @@ export type RunResult =
       readonly usage: Readonly<RunTotals>;
     };
 
-export interface PauseNotice extends OpenPause {
+export interface PauseNotice extends Omit<OpenPause, 'requestedAt'> {
+  /** The run that waits: this one, or a task that it waits for. An answer can be given through either. */
+  readonly run: string;
+  /** Absent for a task's. */
+  readonly requestedAt?: number;
   /** What the planner's model said when it asked, if it said something. */
   readonly text?: string;
 }
@@ -45,8 +50,10 @@ export function resultOf(state: RunState): RunResult | undefined {
   }
   if (!isPaused(state)) return undefined;
   const text = state.open?.move.text;
-  const pauses = state.pauses.map((pause) =>
-    text === undefined || pause.step === undefined ? pause : { ...pause, text },
+  const { run } = state.identity;
+  const own = state.pauses.map(
+    (pause): PauseNotice =>
+      text === undefined || pause.step === undefined ? { ...pause, run } : { ...pause, run, text },
   );
-  return { status: 'paused', pauses, usage };
+  return { status: 'paused', pauses: [...own, ...pausesOfTasks(state)], usage };
 }

@@ -1,16 +1,20 @@
 /** A handle of one run. It holds no state: any process with the journal can make one. */
-import type { Control, ControlType } from '../core/control.ts';
+import type { Caller, Control, ControlType } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { RunEvent } from '../core/event.ts';
-import type { JsonObject } from '../core/json.ts';
+import type { Json, JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Journal } from '../journal/port.ts';
-import { event, eventsOf } from '../view/events.ts';
+import { event } from '../view/event.ts';
+import { eventsOf } from '../view/events.ts';
 import { type Redact, redacted } from '../view/redact.ts';
-import { foldEntries, isPaused, nextStep, type RunState } from '../view/run-state.ts';
+import { foldEntries, nextStep, type RunState } from '../view/run-state.ts';
+import { answerable, isPaused } from '../view/waits.ts';
 import { Follower } from './follow.ts';
+import type { ForkOptions } from './fork.ts';
 import type { Notice, NoticeHub } from './notices.ts';
+import type { ReplayReport } from './replay.ts';
 import { type RunResult, resultOf } from './result.ts';
 
 export interface RunPorts {
@@ -19,10 +23,18 @@ export interface RunPorts {
   isDriven(): boolean;
   /** The state in which this process lets go of the run; `undefined` when it does not drive it. */
   settled(): Promise<RunState> | undefined;
+  /** Who speaks through this handle; absent: the program itself. */
+  readonly as?: Caller;
+  /** Another run of the same journal, for the same caller. */
+  handle(run: string): Run;
+  /** The run that this control is for: this one, or a task of it. */
+  addressee(control: Control): Promise<string>;
   /** Stores a control and sees that somebody drives the run. */
   signal(control: Control): Promise<void>;
-  /** Drives the run here, unless somebody else does. */
-  drive(): Promise<void>;
+  fork(options: ForkOptions): Promise<Run>;
+  replay(signal: AbortSignal | undefined): Promise<ReplayReport>;
+  /** Drives the run here, unless somebody else does. `acceptChanges`: also when the code has changed since it started. */
+  drive(acceptChanges: boolean): Promise<void>;
 }
 
 export interface EventOptions {
@@ -35,11 +47,28 @@ export interface EventOptions {
   readonly redact?: Redact;
 }
 
+/** What comes with the answer to a pause. */
 export interface Answer {
+  /** What the planner gets as the pause's outcome, or a note to an approval. */
+  readonly payload?: JsonObject;
+  /** Why; for a rejected call the planner is told. */
+  readonly reason?: string;
+}
+
+export interface Approval extends Answer {
+  /** The arguments that the call is made with, in place of its own. They are checked against the tool's schema. */
+  readonly args?: Json;
+}
+
+export interface Resumption {
   /** Which pause; needed only when several are open. */
   readonly token?: string;
   /** What the planner gets as the pause's outcome. */
   readonly payload?: JsonObject;
+  /** New limits, as the answer to a pause at a reached one. */
+  readonly limits?: Limits;
+  /** Goes on although planner or tools are others than those that the run was started with. */
+  readonly acceptChanges?: boolean;
 }
 
 export class Run {
@@ -52,8 +81,8 @@ export class Run {
   }
 
   /**
-   * The run's events from journal position `from` (default 1) on, in order. The stream ends when the run has ended or is
-   * paused. Asking for events is what turns token streaming on.
+   * The run's events from journal position `from` (default 1) on, in order. The stream ends when the run has ended, with
+   * `planner.finish` or `planner.error`, or is paused, with `run.paused`. Asking for events is what turns token streaming on.
    */
   events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
     const { from = 1, redact } = options;
@@ -64,6 +93,7 @@ export class Run {
       onEntry: (entry, before) => (entry.seq < from ? [] : shown(eventsOf(entry, before))),
       onPassing: (notice, state) => (redact === undefined ? passingEvent(notice, state) : []),
       isOver: isSettled,
+      onOver: (state) => (state.ending === null ? shown([pausedEvent(state)]) : []),
     }).follow();
   }
 
@@ -93,28 +123,36 @@ export class Run {
   /**
    * Goes on: answers the open pause if there is one, and drives the run here if nobody does. A run that was cut off by a
    * crash just goes on.
-   * @throws PilotageError `run_not_found`, `run_ended`, or `pause_not_found` for an answer to a pause that is not open.
+   * @throws PilotageError `run_not_found`, `run_ended`, `pause_not_found` for an answer to a pause that is not open, or
+   * `run_changed`.
    */
-  async resume(answer: Answer & { readonly limits?: Limits } = {}): Promise<void> {
-    const { limits, ...rest } = answer;
-    const given = Object.keys(answer).length > 0;
+  async resume({ token, payload, limits, acceptChanges = false }: Resumption = {}): Promise<void> {
+    const given = token !== undefined || payload !== undefined || limits !== undefined;
     // An answer that was stored, and that no process has taken yet, is all that the run waits for.
-    if (!given && (await this.#ports.journal.inbox(this.id)).length > 0) return this.#ports.drive();
-    const { pauses, ending } = await this.state();
-    if (ending !== null) throw new PilotageError('run_ended', `The run ${this.id} has ended.`);
-    if (pauses.length === 0 && !given) return this.#ports.drive();
-    const payload = limits === undefined ? rest.payload : { ...rest.payload, limits: { ...limits } };
-    return this.#answer('RESUME', { ...rest, ...(payload === undefined ? {} : { payload }) });
+    if (!given && (await this.#ports.journal.inbox(this.id)).length > 0) return this.#ports.drive(acceptChanges);
+    const state = await this.state();
+    if (state.ending !== null) throw new PilotageError('run_ended', `The run ${this.id} has ended.`);
+    if (acceptChanges) await this.#ports.drive(true);
+    if (!given && (state.pauses.length === 0 || acceptsOnly(state, acceptChanges))) return this.#ports.drive(acceptChanges);
+    await this.steer('RESUME', {
+      ...payload,
+      ...(token === undefined ? {} : { token }),
+      ...(limits === undefined ? {} : { limits: { ...limits } }),
+    });
   }
 
-  /** Answers a pause with yes. @throws PilotageError `pause_not_found`. */
-  approve(answer: Answer = {}): Promise<void> {
-    return this.#answer('APPROVE', answer);
+  /**
+   * Answers a pause with yes. A call that waits for approval is made.
+   * @param token which pause, of this run or of a task that it waits for; needed only when several are open.
+   * @throws PilotageError `pause_not_found`, `approver_refused`, or `payload_invalid` for arguments that do not fit.
+   */
+  approve(token?: string, { args, ...answer }: Approval = {}): Promise<void> {
+    return this.#answer('APPROVE', token, answer, args === undefined ? {} : { args });
   }
 
-  /** Answers a pause with no; the planner sees it. @throws PilotageError `pause_not_found`. */
-  reject(answer: Answer = {}): Promise<void> {
-    return this.#answer('REJECT', answer);
+  /** Answers a pause with no. A call that waits for approval is not made. @throws PilotageError `pause_not_found`. */
+  reject(token?: string, answer: Answer = {}): Promise<void> {
+    return this.#answer('REJECT', token, answer, {});
   }
 
   /** Pauses the run at its next step boundary. */
@@ -132,10 +170,18 @@ export class Run {
    * @throws PilotageError why it was refused, or `run_ended`.
    */
   async steer(type: ControlType, payload?: JsonObject): Promise<void> {
+    const { as } = this.#ports;
     const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
-    const taken = this.#untilTaken(id);
+    const given = payload === undefined ? {} : { payload };
+    const control: Control = { id, type, ...given, ...(as === undefined ? {} : { from: as }) };
+    const to = await this.#ports.addressee(control);
+    await (to === this.id ? this : this.#ports.handle(to)).#send(control);
+  }
+
+  async #send(control: Control): Promise<void> {
+    const taken = this.#untilTaken(control.id);
     try {
-      await this.#ports.signal(payload === undefined ? { id, type } : { id, type, payload });
+      await this.#ports.signal(control);
     } catch (error) {
       await taken.stop();
       throw error;
@@ -143,9 +189,35 @@ export class Run {
     await taken.done;
   }
 
-  #answer(type: 'RESUME' | 'APPROVE' | 'REJECT', { token, payload }: Answer): Promise<void> {
-    const whole = token === undefined ? payload : { ...payload, token };
-    return this.steer(type, whole);
+  #answer(
+    type: 'APPROVE' | 'REJECT',
+    token: string | undefined,
+    { payload, reason }: Answer,
+    more: JsonObject,
+  ): Promise<void> {
+    return this.steer(type, {
+      ...payload,
+      ...more,
+      ...(reason === undefined ? {} : { reason }),
+      ...(token === undefined ? {} : { token }),
+    });
+  }
+
+  /**
+   * A new run that shares this one's first steps, and goes on with this runtime's planner and tools. This one is not touched.
+   * @throws PilotageError `run_not_found`, `scope_mismatch`, `idempotency_conflict`, `invalid_config` or `payload_invalid`.
+   */
+  fork(options: ForkOptions = {}): Promise<Run> {
+    return this.#ports.fork(options);
+  }
+
+  /**
+   * Asks this runtime's planner what it would decide today at each recorded step, up to the first that differs. No tool is
+   * called and nothing is written; a planner with a model asks it.
+   * @throws PilotageError `run_not_found`; the signal's reason when it is aborted.
+   */
+  replay(options: { readonly signal?: AbortSignal } = {}): Promise<ReplayReport> {
+    return this.#ports.replay(options.signal);
   }
 
   /** Listens from now on for the entry that takes a control. */
@@ -194,6 +266,16 @@ export class Run {
 /** Nothing more comes until somebody answers a pause. */
 function isSettled(state: RunState): boolean {
   return state.ending !== null || isPaused(state);
+}
+
+/** The run waits for an approval or another answer that `resume` alone cannot give. */
+function acceptsOnly({ pauses }: RunState, acceptChanges: boolean): boolean {
+  return acceptChanges && pauses.some(({ call, reason }) => call !== undefined && reason === 'approval_required');
+}
+
+function pausedEvent(state: RunState): RunEvent {
+  const at = { seq: state.head, at: state.updatedAt };
+  return event('run.paused', at, state.identity, { pauses: answerable(state) });
 }
 
 function passingEvent(notice: Exclude<Notice, { type: 'entry' | 'exit' }>, state: RunState): readonly RunEvent[] {

@@ -4,14 +4,15 @@
  */
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { InputArtifact } from '../core/context.ts';
-import { type Control, validateControl } from '../core/control.ts';
+import type { Caller, Control } from '../core/control.ts';
 import type { Entry, Turn } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Identity } from '../core/identity.ts';
 import { captureJson } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
 import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
-import type { Claim, ClaimRequest, Journal, RunQuery, RunRecord } from '../journal/port.ts';
+import type { Claim, Journal, RunQuery, RunRecord } from '../journal/port.ts';
+import { hasEnded } from '../journal/rules.ts';
 import { sqliteJournal } from '../journal/sqlite.ts';
 import { type Catalogue, createCatalogue, type ToolSet } from '../tools/catalogue.ts';
 import { toolGet } from '../tools/tool-get.ts';
@@ -22,10 +23,15 @@ import { artifactFetch } from './artifact-fetch.ts';
 import { startBeat } from './beat.ts';
 import { type Exit, RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { contextAtStart, type GivenContext, type InputFile } from './inputs.ts';
+import { type ForkOptions, forkRun } from './fork.ts';
+import { contextAtStart, type GivenContext, type InputFile, loadInputs } from './inputs.ts';
 import { NoticeHub } from './notices.ts';
 import { deadOwner, ownerName } from './owner.ts';
+import { changesOf, type Migrate, pinOf, repinned, runChanged } from './pins.ts';
+import { assertProgressGuard, type ProgressGuard } from './progress-guard.ts';
+import { type ReplayReport, replayRun } from './replay.ts';
 import { Run } from './run.ts';
+import { addressee, sendControl } from './send-control.ts';
 import {
   assertMemoryOptions,
   historyFor,
@@ -35,23 +41,33 @@ import {
   SummaryKeeper,
   withMaterial,
 } from './session-memory.ts';
+import { Slots, type Waiting } from './slots.ts';
 import { startSweeping } from './sweep.ts';
 
 export interface RuntimeOptions {
   readonly planner: Planner | PlannerFunction;
   /** A list, or a record by name whose values may be AI SDK `tool()` objects. */
   readonly tools?: ToolSet;
-  /** Default: the SQLite file `.pilotage/pilotage.db` in the current folder. A journal that is passed in stays open. */
-  readonly journal?: Journal;
+  /**
+   * A journal, or the path of an SQLite file. Default: `.pilotage/pilotage.db` in the current folder. A file is opened when
+   * it is first needed, and closed with the runtime; a journal that is passed in stays open.
+   */
+  readonly journal?: Journal | string;
   /** For runs that do not state their own. */
   readonly limits?: Limits;
-  /** At most this many runs are driven at once; others wait by priority, then age. Default 1,000. */
+  /** At most this many runs are driven at once; others wait by priority, then age. A run that waits is not driven. Default 10. */
   readonly maxLiveRuns?: number;
+  /** Of one tenant. Default 10. */
+  readonly maxLiveRunsPerTenant?: number;
   /** How long a run stays with a process that says nothing. Default 5,000; renewed every third of it. */
   readonly leaseMs?: number;
   readonly clock?: Clock;
   /** How runs continue the earlier ones of their session. Default: not at all. */
   readonly memory?: MemoryOptions;
+  /** What is done about a run that goes round in circles. Default: the planner is told after three times. */
+  readonly progress?: ProgressGuard;
+  /** Asked about a run whose planner or tools are others now. Default: it is left until somebody accepts the changes. */
+  readonly migrate?: Migrate;
   /** Told of faults that no caller waits for. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
 }
@@ -90,7 +106,7 @@ interface Live {
 }
 
 const DEFAULT_LEASE_MS = 5_000;
-const DEFAULT_LIVE_RUNS = 1_000;
+const DEFAULT_LIVE_RUNS = 10;
 
 /** @throws PilotageError `no_planner`, `invalid_config`, or a tool's registration error. Nothing is opened yet. */
 export function createRuntime(options: RuntimeOptions): Runtime {
@@ -103,13 +119,11 @@ export class Runtime {
   readonly #clock: Clock;
   readonly #hub = new NoticeHub();
   readonly #live = new Map<string, Live>();
-  /** Runs that this process is to drive when a slot is free. */
-  readonly #queue: { readonly run: string; readonly priority: number }[] = [];
+  /** Looks at runs that were told something. */
+  readonly #waking = new Set<Promise<void>>();
+  readonly #slots: Slots;
   readonly #owner = ownerName();
   readonly #catalogue: Catalogue;
-  /** Taken by runs that are driven, and by those that are being claimed. */
-  #slots = 0;
-  #onFreeSlot: (() => void) | undefined;
   #deps: DriverDeps | undefined;
   readonly #memory: Remembering | undefined;
   #summaries: SummaryKeeper | undefined;
@@ -120,12 +134,14 @@ export class Runtime {
   constructor(options: RuntimeOptions) {
     this.#planner = asPlanner(options.planner);
     if (options.limits !== undefined) assertLimits(options.limits);
-    for (const name of ['maxLiveRuns', 'leaseMs'] as const) {
+    for (const name of ['maxLiveRuns', 'maxLiveRunsPerTenant', 'leaseMs'] as const) {
       const value = options[name];
       if (value === undefined || (Number.isInteger(value) && value > 0)) continue;
       throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 1 up.`);
     }
-    const { memory = { strategy: 'none' } } = options;
+    if (options.progress !== undefined) assertProgressGuard(options.progress);
+    const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
+    this.#slots = new Slots({ runs: maxLiveRuns, perTenant: options.maxLiveRunsPerTenant ?? DEFAULT_LIVE_RUNS });
     assertMemoryOptions(memory);
     this.#memory = memory.strategy === 'none' ? undefined : memory;
     const fetch = artifactFetch(() => this.#driverDeps().artifacts);
@@ -153,37 +169,62 @@ export class Runtime {
     const context = await contextAtStart(options, identity, deps.artifacts);
     const entry = withMaterial(started, context, await this.#remembered(identity, options));
     this.#assertOpen();
-    const slot = this.#takeSlot();
+    const slot = this.#slots.take(identity.tenant);
     const lease = slot ? { claim: { owner: this.#owner, leaseMs: this.#leaseMs() } } : {};
     let claim: Claim | undefined;
     try {
       claim = await deps.journal.create({ identity, priority, entries: [entry], ...lease });
     } finally {
-      if (slot && claim === undefined) this.#freeSlot();
+      if (slot && claim === undefined) this.#freeSlot(identity.tenant);
     }
     if (claim !== undefined) this.#drive(new RunDriver(deps, openState(entry), claim));
     else {
       await this.#assertSameOwner(identity);
-      this.#enqueue(identity.run, priority);
+      this.#enqueue({ run: identity.run, tenant: identity.tenant, priority });
     }
     return this.#handle(identity.run);
   }
 
-  /** A handle of a run, from any process. Whether it exists is found out when the handle is used. */
-  run(id: string): Run {
+  /**
+   * A handle of a run, from any process. Whether it exists is found out when the handle is used.
+   * @param options `as`: who speaks through it, as the program has found out; default the program itself, which may do all.
+   */
+  run(id: string, options: { readonly as?: Caller } = {}): Run {
     this.#assertOpen();
-    return this.#handle(id);
+    return this.#handle(id, options.as);
   }
 
-  #handle(id: string): Run {
+  #handle(id: string, as?: Caller): Run {
+    const { journal } = this.#driverDeps();
     return new Run(id, {
-      journal: this.#driverDeps().journal,
+      journal,
       hub: this.#hub,
       isDriven: () => this.#live.has(id),
       settled: () => this.#settled(id),
+      ...(as === undefined ? {} : { as }),
+      handle: (run) => this.#handle(run, as),
+      addressee: (control) => addressee(journal, id, control),
       signal: (control) => this.#signal(id, control),
-      drive: () => this.#claimAndDrive(id),
+      fork: (options) => this.#fork(id, options),
+      replay: (signal) => this.#replay(id, signal),
+      drive: (acceptChanges) => this.#claimAndDrive(id, acceptChanges),
     });
+  }
+
+  async #fork(run: string, options: ForkOptions): Promise<Run> {
+    this.#assertOpen();
+    const forked = await forkRun(this.#driverDeps(), run, options);
+    await this.#claimAndDrive(forked.run, false);
+    return this.#handle(forked.run);
+  }
+
+  async #replay(run: string, signal: AbortSignal | undefined): Promise<ReplayReport> {
+    this.#assertOpen();
+    const { journal, artifacts, planner, toolsOf } = this.#driverDeps();
+    const entries = await journal.read(run);
+    const { context, identity } = foldEntries(entries.slice(0, 1));
+    const inputs = await loadInputs(context.inputs ?? [], identity, artifacts);
+    return replayRun({ entries, planner, toolsOf, inputs, ...(signal === undefined ? {} : { signal }) });
   }
 
   /** Stored runs, newest first. */
@@ -201,9 +242,9 @@ export class Runtime {
     this.#stopWork?.();
     this.#stopWork = startSweeping({
       clock: this.#clock,
-      driveNext: async () => this.#takeSlot() && this.#driveClaimed(() => this.#claim({})),
+      driveNext: () => this.#driveNext(),
       onRoom: (wake) => {
-        if (!this.#hasSlot()) this.#onFreeSlot = wake;
+        if (!this.#slots.hasRoom) this.#slots.onRoom(wake);
       },
       onFault: (error) => this.#fault(error),
     });
@@ -220,17 +261,15 @@ export class Runtime {
     // Whoever is told now finds the runtime closed.
     await Promise.resolve();
     this.#stopWork?.();
-    this.#queue.length = 0;
+    this.#slots.clear();
     for (const { driver } of this.#live.values()) driver.stop('closing');
-    while (this.#slots > 0) {
-      await new Promise<void>((resolve) => {
-        this.#onFreeSlot = resolve;
-      });
-    }
+    while (!this.#slots.isEmpty) await new Promise<void>((resolve) => this.#slots.onRoom(resolve));
+    await Promise.all(this.#waking);
     this.#stopBeat?.();
     await this.#summaries?.close();
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
-    if (this.#options.journal === undefined) await this.#deps?.journal.close();
+    const { journal } = this.#options;
+    if (journal === undefined || typeof journal === 'string') await this.#deps?.journal.close();
   }
 
   #startedEntry(query: string, identity: Identity, options: StartOptions): Entry {
@@ -244,6 +283,7 @@ export class Runtime {
       planner: this.#planner.name,
       limits,
       scopes: options.scopes ?? [],
+      pin: pinOf(this.#planner, this.#catalogue.view(options.scopes ?? [])),
       ...(options.history === undefined ? {} : { history: options.history }),
       ...(options.conversation === false ? { conversation: false } : {}),
     };
@@ -273,7 +313,8 @@ export class Runtime {
 
   #driverDeps(): DriverDeps {
     if (this.#deps !== undefined) return this.#deps;
-    const journal = this.#options.journal ?? sqliteJournal({ path: DEFAULT_JOURNAL_PATH, clock: this.#clock });
+    const { journal: given = DEFAULT_JOURNAL_PATH } = this.#options;
+    const journal = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
     this.#deps = {
       journal,
       artifacts: patientArtifacts(journal.artifacts, this.#clock),
@@ -281,7 +322,9 @@ export class Runtime {
       clock: this.#clock,
       hub: this.#hub,
       toolsOf: (scopes, found) => this.#catalogue.view(scopes, found),
+      progress: this.#options.progress ?? {},
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
+      woke: (run) => this.#wake(run),
       remembers: this.#memory !== undefined,
       onFault: (error) => this.#fault(error),
     };
@@ -295,53 +338,93 @@ export class Runtime {
     return this.#options.leaseMs ?? DEFAULT_LEASE_MS;
   }
 
-  #hasSlot(): boolean {
-    return this.#slots < (this.#options.maxLiveRuns ?? DEFAULT_LIVE_RUNS);
-  }
-
-  /** Before a claim, so that no more runs are claimed than can be driven. */
-  #takeSlot(): boolean {
-    if (!this.#hasSlot()) return false;
-    this.#slots += 1;
-    return true;
-  }
-
-  #freeSlot(): void {
-    this.#slots -= 1;
+  #freeSlot(tenant: string): void {
+    this.#slots.free(tenant);
     this.#startWaiting();
-    if (!this.#hasSlot()) return;
-    const tell = this.#onFreeSlot;
-    this.#onFreeSlot = undefined;
-    tell?.();
   }
 
-  #enqueue(run: string, priority: number): void {
-    const after = this.#queue.findIndex((waiting) => waiting.priority < priority);
-    this.#queue.splice(after === -1 ? this.#queue.length : after, 0, { run, priority });
+  #enqueue(waiting: Waiting): void {
+    this.#slots.enqueue(waiting);
     this.#startWaiting();
   }
 
   #startWaiting(): void {
-    while (this.#closing === undefined && this.#queue.length > 0 && this.#takeSlot()) {
-      const run = this.#queue.shift()?.run ?? '';
-      this.#driveClaimed(() => this.#claimRun(run)).catch((error: unknown) => this.#fault(error));
+    for (;;) {
+      const waiting = this.#closing === undefined ? this.#slots.next() : undefined;
+      if (waiting === undefined) return;
+      const { run, tenant } = waiting;
+      this.#driveClaimed(tenant, () => this.#claimRun(run)).catch((error: unknown) => this.#fault(error));
     }
+  }
+
+  /** Takes over one due run of this planner. False when there is none, or no room. */
+  async #driveNext(): Promise<boolean> {
+    if (!this.#slots.takeAny()) return false;
+    let tenant: string | undefined;
+    try {
+      const claim = await this.#claimNext();
+      if (claim === undefined) return false;
+      const { identity } = await this.#record(claim.run);
+      if (!this.#slots.assign(identity.tenant)) {
+        // Its room was taken meanwhile.
+        await this.#giveBack(claim);
+        return false;
+      }
+      tenant = identity.tenant;
+      return await this.#driveClaimed(tenant, () => this.#driverOf(claim, false));
+    } finally {
+      if (tenant === undefined) {
+        this.#slots.freeAny();
+        this.#startWaiting();
+      }
+    }
+  }
+
+  #claimNext(): Promise<Claim | undefined> {
+    return this.#driverDeps().journal.claim({
+      owner: this.#owner,
+      leaseMs: this.#leaseMs(),
+      planner: this.#planner.name,
+      exceptTenants: this.#slots.fullTenants(),
+    });
   }
 
   async #signal(run: string, control: Control): Promise<void> {
     this.#assertOpen();
-    await this.#driverDeps().journal.signal(run, validateControl(control));
+    const { identity, priority } = await sendControl(this.#driverDeps().journal, run, control);
     const live = this.#live.get(run);
-    if (live !== undefined) live.driver.poke();
-    else await this.#claimAndDrive(run);
+    if (live !== undefined) return live.driver.poke();
+    if (control.type !== 'PRIORITIZE') return this.#claimAndDrive(run, false);
+    const now = control.payload?.['priority'];
+    this.#enqueue({ run, tenant: identity.tenant, priority: typeof now === 'number' ? now : priority });
+  }
+
+  /** A run was told something, or was just stored, by one that is driven here. */
+  #wake(run: string): void {
+    const live = this.#live.get(run);
+    if (live !== undefined) return live.driver.poke();
+    const waking = this.#wakeStored(run).catch((error: unknown) => this.#fault(error));
+    this.#waking.add(waking);
+    waking.finally(() => this.#waking.delete(waking));
+  }
+
+  async #wakeStored(run: string): Promise<void> {
+    const { identity, priority, status, wakeAt = 0 } = await this.#record(run);
+    // What is parked is left alone until its time, or until somebody says something to it.
+    if (this.#closing !== undefined || hasEnded(status) || wakeAt === null || wakeAt > this.#clock.now()) return;
+    const live = this.#live.get(run);
+    if (live !== undefined) return live.driver.poke();
+    this.#enqueue({ run, tenant: identity.tenant, priority });
   }
 
   /** Drives the run here unless somebody alive does already, or it has ended. */
-  async #claimAndDrive(run: string): Promise<void> {
+  async #claimAndDrive(run: string, acceptChanges: boolean): Promise<void> {
     this.#assertOpen();
     if (this.#live.has(run)) return;
-    if (this.#takeSlot()) await this.#driveClaimed(() => this.#claimRun(run));
-    else this.#enqueue(run, (await this.#record(run)).priority);
+    const { identity, priority } = await this.#record(run);
+    const { tenant } = identity;
+    if (this.#slots.take(tenant)) await this.#driveClaimed(tenant, () => this.#claimRun(run, acceptChanges));
+    else this.#enqueue({ run, tenant, priority });
   }
 
   async #record(run: string): Promise<RunRecord> {
@@ -350,25 +433,44 @@ export class Runtime {
     throw new PilotageError('run_not_found', `There is no run ${run} in this journal.`);
   }
 
-  async #claimRun(run: string): Promise<RunDriver | undefined> {
+  async #claimRun(run: string, acceptChanges = false): Promise<RunDriver | undefined> {
     const { lease } = await this.#record(run);
     const from = lease === undefined ? undefined : deadOwner(lease.owner);
-    return this.#claim(from === undefined ? { run } : { run, from });
+    const claim = await this.#driverDeps().journal.claim({
+      run,
+      owner: this.#owner,
+      leaseMs: this.#leaseMs(),
+      ...(from === undefined ? {} : { from }),
+    });
+    return claim && this.#driverOf(claim, acceptChanges);
   }
 
-  async #claim(which: Pick<ClaimRequest, 'run' | 'from'>): Promise<RunDriver | undefined> {
+  /** @throws PilotageError `run_changed`: the run is given back, and waits for somebody to accept that. */
+  async #driverOf(claim: Claim, acceptChanges: boolean): Promise<RunDriver> {
     const deps = this.#driverDeps();
-    const claim = await deps.journal.claim({ ...which, owner: this.#owner, leaseMs: this.#leaseMs() });
-    return claim && new RunDriver(deps, foldEntries(await deps.journal.read(claim.run)), claim);
+    const state = foldEntries(await deps.journal.read(claim.run));
+    const tools = deps.toolsOf(state.scopes, state.found);
+    const changes = changesOf(state, this.#planner, tools);
+    if (changes.length === 0) return new RunDriver(deps, state, claim);
+    const accepted = acceptChanges ? {} : undefined;
+    const migration = (await this.#options.migrate?.({ state, changes })) ?? accepted;
+    if (migration !== undefined) return new RunDriver(deps, state, claim, repinned(this.#planner, tools, migration));
+    await this.#giveBack(claim, null);
+    throw runChanged(claim.run, changes);
+  }
+
+  async #giveBack({ run, fence, signals }: Claim, wakeAt?: null): Promise<void> {
+    const park = { seenSignals: signals, ...(wakeAt === undefined ? {} : { wakeAt }) };
+    await this.#driverDeps().journal.release({ run, fence }, park);
   }
 
   /** In a slot that was taken before. */
-  async #driveClaimed(claim: () => Promise<RunDriver | undefined>): Promise<boolean> {
+  async #driveClaimed(tenant: string, claim: () => Promise<RunDriver | undefined>): Promise<boolean> {
     let driver: RunDriver | undefined;
     try {
       driver = await claim();
     } finally {
-      if (driver === undefined) this.#freeSlot();
+      if (driver === undefined) this.#freeSlot(tenant);
     }
     if (driver === undefined) return false;
     this.#drive(driver);
@@ -388,7 +490,7 @@ export class Runtime {
   }
 
   #letGo({ driver, awaited }: Live, exit: Exit): void {
-    const { run } = driver.state.identity;
+    const { run, tenant } = driver.state.identity;
     this.#live.delete(run);
     const error = exitError(exit, run);
     if (exit.kind === 'ended' && driver.state.conversation) this.#summaries?.turnEnded(driver.state.identity);
@@ -396,8 +498,9 @@ export class Runtime {
     this.#hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
     if (this.#live.size === 0) this.#stopBeat?.();
     // It was parked just when a signal came, which nobody but this process may know of.
-    if (exit.kind === 'parked' && driver.hasNews) this.#enqueue(run, Number.POSITIVE_INFINITY);
-    this.#freeSlot();
+    const priority = Number.POSITIVE_INFINITY;
+    if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
+    this.#freeSlot(tenant);
   }
 
   /** The state in which this process lets go of a run. @throws why it had to, when the run has neither ended nor paused. */

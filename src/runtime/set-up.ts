@@ -3,6 +3,7 @@ import { type Branch, branchesOf } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
 import type { ErrorData } from '../core/errors.ts';
 import { referencesIn } from '../core/reference.ts';
+import { isTaskTool } from '../core/task-calls.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { OpenStep } from '../view/run-state.ts';
 import { type DispatchPorts, newlyFound, prepareCall } from './dispatch.ts';
@@ -17,6 +18,7 @@ export async function setUp(
   if (decision.kind !== 'call_parallel' || decision.onInvalid === 'per_branch') return [];
   // Some of it ran before a crash: it had passed.
   if (open.began.length > 0 || open.calls.some((call) => call !== null)) return [];
+  if (open.approvals.length > 0 || open.waits.length > 0) return [];
   const errors = new Map<number, ErrorData>();
   for (const [index, branch] of branchesOf(decision).entries()) {
     const error = await refusalOf(tools, branch, index);
@@ -44,7 +46,7 @@ async function refusalOf(tools: AuthorisedTools, branch: Branch, index: number):
   const data = { branch: index, setUp: true };
   if (refusal !== undefined) return { ...refusal, data: { ...refusal.data, ...data } };
   // Arguments that refer to another branch are known, and checked, only when that branch has ended.
-  if (tools.get(tool) !== undefined && referencesIn(args).size > 0) return undefined;
+  if (isTaskTool(tool) || (tools.get(tool) !== undefined && referencesIn(args).size > 0)) return undefined;
   const prepared = await prepareCall(tools, tool, args);
   if (!('error' in prepared)) return undefined;
   const { code, message } = prepared.error;

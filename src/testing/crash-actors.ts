@@ -1,6 +1,6 @@
 /** A planner and tools as a process that can die runs them: watched, and cut off from the world when it is dead. */
 import { asPlanner, type MoveSource, type Planner, type PlannerFunction, type RunView } from '../core/planner.ts';
-import type { Tool } from '../tools/tool.ts';
+import { LoginRequired, type Tool } from '../tools/tool.ts';
 import { type CrashProcess, never } from './crash-process.ts';
 import type { CrashRecord } from './crash-record.ts';
 import type { CrashWorld } from './crash-scenario.ts';
@@ -22,10 +22,14 @@ export function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecor
   const { name, effect = 'once' } = tool;
   const run: Tool['run'] = async (args, context) => {
     await process.reach(`before ${name}`);
-    record.attempt({ tool: name, effect, key: context.idempotencyKey, args: JSON.stringify(args) });
+    const { idempotencyKey: key, identity } = context;
+    record.attempt({ run: identity.run, tool: name, effect, key, args: JSON.stringify(args) });
     const leave = process.enter();
     try {
       return await tool.run(args, context);
+    } catch (thrown) {
+      if (thrown instanceof LoginRequired) record.logins.push(key);
+      throw thrown;
     } finally {
       leave();
       await process.reach(`after ${name}`);
@@ -44,10 +48,11 @@ export function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecor
 
 export function mortalPlanner(given: Planner | PlannerFunction, process: CrashProcess, record: CrashRecord): Planner {
   const planner = asPlanner(given);
-  const { name, wakeMode, modelDriven } = planner;
+  const { name, version, wakeMode, modelDriven } = planner;
   const compact = planner.compact?.bind(planner);
   return {
     name,
+    ...(version === undefined ? {} : { version }),
     ...(wakeMode === undefined ? {} : { wakeMode }),
     ...(modelDriven === undefined ? {} : { modelDriven }),
     next: (view: RunView, signal: AbortSignal): MoveSource => {

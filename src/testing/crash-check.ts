@@ -4,8 +4,9 @@ import type { Entry } from '../core/entry.ts';
 import { describeThrown } from '../core/errors.ts';
 import { type Json, jsonEquals } from '../core/json.ts';
 import type { RunRecord } from '../journal/port.ts';
+import { hasEnded } from '../journal/rules.ts';
 import { applyEntry, foldEntries, openState, type RunState } from '../view/run-state.ts';
-import type { Attempt, CrashRecord } from './crash-record.ts';
+import { type Attempt, type CrashRecord, callName } from './crash-record.ts';
 
 /**
  * Seqs without gaps, and the fold: every prefix folds to the state that the entries one by one give, and a stored
@@ -58,7 +59,7 @@ export function endingProblems(entries: readonly Entry[], record: RunRecord | un
   if (endings.length !== 1 || last === undefined || !isEnding(last)) {
     return [`The run has ${endings.length} endings, and its last entry is ${last?.kind ?? 'missing'}.`];
   }
-  const isOver = record?.status !== 'running' && record?.status !== 'paused' && record?.wakeAt === null;
+  const isOver = record !== undefined && hasEnded(record.status) && record.wakeAt === null;
   return isOver ? [] : [`The run has ended, but its record says ${record?.status ?? 'nothing'}.`];
 }
 
@@ -66,23 +67,24 @@ function isEnding(entry: Entry): boolean {
   return entry.kind === 'finished' || entry.kind === 'failed';
 }
 
-/** How often things happened, and under which keys. */
+/** How often things happened in one run, and under which keys. */
 export function effectProblems(record: CrashRecord, state: RunState): string[] {
   const problems = new Set<string>();
-  const byKey = Map.groupBy(record.attempts, (attempt) => attempt.key);
+  const own = record.attempts.filter(({ run }) => run === state.identity.run);
+  const byKey = Map.groupBy(own, (attempt) => attempt.key);
   for (const [key, attempts] of byKey) {
     const calls = new Set(attempts.map(({ tool, args }) => `${tool} ${args}`));
     if (calls.size > 1) problems.add(`The idempotency key ${key} served ${calls.size} different calls.`);
     if (attempts[0]?.effect === 'once')
       for (const problem of onceProblems(record, key, attempts)) problems.add(problem);
   }
-  for (const attempts of Map.groupBy(record.attempts, ({ tool, args }) => `${tool} ${args}`).values()) {
+  for (const attempts of Map.groupBy(own, ({ tool, args }) => `${tool} ${args}`).values()) {
     const keys = new Set(attempts.map(({ key }) => key)).size;
     const [attempt] = attempts;
     const calls = attempt === undefined ? 0 : callsLike(attempt, state);
     if (keys > calls) problems.add(`${calls} calls of ${attempt?.tool} with the same arguments had ${keys} keys.`);
   }
-  for (const [tool, attempts] of Map.groupBy(record.attempts, ({ tool }) => tool)) {
+  for (const [tool, attempts] of Map.groupBy(own, ({ tool }) => tool)) {
     const ran = new Set(attempts.map(({ key }) => key)).size;
     const values = outcomes(state).filter((call) => call.tool === tool && call.kind === 'value').length;
     if (values > ran) problems.add(`${values} calls of ${tool} have a value, but only ${ran} ran.`);
@@ -93,8 +95,9 @@ export function effectProblems(record: CrashRecord, state: RunState): string[] {
 function onceProblems(record: CrashRecord, key: string, attempts: readonly Attempt[]): string[] {
   const tool = attempts[0]?.tool;
   const notDone = record.reconciliations.filter((asked) => asked.key === key && asked.status === 'not_done').length;
+  const loggedIn = record.logins.filter((login) => login === key).length;
   const problems: string[] = [];
-  if (attempts.length > 1 + notDone)
+  if (attempts.length > 1 + notDone + loggedIn)
     problems.push(`${tool}, a once tool, was run ${attempts.length} times under ${key}.`);
   const effects = record.effects.get(key) ?? 0;
   if (effects > 1) problems.push(`The effect of ${tool}, a once tool, happened ${effects} times under ${key}.`);
@@ -119,7 +122,8 @@ function outcomes(state: RunState): CallOutcome[] {
   return state.steps.flatMap((step) =>
     branchesOf(step.decision).flatMap(({ tool, args }, call) => {
       const kind = step.calls[call]?.outcome.kind;
-      return kind === undefined ? [] : [{ id: `${step.index}.${call}`, tool, args, kind }];
+      const id = callName(state.identity.run, step.index, call);
+      return kind === undefined ? [] : [{ id, tool, args, kind }];
     }),
   );
 }
@@ -144,15 +148,18 @@ export function unknownCalls(state: RunState): string[] {
   return outcomes(state).flatMap(({ id, kind }) => (kind === 'unknown' ? [id] : []));
 }
 
-/** The run ends as the clean one, but for what an unknown outcome that the planner was shown may change. */
-export function otherEnding(record: CrashRecord, state: RunState, reference: RunState): string[] {
+/** No planner went on without having seen that a call of its run is unknown. */
+export function unseenProblems(record: CrashRecord, state: RunState, reference: RunState): string[] {
   const before = new Set(unknownCalls(reference));
-  const unknown = unknownCalls(state).filter((id) => !before.has(id));
-  const unseen = unknown.filter((id) => !record.unknownShown.has(id));
+  const [unseen] = unknownCalls(state).filter((id) => !before.has(id) && !record.unknownShown.has(id));
   const planned =
     state.ending?.kind === 'finished' && state.cancel === null && state.ending.metadata?.['budget'] === undefined;
-  if (planned && unseen.length > 0) return [`Call ${unseen[0]} is unknown, and the planner was never shown it.`];
-  if (unknown.length > 0 || sameJson(endingOf(state), endingOf(reference))) return [];
+  return planned && unseen !== undefined ? [`Call ${unseen} is unknown, and the planner was never shown it.`] : [];
+}
+
+/** The run ends as the clean one. Not asked where an outcome is unknown: a planner that was shown it may change its mind. */
+export function otherEnding(state: RunState, reference: RunState): string[] {
+  if (sameJson(endingOf(state), endingOf(reference))) return [];
   return [`The run ended with ${endingText(state)}; the clean run with ${endingText(reference)}.`];
 }
 

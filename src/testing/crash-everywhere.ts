@@ -43,7 +43,7 @@ export async function crashEverywhere(scenario: CrashScenario, options: CrashOpt
   const points: string[] = [];
   const clean = await play(scenario, []);
   note(violations, clean);
-  const reference = clean.state;
+  const reference = clean.states;
   if (violations.length > 0 || reference === undefined) {
     return { scenario: scenario.name, points, doubles: 0, seed, violations };
   }

@@ -5,7 +5,7 @@ import { describeThrown, PilotageError } from '../core/errors.ts';
 import { type Identity, local } from '../core/identity.ts';
 import { memoryJournal } from '../journal/memory.ts';
 import type { Journal } from '../journal/port.ts';
-import type { PauseNotice } from '../runtime/result.ts';
+import { type PauseNotice, resultOf } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
 import { createRuntime, type Runtime } from '../runtime/runtime.ts';
 import { foldEntries, type RunState } from '../view/run-state.ts';
@@ -16,11 +16,14 @@ import {
   foldProblems,
   lostEntries,
   otherEnding,
+  unknownCalls,
   unknownProblems,
+  unseenProblems,
 } from './crash-check.ts';
 import { CrashProcess } from './crash-process.ts';
-import { CrashRecord } from './crash-record.ts';
+import { CrashRecord, callName } from './crash-record.ts';
 import type { CrashScenario } from './crash-scenario.ts';
+import { taskProblems, treeOf } from './crash-tree.ts';
 import { FaultyJournal } from './faulty-journal.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -29,10 +32,12 @@ export interface Played {
   readonly lives: readonly (readonly string[])[];
   /** Where processes died. */
   readonly deaths: readonly string[];
-  /** The run's state at the end, if it can be read. */
-  readonly state: RunState | undefined;
+  /** The states of the run and its tasks at the end, by run id, if they can be read. */
+  readonly states: States | undefined;
   readonly problems: readonly string[];
 }
+
+type States = ReadonlyMap<string, RunState>;
 
 interface Play {
   readonly scenario: CrashScenario;
@@ -48,7 +53,7 @@ interface Play {
  * @param dieAt for each process but the last, the index of the point at which it dies.
  * @param reference how the clean run came out; absent for the clean run itself.
  */
-export async function play(scenario: CrashScenario, dieAt: readonly number[], reference?: RunState): Promise<Played> {
+export async function play(scenario: CrashScenario, dieAt: readonly number[], reference?: States): Promise<Played> {
   const setting = stage(scenario);
   const lives: CrashProcess[] = [];
   for (const death of [...dieAt, undefined]) {
@@ -58,11 +63,11 @@ export async function play(scenario: CrashScenario, dieAt: readonly number[], re
     if (process.alive) break;
   }
   const died = lives.filter((process) => !process.alive);
-  const { state, problems } = await examine(setting, reference);
+  const { states, problems } = await examine(setting, reference);
   return {
     lives: lives.map(({ points }) => points),
     deaths: died.map(({ points }) => points.at(-1) ?? ''),
-    state,
+    states,
     problems: [...setting.record.faults, ...problems],
   };
 }
@@ -70,7 +75,7 @@ export async function play(scenario: CrashScenario, dieAt: readonly number[], re
 function stage(scenario: CrashScenario): Play {
   const clock = new VirtualClock();
   const record = new CrashRecord(scenario.controls ?? (() => undefined));
-  const common = { scenario, clock, record, identity: local('crash') };
+  const common = { scenario, clock, record, identity: local('crash', { run: 'crash' }) };
   const { journal } = scenario;
   if (journal === undefined) {
     const memory = memoryJournal({ clock });
@@ -86,6 +91,7 @@ async function live(setting: Play, process: CrashProcess): Promise<void> {
   const journal = setting.open();
   await inspect(setting, journal);
   const runtime = createRuntime({
+    ...scenario.options,
     planner: mortalPlanner(scenario.planner, process, record),
     tools: scenario.tools(worldOf(process, record)).map((tool) => mortalTool(tool, process, record)),
     journal: new FaultyJournal(journal, process, record),
@@ -109,9 +115,9 @@ async function live(setting: Play, process: CrashProcess): Promise<void> {
   await setting.close(journal);
 }
 
-async function toTheEnd(runtime: Runtime, { scenario, identity }: Play): Promise<void> {
+async function toTheEnd(runtime: Runtime, setting: Play): Promise<void> {
+  const { scenario, identity } = setting;
   const limits = scenario.limits === undefined ? {} : { limits: scenario.limits };
-  const answered = new Set<string>();
   let run = runtime.run(identity.run);
   if (await isStored(run)) {
     const { ending, pauses } = await run.state();
@@ -119,14 +125,56 @@ async function toTheEnd(runtime: Runtime, { scenario, identity }: Play): Promise
   } else {
     run = await runtime.start(scenario.query, { identity, ...limits });
   }
-  for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {
-    for (const pause of result.pauses) {
-      if (answered.has(pause.token)) throw new Error(`the pause ${pause.token} is open after it was answered`);
-      answered.add(pause.token);
-      await answer(scenario, run, pause);
-    }
-  }
+  // Takes over what no handle of this process asks for: tasks of a dead one, and runs that somebody outside spoke to.
+  runtime.work();
+  await follow(run, runtime, setting);
   await runtime.close();
+}
+
+/** Until the run and its tasks have ended. */
+async function follow(run: Run, runtime: Runtime, setting: Play): Promise<void> {
+  const answered = new Set<string>();
+  const tasks: Promise<void>[] = [];
+  let from = 1;
+  for (let over = false; !over; ) {
+    for await (const event of run.events({ from })) {
+      from = Math.max(from, event.seq + 1);
+      over = event.type === 'planner.finish' || event.type === 'planner.error';
+      if (event.type !== 'task.spawned') continue;
+      const task = follow(runtime.run(event.task), runtime, setting);
+      // Whoever follows the whole tree hears of it.
+      task.catch(() => {});
+      tasks.push(task);
+    }
+    if (!over) await answerAll(run, answered, setting);
+  }
+  await Promise.all(tasks);
+}
+
+/** Answers the run's own pauses. What its tasks wait for is answered where they are followed. */
+async function answerAll(run: Run, answered: Set<string>, { scenario, clock }: Play): Promise<void> {
+  const result = resultOf(await run.state());
+  if (result?.status !== 'paused') return;
+  let isNews = false;
+  for (const pause of result.pauses) {
+    if (pause.run !== run.id) continue;
+    if (answered.has(pause.token)) throw new Error(`the pause ${pause.token} is open after it was answered`);
+    const answering = scenario.answer === undefined ? run.resume({ token: pause.token }) : scenario.answer(run, pause);
+    if (answering === undefined) continue;
+    answered.add(pause.token);
+    await answer(answering);
+    isNews = true;
+  }
+  if (!isNews) await new Promise<void>((resolve) => clock.after(HOP_MS, resolve));
+}
+
+/** Whoever answers does not know whether an answer before the crash arrived, and gives it again. */
+async function answer(answering: Promise<void>): Promise<void> {
+  try {
+    await answering;
+  } catch (error) {
+    if (!PilotageError.is(error, 'pause_not_found') && !PilotageError.is(error, 'run_ended')) throw error;
+  }
 }
 
 async function isStored(run: Run): Promise<boolean> {
@@ -139,30 +187,19 @@ async function isStored(run: Run): Promise<boolean> {
   }
 }
 
-/** Whoever answers does not know whether an answer before the crash arrived, and gives it again. */
-async function answer(scenario: CrashScenario, run: Run, pause: PauseNotice): Promise<void> {
-  try {
-    await (scenario.answer?.(run, pause) ?? run.resume({ token: pause.token }));
-  } catch (error) {
-    if (!PilotageError.is(error, 'pause_not_found') && !PilotageError.is(error, 'run_ended')) throw error;
-  }
-}
-
 /** What a new process finds: all that was acknowledged, and calls that a dead process had begun and not ended. */
-async function inspect({ record, identity }: Play, journal: Journal): Promise<void> {
-  try {
-    if ((await journal.get(identity.run)) === undefined) {
-      record.faults.push(...lostEntries(record.acknowledged, []));
-      return;
+async function inspect({ record }: Play, journal: Journal): Promise<void> {
+  for (const run of record.runs) {
+    try {
+      const entries = (await journal.get(run)) === undefined ? [] : await journal.read(run);
+      record.faults.push(...lostEntries(record.acknowledged(run), entries));
+      const open = entries.length === 0 ? null : foldEntries(entries).open;
+      for (const call of open?.began ?? []) {
+        if (open?.calls[call] === null) record.interrupted.add(callName(run, open.move.step, call));
+      }
+    } catch (error) {
+      record.faults.push(`The journal cannot be read after a crash: ${describeThrown(error)}`);
     }
-    const entries = await journal.read(identity.run);
-    record.faults.push(...lostEntries(record.acknowledged, entries));
-    const { open } = foldEntries(entries);
-    for (const call of open?.began ?? []) {
-      if (open?.calls[call] === null) record.interrupted.add(`${open.move.step}.${call}`);
-    }
-  } catch (error) {
-    record.faults.push(`The journal cannot be read after a crash: ${describeThrown(error)}`);
   }
 }
 
@@ -196,26 +233,54 @@ async function keepTime(clock: VirtualClock, process: CrashProcess, isOver: () =
 
 async function examine(
   setting: Play,
-  reference: RunState | undefined,
-): Promise<{ state: RunState | undefined; problems: string[] }> {
-  const { scenario, record, identity } = setting;
+  reference: States | undefined,
+): Promise<{ states: States | undefined; problems: readonly string[] }> {
+  const { record, identity } = setting;
   const journal = setting.open();
   try {
-    const entries = await journal.read(identity.run);
-    const problems = lostEntries(record.acknowledged, entries);
-    const unreadable = foldProblems(entries);
-    if (unreadable.length > 0) return { state: undefined, problems: [...problems, ...unreadable] };
-    const state = foldEntries(entries);
-    problems.push(...endingProblems(entries, await journal.get(identity.run)), ...effectProblems(record, state));
-    problems.push(
-      ...unknownProblems(record, state, reference ?? state),
-      ...otherEnding(record, state, reference ?? state),
-    );
-    problems.push(...(scenario.check?.(state, entries as readonly Entry[]) ?? []));
-    return { state, problems };
+    const stored = await treeOf(journal, identity.run);
+    const runs = [...new Set([...stored, ...record.runs])];
+    const journals = new Map<string, readonly Entry[]>();
+    for (const run of runs) journals.set(run, await journal.read(run));
+    const problems = runs.flatMap((run) => lostEntries(record.acknowledged(run), journals.get(run) ?? []));
+    const unreadable = [...journals.values()].flatMap(foldProblems);
+    if (unreadable.length > 0) return { states: undefined, problems: [...problems, ...unreadable] };
+    const states = new Map([...journals].map(([run, entries]) => [run, foldEntries(entries)]));
+    for (const run of runs) problems.push(...endingProblems(journals.get(run) ?? [], await journal.get(run)));
+    problems.push(...problemsOf(setting, journals, states, reference ?? states));
+    return { states, problems };
   } catch (error) {
-    return { state: undefined, problems: [`The journal cannot be read at the end: ${describeThrown(error)}`] };
+    return { states: undefined, problems: [`The journal cannot be read at the end: ${describeThrown(error)}`] };
   } finally {
     await setting.close(journal);
   }
+}
+
+function problemsOf(
+  { scenario, record, identity }: Play,
+  journals: ReadonlyMap<string, readonly Entry[]>,
+  states: States,
+  reference: States,
+): string[] {
+  const tree = [...states.values()];
+  const problems: string[] = [];
+  const isUnsure = tree.some((state) => unknownCalls(state).length > unknownIn(reference, state));
+  for (const [run, state] of states) {
+    const clean = reference.get(run);
+    problems.push(...effectProblems(record, state), ...taskProblems(journals.get(run) ?? [], state, tree));
+    if (clean === undefined) {
+      if (!isUnsure) problems.push(`The clean run had no task ${run}.`);
+      continue;
+    }
+    problems.push(...unknownProblems(record, state, clean), ...unseenProblems(record, state, clean));
+    if (!isUnsure) problems.push(...otherEnding(state, clean));
+  }
+  const first = states.get(identity.run);
+  if (first !== undefined) problems.push(...(scenario.check?.(first, journals.get(identity.run) ?? [], tree) ?? []));
+  return problems;
+}
+
+function unknownIn(reference: States, { identity }: RunState): number {
+  const clean = reference.get(identity.run);
+  return clean === undefined ? 0 : unknownCalls(clean).length;
 }

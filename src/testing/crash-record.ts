@@ -12,6 +12,7 @@ import { viewOf } from '../view/run-view.ts';
 
 /** One entry into a tool's `run`. */
 export interface Attempt {
+  readonly run: string;
   readonly tool: string;
   readonly effect: Effect;
   readonly key: string;
@@ -26,44 +27,64 @@ export interface Reconciliation {
   readonly status: Reconciled['status'];
 }
 
-export class CrashRecord {
+interface Written {
   /** Every entry that the journal took, in the order in which it said so. */
-  readonly acknowledged: Entry[] = [];
+  readonly acknowledged: Entry[];
+  /** What they come to. */
+  readonly entries: Entry[];
+}
+
+export class CrashRecord {
   readonly attempts: Attempt[] = [];
   readonly reconciliations: Reconciliation[] = [];
+  /** Keys of attempts that asked for a login: they did nothing. */
+  readonly logins: string[] = [];
   /** Effects by idempotency key. */
   readonly effects: Map<string, number> = new Map();
-  /** `step.call` of calls that a dead process had begun and not ended. */
+  /** Names of calls that a dead process had begun and not ended. */
   readonly interrupted: Set<string> = new Set();
-  /** `step.call` of unknown outcomes that a planner was shown. */
+  /** Names of calls whose unknown outcome a planner was shown. */
   readonly unknownShown: Set<string> = new Set();
   /** Violations that were noticed on the way. */
   readonly faults: string[] = [];
-  /** The process that claimed the run last. */
+  /** The process that claimed a run last. */
   owner: string | undefined;
-  readonly #controls: (entry: Entry) => Control | undefined;
-  #run: Entry[] = [];
+  readonly #controls: (entry: Entry, task: string) => Control | undefined;
+  readonly #runs = new Map<string, Written>();
 
-  /** @param controls what somebody says to the run when an entry has been written. */
-  constructor(controls: (entry: Entry) => Control | undefined) {
+  /** @param controls what somebody says to the first run when an entry of a run has been written. */
+  constructor(controls: (entry: Entry, task: string) => Control | undefined) {
     this.#controls = controls;
   }
 
-  /** Takes entries that are durable now. Returns what somebody outside says to the run because of them. */
-  acknowledge(entries: readonly Entry[]): Control[] {
-    this.acknowledged.push(...entries);
+  /** The runs that were stored, in that order: the first one, and its tasks. */
+  get runs(): readonly string[] {
+    return [...this.#runs.keys()];
+  }
+
+  acknowledged(run: string): readonly Entry[] {
+    return this.#runs.get(run)?.acknowledged ?? [];
+  }
+
+  /** Takes entries that are durable now. Returns what somebody outside says to the first run because of them. */
+  acknowledge(run: string, entries: readonly Entry[]): Control[] {
+    const written = this.#runs.get(run) ?? { acknowledged: [], entries: [] };
+    this.#runs.set(run, written);
+    written.acknowledged.push(...entries);
     for (const entry of entries) {
-      this.#run.length = Math.min(this.#run.length, entry.seq - 1);
-      this.#run.push(entry);
+      written.entries.length = Math.min(written.entries.length, entry.seq - 1);
+      written.entries.push(entry);
     }
-    return entries.flatMap((entry) => this.#controls(entry) ?? []);
+    return entries.flatMap((entry) => this.#controls(entry, taskPath(run)) ?? []);
   }
 
   attempt(attempt: Attempt): void {
     this.attempts.push(attempt);
     if (attempt.effect !== 'once') return;
-    const keys = new Set(this.attempts.filter(({ effect }) => effect === 'once').map(({ key }) => key));
-    const began = this.#run.filter((entry) => entry.kind === 'call_began').length;
+    const { run } = attempt;
+    const once = this.attempts.filter((other) => other.run === run && other.effect === 'once');
+    const keys = new Set(once.map(({ key }) => key));
+    const began = this.#entries(run).filter((entry) => entry.kind === 'call_began').length;
     if (keys.size > began) {
       this.faults.push(`${attempt.tool}, a once tool, was started before the journal had that its call began.`);
     }
@@ -78,21 +99,35 @@ export class CrashRecord {
 
   /** Compares what a planner is shown with the fold of the entries, and notes the unknown outcomes in it. */
   shown(view: RunView): void {
-    const expected = viewOf(foldEntries(this.#run), view.tools, view.streaming);
+    const { run } = view.identity;
+    const entries = this.#entries(run);
+    const expected = viewOf(foldEntries(entries), view.tools, view.streaming);
     if (viewText(view) !== viewText(expected)) {
-      this.faults.push(
-        `Before entry ${this.#run.length + 1} the planner was shown another state than the entries give.`,
-      );
+      this.faults.push(`Before entry ${entries.length + 1} the planner was shown another state than the entries give.`);
     }
     for (const step of view.trajectory.steps) {
       for (const [call, { outcome }] of step.calls.entries()) {
-        if (outcome.kind === 'unknown') this.unknownShown.add(`${step.index}.${call}`);
+        if (outcome.kind === 'unknown') this.unknownShown.add(callName(run, step.index, call));
       }
     }
   }
+
+  #entries(run: string): readonly Entry[] {
+    return this.#runs.get(run)?.entries ?? [];
+  }
+}
+
+/** Where a run stands in its tree: `''` for the first one, then `<step>.<call>` for each spawn on the way down. */
+export function taskPath(run: string): string {
+  const dot = run.indexOf('.');
+  return dot === -1 ? '' : run.slice(dot + 1);
+}
+
+export function callName(run: string, step: number, call: number): string {
+  return `${taskPath(run)} ${step}.${call}`.trim();
 }
 
 function viewText({ trajectory, tools: _, ...rest }: RunView): string {
-  const { steps, steering, compaction } = trajectory;
-  return JSON.stringify({ ...rest, steps, steering, compaction });
+  const { steps, steering, tasks, groups, background, compaction } = trajectory;
+  return JSON.stringify({ ...rest, steps, steering, tasks, groups: [...groups], background, compaction });
 }

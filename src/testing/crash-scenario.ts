@@ -7,12 +7,16 @@ import type { Planner, PlannerFunction } from '../core/planner.ts';
 import type { Journal } from '../journal/port.ts';
 import type { PauseNotice } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
+import type { RuntimeOptions } from '../runtime/runtime.ts';
 import type { Tool, ToolContext } from '../tools/tool.ts';
 import type { RunState } from '../view/run-state.ts';
 
 export interface CrashScenario {
   readonly name: string;
-  /** Must decide by the run's view alone, and end with the same reason and payload whenever the outcomes are the same. */
+  /**
+   * Must decide by the run's view alone, and end with the same reason and payload whenever the outcomes are the same. The
+   * tasks that it starts have it too.
+   */
   readonly planner: Planner | PlannerFunction;
   /** Made anew for each process. A tool whose effect is counted calls `world.effect(context)` at the moment of it. */
   readonly tools: (world: CrashWorld) => readonly Tool[];
@@ -23,12 +27,23 @@ export interface CrashScenario {
    * process is over. Default: one journal in memory that outlives the processes.
    */
   readonly journal?: (clock: Clock, store: string) => Journal;
-  /** Answers a pause. After a crash it may be asked again. Default: `run.resume({ token })`. */
-  readonly answer?: (run: Run, pause: PauseNotice) => Promise<void>;
-  /** What somebody outside says to the run when this entry has been written. */
-  readonly controls?: (entry: Entry) => Control | undefined;
-  /** What else must hold at the end: a sentence for each violation. */
-  readonly check?: (state: RunState, entries: readonly Entry[]) => readonly string[];
+  /** What the runtime of each process does about changed code, and about runs that go round in circles. */
+  readonly options?: Pick<RuntimeOptions, 'migrate' | 'progress'>;
+  /**
+   * Answers a pause of `run`: of the run, or of a task. After a crash it may be asked again. `undefined`: nobody answers,
+   * as something else ends the pause. Default: `run.resume({ token })`.
+   */
+  readonly answer?: (run: Run, pause: PauseNotice) => Promise<void> | undefined;
+  /**
+   * What somebody outside says to the run when this entry has been written.
+   * @param task whose entry it is: `''` for the run's own, `<step>.<call>` of the spawn for a task's, and so on down.
+   */
+  readonly controls?: (entry: Entry, task: string) => Control | undefined;
+  /**
+   * What else must hold at the end: a sentence for each violation.
+   * @param tree the states of the run and all its tasks.
+   */
+  readonly check?: (state: RunState, entries: readonly Entry[], tree: readonly RunState[]) => readonly string[];
 }
 
 /** The world outside the process, for the tools of a scenario. It remembers what a dead process did. */

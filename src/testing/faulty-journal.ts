@@ -2,8 +2,9 @@
  * A journal as a process that can die sees it: before and after each write is a moment at which the process may die, and
  * a dead one writes and hears nothing more. What the store has taken is noted outside.
  */
-import type { Control } from '../core/control.ts';
+import type { Message } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
 import type {
   Append,
   ArtifactStore,
@@ -11,13 +12,14 @@ import type {
   ClaimRequest,
   Journal,
   NewRun,
+  Park,
   Renewal,
   RunQuery,
   RunRecord,
 } from '../journal/port.ts';
 import type { SessionMemoryStore } from '../journal/session-memory.ts';
 import type { CrashProcess } from './crash-process.ts';
-import type { CrashRecord } from './crash-record.ts';
+import { type CrashRecord, taskPath } from './crash-record.ts';
 
 export class FaultyJournal implements Journal {
   readonly artifacts: ArtifactStore;
@@ -55,18 +57,21 @@ export class FaultyJournal implements Journal {
   }
 
   append(append: Append): Promise<void> {
-    const kinds = append.entries.map((entry) => entry.kind).join(' + ');
-    return this.#write(`append ${kinds} at ${append.expected + 1}`, async () => {
+    const { run, expected, entries, starts = [] } = append;
+    const kinds = entries.map((entry) => entry.kind).join(' + ');
+    const task = taskPath(run);
+    return this.#write(`append ${kinds} at ${expected + 1}${task === '' ? '' : ` of ${task}`}`, async () => {
       await this.#inner.append(append);
-      await this.#acknowledge(append.run, append.entries);
+      await this.#acknowledge(run, entries);
+      for (const start of starts) await this.#acknowledge(start.identity.run, start.entries);
     });
   }
 
-  signal(run: string, control: Control): Promise<boolean> {
-    return this.#write(`signal ${control.type}`, () => this.#inner.signal(run, control));
+  signal(run: string, message: Message, priority?: number): Promise<boolean> {
+    return this.#write(`signal ${message.type}`, () => this.#inner.signal(run, message, priority));
   }
 
-  release(lease: Renewal, park: { readonly wakeAt?: number | null; readonly seenSignals: number }): Promise<boolean> {
+  release(lease: Renewal, park: Park): Promise<boolean> {
     return this.#write('release', () => this.#inner.release(lease, park));
   }
 
@@ -96,7 +101,7 @@ export class FaultyJournal implements Journal {
     return this.#process.guard(() => this.#inner.renew(leases, leaseMs));
   }
 
-  inbox(run: string): Promise<Control[]> {
+  inbox(run: string): Promise<Message[]> {
     return this.#process.guard(() => this.#inner.inbox(run));
   }
 
@@ -117,8 +122,16 @@ export class FaultyJournal implements Journal {
     return value;
   }
 
+  /** Somebody else, in a process that lives, speaks to the first run. */
   async #acknowledge(run: string, entries: readonly Entry[]): Promise<void> {
-    // Somebody else, in a process that lives, speaks to the run.
-    for (const control of this.#record.acknowledge(entries)) await this.#inner.signal(run, control);
+    const controls = this.#record.acknowledge(run, entries);
+    const [first = run] = this.#record.runs;
+    for (const control of controls) {
+      try {
+        await this.#inner.signal(first, control);
+      } catch (error) {
+        if (!PilotageError.is(error, 'run_ended')) throw error;
+      }
+    }
   }
 }

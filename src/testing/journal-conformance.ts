@@ -13,6 +13,8 @@ import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
 import { listingCases } from './journal-cases/listing.ts';
 import { sessionMemoryCases } from './journal-cases/session-memory.ts';
+import { statusCases } from './journal-cases/statuses.ts';
+import { taskCases } from './journal-cases/tasks.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 export interface JournalConformanceOptions {
@@ -32,7 +34,16 @@ export interface ConformanceCase {
 }
 
 export function journalConformance(options: JournalConformanceOptions): ConformanceCase[] {
-  const cases = [...entryCases, ...leaseCases, ...inboxCases, ...listingCases, ...artifactCases, ...sessionMemoryCases];
+  const cases = [
+    ...entryCases,
+    ...leaseCases,
+    ...statusCases,
+    ...inboxCases,
+    ...taskCases,
+    ...listingCases,
+    ...artifactCases,
+    ...sessionMemoryCases,
+  ];
   if (options.durable === true) cases.push(...durableCases);
   return cases.map((check) => ({ name: check.name, run: () => runCase(check, options) }));
 }

@@ -4,8 +4,9 @@ import type { LoadedInput, RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
 import type { Turn } from '../core/entry.ts';
 import { type Identity, local } from '../core/identity.ts';
-import type { RunView, SteeringTurn } from '../core/planner.ts';
+import type { RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
 import type { Step } from '../core/step.ts';
+import type { BackgroundResult, GroupView, TaskView } from '../core/task.ts';
 import type { ToolSchema, ToolView } from '../core/tool-schema.ts';
 
 export interface RunViewOptions {
@@ -22,6 +23,10 @@ export interface RunViewOptions {
   readonly tools?: ToolView;
   readonly startedAt?: number;
   readonly tasks?: boolean;
+  /** With the tasks that the run has spawned as their members. */
+  readonly groups?: readonly GroupView[];
+  readonly background?: readonly BackgroundResult[];
+  readonly noProgress?: NonNullable<RunView['noProgress']>;
   readonly streaming?: boolean;
 }
 
@@ -29,13 +34,13 @@ const NO_HISTORY: readonly Turn[] = [];
 const NO_STEERING: readonly SteeringTurn[] = [];
 const NO_CONTEXT: RunContext = {};
 const NO_INPUTS: readonly LoadedInput[] = [];
+const NO_GROUPS: readonly GroupView[] = [];
+const NO_BACKGROUND: readonly BackgroundResult[] = [];
 const NO_TOOLS: ToolView = toolView([]);
 
 /** Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
 export function runView(options: RunViewOptions = {}): RunView {
-  const { query = 'hello', steps = [], steering = NO_STEERING, compaction } = options;
-  const step = (index: number) => steps[index];
-  const trajectory = { count: steps.length, steps, steering, step };
+  const { query = 'hello', steps = [], noProgress } = options;
   return Object.freeze({
     identity: options.identity ?? local('test'),
     query,
@@ -43,14 +48,29 @@ export function runView(options: RunViewOptions = {}): RunView {
     history: options.history ?? NO_HISTORY,
     context: options.context ?? NO_CONTEXT,
     inputs: options.inputs ?? NO_INPUTS,
-    trajectory: Object.freeze(compaction === undefined ? trajectory : { ...trajectory, compaction }),
+    trajectory: trajectoryOf(options, steps),
     controls: options.controls ?? [],
     tools: options.tools ?? NO_TOOLS,
     budget: { stepsLeft: 64, costMicroUsdSpent: 0 },
     startedAt: options.startedAt ?? Date.UTC(2026, 0, 2, 23, 59),
     rejections: 0,
     tasks: options.tasks ?? false,
+    ...(noProgress === undefined ? {} : { noProgress }),
     streaming: options.streaming ?? false,
+  });
+}
+
+function trajectoryOf(options: RunViewOptions, steps: readonly Step[]): Trajectory {
+  const { steering = NO_STEERING, groups = NO_GROUPS, background = NO_BACKGROUND, compaction } = options;
+  return Object.freeze({
+    count: steps.length,
+    steps,
+    steering,
+    step: (index: number) => steps[index],
+    tasks: groups.flatMap(({ members }) => members).sort((a: TaskView, b: TaskView) => a.step - b.step),
+    groups: new Map(groups.map((group) => [group.id, group])),
+    background,
+    ...(compaction === undefined ? {} : { compaction }),
   });
 }
 

@@ -2,13 +2,14 @@
  * The tools of a runtime, checked once. A run sees them through an authorised view, and the same view is used for
  * listing and for dispatch: a tool outside it does not exist for that run.
  */
+import { createHash } from 'node:crypto';
 import { isBuiltinTool, TOOL_GET, TOOL_SEARCH } from '../core/builtin-tools.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Effect, Loading, ToolSchema, ToolView } from '../core/tool-schema.ts';
 import { type AiSdkTool, fromAiSdk, isAiSdkTool } from './ai-sdk.ts';
 import { rankedExamples } from './examples.ts';
 import { type Check, checkOf, jsonSchemaOf } from './schema.ts';
-import type { Tool } from './tool.ts';
+import type { ApprovalGate, Tool } from './tool.ts';
 
 export const DEFAULT_TIMEOUT_MS = 30_000;
 export const DEFAULT_RETRIES = 3;
@@ -24,12 +25,16 @@ export interface ReadyTool {
   readonly concurrency: number;
   readonly costMicroUsd: number;
   readonly scopes: readonly string[];
+  /** Who is asked before a call is made. */
+  readonly gate: ApprovalGate | undefined;
   readonly source: Tool;
 }
 
 /** What dispatch may use; planners get it as a `ToolView`, which has no callable in it. */
 export interface AuthorisedTools extends ToolView {
   ready(name: string): ReadyTool | undefined;
+  /** For each tool a digest of what recorded calls depend on: its schema and effect. */
+  digests(): Readonly<Record<string, string>>;
 }
 
 export interface Catalogue {
@@ -105,6 +110,7 @@ interface Allowed {
   readonly byName: ReadonlyMap<string, ReadyTool>;
   /** Sorted by name. */
   readonly all: readonly ToolSchema[];
+  readonly digests: () => Readonly<Record<string, string>>;
 }
 
 function authorise(tools: readonly ReadyTool[], scopes: readonly string[]): Allowed {
@@ -115,18 +121,30 @@ function authorise(tools: readonly ReadyTool[], scopes: readonly string[]): Allo
   const allowed = searches
     ? usable
     : usable.filter(({ schema: { name } }) => name !== TOOL_SEARCH && name !== TOOL_GET);
+  const all = Object.freeze(allowed.map((tool) => tool.schema));
+  let digests: Readonly<Record<string, string>> | undefined;
   return {
     byName: new Map(allowed.map((tool) => [tool.schema.name, tool])),
-    all: Object.freeze(allowed.map((tool) => tool.schema)),
+    all,
+    digests: () => {
+      digests ??= Object.freeze(Object.fromEntries(all.map((schema) => [schema.name, digestOf(schema)])));
+      return digests;
+    },
   };
 }
 
-function listing({ byName, all }: Allowed, found: readonly string[]): AuthorisedTools {
+function listing({ byName, all, digests }: Allowed, found: readonly string[]): AuthorisedTools {
   const get = (name: string): ToolSchema | undefined => byName.get(name)?.schema;
   const always = all.filter((schema) => schema.loading === 'always');
   const later = [...new Set(found)].flatMap((name) => get(name) ?? []).filter(({ loading }) => loading === 'deferred');
   const list = Object.freeze([...always, ...later]);
-  return Object.freeze({ list: () => list, all: () => all, get, ready: (name: string) => byName.get(name) });
+  const ready = (name: string): ReadyTool | undefined => byName.get(name);
+  return Object.freeze({ list: () => list, all: () => all, get, ready, digests });
+}
+
+/** Short, as every run records one for each of its tools. */
+function digestOf({ inputSchema, effect }: ToolSchema): string {
+  return createHash('sha256').update(JSON.stringify([effect, inputSchema])).digest('base64url').slice(0, 12);
 }
 
 function prepare(tool: Tool): ReadyTool {
@@ -172,8 +190,24 @@ function prepare(tool: Tool): ReadyTool {
     concurrency: tool.concurrency ?? Number.POSITIVE_INFINITY,
     costMicroUsd: tool.costMicroUsd ?? 0,
     scopes: tool.scopes ?? [],
+    gate: gateOf(tool, owner),
     source: tool,
   };
+}
+
+function gateOf({ approve }: Tool, owner: string): ApprovalGate | undefined {
+  if (approve === undefined) return undefined;
+  if (approve === 'always') return {};
+  if (typeof approve === 'function') return { when: approve };
+  const { approver = 'anyone', onReject = 'tell', expiresInMs = 0 } = approve;
+  const isKnown = (approver === 'anyone' || approver === 'another') && (onReject === 'tell' || onReject === 'end');
+  if (!isKnown || !(Number.isFinite(expiresInMs) && expiresInMs >= 0)) {
+    throw new PilotageError(
+      'invalid_config',
+      `${owner} has a gate that is none: approver is anyone or another, onReject is tell or end, expiresInMs a number.`,
+    );
+  }
+  return approve;
 }
 
 function assertEffect(owner: string, effect: string): void {

@@ -54,6 +54,23 @@ export type Reconciled =
   | { readonly status: 'not_done' }
   | { readonly status: 'unknown' };
 
+/** Who is asked before a call is made. */
+export interface ApprovalGate<A = unknown> {
+  /**
+   * Whether this call is to be asked for; default: each one. It is asked once, and its answer is recorded. When it throws,
+   * the call is refused.
+   */
+  readonly when?: (args: A, context: { readonly identity: Identity }) => boolean | Promise<boolean>;
+  /** Shown to the person who decides. */
+  readonly reason?: string;
+  /** `another`: not the run's own user. Default `anyone`. */
+  readonly approver?: 'anyone' | 'another';
+  /** `tell`: a rejection is the call's outcome, and the run goes on. `end`: it ends the run. Default `tell`. */
+  readonly onReject?: 'tell' | 'end';
+  /** After so long the call is refused as `approval_timeout`. Default: never. */
+  readonly expiresInMs?: number;
+}
+
 export interface ToolOptions<S extends InputSchema = InputSchema> {
   /** Any text that does not begin with `_`: such names belong to the planners. */
   readonly name: string;
@@ -65,6 +82,8 @@ export interface ToolOptions<S extends InputSchema = InputSchema> {
   run(args: InputOf<S>, context: ToolContext): unknown;
   /** Asked after a crash in the middle of a `once` call: did it happen? */
   reconcile?(args: InputOf<S>, context: ToolContext): Reconciled | Promise<Reconciled>;
+  /** Each call waits for somebody's approval, which may come with other arguments; a function says whether it does. */
+  readonly approve?: 'always' | ApprovalGate<InputOf<S>>['when'] | ApprovalGate<InputOf<S>>;
   /** JSON Schema or Standard Schema of the value. A value that does not fit is the outcome `tool_invalid_output`. */
   readonly output?: InputSchema;
   /** What `tool_search` can be narrowed to. */
@@ -96,6 +115,23 @@ export type Tool = ToolOptions<InputSchema>;
 /** Types the arguments of `run` from the schema. The result is the plain object that was passed in. */
 export function tool<const S extends InputSchema>(options: ToolOptions<S>): ToolOptions<S> {
   return options;
+}
+
+/**
+ * What a tool throws when somebody has to log in first: the run pauses with the URL, and when it is resumed the same call
+ * is made again, as if it had not been made. Throw it only before anything has happened.
+ */
+export class LoginRequired extends Error {
+  override readonly name: string = 'LoginRequired';
+  readonly code = 'auth_required';
+  readonly url: string;
+  readonly expiresInMs: number | undefined;
+
+  constructor(url: string, options: { message?: string; expiresInMs?: number } = {}) {
+    super(options.message ?? 'Somebody has to log in first.');
+    this.url = url;
+    this.expiresInMs = options.expiresInMs;
+  }
 }
 
 /** An error that says what it is, so that nobody has to search its text. Other errors are taken as permanent. */

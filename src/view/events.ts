@@ -1,10 +1,12 @@
 /** Entries to events. Pure: the same journal gives the same events, with the same numbers, at any time. */
 import { branchesOf, DECISION_NAMES } from '../core/decision.ts';
-import type { CallEnded, Entry, Finished, Moved } from '../core/entry.ts';
-import type { EventPayloads, EventType, RunEvent } from '../core/event.ts';
+import type { CallEnded, ControlTaken, Entry, Finished, Moved, Paused, Resumed } from '../core/entry.ts';
+import type { EventPayloads, RunEvent } from '../core/event.ts';
 import type { Identity } from '../core/identity.ts';
 import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
+import { event } from './event.ts';
 import { openBranches, type RunState } from './run-state.ts';
+import { taskEvents } from './task-events.ts';
 
 /** The events of one entry. `before` is the state without it; a `started` entry has none. */
 export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[] {
@@ -21,19 +23,28 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       return [];
     case 'call_ended':
       return [callEvent(entry, entry, before)];
-    case 'paused': {
-      const { kind: _, seq: __, at: ___, step: ____, ...pause } = entry;
-      return [event('pause.requested', entry, identity, pause)];
-    }
-    case 'resumed': {
-      const { kind: _, seq: __, at: ___, ...resumed } = entry;
-      const reason = before.pauses.find((pause) => pause.token === entry.token)?.reason ?? 'external_event';
-      return [event('pause.resumed', entry, identity, { ...resumed, reason })];
-    }
+    case 'paused':
+      return pauseEvents(entry, entry, before);
+    case 'resumed':
+      return resumeEvents(entry, entry, before);
     case 'control':
-      return entry.applied || entry.error === undefined
-        ? [event('control.applied', entry, identity, { control: entry.control })]
-        : [event('control.rejected', entry, identity, { control: entry.control, error: entry.error })];
+      return controlEvents(entry, entry, identity);
+    case 'spawned':
+    case 'awaiting':
+    case 'task_ended':
+    case 'task_paused':
+    case 'watched':
+    case 'group_ended':
+      return taskEvents(entry, entry, before);
+    case 'no_progress': {
+      const { step, period, times } = entry;
+      return [event('planner.no_progress', entry, identity, { step, period, times })];
+    }
+    case 'repinned': {
+      const { planner, renamedTools } = entry;
+      const renamed = renamedTools === undefined ? {} : { renamedTools };
+      return [event('run.repinned', entry, identity, { planner, ...renamed })];
+    }
     case 'compacted': {
       const { tokenEstimate } = entry;
       const steps = before.steps.length;
@@ -55,16 +66,6 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
     default:
       return entry satisfies never;
   }
-}
-
-/** Makes an event of a type from an entry's position and time. */
-export function event<T extends EventType>(
-  type: T,
-  at: { readonly seq: number; readonly at: number },
-  identity: Identity,
-  payload: EventPayloads[T],
-): RunEvent {
-  return { ...payload, type, identity, seq: at.seq, occurredAt: at.at } as RunEvent;
 }
 
 function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
@@ -101,6 +102,43 @@ function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
   const type =
     outcome.kind === 'value' ? 'tool.completed' : outcome.kind === 'skipped' ? 'tool.skipped' : 'tool.failed';
   return event(type, entry, before.identity, { step, call, tool, outcome, latencyMs, attempts });
+}
+
+function pauseEvents(
+  entry: Entry,
+  { token, reason, payload, expiresAt, step, call }: Paused,
+  before: RunState,
+): RunEvent[] {
+  const told = payload === undefined ? {} : { payload };
+  const expiry = expiresAt === undefined ? {} : { expiresAt };
+  const requested = event('pause.requested', entry, before.identity, { token, reason, ...told, ...expiry });
+  if (step === undefined || call === undefined || reason !== 'approval_required') return [requested];
+  const tool = openBranches(before)[call]?.tool ?? '';
+  return [requested, event('tool.approval_requested', entry, before.identity, { step, call, tool, token, ...told })];
+}
+
+function resumeEvents(entry: Entry, { token, verdict, payload, args, by }: Resumed, before: RunState): RunEvent[] {
+  const pause = before.pauses.find((candidate) => candidate.token === token);
+  const { reason = 'external_event', step, call } = pause ?? {};
+  const resumed = event('pause.resumed', entry, before.identity, {
+    token,
+    reason,
+    verdict,
+    ...(payload === undefined ? {} : { payload }),
+    ...(args === undefined ? {} : { args }),
+    ...(by === undefined ? {} : { by }),
+  });
+  if (step === undefined || call === undefined || reason !== 'approval_required') return [resumed];
+  const tool = openBranches(before)[call]?.tool ?? '';
+  const type = verdict === 'approve' ? 'tool.approved' : 'tool.rejected';
+  return [resumed, event(type, entry, before.identity, { step, call, tool, token })];
+}
+
+function controlEvents(entry: Entry, { control, error, undelivered }: ControlTaken, identity: Identity): RunEvent[] {
+  const received = event('control.received', entry, identity, { control });
+  if (undelivered === true) return [received, event('control.undelivered', entry, identity, { control })];
+  if (error === undefined) return [received, event('control.applied', entry, identity, { control })];
+  return [received, event('control.rejected', entry, identity, { control, error })];
 }
 
 const MAX_MESSAGE_CHARS = 256;

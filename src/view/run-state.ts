@@ -3,90 +3,38 @@
  * of it is its JSON, and `applyEntry` on a snapshot goes on where the full fold would.
  */
 import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
-import type { Compaction } from '../core/compaction.ts';
 import type { RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
-import { branchesOf, type Decision, type FinishReason, type PauseReason } from '../core/decision.ts';
-import type { CallBegan, CallEnded, Compacted, Entry, Moved, Resumed, Started, Turn } from '../core/entry.ts';
-import { type ErrorData, PilotageError } from '../core/errors.ts';
-import type { Identity } from '../core/identity.ts';
-import { deepFreeze, type Json, type JsonObject } from '../core/json.ts';
+import type { Decision } from '../core/decision.ts';
+import type { CallBegan, CallEnded, Compacted, Entry, Moved, Paused, Resumed, Started, Turn } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import { deepFreeze } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import { stepError } from '../core/observation.ts';
-import type { SteeringTurn } from '../core/planner.ts';
+import type { Outcome } from '../core/outcome.ts';
 import type { CallRecord, Step, Usage } from '../core/step.ts';
+import { nextStep, type OpenPause, type OpenStep, type RunState, type RunTotals } from './state.ts';
+import {
+  applyAwaiting,
+  applyGroupEnded,
+  applySpawned,
+  applyTaskEnded,
+  applyTaskPaused,
+  noteParkedCallEnded,
+} from './task-state.ts';
 
-/** A step whose calls have not all ended. */
-export interface OpenStep {
-  readonly move: Moved;
-  /** One slot a branch; `null` until it has ended. */
-  readonly calls: (CallRecord | null)[];
-  /** Calls that were begun: after a crash such a call may have happened. */
-  readonly began: number[];
-  pending: number;
-}
-
-export interface OpenPause {
-  readonly token: string;
-  readonly reason: PauseReason;
-  readonly payload?: JsonObject;
-  readonly requestedAt: number;
-  readonly expiresAt?: number;
-  /** The step that asked for it, if a planner did. */
-  readonly step?: number;
-}
-
-export type Ending =
-  | {
-      readonly kind: 'finished';
-      readonly reason: FinishReason;
-      readonly payload?: Json;
-      readonly metadata?: JsonObject;
-    }
-  | { readonly kind: 'failed'; readonly error: ErrorData };
-
-export interface RunTotals {
-  steps: number;
-  calls: number;
-  inputTokens: number;
-  outputTokens: number;
-  costMicroUsd: number;
-}
-
-export interface RunState {
-  head: number;
-  identity: Identity;
-  query: string;
-  goal: string;
-  history: readonly Turn[];
-  context: RunContext;
-  /** The run is a turn of its session's conversation. */
-  conversation: boolean;
-  planner: string;
-  limits: Limits;
-  scopes: readonly string[];
-  startedAt: number;
-  updatedAt: number;
-  /** Closed steps, each frozen. The array only grows. */
-  steps: Step[];
-  open: OpenStep | null;
-  pauses: OpenPause[];
-  steering: SteeringTurn[];
-  /** Controls applied since the last move. */
-  fresh: readonly Control[];
-  cancel: Control | null;
-  /** Controls taken from the inbox so far, applied or not. */
-  controlsTaken: number;
-  /** Moves in a row that did not pass validation. */
-  rejections: number;
-  totals: RunTotals;
-  /** Tools that calls made known, in order of first sight. Replaced when it grows. */
-  found: readonly string[];
-  compaction: Compaction | null;
-  /** The step before which the history was last tried to be shortened. -1: never. */
-  compactedAt: number;
-  ending: Ending | null;
-}
+export type {
+  Approval,
+  Ending,
+  GroupState,
+  OpenPause,
+  OpenStep,
+  RunState,
+  RunTotals,
+  TaskState,
+  TaskWait,
+} from './state.ts';
+export { nextStep, openBranches } from './state.ts';
 
 /** The state of a run whose first entry is `started`. @throws PilotageError `journal_corrupt` when it is another. */
 export function openState(entry: Entry): RunState {
@@ -107,19 +55,29 @@ export function openState(entry: Entry): RunState {
     steering: [],
     fresh: [],
     cancel: null,
-    controlsTaken: 0,
+    messagesTaken: 0,
+    tasks: NONE,
+    groups: NONE,
+    background: NONE,
+    otherEnds: NONE,
+    watchers: NONE,
+    rejectedCall: null,
+    noProgress: null,
+    watchedFrom: 0,
     rejections: 0,
     found: foundAtStart(entry),
     compaction: null,
     compactedAt: -1,
-    totals: { steps: 0, calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
+    totals: { steps: 0, taskSteps: 0, calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
     ending: null,
   };
 }
 
+const NONE: readonly never[] = Object.freeze([]);
 const NO_CONTEXT: RunContext = Object.freeze({});
 const NO_HISTORY: readonly Turn[] = Object.freeze([]);
 const NOTHING_FOUND: readonly string[] = Object.freeze([]);
+const NOTHING_RENAMED: Readonly<Record<string, string>> = Object.freeze({});
 
 /** What a run was given to read can be read from its first step on. */
 function foundAtStart({ context }: Started): readonly string[] {
@@ -130,11 +88,38 @@ function fromStarted(
   entry: Started,
 ): Pick<
   RunState,
-  'identity' | 'query' | 'goal' | 'history' | 'context' | 'conversation' | 'planner' | 'limits' | 'scopes'
+  | 'identity'
+  | 'query'
+  | 'goal'
+  | 'history'
+  | 'context'
+  | 'conversation'
+  | 'planner'
+  | 'limits'
+  | 'scopes'
+  | 'pin'
+  | 'task'
+  | 'fork'
+  | 'renamedTools'
 > {
   const { identity, query, history = NO_HISTORY, context = NO_CONTEXT, conversation = true } = entry;
-  const { planner, limits, scopes } = entry;
-  return { identity, query, goal: query, history, context, conversation, planner, limits, scopes };
+  const { planner, limits, scopes, pin = null, task = null, fork = null } = entry;
+  const renamedTools = NOTHING_RENAMED;
+  return {
+    identity,
+    query,
+    goal: query,
+    history,
+    context,
+    conversation,
+    planner,
+    limits,
+    scopes,
+    pin,
+    task,
+    fork,
+    renamedTools,
+  };
 }
 
 /** Folds a whole journal. Entries are frozen on the way: planners and readers share their parts. */
@@ -166,18 +151,44 @@ export function applyEntry(state: RunState, entry: Entry): void {
     case 'call_ended':
       applyCallEnded(state, entry, entry);
       return;
-    case 'paused': {
-      const { kind: _, seq: __, at, ...pause } = entry;
-      if (pause.step !== undefined) openOf(state, entry, pause.step);
-      state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
+    case 'paused':
+      applyPaused(state, entry, entry);
       return;
-    }
     case 'resumed':
       applyResumed(state, entry, entry);
       return;
     case 'control':
-      state.controlsTaken += 1;
+      countMessage(state, entry);
       if (entry.applied) applyControl(state, entry.control);
+      return;
+    case 'spawned':
+      applySpawned(state, entry, openOf(state, entry, entry.step));
+      return;
+    case 'awaiting':
+      applyAwaiting(state, entry, openOf(state, entry, entry.step));
+      return;
+    case 'task_ended':
+      countMessage(state, entry);
+      applyTaskEnded(state, entry);
+      return;
+    case 'task_paused':
+      countMessage(state, entry);
+      applyTaskPaused(state, entry);
+      return;
+    case 'watched':
+      countMessage(state, entry);
+      if (!state.watchers.includes(entry.by)) state.watchers = [...state.watchers, entry.by];
+      return;
+    case 'group_ended':
+      applyGroupEnded(state, entry, entry.at);
+      return;
+    case 'no_progress':
+      state.noProgress = Object.freeze({ step: entry.step, period: entry.period, times: entry.times });
+      return;
+    case 'repinned':
+      state.planner = entry.planner;
+      state.pin = entry.pin;
+      state.renamedTools = { ...state.renamedTools, ...entry.renamedTools };
       return;
     case 'compacted':
       applyCompacted(state, entry, entry);
@@ -201,6 +212,12 @@ export function applyEntry(state: RunState, entry: Entry): void {
   }
 }
 
+/** What a fork has copied did not come through its own inbox. */
+function countMessage(state: RunState, { seq }: Entry): void {
+  const copied = state.task === null ? (state.fork?.entries ?? 0) : 0;
+  if (seq > copied) state.messagesTaken += 1;
+}
+
 function applyMove(state: RunState, move: Moved, entry: Entry): void {
   if (state.open !== null) throw corrupt(entry, `step ${state.open.move.step} is still open`);
   if (move.step !== state.steps.length) throw corrupt(entry, `the next step is ${state.steps.length}`);
@@ -211,7 +228,8 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   if (move.decision.kind === 'finish' && isCarriedOut) return;
   state.totals.steps += 1;
   const slots = isCarriedOut ? slotsOf(move.decision) : 0;
-  const open = { move, calls: new Array<CallRecord | null>(slots).fill(null), began: [], pending: slots };
+  const calls = new Array<CallRecord | null>(slots).fill(null);
+  const open = { move, calls, began: [], approvals: [], waits: [], pending: slots };
   if (slots === 0) closeStep(state, open, entry.at);
   else state.open = open;
 }
@@ -259,6 +277,7 @@ function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
     if (fresh.length > 0) state.found = [...state.found, ...fresh];
   }
   open.calls[ended.call] = Object.freeze(record);
+  noteParkedCallEnded(state, open, ended.call);
   if (attempts > 0) state.totals.calls += 1;
   state.totals.costMicroUsd += ended.costMicroUsd ?? 0;
   open.pending -= 1;
@@ -273,6 +292,18 @@ function applyCompacted(state: RunState, compacted: Compacted, entry: Entry): vo
   addUsage(state.totals, compacted.usage);
 }
 
+function applyPaused(state: RunState, paused: Paused, entry: Entry): void {
+  const { kind: _, ...asked } = paused;
+  const { seq: __, at, ...pause } = asked as typeof asked & Pick<Entry, 'seq' | 'at'>;
+  if (pause.step !== undefined) {
+    const open = openOf(state, entry, pause.step);
+    // A call that waits for a login has done nothing: it begins anew.
+    const begun = pause.call === undefined ? -1 : open.began.indexOf(pause.call);
+    if (begun !== -1) open.began.splice(begun, 1);
+  }
+  state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
+}
+
 function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
   const pause = state.pauses.find((candidate) => candidate.token === resumed.token);
   if (pause === undefined) throw corrupt(entry, `no pause ${resumed.token} is open`);
@@ -281,15 +312,38 @@ function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
   if (pause.step === undefined) {
     // The answer to a budget's pause: the limits it names replace the old ones.
     if (typeof raise === 'object' && raise !== null) state.limits = { ...state.limits, ...(raise as Limits) };
+    state.watchedFrom = nextStep(state);
     return;
   }
   const open = openOf(state, entry, pause.step);
-  const { verdict, payload } = resumed;
-  const outcome =
-    payload === undefined ? { kind: 'verdict' as const, verdict } : { kind: 'verdict' as const, verdict, payload };
-  open.calls[0] = deepFreeze({ outcome, endedAt: entry.at, attempts: 0, seq: entry.seq });
-  open.pending = 0;
-  closeStep(state, open, entry.at);
+  const outcome = pause.call === undefined ? verdictOf(resumed) : refusalOf(resumed, pause);
+  if (outcome !== undefined) {
+    const call = pause.call ?? 0;
+    if (open.calls[call] !== null) throw corrupt(entry, `call ${call} has ended`);
+    open.calls[call] = deepFreeze({ outcome, endedAt: entry.at, attempts: 0, seq: entry.seq });
+    if (pause.onReject === 'end' && resumed.verdict === 'reject') state.rejectedCall = pause.token;
+    open.pending -= 1;
+    if (open.pending === 0) closeStep(state, open, entry.at);
+  } else if (pause.call !== undefined && pause.reason === 'approval_required') {
+    const { args } = resumed;
+    open.approvals.push(args === undefined ? { call: pause.call } : { call: pause.call, args });
+  }
+}
+
+function verdictOf({ verdict, payload }: Resumed): Outcome {
+  return payload === undefined ? { kind: 'verdict', verdict } : { kind: 'verdict', verdict, payload };
+}
+
+/** The outcome of a call that is not to be made; `undefined`: it is made. */
+function refusalOf({ verdict, payload }: Resumed, { reason }: OpenPause): Outcome | undefined {
+  if (verdict === 'timeout') {
+    const what = reason === 'approval_required' ? 'Nobody approved the call' : 'Nobody logged in';
+    return { kind: 'error', error: { code: 'approval_timeout', message: `${what} in time. It was not made.` } };
+  }
+  if (verdict !== 'reject') return undefined;
+  const why = payload?.['reason'];
+  const because = typeof why === 'string' && why !== '' ? `: ${why}` : '.';
+  return { kind: 'error', error: { code: 'tool_rejected', message: `The call was rejected, and not made${because}` } };
 }
 
 function applyControl(state: RunState, control: Control): void {
@@ -309,11 +363,6 @@ function applyControl(state: RunState, control: Control): void {
     default:
       return;
   }
-}
-
-/** The index of the step that the planner is asked for next. */
-export function nextStep(state: RunState): number {
-  return state.steps.length + (state.open === null ? 0 : 1);
 }
 
 function closeStep(state: RunState, { move, calls }: OpenStep, endedAt: number): void {
@@ -358,16 +407,4 @@ function corrupt(entry: Entry, why: string): PilotageError {
       data: { seq: entry.seq, kind: entry.kind },
     },
   );
-}
-
-/** True when nothing but an answer to a pause can move the run. */
-export function isPaused(state: RunState): boolean {
-  if (state.ending !== null || state.pauses.length === 0) return false;
-  // A pause of the planner's is itself the open step; an operator's or a budget's comes between steps.
-  return state.open === null || state.open.move.decision.kind === 'request_pause';
-}
-
-/** Branches of the open step, or none. */
-export function openBranches(state: RunState): ReturnType<typeof branchesOf> {
-  return state.open === null ? [] : branchesOf(state.open.move.decision);
 }

@@ -2,11 +2,15 @@
 
 import type { Compaction } from '../core/compaction.ts';
 import type { LoadedInput } from '../core/context.ts';
+import { deepFreeze } from '../core/json.ts';
 import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
 import type { BudgetView, RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
 import type { Step } from '../core/step.ts';
+import { type BackgroundResult, type GroupView, MAX_TASK_DEPTH, type TaskOrigin, type TaskView } from '../core/task.ts';
 import type { ToolView } from '../core/tool-schema.ts';
-import type { RunState } from './run-state.ts';
+import { leftOf } from './budget.ts';
+import { type GroupState, nextStep, type RunState } from './run-state.ts';
+import { viewOfGroup } from './task-state.ts';
 
 const NO_INPUTS: readonly LoadedInput[] = Object.freeze([]);
 
@@ -17,6 +21,7 @@ export function viewOf(
   streaming: boolean,
   inputs: readonly LoadedInput[] = NO_INPUTS,
 ): RunView {
+  const noProgress = noProgressAt(state);
   return Object.freeze({
     identity: state.identity,
     query: state.query,
@@ -24,41 +29,62 @@ export function viewOf(
     history: state.history,
     context: state.context,
     inputs,
-    trajectory: new StepsSoFar(state.steps, state.steering, state.compaction),
+    trajectory: new StepsSoFar(state),
     controls: state.fresh,
     tools,
     budget: budgetOf(state),
     startedAt: state.startedAt,
     rejections: state.rejections,
-    tasks: false,
+    tasks: (state.task?.depth ?? 0) < MAX_TASK_DEPTH,
+    ...(state.task === null ? {} : { task: originOf(state.task) }),
+    ...(noProgress === undefined ? {} : { noProgress }),
     streaming,
   });
 }
 
-function budgetOf({ limits, totals }: RunState): BudgetView {
-  const { deadlineAt, costMicroUsd, tokens } = limits;
+function originOf({ kind, depth, description }: TaskOrigin): NonNullable<RunView['task']> {
+  return Object.freeze({ kind, depth, description });
+}
+
+function noProgressAt(state: RunState): RunView['noProgress'] {
+  const { noProgress } = state;
+  if (noProgress === null || noProgress.step !== nextStep(state)) return undefined;
+  return { period: noProgress.period, times: noProgress.times };
+}
+
+function budgetOf(state: RunState): BudgetView {
+  const { limits, totals } = state;
+  const left = leftOf(state);
   const budget: { -readonly [K in keyof BudgetView]: BudgetView[K] } = {
-    stepsLeft: Math.max(0, (limits.steps ?? DEFAULT_STEP_LIMIT) - totals.steps),
+    stepsLeft: left.steps ?? Math.max(0, DEFAULT_STEP_LIMIT - totals.steps),
     costMicroUsdSpent: totals.costMicroUsd,
   };
-  if (deadlineAt !== undefined) budget.deadlineAt = deadlineAt;
-  if (costMicroUsd !== undefined) budget.costMicroUsdLeft = Math.max(0, costMicroUsd - totals.costMicroUsd);
-  if (tokens !== undefined) budget.tokensLeft = Math.max(0, tokens - totals.inputTokens - totals.outputTokens);
+  if (limits.deadlineAt !== undefined) budget.deadlineAt = limits.deadlineAt;
+  if (left.costMicroUsd !== undefined) budget.costMicroUsdLeft = left.costMicroUsd;
+  if (left.tokens !== undefined) budget.tokensLeft = left.tokens;
   return Object.freeze(budget);
 }
+
+const NO_GROUPS: ReadonlyMap<string, GroupView> = new Map();
 
 /** The first `count` steps of a list that only grows: no copy a step, and later steps stay out of sight. */
 class StepsSoFar implements Trajectory {
   readonly count: number;
   readonly steering: readonly SteeringTurn[];
+  readonly tasks: readonly TaskView[];
+  readonly background: readonly BackgroundResult[];
   declare readonly compaction?: Compaction;
   readonly #steps: readonly Step[];
+  readonly #groups: readonly GroupState[];
 
-  constructor(steps: readonly Step[], steering: readonly SteeringTurn[], compaction: Compaction | null) {
-    this.#steps = steps;
-    this.count = steps.length;
-    this.steering = steering;
-    if (compaction !== null) this.compaction = compaction;
+  constructor(state: RunState) {
+    this.#steps = state.steps;
+    this.#groups = state.groups;
+    this.count = state.steps.length;
+    this.steering = state.steering;
+    this.tasks = state.tasks;
+    this.background = state.background;
+    if (state.compaction !== null) this.compaction = state.compaction;
     Object.freeze(this);
   }
 
@@ -68,5 +94,10 @@ class StepsSoFar implements Trajectory {
 
   get steps(): readonly Step[] {
     return Object.freeze(this.#steps.slice(0, this.count));
+  }
+
+  get groups(): ReadonlyMap<string, GroupView> {
+    if (this.#groups.length === 0) return NO_GROUPS;
+    return new Map(this.#groups.map((group) => [group.id, deepFreeze(viewOfGroup(group, this.tasks))]));
   }
 }

@@ -182,7 +182,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       return started.resume();
     }),
   payload_invalid: () => caller('payload_invalid', async () => (await paused()).steer('USER_MESSAGE', { text: 1 })),
-  pause_not_found: () => caller('pause_not_found', async () => (await paused()).approve({ token: 'another' })),
+  pause_not_found: () => caller('pause_not_found', async () => (await paused()).approve('another')),
   scope_mismatch: () =>
     caller('scope_mismatch', async () => {
       const runtime = runtimeOf({ planner: finish() });

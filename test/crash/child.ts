@@ -39,7 +39,7 @@ async function toTheEnd(id: string): Promise<void> {
   }
   for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {
     for (const { token } of result.pauses) {
-      await run.approve({ token }).catch((error: unknown) => {
+      await run.approve(token).catch((error: unknown) => {
         // An answer that an earlier process gave came first.
         if (!PilotageError.is(error, 'pause_not_found')) throw error;
       });

@@ -255,7 +255,15 @@ describe('the checks of a journal', () => {
   });
 
   it('refuse a run without exactly one ending', () => {
-    const record = { identity: started.identity, query: 'go', priority: 0, createdAt: 1, updatedAt: 5, head: 5 };
+    const record = {
+      identity: started.identity,
+      query: 'go',
+      priority: 0,
+      planner: 'p',
+      createdAt: 1,
+      updatedAt: 5,
+      head: 5,
+    };
     expect(endingProblems(whole, { ...record, status: 'finished', wakeAt: null })).toEqual([]);
     expect(endingProblems(whole, { ...record, status: 'running' })[0]).toContain('its record says running');
     expect(endingProblems(whole.slice(0, 4), undefined)[0]).toContain('0 endings');
@@ -272,8 +280,8 @@ describe('the checks of a journal', () => {
 
   it('refuse a once tool that starts before the journal knows', () => {
     const record = new CrashRecord(() => undefined);
-    record.acknowledge([started, moved]);
-    record.attempt({ tool: 'pay', effect: 'once', key: 'k', args: '{}' });
+    record.acknowledge('r', [started, moved]);
+    record.attempt({ run: 'r', tool: 'pay', effect: 'once', key: 'k', args: '{}' });
     expect(record.faults).toEqual(['pay, a once tool, was started before the journal had that its call began.']);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Control, ControlType } from '../../src/core/control.ts';
-import { CONTROL_TYPES } from '../../src/core/control.ts';
+import { CONTROL_SCOPES, CONTROL_TYPES } from '../../src/core/control.ts';
 import { type Decision, type DecisionKind, FINISH_REASONS, PAUSE_REASONS } from '../../src/core/decision.ts';
 import { decodeEntry, ENTRY_VERSION, type Entry, type EntryKind, encodeEntry } from '../../src/core/entry.ts';
 import { type ErrorData, PilotageError } from '../../src/core/errors.ts';
@@ -10,10 +10,12 @@ import type { Outcome } from '../../src/core/outcome.ts';
 import type { Remark } from '../../src/core/remark.ts';
 
 // What JSON can hold: no -0, and keys such as __proto__ are data.
-const json: fc.Arbitrary<Json> = fc.jsonValue().map((value) => JSON.parse(JSON.stringify(value)) as Json);
-const object: fc.Arbitrary<JsonObject> = fc
-  .dictionary(fc.string(), json)
-  .map((value) => JSON.parse(JSON.stringify(value)) as JsonObject);
+const json: fc.Arbitrary<Json> = fc.jsonValue().map((value) => asStored(value as Json));
+const object: fc.Arbitrary<JsonObject> = fc.dictionary(fc.string(), json).map(asStored);
+/** As it is when it comes out of JSON: ordinary objects. */
+function asStored<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
 const text = fc.string({ unit: 'grapheme' });
 const count = fc.nat();
 const error: fc.Arbitrary<ErrorData> = fc.record(
@@ -38,8 +40,23 @@ const join = fc.oneof(
   fc.record({ kind: fc.constant('n' as const), n: count }),
   fc.record({ kind: fc.constant('keyed' as const), keys: fc.array(text) }),
 );
+const onCancel = fc.constantFrom('cascade' as const, 'isolate' as const);
+const taskLimits = fc.record(
+  { steps: count, deadlineAt: count, costMicroUsd: count, tokens: count },
+  { requiredKeys: [] },
+);
 const spec = fc.record(
-  { description: text, query: text, priority: fc.integer(), retainTurn: fc.boolean(), failFast: fc.boolean() },
+  {
+    description: text,
+    query: text,
+    priority: fc.integer(),
+    retainTurn: fc.boolean(),
+    onCancel,
+    limits: taskLimits,
+    seal: fc.boolean(),
+    failFast: fc.boolean(),
+    quorum: count,
+  },
   { requiredKeys: ['description', 'query'] },
 );
 const decisions: { readonly [K in DecisionKind]: fc.Arbitrary<Decision> } = {
@@ -53,6 +70,7 @@ const decisions: { readonly [K in DecisionKind]: fc.Arbitrary<Decision> } = {
       branches: fc.array(branch),
       join,
       onInvalid: fc.constantFrom('fail_all' as const, 'per_branch' as const),
+      concurrency: count,
     },
     { requiredKeys: ['kind', 'branches'] },
   ),
@@ -67,7 +85,7 @@ const decisions: { readonly [K in DecisionKind]: fc.Arbitrary<Decision> } = {
     { requiredKeys: ['kind', 'task', 'spec'] },
   ),
   await_task: fc.record(
-    { kind: fc.constant('await_task' as const), taskId: text, timeoutMs: count, callId: text },
+    { kind: fc.constant('await_task' as const), taskId: text, groupId: text, timeoutMs: count, callId: text },
     { requiredKeys: ['kind', 'taskId'] },
   ),
   request_pause: fc.record(
@@ -105,10 +123,27 @@ const outcome: fc.Arbitrary<Outcome> = fc.oneof(
   }),
   fc.record({ kind: fc.constant('verdict' as const), verdict, payload: object }, { requiredKeys: ['kind', 'verdict'] }),
 );
+const caller = fc.record({ tenant: text, user: text, session: text, scope: fc.constantFrom(...CONTROL_SCOPES) });
 const control: fc.Arbitrary<Control> = fc.record(
-  { id: text, type: fc.constantFrom<ControlType>(...CONTROL_TYPES), payload: object },
+  { id: text, type: fc.constantFrom<ControlType>(...CONTROL_TYPES), payload: object, from: caller },
   { requiredKeys: ['id', 'type'] },
 );
+const taskKind = fc.constantFrom('foreground' as const, 'background' as const);
+const taskUsage = fc.record({ steps: count, inputTokens: count, outputTokens: count, costMicroUsd: count });
+const taskPause = fc.record(
+  { run: text, token: text, reason: fc.constantFrom(...PAUSE_REASONS), payload: object, expiresAt: count },
+  { requiredKeys: ['run', 'token', 'reason'] },
+);
+const pin = fc.record({ version: text, tools: fc.dictionary(text, text) }, { requiredKeys: ['tools'] }).map(asStored);
+const task = fc.record({
+  parent: text,
+  root: text,
+  depth: count,
+  kind: taskKind,
+  description: text,
+  group: text,
+  onCancel,
+});
 
 const artifact = { artifactRef: text, mime: text, sizeBytes: count };
 const row = fc.record(
@@ -161,8 +196,11 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
       context,
       conversation: fc.boolean(),
       planner: text,
-      limits: fc.record({ steps: count, deadlineAt: count, costMicroUsd: count, tokens: count }),
+      limits: taskLimits,
       scopes: fc.array(text),
+      pin,
+      task,
+      fork: fc.record({ run: text, step: count, effects: fc.constantFrom('held' as const, 'allowed' as const) }),
       ...position,
     },
     { requiredKeys: ['kind', 'identity', 'query', 'planner', 'limits', 'scopes', 'seq', 'at'] },
@@ -201,17 +239,137 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
     },
     { requiredKeys: ['kind', 'step', 'call', 'outcome', 'attempts', 'seq', 'at'] },
   ),
-  paused: fc.record({
-    kind: fc.constant('paused' as const),
-    token: text,
-    reason: fc.constantFrom(...PAUSE_REASONS),
-    payload: object,
-    expiresAt: count,
-    step: count,
+  paused: fc.record(
+    {
+      kind: fc.constant('paused' as const),
+      token: text,
+      reason: fc.constantFrom(...PAUSE_REASONS),
+      payload: object,
+      expiresAt: count,
+      step: count,
+      call: count,
+      approver: fc.constantFrom('anyone' as const, 'another' as const),
+      onReject: fc.constantFrom('tell' as const, 'end' as const),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'token', 'reason', 'seq', 'at'] },
+  ),
+  resumed: fc.record(
+    {
+      kind: fc.constant('resumed' as const),
+      token: text,
+      verdict,
+      payload: object,
+      args: json,
+      by: caller,
+      ...position,
+    },
+    { requiredKeys: ['kind', 'token', 'verdict', 'seq', 'at'] },
+  ),
+  control: fc.record(
+    {
+      kind: fc.constant('control' as const),
+      control,
+      applied: fc.boolean(),
+      error,
+      undelivered: fc.constant(true as const),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'control', 'applied', 'seq', 'at'] },
+  ),
+  spawned: fc.record(
+    {
+      kind: fc.constant('spawned' as const),
+      step: count,
+      call: count,
+      task: text,
+      group: text,
+      taskKind,
+      description: text,
+      onCancel,
+      retained: fc.boolean(),
+      reserved: taskLimits,
+      seal: fc.boolean(),
+      failFast: fc.boolean(),
+      quorum: count,
+      ...position,
+    },
+    {
+      requiredKeys: [
+        'kind',
+        'step',
+        'call',
+        'task',
+        'group',
+        'taskKind',
+        'description',
+        'onCancel',
+        'retained',
+        'reserved',
+        'seal',
+        'seq',
+        'at',
+      ],
+    },
+  ),
+  awaiting: fc.record(
+    {
+      kind: fc.constant('awaiting' as const),
+      step: count,
+      call: count,
+      task: text,
+      group: text,
+      until: count,
+      ...position,
+    },
+    { requiredKeys: ['kind', 'step', 'call', 'task', 'seq', 'at'] },
+  ),
+  task_ended: fc.record(
+    {
+      kind: fc.constant('task_ended' as const),
+      task: text,
+      status: fc.constantFrom('complete' as const, 'failed' as const, 'cancelled' as const),
+      result: json,
+      error,
+      usage: taskUsage,
+      ...position,
+    },
+    { requiredKeys: ['kind', 'task', 'status', 'usage', 'seq', 'at'] },
+  ),
+  task_paused: fc.record({
+    kind: fc.constant('task_paused' as const),
+    task: text,
+    pauses: fc.array(taskPause),
     ...position,
   }),
-  resumed: fc.record({ kind: fc.constant('resumed' as const), token: text, verdict, payload: object, ...position }),
-  control: fc.record({ kind: fc.constant('control' as const), control, applied: fc.boolean(), error, ...position }),
+  watched: fc.record({ kind: fc.constant('watched' as const), by: text, ...position }),
+  group_ended: fc.record(
+    {
+      kind: fc.constant('group_ended' as const),
+      group: text,
+      status: fc.constantFrom('completed' as const, 'cancelled' as const),
+      reason: text,
+      ...position,
+    },
+    { requiredKeys: ['kind', 'group', 'status', 'seq', 'at'] },
+  ),
+  no_progress: fc.record({
+    kind: fc.constant('no_progress' as const),
+    step: count,
+    period: count,
+    times: count,
+    ...position,
+  }),
+  repinned: fc.record(
+    {
+      kind: fc.constant('repinned' as const),
+      planner: text,
+      pin,
+      renamedTools: fc.dictionary(text, text).map(asStored),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'planner', 'pin', 'seq', 'at'] },
+  ),
   compacted: fc.record(
     {
       kind: fc.constant('compacted' as const),

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { PilotageError } from '../../src/core/errors.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { FIND_DUE } from '../../src/journal/sqlite-rows.ts';
 import { openDatabase, SCHEMA_VERSION } from '../../src/journal/sqlite-schema.ts';
 import { createClaimed, expectCode, newRun, step, stepEntry } from '../../src/testing/journal-cases/kit.ts';
 import { openJournal, startChild, temporaryFile, withDatabase } from './sqlite-helpers.ts';
@@ -53,6 +54,20 @@ describe('the file of a SQLite journal', () => {
     }
   });
 
+  it('has an index for what is due, whichever planner and tenants are asked for', async () => {
+    const path = await writtenJournal();
+    const plan = withDatabase(path, (db) => db.prepare(`EXPLAIN QUERY PLAN ${FIND_DUE}`).all());
+    const looks = plan.map((row) => String(row['detail'])).filter((detail) => /\bruns\b/.test(detail));
+    expect(looks).toEqual([
+      'SEARCH runs USING INDEX runs_due',
+      'SEARCH runs USING INDEX runs_due (planner>?)',
+      'SEARCH runs USING INTEGER PRIMARY KEY (rowid=?)',
+      'SEARCH runs USING INDEX runs_due (planner=? AND due_at=?)',
+      'SEARCH runs USING INDEX runs_due (planner=? AND due_at>? AND due_at<?)',
+      'SEARCH runs USING INDEX runs_due (planner=? AND due_at>?)',
+    ]);
+  });
+
   it('is refused when a newer version wrote it, with both versions', async () => {
     const path = await writtenJournal();
     withDatabase(path, (db) => db.exec(`PRAGMA user_version = ${SCHEMA_VERSION + 3}`));
@@ -63,38 +78,6 @@ describe('the file of a SQLite journal', () => {
     expect(error.message).toContain(`format ${SCHEMA_VERSION + 3}`);
     expect(error.message).toContain('Upgrade');
     expect(readFileSync(path).equals(before)).toBe(true);
-  });
-
-  it('of format 1 gets the tables that came later, and keeps what it has', async () => {
-    const path = temporaryFile();
-    const scope = { tenant: 't', user: 'u', session: 's' };
-    const journal = openJournal(path);
-    const claim = await createClaimed(journal, 'r1');
-    const { artifactRef } = await journal.artifacts.put(scope, Buffer.from('{"a":1}'), { mime: 'application/json' });
-    const before = { entries: await journal.read('r1'), records: await journal.list({}) };
-    await journal.close();
-    withDatabase(path, (db) =>
-      db.exec(`
-        DROP TABLE artifact_rows; DROP TABLE session_turns; DROP TABLE session_summaries;
-        PRAGMA user_version = 1;`),
-    );
-
-    const again = openJournal(path);
-    expect({ entries: await again.read('r1'), records: await again.list({}) }).toEqual(before);
-    expect(await again.artifacts.list(scope, 5)).toEqual({
-      rows: [{ artifactRef, mime: 'application/json', sizeBytes: 7, source: 'unknown', createdAt: 0 }],
-      total: 1,
-    });
-    expect((await again.artifacts.put(scope, Buffer.from('{"a":1}'), { mime: 'text/plain' })).artifactRef).toBe(
-      artifactRef,
-    );
-    expect((await again.artifacts.list(scope, 5)).total).toBe(1);
-    const turn = { run: 'r1', user: 'Why?', assistant: null, at: 1 };
-    await again.append(step(claim, 1, { status: 'failed', turn }));
-    expect((await again.memory.read(before.records[0]?.identity ?? scope, 5)).turns).toEqual([turn]);
-    withDatabase(path, (db) => {
-      expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: SCHEMA_VERSION });
-    });
   });
 
   it.each([

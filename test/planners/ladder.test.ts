@@ -408,7 +408,7 @@ describe('replies that are no answer', () => {
     const view = runView({ tasks: true });
     const decisionOf = async (tool: string, args: object) => {
       const model = scriptedModel([{ calls: [{ id: 'c', tool, input: JSON.stringify(args) }] }]);
-      return (await ask(react({ model }), view)).decision;
+      return (await ask(react({ model, tasks: true }), view)).decision;
     };
     const spec = { description: 'd', query: 'q', priority: 3, retain_turn: true, fail_fast: false };
     expect(await decisionOf('_spawn_task', { kind: 'foreground', group_id: 'g', spec })).toEqual({

@@ -3,7 +3,7 @@ import type { Summary } from '../../src/core/compaction.ts';
 import type { JsonObject } from '../../src/core/json.ts';
 import { chooseCut, readSummary, SUMMARY_SCHEMA, summaryRequest } from '../../src/prompt/compaction.ts';
 import { runView } from '../../src/testing/run-view.ts';
-import { callTool, failure, says, stepOf, textOf, value } from './kit.ts';
+import { callTool, failure, group, says, stepOf, textOf, value } from './kit.ts';
 
 const summary: Summary = { goals: ['g'], facts: ['f'], pending: ['p'], lastOutputDigest: 'd', note: 'n' };
 
@@ -36,6 +36,15 @@ describe('asking for a summary', () => {
     expect(text).not.toMatch(/I read|Message:\nold/);
     expect(text).toContain('carry it on');
     expect(asked({ steps }, 3)[1]).not.toContain('earlier_summary');
+  });
+
+  it('TK-37 has what tasks came to before the cut, after the messages of the same step', () => {
+    const background = [group('old', 0), group('new', 1), group('late', 3)];
+    const given = { steps, background, steering: [says(1, 'also B')] };
+    const [, text = ''] = asked({ ...given, compaction: { summary, before: 1, tokenEstimate: 1 } }, 3);
+    expect(text).toMatch(/Message:\nalso B\n\nResults of tasks:\n\{"group_id":"new",.*\}\n\nStep 2\n/);
+    expect(text).not.toMatch(/"old"|"late"/);
+    expect(asked(given, 1)[1]).toContain('"group_id":"old"');
   });
 
   it('cuts long texts, and no text closes its frame', () => {

@@ -27,6 +27,16 @@ describe('guidance', () => {
     ]);
   });
 
+  it('a run that makes no progress is told so first, in plain words, without a remark', () => {
+    const turn = guidanceTurn({ args: 1 }, { period: 2, times: 3 });
+    const [first, second] = (turn === undefined ? '' : textOf(turn.message)).split('\n\n');
+    expect(first).toMatch(/^reminder: your last 6 steps made the same calls 3 times over, and got the same results/);
+    expect(first).not.toMatch(/[_`<>{}]|JSON/);
+    expect(second).toBe(GUIDANCE.args.reminder);
+    expect(turn?.remarks).toHaveLength(1);
+    expect(guidanceTurn({}, { period: 1, times: 3 })?.remarks).toEqual([]);
+  });
+
   it('RP-16 has nothing to say without a fault', () => {
     expect(guidanceTurn({ finish: 0, args: 0, multi_action: 0, reply: 0 })).toBeUndefined();
     expect(guidanceTurn({})).toBeUndefined();
@@ -40,8 +50,8 @@ describe('guidance', () => {
   });
 
   it('RP-17 they name no tool, no section, no field and no form of a call: nothing that a run may lack', () => {
-    const view = runView({ tools: toolView(TOOLS), tasks: true });
-    const sections = [...systemPrompt({ converse: false }, view, 'text').matchAll(/<(\w+_\w+)>/g)].map(
+    const view = runView({ tools: toolView(TOOLS) });
+    const sections = [...systemPrompt({ converse: false, tasks: true }, view, 'text').matchAll(/<(\w+_\w+)>/g)].map(
       ([, tag]) => tag,
     );
     expect(sections.length).toBeGreaterThan(3);

@@ -6,6 +6,7 @@ import type { Json } from '../../src/core/json.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import type { RunView, SteeringTurn } from '../../src/core/planner.ts';
 import type { CallRecord, MoveNotes, Step } from '../../src/core/step.ts';
+import type { BackgroundResult, TaskEnd } from '../../src/core/task.ts';
 import type { ToolSchema } from '../../src/core/tool-schema.ts';
 import { systemPrompt } from '../../src/prompt/system-prompt.ts';
 import { Transcript, type TranscriptOptions } from '../../src/prompt/transcript.ts';
@@ -54,6 +55,15 @@ export function callTool(tool: string, args: Json = {}, callId?: string): Decisi
 
 export function says(atStep: number, message: string): SteeringTurn {
   return { atStep, control: { id: `m${atStep}${message}`, type: 'USER_MESSAGE', payload: { message } } };
+}
+
+/** A group of one task, which has ended. */
+export function group(id: string, atStep: number, end: Partial<TaskEnd> = { result: 'Oslo.' }): BackgroundResult {
+  const usage = { steps: 1, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 };
+  const task = `${id}.task`;
+  const made = { id: task, group: id, kind: 'background' as const, description: 'Find it.', step: 0, pauses: [] };
+  const member = { ...made, end: { task, status: 'complete' as const, usage, ...end } };
+  return { atStep, group: { id, status: 'completed', members: [member], endedAt: 1 } };
 }
 
 /** The messages of a view, without the system prompt. */

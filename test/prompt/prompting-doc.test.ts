@@ -2,10 +2,23 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { GUIDANCE } from '../../src/prompt/guidance.ts';
+import { GUIDANCE, guidanceTurn } from '../../src/prompt/guidance.ts';
 import { systemPrompt } from '../../src/prompt/system-prompt.ts';
 import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
-import { callTool, DISCOVERY, failure, messagesOf, NATIVE, says, stepOf, TEXT, TOOLS, textOf, value } from './kit.ts';
+import {
+  callTool,
+  DISCOVERY,
+  failure,
+  group,
+  messagesOf,
+  NATIVE,
+  says,
+  stepOf,
+  TEXT,
+  TOOLS,
+  textOf,
+  value,
+} from './kit.ts';
 
 const DOC = fileURLToPath(new URL('../../docs/prompting.md', import.meta.url));
 const tools = toolView(TOOLS);
@@ -68,10 +81,9 @@ const RENDERED: Readonly<Record<string, () => string>> = {
   'other sections': () =>
     sections(
       systemPrompt(
-        { ...base, guidance: 'Name your sources.' },
+        { ...base, guidance: 'Name your sources.', tasks: true },
         runView({
           tools: toolView([...TOOLS, ...DISCOVERY]),
-          tasks: true,
           context: {
             hints: {
               constraints: 'Stay within the folder.',
@@ -106,6 +118,29 @@ const RENDERED: Readonly<Record<string, () => string>> = {
     ),
   'native transcript': () => shown(messagesOf(runView(run))),
   'text transcript': () => shown(messagesOf(runView(run), TEXT)),
+  'task results': () =>
+    shown(
+      messagesOf(
+        runView({
+          tools,
+          query: 'Compare two cities.',
+          steps: [
+            stepOf(
+              0,
+              {
+                kind: 'spawn_task',
+                task: 'background',
+                spec: { description: 'Find it.', query: 'How many live in Oslo?' },
+                callId: 'c1',
+              },
+              { outcomes: [value({ task_id: 'oslo.task', kind: 'background', status: 'spawned' })] },
+            ),
+            stepOf(1, callTool('search', { q: 'Rome' }, 'c2'), { outcomes: [value('b.txt:9')] }),
+          ],
+          background: [group('oslo', 2, { result: 'About 700,000.' })],
+        }),
+      ),
+    ),
   'compacted transcript': () => {
     const summary = {
       goals: ['Find the file that names Oslo.'],
@@ -114,6 +149,7 @@ const RENDERED: Readonly<Record<string, () => string>> = {
     };
     return shown(messagesOf(runView({ ...run, compaction: { summary, before: 1, tokenEstimate: 9000 } })));
   },
+  'no progress': () => textOf(guidanceTurn({}, { period: 2, times: 3 })?.message as LanguageModelV4Message),
   guidance: () =>
     Object.values(GUIDANCE)
       .flatMap((tiers) => Object.values(tiers))

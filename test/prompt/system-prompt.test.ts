@@ -17,7 +17,7 @@ const hints: PlanningHints = {
   preferredTools: ['search'],
   budget: { steps: 5, costMicroUsd: 1_500_000, latencyMs: 30_000 },
 };
-const FULL: RunViewOptions = { tools: all, startedAt, tasks: true, context: { hints } };
+const FULL: RunViewOptions = { tools: all, startedAt, context: { hints } };
 
 const prompt = (parts: object, options: RunViewOptions, mode: 'native' | 'text' = 'native') =>
   systemPrompt({ ...base, ...parts }, runView({ startedAt, ...options }), mode);
@@ -28,12 +28,12 @@ describe('the system prompt', () => {
   it('RA-23 is the golden one: two tools, no tools, everything, text mode', async () => {
     await expect(prompt({}, { tools: two })).toMatchFileSnapshot('golden/two-tools.txt');
     await expect(prompt({}, {})).toMatchFileSnapshot('golden/no-tools.txt');
-    await expect(prompt({ guidance: 'Be brief.' }, FULL)).toMatchFileSnapshot('golden/everything.txt');
+    await expect(prompt({ guidance: 'Be brief.', tasks: true }, FULL)).toMatchFileSnapshot('golden/everything.txt');
     await expect(prompt({}, { tools: two }, 'text')).toMatchFileSnapshot('golden/text-mode.txt');
   });
 
   it('RA-23 has its sections in order, a blank line between', () => {
-    const text = prompt({ guidance: ' Be brief. ' }, FULL);
+    const text = prompt({ guidance: ' Be brief. ', tasks: true }, FULL);
     expect(tags(text)).toEqual([
       ...['identity', 'tool_discovery', 'heavy_results', 'tool_usage', 'reasoning', 'tone', 'error_handling'],
       ...['available_tools', 'additional_guidance', 'planning_constraints'],
@@ -57,7 +57,10 @@ describe('the system prompt', () => {
   });
 
   it('speaks of tasks where there are tasks, even without another tool', () => {
-    const text = prompt({}, { tasks: true });
+    const text = prompt({ tasks: true }, {});
+    expect(prompt({}, { tasks: true })).not.toContain('task');
+    expect(sectionOf(text, 'tool_usage')).toContain('While a task is under way');
+    expect(prompt({ tasks: true, converse: true }, {})).not.toContain('While a task is under way');
     expect(sectionOf(text, 'tool_usage')).toMatch(/_spawn_task[\s\S]*_await_task/);
     expect(
       sectionOf(text, 'available_tools')
@@ -133,7 +136,7 @@ describe('the system prompt', () => {
   });
 
   it('text mode states the form of a call and the schema and examples of each tool', () => {
-    const text = prompt({ maxExamples: 1 }, { tools: two, tasks: true }, 'text');
+    const text = prompt({ maxExamples: 1, tasks: true }, { tools: two }, 'text');
     expect(sectionOf(text, 'tool_calling')).toContain('```json\n{"tool": "...", "args": {...}}\n```');
     const tools = sectionOf(text, 'available_tools') ?? '';
     expect(tools.split('\n').slice(0, 3)).toEqual([

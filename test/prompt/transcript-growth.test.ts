@@ -6,17 +6,18 @@ import type { Decision } from '../../src/core/decision.ts';
 import { local } from '../../src/core/identity.ts';
 import type { RunView, SteeringTurn } from '../../src/core/planner.ts';
 import type { Step } from '../../src/core/step.ts';
+import type { BackgroundResult } from '../../src/core/task.ts';
 import { systemPrompt } from '../../src/prompt/system-prompt.ts';
 import { Transcript, type TranscriptOptions } from '../../src/prompt/transcript.ts';
 import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
-import { callTool, DISCOVERY, failure, says, stepOf, TOOLS, value } from './kit.ts';
+import { callTool, DISCOVERY, failure, group, says, stepOf, TOOLS, value } from './kit.ts';
 
 const schemas = [...TOOLS, ...DISCOVERY];
 const RUN: RunViewOptions = { identity: local('ana'), history: [], context: { externalMemory: { a: 1 } } };
 const SUMMARY = { goals: ['g'], facts: [], pending: [], lastOutputDigest: '', note: '' };
 
 const branch = fc.record({
-  tool: fc.constantFrom('read', 'search', '_finish', 'no tool'),
+  tool: fc.constantFrom('read', 'search', '_finish', '_spawn_task', '_await_task', 'no tool'),
   args: fc.constantFrom({}, { q: '```' }, 'text', [1]),
   callId: fc.constantFrom('', 'a', 'b', 'react.callid.1', 'react.callid.1.0'),
 });
@@ -37,6 +38,8 @@ const stepParts = fc.record({
   discovers: fc.boolean(),
   stores: fc.boolean(),
   steered: fc.boolean(),
+  woken: fc.boolean(),
+  answered: fc.boolean(),
 });
 const options = fc.record({
   mode: fc.constantFrom('native' as const, 'text' as const),
@@ -47,10 +50,11 @@ const options = fc.record({
 type StepParts = typeof stepParts extends fc.Arbitrary<infer Parts> ? Parts : never;
 
 function stepFrom(index: number, parts: StepParts): Step {
-  const { outcome, text, reasoning, signed, refused, discovers, stores } = parts;
+  const { outcome, text, reasoning, signed, refused, discovers, stores, answered } = parts;
   const stored = { artifactRef: `art_${index}`, mime: '', sizeBytes: 1, source: '', createdAt: index };
   return stepOf(index, parts.decision, {
     ...{ text, reasoning, outcomes: [outcome, outcome, outcome] },
+    ...(answered ? { provenance: { answered } } : {}),
     ...(signed
       ? {
           providerState: {
@@ -96,16 +100,18 @@ describe('the transcript of a run', () => {
       fc.property(fc.array(stepParts, { minLength: 1, maxLength: 8 }), options, fc.nat(12), (made, how, cut) => {
         const steps: Step[] = [];
         let steering: SteeringTurn[] = [];
+        let background: BackgroundResult[] = [];
         let compaction: Compaction | undefined;
         let found: string[] = [];
         let transcript: Transcript | undefined;
         let former: string[] = [];
         for (const [index, parts] of made.entries()) {
           if (parts.steered) steering = [...steering, says(index, `m${index}`)];
+          if (parts.woken) background = [...background, group(`g${index}`, index)];
           if (index === cut && index > 0) compaction = { summary: SUMMARY, before: index - 1, tokenEstimate: 1 };
           const view = runView({
             ...RUN,
-            ...{ steps: [...steps], steering, tools: toolView(schemas, found) },
+            ...{ steps: [...steps], steering, background, tools: toolView(schemas, found) },
             ...(compaction === undefined ? {} : { compaction }),
           });
           expect(transcript?.fits(view) ?? false).toBe(index > 0 && index !== cut);
@@ -123,6 +129,18 @@ describe('the transcript of a run', () => {
       }),
       { numRuns: 1000 },
     );
+  });
+
+  it('begins anew when a message comes for a step whose results were told already: it has its place before them', () => {
+    const background = [group('g', 1)];
+    const view = { ...RUN, steps: [stepOf(0, callTool('read'))], background };
+    const how: TranscriptOptions = { mode: 'native', replay: 'never', takes: () => false };
+    const transcript = transcriptOf(runView(view), how);
+    transcript.upTo(runView(view));
+    expect(transcript.fits(runView({ ...view, background: [...background, group('h', 1)] }))).toBe(true);
+    expect(transcript.fits(runView({ ...view, steering: [says(2, 'next')] }))).toBe(true);
+    expect(transcript.fits(runView({ ...view, steering: [says(1, 'late')] }))).toBe(false);
+    expect(transcript.fits(runView({ ...view, background: [group('other', 1)] }))).toBe(false);
   });
 
   it('gives away a copy, and says where each step begins', () => {

@@ -50,7 +50,7 @@ const failure = (code: CompactionErrorCode, message = 'no'): CompactionAttempt =
 type Compact = NonNullable<Planner['compact']>;
 
 /** A planner that also shortens; `asked` has what it was asked, in order: `compact 0`, `next 0`, … */
-function shortening(compact: Compact, next: PlannerFunction = script(call('echo'), call('echo'), call('echo'))) {
+function shortening(compact: Compact, next: PlannerFunction = script(...[0, 1, 2].map((n) => call('echo', { n })))) {
   const asked: string[] = [];
   const views: RunView[] = [];
   const planner: Planner = {
@@ -448,7 +448,9 @@ describe('a crash after the history was shortened', () => {
     const run = await start(first);
     expect(await run.result()).toMatchObject({ status: 'paused' });
     await first.runtime.close();
-    const planner = watched(script(call('echo'), pause));
+    const watching = watched(script(call('echo'), pause));
+    const { views } = watching;
+    const planner = { name: 'shortening', next: watching, views };
     const second = world({ planner, tools: [echo], journal, clock });
     await second.runtime.run(run.id).resume();
     expect(await second.runtime.run(run.id).result()).toMatchObject({ status: 'finished' });

@@ -99,14 +99,28 @@ describe('controls', () => {
   });
 
   it.each([
-    ['REDIRECT', undefined, 'payload_invalid'],
-    ['REDIRECT', { goal: 7 }, 'payload_invalid'],
-    ['USER_MESSAGE', {}, 'payload_invalid'],
-    ['PRIORITIZE', { priority: 3 }, 'tasks_unavailable'],
+    ['REDIRECT', undefined],
+    ['REDIRECT', { goal: 7 }],
+    ['USER_MESSAGE', {}],
+    ['PRIORITIZE', undefined],
+    ['PRIORITIZE', { priority: 3.5 }],
+    ['PRIORITIZE', { priority: 1_001 }],
+    ['CANCEL', { hard: 'yes' }],
+    ['APPROVE', { token: 7 }],
+    ['REJECT', { reason: false }],
+  ] as const)('SP-08, SP-13 %s with %o is refused as payload_invalid, and nothing is stored', async (type, payload) => {
+    const { run, journal, go } = await busy();
+    await expect(run.steer(type, payload)).rejects.toMatchObject({ code: 'payload_invalid' });
+    expect(await journal.inbox(run.id)).toEqual([]);
+    go();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+  });
+
+  it.each([
     ['APPROVE', undefined, 'pause_not_found'],
     ['REJECT', undefined, 'pause_not_found'],
     ['RESUME', undefined, 'pause_not_found'],
-  ] as const)('SP-08, SP-13, SP-41 %s with %o is refused as %s, and the run lives on', async (type, payload, code) => {
+  ] as const)('SP-41 %s with %o is refused as %s, and the run lives on', async (type, payload, code) => {
     const { run, go } = await busy();
     const events = collect(run);
     const refused = expect(run.steer(type, payload)).rejects.toMatchObject({ code });

@@ -129,7 +129,7 @@ describe('RL-33 a process that dies in the middle of a call', () => {
     dying.cut();
     clock.advance(5_001);
     const run = world({ planner: script(call('act')), journal: shared, clock }).runtime.run(id);
-    await run.resume();
+    await run.resume({ acceptChanges: true });
     await run.result();
     expect(outcomes(await run.state())).toEqual(['unknown']);
   });

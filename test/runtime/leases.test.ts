@@ -193,7 +193,7 @@ describe('on a file', () => {
     const two = world({ planner, tools: [echo], journal: second, clock });
     const again = two.runtime.run('r');
     expect(await again.result()).toEqual(paused);
-    await again.approve({ payload: { by: 'ana' } });
+    await again.approve(undefined, { payload: { by: 'ana' } });
     expect(await again.result()).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(observations(await again.state())).toEqual([
       { n: 1 },

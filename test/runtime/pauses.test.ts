@@ -46,8 +46,8 @@ describe('the planner’s pauses', () => {
   });
 
   it.each([
-    ['approve', (run: Run) => run.approve({ payload: { by: 'ana' } }), 'approve'],
-    ['reject', (run: Run) => run.reject({ payload: { by: 'ana' } }), 'reject'],
+    ['approve', (run: Run) => run.approve(undefined, { payload: { by: 'ana' } }), 'approve'],
+    ['reject', (run: Run) => run.reject(undefined, { payload: { by: 'ana' } }), 'reject'],
     ['resume', (run: Run) => run.resume({ payload: { by: 'ana' } }), 'resume'],
   ] as const)('SP-40, W10 %s: the planner sees the verdict and its payload as the step’s outcome', async (_, answer, verdict) => {
     // A planner without any guard: it pauses again only if the pause is not in its trajectory.
@@ -93,7 +93,7 @@ describe('the planner’s pauses', () => {
     const run = await start(made);
     const paused = await run.result();
     const token = paused.status === 'paused' ? (paused.pauses[0]?.token ?? '') : '';
-    const answers = Array.from({ length: 100 }, (_, index) => run.approve({ token, payload: { index } }));
+    const answers = Array.from({ length: 100 }, (_, index) => run.approve(token, { payload: { index } }));
     const settled = await Promise.allSettled(answers);
     const won = settled.flatMap((answer, index) => (answer.status === 'fulfilled' ? [index] : []));
     expect(won).toHaveLength(1);
@@ -111,7 +111,7 @@ describe('the planner’s pauses', () => {
     expect(rest).toBeDefined();
     const paused = await one.runtime.run(id).result();
     const token = paused.status === 'paused' ? (paused.pauses[0]?.token ?? '') : '';
-    const answers = [one, two].map(({ runtime }) => runtime.run(id).approve({ token }));
+    const answers = [one, two].map(({ runtime }) => runtime.run(id).approve(token));
     const settled = Promise.allSettled(answers);
     await advanceUntil(clock, async () => (await one.runtime.run(id).state()).ending !== null);
     expect((await settled).filter((answer) => answer.status === 'fulfilled')).toHaveLength(1);
@@ -122,7 +122,7 @@ describe('the planner’s pauses', () => {
     const made = world({ planner: script(pause) });
     const run = await start(made);
     await run.result();
-    await expect(run.approve({ token: 'pause_other' })).rejects.toMatchObject({ code: 'pause_not_found' });
+    await expect(run.approve('pause_other')).rejects.toMatchObject({ code: 'pause_not_found' });
     await expect(run.resume({ token: 'pause_other' })).rejects.toMatchObject({ code: 'pause_not_found' });
     expect(await run.result()).toMatchObject({ status: 'paused' });
     expect(await entriesOf(made.journal, run, 'resumed')).toEqual([]);
@@ -201,11 +201,11 @@ describe('the planner’s pauses', () => {
   it('SP-29 tells readers when it is asked and how it was answered', async () => {
     const run = await start(world({ planner: script({ ...pause, reason: 'external_event' } as never) }));
     const before = await collect(run);
-    expect(before.at(-1)).toMatchObject({
-      type: 'pause.requested',
-      reason: 'external_event',
-      token: expect.any(String),
-    });
+    const requested = { reason: 'external_event', token: expect.any(String) };
+    expect(before.slice(-2)).toMatchObject([
+      { type: 'pause.requested', ...requested },
+      { type: 'run.paused', pauses: [{ run: run.id, ...requested }] },
+    ]);
     await run.approve();
     const after = await collect(run);
     expect(only(after, 'pause.resumed')).toMatchObject([{ reason: 'external_event', verdict: 'approve' }]);

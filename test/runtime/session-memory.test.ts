@@ -145,8 +145,8 @@ describe('the memory of a session', () => {
 
   it('MS-11 leaves a task out also when another process ends it', async () => {
     const journal = memoryJournal();
-    const first = world({ planner: answering, memory: WINDOW, journal, maxLiveRuns: 1 });
     const { tool, entered } = holding();
+    const first = world({ planner: answering, tools: [tool], memory: WINDOW, journal, maxLiveRuns: 1 });
     const blocked = world({ planner: script(call('hold')), tools: [tool], journal, maxLiveRuns: 1, memory: WINDOW });
     const held = await start(blocked, { identity: session('other') });
     await entered;

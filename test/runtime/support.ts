@@ -10,6 +10,7 @@ import type { PlannerFunction, RunView } from '../../src/core/planner.ts';
 import type { Step } from '../../src/core/step.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Journal } from '../../src/journal/port.ts';
+import type { PauseNotice } from '../../src/runtime/result.ts';
 import type { Run } from '../../src/runtime/run.ts';
 import { createRuntime, type Runtime, type RuntimeOptions } from '../../src/runtime/runtime.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
@@ -33,7 +34,11 @@ export function world(options: WorldOptions): World {
   const clock = options.clock ?? new VirtualClock();
   const journal = options.journal ?? memoryJournal({ clock });
   const faults: unknown[] = [];
-  const runtime = createRuntime({ ...options, journal, clock, onFault: (error) => faults.push(error) });
+  const room = { maxLiveRuns: 1_000, maxLiveRunsPerTenant: 1_000 };
+  // Scripts are functions of all kinds of names; to the journal they are one planner.
+  const { planner: given } = options;
+  const planner = typeof given === 'function' ? { name: 'function', next: given } : given;
+  const runtime = createRuntime({ ...room, ...options, planner, journal, clock, onFault: (error) => faults.push(error) });
   return { runtime, journal, clock, faults };
 }
 
@@ -126,6 +131,13 @@ export async function entriesOf<K extends EntryKind>(
   return entries.filter((entry): entry is Extract<Entry, { kind: K }> => entry.kind === kind);
 }
 
+/** What the run waits for somebody to answer, once it is paused. */
+export async function pausesOf(run: Pick<Run, 'result'>): Promise<readonly PauseNotice[]> {
+  const result = await run.result();
+  if (result.status !== 'paused') throw new Error(`The run is not paused: ${JSON.stringify(result)}`);
+  return result.pauses;
+}
+
 export async function collect(run: Run, options: { from?: number } = {}): Promise<RunEvent[]> {
   const events: RunEvent[] = [];
   for await (const event of run.events(options)) events.push(event);
@@ -213,7 +225,7 @@ export function parallel(
 /** The first entry of a run that nobody has begun. */
 export function startedEntry(run: string, at: number): Entry {
   const identity = local('ana', { run });
-  return { kind: 'started', seq: 1, at, identity, query: 'q', planner: 'p', limits: {}, scopes: [] };
+  return { kind: 'started', seq: 1, at, identity, query: 'q', planner: 'function', limits: {}, scopes: [] };
 }
 
 export interface Holding {

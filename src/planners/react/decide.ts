@@ -1,22 +1,25 @@
 /** What a model's reply decides. Every reply decides something: a call, an answer, or that there is no way on. */
-import type { Branch, CallTool, Decision, Finish } from '../../core/decision.ts';
+import type { AwaitTask, Branch, CallTool, Decision, Finish } from '../../core/decision.ts';
 import type { ErrorData } from '../../core/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
 import type { Remark } from '../../core/remark.ts';
 import { shownName } from '../../core/shown-name.ts';
+import { isTaskTool, taskCall } from '../../core/task-calls.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
 import { MAX_BRANCHES } from '../../core/validate-decision.ts';
 import type { Reply, StopReason } from '../../model/reply.ts';
 import { FINISH_TOOL } from '../../prompt/reserved-tools.ts';
-import { isReserved, reservedDecision } from './control-calls.ts';
+import { readTaskCall } from './control-calls.ts';
 import { faultData } from './faults.ts';
 import { type ReadCall, type ReadReply, readReply } from './read-reply.ts';
 
 export interface DecideOptions {
   readonly mode: 'native' | 'text';
   readonly tools: ToolView;
-  /** The run can spawn and await tasks. */
+  /** The run may give work to tasks. */
   readonly tasks: boolean;
+  /** What an answer in text waits for before it ends the run. */
+  readonly wait?: AwaitTask;
   /** Makes ids that are unique in the run, one for each given. */
   readonly callIds: (wanted: readonly string[]) => readonly string[];
   readonly converse: boolean;
@@ -38,6 +41,8 @@ export interface Decided {
   readonly droppedCall?: string;
   /** The arguments of a reserved call, as the model gave them. */
   readonly args?: Json;
+  /** The model answered, and a task is waited for in place of ending the run. */
+  readonly answered?: true;
 }
 
 /** The reply ended before the model was done: its text is not an answer, and its last call may be half a call. */
@@ -48,7 +53,7 @@ export function decide(given: Reply, options: DecideOptions): Decided {
   const droppedCall = cutCall(given);
   // A reply that broke off in the middle of its last call has the calls before it.
   const reply = droppedCall === undefined ? given : { ...given, calls: given.calls.slice(0, -1) };
-  const read = readReply(reply, options.mode, options.tools);
+  const read = readReply(reply, options);
   const decided: Mutable<Decided> = decideRead(read, reply, droppedCall, options);
   decided.remarks = read.remarks;
   if (droppedCall !== undefined) decided.droppedCall = droppedCall;
@@ -106,7 +111,9 @@ function decideText(reply: Reply, unreadable: string | undefined, options: Decid
     const decision = end('no_path', { via: 'react.reply' }, text);
     return { decision, text, fault: faultData('reply_unreadable', unreadable) };
   }
-  if (options.converse) return { decision: { kind: 'request_pause', reason: 'await_input' }, text };
+  const { converse, wait } = options;
+  if (converse) return { decision: { kind: 'request_pause', reason: 'await_input' }, text };
+  if (wait !== undefined) return { decision: wait, text, answered: true };
   const read = options.readAnswer?.(text) ?? { answer: text };
   if ('answer' in read) return { decision: end('goal', { via: 'react.reply' }, read.answer), text };
   const decision = end('no_path', { via: 'react.reply' }, text);
@@ -130,24 +137,25 @@ function decideCalls(calls: readonly ReadCall[], reply: Reply, text: string, opt
     return { decision: refusal === undefined ? call : { ...call, refusal }, text };
   }
   const branches = calls.map((call, index): Branch => {
-    const refusal = call.refusal ?? refuseBeside(call, options);
-    const branch = { tool: call.tool || 'unnamed', args: call.args, callId: ids[index] as string };
+    const { tool, args, refusal } = beside(call, options);
+    const branch = { tool: tool || 'unnamed', args, callId: ids[index] as string };
     return refusal === undefined ? branch : { ...branch, refusal };
   });
   const parallel = { kind: 'call_parallel' as const, branches, onInvalid: 'per_branch' as const };
   return { decision: oneByOne ? { ...parallel, concurrency: 1 } : parallel, text };
 }
 
-/** A reserved call is a decision of its own, or is answered with what is wrong with it. */
+/** A reserved call that is alone is a decision of its own, or is answered with what is wrong with it. */
 function decideAlone(
   call: ReadCall,
   reply: Reply,
   { tasks, readAnswer, callIds }: DecideOptions,
 ): { readonly decision: Decision; readonly args?: Json } | { readonly refusal: ErrorData } | undefined {
   if (call.tool !== FINISH_TOOL) {
-    if (!tasks || !isReserved(call.tool) || call.refusal !== undefined) return undefined;
-    const made = reservedDecision(call, callIds([call.callId])[0] as string);
-    return 'misfit' in made ? { refusal: faultData('tool_invalid_args', made.misfit) } : { ...made, args: call.args };
+    if (!isTaskTool(call.tool) || call.refusal !== undefined) return undefined;
+    const read = readTaskCall(call, tasks);
+    if ('refusal' in read) return read;
+    return { decision: taskCall(call.tool, read.args, callIds([call.callId])[0] as string), args: call.args };
   }
   const answer = isJsonObject(call.args) && call.refusal === undefined ? call.args['answer'] : undefined;
   if (answer === undefined) {
@@ -160,10 +168,13 @@ function decideAlone(
   return { decision: end('goal', { via: 'react.finish' }, read.answer) };
 }
 
-function refuseBeside({ tool }: ReadCall, { tasks }: DecideOptions): ErrorData | undefined {
-  if (tool !== FINISH_TOOL && !(tasks && isReserved(tool))) return undefined;
-  const when = tool === FINISH_TOOL ? ', when the results of the other calls are known' : '';
-  return faultData('call_not_alone', `Not accepted: ${tool} must be called alone${when}.`);
+/** A call as it stands among others: tasks are started and awaited there, but nothing is finished. */
+function beside(call: ReadCall, { tasks }: DecideOptions): ReadCall {
+  if (call.refusal !== undefined) return call;
+  if (isTaskTool(call.tool)) return { ...call, ...readTaskCall(call, tasks) };
+  if (call.tool !== FINISH_TOOL) return call;
+  const message = `Not accepted: ${call.tool} must be called alone, when the results of the other calls are known.`;
+  return { ...call, refusal: faultData('call_not_alone', message) };
 }
 
 /** What there is of the text is kept, but it is never called the goal. */

@@ -1,14 +1,16 @@
 /** From a model's reply to the move that the runtime records. */
 
+import type { AwaitTask } from '../../core/decision.ts';
 import { PilotageError } from '../../core/errors.ts';
 import type { Json, JsonObject } from '../../core/json.ts';
 import type { Move, RunView } from '../../core/planner.ts';
 import type { Remark } from '../../core/remark.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
 import type { Asked } from '../../model/attempts.ts';
+import { isWaitingAnswer } from '../../prompt/step-parts.ts';
 import { type Decided, type DecideOptions, decide } from './decide.ts';
 import type { ModelPool } from './models.ts';
-import type { ReactOptions } from './options.ts';
+import { mayStartTasks, type ReactOptions } from './options.ts';
 import type { Requests } from './requests.ts';
 
 export interface Making {
@@ -45,16 +47,34 @@ const MAX_FAULTY_CHARS = 8_192;
 
 function decideWith({ reply, model }: Asked, view: RunView, { options, requests, readAnswer }: Making): Decided {
   const { converse = false, parallelToolCalls = true } = options;
+  const tasks = mayStartTasks(options, view);
+  const wait = tasks ? waitBeforeEnd(view) : undefined;
   const decided = decide(reply, {
     mode: model.toolCalls,
     tools: view.tools,
-    tasks: view.tasks,
+    tasks,
+    ...(wait === undefined ? {} : { wait }),
     callIds: (wanted) => requests.callIds(view, model, wanted),
     converse,
     oneByOne: !parallelToolCalls,
     ...(readAnswer === undefined ? {} : { readAnswer }),
   });
   return decided.decision.kind === 'call_parallel' ? checked(decided) : decided;
+}
+
+/**
+ * What an answer waits for: the oldest task whose result the model is still to get. A group that was left open would never
+ * resolve, and is closed by waiting for all of it. When the last such wait came to an error, the answer stands.
+ */
+function waitBeforeEnd({ trajectory }: RunView): AwaitTask | undefined {
+  const { tasks, groups } = trajectory;
+  const last = trajectory.step(trajectory.count - 1);
+  if (last !== undefined && isWaitingAnswer(last) && last.calls[0]?.outcome.kind !== 'value') return undefined;
+  const isOpen = (group: string) => groups.get(group)?.status === 'open';
+  const task = tasks.find(({ group, end }) => end === undefined || isOpen(group));
+  if (task === undefined) return undefined;
+  const wait = { kind: 'await_task', taskId: task.id } as const;
+  return isOpen(task.group) ? { ...wait, groupId: task.group } : wait;
 }
 
 /** A parallel call that would not pass is the model's fault, and goes up the ladder like its others. */
@@ -70,7 +90,7 @@ function checked(decided: Decided): Decided {
   }
 }
 
-function provenanceOf({ reply, model }: Asked, { droppedCall, args }: Decided): JsonObject {
+function provenanceOf({ reply, model }: Asked, { droppedCall, args, answered }: Decided): JsonObject {
   const { modelId: id, finish } = reply;
   const made: { [key: string]: Json } = { model: id, finish };
   // A name of the user's own, or another version than the one that was asked for.
@@ -78,6 +98,8 @@ function provenanceOf({ reply, model }: Asked, { droppedCall, args }: Decided): 
   if (droppedCall !== undefined) made['droppedCall'] = droppedCall;
   // A decision of its own does not keep the arguments that it was made of.
   if (args !== undefined) made['args'] = args;
+  // The model made no such call, and is not shown one.
+  if (answered === true) made['answered'] = true;
   return made;
 }
 

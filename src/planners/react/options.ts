@@ -28,6 +28,11 @@ export interface ReactOptions {
   readonly parallelToolCalls?: boolean;
   /** An answer in text pauses the run for the user's next message (`resume` with `{ message }`). Default: it ends it. */
   readonly converse?: boolean;
+  /**
+   * The model may give work to tasks, which run by themselves. An answer in text then waits for the tasks that are under way
+   * before it ends the run. Default false.
+   */
+  readonly tasks?: boolean;
   /** JSON Schema of the answer. One that does not fit is given back to the model; the payload is then the JSON value. */
   readonly answerSchema?: JsonObject;
   /** How often in a row a model is asked again after a faulty reply. Then the next model's turn comes. Default 2. */
@@ -59,6 +64,11 @@ export interface CompactionOptions {
 }
 
 export const DEFAULT_REASKS = 2;
+
+/** The option, for a run that stands high enough in its tree. */
+export function mayStartTasks({ tasks = false }: ReactOptions, view: RunView): boolean {
+  return tasks && view.tasks;
+}
 
 /** @throws PilotageError `invalid_config` naming the option. */
 export function assertOptions(options: ReactOptions): void {

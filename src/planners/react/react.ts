@@ -17,9 +17,15 @@ import { askFallback } from './fallback.ts';
 import { exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
 import { modelPool } from './models.ts';
 import { moveOf } from './move.ts';
-import { assertOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
+import { assertOptions, DEFAULT_REASKS, mayStartTasks, type ReactOptions } from './options.ts';
 import { Requests } from './requests.ts';
 import { proseOnly } from './text-stream.ts';
+
+/**
+ * Raised by hand when the wording of the prompt, or how a reply is made a decision, has changed so much that a run which was
+ * started before should not go on unasked.
+ */
+const VERSION = 'react.1';
 
 /** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
 export function react(options: ReactOptions): Planner {
@@ -45,7 +51,7 @@ export function react(options: ReactOptions): Planner {
     const rung = rungOf(view.trajectory, reasks);
     const models = tookOver(view) ? [] : fitting(view, rung);
     if (models.length === 0) return { kind: 'ladder', move: exhausted(rung) };
-    const guidance = guidanceTurn(rung.counters);
+    const guidance = guidanceTurn(rung.counters, view.noProgress);
     const remarks: Remark[] = guidance === undefined ? [] : [...guidance.remarks];
     if (view.trajectory.count === 0 && view.inputs.length > 0) remarks.push(...unreadableInputs(view.inputs));
     let asked = models[0] as ReadyModel;
@@ -112,7 +118,8 @@ export function react(options: ReactOptions): Planner {
     if (turn.kind === 'ladder') return yield* fallBackStreaming(turn.move, view, signal);
     for (;;) {
       try {
-        const asked = yield* proseOnly(streamModel(turn.asking), view.tools, turn.asked);
+        const callable = { tools: view.tools, tasks: mayStartTasks(options, view) };
+        const asked = yield* proseOnly(streamModel(turn.asking), callable, turn.asked);
         return moveOf(asked, turn.remarks, view, making);
       } catch (error) {
         const move = recover(error, turn);
@@ -139,6 +146,7 @@ export function react(options: ReactOptions): Planner {
 
   const planner: Planner = {
     name: 'react',
+    version: VERSION,
     wakeMode: 'push',
     modelDriven: true,
     next: (view, signal) => (view.streaming ? streamMove(view, signal) : generateMove(view, signal)),

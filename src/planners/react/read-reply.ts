@@ -6,7 +6,7 @@ import { shownName } from '../../core/shown-name.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
 import type { ModelCall, Reply } from '../../model/reply.ts';
 import { type ParsedCall, type ParseIssue, type ParseTool, parseToolArgs, ToolCallStream } from '../../parse/index.ts';
-import { FINISH_TOOL } from '../../prompt/reserved-tools.ts';
+import { CONTROL_TOOLS, FINISH_TOOL } from '../../prompt/reserved-tools.ts';
 import { faultData } from './faults.ts';
 
 export interface ReadCall {
@@ -33,22 +33,46 @@ const FINISH: ParseTool = {
   inputSchema: { type: 'object', properties: { answer: {} }, required: ['answer'] },
 };
 
-export function readReply(reply: Reply, mode: 'native' | 'text', tools: ToolView): ReadReply {
-  if (reply.calls.length > 0) return readNative(reply, tools);
-  if (mode === 'text') return readText(reply.text, tools);
-  return looksLikeCall(reply.text) ? readLeaked(reply.text, tools) : { text: reply.text, calls: [], remarks: [] };
+const RESERVED: readonly ParseTool[] = [FINISH];
+const RESERVED_WITH_TASKS: readonly ParseTool[] = [...CONTROL_TOOLS, FINISH];
+
+/** What a reply may call. */
+export interface Callable {
+  readonly tools: ToolView;
+  /** The run may give work to tasks. */
+  readonly tasks: boolean;
 }
 
-function readNative({ text, calls }: Reply, tools: ToolView): ReadReply {
+/** All tools that a reply may name, as the parser needs them. */
+export function parseTools({ tools, tasks }: Callable): readonly ParseTool[] {
+  return [...tools.all(), ...(tasks ? RESERVED_WITH_TASKS : RESERVED)];
+}
+
+export interface ReadOptions extends Callable {
+  readonly mode: 'native' | 'text';
+}
+
+export function readReply(reply: Reply, options: ReadOptions): ReadReply {
+  if (reply.calls.length > 0) return readNative(reply, options);
+  if (options.mode === 'text') return readText(reply.text, options);
+  return looksLikeCall(reply.text) ? readLeaked(reply.text, options) : { text: reply.text, calls: [], remarks: [] };
+}
+
+function readNative({ text, calls }: Reply, callable: Callable): ReadReply {
   const issues: ParseIssue[] = [];
-  const read = calls.map((call) => readNativeCall(call, tools, issues));
+  const read = calls.map((call) => readNativeCall(call, callable, issues));
   return { text, calls: read, remarks: remarksOf(issues) };
 }
 
-function readNativeCall({ tool, callId, input }: ModelCall, tools: ToolView, issues: ParseIssue[]): ReadCall {
+function readNativeCall(
+  { tool, callId, input }: ModelCall,
+  { tools, tasks }: Callable,
+  issues: ParseIssue[],
+): ReadCall {
   // Some providers send nothing for a call without arguments.
   if (input.trim() === '') return { tool, callId, args: {} };
-  const known = tool === FINISH_TOOL ? FINISH : (tools.get(tool) ?? { name: tool });
+  const reserved = tasks ? RESERVED_WITH_TASKS : RESERVED;
+  const known = reserved.find(({ name }) => name === tool) ?? tools.get(tool) ?? { name: tool };
   // What ends a run is not guessed from less than an object.
   const parsed = tool === FINISH_TOOL && !input.trimStart().startsWith('{') ? null : parseToolArgs(input, known);
   if (parsed === null) {
@@ -60,9 +84,9 @@ function readNativeCall({ tool, callId, input }: ModelCall, tools: ToolView, iss
   return { tool, callId, args: parsed.args };
 }
 
-function readText(text: string, tools: ToolView): ReadReply {
+function readText(text: string, callable: Callable): ReadReply {
   // The calls of the whole text, and what a listener would be shown beside them, in one reading.
-  const stream = new ToolCallStream([...tools.all(), FINISH]);
+  const stream = new ToolCallStream(parseTools(callable));
   const shown = stream.push(text).text;
   const { calls, issues, text: rest } = stream.end();
   const prose = (shown + rest).trim();
@@ -88,8 +112,8 @@ function textCall({ tool, args, callId = '' }: ParsedCall, cut: boolean): ReadCa
  * A native model that wrote its call as text. Only a text that is nothing but the call counts: an answer may well quote
  * one.
  */
-function readLeaked(text: string, tools: ToolView): ReadReply {
-  const read = readText(text, tools);
+function readLeaked(text: string, callable: Callable): ReadReply {
+  const read = readText(text, callable);
   const isCallOnly =
     read.calls.length > 0 && read.text === '' && read.calls.every(({ refusal }) => refusal === undefined);
   if (!isCallOnly) return { text, calls: [], remarks: [] };

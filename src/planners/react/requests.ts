@@ -18,7 +18,7 @@ import { CONTROL_TOOLS, type DeclaredTool } from '../../prompt/reserved-tools.ts
 import { systemPrompt } from '../../prompt/system-prompt.ts';
 import { toolDescription } from '../../prompt/tool-text.ts';
 import { Transcript } from '../../prompt/transcript.ts';
-import type { ReactOptions } from './options.ts';
+import { mayStartTasks, type ReactOptions } from './options.ts';
 import { TokenMeter } from './token-meter.ts';
 
 export class Requests {
@@ -27,7 +27,8 @@ export class Requests {
   /** Messages of runs that go on, by the run and then the model: they are told differently to different models. */
   readonly #transcripts = new WeakMap<Identity, Map<ReadyModel, Transcript>>();
   readonly #meters = new WeakMap<Identity, TokenMeter>();
-  readonly #declared = new WeakMap<readonly ToolSchema[], LanguageModelV4FunctionTool[]>();
+  readonly #declared: DeclaredTools = new WeakMap();
+  readonly #declaredWithTasks: DeclaredTools = new WeakMap();
 
   constructor(options: ReactOptions) {
     this.#options = options;
@@ -84,7 +85,11 @@ export class Requests {
   /** What the provider counted for the request of this view. Only a run whose tokens are asked for has a meter. */
   noteTokens(view: RunView, model: ReadyModel, inputTokens: number | undefined): void {
     if (inputTokens === undefined || this.#options.buildPrompt !== undefined) return;
-    this.#meters.get(view.identity)?.note(model, view, inputTokens, this.transcriptOf(view, model).length);
+    this.#meters.get(view.identity)?.note(model, view.trajectory.compaction, {
+      inputTokens,
+      messages: this.transcriptOf(view, model).length,
+      tools: model.toolCalls === 'native' ? this.#toolsOf(view).length : 0,
+    });
   }
 
   transcriptOf(view: RunView, model: ReadyModel): Transcript {
@@ -108,7 +113,8 @@ export class Requests {
       ...(options.guidance === undefined ? {} : { guidance: options.guidance }),
       ...(answerSchema === undefined ? {} : { answerSchema }),
     };
-    const system = systemPrompt({ ...given, ...examples, converse }, view, model.toolCalls);
+    const tasks = mayStartTasks(this.#options, view);
+    const system = systemPrompt({ ...given, ...examples, converse, tasks }, view, model.toolCalls);
     return new Transcript(system, view, {
       mode: model.toolCalls,
       replay: view.context.reasoningReplay ?? reasoningReplay,
@@ -117,13 +123,15 @@ export class Requests {
     });
   }
 
-  #toolsOf({ tools, tasks }: RunView): LanguageModelV4FunctionTool[] {
-    const list = tools.list();
-    let declared = this.#declared.get(list);
+  #toolsOf(view: RunView): LanguageModelV4FunctionTool[] {
+    const list = view.tools.list();
+    const tasks = mayStartTasks(this.#options, view);
+    const known = tasks ? this.#declaredWithTasks : this.#declared;
+    let declared = known.get(list);
     if (declared === undefined) {
       const all: readonly DeclaredTool[] = tasks ? [...CONTROL_TOOLS, ...list] : list;
       declared = all.map((tool) => functionTool(tool, this.#options.maxToolExamples));
-      this.#declared.set(list, declared);
+      known.set(list, declared);
     }
     return declared;
   }
@@ -138,6 +146,9 @@ export class Requests {
     return settings;
   }
 }
+
+/** By the list of tools that they were made from, so that the same list is always the same objects. */
+type DeclaredTools = WeakMap<readonly ToolSchema[], LanguageModelV4FunctionTool[]>;
 
 type Settings = Omit<LanguageModelV4CallOptions, 'prompt'>;
 

@@ -3,9 +3,9 @@
  * that failed for good nothing, whatever comes in its place.
  */
 import type { Delta } from '../../core/planner.ts';
-import type { ToolView } from '../../core/tool-schema.ts';
 import type { ReadyModel } from '../../model/entry.ts';
 import { ToolCallStream } from '../../parse/index.ts';
+import { type Callable, parseTools } from './read-reply.ts';
 
 /**
  * @param model says which model is speaking now.
@@ -13,7 +13,7 @@ import { ToolCallStream } from '../../parse/index.ts';
  */
 export async function* proseOnly<T>(
   deltas: AsyncGenerator<Delta, T>,
-  tools: ToolView,
+  callable: Callable,
   model: () => ReadyModel,
 ): AsyncGenerator<Delta, T> {
   let stream: ToolCallStream | undefined;
@@ -39,7 +39,7 @@ export async function* proseOnly<T>(
         yield value;
         continue;
       }
-      stream ??= new ToolCallStream(tools.all());
+      stream ??= new ToolCallStream(parseTools(callable));
       const { text } = stream.push(value.text);
       if (text !== '') yield { type: 'text', text };
     }

@@ -17,9 +17,8 @@ export class TokenMeter {
   }
 
   /** After a reply. @param messages of the request that the provider has counted; later requests begin with them. */
-  note(model: ReadyModel, { trajectory, tools }: RunView, inputTokens: number, messages: number): void {
-    const declared = model.toolCalls === 'native' ? tools.list().length : 0;
-    this.#counted = { model, compaction: trajectory.compaction, inputTokens, messages, tools: declared };
+  note(model: ReadyModel, compaction: Compaction | undefined, counted: CountedBefore): void {
+    this.#counted = { model, compaction, ...counted };
   }
 }
 

@@ -11,9 +11,12 @@ import {
   type JournalCase,
   LEASE_MS,
   newRun,
+  newTask,
   present,
   sequence,
   step,
+  waiting,
+  watchMessage,
 } from './kit.ts';
 
 export const durableCases: readonly JournalCase[] = [
@@ -24,7 +27,9 @@ export const durableCases: readonly JournalCase[] = [
       await journal.append(step(claim, 1, { status: 'paused' }));
       for (const id of ['c1', 'c2']) await journal.signal('r1', control(id));
       await journal.append(step(claim, 2, { takes: ['c1'] }));
+      const told = { run: 'r2', message: watchMessage('w1') };
       await journal.create(newRun('r2', { priority: 4 }));
+      await journal.append(step(claim, 3, { starts: [newTask('r1.0', 'r1')], tells: [told] }));
       const { artifactRef } = await journal.artifacts.put(identity('r1'), Buffer.from('bytes'), { mime: 'text/plain' });
       await journal.memory.summarise(identity('r1'), undefined, {
         text: 'so far',
@@ -49,12 +54,15 @@ export const durableCases: readonly JournalCase[] = [
       assert.deepEqual(await kept(again), remembered);
       assert.deepEqual(await again.inbox('r1'), [control('c2')]);
       assert.equal(await again.signal('r1', control('c1')), false);
+      assert.deepEqual(await again.inbox('r2'), [watchMessage('w1')]);
       assert.equal(
         Buffer.from(present(await again.artifacts.get(identity('r1'), artifactRef)).bytes).toString(),
         'bytes',
       );
       assert.deepEqual(await again.renew([claim], LEASE_MS), [2]);
-      await again.append(step(claim, 3));
+      await again.append(step(claim, 4, { tells: [told] }));
+      assert.deepEqual(await waiting(again, 'r2'), ['w1']);
+      await expectCode(again.append(step(claim, 5, { starts: [newTask('r1.1', 'r1')], treeLimit: 1 })), 'task_limit');
       clock.advance(LEASE_MS);
       assert.equal(present(await again.claim({ ...ben, run: 'r1' })).fence, 2);
     },
@@ -94,6 +102,10 @@ export const durableCases: readonly JournalCase[] = [
       assert.deepEqual(await sequence(journal, 'r1'), [1, 2]);
       await nextWake(journal.watch.bind(journal, 'r1'), () => second.signal('r1', control('c1')));
       assert.deepEqual(await journal.inbox('r1'), [control('c1')]);
+      const other = await createClaimed(second, 'r2');
+      const tells = [{ run: 'r1', message: watchMessage('w1') }];
+      await nextWake(journal.watch.bind(journal, 'r1'), () => second.append(step(other, 1, { tells })));
+      assert.deepEqual(await waiting(journal, 'r1'), ['c1', 'w1']);
     },
   },
 ];

@@ -143,12 +143,12 @@ export const entryCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'a record tells status, query, priority, times, head and lease',
+    name: 'a record tells status, query, planner, priority, times, head and lease',
     async run({ journal, clock }) {
       const createdAt = clock.now();
       await journal.create(newRun('r1', { priority: 7 }));
-      const parts = { identity: identity('r1'), query: 'query of r1', priority: 7, createdAt };
-      assert.deepEqual(await journal.get('r1'), { ...parts, status: 'running', updatedAt: createdAt, head: 1 });
+      const parts = { identity: identity('r1'), query: 'query of r1', planner: 'finish', priority: 7, createdAt };
+      assert.deepEqual(await journal.get('r1'), { ...parts, status: 'pending', updatedAt: createdAt, head: 1 });
       const claim = present(await journal.claim(ana));
       clock.advance(10);
       await journal.append(step(claim, 1, { status: 'paused' }));

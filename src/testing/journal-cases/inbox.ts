@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict';
 import { INBOX_CAP } from '../../core/control.ts';
-import type { Journal } from '../../journal/port.ts';
-import { control, createClaimed, expectCode, type JournalCase, newRun, step, stepEntry } from './kit.ts';
-
-async function waiting(journal: Journal, run: string): Promise<string[]> {
-  return (await journal.inbox(run)).map((item) => item.id);
-}
+import {
+  ana,
+  control,
+  createClaimed,
+  expectCode,
+  type JournalCase,
+  newRun,
+  present,
+  step,
+  stepEntry,
+  waiting,
+  watchMessage,
+} from './kit.ts';
 
 export const inboxCases: readonly JournalCase[] = [
   {
@@ -66,6 +73,48 @@ export const inboxCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'what runs tell each other waits in order with the controls, and beside the cap',
+    async run({ journal }) {
+      const claim = await createClaimed(journal, 'r1');
+      const ids = Array.from({ length: INBOX_CAP }, (_, index) => `c${index}`);
+      assert.equal(await journal.signal('r1', watchMessage('w0')), true);
+      await Promise.all(ids.map((id) => journal.signal('r1', control(id))));
+      assert.equal(await journal.signal('r1', watchMessage('w1')), true);
+      assert.equal(await journal.signal('r1', watchMessage('w1')), false);
+      await journal.append(step(claim, 1, { tells: [{ run: 'r1', message: watchMessage('w2') }] }));
+      await expectCode(journal.signal('r1', control('more')), 'inbox_full');
+      assert.deepEqual(await waiting(journal, 'r1'), ['w0', ...ids, 'w1', 'w2']);
+      assert.deepEqual((await journal.inbox('r1'))[0], watchMessage('w0'));
+      await journal.append(step(claim, 2, { takes: ['w0', 'w1', 'w2'] }));
+      await expectCode(journal.signal('r1', control('more')), 'inbox_full');
+      await journal.append(step(claim, 3, { takes: ['c0'] }));
+      assert.equal(await journal.signal('r1', control('more')), true);
+      assert.deepEqual(await journal.renew([claim], 1_000), [INBOX_CAP + 4]);
+    },
+  },
+  {
+    name: 'a signal sets the priority of its run in the same commit, and one that is not stored does not',
+    async run({ journal }) {
+      for (const run of ['r1', 'r2', 'r3']) await journal.create(newRun(run));
+      assert.equal(await journal.signal('r3', control('c1'), 7), true);
+      assert.equal(await journal.signal('r3', control('c1'), -7), false);
+      assert.equal(await journal.signal('r2', control('c1'), 3), true);
+      assert.equal(await journal.signal('r2', control('c2')), true);
+      await expectCode(journal.signal('r1', control('c1'), 0.5), 'invalid_config');
+      const priorities = (await journal.list({})).map((record) => record.priority);
+      assert.deepEqual(priorities, [7, 3, 0]);
+      const order: string[] = [];
+      for (let claim = await journal.claim(ana); claim !== undefined; claim = await journal.claim(ana)) {
+        order.push(claim.run);
+      }
+      assert.deepEqual(order, ['r3', 'r2', 'r1']);
+      const claim = present(await journal.claim({ ...ana, run: 'r1', from: 'ana' }));
+      await journal.append(step(claim, 1, { status: 'finished' }));
+      await expectCode(journal.signal('r1', control('c9'), 9), 'run_ended');
+      assert.equal((await journal.get('r1'))?.priority, 0);
+    },
+  },
+  {
     name: 'a run that is not there or has ended takes no control',
     async run({ journal }) {
       await expectCode(journal.signal('nobody', control('c1')), 'run_not_found');
@@ -73,6 +122,7 @@ export const inboxCases: readonly JournalCase[] = [
       await journal.signal('r1', control('c1'));
       await journal.append({ ...step(claim, 1), entries: [stepEntry(2)], status: 'finished' });
       await expectCode(journal.signal('r1', control('c2')), 'run_ended');
+      await expectCode(journal.signal('r1', watchMessage('w1')), 'run_ended');
       assert.equal(await journal.signal('r1', control('c1')), false);
       assert.deepEqual(await waiting(journal, 'r1'), ['c1']);
     },

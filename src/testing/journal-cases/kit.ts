@@ -1,9 +1,10 @@
 /** What the journal cases are written with. */
 import assert from 'node:assert/strict';
 import type { Control } from '../../core/control.ts';
-import type { Entry, EntryBody } from '../../core/entry.ts';
+import type { Entry, EntryBody, Started } from '../../core/entry.ts';
 import { type ErrorCode, PilotageError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
+import type { TaskMessage } from '../../core/task.ts';
 import type { Append, Claim, Journal, LeaseRequest, NewRun } from '../../journal/port.ts';
 import type { VirtualClock } from '../virtual-clock.ts';
 
@@ -27,9 +28,10 @@ export function identity(run: string, parts: Partial<Identity> = {}): Identity {
   return { tenant: 'acme', user: 'ana', session: 's1', run, ...parts };
 }
 
-export function startedEntry(id: Identity, query: string = `query of ${id.run}`): Entry {
+export function startedEntry(id: Identity, more: Partial<Started> = {}): Entry {
+  const query = `query of ${id.run}`;
   const body = { kind: 'started', identity: id, query, planner: 'finish', limits: {}, scopes: [] } as const;
-  return Object.freeze({ ...body, seq: 1, at: 1 });
+  return Object.freeze({ ...body, ...more, seq: 1, at: 1 });
 }
 
 /** An entry that is easy to tell from others: an ended call of that step. */
@@ -41,6 +43,13 @@ export function stepEntry(seq: number, value: string = `value ${seq}`): Entry {
 export function newRun(run: string, more: Partial<NewRun> = {}): NewRun {
   const id = more.identity ?? identity(run);
   return { priority: 0, entries: [startedEntry(id)], ...more, identity: id };
+}
+
+/** A run that is a task of `parent`, under `root`. */
+export function newTask(run: string, parent: string, root: string = parent): NewRun {
+  const description = `task ${run}`;
+  const task = { parent, root, depth: 1, kind: 'foreground', description, group: run, onCancel: 'cascade' } as const;
+  return newRun(run, { entries: [startedEntry(identity(run), { task, planner: 'worker', conversation: false })] });
 }
 
 /** Stores a run with one entry and claims it. */
@@ -56,6 +65,25 @@ export function step(claim: Claim, expected: number, more: Partial<Append> = {})
 
 export function control(id: string): Control {
   return Object.freeze({ id, type: 'USER_MESSAGE', payload: Object.freeze({ text: `message ${id}` }) });
+}
+
+/** What a run tells another: that it waits for it. */
+export function watchMessage(id: string): TaskMessage {
+  return Object.freeze({ id, type: 'WATCH', by: `sender of ${id}` });
+}
+
+/** The ids of the messages that wait. */
+export async function waiting(journal: Journal, run: string): Promise<string[]> {
+  return (await journal.inbox(run)).map((message) => message.id);
+}
+
+/** Counts the wakes of a watcher of the run. */
+export function countWakes(journal: Journal, run: string): { readonly wakes: number } {
+  const counter = { wakes: 0 };
+  journal.watch(run, () => {
+    counter.wakes += 1;
+  });
+  return counter;
 }
 
 export function present<T>(value: T | undefined): T {

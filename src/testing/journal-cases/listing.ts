@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Journal, RunQuery } from '../../journal/port.ts';
-import { ana, createClaimed, expectCode, identity, type JournalCase, newRun, present, step } from './kit.ts';
+import { ana, createClaimed, expectCode, identity, type JournalCase, newRun, newTask, present, step } from './kit.ts';
 
 async function listed(journal: Journal, query: RunQuery): Promise<string[]> {
   return (await journal.list(query)).map((record) => record.identity.run);
@@ -25,11 +25,35 @@ export const listingCases: readonly JournalCase[] = [
       assert.deepEqual(await listed(journal, { tenant: 'acme', user: 'ana', session: 's1' }), ['a']);
       assert.deepEqual(await listed(journal, { session: 's1' }), ['d', 'b', 'a']);
       assert.deepEqual(await listed(journal, { status: ['finished'] }), ['b']);
-      assert.deepEqual(await listed(journal, { status: ['running', 'finished'], tenant: 'acme' }), ['c', 'b', 'a']);
+      assert.deepEqual(await listed(journal, { status: ['pending', 'finished'], tenant: 'acme' }), ['c', 'b', 'a']);
+      assert.deepEqual(await listed(journal, { status: ['running', 'waiting', 'paused'] }), []);
       assert.deepEqual(await listed(journal, { status: [] }), []);
       assert.deepEqual(await listed(journal, { since: start + 10 }), ['d', 'c', 'b']);
       assert.deepEqual(await listed(journal, { tenant: 'nobody' }), []);
       assert.deepEqual((await journal.list({ limit: 1 }))[0], await journal.get('d'));
+    },
+  },
+  {
+    name: 'the tasks of a run are listed newest first, without those below them',
+    async run({ journal }) {
+      await journal.create(newRun('top'));
+      await journal.create(newTask('a', 'top'));
+      await journal.create(newTask('a.1', 'a', 'top'));
+      await journal.create(newRun('other'));
+      await journal.create(newTask('b', 'top'));
+      await journal.create(newTask('c', 'other'));
+      assert.deepEqual(await listed(journal, { parent: 'top' }), ['b', 'a']);
+      assert.deepEqual(await listed(journal, { parent: 'a' }), ['a.1']);
+      assert.deepEqual(await listed(journal, { parent: 'b' }), []);
+      assert.deepEqual(await listed(journal, { parent: 'top', after: 'b', limit: 1 }), ['a']);
+      const claim = present(await journal.claim({ ...ana, run: 'a' }));
+      await journal.append(step(claim, 1, { status: 'failed' }));
+      assert.deepEqual(await listed(journal, { parent: 'top', status: ['failed'] }), ['a']);
+      const { planner, parent, root } = present(await journal.get('a.1'));
+      assert.deepEqual([planner, parent, root], ['worker', 'a', 'top']);
+      const top = present(await journal.get('top'));
+      assert.equal(top.planner, 'finish');
+      assert.equal('parent' in top || 'root' in top, false);
     },
   },
   {

@@ -1,0 +1,237 @@
+/**
+ * Shows that the simulation bites: makes one known fault after another in a copy of the sources, and plays seeds until a history
+ * fails. The last line is JSON; a fault that nothing noticed, or whose place in the sources is gone, makes it fail.
+ */
+import { spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+interface Mutant {
+  readonly name: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'skip the fencing check',
+    file: 'journal/rules.ts',
+    find: 'if (append.fence !== now.fence) {',
+    replace: 'if (append.fence < 0) {',
+  },
+  {
+    name: 'ignore the expected head',
+    file: 'journal/rules.ts',
+    find: 'if (append.expected !== now.head) throw',
+    replace: 'if (append.expected < 0) throw',
+  },
+  {
+    name: 'end without a look at the inbox',
+    file: 'journal/rules.ts',
+    find: 'if (seenSignals === undefined || signals <= seenSignals) return;',
+    replace: 'if (seenSignals === undefined || signals >= 0) return;',
+  },
+  {
+    name: 'deliver a wake twice',
+    file: 'journal/memory.ts',
+    find: 'run.inbox.set(message.id, message);',
+    replace:
+      "run.inbox.set(message.id, message); if (message.type === 'TASK_ENDED') run.inbox.set('again', { ...message, id: 'again' });",
+  },
+  {
+    name: 'drop an inbox row',
+    file: 'journal/memory.ts',
+    find: 'run.inbox.set(message.id, message);',
+    replace: 'if (run.inbox.size === 0) run.inbox.set(message.id, message);',
+  },
+  {
+    name: 'lose what an append takes out of the inbox',
+    file: 'journal/memory.ts',
+    find: 'for (const id of append.takes) run.inbox.delete(id);',
+    replace: 'run.updatedAt = now;',
+  },
+  {
+    name: 'tell nobody that a task has ended',
+    file: 'journal/memory.ts',
+    find: 'for (const told of append.tells) this.#tell(told, now);',
+    replace: 'run.updatedAt = now;',
+  },
+  {
+    name: 'store no task',
+    file: 'journal/memory.ts',
+    find: 'for (const [start, first] of starts) this.#create(start, first, now);',
+    replace: 'run.updatedAt = now;',
+  },
+  {
+    name: 'park although a signal came',
+    file: 'journal/memory.ts',
+    find: 'const news = run.signals > park.seenSignals;',
+    replace: 'const news = run.signals < 0;',
+  },
+  {
+    name: 'claim a run whose lease is not over',
+    file: 'journal/memory.ts',
+    find: 'run.owner === undefined || run.leaseUntil <= now || run.owner === request.from;',
+    replace: 'run.leaseUntil <= now || run.fence >= 0 || run.owner === request.from;',
+  },
+  {
+    name: 'answer a pause that has expired',
+    file: 'runtime/controls.ts',
+    find: '({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > ports.now,',
+    replace: '({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > 0,',
+  },
+  {
+    name: 'answer a pause twice',
+    file: 'runtime/controls.ts',
+    find: "if (effect.kind === 'resumed') open = open.filter((pause) => pause.token !== effect.token);",
+    replace: "if (effect.kind === 'resumed') open = [...open];",
+  },
+  {
+    name: 'let people approve what they asked for',
+    file: 'runtime/controls.ts',
+    find: 'if (from.user === identity.user && from.tenant === identity.tenant) {',
+    replace: "if (from.user === '' && from.tenant === identity.tenant) {",
+  },
+  {
+    name: 'listen to anybody',
+    file: 'core/control.ts',
+    find: "if (from === undefined || from.scope === 'admin') return;",
+    replace: 'if (from === undefined || from.tenant !== null) return;',
+  },
+  {
+    name: 'run a once call again after a crash',
+    file: 'runtime/dispatch.ts',
+    find: "if (tool.effect === 'once' && call.interrupted) {",
+    replace: "if (tool.effect === 'pure' && call.interrupted) {",
+  },
+  {
+    name: 'begin a once call without writing it down',
+    file: 'runtime/dispatch.ts',
+    find: "if (tool.effect === 'once' && !call.interrupted) await ports.begin(call);",
+    replace: "if (tool.effect === 'pure' && !call.interrupted) await ports.begin(call);",
+  },
+  {
+    name: 'make a gated call without asking',
+    file: 'runtime/dispatch.ts',
+    find: 'if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {',
+    replace: 'if (tool.gate === undefined && call.approval === undefined && !call.interrupted) {',
+  },
+  {
+    name: 'forget the arguments that an approver gave',
+    file: 'runtime/calls.ts',
+    find: 'if (approved !== undefined) return approved;',
+    replace: 'if (approved === null) return approved;',
+  },
+  {
+    name: 'set nothing aside for tasks',
+    file: 'view/budget.ts',
+    find: 'if (end === undefined) sum += reserved[axis] ?? 0;',
+    replace: 'if (end === null) sum += reserved[axis] ?? 0;',
+  },
+  {
+    name: 'forget what tasks have used',
+    file: 'view/task-state.ts',
+    find: 'totals.costMicroUsd += usage.costMicroUsd;',
+    replace: 'totals.costMicroUsd += 0;',
+  },
+  {
+    name: 'cascade no cancel',
+    file: 'runtime/cascade.ts',
+    find: "onCancel === 'cascade').map(",
+    replace: "onCancel !== 'cascade' && onCancel !== 'isolate').map(",
+  },
+  {
+    name: 'end although a cancel was stored',
+    file: 'runtime/driver.ts',
+    find: "if (this.state.cancel !== null || !late.some(({ type }) => type === 'CANCEL')) continue;",
+    replace: 'if (late.length >= 0) continue;',
+  },
+  {
+    name: 'show a group twice',
+    file: 'view/task-state.ts',
+    find: 'state.background = [...state.background, deepFreeze({ atStep: nextStep(state), group })];',
+    replace:
+      'state.background = [...state.background, ...[0, 1].map((later) => deepFreeze({ atStep: nextStep(state) + later, group }))];',
+  },
+  {
+    name: 'go on with a group when a member has failed',
+    file: 'runtime/groups.ts',
+    find: 'if (failFast && failed !== undefined) {',
+    replace: 'if (failFast && failed === null) {',
+  },
+  {
+    name: 'end no group',
+    file: 'runtime/groups.ts',
+    find: 'const isOver = sealed && members.every(({ end }) => end !== undefined);',
+    replace: 'const isOver = sealed && members.length === 0;',
+  },
+  {
+    name: 'await the run of somebody else',
+    file: 'runtime/await.ts',
+    find: 'return identity.tenant === tenant && identity.user === user && identity.session === session ? found : undefined;',
+    replace: 'return identity.tenant !== null || tenant === user || session === user ? found : undefined;',
+  },
+];
+
+const root = dirname(import.meta.dirname);
+
+/** The last lines of what a simulation of the changed sources printed, if it failed. */
+async function caught({ file, find, replace }: Mutant, seeds: string): Promise<string | undefined> {
+  const dir = mkdtempSync(join(tmpdir(), 'pilotage-mutant-'));
+  try {
+    for (const part of ['src', 'scripts', 'package.json'])
+      cpSync(join(root, part), join(dir, part), { recursive: true });
+    symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'));
+    const path = join(dir, 'src', file);
+    const text = readFileSync(path, 'utf8');
+    const [before, after, ...more] = text.split(find);
+    if (before === undefined || after === undefined || more.length > 0) {
+      throw new Error(`src/${file} does not have this text exactly once: ${find}`);
+    }
+    writeFileSync(path, before + replace + after);
+    return await firstFailure(dir, seeds);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+function firstFailure(dir: string, seeds: string): Promise<string | undefined> {
+  const script = join('scripts', 'simulate.ts');
+  const child = spawn(process.execPath, [script, '--seeds', seeds, '--threads', '1', '--stop'], { cwd: dir });
+  const lines: string[] = [];
+  child.stdout.on('data', (chunk: Buffer) => lines.push(...String(chunk).split('\n')));
+  child.stderr.on('data', (chunk: Buffer) => lines.push(...String(chunk).split('\n')));
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', () => {
+      const last = lines.findLast((line) => line.startsWith('{"seeds"'));
+      if (last === undefined) reject(new Error(`The simulation broke down:\n${lines.join('\n')}`));
+      else resolve(last.endsWith('"violations":0}') ? undefined : (lines[0] ?? ''));
+    });
+  });
+}
+
+const { values } = parseArgs({
+  options: { seeds: { type: 'string', default: '4000' }, only: { type: 'string', default: '' } },
+});
+const chosen = MUTANTS.filter(({ name }) => name.includes(values.only));
+let count = 0;
+const left = [...chosen];
+async function goOn(): Promise<void> {
+  for (let mutant = left.shift(); mutant !== undefined; mutant = left.shift()) {
+    const failure = await caught(mutant, values.seeds).catch((error: unknown) => {
+      console.log(`${mutant.name}: ${String(error)}`);
+      return undefined;
+    });
+    if (failure !== undefined) count += 1;
+    console.log(
+      `${failure === undefined ? 'NOT CAUGHT' : 'caught'}: ${mutant.name}${failure === undefined ? '' : `: ${failure}`}`,
+    );
+  }
+}
+await Promise.all(Array.from({ length: availableParallelism() }, goOn));
+console.log(JSON.stringify({ mutants: chosen.length, caught: count }));
+process.exitCode = count === chosen.length ? 0 : 1;

@@ -1,0 +1,96 @@
+/**
+ * Plays seeded histories of whole systems and checks what must always hold: `npm run simulate -- --seeds N --from S`. Prints the
+ * shortest history it can find for each of the first seeds that fail, and at last one line of JSON. `--stop` ends at the first
+ * failure; `--threads` is how many play at once.
+ */
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { shortestHistory, simulate } from '../src/testing/simulation/simulate.ts';
+import { violationText } from '../src/testing/simulation/timeline.ts';
+
+/** Shared by the threads: the seeds that were taken, and the seeds that failed. */
+const TAKEN = 0;
+const FAILED = 1;
+/** From here on, the seed that each thread plays. */
+const PLAYING = 2;
+const PRINTED = 3;
+/** A history takes some milliseconds; one that takes so long goes round and round in one moment of virtual time. */
+const STUCK_MS = 60_000;
+
+interface Job {
+  readonly from: number;
+  readonly seeds: number;
+  readonly stop: boolean;
+  readonly thread: number;
+  readonly shared: Int32Array;
+}
+
+type Report = { readonly violations: number; readonly text: string };
+
+if (isMainThread) await main();
+else await work(workerData as Job);
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      seeds: { type: 'string', default: '100000' },
+      from: { type: 'string', default: '1' },
+      threads: { type: 'string', default: String(availableParallelism()) },
+      stop: { type: 'boolean', default: false },
+    },
+  });
+  const [seeds, from, threads] = [values.seeds, values.from, values.threads].map(Number) as [number, number, number];
+  for (const [name, value] of Object.entries({ seeds, from, threads })) {
+    if (!Number.isSafeInteger(value) || value < 1) throw new Error(`--${name} must be a whole number from 1 up.`);
+  }
+  const shared = new Int32Array(new SharedArrayBuffer(4 * (PLAYING + threads)));
+  const job = { from, seeds, stop: values.stop, shared };
+  let violations = 0;
+  const report = (found: Report): void => {
+    violations += found.violations;
+    console.log(found.text);
+  };
+  await Promise.all(Array.from({ length: threads }, (_, thread) => inThread({ ...job, thread }, report)));
+  console.log(JSON.stringify({ seeds: Math.min(seeds, Atomics.load(shared, TAKEN)), violations }));
+  process.exitCode = violations === 0 ? 0 : 1;
+}
+
+/** Until all seeds are taken; a thread that is stuck is ended, and another goes on in its place. */
+async function inThread(job: Job, report: (found: Report) => void): Promise<void> {
+  const { shared, thread, from, seeds, stop } = job;
+  const isOver = (): boolean => Atomics.load(shared, TAKEN) >= seeds || (stop && Atomics.load(shared, FAILED) > 0);
+  do {
+    const worker = new Worker(new URL(import.meta.url), { workerData: job });
+    worker.on('message', report);
+    let seen = { seed: -1, since: performance.now() };
+    const watch = setInterval(() => {
+      const seed = Atomics.load(shared, PLAYING + thread);
+      if (seed !== seen.seed) seen = { seed, since: performance.now() };
+      else if (performance.now() - seen.since > STUCK_MS) void worker.terminate();
+    }, 1_000);
+    const code = await new Promise<number>((resolve, reject) => {
+      worker.on('error', reject);
+      worker.on('exit', resolve);
+    });
+    clearInterval(watch);
+    if (code === 0) return;
+    Atomics.add(shared, FAILED, 1);
+    report({ violations: 1, text: `seed ${from + seen.seed}: no hang: it goes round and round without end` });
+  } while (!isOver());
+}
+
+async function work({ from, seeds, stop, thread, shared }: Job): Promise<void> {
+  for (;;) {
+    if (stop && Atomics.load(shared, FAILED) > 0) return;
+    const taken = Atomics.add(shared, TAKEN, 1);
+    if (taken >= seeds) return;
+    Atomics.store(shared, PLAYING + thread, taken);
+    const { seed, violations } = await simulate(from + taken);
+    if (violations.length === 0) continue;
+    const isFirst = Atomics.add(shared, FAILED, 1) < PRINTED;
+    const text = violations.map((violation) => `seed ${seed}: ${violationText(violation)}`);
+    if (isFirst && !stop) text.push((await shortestHistory(seed)) ?? '');
+    parentPort?.postMessage({ violations: violations.length, text: text.join('\n') } satisfies Report);
+  }
+}

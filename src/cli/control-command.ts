@@ -1,0 +1,156 @@
+/** `pilotage approve`, `reject`, `cancel`, `send`, `redirect`, `pause`: says something to a run, and drives nothing. */
+import type { Caller, Control, ControlType } from '../core/control.ts';
+import { type ErrorData, PilotageError } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { Journal } from '../journal/port.ts';
+import type { PauseNotice } from '../runtime/result.ts';
+import { addressee, sendControl } from '../runtime/send-control.ts';
+import { foldEntries, type RunState } from '../view/run-state.ts';
+import { type Delivery, deliveryOf } from './delivery.ts';
+import { EXIT, isRefusal, UsageError } from './exit-code.ts';
+import type { ControlName } from './help.ts';
+import { hint } from './hint.ts';
+import { openJournal } from './open-journal.ts';
+import type { Options } from './options.ts';
+import { openPauses, pauseLines } from './pause-lines.ts';
+import type { Terminal } from './terminal.ts';
+import { jsonLine, oneLine } from './text.ts';
+
+const TYPES: Readonly<Record<ControlName, ControlType>> = {
+  approve: 'APPROVE',
+  reject: 'REJECT',
+  cancel: 'CANCEL',
+  send: 'USER_MESSAGE',
+  redirect: 'REDIRECT',
+  pause: 'PAUSE',
+};
+
+const DONE: Readonly<Record<ControlName, string>> = {
+  approve: 'Approved',
+  reject: 'Rejected',
+  cancel: 'Cancelled',
+  send: 'Delivered',
+  redirect: 'Redirected',
+  pause: 'Paused',
+};
+
+export interface Said {
+  readonly command: ControlName;
+  readonly run: string;
+  /** The message of `send`, the goal of `redirect`. */
+  readonly text: string;
+}
+
+/** @returns the exit code. */
+export async function controlCommand(said: Said, options: Options, terminal: Terminal): Promise<number> {
+  const journal = await openJournal(options);
+  try {
+    const state = foldEntries(await journal.read(said.run));
+    const pauses = state.ending === null ? openPauses(state) : [];
+    if (isAnswer(said) && options.token === undefined && pauses.length > 1) {
+      return askWhich(said, pauses, options, terminal);
+    }
+    const control = controlOf(said, state.identity, options);
+    const to = await addressee(journal, said.run, control);
+    const delivery = await sent(journal, to, control, isAnswer(said) ? state : undefined);
+    return tell(said, to, control, delivery, options, terminal);
+  } finally {
+    await journal.close();
+  }
+}
+
+function isAnswer({ command }: Said): boolean {
+  return command === 'approve' || command === 'reject';
+}
+
+function askWhich({ command, run }: Said, pauses: readonly PauseNotice[], options: Options, terminal: Terminal): number {
+  if (!options.json) {
+    for (const { text, tone } of pauseLines(run, pauses, options)) terminal.note(text, tone);
+    throw new UsageError(`${command} must say which of ${pauses.length} open pauses is meant: --token.`);
+  }
+  const message = `Name one of ${pauses.length} open pauses by its token.`;
+  terminal.write(`${jsonLine({ run, state: 'refused', error: { code: 'pause_not_found', message }, pauses })}\n`);
+  return EXIT.usage;
+}
+
+function controlOf({ command, text }: Said, identity: Identity, options: Options): Control {
+  const from = senderOf(identity, options);
+  const payload = payloadOf(command, text, options);
+  return {
+    id: `control_${crypto.randomUUID().replaceAll('-', '')}`,
+    type: TYPES[command],
+    ...(Object.keys(payload).length === 0 ? {} : { payload }),
+    ...(from === undefined ? {} : { from }),
+  };
+}
+
+/** Whoever has the journal in hand may do everything; in the name of a user, what that user may do. */
+function senderOf({ tenant, session }: Identity, { as: user, admin }: Options): Caller | undefined {
+  if (user !== undefined) return { tenant, session, user, scope: admin ? 'admin' : 'owner_user' };
+  if (admin) throw new UsageError('--admin goes with --as.');
+  return undefined;
+}
+
+function payloadOf(command: ControlName, text: string, options: Options): JsonObject {
+  const { payload, args, token, reason, soft } = options;
+  return {
+    ...payload,
+    ...(args === undefined ? {} : { args }),
+    ...(token === undefined ? {} : { token }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(soft ? { hard: false } : {}),
+    ...(command === 'send' ? { message: text } : {}),
+    ...(command === 'redirect' ? { goal: text } : {}),
+  };
+}
+
+/** @param asked the run as it is, when the control answers one of its pauses: an answer to none is not stored. */
+async function sent(journal: Journal, to: string, control: Control, asked?: RunState): Promise<Delivery> {
+  try {
+    if (asked !== undefined && asked.ending === null) assertIsAsked(asked, control);
+    const { head } = await sendControl(journal, to, control);
+    return await deliveryOf(journal, { run: to, control: control.id, from: head + 1 });
+  } catch (error) {
+    if (isRefusal(error)) return { state: 'refused', error: error.toJSON() };
+    throw error;
+  }
+}
+
+function assertIsAsked(state: RunState, { payload }: Control): void {
+  const token = payload?.['token'];
+  const pauses = openPauses(state);
+  if (pauses.length === 0) throw new PilotageError('pause_not_found', 'The run waits for no answer.');
+  if (token === undefined || pauses.some((pause) => pause.token === token)) return;
+  throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never was.');
+}
+
+function tell(
+  said: Said,
+  to: string,
+  control: Control,
+  delivery: Delivery,
+  options: Options,
+  terminal: Terminal,
+): number {
+  const { run } = said;
+  const next = delivery.state === 'stored' && !delivery.isDriven ? hint('resume', run, options) : undefined;
+  const error = 'error' in delivery ? delivery.error : undefined;
+  if (options.json) {
+    const task = to === run ? {} : { task: to };
+    const more = { ...(error === undefined ? {} : { error }), ...(next === undefined ? {} : { next }) };
+    terminal.write(`${jsonLine({ run, ...task, control: control.type, state: delivery.state, ...more })}\n`);
+  } else if (error !== undefined) terminal.note(refusalText(error), 'bad');
+  else terminal.write(`${doneText(said, to, delivery, next)}\n`);
+  return error === undefined ? EXIT.goal : EXIT.refused;
+}
+
+function refusalText({ code, message }: ErrorData): string {
+  return `Refused: ${oneLine(message, 500)} (${oneLine(code, 60)})`;
+}
+
+function doneText({ command }: Said, to: string, delivery: Delivery, next: string | undefined): string {
+  if (delivery.state === 'applied') return `${DONE[command]}: ${oneLine(to, 80)}.`;
+  if (next !== undefined) return `Stored; nobody drives the run now. Go on with: ${next}`;
+  return 'Stored; the process that drives the run takes it at its next step.';
+}

@@ -1,0 +1,165 @@
+/** How a run that has not ended is gone on with: what it waits for is answered, or shown. */
+import type { ControlType } from '../core/control.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { Journal } from '../journal/port.ts';
+import { type PauseNotice, resultOf } from '../runtime/result.ts';
+import type { Resumption, Run } from '../runtime/run.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { sendControl } from '../runtime/send-control.ts';
+import { foldEntries, type RunState } from '../view/run-state.ts';
+import { follow, limitsOf, showPauses } from './drive.ts';
+import { EXIT, UsageError } from './exit-code.ts';
+import type { Options } from './options.ts';
+import { needsVerdict, openPauses } from './pause-lines.ts';
+import type { Terminal } from './terminal.ts';
+import { lookUntil } from './wait.ts';
+
+export interface GoingOn {
+  readonly runtime: Runtime;
+  readonly journal: Journal;
+  readonly run: Run;
+  readonly options: Options;
+  readonly terminal: Terminal;
+}
+
+/** Something is said to the run beside that it may go on. */
+export function isAsking(options: Options): boolean {
+  return options.token !== undefined || saysSomething(options);
+}
+
+function saysSomething({ message, payload, ...options }: Options): boolean {
+  return message !== undefined || payload !== undefined || Object.keys(limitsOf(options)).length > 0;
+}
+
+/** @returns the exit code. */
+export async function goOn(going: GoingOn): Promise<number> {
+  const { run, journal, options, terminal } = going;
+  const state = await run.state();
+  const pauses = waitedFor(state);
+  const unread = await unreadOf(journal, state);
+  const pause = chosen(state, pauses, options);
+  const from = state.head + 1;
+  if (pause !== undefined && isAnswered(pause, unread, options)) {
+    await answer(going, pause);
+    return follow(run, from, options, terminal);
+  }
+  if (pauses.length > 1 && saysSomething(options)) {
+    showPauses(run.id, pauses, options, terminal);
+    throw new UsageError(`Say which of ${pauses.length} open pauses is answered: --token.`);
+  }
+  assertIsNoAnswer(options);
+  const { message } = options;
+  if (message !== undefined) await say(journal, run.id, 'USER_MESSAGE', { message });
+  else if (pauses.length > 0 && unread.length === 0) {
+    showPauses(run.id, pauses, options, terminal);
+    return EXIT.paused;
+  }
+  await drive(going, state, unread);
+  return follow(run, from, options, terminal);
+}
+
+function waitedFor(state: RunState): readonly PauseNotice[] {
+  const result = resultOf(state);
+  return result?.status === 'paused' ? result.pauses : [];
+}
+
+/** The pause that is meant: the one that is named, or the only one. */
+function chosen(
+  state: RunState,
+  pauses: readonly PauseNotice[],
+  { token }: Options,
+): PauseNotice | undefined {
+  if (token === undefined) return pauses.length === 1 ? pauses[0] : undefined;
+  const named = openPauses(state).find((pause) => pause.token === token);
+  if (named !== undefined) return named;
+  throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never was.');
+}
+
+/** Whether what was given is the pause's answer: to most of them, that the run is to go on is one. */
+function isAnswered(pause: PauseNotice, unread: readonly Unread[], options: Options): boolean {
+  if (needsVerdict(pause)) return false;
+  const hasWords = options.message !== undefined || options.payload !== undefined;
+  if (pause.reason === 'await_input') return hasWords;
+  // What somebody has said before comes first.
+  return saysSomething(options) || unread.length === 0;
+}
+
+async function answer({ run, journal, options }: GoingOn, pause: PauseNotice): Promise<void> {
+  const { message, payload, acceptChanges } = options;
+  const limits = limitsOf(options);
+  const isOfRun = pause.step === undefined && pause.run === run.id;
+  if (Object.keys(limits).length > 0 && !isOfRun) throw new UsageError(LIMITS_BETWEEN_STEPS);
+  // A pause that nobody's question made takes no words: they go to the planner.
+  if (isOfRun && message !== undefined) await say(journal, run.id, 'USER_MESSAGE', { message });
+  const words = { ...payload, ...(isOfRun || message === undefined ? {} : { message }) };
+  const resumption: Resumption = {
+    token: pause.token,
+    acceptChanges,
+    ...(Object.keys(words).length === 0 ? {} : { payload: words }),
+    ...(Object.keys(limits).length === 0 ? {} : { limits }),
+  };
+  await run.resume(resumption);
+  await untilHeard(journal, run.id, [{ run: pause.run, messages: [] }]);
+}
+
+const LIMITS_BETWEEN_STEPS =
+  'Limits can be changed only while a run is paused between two steps: interrupt it first.';
+
+function assertIsNoAnswer(options: Options): void {
+  if (Object.keys(limitsOf(options)).length > 0) throw new UsageError(LIMITS_BETWEEN_STEPS);
+  if (options.payload !== undefined) throw new UsageError('--payload is for a pause that resume can answer.');
+}
+
+/** What was said to a run, and nobody has taken. */
+interface Unread {
+  readonly run: string;
+  readonly messages: readonly { readonly id: string; readonly type: string }[];
+}
+
+/** Of the run, and of its tasks that wait for somebody. */
+async function unreadOf(journal: Journal, state: RunState): Promise<readonly Unread[]> {
+  const runs = new Set([state.identity.run, ...openPauses(state).map(({ run }) => run)]);
+  const unread = await Promise.all([...runs].map(async (run) => ({ run, messages: await journal.inbox(run) })));
+  return unread.filter(({ messages }) => messages.length > 0);
+}
+
+async function drive(going: GoingOn, state: RunState, unread: readonly Unread[]): Promise<void> {
+  const { runtime, journal, run, options } = going;
+  const { acceptChanges } = options;
+  const own = unread.find((each) => each.run === run.id);
+  // Nobody has taken the pause that was asked for: it is answered with it.
+  if (own?.messages.some(({ type }) => type === 'PAUSE')) await say(journal, run.id, 'RESUME');
+  for (const task of unread) if (task !== own) await runtime.run(task.run).resume({ acceptChanges });
+  const isOnlyForTasks = own === undefined && options.message === undefined && state.pauses.length > 0;
+  if (!isOnlyForTasks || acceptChanges) await run.resume({ acceptChanges });
+  await untilHeard(journal, run.id, unread);
+}
+
+async function say(journal: Journal, run: string, type: ControlType, payload?: JsonObject): Promise<void> {
+  const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
+  await sendControl(journal, run, payload === undefined ? { id, type } : { id, type, payload });
+}
+
+/** Somebody else may drive the run, and be in the middle of a step. */
+const PATIENCE_MS = 6_000;
+
+/** Waits until the messages were taken, and the run knows which of its tasks' pauses were answered by them. */
+async function untilHeard(journal: Journal, id: string, said: readonly Unread[]): Promise<void> {
+  await lookUntil(journal, id, PATIENCE_MS, async () => {
+    const state = foldEntries(await journal.read(id));
+    if (state.ending !== null) return true;
+    for (const { run, messages } of said) {
+      const left = new Set((await journal.inbox(run)).map((message) => message.id));
+      if (messages.some((message) => left.has(message.id))) return undefined;
+      if (run !== id && !(await isUpToDate(journal, state, run))) return undefined;
+    }
+    return true;
+  });
+}
+
+async function isUpToDate(journal: Journal, state: RunState, task: string): Promise<boolean> {
+  const { pauses } = foldEntries(await journal.read(task));
+  const open = new Set(pauses.map(({ token }) => token));
+  return openPauses(state).every(({ run, token }) => run !== task || open.has(token));
+}

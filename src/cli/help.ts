@@ -1,0 +1,252 @@
+/** The commands, and what their help says. */
+import { DEFAULT_JOURNAL_PATH } from '../runtime/runtime.ts';
+import { STATUSES } from './option-values.ts';
+
+/** Commands that say something to a run, and drive nothing. */
+export type ControlName = 'approve' | 'reject' | 'cancel' | 'send' | 'redirect' | 'pause';
+export type CommandName = 'run' | 'resume' | 'list' | 'inspect' | 'fork' | 'replay' | ControlName;
+
+const EXIT_CODES = `Exit codes:
+  0    the goal is reached (for commands that drive no run: done)
+  1    the run ended otherwise: no way on, the time is over, cancelled
+  2    wrong usage
+  3    the run failed
+  4    the journal cannot be used
+  5    the run is paused and waits for somebody
+  6    refused: by the run, or because it has ended, changed or belongs to somebody else
+  7    replay found a step that would be decided otherwise
+  130  interrupted (Ctrl-C): the run is kept and can be resumed
+  141  nobody reads the output any more: as 130`;
+
+export const HELP: string = `Usage: pilotage <command> [options]
+
+Runs agents that can be stopped, resumed, steered and looked into.
+
+Commands:
+  run "<goal>"              start a run in this folder
+  resume <run>              go on with a run that is paused, or whose process died
+  list                      the runs of this folder's journal
+  inspect <run>             what a run did, step by step
+
+  approve <run>             say yes to what a run asks, with other arguments if need be
+  reject <run>              say no
+  send <run> "<message>"    tell a run something on its way
+  redirect <run> "<goal>"   give it another goal
+  pause <run>               let it stop at its next step
+  cancel <run>              end it
+
+  fork <run>                try another way from one of its steps on
+  replay <run>              ask whether it would be decided in the same way today
+
+  pilotage <command> --help   says more
+  pilotage --version          the version
+
+${EXIT_CODES}
+`;
+
+const JOURNAL_HELP = `  --journal <path>       where runs are kept (default ${DEFAULT_JOURNAL_PATH} in this folder)
+  --config <path>        the configuration (default pilotage.config.ts in this folder, if there is one)
+  --debug                show the stack of an error
+  -h, --help             this text`;
+
+const MODEL_OPTIONS = `  --model <id>           the model, by the name that its server knows
+  --base-url <url>       a server that speaks the OpenAI chat protocol, such as http://127.0.0.1:11434/v1
+  --api-key-env <NAME>   the environment variable that holds the server's key
+  --prices <in,out>      dollars for a million input and output tokens; a cost limit needs them
+  --workspace <dir>      the folder that the tools may read (default: this one)
+  --chat                 wait for your next message after an answer, in place of ending the run
+  --text-calls           the model has no native tool calls: read them from its text`;
+
+const DRIVING_HELP = `${MODEL_OPTIONS}
+  --max-steps <n>        decisions in all (default 64)
+  --max-cost-usd <x>     dollars in all
+  --timeout <s>          seconds from now, after which the run ends
+  --json                 print events, one JSON object a line, and nothing else, on stdout
+${JOURNAL_HELP}
+
+A reached limit pauses the run, and resume raises it; with --timeout it ends the run.`;
+
+const MODEL_HELP = `The configuration:
+  Planner, tools, limits, memory and journal are those of pilotage.config.ts, if this folder has one, or of --config. Options
+  given here come first: --model takes the place of the model of a configured react planner.
+
+The model, where the configuration names none:
+  Without --model and --base-url the environment is asked, in this order:
+    OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL   (OPENAI_BASE_URL alone for a local server)
+    OLLAMA_HOST and OLLAMA_MODEL                       (or OPENAI_MODEL)
+  OPENAI_API_KEY is sent only to the server of OPENAI_BASE_URL; for --base-url give --api-key-env.
+  With neither configuration nor model, run makes a fixed survey of the folder with the same tools.`;
+
+const SENDER_HELP = `  --as <user>            in the name of this user, in the run's own session (default: nobody's, with every right)
+  --admin                with --as: as an administrator, who may steer the runs of others
+  --json                 print one line of JSON in place of words
+${JOURNAL_HELP}`;
+
+const ANSWER_HELP = `  --token <token>        which pause; needed only when several are open
+  --reason <text>        why
+  --payload <json>       an object for whoever asked
+${SENDER_HELP}`;
+
+const STORED_HELP = `It needs no planner and no model, and drives nothing: what you say is stored with the run. The process that drives the
+run takes it, and the command waits some seconds to tell you whether it was applied or refused. When nobody drives the run,
+it is stored all the same, and resume goes on with it.`;
+
+export const COMMAND_HELP: Readonly<Record<CommandName, string>> = {
+  run: `Usage: pilotage run "<goal>" [options]
+
+Starts a run. Without a configuration its tools read this folder and change nothing: list_files, read_file, search_files,
+git_log. The answer goes to stdout, progress to stderr. Ctrl-C pauses the run; a second one stops at once. Both can be
+resumed.
+
+Options:
+  --session <name>       the conversation to continue: the model is told its last 20 goals and answers
+${DRIVING_HELP}
+
+${MODEL_HELP}
+
+${EXIT_CODES}
+`,
+  resume: `Usage: pilotage resume <run> [options]
+
+Goes on with a run: one that is paused, one that was interrupted, one whose process was killed. A run that has ended
+shows its answer again. Give --config, --model, --base-url, --text-calls, --workspace, --journal and --chat as the run
+was started with. A run that waits for an approval is answered by approve or reject.
+
+Options:
+  --message <text>       the answer to a run that waits for one; otherwise a word to the run on its way
+  --token <token>        which pause to answer; needed only when several are open
+  --payload <json>       an object for whoever asked
+  --accept-changes       go on although the planner or the tools have changed since the run was started
+${DRIVING_HELP}
+
+${MODEL_HELP}
+
+${EXIT_CODES}
+`,
+  list: `Usage: pilotage list [options]
+
+The runs of the journal, newest first.
+
+Options:
+  --status <status>      only these: ${STATUSES.join(', ')}; may be repeated
+  --session <name>       only the runs of this conversation
+  --parent <run>         only the tasks of this run
+  --limit <n>            at most so many (default 50, at most 200)
+  --json                 one JSON object a line
+${JOURNAL_HELP}
+
+${EXIT_CODES}
+`,
+  inspect: `Usage: pilotage inspect <run> [options]
+
+What the run decided and did, with times, outcomes and costs; its tasks, and what it waits for.
+
+Options:
+  --json                 its events, one JSON object a line
+${JOURNAL_HELP}
+
+${EXIT_CODES}
+`,
+  approve: `Usage: pilotage approve <run> [options]
+
+Says yes to what a run, or a task of it, waits for. A call that waits for an approval is made.
+
+${STORED_HELP}
+
+Options:
+  --args <json>          the arguments that the call is made with, in place of its own
+${ANSWER_HELP}
+
+${EXIT_CODES}
+`,
+  reject: `Usage: pilotage reject <run> [options]
+
+Says no to what a run, or a task of it, waits for. A call that waits for an approval is not made; the planner is told, or the
+run ends, as the tool says.
+
+${STORED_HELP}
+
+Options:
+${ANSWER_HELP}
+
+${EXIT_CODES}
+`,
+  cancel: `Usage: pilotage cancel <run> [options]
+
+Ends a run as cancelled, and its tasks with it. What is under way is stopped at once.
+
+${STORED_HELP}
+
+Options:
+  --soft                 let calls that are under way come to their end first
+  --reason <text>        why
+${SENDER_HELP}
+
+${EXIT_CODES}
+`,
+  send: `Usage: pilotage send <run> "<message>" [options]
+
+Tells a run something. Its planner is told at its next step.
+
+${STORED_HELP}
+
+Options:
+${SENDER_HELP}
+
+${EXIT_CODES}
+`,
+  redirect: `Usage: pilotage redirect <run> "<goal>" [options]
+
+Gives a run another goal. Its planner is told at its next step.
+
+${STORED_HELP}
+
+Options:
+${SENDER_HELP}
+
+${EXIT_CODES}
+`,
+  pause: `Usage: pilotage pause <run> [options]
+
+Lets a run stop at its next step, until it is resumed.
+
+${STORED_HELP}
+
+Options:
+${SENDER_HELP}
+
+${EXIT_CODES}
+`,
+  fork: `Usage: pilotage fork <run> [options]
+
+Makes a new run that has the first steps of this one behind it, with what they came to, and drives it: with another planner,
+model, goal or result from there on. Then it shows both runs side by side, in decisions and cost. The run itself is not
+touched. Calls of the effect once are held back in the fork: such a call comes to effect_held_back.
+
+Options:
+  --at <step>            the first step that is the fork's own, counted from 1 as inspect does (default: after the last one)
+  --result <json>        what the call of the step before came to, in place of what it did
+  --call <n>             which call of that step, counted from 1; needed only when it has several
+  --goal <text>          what the fork is to reach
+  --allow-effects        make once calls, too
+${DRIVING_HELP}
+
+${MODEL_HELP}
+
+${EXIT_CODES}
+`,
+  replay: `Usage: pilotage replay <run> [options]
+
+Asks today's planner for every step that the run has taken, shows it what was recorded, and names the first step that it would
+decide otherwise. No tool is called and nothing is written; a planner with a model asks it, and pays for it.
+
+Options:
+${MODEL_OPTIONS}
+  --json                 print one line of JSON in place of words
+${JOURNAL_HELP}
+
+${MODEL_HELP}
+
+${EXIT_CODES}
+`,
+};

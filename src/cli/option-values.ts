@@ -1,0 +1,59 @@
+/** The values of options: read from their text, or refused. Values are not repeated: one of them may be a secret. */
+import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import type { RunStatus } from '../journal/port.ts';
+import { UsageError } from './exit-code.ts';
+
+export const STATUSES: readonly RunStatus[] = [
+  'pending',
+  'running',
+  'waiting',
+  'paused',
+  'finished',
+  'failed',
+  'cancelled',
+];
+
+export function given<K extends string, V>(name: K, value: V | undefined): Partial<Record<K, V>> {
+  return value === undefined ? {} : ({ [name]: value } as Record<K, V>);
+}
+
+export function wholeNumber(text: string | undefined, name: string): number | undefined {
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value > 0) return value;
+  throw new UsageError(`--${name} takes a whole number from 1 up.`);
+}
+
+export function positive(text: string | undefined, name: string): number | undefined {
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (/^[\d.]+$/.test(text) && Number.isFinite(value) && value > 0) return value;
+  throw new UsageError(`--${name} takes a number over 0.`);
+}
+
+export function jsonValue(text: string | undefined, name: string): Json | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    throw new UsageError(`--${name} is not JSON. Put it in quotes, such as --${name} '{"amount": 90}'.`);
+  }
+}
+
+export function jsonObject(text: string | undefined, name: string): JsonObject | undefined {
+  const value = jsonValue(text, name);
+  if (value === undefined || isJsonObject(value)) return value;
+  throw new UsageError(`--${name} takes a JSON object, such as --${name} '{"note": "checked"}'.`);
+}
+
+export function statusesOf(value: unknown): RunStatus[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  return value
+    .flatMap(String)
+    .flatMap((list) => list.split(','))
+    .map((word) => {
+      const status = STATUSES.find((known) => known === word.trim());
+      if (status === undefined) throw new UsageError(`--status takes ${STATUSES.join(', ')}.`);
+      return status;
+    });
+}

@@ -1,0 +1,90 @@
+/** What a run waits for, for a person, and the commands that answer it. */
+import type { TaskPause } from '../core/task.ts';
+import type { PauseNotice } from '../runtime/result.ts';
+import type { RunState } from '../view/run-state.ts';
+import type { Line } from './line.ts';
+import { hint } from './hint.ts';
+import type { Options } from './options.ts';
+import { duration, oneLine, shortArgs } from './text.ts';
+
+/** Every pause that can be answered through this run: its own, and those of its tasks, waited for or not. */
+export function openPauses({ identity, pauses, tasks }: RunState): readonly PauseNotice[] {
+  return [...pauses.map((pause) => ({ ...pause, run: identity.run })), ...tasks.flatMap((task) => task.pauses)];
+}
+
+/** The pauses of the run `id`, each with how to answer it. */
+export function pauseLines(id: string, pauses: readonly PauseNotice[], options: Options): Line[] {
+  return pauses.flatMap((pause) => onePause(id, pause, pauses.length > 1, options));
+}
+
+function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, options: Options): Line[] {
+  const { expiresAt, token } = pause;
+  const which = isOneOfSeveral ? ['--token', token] : [];
+  const title = waitsFor(subject(id, pause), pause);
+  const lines: Line[] = [];
+  const add = (text: string): void => void lines.push({ tone: 'plain', text: `  ${text}` });
+  if (isOneOfSeveral) add(`token    ${token}`);
+  if (expiresAt !== undefined) add(`expires  ${expiry(expiresAt)}`);
+  if (needsVerdict(pause)) {
+    add(`yes      ${hint('approve', id, options, ...which)}`);
+    add(`no       ${hint('reject', id, options, ...which)}`);
+    return [{ tone: 'strong', text: title }, ...lines];
+  }
+  const command = hint('resume', id, options, ...which, ...answerFlags(id, pause));
+  return [{ tone: 'strong', text: `${title} Go on with: ${command}` }, ...lines];
+}
+
+/** Resuming alone is no answer: somebody has to say yes or no. */
+export function needsVerdict({ reason }: TaskPause): boolean {
+  return reason === 'approval_required';
+}
+
+function subject(id: string, { run }: PauseNotice): string {
+  return run === id ? 'The run' : `The task ${oneLine(run, 80)}`;
+}
+
+function waitsFor(who: string, pause: PauseNotice): string {
+  const { reason, payload = {}, step } = pause;
+  const budget = payload['budget'];
+  if (step === undefined && typeof budget === 'string') return `The limit of ${oneLine(budget, 20)} is used up.`;
+  if (payload['no_progress'] === true) return `${who} goes round in circles.`;
+  if (payload['by'] === 'operator') return `${who} is paused.`;
+  if (reason === 'await_input') return `${who} waits for your message.`;
+  const what = about(pause);
+  if (reason === 'approval_required') return `${who} waits for approval${what === '' ? '.' : `: ${what}`}`;
+  return what === '' ? `${who} waits: ${reason}.` : `${who} waits: ${reason} ${what}`;
+}
+
+/** The call that waits and why, or what the planner asks. */
+export function about({ payload = {} }: Pick<TaskPause, 'payload'>): string {
+  const { tool, args, reason, url, message, ...rest } = payload;
+  if (typeof tool !== 'string') return shortArgs(payload, 160);
+  const parts = [oneLine(tool, 60), args === undefined ? shortArgs(rest) : shortArgs(args, 160)];
+  if (typeof url === 'string') parts.push(oneLine(url, 200));
+  const because = typeof reason === 'string' ? reason : message;
+  const what = parts.filter((part) => part !== '').join(' ');
+  return typeof because === 'string' ? `${what} (${oneLine(because, 160)})` : what;
+}
+
+function expiry(at: number): string {
+  const left = at - Date.now();
+  return left > 0 ? `in ${duration(left)}` : `${duration(-left)} ago`;
+}
+
+/** What the command that answers needs to say. */
+function answerFlags(id: string, { reason, payload, run }: PauseNotice): string[] {
+  if (reason === 'await_input') return ['--message', '…'];
+  // The limits of a task cannot be raised.
+  if (run !== id) return [];
+  const limit = Number(payload?.['limit']);
+  switch (payload?.['budget']) {
+    case 'steps':
+      return ['--max-steps', String(limit * 2)];
+    case 'cost':
+      return ['--max-cost-usd', String((limit * 2) / 1_000_000)];
+    case 'deadline':
+      return ['--timeout', '60'];
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,24 @@
+/** What a configuration file says. */
+import type { PlanningHints } from '../core/context.ts';
+import type { Planner, PlannerFunction } from '../core/planner.ts';
+import type { Journal } from '../journal/port.ts';
+import type { RuntimeOptions } from '../runtime/runtime.ts';
+import type { DeterministicPart, DriverPart, FinishPart, ReactPart } from './drivers.ts';
+
+/** What is passed on to the runtime as it is. */
+export type RuntimePart = Omit<RuntimeOptions, 'planner' | 'journal' | 'clock' | 'onFault'>;
+
+/** @typeParam Other what is said of planners whose drivers are the program's own. */
+export interface Config<Other extends DriverPart = never> extends RuntimePart {
+  /** A planner, or what one is made of: `{ driver, … }`. Default driver: `react`. */
+  readonly planner?: Planner | PlannerFunction | ReactPart | DeterministicPart | FinishPart | Other;
+  /** For runs that are given no hints of their own. */
+  readonly planningHints?: Pick<PlanningHints, 'constraints' | 'preferredTools'>;
+  /** A journal, or the path of a SQLite file. */
+  readonly journal?: Journal | string;
+}
+
+/** Types a configuration and gives it back. It is checked when it is made ready. */
+export function defineConfig<Other extends DriverPart = never>(config: Config<NoInfer<Other>>): Config<Other> {
+  return config;
+}

@@ -1,0 +1,106 @@
+/** The models of a configuration: AI SDK models as they are, or a server with the name of a model. */
+import { type ModelEntry, readyModel, readyModels } from '../model/entry.ts';
+import type { LanguageModel } from '../model/language-model.ts';
+import type { ModelRegistry } from '../model/registry.ts';
+import type { Prices } from '../model/usage.ts';
+import { amount, anything, at, type Check, check, filledText, invalid, isRecord, type Shape, shape } from './shape.ts';
+
+/** A model behind a server that speaks the OpenAI chat protocol. */
+export interface ModelServer {
+  /** The part before `/chat/completions`, such as `http://127.0.0.1:11434/v1`. */
+  readonly baseUrl: string;
+  /** The server's name of the model. */
+  readonly model: string;
+  /** The environment variable that holds the key, so that the key itself stands in no file. */
+  readonly apiKeyEnv?: string;
+}
+
+/** What a planner knows of a model beside how to call it. */
+export interface ModelEntryPart extends Omit<ModelEntry, 'model'> {
+  readonly model: LanguageModel | ModelServer;
+}
+
+export type ModelPart = LanguageModel | ModelServer | ModelEntryPart;
+
+/** One model, several in the order in which they are tried, or a registry that ranks them. */
+export type ModelsPart = ModelPart | readonly ModelPart[] | ModelRegistry;
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const SERVER: Shape<ModelServer> = {
+  baseUrl: check('an http or https URL', (value) => typeof value === 'string' && isHttpUrl(value)),
+  model: filledText,
+  apiKeyEnv: filledText,
+};
+const PRICES: Shape<Prices> = { input: amount, cachedInput: amount, output: amount };
+export const prices: Check = shape(PRICES);
+/** What is `anything` here is judged with the model. */
+const ENTRY: Shape<ModelEntryPart> = {
+  model: anything,
+  name: anything,
+  toolCalls: anything,
+  structuredOutput: anything,
+  inputs: anything,
+  contextTokens: anything,
+  prices,
+};
+const checkServer = shape(SERVER);
+const checkEntry = shape(ENTRY, Object.keys(SERVER));
+
+/** @throws PilotageError `invalid_config` naming the path of what is wrong. */
+export async function readModels(
+  part: unknown,
+  path: string,
+  env: Environment,
+): Promise<ModelEntry | readonly ModelEntry[] | ModelRegistry> {
+  if (isRegistry(part)) return part;
+  if (!Array.isArray(part)) return readModel(part, path, env);
+  const entries = await Promise.all(part.map((each: unknown, index) => readModel(each, `${path}[${index}]`, env)));
+  return at(path, () => readyModels(entries));
+}
+
+/** @throws PilotageError `invalid_config` naming the path of what is wrong. */
+export async function readModel(part: unknown, path: string, env: Environment): Promise<ModelEntry> {
+  const entry = isEntry(part) ? await readEntry(part, path, env) : { model: await modelOf(part, path, env) };
+  return at(path, () => readyModel(entry));
+}
+
+async function readEntry(part: ModelEntryPart, path: string, env: Environment): Promise<ModelEntry> {
+  checkEntry(part, path);
+  return { ...part, model: await modelOf(part.model, `${path}.model`, env) };
+}
+
+async function modelOf(part: unknown, path: string, env: Environment): Promise<LanguageModel> {
+  return isServer(part) ? serverModel(part, path, env) : (part as LanguageModel);
+}
+
+async function serverModel(part: ModelServer, path: string, env: Environment): Promise<LanguageModel> {
+  checkServer(part, path);
+  const { baseUrl, model, apiKeyEnv } = part;
+  if (model === undefined)
+    throw invalid(`${path}.model`, 'is missing; give the name that the server has for the model.');
+  const apiKey = apiKeyEnv === undefined ? undefined : env[apiKeyEnv]?.trim();
+  if (apiKeyEnv !== undefined && !apiKey) {
+    throw invalid(`${path}.apiKeyEnv`, 'names a variable that is not set. Set it, or name another.');
+  }
+  // Whoever uses other models does not load this one's package.
+  const { openaiCompatible } = await import('../model/openai-compatible.ts');
+  return openaiCompatible({ baseUrl, model, ...(apiKey === undefined ? {} : { apiKey }) });
+}
+
+/** A model of the AI SDK may well have properties of these names. */
+function isServer(part: unknown): part is ModelServer {
+  return isRecord(part) && 'baseUrl' in part && !('specificationVersion' in part);
+}
+
+function isEntry(part: unknown): part is ModelEntryPart {
+  return isRecord(part) && 'model' in part && !('specificationVersion' in part) && !isServer(part);
+}
+
+function isRegistry(part: unknown): part is ModelRegistry {
+  return isRecord(part) && 'measures' in part && 'models' in part;
+}
+
+function isHttpUrl(value: string): boolean {
+  return /^https?:\/\//i.test(value) && URL.canParse(value);
+}

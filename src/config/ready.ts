@@ -1,0 +1,117 @@
+/**
+ * From a configuration to what a runtime takes. Whatever is malformed is refused here, before a run can start; nothing is
+ * opened yet.
+ */
+import type { PlanningHints } from '../core/context.ts';
+import type { Limits } from '../core/limits.ts';
+import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
+import type { PlannerRegistry } from '../planners/registry.ts';
+import type { ProgressGuard } from '../runtime/progress-guard.ts';
+import { createRuntime, type RuntimeOptions } from '../runtime/runtime.ts';
+import type { Config } from './config.ts';
+import { type DriverPart, shippedPlanners } from './drivers.ts';
+import {
+  aFunction,
+  anything,
+  at,
+  check,
+  invalid,
+  isFilled,
+  isRecord,
+  type Shape,
+  shape,
+  text,
+  texts,
+  whole,
+} from './shape.ts';
+
+export interface ReadyOptions {
+  /** Where the planner's `driver` is looked up. Default: `shippedPlanners()`. */
+  readonly planners?: PlannerRegistry;
+}
+
+export interface ReadyConfig {
+  /** For `createRuntime`. */
+  readonly runtime: RuntimeOptions;
+  /** For the context of runs that have no hints of their own. Absent when the configuration has none. */
+  readonly hints?: PlanningHints;
+}
+
+/** What is `anything` here is judged by the runtime, which names the key in the same way. */
+const CONFIG: Shape<Config> = {
+  planner: anything,
+  tools: check('a list of tools, or an object of tools by name', isObject),
+  limits: shape<Limits>({
+    steps: anything,
+    deadlineAt: anything,
+    costMicroUsd: anything,
+    tokens: anything,
+    onCeiling: anything,
+  }),
+  memory: shape({ strategy: anything, turns: anything, summarise: anything, retries: anything }),
+  maxLiveRuns: anything,
+  maxLiveRunsPerTenant: anything,
+  leaseMs: anything,
+  progress: shape<ProgressGuard>({ hintAfter: anything, action: anything, actAfter: anything }),
+  migrate: aFunction,
+  planningHints: shape<NonNullable<Config['planningHints']>>({ constraints: text, preferredTools: texts }),
+  journal: check('a path or a journal', (value) => (isRecord(value) ? 'append' in value : isFilled(value))),
+};
+const checkConfig = shape(CONFIG);
+const checkMaxSteps = whole(0);
+
+/**
+ * @throws PilotageError `invalid_config` naming the path of the key that is unknown or whose value is wrong,
+ * `driver_unknown`, or the registration error of a tool.
+ */
+export async function readyConfig(config: Config<DriverPart>, options: ReadyOptions = {}): Promise<ReadyConfig> {
+  checkConfig(config, '');
+  const { planner: part = {}, planningHints, ...passedOn } = config;
+  const made = await plannerOf(part, options.planners ?? shippedPlanners());
+  const runtime = { ...passedOn, planner: made.planner, ...limitsOf(made.maxSteps, config.limits) };
+  // It opens nothing: it is asked whether it takes these options.
+  createRuntime(runtime);
+  return { runtime, ...hintsOf(planningHints) };
+}
+
+interface MadePlanner {
+  readonly planner: Planner;
+  /** The limit that stands in the planner's part. */
+  readonly maxSteps?: number;
+}
+
+async function plannerOf(part: unknown, planners: PlannerRegistry): Promise<MadePlanner> {
+  if (isPlanner(part)) return { planner: at('planner', () => asPlanner(part)) };
+  checkPart(part, 'planner');
+  const { driver = 'react', maxSteps, ...options } = part as DriverPart;
+  text(driver, 'planner.driver');
+  if (maxSteps !== undefined) checkMaxSteps(maxSteps, 'planner.maxSteps');
+  const planner = asPlanner(await planners.resolve(driver, options));
+  return { planner, ...(maxSteps === undefined ? {} : { maxSteps }) };
+}
+
+const checkPart = check('a planner, a function, or { driver, … }', isRecord);
+
+function isPlanner(part: unknown): part is Planner | PlannerFunction {
+  return typeof part === 'function' || (isRecord(part) && typeof part['next'] === 'function');
+}
+
+/** The step limit is one, whichever of its two places it is given in. */
+function limitsOf(maxSteps: number | undefined, limits: Limits | undefined): Pick<RuntimeOptions, 'limits'> {
+  if (maxSteps === undefined || maxSteps === 0) return limits === undefined ? {} : { limits };
+  if (limits?.steps === undefined) return { limits: { ...limits, steps: maxSteps } };
+  throw invalid('planner.maxSteps', 'and limits.steps are one limit, and both are given. Give one of them.');
+}
+
+function hintsOf(part: Config['planningHints']): Pick<ReadyConfig, 'hints'> {
+  const { constraints = '', preferredTools = [] } = part ?? {};
+  const hints: PlanningHints = {
+    ...(constraints.trim() === '' ? {} : { constraints }),
+    ...(preferredTools.length === 0 ? {} : { preferredTools }),
+  };
+  return Object.keys(hints).length === 0 ? {} : { hints };
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}

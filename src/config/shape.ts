@@ -1,0 +1,131 @@
+/** How a configuration is checked: every key is known, every value of the right kind, every refusal names the key's path. */
+import { PilotageError } from '../core/errors.ts';
+import { captureJson, captureObject } from '../core/json.ts';
+
+/**
+ * Judges one value.
+ * @param path of its key from the top, such as `planner.maxSteps`.
+ * @throws PilotageError `invalid_config` with the path in its text and in `data.path`.
+ */
+export type Check = (value: unknown, path: string) => void;
+
+/** One check for each key of `T`: a key that comes later cannot be forgotten. */
+export type Shape<T> = { readonly [K in keyof Required<T>]: Check };
+
+export function invalid(path: string, problem: string, cause?: unknown): PilotageError {
+  return new PilotageError('invalid_config', `${path} ${problem}`, { data: { path }, cause });
+}
+
+/** Refuses values that `is` does not take. @param wanted what to give in their place. */
+export function check(wanted: string, is: (value: unknown) => boolean): Check {
+  return (value, path) => {
+    if (!is(value)) throw invalid(path, `is ${shown(value)}; give ${wanted}.`);
+  };
+}
+
+/** For a value that is judged elsewhere. */
+export const anything: Check = () => {};
+export const text: Check = check('a string', (value) => typeof value === 'string');
+export const filledText: Check = check('a string that is not empty', isFilled);
+export const texts: Check = check(
+  'a list of strings',
+  (value) => Array.isArray(value) && value.every((each) => typeof each === 'string'),
+);
+export const flag: Check = check('true or false', (value) => typeof value === 'boolean');
+export const amount: Check = check('a number from 0 up', (value) => Number.isFinite(value) && (value as number) >= 0);
+export const aFunction: Check = check('a function', (value) => typeof value === 'function');
+export const anObject: Check = check('an object', isRecord);
+export const json: Check = jsonCheck(captureJson);
+export const jsonObject: Check = jsonCheck(captureObject);
+
+export function whole(least: number): Check {
+  return check(`a whole number from ${least} up`, (value) => Number.isSafeInteger(value) && (value as number) >= least);
+}
+
+export function oneOf(words: readonly string[]): Check {
+  const list = words.map((word) => JSON.stringify(word)).join(', ');
+  return check(`one of ${list}`, (value) => words.includes(value as string));
+}
+
+/**
+ * An object that has no other keys than these; keys that are `undefined` are not there.
+ * @param beside keys that are taken out before: to be suggested for a misspelt one.
+ */
+export function shape<T>(keys: Shape<T>, beside: readonly string[] = []): Check {
+  const checks: Readonly<Record<string, Check>> = keys;
+  const known = [...beside, ...Object.keys(keys)];
+  return (value, path) => {
+    if (!isRecord(value)) throw invalid(path || 'The configuration', `is ${shown(value)}; give an object.`);
+    for (const [key, part] of Object.entries(value)) {
+      const inner = path === '' ? key : `${path}.${key}`;
+      const checkPart = Object.hasOwn(checks, key) ? checks[key] : undefined;
+      if (checkPart === undefined) throw invalid(inner, `is no key of the configuration. ${advice(key, known)}`);
+      if (part !== undefined) checkPart(part, inner);
+    }
+  };
+}
+
+/** Puts the path before what another part says of a value. */
+export function at<T>(path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if (!PilotageError.is(cause)) throw cause;
+    throw new PilotageError(cause.code, `${path}: ${cause.message}`, { data: { ...cause.data, path }, cause });
+  }
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function isFilled(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() !== '';
+}
+
+function jsonCheck(capture: (value: unknown, root: string) => unknown): Check {
+  return (value, path) => {
+    try {
+      capture(value, path);
+    } catch (cause) {
+      if (!PilotageError.is(cause)) throw cause;
+      throw invalid(path, `is not JSON: ${cause.message}`, cause);
+    }
+  };
+}
+
+/** Strings are not repeated: one of them may be a key that stands in the wrong place. */
+function shown(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null) return String(value);
+  if (Array.isArray(value)) return 'a list';
+  if (value === '') return 'empty';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
+
+function advice(key: string, known: readonly string[]): string {
+  const near = nearest(key, known);
+  return near === undefined ? `The keys here are ${known.join(', ')}.` : `Did you mean ${near}?`;
+}
+
+/** The known word with the fewest changes, if they are no more than one in three letters. */
+function nearest(word: string, known: readonly string[]): string | undefined {
+  const ranked = known
+    .map((each) => ({ each, changes: changesBetween(word.toLowerCase(), each.toLowerCase()) }))
+    .sort((a, b) => a.changes - b.changes);
+  const [best] = ranked;
+  return best !== undefined && best.changes <= Math.ceil(word.length / 3) ? best.each : undefined;
+}
+
+/** Letters to put in, take out or replace. Keys of a configuration are short. */
+function changesBetween(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...to].entries()) {
+      const replaced = (row[j] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

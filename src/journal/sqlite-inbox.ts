@@ -1,0 +1,52 @@
+/** The statements on what was said to runs. A message that was taken keeps its id and loses its body. */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Message } from '../core/control.ts';
+import type { MessageText } from './sqlite-encode.ts';
+
+export class SqliteInbox {
+  readonly #insert: StatementSync;
+  readonly #find: StatementSync;
+  readonly #countControls: StatementSync;
+  readonly #take: StatementSync;
+  readonly #waiting: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#insert = db.prepare('INSERT INTO controls (run, id, number, capped, body) VALUES (?, ?, ?, ?, ?)');
+    this.#find = db.prepare('SELECT number FROM controls WHERE run = ? AND id = ?');
+    // Without the hint SQLite looks through all that the run has ever been told.
+    this.#countControls = db.prepare(`
+      SELECT count(*) AS waiting FROM controls INDEXED BY controls_waiting
+      WHERE run = ? AND body IS NOT NULL AND capped`);
+    this.#take = db.prepare(
+      'UPDATE controls SET body = NULL WHERE run = (SELECT key FROM runs WHERE id = ?) AND id = ?',
+    );
+    this.#waiting = db.prepare('SELECT body FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number');
+  }
+
+  /** Whether the run has ever had the message. */
+  has(key: number, id: string): boolean {
+    return this.#find.get(key, id) !== undefined;
+  }
+
+  waitingControls(key: number): number {
+    return Number(this.#countControls.get(key)?.['waiting']);
+  }
+
+  /** `number` orders the messages of a run. */
+  put(key: number, number: number, { id, isCapped, body }: MessageText): void {
+    this.#insert.run(key, id, number, isCapped ? 1 : 0, body);
+  }
+
+  take(run: string, id: string): void {
+    this.#take.run(run, id);
+  }
+
+  read(key: number): Message[] {
+    const rows = this.#waiting.all(key) as unknown as { readonly body: string }[];
+    return rows.map((row) => JSON.parse(row.body, freezeValue) as Message);
+  }
+}
+
+function freezeValue(_key: string, value: unknown): unknown {
+  return Object.freeze(value);
+}

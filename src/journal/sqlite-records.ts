@@ -1,0 +1,114 @@
+/** The statements that look runs up and list them, as records. */
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import { decodeEntry, type Entry } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { RunQuery, RunRecord, RunStatus } from './port.ts';
+import { beginningOf, hasEnded, runNotFound } from './rules.ts';
+
+interface RecordRow {
+  readonly id: string;
+  readonly tenant: string;
+  readonly user: string;
+  readonly planner: string;
+  readonly session: string;
+  readonly status: RunStatus;
+  readonly priority: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly head: number;
+  readonly wake_at: number | null;
+  readonly owner: string | null;
+  readonly lease_until: number | null;
+  readonly first_body: string | null;
+}
+
+export interface EntryRow {
+  readonly seq: number;
+  readonly body: string;
+}
+
+const FIND_RECORD =
+  'SELECT runs.*, entries.body AS first_body FROM runs LEFT JOIN entries ON entries.id = runs.first_entry WHERE ';
+
+export class SqliteRecords {
+  readonly #db: DatabaseSync;
+  readonly #find: StatementSync;
+  readonly #keyOf: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+    this.#find = db.prepare(`${FIND_RECORD} runs.id = ?`);
+    this.#keyOf = db.prepare('SELECT key FROM runs WHERE id = ?');
+  }
+
+  get(run: string, now: number): RunRecord | undefined {
+    const row = this.#find.get(run) as RecordRow | undefined;
+    return row && recordOf(row, now);
+  }
+
+  list(query: RunQuery, limit: number, now: number): RunRecord[] {
+    const where: string[] = [];
+    const values: SQLInputValue[] = [];
+    const filter = (condition: string, ...bound: SQLInputValue[]): void => {
+      where.push(condition);
+      values.push(...bound);
+    };
+    if (query.tenant !== undefined) filter('tenant = ?', query.tenant);
+    if (query.user !== undefined) filter('user = ?', query.user);
+    if (query.session !== undefined) filter('session = ?', query.session);
+    if (query.parent !== undefined) filter('parent = ?', query.parent);
+    if (query.since !== undefined) filter('created_at >= ?', query.since);
+    if (query.status !== undefined) {
+      filter(`status IN (${query.status.map(() => '?').join(', ')})`, ...query.status);
+    }
+    // A key is given once, in the order of creation.
+    if (query.after !== undefined) filter('key < ?', this.#key(query.after));
+    const sql = `${FIND_RECORD} ${['TRUE', ...where].join(' AND ')} ORDER BY key DESC LIMIT ?`;
+    const rows = this.#db.prepare(sql).all(...values, limit) as unknown as RecordRow[];
+    return rows.map((row) => recordOf(row, now));
+  }
+
+  #key(run: string): number {
+    const row = this.#keyOf.get(run);
+    if (row === undefined) throw runNotFound(run);
+    return Number(row['key']);
+  }
+}
+
+/** Says which run an entry belongs to that cannot be read. */
+export function decodeRow(run: string, row: EntryRow): Entry {
+  try {
+    return decodeEntry(row.body, row.seq);
+  } catch (error) {
+    if (!PilotageError.is(error)) throw error;
+    throw new PilotageError(error.code, `Run ${run}: ${error.message}`, {
+      data: { ...error.data, run, seq: row.seq },
+      cause: error,
+    });
+  }
+}
+
+function recordOf(row: RecordRow, now: number): RunRecord {
+  const { id, tenant, user, session, status, priority, head, owner, lease_until: until } = row;
+  const first = decodeRow(id, { seq: 1, body: row.first_body ?? '' });
+  if (first.kind !== 'started') {
+    throw new PilotageError(
+      'journal_corrupt',
+      `Run ${id} begins with the entry ${first.kind}. Restore the journal from a backup.`,
+      { data: { run: id } },
+    );
+  }
+  const wakeAt = hasEnded(status) ? null : row.wake_at;
+  return {
+    identity: { tenant, user, session, run: id },
+    status,
+    ...beginningOf(first),
+    planner: row.planner,
+    priority,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    head,
+    ...(wakeAt === 0 ? {} : { wakeAt }),
+    ...(owner !== null && until !== null && until > now ? { lease: { owner, until } } : {}),
+  };
+}

@@ -1,0 +1,98 @@
+/** What a deterministic planner is written with: six kinds of steps, and functions. */
+import type { ArtifactRef } from '../../core/artifact.ts';
+import type { Branch, CallParallel, Decision, FinishReason, PauseReason, SpawnSpec } from '../../core/decision.ts';
+import type { ErrorData } from '../../core/errors.ts';
+import type { Json, JsonObject } from '../../core/json.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { TaskEnd, TaskKind } from '../../core/task.ts';
+
+/**
+ * A value, or a function that makes it of the run. Such functions are to be pure: the same run gives the same value. For
+ * the time they look at `run.startedAt` and at the times of the steps.
+ */
+export type Given<T> = T | ((run: RunView) => T | Promise<T>);
+
+interface Common {
+  /**
+   * Unique in its planner, and recorded with each decision of the step. Default: the tool of a call; of the others
+   * `<parallel>`, `<spawn-and-await>`, `<watch-group>`, `<pause>`; of a finish none.
+   */
+  readonly id?: string;
+  /** The step is passed over when this gives false. Default: it always claims. */
+  readonly when?: (run: RunView) => boolean | Promise<boolean>;
+}
+
+interface Repeatable extends Common {
+  /**
+   * Claims until its decision has been carried out, whatever that came to; then the steps after it have their turn. For a
+   * call it is false by default: the call is made again and again while its guard holds.
+   */
+  readonly once?: boolean;
+}
+
+export interface CallStep extends Repeatable {
+  readonly do: 'call';
+  readonly tool: string;
+  readonly args: Given<Json>;
+}
+
+export interface ParallelStep extends Repeatable, Pick<CallParallel, 'join' | 'onInvalid' | 'concurrency'> {
+  readonly do: 'parallel';
+  readonly branches: Given<readonly Branch[]>;
+}
+
+/**
+ * Starts a task, waits for its group, hands the results to `onResolved` once, and is passed over from then on. A task that
+ * fails is a result; one that cannot be started, or waited for, fails the step. The task is a run that asks the same
+ * planner: steps before this one, whose guards know the query of the task, decide for it.
+ */
+export interface SpawnAndAwaitStep extends Common {
+  readonly do: 'spawn_and_await';
+  /** `retainTurn` is false and `seal` true unless it says otherwise. */
+  readonly spec: Given<SpawnSpec>;
+  /** Default `background`. */
+  readonly task?: TaskKind;
+  /** Default: the step's id. */
+  readonly groupId?: string;
+  readonly onResolved: OnResolved;
+}
+
+/** Waits for a group of which tasks have been spawned before, and seals it; then as `spawn_and_await`. */
+export interface WatchGroupStep extends Common {
+  readonly do: 'watch_group';
+  readonly groupId: string;
+  readonly onResolved: OnResolved;
+}
+
+/** Asks once, unless `once` is false. What was answered is `lastStep(run, id)`. */
+export interface PauseStep extends Repeatable {
+  readonly do: 'pause';
+  readonly reason: PauseReason;
+  readonly payload?: Given<JsonObject>;
+  readonly expiresInMs?: number;
+}
+
+export interface FinishStep extends Common {
+  readonly do: 'finish';
+  readonly reason: FinishReason;
+  readonly payload?: Given<Json | ArtifactRef>;
+  /** The run's id is added as `run_id`, unless there is one. */
+  readonly metadata?: Given<JsonObject>;
+}
+
+/** Decides by itself; `undefined` passes on to the next step. */
+export type DecideStep = (run: RunView, signal: AbortSignal) => Decision | undefined | Promise<Decision | undefined>;
+
+export type ObjectStep = CallStep | ParallelStep | SpawnAndAwaitStep | WatchGroupStep | PauseStep | FinishStep;
+export type DeterministicStep = ObjectStep | DecideStep;
+
+/** How a task of a group ended; JSON, so that it can be passed on as it is. `running`: the group ended without it. */
+export type GroupMember = {
+  readonly task_id: string;
+  readonly status: TaskEnd['status'] | 'running';
+  readonly result?: Json;
+  readonly error?: Readonly<Pick<ErrorData, 'code' | 'message'>>;
+};
+
+/** What follows from a group that has ended. To be pure: after a crash it may be asked again. */
+export type OnResolved = (run: RunView, members: readonly GroupMember[]) => Decision | Promise<Decision>;

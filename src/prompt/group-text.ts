@@ -1,0 +1,45 @@
+/** What the tasks of a group have come to, as a model reads it. */
+import type { ErrorData } from '../core/errors.ts';
+import type { Json } from '../core/json.ts';
+import type { GroupView, TaskView } from '../core/task.ts';
+import { asText } from './outcome-text.ts';
+
+/** Of one result the model is sent at most this many characters; it gets all of it when it awaits the task. */
+const MAX_RESULT = 8_192;
+const MAX_DESCRIPTION = 256;
+
+/** One JSON object, in the form of what an await of the group gives, with each task's description. */
+export function groupText({ id, status, members, reason }: GroupView): string {
+  return JSON.stringify({
+    group_id: id,
+    status,
+    ...(reason === undefined ? {} : { reason }),
+    members: members.map(memberOf),
+  });
+}
+
+function memberOf({ id, description, end }: TaskView): Json {
+  const about = { task_id: id, description: start(description, MAX_DESCRIPTION) };
+  if (end === undefined) return { ...about, status: 'running' };
+  const { status, result, error } = end;
+  return {
+    ...about,
+    status,
+    ...(result === undefined ? {} : { result: short(result) }),
+    ...(error === undefined ? {} : { error: shortError(error) }),
+  };
+}
+
+function short(result: Json): Json {
+  const text = asText(result);
+  if (text.length <= MAX_RESULT) return result;
+  return `${start(text, MAX_RESULT)} (and ${text.length - MAX_RESULT} more characters: await the task to have them)`;
+}
+
+function shortError({ code, message }: ErrorData): Json {
+  return { code, message: start(message, MAX_RESULT) };
+}
+
+function start(text: string, chars: number): string {
+  return text.length <= chars ? text : text.slice(0, chars).toWellFormed();
+}

@@ -1,0 +1,185 @@
+/** Waiting for a task: what the wait begins with, and what it comes to. */
+import type { AwaitTask } from '../core/decision.ts';
+import type { Awaiting, EntryBody } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { Json } from '../core/json.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { GroupView, TaskEnd } from '../core/task.ts';
+import { taskCallAt, taskCallsOf } from '../core/task-calls.ts';
+import type { Journal } from '../journal/port.ts';
+import { foldEntries, type OpenStep, type RunState, type TaskWait } from '../view/run-state.ts';
+import { groupView } from '../view/task-state.ts';
+import { refused } from './spawn.ts';
+import { taskEndOf } from './task-end.ts';
+
+interface AwaitPorts {
+  readonly journal: Journal;
+  readonly state: RunState;
+  readonly now: number;
+  /** The run has something new in its inbox. */
+  woke(run: string): void;
+}
+
+/**
+ * The entries with which a call begins to wait, or what it comes to at once. The wait is in the journal before this is
+ * asked: of two runs that begin to wait for each other, the later one finds the cycle.
+ */
+export async function beginAwait(
+  { move: { step } }: OpenStep,
+  call: number,
+  decision: AwaitTask,
+  ports: AwaitPorts,
+): Promise<readonly EntryBody[]> {
+  const { state, now } = ports;
+  const { taskId: task, groupId: group, timeoutMs } = decision;
+  const at = { step, call };
+  const known = knownEnd(state, task, group);
+  if (known === 'unknown group') {
+    return [refused(at, 'task_not_found', `This run has no group ${JSON.stringify(group)}.`)];
+  }
+  if (known !== undefined) return [{ kind: 'call_ended', ...at, outcome: known, attempts: 0 }];
+  const own = state.tasks.some(({ id }) => id === task);
+  const target = await stateOf(task, ports);
+  if (target === undefined) return [refused(at, 'task_not_found', `There is no task ${JSON.stringify(task)}.`)];
+  const cycle = await cycleTo(state.identity.run, target, ports.journal);
+  if (cycle !== undefined) {
+    const path = [state.identity.run, ...cycle].join(' → ');
+    return [refused(at, 'await_cycle', `Waiting for ${task} would never end: ${path}. It was not awaited.`)];
+  }
+  const ended = group === undefined ? await watch(target, at, own, ports) : undefined;
+  if (ended !== undefined) return [{ kind: 'call_ended', ...at, outcome: taskOutcome(ended), attempts: 0 }];
+  const awaiting: Awaiting = {
+    kind: 'awaiting',
+    ...at,
+    task,
+    ...(group === undefined ? {} : { group }),
+    ...(timeoutMs === undefined ? {} : { until: now + timeoutMs }),
+  };
+  return [awaiting];
+}
+
+/** The outcome of a wait that is over. */
+export function endOfWait(state: RunState, { task, group, until }: TaskWait, now: number): Outcome {
+  const known = knownEnd(state, task, group);
+  if (known !== undefined && known !== 'unknown group') return known;
+  if (until !== undefined && until <= now) {
+    const what = group === undefined ? `The task ${task}` : `The group ${group}`;
+    return { kind: 'error', error: { code: 'await_timeout', message: `${what} has not ended in time. It goes on.` } };
+  }
+  // A message came first.
+  return { kind: 'value', value: { task_id: task, status: 'running' } };
+}
+
+function knownEnd(state: RunState, task: string, group: string | undefined): Outcome | 'unknown group' | undefined {
+  if (group !== undefined) {
+    const view = groupView(state, group);
+    if (view === undefined) return 'unknown group';
+    return view.endedAt === undefined ? undefined : { kind: 'value', value: groupValue(view) };
+  }
+  const end =
+    state.tasks.find(({ id }) => id === task)?.end ?? state.otherEnds.find((candidate) => candidate.task === task);
+  return end && taskOutcome(end);
+}
+
+function taskOutcome(end: TaskEnd): Outcome {
+  return { kind: 'value', value: taskValue(end) };
+}
+
+function taskValue({ task, status, result, error }: TaskEnd): Json {
+  return {
+    task_id: task,
+    status,
+    ...(result === undefined ? {} : { result }),
+    ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
+  };
+}
+
+function groupValue({ id, status, members, reason }: GroupView): Json {
+  return {
+    group_id: id,
+    status,
+    members: members.map((member) =>
+      member.end === undefined ? { task_id: member.id, status: 'running' } : taskValue(member.end),
+    ),
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+/** A run of the same tenant, user and session; anything else is not there. */
+async function stateOf(run: string, { journal, state }: AwaitPorts): Promise<RunState | undefined> {
+  const found = await readState(run, journal);
+  if (found === undefined) return undefined;
+  const { tenant, user, session } = state.identity;
+  const { identity } = found;
+  return identity.tenant === tenant && identity.user === user && identity.session === session ? found : undefined;
+}
+
+async function readState(run: string, journal: Journal): Promise<RunState | undefined> {
+  try {
+    return foldEntries(await journal.read(run));
+  } catch (error) {
+    if (PilotageError.is(error, 'run_not_found')) return undefined;
+    throw error;
+  }
+}
+
+/** The way from a run back to `own`, over the runs that each waits for. */
+async function cycleTo(own: string, from: RunState, journal: Journal): Promise<readonly string[] | undefined> {
+  const seen = new Set<string>();
+  const search = async (state: RunState): Promise<readonly string[] | undefined> => {
+    const { run } = state.identity;
+    if (run === own) return [run];
+    if (seen.has(run)) return undefined;
+    seen.add(run);
+    for (const target of targetsOf(state)) {
+      const next = await readState(target, journal);
+      const way = next && (await search(next));
+      if (way !== undefined) return [run, ...way];
+    }
+    return undefined;
+  };
+  return search(from);
+}
+
+/**
+ * The runs that a run waits for: also those that it is about to wait for, and its tasks, as it may come to wait for what is
+ * set aside for them.
+ */
+function targetsOf({ open, tasks, ending }: RunState): readonly string[] {
+  if (ending !== null) return [];
+  const live = tasks.filter(({ end }) => end === undefined).map(({ id }) => id);
+  if (open === null) return live;
+  const { decision } = open.move;
+  const waiting = open.waits.flatMap(({ task, group }) =>
+    group === undefined ? [task] : tasks.filter((member) => member.group === group).map(({ id }) => id),
+  );
+  const about = taskCallsOf(decision).flatMap((call) => {
+    const made = open.calls[call] === null ? taskCallAt(decision, call) : undefined;
+    return made?.kind === 'await_task' ? [made.taskId] : [];
+  });
+  return [...live, ...waiting, ...about];
+}
+
+/** Asks to be told of the end. The owner of a task is told in any case. */
+async function watch(
+  target: RunState,
+  { step, call }: { readonly step: number; readonly call: number },
+  own: boolean,
+  ports: AwaitPorts,
+): Promise<TaskEnd | undefined> {
+  // The end of an own task comes through the inbox, where its cost is taken too.
+  if (own) return undefined;
+  const ended = taskEndOf(target);
+  if (ended !== undefined) return ended;
+  const { run } = ports.state.identity;
+  const { run: to } = target.identity;
+  try {
+    await ports.journal.signal(to, { id: `watch:${run}:${step}.${call}`, type: 'WATCH', by: run });
+    ports.woke(to);
+    return undefined;
+  } catch (error) {
+    if (!PilotageError.is(error, 'run_ended')) throw error;
+    const now = await readState(to, ports.journal);
+    return now && taskEndOf(now);
+  }
+}

@@ -1,0 +1,58 @@
+/** Tells tasks to stop, each by its own rule, through those that have ended already. */
+import { PilotageError } from '../core/errors.ts';
+import type { OnCancel } from '../core/task.ts';
+import type { Journal } from '../journal/port.ts';
+import type { RunState } from '../view/run-state.ts';
+
+interface CascadePorts {
+  readonly journal: Journal;
+  /** The run has something new in its inbox. */
+  woke(run: string): void;
+}
+
+export interface Stop {
+  /** The run that stops its tasks. */
+  readonly by: string;
+  readonly reason: string;
+}
+
+/** The tasks of a run that stop when it does; also those that have ended, for the sake of their own. */
+export function cascading({ tasks }: RunState): readonly string[] {
+  return tasks.filter(({ onCancel }) => onCancel === 'cascade').map(({ id }) => id);
+}
+
+/** Every one of these tasks has the cancel in its inbox, or had ended, when this returns. Doing it twice changes nothing. */
+export async function stopTasks(ports: CascadePorts, tasks: readonly string[], stop: Stop): Promise<void> {
+  for (const task of tasks) if (!(await sendCancel(ports, task, stop))) await stopTasksOf(ports, task, stop);
+}
+
+/** The tasks of a run that has ended: it starts no more, and nobody else tells them. */
+async function stopTasksOf(ports: CascadePorts, run: string, stop: Stop): Promise<void> {
+  for (let after: string | undefined; ; ) {
+    const page = await ports.journal.list({ parent: run, limit: PAGE, ...(after === undefined ? {} : { after }) });
+    for (const { identity } of page) {
+      if ((await policyOf(ports.journal, identity.run)) === 'cascade') await stopTasks(ports, [identity.run], stop);
+    }
+    after = page.at(-1)?.identity.run;
+    if (page.length < PAGE) return;
+  }
+}
+
+const PAGE = 200;
+
+async function policyOf(journal: Journal, run: string): Promise<OnCancel | undefined> {
+  const [first] = await journal.read(run, 1, 1);
+  return first?.kind === 'started' ? first.task?.onCancel : undefined;
+}
+
+/** False: the run has ended. */
+async function sendCancel({ journal, woke }: CascadePorts, run: string, { by, reason }: Stop): Promise<boolean> {
+  try {
+    await journal.signal(run, { id: `cancel:${by}`, type: 'CANCEL', payload: { reason, cascaded: true } });
+  } catch (error) {
+    if (PilotageError.is(error, 'run_ended')) return false;
+    throw error;
+  }
+  woke(run);
+  return true;
+}

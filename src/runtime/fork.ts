@@ -1,0 +1,270 @@
+/**
+ * A fork: a new run that has the first steps of another one behind it, with what they came to, and goes its own way from
+ * there. What those steps did is not done again, and what they used counts.
+ */
+import { validateControl } from '../core/control.ts';
+import type { Entry, EntryBody, ForkOrigin, Paused, Pin, Started, TaskEnded } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import { assertIdentity, type Identity, newRunId, type Scope } from '../core/identity.ts';
+import { captureJson, deepFreeze, encodedBytes, isJsonObject, type Json, jsonEquals } from '../core/json.ts';
+import { assertLimits, type Limits } from '../core/limits.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { Step } from '../core/step.ts';
+import { reachedLimit } from '../view/budget.ts';
+import { foldEntries } from '../view/run-state.ts';
+import type { DriverDeps } from './driver-deps.ts';
+import { HEAVY_BYTES } from './heavy.ts';
+import { pinOf } from './pins.ts';
+
+export interface ForkOptions {
+  /** Of the run's own tenant, user and session. Default: theirs, with a fresh run id. */
+  readonly identity?: Identity;
+  /** The first step that is the fork's own. Default: the one after the last step that was carried out and has ended. */
+  readonly step?: number;
+  /** What a call of the last step before it came to, in place of what it did. */
+  readonly result?: ForkResult;
+  /** What the fork is to reach from there on. Default: what the run was to reach. */
+  readonly goal?: string;
+  /** In place of the run's own, one by one. The run's deadline is not taken over. */
+  readonly limits?: Limits;
+  /**
+   * Default `held`: from there on no `once` tool is called; such a call comes to `effect_held_back`. A `keyed` tool is
+   * called, with keys that are the fork's own.
+   */
+  readonly effects?: ForkOrigin['effects'];
+}
+
+export interface ForkResult {
+  /** JSON, under 32,768 bytes. */
+  readonly value: Json;
+  /** Which call of a parallel step, from 0. The others stay as they were, also those that were given the old value. */
+  readonly call?: number;
+}
+
+/** Everything that a fork is made of beside the run's entries. */
+export interface ForkPlan extends Omit<ForkOptions, 'identity' | 'effects'> {
+  readonly identity: Identity;
+  readonly effects: ForkOrigin['effects'];
+  /** Of the planner that goes on. */
+  readonly planner: string;
+  readonly pin: Pin;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** Of the runtime that is to go on: its planner and tools may be others than those of the run. */
+export type ForkDeps = Pick<DriverDeps, 'journal' | 'clock' | 'planner' | 'toolsOf'>;
+
+/**
+ * Stores the fork of a run, due at once. The run may be under way, paused or ended, and is not touched.
+ * @returns the identity of the fork.
+ * @throws PilotageError `run_not_found`; `scope_mismatch` for an identity of somebody else; `idempotency_conflict` for a run
+ * id that another run has; `invalid_config` for a step that was not taken, a result without a call, or limits that leave
+ * the fork no step; `payload_invalid`; `unserializable`; or a store error.
+ */
+export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions = {}): Promise<Identity> {
+  const { identity: given, effects = 'held', ...rest } = options;
+  const entries = await deps.journal.read(run);
+  const { identity: owner, scopes } = foldEntries(entries.slice(0, 1));
+  const identity = given === undefined ? { ...owner, run: newRunId() } : identityOf(given, owner);
+  const { journal, clock, planner } = deps;
+  const pin = pinOf(planner, deps.toolsOf(scopes, []));
+  const at = clock.now();
+  const forked = forkEntries(entries, { ...rest, effects, identity, planner: planner.name, pin, at });
+  assertHasRoom(forked);
+  await journal.create({ identity, priority: 0, entries: forked });
+  const stored = await journal.read(identity.run, 1, forked.length);
+  // The same fork twice is one.
+  if (forked.every((entry, index) => jsonEquals(withoutTime(entry), withoutTime(stored[index])))) return identity;
+  throw new PilotageError(
+    'idempotency_conflict',
+    `Another run has the id ${identity.run}. Leave the identity out, and a fresh one is made.`,
+  );
+}
+
+function identityOf(given: Identity, owner: Scope): Identity {
+  assertIdentity(given);
+  const { tenant, user, session, run } = given;
+  if (tenant === owner.tenant && user === owner.user && session === owner.session) {
+    return { tenant, user, session, run };
+  }
+  throw new PilotageError('scope_mismatch', 'A fork belongs to the tenant, user and session of its run.');
+}
+
+function withoutTime(entry: Entry | undefined): Json {
+  return { ...entry, at: 0 } as unknown as Json;
+}
+
+function assertHasRoom(forked: readonly Entry[]): void {
+  const state = foldEntries(forked);
+  if (state.limits.onCeiling === 'pause') return;
+  const axis = reachedLimit(state)?.axis;
+  if (axis === undefined) return;
+  throw new PilotageError(
+    'invalid_config',
+    `The steps before step ${state.steps.length} have used up the limit on ${axis}: the fork would end at once. Give limits, or an earlier step.`,
+    { data: { axis } },
+  );
+}
+
+/**
+ * The first entries of the fork, frozen.
+ * @throws PilotageError as `forkRun`, but for what concerns the store; `journal_corrupt` for entries that are no run.
+ */
+export function forkEntries(entries: readonly Entry[], plan: ForkPlan): Entry[] {
+  const { steps } = foldEntries(entries);
+  const { step = ownStep(steps), result } = plan;
+  if (!Number.isInteger(step) || step < 0 || step > steps.length) {
+    throw invalid(`The step ${step} cannot be a fork's first: the run has taken ${steps.length}. Count from 0.`);
+  }
+  const [first, ...before] = entries.slice(0, cutBefore(entries, step));
+  if (first?.kind !== 'started') throw invalid('A run begins with the entry started.');
+  const kept = before.filter(staysWith(before));
+  const changed = result === undefined ? kept : withResult(kept, step - 1, result, steps[step - 1]);
+  const { at } = plan;
+  const added: Entry[] = [...leftBehind(kept), ...redirect(plan)].map((body) => ({ ...body, seq: 0, at }));
+  const copied = changed.map(copyOf(changed));
+  // What was said to the run, and is copied, was never in the fork's inbox.
+  const fork = { run: first.identity.run, step, effects: plan.effects, entries: 1 + copied.length + added.length };
+  const limits = limitsOf(foldEntries(entries.slice(0, 1 + before.length)).limits, plan.limits);
+  const forked = [{ ...startOf(first, plan), limits, fork }, ...copied, ...added];
+  return forked.map((entry, index) => deepFreeze({ ...entry, seq: index + 1 }));
+}
+
+/** Replies at the end that came to nothing are left to the fork to do better. */
+function ownStep(steps: readonly Step[]): number {
+  return steps.findLastIndex(({ calls }) => calls.length > 0) + 1;
+}
+
+function cutBefore(entries: readonly Entry[], step: number): number {
+  const cut = entries.findIndex(
+    (entry) => (entry.kind === 'moved' && entry.step === step) || entry.kind === 'finished' || entry.kind === 'failed',
+  );
+  return cut === -1 ? entries.length : cut;
+}
+
+function startOf(first: Started & Entry, { identity, planner, pin }: ForkPlan): Started & Entry {
+  const { task: _, ...started } = first;
+  return { ...started, identity, planner, pin, conversation: false };
+}
+
+/** The run's limits as they were then, raised or not. Its deadline was for the run. */
+function limitsOf({ deadlineAt: _, ...own }: Limits, given: Limits = {}): Limits {
+  assertLimits(given);
+  return { ...own, ...given };
+}
+
+/** Which entries between the start and the cut are the fork's too. */
+function staysWith(before: readonly Entry[]): (entry: Entry, index: number) => boolean {
+  const answered = new Set(before.flatMap((entry) => (entry.kind === 'resumed' ? [entry.token] : [])));
+  // No step is open at the cut: what is not answered is a pause of the whole run.
+  const isOpen = (entry: Entry | undefined): boolean => {
+    return entry?.kind === 'paused' && entry.step === undefined && !answered.has(entry.token);
+  };
+  return (entry, index) => {
+    switch (entry.kind) {
+      case 'control':
+        return entry.applied && entry.control.type !== 'CANCEL' && !(isPause(entry) && isOpen(before[index + 1]));
+      case 'paused':
+        return !isOpen(entry);
+      // The runs that wait are told of the other ending, and whoever watches the progress looks anew.
+      case 'watched':
+      case 'no_progress':
+      // The fork starts with the planner and the tools of today.
+      case 'repinned':
+        return false;
+      default:
+        return true;
+    }
+  };
+}
+
+function isPause(entry: Entry): boolean {
+  return entry.kind === 'control' && entry.control.type === 'PAUSE';
+}
+
+/** Entries that would do more in the fork than say what happened. */
+function copyOf(kept: readonly Entry[]): (entry: Entry) => Entry {
+  const ofSteps = new Set(kept.flatMap((entry) => (isOfStep(entry) ? [entry.token] : [])));
+  return (entry) => {
+    // The task is not the fork's to cancel.
+    if (entry.kind === 'spawned') return { ...entry, onCancel: 'isolate' };
+    if (entry.kind === 'paused') {
+      // The rejection that ended the run is, in the fork, what the call came to.
+      const { onReject: _, ...pause } = entry;
+      return pause;
+    }
+    if (entry.kind !== 'resumed' || ofSteps.has(entry.token) || !isJsonObject(entry.payload)) return entry;
+    // The raise is in the limits that the fork starts with.
+    const { limits: _, ...payload } = entry.payload;
+    return { ...entry, payload };
+  };
+}
+
+function isOfStep(entry: Entry): entry is Paused & Entry {
+  return entry.kind === 'paused' && entry.step !== undefined;
+}
+
+function withResult(kept: readonly Entry[], step: number, result: ForkResult, taken: Step | undefined): Entry[] {
+  const { call = 0 } = result;
+  if (result.call === undefined && (taken?.calls.length ?? 0) > 1) {
+    throw invalid(`Step ${step} has ${taken?.calls.length} calls: say with result.call which of them is changed.`);
+  }
+  const index = kept.findIndex(endsCall(kept, step, call));
+  const ended = kept[index];
+  if (ended === undefined) {
+    const which = step < 0 ? 'there is no step before it' : `step ${step} has no call ${call} with a result`;
+    throw invalid(`The fork's result cannot stand in for another: ${which}.`);
+  }
+  const outcome: Outcome = { kind: 'value', value: smallValue(result) };
+  return kept.with(
+    index,
+    ended.kind === 'call_ended'
+      ? { ...ended, outcome }
+      : { kind: 'call_ended', step, call, outcome, attempts: 0, seq: ended.seq, at: ended.at },
+  );
+}
+
+/** Finds the entry that gave the call its outcome: its end, or that it was refused to begin. */
+function endsCall(kept: readonly Entry[], step: number, call: number): (entry: Entry) => boolean {
+  const isAsked = (entry: Entry): boolean => isOfStep(entry) && entry.step === step && entry.call === call;
+  const gates = new Set(kept.flatMap((entry) => (isAsked(entry) && entry.kind === 'paused' ? [entry.token] : [])));
+  return (entry) => {
+    if (entry.kind === 'call_ended') return entry.step === step && entry.call === call;
+    if (entry.kind !== 'resumed' || !gates.has(entry.token)) return false;
+    return entry.verdict === 'reject' || entry.verdict === 'timeout';
+  };
+}
+
+function smallValue({ value }: ForkResult): Json {
+  const { json } = captureJson(value, 'result.value');
+  const bytes = encodedBytes(json);
+  if (bytes < HEAVY_BYTES) return json;
+  throw new PilotageError(
+    'payload_invalid',
+    `The fork's result has ${bytes} bytes of JSON; give less than ${HEAVY_BYTES}, or what a planner needs to know of it.`,
+    { data: { path: 'result.value' } },
+  );
+}
+
+/** The tasks that were under way go on for the run that spawned them; the fork hears nothing of them. */
+function leftBehind(kept: readonly Entry[]): TaskEnded[] {
+  const ended = new Set(kept.flatMap((entry) => (entry.kind === 'task_ended' ? [entry.task] : [])));
+  const usage = { steps: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 };
+  const error = { code: 'cancelled', message: 'The run was forked while the task was under way: it was left behind.' };
+  return kept.flatMap((entry) => {
+    if (entry.kind !== 'spawned' || ended.has(entry.task)) return [];
+    return [{ kind: 'task_ended', task: entry.task, status: 'cancelled', error, usage } satisfies TaskEnded];
+  });
+}
+
+/** The id is the fork's only control of its kind, and no random one: the same fork has the same entries. */
+function redirect({ goal }: ForkPlan): EntryBody[] {
+  if (goal === undefined) return [];
+  const control = validateControl({ id: 'fork_goal', type: 'REDIRECT', payload: { goal } });
+  return [{ kind: 'control', control, applied: true }];
+}
+
+function invalid(message: string): PilotageError {
+  return new PilotageError('invalid_config', message);
+}

@@ -1,0 +1,69 @@
+/** Calls that wait for somebody before they are made: an approval that the tool's author asks for, or a login. */
+import { assertPayloadBounds } from '../core/bounds.ts';
+import type { PauseReason } from '../core/decision.ts';
+import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
+import type { Json, JsonObject } from '../core/json.ts';
+import type { ReadyTool } from '../tools/catalogue.ts';
+
+/** A pause that a call asks for. */
+export interface PauseAsk {
+  readonly kind: 'pause';
+  readonly reason: PauseReason;
+  readonly payload: JsonObject;
+  readonly approver?: 'another';
+  readonly onReject?: 'end';
+  readonly expiresInMs?: number;
+}
+
+/**
+ * What a gated call waits for, or why it is refused; `undefined` when nobody is to be asked.
+ * @param given the arguments as they will be shown; `args` as the tool gets them.
+ */
+export async function approvalFor(
+  { gate, schema: { name } }: ReadyTool,
+  given: Json,
+  args: unknown,
+  identity: Identity,
+): Promise<PauseAsk | { readonly kind: 'refused'; readonly error: ErrorData } | undefined> {
+  if (gate === undefined) return undefined;
+  try {
+    if (gate.when !== undefined && !(await gate.when(args, { identity }))) return undefined;
+  } catch (thrown) {
+    const message = `The approval rule of ${name} failed: ${describeThrown(thrown)} The call was not made.`;
+    return { kind: 'refused', error: { code: 'approval_failed', message } };
+  }
+  const because = gate.reason === undefined ? {} : { reason: gate.reason };
+  return {
+    kind: 'pause',
+    reason: 'approval_required',
+    payload: { tool: name, ...shownArgs(given), ...because },
+    ...(gate.approver === 'another' ? { approver: gate.approver } : {}),
+    ...(gate.onReject === 'end' ? { onReject: gate.onReject } : {}),
+    ...(gate.expiresInMs === undefined ? {} : { expiresInMs: gate.expiresInMs }),
+  };
+}
+
+/** Arguments over the bounds of a pause are left to the step's decision, where they stand whole. */
+function shownArgs(args: Json): JsonObject {
+  try {
+    assertPayloadBounds({ args }, 'payload');
+    return { args };
+  } catch (error) {
+    if (PilotageError.is(error)) return { args_left_out: true };
+    throw error;
+  }
+}
+
+/** The pause that a tool asks for by throwing a `LoginRequired`, of this copy of the package or another. */
+export function loginFor(thrown: unknown, tool: string): PauseAsk | undefined {
+  if (typeof thrown !== 'object' || thrown === null) return undefined;
+  const { code, url, message, expiresInMs } = thrown as Partial<Record<string, unknown>>;
+  if (code !== 'auth_required' || typeof url !== 'string') return undefined;
+  return {
+    kind: 'pause',
+    reason: 'external_event',
+    payload: { tool, url, ...(typeof message === 'string' ? { message } : {}) },
+    ...(typeof expiresInMs === 'number' ? { expiresInMs } : {}),
+  };
+}

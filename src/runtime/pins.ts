@@ -1,0 +1,67 @@
+/** Whether a recorded run can go on with today's planner and tools. */
+import type { Repinned } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { Planner } from '../core/planner.ts';
+import type { AuthorisedTools } from '../tools/catalogue.ts';
+import type { RunState } from '../view/run-state.ts';
+
+/** What differs from what the run was started with. */
+export interface RunChange {
+  /** `planner`, `planner version`, or `tool <name>`. */
+  readonly what: string;
+  readonly was: string;
+  /** Absent: it is not there any more. */
+  readonly now?: string;
+}
+
+export interface Migration {
+  /** New names of tools, by the names that the run's recorded calls use. */
+  readonly renamedTools?: Readonly<Record<string, string>>;
+}
+
+/** Decides about a run whose planner or tools have changed: go on, perhaps with tools renamed, or `undefined`: leave it. */
+export type Migrate = (run: {
+  readonly state: RunState;
+  readonly changes: readonly RunChange[];
+}) => Migration | undefined | Promise<Migration | undefined>;
+
+export function changesOf(state: RunState, planner: Planner, tools: AuthorisedTools): readonly RunChange[] {
+  const { pin } = state;
+  if (pin === null) return [];
+  const changes: RunChange[] = [];
+  if (state.planner !== planner.name) changes.push({ what: 'planner', was: state.planner, now: planner.name });
+  else if (pin.version !== planner.version) {
+    changes.push({ what: 'planner version', was: pin.version ?? 'none', now: planner.version ?? 'none' });
+  }
+  const digests = tools.digests();
+  for (const [name, was] of Object.entries(pin.tools)) {
+    const now = digests[state.renamedTools[name] ?? name];
+    if (now === undefined) changes.push({ what: `tool ${name}`, was });
+    else if (now !== was) changes.push({ what: `tool ${name}`, was, now });
+  }
+  return changes;
+}
+
+export function runChanged(run: string, changes: readonly RunChange[]): PilotageError {
+  const named = changes.map(({ what, was, now }) =>
+    now === undefined ? `${what} is gone` : `${what}: ${was} → ${now}`,
+  );
+  return new PilotageError(
+    'run_changed',
+    `The run ${run} was started with other code: ${named.join('; ')}. Resume it with acceptChanges, or give the runtime a migrate hook.`,
+    { data: { run, changes: changes.map((change) => ({ ...change })) } },
+  );
+}
+
+export function repinned(planner: Planner, tools: AuthorisedTools, { renamedTools }: Migration): Repinned {
+  return {
+    kind: 'repinned',
+    planner: planner.name,
+    pin: pinOf(planner, tools),
+    ...(renamedTools === undefined ? {} : { renamedTools }),
+  };
+}
+
+export function pinOf({ version }: Planner, tools: AuthorisedTools): Repinned['pin'] {
+  return version === undefined ? { tools: tools.digests() } : { version, tools: tools.digests() };
+}

@@ -1,0 +1,51 @@
+/** What is done about a run that goes round in circles. Pure. */
+import type { EntryBody } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import { MAX_TIMES, repetitionIn } from '../view/progress.ts';
+import { nextStep, type RunState } from '../view/run-state.ts';
+
+export interface ProgressGuard {
+  /** The planner is told when the same steps came so many times in a row. Default 3. */
+  readonly hintAfter?: number;
+  /** What happens when it goes on all the same. Default: nothing but the hint. */
+  readonly action?: 'pause' | 'end';
+  /** After so many times. Default: twice `hintAfter`. */
+  readonly actAfter?: number;
+}
+
+const HINT_AFTER = 3;
+
+/** @throws PilotageError `invalid_config` naming the number that is none. */
+export function assertProgressGuard(guard: ProgressGuard): void {
+  const { hintAfter = HINT_AFTER, action, actAfter = 2 * hintAfter } = guard;
+  if (!Number.isInteger(hintAfter) || hintAfter < 2) {
+    throw new PilotageError('invalid_config', `progress.hintAfter is ${hintAfter}; give a whole number from 2 up.`);
+  }
+  if (!Number.isInteger(actAfter) || actAfter < hintAfter || actAfter > MAX_TIMES) {
+    throw new PilotageError(
+      'invalid_config',
+      `progress.actAfter is ${actAfter}; give a whole number from ${hintAfter} to ${MAX_TIMES}.`,
+    );
+  }
+  if (action !== undefined && action !== 'pause' && action !== 'end') {
+    throw new PilotageError(
+      'invalid_config',
+      `progress.action is ${String(action)}; give pause or end, or leave it out.`,
+    );
+  }
+}
+
+/** The entry that is due before the next move, if the last steps brought nothing new. */
+export function watchProgress(state: RunState, guard: ProgressGuard, newToken: () => string): EntryBody | undefined {
+  const { hintAfter = HINT_AFTER, action, actAfter = 2 * hintAfter } = guard;
+  if (state.steps.length - state.watchedFrom < hintAfter) return undefined;
+  const found = repetitionIn(state.steps, state.watchedFrom, { least: hintAfter });
+  if (found === undefined) return undefined;
+  const step = nextStep(state);
+  if (state.noProgress?.step !== step) return { kind: 'no_progress', step, ...found };
+  if (action === undefined || found.times < actAfter) return undefined;
+  const payload = { no_progress: true, period: found.period, times: found.times };
+  return action === 'end'
+    ? { kind: 'finished', reason: 'no_path', metadata: payload }
+    : { kind: 'paused', token: newToken(), reason: 'constraints_conflict', payload };
+}

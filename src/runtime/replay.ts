@@ -1,0 +1,145 @@
+/**
+ * Asks a planner what it would decide today, for each step that a run has taken. What the steps came to is what was
+ * recorded: no tool is called, no approval is asked for, and nothing is written.
+ */
+import type { LoadedInput } from '../core/context.ts';
+import type { Decision } from '../core/decision.ts';
+import type { Entry, Moved } from '../core/entry.ts';
+import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
+import { captureObject, deepFreeze } from '../core/json.ts';
+import { isMove, type Move, type MoveSource, type Planner, type RunView } from '../core/planner.ts';
+import type { ToolView } from '../core/tool-schema.ts';
+import { validateDecision } from '../core/validate-decision.ts';
+import { sameDecision } from '../view/compare-runs.ts';
+import { applyEntry, openState } from '../view/run-state.ts';
+import { viewOf } from '../view/run-view.ts';
+
+export interface ReplayRequest {
+  /** The whole journal of the run. */
+  readonly entries: readonly Entry[];
+  /** A planner with a model asks it, and pays for it. */
+  readonly planner: Pick<Planner, 'next'>;
+  /** The tools of a run with these scopes that has found these. */
+  toolsOf(scopes: readonly string[], found: readonly string[]): ToolView;
+  /** The attachments of the query, with their bytes. Default none. */
+  readonly inputs?: readonly LoadedInput[];
+  readonly signal?: AbortSignal;
+}
+
+export interface ReplayReport {
+  readonly run: string;
+  /** The first step that was asked for: of a fork, the first of its own. */
+  readonly from: number;
+  /** So many decisions were asked for, with the one that ended the run. */
+  readonly compared: number;
+  /** The first step that would be decided otherwise; nothing is asked after it. */
+  readonly divergence?: Divergence;
+}
+
+export interface Divergence {
+  readonly step: number;
+  readonly recorded: ReplayedMove;
+  readonly now: ReplayedMove;
+}
+
+/** What a planner gave: a decision, with the reason if it was none to carry out; or only an error, when it failed. */
+export interface ReplayedMove {
+  readonly decision?: Decision;
+  /** The decision did not pass, or stands in for a reply that was none. */
+  readonly error?: ErrorData;
+}
+
+/**
+ * Stops at the first divergence. Decisions are compared as JSON without the ids of calls. One that did not pass, or that
+ * stands for a reply that was none, is the same only if its error has the same code.
+ * @throws the signal's reason when it is aborted; PilotageError `journal_corrupt`.
+ */
+export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
+  const { entries, planner, toolsOf, inputs, signal = new AbortController().signal } = request;
+  const [first, ...rest] = entries;
+  if (first === undefined) throw new PilotageError('journal_corrupt', 'The journal of the run is empty.');
+  const state = openState(deepFreeze(first));
+  // A task of a fork has taken its steps itself.
+  const from = state.task === null ? (state.fork?.step ?? 0) : 0;
+  const report = { run: state.identity.run, from, compared: 0 };
+  for (const entry of rest) {
+    if (entry.kind === 'moved' && entry.step >= from) {
+      const view = viewOf(state, toolsOf(state.scopes, state.found), false, inputs);
+      const now = await untilAborted(ask(planner, view, signal), signal);
+      report.compared += 1;
+      const recorded = recordedMove(entry);
+      if (!isSame(recorded, now)) return { ...report, divergence: { step: entry.step, recorded, now } };
+    }
+    applyEntry(state, deepFreeze(entry));
+  }
+  return report;
+}
+
+function recordedMove({ decision, rejected, fault }: Moved): ReplayedMove {
+  const error = rejected ?? fault;
+  return error === undefined ? { decision } : { decision, error };
+}
+
+function isSame(recorded: ReplayedMove, now: ReplayedMove): boolean {
+  if (recorded.decision === undefined || now.decision === undefined) return false;
+  return recorded.error?.code === now.error?.code && sameDecision(recorded.decision, now.decision);
+}
+
+async function ask(planner: ReplayRequest['planner'], view: RunView, signal: AbortSignal): Promise<ReplayedMove> {
+  let move: Decision | Move;
+  try {
+    signal.throwIfAborted();
+    move = await drained(planner.next(view, signal));
+  } catch (thrown) {
+    return { error: { code: 'planner_failed', message: describeThrown(thrown) } };
+  }
+  if (typeof move !== 'object' || move === null) {
+    return { error: { code: 'planner_failed', message: `It returned ${String(move)} in place of a decision.` } };
+  }
+  return moveOf(isMove(move) ? move : { decision: move });
+}
+
+async function drained(source: MoveSource): Promise<Decision | Move> {
+  if (typeof source !== 'object' || source === null || !(Symbol.asyncIterator in source)) return source;
+  for (;;) {
+    const { value, done } = await source.next();
+    if (done === true) return value;
+  }
+}
+
+function moveOf({ decision, fault }: Move): ReplayedMove {
+  try {
+    const valid = validateDecision(decision);
+    return fault === undefined ? { decision: valid } : { decision: valid, error: fault };
+  } catch (thrown) {
+    return { ...asFarAsJson(decision), error: errorOf(thrown) };
+  }
+}
+
+/** A decision that does not pass is shown, and compared, in whatever shape it has. */
+function asFarAsJson(decision: Decision): ReplayedMove {
+  try {
+    return { decision: captureObject(decision, 'decision').json as unknown as Decision };
+  } catch {
+    return {};
+  }
+}
+
+function errorOf(thrown: unknown): ErrorData {
+  if (PilotageError.is(thrown)) return thrown.toJSON();
+  return { code: 'invalid_decision', message: describeThrown(thrown) };
+}
+
+/** A planner that does not listen to the signal is left alone. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const stop = (): void => reject(signal.reason);
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    const done = await Promise.race([work, aborted]);
+    signal.throwIfAborted();
+    return done;
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * How many runs this process drives at once, in all and of one tenant, and which of those that it is to drive come next:
+ * by priority, then by age.
+ */
+export interface SlotLimits {
+  readonly runs: number;
+  readonly perTenant: number;
+}
+
+export interface Waiting {
+  readonly run: string;
+  readonly tenant: string;
+  readonly priority: number;
+}
+
+export class Slots {
+  readonly #limits: SlotLimits;
+  readonly #byTenant = new Map<string, number>();
+  readonly #waiting: Waiting[] = [];
+  #taken = 0;
+  #onRoom: (() => void) | undefined;
+
+  constructor(limits: SlotLimits) {
+    this.#limits = limits;
+  }
+
+  get isEmpty(): boolean {
+    return this.#taken === 0;
+  }
+
+  get hasRoom(): boolean {
+    return this.#taken < this.#limits.runs;
+  }
+
+  /** Tenants that have as many runs here as one may have. */
+  fullTenants(): readonly string[] {
+    return [...this.#byTenant].flatMap(([tenant, count]) => (count >= this.#limits.perTenant ? [tenant] : []));
+  }
+
+  /** Before a claim, so that no more runs are claimed than can be driven. */
+  take(tenant: string): boolean {
+    if (!this.takeAny()) return false;
+    if (this.assign(tenant)) return true;
+    this.#taken -= 1;
+    return false;
+  }
+
+  /** A slot for a run of a tenant that is not known yet. */
+  takeAny(): boolean {
+    if (!this.hasRoom) return false;
+    this.#taken += 1;
+    return true;
+  }
+
+  /** Gives a slot that was taken for any tenant to this one, if it may have one more. */
+  assign(tenant: string): boolean {
+    const count = this.#byTenant.get(tenant) ?? 0;
+    if (count >= this.#limits.perTenant) return false;
+    this.#byTenant.set(tenant, count + 1);
+    return true;
+  }
+
+  free(tenant: string): void {
+    const count = this.#byTenant.get(tenant) ?? 0;
+    if (count <= 1) this.#byTenant.delete(tenant);
+    else this.#byTenant.set(tenant, count - 1);
+    this.freeAny();
+  }
+
+  /** Gives back a slot that was given to no tenant. */
+  freeAny(): void {
+    this.#taken -= 1;
+    const tell = this.#onRoom;
+    this.#onRoom = undefined;
+    tell?.();
+  }
+
+  /** Calls `tell` once, when a slot becomes free. */
+  onRoom(tell: () => void): void {
+    this.#onRoom = tell;
+  }
+
+  /** A run that waits already keeps its place, unless its priority is another one now. */
+  enqueue(waiting: Waiting): void {
+    const known = this.#waiting.findIndex(({ run }) => run === waiting.run);
+    if (known !== -1) {
+      if (this.#waiting[known]?.priority === waiting.priority) return;
+      this.#waiting.splice(known, 1);
+    }
+    const after = this.#waiting.findIndex(({ priority }) => priority < waiting.priority);
+    this.#waiting.splice(after === -1 ? this.#waiting.length : after, 0, waiting);
+  }
+
+  /** Takes a slot for the first run that may have one. */
+  next(): Waiting | undefined {
+    const index = this.#waiting.findIndex(({ tenant }) => this.take(tenant));
+    return index === -1 ? undefined : this.#waiting.splice(index, 1)[0];
+  }
+
+  /** Nobody waits any more. */
+  clear(): void {
+    this.#waiting.length = 0;
+  }
+}

@@ -1,0 +1,86 @@
+/** How the ending of a run reads to the runs that wait for it. */
+import type { EntryBody, Failed, Finished } from '../core/entry.ts';
+import type { Usage } from '../core/step.ts';
+import type { TaskEnd, TaskUsage } from '../core/task.ts';
+import type { Told } from '../journal/port.ts';
+import { setAsideFor } from '../view/budget.ts';
+import type { Ending, RunState } from '../view/run-state.ts';
+
+/** The runs that are told how this one ends. */
+export function listenersOf({ task, watchers }: RunState): readonly string[] {
+  return task === null ? watchers : [...new Set([task.parent, ...watchers])];
+}
+
+/** What those who wait for this run are told in the commit of these entries. */
+export function toldBy(state: RunState, bodies: readonly EntryBody[]): readonly Told[] {
+  const fresh = bodies.flatMap((body) => (body.kind === 'watched' ? [body.by] : []));
+  const listeners = fresh.length === 0 ? listenersOf(state) : [...new Set([...listenersOf(state), ...fresh])];
+  if (listeners.length === 0) return NOBODY;
+  const { run } = state.identity;
+  const last = bodies.at(-1);
+  if (last?.kind === 'finished' || last?.kind === 'failed') {
+    const end = endOf(run, last, usageOf(state, bodies));
+    return listeners.map((to) => ({ run: to, message: { id: `ended:${run}`, type: 'TASK_ENDED', end } }));
+  }
+  if (!bodies.some(isAnswer)) return NOBODY;
+  // It goes on; what it still waits for is told when it is parked again.
+  const id = `goes on:${run}:${state.head}`;
+  return listeners.map((to) => ({ run: to, message: { id, type: 'TASK_PAUSES', task: run, pauses: [] } }));
+}
+
+/** Something that the run, or one below it, waited for was answered. */
+function isAnswer(body: EntryBody): boolean {
+  return body.kind === 'resumed' || body.kind === 'task_paused' || body.kind === 'task_ended';
+}
+
+const NOBODY: readonly Told[] = [];
+
+/** The end of a run that has ended; `undefined` while it has not. */
+export function taskEndOf(state: RunState): TaskEnd | undefined {
+  return state.ending === null ? undefined : endOf(state.identity.run, state.ending, usageOf(state, []));
+}
+
+function endOf(task: string, ending: Ending | Finished | Failed, usage: TaskUsage): TaskEnd {
+  if (ending.kind === 'failed') {
+    const { code, message } = ending.error;
+    return { task, status: 'failed', error: { code, message }, usage };
+  }
+  const { reason, payload } = ending;
+  const result = payload === undefined ? {} : { result: payload };
+  if (reason === 'goal') return { task, status: 'complete', ...result, usage };
+  const error = { code: reason, message: `The task ended with ${reason}.` };
+  return { task, status: reason === 'cancelled' ? 'cancelled' : 'failed', ...result, error, usage };
+}
+
+/** What was used by the end of these entries. What tasks that go on may still use was given to them: it is used too. */
+function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
+  const { totals } = state;
+  const usage = { ...totals, steps: totals.steps + totals.taskSteps };
+  for (const body of bodies) {
+    const { inputTokens = 0, outputTokens = 0, costMicroUsd = 0 } = usedBy(body);
+    usage.inputTokens += inputTokens;
+    usage.outputTokens += outputTokens;
+    usage.costMicroUsd += costMicroUsd;
+    if (body.kind === 'task_ended') usage.steps += body.usage.steps;
+  }
+  const ended = new Set(bodies.flatMap((body) => (body.kind === 'task_ended' ? [body.task] : [])));
+  const open = { tasks: state.tasks.filter(({ id }) => !ended.has(id)) };
+  return {
+    steps: usage.steps + setAsideFor(open, 'steps'),
+    inputTokens: usage.inputTokens + setAsideFor(open, 'tokens'),
+    outputTokens: usage.outputTokens,
+    costMicroUsd: usage.costMicroUsd + setAsideFor(open, 'costMicroUsd'),
+  };
+}
+
+function usedBy(body: EntryBody): Usage {
+  switch (body.kind) {
+    case 'moved':
+    case 'task_ended':
+      return body.usage ?? {};
+    case 'call_ended':
+      return body;
+    default:
+      return {};
+  }
+}

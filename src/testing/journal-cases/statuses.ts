@@ -1,0 +1,143 @@
+/** What claims and releases do to a run's status, and which runs a claim chooses among. */
+import assert from 'node:assert/strict';
+import type { ClaimRequest, Journal, RunStatus } from '../../journal/port.ts';
+import {
+  ana,
+  ben,
+  control,
+  createClaimed,
+  identity,
+  type JournalCase,
+  LEASE_MS,
+  newRun,
+  present,
+  startedEntry,
+  step,
+} from './kit.ts';
+
+async function statusOf(journal: Journal, run: string): Promise<RunStatus> {
+  return present(await journal.get(run)).status;
+}
+
+/** Claims what is due until nothing is. */
+async function claimAll(journal: Journal, request: ClaimRequest): Promise<string[]> {
+  const runs: string[] = [];
+  for (let claim = await journal.claim(request); claim !== undefined; claim = await journal.claim(request)) {
+    runs.push(claim.run);
+  }
+  return runs;
+}
+
+async function createOf(journal: Journal, planner: string, tenant: string): Promise<void> {
+  const id = identity(`${planner}.${tenant}`, { tenant });
+  await journal.create(newRun(id.run, { identity: id, entries: [startedEntry(id, { planner })] }));
+}
+
+export const statusCases: readonly JournalCase[] = [
+  {
+    name: 'a run is pending until it is first claimed, and running from then on',
+    async run({ journal, clock }) {
+      for (const run of ['due', 'named']) await journal.create(newRun(run));
+      await createClaimed(journal, 'at once');
+      assert.equal(await statusOf(journal, 'at once'), 'running');
+      assert.equal(await statusOf(journal, 'named'), 'pending');
+      present(await journal.claim({ ...ana, run: 'named' }));
+      assert.equal(await statusOf(journal, 'due'), 'pending');
+      present(await journal.claim(ana));
+      assert.deepEqual([await statusOf(journal, 'due'), await statusOf(journal, 'named')], ['running', 'running']);
+      await journal.signal('due', control('c1'));
+      clock.advance(LEASE_MS);
+      assert.deepEqual([await statusOf(journal, 'due'), await statusOf(journal, 'named')], ['running', 'running']);
+    },
+  },
+  {
+    name: 'a release parks a run as waiting or paused; a claim makes a waiting one run again, and no paused one',
+    async run({ journal, clock }) {
+      for (const [status, claimed] of [
+        ['waiting', 'running'],
+        ['paused', 'paused'],
+      ] as const) {
+        const claim = await createClaimed(journal, status);
+        const wakeAt = clock.now() + 50;
+        assert.equal(await journal.release(claim, { wakeAt, seenSignals: 0, status }), true);
+        const record = present(await journal.get(status));
+        assert.deepEqual([record.status, record.wakeAt], [status, wakeAt]);
+        assert.equal(await journal.claim(ben), undefined);
+        clock.advance(50);
+        const again = present(await journal.claim(ben));
+        assert.equal(await statusOf(journal, status), claimed);
+        await journal.append(step(again, 1, { status: 'running' }));
+        assert.equal(await journal.release(again, { wakeAt: null, seenSignals: 0 }), true);
+        assert.equal(await statusOf(journal, status), 'running');
+        assert.equal(await journal.release(again, { wakeAt: null, seenSignals: 0, status }), true);
+        assert.equal(await statusOf(journal, status), 'running', 'a lease that was given up has set the status');
+      }
+    },
+  },
+  {
+    name: 'a release sets no status when a signal came before it, nor for a zombie',
+    async run({ journal, clock }) {
+      const claim = await createClaimed(journal, 'r1');
+      await journal.signal('r1', control('c1'));
+      assert.equal(await journal.release(claim, { wakeAt: null, seenSignals: 0, status: 'paused' }), false);
+      assert.equal(await statusOf(journal, 'r1'), 'running');
+      const zombie = present(await journal.claim(ana));
+      clock.advance(LEASE_MS);
+      present(await journal.claim(ben));
+      assert.equal(await journal.release(zombie, { wakeAt: null, seenSignals: 1, status: 'paused' }), true);
+      assert.equal(await statusOf(journal, 'r1'), 'running');
+    },
+  },
+  {
+    name: 'a release leaves the status of a run that has ended',
+    async run({ journal }) {
+      for (const status of ['finished', 'failed', 'cancelled'] as const) {
+        const claim = await createClaimed(journal, status);
+        await journal.append(step(claim, 1, { status }));
+        assert.equal(await journal.release(claim, { wakeAt: 0, seenSignals: 0, status: 'waiting' }), true);
+        assert.equal(await statusOf(journal, status), status);
+      }
+      assert.equal(await journal.claim(ben), undefined);
+    },
+  },
+  {
+    name: 'a signal makes a waiting run due, and leaves it waiting until it is claimed',
+    async run({ journal }) {
+      const claim = await createClaimed(journal, 'r1');
+      await journal.release(claim, { wakeAt: null, seenSignals: 0, status: 'waiting' });
+      assert.equal(await journal.claim(ben), undefined);
+      await journal.signal('r1', control('c1'));
+      assert.equal(await statusOf(journal, 'r1'), 'waiting');
+      assert.equal(present(await journal.claim(ben)).run, 'r1');
+      assert.equal(await statusOf(journal, 'r1'), 'running');
+    },
+  },
+  {
+    name: 'a claim chooses among the due runs of a planner, and of tenants that are not excepted',
+    async run({ journal, clock }) {
+      for (const planner of ['x', 'y', 'z'])
+        for (const tenant of ['t1', 't2', 't3']) await createOf(journal, planner, tenant);
+      assert.equal(await journal.claim({ ...ana, planner: 'nobody' }), undefined);
+      assert.equal(await journal.claim({ ...ana, exceptTenants: ['t1', 't2', 't3'] }), undefined);
+      assert.deepEqual(await claimAll(journal, { ...ana, planner: 'y', exceptTenants: ['t2'] }), ['y.t1', 'y.t3']);
+      assert.deepEqual(await claimAll(journal, { ...ana, planner: 'y', exceptTenants: [] }), ['y.t2']);
+      assert.deepEqual(await claimAll(journal, { ...ana, exceptTenants: ['t1', 't3', 't"3'] }), ['x.t2', 'z.t2']);
+      assert.deepEqual(await claimAll(journal, ana), ['x.t1', 'x.t3', 'z.t1', 'z.t3']);
+      clock.advance(LEASE_MS);
+      assert.deepEqual(await claimAll(journal, { ...ben, planner: 'z', exceptTenants: ['t1'] }), ['z.t2', 'z.t3']);
+      const named = present(await journal.claim({ ...ben, run: 'x.t1', planner: 'y', exceptTenants: ['t1'] }));
+      assert.equal(named.run, 'x.t1');
+    },
+  },
+  {
+    name: 'of a dead owner’s runs, too, only those of the planner and of other tenants are taken',
+    async run({ journal }) {
+      for (const planner of ['x', 'y']) for (const tenant of ['t1', 't2']) await createOf(journal, planner, tenant);
+      assert.equal((await claimAll(journal, ana)).length, 4);
+      const heir = { ...ben, from: 'ana' };
+      assert.deepEqual(await claimAll(journal, { ...heir, planner: 'y', exceptTenants: ['t1'] }), ['y.t2']);
+      assert.deepEqual(await claimAll(journal, { ...heir, planner: 'x' }), ['x.t1', 'x.t2']);
+      assert.deepEqual(await claimAll(journal, heir), ['y.t1']);
+    },
+  },
+];

@@ -1,0 +1,286 @@
+/** What the planner cases are written with: asking a planner by hand, and driving it in a real runtime. */
+import assert from 'node:assert/strict';
+import type { Decision } from '../../core/decision.ts';
+import { describeThrown, PilotageError } from '../../core/errors.ts';
+import type { Json } from '../../core/json.ts';
+import { type Delta, isMove, type Move, type Planner, type RunView, resolveWakeMode } from '../../core/planner.ts';
+import { isRemarkType } from '../../core/remark.ts';
+import { validateDecision } from '../../core/validate-decision.ts';
+import { memoryJournal } from '../../journal/memory.ts';
+import type { Journal } from '../../journal/port.ts';
+import { createRuntime, type Runtime } from '../../runtime/runtime.ts';
+import { type Tool, tool } from '../../tools/tool.ts';
+import { foldEntries, type RunState } from '../../view/run-state.ts';
+import type { ScriptedModel, ScriptedReply, ScriptedRequest } from '../scripted-model.ts';
+
+export type PlannerScenarioName =
+  | 'decision kinds'
+  | 'wake mode'
+  | 'closed union'
+  | 'top prompts'
+  | 'malformed output'
+  | 'parallel shape'
+  | 'wake round trip'
+  | 'past deadline'
+  | 'pause payload bounds'
+  | 'steering drain'
+  | 'concurrent reuse';
+
+/** What a planner says that it can do. What it cannot do is skipped, and said to be. */
+export interface PlannerCapabilities {
+  /** A model makes its decisions: the one that `make` was given. */
+  readonly modelDriven: boolean;
+  readonly canPause: boolean;
+  /** It spawns a task and goes on with what the task came to. */
+  readonly wakeRoundTrip: boolean;
+  /** It stops when its signal is aborted. */
+  readonly honoursCancel: boolean;
+}
+
+/** What a planner is made for. */
+export interface PlannerScenario {
+  readonly name: PlannerScenarioName;
+  /** What is wanted of a planner without a model. */
+  readonly wants: string;
+  /** Says what the scenario needs, through native calls. */
+  readonly model: ScriptedModel;
+  /** Names of the tools that runs of the kit have: `lookUp` takes `{ about }`, `work` ends when the run's tasks have. */
+  readonly tools: { readonly lookUp: string; readonly work: string };
+}
+
+export interface Made {
+  readonly planner: Planner;
+  readonly model: ScriptedModel;
+}
+
+export interface PlannerBench {
+  readonly capabilities: PlannerCapabilities;
+  /** A fresh planner. Default: with a model that says what the case's script has. */
+  make(model?: ScriptedModel): Promise<Made>;
+}
+
+export interface PlannerCase {
+  readonly name: PlannerScenarioName;
+  /** What it checks, in a few words. */
+  readonly about: string;
+  readonly wants: string;
+  readonly script: (request: ScriptedRequest, index: number) => ScriptedReply;
+  readonly needs?: { readonly capability: keyof PlannerCapabilities; readonly without: string };
+  run(bench: PlannerBench): Promise<void>;
+}
+
+export const LOOK_UP = 'look_up';
+export const WORK = 'work';
+
+/** Longest wait for anything that a runtime is to come to; a planner that conforms needs a small part of it. */
+const BOUND_MS = 10_000;
+
+const NEVER: AbortSignal = new AbortController().signal;
+
+/** One call of `next`, with whatever it yields on the way. @throws what the planner throws. */
+export async function callNext(planner: Planner, view: RunView, signal: AbortSignal = NEVER): Promise<unknown> {
+  const source = planner.next(view, signal);
+  if (typeof source !== 'object' || source === null || !(Symbol.asyncIterator in source)) return await source;
+  for (;;) {
+    const { value, done } = await source.next();
+    if (done === true) return value;
+    assertDelta(value);
+  }
+}
+
+function assertDelta(delta: Delta): void {
+  const isText = (delta?.type === 'text' || delta?.type === 'reasoning') && typeof delta.text === 'string';
+  assert.ok(isText || delta?.type === 'reset', `it yielded ${shown(delta)}, which is no delta`);
+}
+
+/** The planner's move, which must be whole and valid. @param when what it was asked, for the message. */
+export async function decide(planner: Planner, view: RunView, when: string, signal?: AbortSignal): Promise<Move> {
+  let made: unknown;
+  try {
+    made = await callNext(planner, view, signal);
+  } catch (cause) {
+    throw failure(`${when}: it threw ${shownError(cause)}`, cause);
+  }
+  return checkedMove(made, when);
+}
+
+/** The move that `made` is, if every part of it can be recorded. */
+export function checkedMove(made: unknown, when: string): Move {
+  assert.ok(typeof made === 'object' && made !== null, `${when}: it gave ${shown(made)} in place of a decision`);
+  const move = isMove(made as Decision | Move) ? (made as Move) : { decision: made as Decision };
+  const { text = '', reasoning = '', remarks = [] } = move;
+  assert.ok(typeof text === 'string' && typeof reasoning === 'string', `${when}: its text or reasoning is no text`);
+  const known = Array.isArray(remarks) && remarks.every(({ type }) => isRemarkType(type));
+  assert.ok(known, `${when}: its remarks are no list of known remarks`);
+  try {
+    return { ...move, decision: validateDecision(move.decision) };
+  } catch (cause) {
+    throw failure(`${when}: ${shownError(cause)}`, cause);
+  }
+}
+
+export function failure(message: string, cause?: unknown): assert.AssertionError {
+  const error = new assert.AssertionError({ message });
+  if (cause !== undefined) error.cause = cause;
+  return error;
+}
+
+export function shownError(thrown: unknown): string {
+  const code = PilotageError.is(thrown) ? `${thrown.code}: ` : '';
+  return `${code}${describeThrown(thrown)}`;
+}
+
+function shown(value: unknown): string {
+  return JSON.stringify(value)?.slice(0, 200) ?? String(value);
+}
+
+/** The same planner to everybody else, asked through `next`. */
+function around(planner: Planner, next: Planner['next']): Planner {
+  const { name, version, modelDriven } = planner;
+  return {
+    name,
+    wakeMode: resolveWakeMode(planner),
+    ...(version === undefined ? {} : { version }),
+    ...(modelDriven === undefined ? {} : { modelDriven }),
+    ...(planner.compact === undefined ? {} : { compact: planner.compact.bind(planner) }),
+    next,
+  };
+}
+
+export interface Asked {
+  readonly view: RunView;
+  readonly move: Move;
+}
+
+export interface Watched {
+  readonly planner: Planner;
+  /** What it was asked, and what it decided. */
+  readonly asked: readonly Asked[];
+  /** @throws AssertionError for the first answer that was no valid move; a runtime makes a failed run of it. */
+  check(): void;
+}
+
+/** @param instead makes a move in the planner's place; `undefined` leaves it to the planner. */
+export function watched(
+  planner: Planner,
+  instead?: (view: RunView) => Decision | undefined | Promise<Decision | undefined>,
+): Watched {
+  const asked: Asked[] = [];
+  let problem: unknown;
+  const next: Planner['next'] = async (view, signal) => {
+    const ours = await instead?.(view);
+    if (ours !== undefined) return ours;
+    try {
+      const move = await decide(planner, view, `step ${view.trajectory.count}`, signal);
+      asked.push({ view, move });
+      return move;
+    } catch (error) {
+      if (!signal.aborted) problem ??= error;
+      throw error;
+    }
+  };
+  const check = (): void => {
+    if (problem !== undefined) throw problem;
+  };
+  return { planner: around(planner, next), asked, check };
+}
+
+export interface World {
+  readonly runtime: Runtime;
+  readonly journal: Journal;
+}
+
+/** A runtime of this planner on a journal of its own, for as long as `use` takes. */
+export async function inRuntime<T>(
+  planner: Planner,
+  tools: readonly Tool[],
+  use: (world: World) => Promise<T>,
+): Promise<T> {
+  const journal = memoryJournal();
+  const faults: unknown[] = [];
+  const onFault = (error: unknown): void => {
+    faults.push(error);
+  };
+  const runtime = createRuntime({ planner, tools, journal, onFault, maxLiveRuns: 100, maxLiveRunsPerTenant: 100 });
+  try {
+    const result = await use({ runtime, journal });
+    assert.deepEqual(faults, [], 'the runtime reported faults');
+    return result;
+  } finally {
+    await runtime.close();
+    await journal.close();
+  }
+}
+
+/** Waits for a promise of the planner's or the runtime's. @throws AssertionError when it takes too long. */
+export async function within<T>(promise: Promise<T>, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(failure(`${what} within ${BOUND_MS / 1000} s`)), BOUND_MS);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Waits until the run is in the state that `found` looks for. */
+export function until<T>(
+  journal: Journal,
+  run: string,
+  found: (state: RunState) => T | undefined | Promise<T | undefined>,
+  what: string,
+): Promise<T> {
+  let stop: (() => void) | undefined;
+  const reached = new Promise<T>((resolve, reject) => {
+    const look = async (): Promise<void> => {
+      const value = await found(foldEntries(await journal.read(run)));
+      if (value !== undefined) resolve(value);
+    };
+    const lookNow = (): void => void look().catch(reject);
+    stop = journal.watch(run, lookNow);
+    lookNow();
+  });
+  return within(reached, what).finally(() => stop?.());
+}
+
+/** Waits until the run has ended, however often it is parked until then. */
+export function untilEnded(journal: Journal, run: string): Promise<RunState> {
+  return until(journal, run, (state) => (state.ending === null ? undefined : state), 'the run did not end');
+}
+
+export const lookUp: Tool = tool({
+  name: LOOK_UP,
+  description: 'Looks something up.',
+  effect: 'read',
+  input: { type: 'object', properties: { about: { type: 'string' } }, required: ['about'] },
+  run: ({ about }) => `looked up: ${String(about)}`,
+});
+
+/** All that the request says. */
+export function saidIn({ prompt }: ScriptedRequest): string {
+  return JSON.stringify(prompt);
+}
+
+export function hasTool({ tools }: ScriptedRequest, name: string): boolean {
+  return tools?.some((declared) => declared.name === name) === true;
+}
+
+export function calls(name: string, args: Json): ScriptedReply {
+  return { calls: [{ tool: name, args }] };
+}
+
+export const ANSWER: ScriptedReply = { text: 'This is the answer.' };
+
+/** Looks something up if it can and has not yet, then answers. */
+export function ordinary(request: ScriptedRequest): ScriptedReply {
+  const isDone = saidIn(request).includes('looked up');
+  return hasTool(request, LOOK_UP) && !isDone ? calls(LOOK_UP, { about: 'the weather' }) : ANSWER;
+}
+
+/** @throws AssertionError for a model-driven planner that has a model of its own: the scenario was not played. */
+export function assertAsked({ capabilities }: PlannerBench, { model }: Made): void {
+  if (!capabilities.modelDriven) return;
+  assert.ok(model.calls.length > 0, 'the planner did not ask the model that `make` was given');
+}

@@ -1,0 +1,121 @@
+/** What holds for any planner, whatever it decides. */
+import assert from 'node:assert/strict';
+import type { Decision, DecisionKind } from '../../core/decision.ts';
+import { local } from '../../core/identity.ts';
+import { type Planner, resolveWakeMode } from '../../core/planner.ts';
+import type { RunState } from '../../view/run-state.ts';
+import { runView } from '../run-view.ts';
+import {
+  assertAsked,
+  callNext,
+  decide,
+  inRuntime,
+  lookUp,
+  ordinary,
+  type PlannerBench,
+  type PlannerCase,
+  shownError,
+  until,
+  watched,
+} from './kit.ts';
+import { AFTER, TOOLS } from './views.ts';
+
+/** The fields of each kind: what a decision has beside them has no meaning, and is recorded all the same. */
+const FIELDS: Readonly<Record<DecisionKind, readonly string[]>> = {
+  call_tool: ['tool', 'args', 'callId', 'refusal'],
+  call_parallel: ['branches', 'join', 'onInvalid', 'concurrency'],
+  spawn_task: ['task', 'spec', 'groupId', 'callId'],
+  await_task: ['taskId', 'groupId', 'timeoutMs', 'callId'],
+  request_pause: ['reason', 'payload', 'expiresInMs'],
+  finish: ['reason', 'payload', 'metadata'],
+};
+
+const RUNS = 100;
+
+async function decisionKinds(bench: PlannerBench): Promise<void> {
+  const made = await bench.make();
+  for (const streaming of [false, true]) {
+    const when = streaming ? 'asked for a stream' : 'asked without a listener';
+    const view = runView({ query: 'What is the weather?', tools: TOOLS, streaming });
+    await decide(made.planner, view, when);
+  }
+  assertAsked(bench, made);
+}
+
+async function wakeMode(bench: PlannerBench): Promise<void> {
+  const { planner } = await bench.make();
+  assert.notEqual(planner.wakeMode, undefined, 'it declares no wake mode: give it wakeMode push, poll or hybrid');
+  const { modelDriven = false } = planner;
+  assert.equal(modelDriven, bench.capabilities.modelDriven, 'its modelDriven is not what its capabilities say');
+  const modes = new Set<string>([modeOf(planner)]);
+  for (let run = 0; run < RUNS; run += 1) {
+    const view = runView({ identity: local('kit', { run: `run-${run}` }), tools: TOOLS });
+    // What it decides, or throws, is looked at elsewhere.
+    await callNext(planner, view).catch(() => {});
+    modes.add(modeOf(planner));
+  }
+  assert.equal(modes.size, 1, `its wake mode changed between runs: ${[...modes].join(', ')}`);
+}
+
+function modeOf(planner: Planner): string {
+  try {
+    return resolveWakeMode(planner);
+  } catch (error) {
+    assert.fail(shownError(error));
+  }
+}
+
+async function closedUnion(bench: PlannerBench): Promise<void> {
+  const { planner } = await bench.make();
+  for (const { when, view } of AFTER) {
+    const { decision } = await decide(planner, view, when);
+    const more = Object.keys(decision).filter((key) => key !== 'kind' && !FIELDS[decision.kind].includes(key));
+    assert.deepEqual(more, [], `${when}: a ${decision.kind} has no such fields. Notes go beside the decision`);
+  }
+  await seventhKind((await bench.make()).planner);
+}
+
+const SEVENTH = { kind: 'think_harder' } as unknown as Decision;
+
+/** The runtime refuses a seventh kind; a model-driven planner is asked again, with the refused step in its view. */
+async function seventhKind(own: Planner): Promise<void> {
+  const { planner, asked, check } = watched(own, ({ trajectory }) => (trajectory.count === 0 ? SEVENTH : undefined));
+  const state = await inRuntime(planner, [lookUp], async ({ runtime, journal }) => {
+    const { id } = await runtime.start('What is the weather?', { identity: local('kit') });
+    const isPast = (now: RunState): boolean => now.ending !== null || now.steps.length > 1 || now.pauses.length > 0;
+    const what = 'the run did not go on after a decision of a seventh kind';
+    return until(journal, id, (now) => (isPast(now) ? now : undefined), what);
+  });
+  check();
+  assert.deepEqual(state.steps[0]?.calls ?? [], [], 'a decision of a seventh kind was carried out');
+  if (own.modelDriven === true) {
+    assert.ok(asked.length > 0, 'a model-driven planner was not asked again after a decision that was refused');
+    return;
+  }
+  const code = state.ending?.kind === 'failed' ? state.ending.error.code : state.ending?.kind;
+  assert.equal(code, 'invalid_decision', 'a decision of a seventh kind did not fail the run');
+}
+
+export const structureCases: readonly PlannerCase[] = [
+  {
+    name: 'decision kinds',
+    about: 'each ask gives one decision of the six kinds',
+    wants: 'Any decision.',
+    script: ordinary,
+    run: decisionKinds,
+  },
+  {
+    name: 'wake mode',
+    about: 'declared, valid, and the same over 100 runs',
+    wants: 'Any decision.',
+    script: ordinary,
+    run: wakeMode,
+  },
+  {
+    name: 'closed union',
+    about: 'there is no seventh kind, whatever came before',
+    wants: 'Any decision, after steps of every kind that the planner itself may never have decided.',
+    script: ordinary,
+    run: closedUnion,
+  },
+];

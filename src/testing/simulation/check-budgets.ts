@@ -1,0 +1,80 @@
+/** What happened in the world: each `once` effect once, and never more money or steps than a run and its tasks had. */
+import type { EndedRun } from './check.ts';
+import type { Attempt, Ledger } from './ledger.ts';
+
+export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger): void {
+  for (const [key, attempts] of Map.groupBy(ledger.attempts, (attempt) => attempt.key)) {
+    const [first] = attempts;
+    if (first === undefined) continue;
+    const calls = new Set(attempts.map(({ run, tool, id, args }) => `${run} ${tool} ${id} ${args}`));
+    if (calls.size > 1)
+      ledger.violated('once', `the key ${key} served different calls: ${[...calls].join('; ')}`, first.run);
+    if (first.effect !== 'once') continue;
+    const allowed = 1 + (ledger.refuted.get(key) ?? 0);
+    if (attempts.length > allowed) {
+      ledger.violated('once', `${first.tool} ${first.id} was run ${attempts.length} times`, first.run);
+    }
+    if ((ledger.effects.get(key) ?? 0) > 1)
+      ledger.violated('once', `${first.tool} ${first.id} happened twice`, first.run);
+  }
+  for (const [call, attempts] of Map.groupBy(ledger.attempts, ({ run, id }) => `${run} ${id}`)) {
+    const keys = new Set(attempts.map(({ key }) => key)).size;
+    // A plan has each call once.
+    if (keys > 1) ledger.violated('once', `the call ${call} had ${keys} idempotency keys`, attempts[0]?.run);
+  }
+  checkBegun(runs, ledger);
+}
+
+/** That a `once` call begins is in the journal before it does. */
+function checkBegun(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger): void {
+  for (const [run, attempts] of Map.groupBy(ledger.attempts.filter(isOnce), (attempt) => attempt.run)) {
+    const { entries = [], landed = [] } = runs.get(run) ?? {};
+    for (const [index, attempt] of attempts.entries()) {
+      const begun = entries.filter((entry, at) => entry.kind === 'call_began' && (landed[at] ?? 0) < attempt.order);
+      const started = new Set(attempts.slice(0, index + 1).map(({ key }) => key)).size;
+      if (begun.length < started) ledger.violated('once', `${attempt.tool} ${attempt.id} ran before it had begun`, run);
+    }
+  }
+}
+
+function isOnce({ effect }: Attempt): boolean {
+  return effect === 'once';
+}
+
+export function checkBudgets(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger): void {
+  const spent = new Map<string, number>();
+  const paid = new Set<string>();
+  for (const { key, run, costMicroUsd } of ledger.attempts) {
+    if (costMicroUsd === 0 || paid.has(key)) continue;
+    paid.add(key);
+    for (const above of withThoseAbove(run, runs)) spent.set(above, (spent.get(above) ?? 0) + costMicroUsd);
+  }
+  const steps = new Map<string, number>();
+  for (const { id, state } of runs.values()) {
+    for (const above of withThoseAbove(id, runs)) steps.set(above, (steps.get(above) ?? 0) + state.totals.steps);
+  }
+  for (const { id, state } of runs.values()) {
+    const { limits } = state;
+    const cost = spent.get(id) ?? 0;
+    if (limits.costMicroUsd !== undefined && cost > limits.costMicroUsd) {
+      ledger.violated('budget', `the run and its tasks spent ${cost} of ${limits.costMicroUsd}`, id);
+    }
+    const taken = steps.get(id) ?? 0;
+    if (limits.steps !== undefined && taken > limits.steps) {
+      ledger.violated('budget', `the run and its tasks took ${taken} steps of ${limits.steps}`, id);
+    }
+    checkDeadline(runs.get(id), ledger);
+  }
+}
+
+function checkDeadline(run: EndedRun | undefined, ledger: Ledger): void {
+  const { deadlineAt = Number.POSITIVE_INFINITY } = run?.state.limits ?? {};
+  const late = run?.entries.find((entry) => entry.kind === 'moved' && entry.startedAt > deadlineAt);
+  if (late !== undefined) ledger.violated('budget', 'the planner was asked after the deadline', run?.id);
+}
+
+function withThoseAbove(run: string, runs: ReadonlyMap<string, EndedRun>): string[] {
+  const chain: string[] = [];
+  for (let at: string | undefined = run; at !== undefined; at = runs.get(at)?.state.task?.parent) chain.push(at);
+  return chain;
+}

@@ -1,0 +1,100 @@
+/** What was said to a run: each message is taken once, each pause has one answer, and who may not speak is not heard. */
+import { CONTROL_SCOPES, type Control, LEAST_SCOPE } from '../../core/control.ts';
+import type { Entry } from '../../core/entry.ts';
+import type { EndedRun } from './check.ts';
+import type { Ledger } from './ledger.ts';
+
+type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;
+
+export function checkMessages(run: EndedRun, ledger: Ledger): void {
+  if (run.state.ending === null) return;
+  checkControls(run, ledger);
+  checkNews(run, ledger);
+  checkVerdicts(run, ledger);
+  checkCancel(run, ledger);
+}
+
+/** The entries of a kind. */
+export function entriesOf<K extends Entry['kind']>({ entries }: Pick<EndedRun, 'entries'>, kind: K): Of<K>[] {
+  return entries.filter((entry): entry is Of<K> => entry.kind === kind);
+}
+
+function checkControls(run: EndedRun, ledger: Ledger): void {
+  const taken = Map.groupBy(entriesOf(run, 'control'), ({ control }) => control.id);
+  for (const { message } of ledger.controlsOf(run)) {
+    const times = taken.get(message.id)?.length ?? 0;
+    if (times !== 1)
+      ledger.violated('controls', `${message.type} ${message.id} was stored, and taken ${times} times`, run.id);
+  }
+  for (const [id, [entry]] of taken) {
+    if (entry === undefined) continue;
+    if (!run.messages.has(id))
+      ledger.violated('controls', `${entry.control.type} ${id} was taken, but never stored`, run.id);
+    if (entry.applied === (entry.error !== undefined)) {
+      ledger.violated('controls', `${entry.control.type} ${id} is neither applied nor refused`, run.id);
+    }
+    if (entry.applied && !mayBeHeard(entry.control, run)) {
+      ledger.violated('no foreign data', `${entry.control.type} of somebody who may not was applied`, run.id);
+    }
+  }
+}
+
+function mayBeHeard({ from, type }: Control, { state: { identity } }: EndedRun): boolean {
+  if (from === undefined || from.scope === 'admin') return true;
+  if (from.tenant !== identity.tenant || from.user !== identity.user || from.session !== identity.session) return false;
+  return CONTROL_SCOPES.indexOf(from.scope) >= CONTROL_SCOPES.indexOf(LEAST_SCOPE[type]);
+}
+
+/** What runs tell each other is taken once too. */
+function checkNews(run: EndedRun, ledger: Ledger): void {
+  const counts = new Map<string, number>();
+  for (const { message } of run.messages.values()) {
+    const name = newsName(message.type);
+    if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1);
+    const times = run.taken.get(message.id) ?? 0;
+    if (times !== 1) ledger.violated('wake', `${message.type} ${message.id} was taken ${times} times`, run.id);
+  }
+  for (const kind of ['task_ended', 'task_paused', 'watched'] as const) {
+    const taken = entriesOf(run, kind).length;
+    const stored = counts.get(kind) ?? 0;
+    if (taken !== stored)
+      ledger.violated('wake', `${stored} messages were stored for ${taken} entries ${kind}`, run.id);
+  }
+}
+
+function newsName(type: string): 'task_ended' | 'task_paused' | 'watched' | undefined {
+  if (type === 'TASK_ENDED') return 'task_ended';
+  if (type === 'TASK_PAUSES') return 'task_paused';
+  return type === 'WATCH' ? 'watched' : undefined;
+}
+
+function checkVerdicts(run: EndedRun, ledger: Ledger): void {
+  const pauses = new Map(entriesOf(run, 'paused').map((paused) => [paused.token, paused]));
+  for (const [token, answers] of Map.groupBy(entriesOf(run, 'resumed'), (resumed) => resumed.token)) {
+    const pause = pauses.get(token);
+    if (answers.length > 1)
+      ledger.violated('one verdict', `the pause ${token} was answered ${answers.length} times`, run.id);
+    const [answer] = answers;
+    if (pause === undefined || answer === undefined) continue;
+    const { expiresAt = Number.POSITIVE_INFINITY } = pause;
+    if (answer.verdict === 'timeout' && answer.at < expiresAt) {
+      ledger.violated('one verdict', `the pause ${token} was over before its time`, run.id);
+    }
+    if (answer.verdict !== 'timeout' && answer.payload?.['group_id'] === undefined && answer.at >= expiresAt) {
+      ledger.violated('one verdict', `the pause ${token} was answered after its time`, run.id);
+    }
+    const isOwn = answer.by?.user === run.state.identity.user && answer.by.tenant === run.state.identity.tenant;
+    if (pause.approver === 'another' && answer.verdict === 'approve' && isOwn) {
+      ledger.violated('gates', `${token} was approved by whoever asked for it`, run.id);
+    }
+  }
+}
+
+/** A CANCEL that was stored before the ending is what the run ends with. */
+function checkCancel(run: EndedRun, ledger: Ledger): void {
+  const cancel = ledger.controlsOf(run).find(({ message }) => message.type === 'CANCEL');
+  if (cancel === undefined || run.endedAt === undefined || cancel.order > run.endedAt) return;
+  const { ending } = run.state;
+  if (ending?.kind === 'finished' && ending.reason === 'cancelled') return;
+  ledger.violated('cancel wins', `CANCEL ${cancel.message.id} was stored, and the run ended otherwise`, run.id);
+}

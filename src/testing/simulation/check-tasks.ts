@@ -1,0 +1,193 @@
+/** A run and its tasks: both journals agree, every end is told once, and what is to stop is told to. */
+import type { GroupEnded, TaskEnded } from '../../core/entry.ts';
+import { jsonEquals } from '../../core/json.ts';
+import type { EndedRun } from './check.ts';
+import { entriesOf } from './check-messages.ts';
+import type { Ledger } from './ledger.ts';
+import type { ShownGroups } from './planner.ts';
+
+type Runs = ReadonlyMap<string, EndedRun>;
+
+export function checkTasks(run: EndedRun, runs: Runs, ledger: Ledger, shown: ShownGroups): void {
+  if (run.state.ending === null) return;
+  checkOrigin(run, runs, ledger);
+  checkEnds(run, runs, ledger);
+  checkGroups(run, runs, ledger);
+  checkShown(run, ledger, shown);
+  checkCascade(run, runs, ledger);
+}
+
+function checkOrigin({ id, state, landed }: EndedRun, runs: Runs, ledger: Ledger): void {
+  const { task, identity } = state;
+  if (task === null) return;
+  const parent = runs.get(task.parent);
+  const at = parent?.entries.findIndex((entry) => entry.kind === 'spawned' && entry.task === id) ?? -1;
+  if (parent === undefined || at === -1) {
+    ledger.violated('tasks', 'the run above it has not spawned it', id);
+    return;
+  }
+  if (parent.landed[at] !== landed[0]) ledger.violated('tasks', 'it was not stored with the entry that spawned it', id);
+  const { tenant, user, session } = parent.state.identity;
+  if (identity.tenant !== tenant || identity.user !== user || identity.session !== session) {
+    ledger.violated('no foreign data', 'it belongs to somebody else than the run above it', id);
+  }
+}
+
+function checkEnds(run: EndedRun, runs: Runs, ledger: Ledger): void {
+  const ends = Map.groupBy(entriesOf(run, 'task_ended'), ({ task }) => task);
+  for (const { task } of entriesOf(run, 'spawned')) {
+    const child = runs.get(task);
+    if (child === undefined) {
+      ledger.violated('tasks', `the task ${task} was spawned, and is not there`, run.id);
+      continue;
+    }
+    const told = ends.get(task)?.length ?? 0;
+    const isDue = (child.endedAt ?? Number.POSITIVE_INFINITY) < (run.endedAt ?? 0);
+    if (told > 1 || (isDue && told === 0))
+      ledger.violated('wake', `of the end of ${task} it was told ${told} times`, run.id);
+  }
+  for (const [task, [end]] of ends) {
+    const child = runs.get(task);
+    if (child === undefined || end === undefined) continue;
+    const problem = disagreement(end, child);
+    if (problem !== undefined) ledger.violated('tasks', `of ${task} it was told ${problem}`, run.id);
+  }
+}
+
+/** What the one who waits was told, if it is not what the task's own journal says. */
+function disagreement({ status, result, usage }: TaskEnded, { state }: EndedRun): string | undefined {
+  const { ending, totals, tasks } = state;
+  if (ending === null) return `${status}, and it has not ended`;
+  const own = ending.kind === 'failed' ? 'failed' : statusOf(ending.reason);
+  if (own !== status) return `${status}, and it ended as ${own}`;
+  const payload = ending.kind === 'finished' ? ending.payload : undefined;
+  if (!jsonEquals(payload ?? null, result ?? null)) return `another result than it had`;
+  // What its own tasks may still use counts as used.
+  const live = tasks.flatMap(({ end, reserved }) => (end === undefined ? [reserved] : []));
+  const cost = {
+    told: usage.costMicroUsd,
+    least: totals.costMicroUsd,
+    lent: sum(live.map((share) => share.costMicroUsd)),
+  };
+  const steps = {
+    told: usage.steps,
+    least: totals.steps + totals.taskSteps,
+    lent: sum(live.map((share) => share.steps)),
+  };
+  for (const [name, { told, least, lent }] of Object.entries({ cost, steps })) {
+    if (told < least || told > least + lent) return `${name} of ${told}, and it was ${least}`;
+  }
+  return undefined;
+}
+
+function sum(shares: readonly (number | undefined)[]): number {
+  return shares.reduce<number>((total, share = 0) => total + share, 0);
+}
+
+function statusOf(reason: string): string {
+  if (reason === 'goal') return 'complete';
+  return reason === 'cancelled' ? 'cancelled' : 'failed';
+}
+
+function checkGroups(run: EndedRun, runs: Runs, ledger: Ledger): void {
+  const ended = Map.groupBy(entriesOf(run, 'group_ended'), ({ group }) => group);
+  const moves = entriesOf(run, 'moved');
+  for (const [group, members] of Map.groupBy(entriesOf(run, 'spawned'), (spawned) => spawned.group)) {
+    const ends = ended.get(group) ?? [];
+    const [end] = ends;
+    if (ends.length > 1) ledger.violated('groups', `${group} ended ${ends.length} times`, run.id);
+    const endSeq = end?.seq ?? Number.POSITIVE_INFINITY;
+    if (members.some(({ seq }) => seq > endSeq))
+      ledger.violated('groups', `${group} got a member after its end`, run.id);
+    const told = members.map(({ task }) => entriesOf(run, 'task_ended').find((entry) => entry.task === task)?.seq);
+    const sealed = run.state.groups.find(({ id }) => id === group)?.sealed === true;
+    const last = Math.max(...told.map((seq) => seq ?? Number.POSITIVE_INFINITY), ...members.map(({ seq }) => seq));
+    const sealing = sealSeq(run, group);
+    const known = run.landed[Math.max(last, sealing) - 1] ?? Number.POSITIVE_INFINITY;
+    // What is taken with the ending came when the planner had been asked.
+    const next = moves.find(({ seq }) => (run.landed[seq - 1] ?? 0) > known);
+    if (sealed && next !== undefined && endSeq > next.seq) {
+      ledger.violated(
+        'groups',
+        `all of ${group} had ended at ${last}, and the planner was asked before the group was`,
+        run.id,
+      );
+    }
+    if (end === undefined) continue;
+    checkFailFast(group, end, run, ledger);
+    for (const { task } of members) checkStopped(task, run, end.seq, runs, ledger);
+  }
+}
+
+/** Where the group was sealed. */
+function sealSeq(run: EndedRun, group: string): number {
+  const sealing = run.entries.find(
+    (entry) =>
+      (entry.kind === 'spawned' && entry.group === group && entry.seal) ||
+      (entry.kind === 'awaiting' && entry.group === group),
+  );
+  return sealing?.seq ?? Number.POSITIVE_INFINITY;
+}
+
+/** One failure cancels a group that was made so. */
+function checkFailFast(
+  group: string,
+  { seq, status, reason }: GroupEnded & { seq: number },
+  run: EndedRun,
+  ledger: Ledger,
+): void {
+  const members = entriesOf(run, 'spawned').filter((spawned) => spawned.group === group);
+  const failed = entriesOf(run, 'task_ended').some(
+    (end) => end.seq < seq && end.status === 'failed' && members.some(({ task }) => task === end.task),
+  );
+  const isCancelled = members[0]?.failFast === true && failed;
+  if (isCancelled === (status === 'cancelled')) return;
+  ledger.violated(
+    'groups',
+    `${group} is ${status} (${reason}), and ${failed ? 'a member' : 'no member'} had failed`,
+    run.id,
+  );
+}
+
+/** A member that had not ended when its group did was told to stop. */
+function checkStopped(task: string, run: EndedRun, endSeq: number, runs: Runs, ledger: Ledger): void {
+  const member = runs.get(task);
+  const at = run.landed[endSeq - 1] ?? 0;
+  if (member === undefined || (member.endedAt ?? Number.POSITIVE_INFINITY) < at || wasStopped(member, ledger)) return;
+  ledger.violated('groups', `${task} went on when its group had ended`, run.id);
+}
+
+function wasStopped(run: EndedRun, ledger: Ledger): boolean {
+  return ledger.controlsOf(run).some(({ message }) => message.type === 'CANCEL');
+}
+
+/** A result that came by itself was shown to the planner from its step on. */
+function checkShown({ id, state, entries }: EndedRun, ledger: Ledger, shown: ShownGroups): void {
+  const last = entries.findLast((entry) => entry.kind === 'moved');
+  const groups = new Set<string>();
+  for (const { atStep, group } of state.background) {
+    if (groups.has(group.id)) ledger.violated('wake', `${group.id} came twice`, id);
+    groups.add(group.id);
+    if (last?.kind === 'moved' && last.step >= atStep && !shown.has(id, group.id)) {
+      ledger.violated('wake', `${group.id} was never shown to the planner`, id);
+    }
+  }
+}
+
+/** Every ending but `goal` stops what is below, as far as each task says, and through those that have ended. */
+function checkCascade(run: EndedRun, runs: Runs, ledger: Ledger): void {
+  const { ending } = run.state;
+  if (ending?.kind === 'finished' && ending.reason === 'goal') return;
+  const { endedAt = Number.POSITIVE_INFINITY } = run;
+  const open = [run];
+  for (let above = open.pop(); above !== undefined; above = open.pop()) {
+    for (const { task, onCancel } of entriesOf(above, 'spawned')) {
+      const child = runs.get(task);
+      if (child === undefined || onCancel === 'isolate') continue;
+      const isOver = (child.endedAt ?? Number.POSITIVE_INFINITY) < endedAt;
+      // One that is told stops its own.
+      if (isOver) open.push(child);
+      else if (!wasStopped(child, ledger)) ledger.violated('cascade', `${task} went on when ${run.id} had ended`, task);
+    }
+  }
+}

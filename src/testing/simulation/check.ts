@@ -1,0 +1,95 @@
+/** What must hold when a history is over. */
+import type { Message } from '../../core/control.ts';
+import type { Entry } from '../../core/entry.ts';
+import { describeThrown } from '../../core/errors.ts';
+import type { RunRecord } from '../../journal/port.ts';
+import { foldEntries, type RunState } from '../../view/run-state.ts';
+import { endingProblems, foldProblems, lostEntries } from '../crash-check.ts';
+import { checkBudgets, checkEffects } from './check-budgets.ts';
+import { checkMessages } from './check-messages.ts';
+import { checkTasks } from './check-tasks.ts';
+import type { Ledger, LedgerRun } from './ledger.ts';
+import type { ShownGroups } from './planner.ts';
+
+export interface StoredRun {
+  readonly record: RunRecord | undefined;
+  readonly entries: readonly Entry[];
+  readonly inbox: readonly Message[];
+}
+
+/** A run with its state, as all checks read it. */
+export interface EndedRun extends LedgerRun {
+  readonly id: string;
+  readonly state: RunState;
+}
+
+export interface EndOfHistory {
+  readonly seed: number;
+  readonly ledger: Ledger;
+  readonly shown: ShownGroups;
+  readonly stored: ReadonlyMap<string, StoredRun>;
+}
+
+export function checkEnd({ seed, ledger, shown, stored }: EndOfHistory): void {
+  const runs = new Map<string, EndedRun>();
+  for (const [id, run] of ledger.runs) {
+    const found = stored.get(id);
+    const entries = found?.entries ?? [];
+    // The journal in memory gives back the very entries that it took.
+    const changed = run.entries.filter((entry) => entries[entry.seq - 1] !== entry);
+    for (const what of lostEntries(changed, entries)) ledger.violated('no lost entry', what, id);
+    if (entries.length > run.entries.length)
+      ledger.violated('no lost entry', 'entries are there that nobody wrote', id);
+    const state = stateOf(entries, id, ledger);
+    if (state === undefined) continue;
+    runs.set(id, { ...run, id, state });
+    if (state.ending === null) ledger.violated('no hang', `it never ended: ${situation(state, found)}`, id);
+    else for (const what of endingProblems(entries, found?.record)) ledger.violated('one ending', what, id);
+    if (found !== undefined && found.inbox.length > 0 && state.ending !== null) {
+      ledger.violated('controls', `${found.inbox.length} messages are left in the inbox`, id);
+    }
+  }
+  checkFold(runs, seed, ledger);
+  checkEffects(runs, ledger);
+  checkBudgets(runs, ledger);
+  for (const run of runs.values()) {
+    checkMessages(run, ledger);
+    checkTasks(run, runs, ledger, shown);
+  }
+}
+
+function stateOf(entries: readonly Entry[], run: string, ledger: Ledger): RunState | undefined {
+  try {
+    return foldEntries(entries);
+  } catch (error) {
+    ledger.violated('the fold', `the entries do not fold: ${describeThrown(error)}`, run);
+    return undefined;
+  }
+}
+
+/** Every prefix of one run in some histories: of all it would take longer than to play them. */
+function checkFold(runs: ReadonlyMap<string, EndedRun>, seed: number, ledger: Ledger): void {
+  if (seed % FOLDED_EVERY !== 0) return;
+  const chosen = [...runs.values()].filter(({ entries }) => entries.length <= MOST_ENTRIES).at(-1);
+  if (chosen === undefined) return;
+  for (const what of foldProblems(chosen.entries)) ledger.violated('the fold', what, chosen.id);
+}
+
+const FOLDED_EVERY = 8;
+const MOST_ENTRIES = 60;
+
+function situation({ open, pauses, tasks }: RunState, stored: StoredRun | undefined): string {
+  const { status, wakeAt, lease } = stored?.record ?? {};
+  const step = open === null ? 'between steps' : `in step ${open.move.step}, ${open.move.decision.kind}`;
+  const asked = pauses.map(({ token }) => token).join(', ') || 'none';
+  const live =
+    tasks
+      .filter(({ end }) => end === undefined)
+      .map(({ id }) => id)
+      .join(', ') || 'none';
+  return (
+    `${status}, ${step}; open pauses ${asked}; tasks under way ${live}; ` +
+    `wakes at ${String(wakeAt)}, ${lease === undefined ? 'not leased' : `leased by ${lease.owner}`}, ` +
+    `${stored?.inbox.length ?? 0} messages waiting`
+  );
+}

@@ -1,0 +1,229 @@
+/** Random plans: what the planner of each run decides, step after step. */
+import { AWAIT_TOOL, SPAWN_TOOL } from '../../core/builtin-tools.ts';
+import {
+  type Branch,
+  type CallParallel,
+  type Decision,
+  FINISH_REASONS,
+  type Join,
+  PAUSE_REASONS,
+  type SpawnSpec,
+  type TaskLimits,
+} from '../../core/decision.ts';
+import type { Json, JsonObject } from '../../core/json.ts';
+import type { Dice } from './dice.ts';
+import type { Plan, PlannedMove } from './script.ts';
+import { TOOL_KINDS } from './tools.ts';
+
+const TOOLS = Object.keys(TOOL_KINDS);
+/** Runs under a root, and below those: one deeper than tasks may be. */
+const DEEPEST = 5;
+const MAX_PLANS = 8;
+
+export class PlanWriter {
+  readonly plans: Record<string, Plan> = {};
+  readonly #dice: Dice;
+  #calls = 0;
+
+  constructor(dice: Dice) {
+    this.#dice = dice;
+  }
+
+  /** Writes a plan, and those of its tasks. Returns its name. */
+  write(depth: number): string {
+    const name = `p${Object.keys(this.plans).length}`;
+    // The name is taken before the plans of its tasks are written.
+    this.plans[name] = { moves: [] };
+    const dice = this.#dice;
+    const moves = dice.list(depth === 0 ? 1 : 0, depth === 0 ? 5 : 3, () => this.#move(depth));
+    this.plans[name] = dice.chance(0.3) ? { moves, obeys: true } : { moves };
+    return name;
+  }
+
+  #move(depth: number): PlannedMove {
+    const dice = this.#dice;
+    if (dice.chance(0.01)) return {};
+    return { decision: this.#decision(depth), ...dice.maybe(0.3, () => ({ thinkMs: dice.pick([10, 100, 900]) })) };
+  }
+
+  #decision(depth: number): Decision {
+    const dice = this.#dice;
+    switch (
+      dice.pick(['call', 'call', 'call', 'parallel', 'parallel', 'spawn', 'spawn', 'spawn', 'await', 'pause', 'end'])
+    ) {
+      case 'parallel':
+        return this.#parallel(depth);
+      case 'spawn':
+        if (!this.#maySpawn(depth)) return this.#call();
+        return {
+          kind: 'spawn_task',
+          task: dice.pick(['foreground', 'background', 'background']),
+          ...this.#spawn(depth),
+        };
+      case 'await':
+        return awaitTask(dice);
+      case 'pause':
+        return this.#pause();
+      case 'end':
+        if (dice.chance(0.6)) return this.#call();
+        return {
+          kind: 'finish',
+          reason: dice.pick(FINISH_REASONS as [(typeof FINISH_REASONS)[number]]),
+          payload: 'early',
+        };
+      default:
+        return this.#call();
+    }
+  }
+
+  #maySpawn(depth: number): boolean {
+    return depth < DEEPEST && Object.keys(this.plans).length < MAX_PLANS;
+  }
+
+  #call(): Decision {
+    return { kind: 'call_tool', tool: this.#tool(), args: this.#args() };
+  }
+
+  #tool(): string {
+    return this.#dice.pick(TOOLS as [string]);
+  }
+
+  #args(): JsonObject {
+    const dice = this.#dice;
+    this.#calls += 1;
+    return {
+      id: `c${this.#calls}`,
+      ...dice.maybe(0.6, () => ({ ms: dice.pick([20, 150, 700, 2_500]) })),
+      ...dice.maybe(0.2, () => ({ fail: dice.pick(['always', 'once', 'throughout']) })),
+      ...dice.maybe(0.15, () => ({ deaf: true })),
+      ...dice.maybe(0.5, () => ({ big: true })),
+      ...dice.maybe(0.03, () => ({ wrong: true })),
+    };
+  }
+
+  #parallel(depth: number): CallParallel {
+    const dice = this.#dice;
+    const count = dice.between(2, 4);
+    const branches: Branch[] = [];
+    for (let index = 0; index < count; index += 1) branches.push(this.#branch(depth, index));
+    return {
+      kind: 'call_parallel',
+      branches,
+      ...dice.maybe(0.5, () => ({ join: join(dice, count) })),
+      ...dice.maybe(0.4, () => ({ onInvalid: 'per_branch' as const })),
+      ...dice.maybe(0.2, () => ({ concurrency: dice.between(1, 2) })),
+    };
+  }
+
+  #branch(depth: number, index: number): Branch {
+    const dice = this.#dice;
+    const id = `b${index}`;
+    const earlier = index === 0 ? undefined : `b${dice.between(0, index - 1)}`;
+    const order =
+      earlier === undefined
+        ? {}
+        : {
+            ...dice.maybe(0.25, () => ({ after: [earlier] })),
+            ...dice.maybe(0.1, () => ({
+              when: { branch: earlier, equals: dice.pick<Json>([1, { status: 'spawned' }]) },
+            })),
+          };
+    if (dice.chance(0.2) && this.#maySpawn(depth)) {
+      return { id, tool: SPAWN_TOOL, args: spawnArgs(dice, this.#spawn(depth)), ...order };
+    }
+    if (dice.chance(0.08)) return { id, tool: AWAIT_TOOL, args: awaitArgs(dice), ...order };
+    const args = this.#args();
+    const note = earlier !== undefined && dice.chance(0.15) ? { note: { $from: earlier, path: '/id' } } : {};
+    return { id, tool: this.#tool(), args: { ...args, ...note }, ...order };
+  }
+
+  #spawn(depth: number): { readonly spec: SpawnSpec; readonly groupId?: string } {
+    const dice = this.#dice;
+    const groupId = dice.chance(0.5) ? dice.pick(['g0', 'g0', 'g1']) : undefined;
+    const spec: SpawnSpec = {
+      description: 'a task',
+      query: this.write(depth + 1),
+      ...dice.maybe(0.3, () => ({ priority: dice.between(-5, 5) })),
+      ...dice.maybe(0.3, () => ({ retainTurn: dice.chance(0.5) })),
+      ...dice.maybe(0.3, () => ({ onCancel: 'isolate' as const })),
+      ...dice.maybe(0.3, () => ({ limits: taskLimits(dice) })),
+      ...dice.maybe(0.4, () => ({ seal: true })),
+      ...dice.maybe(0.3, () => ({ failFast: true })),
+      ...(groupId === undefined ? {} : dice.maybe(0.3, () => ({ quorum: dice.between(1, 2) }))),
+    };
+    return groupId === undefined ? { spec } : { spec, groupId };
+  }
+
+  #pause(): Decision {
+    const dice = this.#dice;
+    return {
+      kind: 'request_pause',
+      reason: dice.pick(PAUSE_REASONS as [(typeof PAUSE_REASONS)[number]]),
+      ...dice.maybe(0.3, () => ({ payload: { question: 'Which one?' } })),
+      ...dice.maybe(0.4, () => ({ expiresInMs: dice.pick([0, 100, 900, 3_000]) })),
+    };
+  }
+}
+
+function taskLimits(dice: Dice): TaskLimits {
+  return {
+    ...dice.maybe(0.5, () => ({ steps: dice.between(0, 5) })),
+    ...dice.maybe(0.5, () => ({ costMicroUsd: dice.pick([0, 100, 350, 5_000]) })),
+  };
+}
+
+function join(dice: Dice, count: number): Join {
+  switch (dice.pick(['first_success', 'first_success', 'n', 'keyed'])) {
+    case 'n':
+      return { kind: 'n', n: dice.between(1, count) };
+    case 'keyed':
+      return { kind: 'keyed', keys: Array.from({ length: count }, (_, index) => `k${index}`) };
+    default:
+      return { kind: 'first_success' };
+  }
+}
+
+/** Mostly a task of one's own; sometimes the run that spawned this one, and that of somebody else. */
+function awaited(dice: Dice): { readonly task: string; readonly group?: string } {
+  const nth = dice.between(0, 2);
+  const task = dice.pick([`#${nth}`, `#${nth}`, `#${nth}`, `#${nth}`, '^', 'r0', 'r1.0.0']);
+  return dice.chance(0.3) ? { task, group: `@${nth}` } : { task };
+}
+
+function awaitTask(dice: Dice): Decision {
+  const { task, group } = awaited(dice);
+  return {
+    kind: 'await_task',
+    taskId: task,
+    ...(group === undefined ? {} : { groupId: group }),
+    ...dice.maybe(0.4, () => ({ timeoutMs: dice.pick([0, 200, 1_500]) })),
+  };
+}
+
+function awaitArgs(dice: Dice): JsonObject {
+  const { task, group } = awaited(dice);
+  return {
+    task_id: task,
+    ...(group === undefined ? {} : { group_id: group }),
+    ...dice.maybe(0.4, () => ({ timeout_ms: dice.pick([0, 200, 1_500]) })),
+  };
+}
+
+function spawnArgs(dice: Dice, { spec, groupId }: { readonly spec: SpawnSpec; readonly groupId?: string }): JsonObject {
+  const { description, query, priority, seal, quorum, retainTurn, failFast, onCancel, limits } = spec;
+  return {
+    kind: dice.pick(['foreground', 'background']),
+    ...(groupId === undefined ? {} : { group_id: groupId }),
+    spec: {
+      description,
+      query,
+      ...(priority === undefined ? {} : { priority }),
+      ...(seal === undefined ? {} : { seal }),
+      ...(quorum === undefined ? {} : { quorum }),
+      ...(retainTurn === undefined ? {} : { retain_turn: retainTurn }),
+      ...(failFast === undefined ? {} : { fail_fast: failFast }),
+      ...(onCancel === undefined ? {} : { on_cancel: onCancel }),
+      ...(limits === undefined ? {} : { limits: { ...limits } }),
+    },
+  };
+}

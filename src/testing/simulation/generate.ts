@@ -1,0 +1,113 @@
+/** From a seed to what is played. */
+import { CONTROL_TYPES, type ControlType } from '../../core/control.ts';
+import type { Limits } from '../../core/limits.ts';
+import { Dice } from './dice.ts';
+import { PlanWriter } from './generate-plans.ts';
+import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
+import { SimulatedTime } from './time.ts';
+
+export function generateScript(seed: number): SimulationScript {
+  const dice = new Dice(seed);
+  const workers = dice.pick([1, 2, 2, 2, 3]);
+  const plans = new PlanWriter(dice);
+  const roots = dice.list(1, 3, (index) => root(dice, index, workers, plans));
+  return {
+    seed,
+    workers,
+    wakeMode: dice.pick(['push', 'push', 'poll', 'hybrid']),
+    leaseMs: dice.pick([600, 1_500, 3_000]),
+    slots: dice.pick([1, 2, 10, 10]),
+    delays: { chance: dice.pick([0, 0.2, 0.5]), maxMs: dice.pick([10, 60, 60, 300]) },
+    plans: plans.plans,
+    roots,
+    acts: dice.list(0, dice.pick([1, 3, 8]), () => act(dice, roots, workers)).sort((a, b) => a.at - b.at),
+    faults: dice.list(0, dice.pick([0, 1, 4]), () => fault(dice, workers)),
+  };
+}
+
+function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {
+  return {
+    run: `r${index}`,
+    tenant: dice.pick(['t0', 't0', 't1']),
+    user: dice.pick(['ann', 'ann', 'bob']),
+    session: dice.pick(['s', 's', 'z']),
+    plan: plans.write(0),
+    at: index === 0 ? 0 : dice.between(0, 800),
+    worker: dice.between(0, workers - 1),
+    priority: dice.between(-2, 2),
+    limits: limits(dice),
+    ...dice.maybe(0.15, () => ({ twin: { worker: dice.between(0, workers - 1), afterMs: dice.between(0, 400) } })),
+    ...dice.maybe(0.5, () => ({ watcher: dice.between(0, workers - 1) })),
+  };
+}
+
+const START_MS = new SimulatedTime().startedAt;
+
+function limits(dice: Dice): Limits {
+  return {
+    ...dice.maybe(0.6, () => ({ steps: dice.between(1, 14) })),
+    ...dice.maybe(0.5, () => ({ costMicroUsd: dice.pick([0, 100, 250, 400, 700, 1_000]) })),
+    ...dice.maybe(0.15, () => ({ deadlineAt: START_MS + dice.between(200, 8_000) })),
+    ...dice.maybe(0.2, () => ({ onCeiling: 'pause' as const })),
+  };
+}
+
+const ANSWERS: readonly ControlType[] = ['APPROVE', 'REJECT', 'RESUME'];
+
+function act(dice: Dice, roots: readonly Root[], workers: number): Act {
+  const type = dice.chance(0.55) ? dice.pick(['APPROVE', 'APPROVE', 'REJECT', 'RESUME'] as const) : anyControl(dice);
+  const answers = ANSWERS.includes(type);
+  return {
+    at: dice.between(0, 5_000),
+    root: roots[dice.between(0, roots.length - 1)]?.run ?? '',
+    task: dice.pick([0, 0, dice.between(0, 5)]),
+    type,
+    from: sender(dice),
+    ...dice.maybe(0.4, () => ({ worker: dice.between(0, workers - 1) })),
+    ...(answers ? dice.maybe(0.85, () => ({ pause: dice.between(0, 2) })) : {}),
+    ...(answers ? dice.maybe(0.3, () => ({ atRoot: true as const })) : {}),
+    ...(type === 'APPROVE' ? dice.maybe(0.3, () => ({ args: dice.pick(['fit', 'fit', 'misfit'] as const) })) : {}),
+    ...dice.maybe(0.2, () => ({ again: dice.between(0, 300) })),
+    ...(type === 'CANCEL' ? dice.maybe(0.4, () => ({ soft: true as const })) : {}),
+  };
+}
+
+function anyControl(dice: Dice): ControlType {
+  return dice.pick(CONTROL_TYPES);
+}
+
+function sender(dice: Dice): Sender {
+  return dice.pick([
+    'program',
+    'program',
+    'program',
+    'owner',
+    'owner',
+    'guest',
+    'colleague',
+    'admin',
+    'admin',
+    'stranger',
+  ]);
+}
+
+function fault(dice: Dice, workers: number): Fault {
+  const worker = dice.between(0, workers - 1);
+  const landed = dice.chance(0.5);
+  const downMs = dice.pick([0, 50, 700, 3_500]);
+  const at = dice.between(0, 4_000);
+  // Most histories are over after some dozens of operations.
+  const operation = dice.pick([dice.between(0, 20), dice.between(0, 80)]);
+  switch (dice.pick(['crash', 'crash', 'stall', 'stall', 'store', 'store', 'kill', 'deploy'])) {
+    case 'crash':
+      return { kind: 'crash', worker, operation, landed, downMs };
+    case 'stall':
+      return { kind: 'stall', worker, operation, ms: dice.pick([300, 1_700, 4_000]) };
+    case 'store':
+      return { kind: 'store', worker, operation, landed, times: dice.between(1, 3) };
+    case 'kill':
+      return { kind: 'kill', worker, at, downMs };
+    default:
+      return { kind: 'deploy', worker, at };
+  }
+}

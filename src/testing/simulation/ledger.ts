@@ -1,0 +1,216 @@
+/** What stands outside all processes: what the store has taken, in order, and what the tools did to the world. */
+
+import type { Clock } from '../../core/clock.ts';
+import { type Control, isControl, type Message } from '../../core/control.ts';
+import type { Entry } from '../../core/entry.ts';
+import type { Effect } from '../../core/tool-schema.ts';
+import type { Append, Claim, LeaseRequest, NewRun } from '../../journal/port.ts';
+import type { SimulatedProcess } from './time.ts';
+
+export const INVARIANTS = [
+  'one ending',
+  'no lost entry',
+  'the fold',
+  'once',
+  'one verdict',
+  'controls',
+  'cancel wins',
+  'gates',
+  'wake',
+  'groups',
+  'tasks',
+  'cascade',
+  'budget',
+  'no foreign data',
+  'leases',
+  'watchers',
+  'no hang',
+  'no fault',
+] as const;
+export type Invariant = (typeof INVARIANTS)[number];
+
+export interface Violation {
+  readonly invariant: Invariant;
+  /** Absent when it is not about one run. */
+  readonly run?: string;
+  readonly what: string;
+}
+
+/** One entry into a tool. */
+export interface Attempt {
+  readonly order: number;
+  readonly tool: string;
+  readonly effect: Effect;
+  readonly key: string;
+  readonly run: string;
+  readonly id: string;
+  /** JSON text. */
+  readonly args: string;
+  readonly costMicroUsd: number;
+}
+
+export interface StoredMessage {
+  readonly order: number;
+  readonly at: number;
+  readonly message: Message;
+}
+
+/** A run as the store has acknowledged it. */
+export interface LedgerRun {
+  readonly entries: Entry[];
+  readonly messages: Map<string, StoredMessage>;
+  /** How often each message was taken out of the inbox. */
+  readonly taken: Map<string, number>;
+  /** The order in which entries landed, by seq. */
+  readonly landed: number[];
+  /** Processes that have had a lease of it. */
+  readonly owners: Set<SimulatedProcess>;
+  endedAt: number | undefined;
+  fence: number;
+  leaseUntil: number;
+}
+
+export interface TimelineLine {
+  readonly at: number;
+  readonly who: string;
+  readonly what: string;
+}
+
+/** Operations on the store at one moment of virtual time. */
+const MOST_AT_ONCE = 3_000;
+
+export class Ledger {
+  readonly violations: Violation[] = [];
+  readonly runs: Map<string, LedgerRun> = new Map();
+  readonly attempts: Attempt[] = [];
+  readonly effects: Map<string, number> = new Map();
+  readonly refuted: Map<string, number> = new Map();
+  readonly timeline: TimelineLine[] = [];
+  /** Everybody has logged in by now. */
+  loggedIn = false;
+  readonly logins: Set<string> = new Set();
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #recording: boolean;
+  #order = 0;
+  #operations = { at: 0, count: 0 };
+
+  constructor(clock: Pick<Clock, 'now'>, recording: boolean) {
+    this.#clock = clock;
+    this.#recording = recording;
+  }
+
+  /** A number that grows with everything that happens. */
+  next(): number {
+    this.#order += 1;
+    return this.#order;
+  }
+
+  /** Counts an operation on the store. True when there is no end of them although no time passes. */
+  isSpinning(): boolean {
+    const now = this.#clock.now();
+    if (this.#operations.at !== now) this.#operations = { at: now, count: 0 };
+    this.#operations.count += 1;
+    if (this.#operations.count === MOST_AT_ONCE) this.violated('no hang', 'processes go round and round without end');
+    return this.#operations.count >= MOST_AT_ONCE;
+  }
+
+  /** @param what is made only when somebody will read it. */
+  tell(who: string, what: () => string): void {
+    if (this.#recording) this.timeline.push({ at: this.#clock.now(), who, what: what() });
+  }
+
+  violated(invariant: Invariant, what: string, run?: string): void {
+    this.tell('', () => `!! ${invariant}: ${what}`);
+    this.violations.push(run === undefined ? { invariant, what } : { invariant, what, run });
+  }
+
+  created({ identity, entries }: NewRun, order: number): LedgerRun {
+    const known = this.runs.get(identity.run);
+    if (known !== undefined) return known;
+    const run: LedgerRun = {
+      entries: [...entries],
+      messages: new Map(),
+      taken: new Map(),
+      landed: entries.map(() => order),
+      owners: new Set(),
+      endedAt: undefined,
+      fence: 0,
+      leaseUntil: 0,
+    };
+    this.runs.set(identity.run, run);
+    return run;
+  }
+
+  claimed(claim: Claim, { leaseMs }: LeaseRequest, process: SimulatedProcess): void {
+    const run = this.runs.get(claim.run);
+    if (run === undefined) return;
+    const now = this.#clock.now();
+    run.owners.add(process);
+    if (run.leaseUntil > now) {
+      this.violated('leases', `${process.name} got a lease that another owner still holds`, claim.run);
+    }
+    if (claim.fence <= run.fence) this.violated('leases', `the fence did not rise: ${claim.fence}`, claim.run);
+    run.fence = claim.fence;
+    run.leaseUntil = now + leaseMs;
+  }
+
+  renewed(run: string, fence: number, leaseMs: number): void {
+    const known = this.runs.get(run);
+    if (known?.fence === fence) known.leaseUntil = this.#clock.now() + leaseMs;
+  }
+
+  released(run: string, fence: number): void {
+    const known = this.runs.get(run);
+    if (known?.fence === fence) known.leaseUntil = 0;
+  }
+
+  /** @param order taken before the store was asked: the store does it at once. */
+  appended(append: Append, order: number): void {
+    const run = this.runs.get(append.run);
+    if (run === undefined) {
+      this.violated('no lost entry', 'an append landed in a run that is not there', append.run);
+      return;
+    }
+    if (append.fence !== run.fence) {
+      this.violated('leases', `an append under the fence ${append.fence} landed; ${run.fence} is current`, append.run);
+    }
+    if (run.endedAt !== undefined) this.violated('one ending', 'an append landed after the ending', append.run);
+    for (const entry of append.entries) {
+      if (entry.seq !== run.entries.length + 1) {
+        this.violated('no lost entry', `entry ${entry.seq} landed after ${run.entries.length} entries`, append.run);
+      }
+      run.entries.push(entry);
+      run.landed.push(order);
+      if (entry.kind === 'finished' || entry.kind === 'failed') run.endedAt = order;
+    }
+    for (const id of append.takes ?? []) run.taken.set(id, (run.taken.get(id) ?? 0) + 1);
+    for (const start of append.starts ?? []) this.created(start, order);
+    for (const { run: to, message } of append.tells ?? []) this.stored(to, message, order);
+  }
+
+  stored(to: string, message: Message, order: number): void {
+    const run = this.runs.get(to);
+    if (run === undefined || run.endedAt !== undefined || run.messages.has(message.id)) return;
+    run.messages.set(message.id, { order, at: this.#clock.now(), message });
+  }
+
+  controlsOf(run: LedgerRun): (StoredMessage & { readonly message: Control })[] {
+    return [...run.messages.values()].flatMap((stored) => {
+      const { message } = stored;
+      return isControl(message) ? [{ ...stored, message }] : [];
+    });
+  }
+
+  attempted(attempt: Omit<Attempt, 'order'>): void {
+    this.attempts.push({ ...attempt, order: this.next() });
+  }
+
+  /** The world has said that the call under this key did not happen. */
+  notDone(key: string): void {
+    this.refuted.set(key, (this.refuted.get(key) ?? 0) + 1);
+  }
+
+  effect(key: string): void {
+    this.effects.set(key, (this.effects.get(key) ?? 0) + 1);
+  }
+}

@@ -1,0 +1,118 @@
+/** A planner that decides by the view alone, as its plan says, and checks what it is shown. */
+import type { Decision } from '../../core/decision.ts';
+import type { Identity } from '../../core/identity.ts';
+import { isJsonObject, type Json } from '../../core/json.ts';
+import type { Planner, RunView } from '../../core/planner.ts';
+import { never } from '../crash-process.ts';
+import type { Ledger } from './ledger.ts';
+import type { SimulationScript } from './script.ts';
+import type { SimulatedProcess } from './time.ts';
+
+export interface PlannerWorld {
+  readonly script: SimulationScript;
+  readonly process: SimulatedProcess;
+  readonly ledger: Ledger;
+  readonly shown: ShownGroups;
+}
+
+export function simulatedPlanner({ script, process, ledger, shown }: PlannerWorld): Planner {
+  return {
+    name: 'simulated',
+    wakeMode: script.wakeMode,
+    next: (view) => {
+      if (!process.alive) return never();
+      ledger.tell(process.name, () => `${view.identity.run}: asked for step ${view.trajectory.count}`);
+      checkView(view, ledger);
+      shown.note(view, ledger);
+      const { moves = [], obeys } = script.plans[view.query] ?? {};
+      const move = moves[view.trajectory.count];
+      if (obeys && view.goal !== view.query) return finish('redirected');
+      if (view.noProgress !== undefined) return { kind: 'finish', reason: 'no_path' };
+      const decide = (): Decision => {
+        if (move === undefined) return finish('done');
+        if (move.decision === undefined) throw new Error('The planner fails.');
+        return filled(move.decision as unknown as Json, view) as unknown as Decision;
+      };
+      return move?.thinkMs === undefined ? decide() : process.wait(move.thinkMs).then(decide);
+    },
+  };
+}
+
+function finish(payload: string): Decision {
+  return { kind: 'finish', reason: 'goal', payload };
+}
+
+/** The decision with the ids that its texts stand for. */
+function filled(value: Json, view: RunView): Json {
+  if (typeof value === 'string') return nameOf(value, view);
+  if (Array.isArray(value)) return value.map((item) => filled(item, view));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filled(item, view)]));
+}
+
+function nameOf(text: string, { identity, trajectory }: RunView): string {
+  if (text === '^') return identity.run.split('.').slice(0, -2).join('.') || identity.run;
+  const [, mark, digits] = /^([#@])(\d+)$/.exec(text) ?? [];
+  if (mark === undefined) return text;
+  const task = trajectory.tasks[Number(digits)];
+  return (mark === '#' ? task?.id : task?.group) ?? 'nobody';
+}
+
+/** Nothing of another run is in sight. */
+function checkView(view: RunView, ledger: Ledger): void {
+  const { identity, trajectory } = view;
+  const { run } = identity;
+  const entries = ledger.runs.get(run)?.entries ?? [];
+  const [first] = entries;
+  if (first?.kind !== 'started' || JSON.stringify(first.identity) !== JSON.stringify(identity)) {
+    ledger.violated('no foreign data', `the planner was shown the identity ${JSON.stringify(identity)}`, run);
+  }
+  for (const { control } of trajectory.steering) {
+    if (control.payload?.['run'] !== run) ledger.violated('no foreign data', 'a message to another run is shown', run);
+  }
+  for (const { outcome } of trajectory.step(trajectory.count - 1)?.calls ?? []) {
+    if (outcome.kind !== 'value' || !isJsonObject(outcome.value)) continue;
+    const { run: made, task_id: task } = outcome.value;
+    if (typeof task === 'string' && !isOfOwner(task, identity, ledger)) {
+      ledger.violated('no foreign data', `the end of the run ${task} of somebody else is shown`, run);
+    }
+    if (made !== undefined && made !== run) ledger.violated('no foreign data', 'a value of another run is shown', run);
+  }
+  for (const task of trajectory.tasks) {
+    if (!task.id.startsWith(`${run}.`)) ledger.violated('no foreign data', `the task ${task.id} is shown`, run);
+  }
+}
+
+function isOfOwner(run: string, { tenant, user, session }: Identity, ledger: Ledger): boolean {
+  const first = ledger.runs.get(run)?.entries[0];
+  if (first?.kind !== 'started') return false;
+  const { identity } = first;
+  return identity.tenant === tenant && identity.user === user && identity.session === session;
+}
+
+/** What planners were shown of groups whose results came by themselves. */
+export class ShownGroups {
+  /** By run and group: since which step it stands in the trajectory, and the first step that was asked for with it. */
+  readonly #seen = new Map<string, Map<string, { readonly atStep: number; readonly step: number }>>();
+
+  note({ identity: { run }, trajectory }: RunView, ledger: Ledger): void {
+    const { background, count } = trajectory;
+    const before = this.#seen.get(run) ?? new Map();
+    this.#seen.set(run, before);
+    const now = new Map(background.map(({ group, atStep }) => [group.id, atStep]));
+    if (now.size < background.length) ledger.violated('wake', 'a group came twice', run);
+    for (const [group, atStep] of now) {
+      const known = before.get(group);
+      if (atStep > count) ledger.violated('wake', `${group} came at step ${atStep}, at step ${count}`, run);
+      if (known === undefined) before.set(group, { atStep, step: count });
+      else if (known.atStep !== atStep) ledger.violated('wake', `${group} came at two steps`, run);
+    }
+    for (const [group, { step }] of before) {
+      if (count > step && !now.has(group)) ledger.violated('wake', `${group} came and is gone`, run);
+    }
+  }
+
+  has(run: string, group: string): boolean {
+    return this.#seen.get(run)?.has(group) === true;
+  }
+}

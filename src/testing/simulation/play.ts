@@ -1,0 +1,205 @@
+/** Plays a script: all processes on one journal, in virtual time, to the end of every run. */
+import { PilotageError } from '../../core/errors.ts';
+import type { Identity } from '../../core/identity.ts';
+import { memoryJournal } from '../../journal/memory.ts';
+import type { Journal } from '../../journal/port.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { SeededAmbient } from './ambient.ts';
+import { checkEnd } from './check.ts';
+import { Dice } from './dice.ts';
+import { Ledger, type TimelineLine, type Violation } from './ledger.ts';
+import { People } from './people.ts';
+import { ShownGroups } from './planner.ts';
+import type { Root, SimulationScript } from './script.ts';
+import { SimulatedStore } from './store.ts';
+import { SimulatedProcess, SimulatedTime } from './time.ts';
+import { Watching } from './watching.ts';
+import { Worker } from './worker.ts';
+
+export interface Played {
+  readonly violations: readonly Violation[];
+  /** Empty unless it was asked for. */
+  readonly timeline: readonly TimelineLine[];
+  readonly runs: number;
+  readonly entries: number;
+}
+
+/** By then everything that the script says has happened. */
+const SCRIPT_MS = 6_000;
+/** After the people stop, and all workers are well, every run ends within this time. */
+const CLOSING_MS = 300_000;
+const LOOK_EVERY_MS = 400;
+/** Within this time everybody has heard of the last ending, and every runtime is closed. */
+const ECHO_MS = 10_000;
+const START_AGAIN_MS = 500;
+
+/** @param recording keeps a line for everything that happens. */
+export async function play(script: SimulationScript, recording = false): Promise<Played> {
+  const time = new SimulatedTime();
+  const ambient = new SeededAmbient(script.seed, () => time.now());
+  const ledger = new Ledger(time, recording);
+  try {
+    await new Stage(script, time, ledger, ambient).play();
+  } catch (error) {
+    ledger.violated('no fault', `the history could not be played: ${stackOf(error)}`);
+  } finally {
+    for (const reason of await ambient.restore()) {
+      ledger.violated('no fault', `a rejection was not handled: ${stackOf(reason)}`);
+    }
+  }
+  const runs = [...ledger.runs.values()];
+  const entries = runs.reduce((sum, run) => sum + run.entries.length, 0);
+  return { violations: ledger.violations, timeline: ledger.timeline, runs: runs.length, entries };
+}
+
+function stackOf(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+}
+
+class Stage {
+  readonly #script: SimulationScript;
+  readonly #time: SimulatedTime;
+  readonly #ledger: Ledger;
+  readonly #ambient: SeededAmbient;
+  readonly #journal: Journal;
+  readonly #workers: readonly Worker[];
+  readonly #people: People;
+  readonly #shown = new ShownGroups();
+  readonly #watching: Watching;
+
+  constructor(script: SimulationScript, time: SimulatedTime, ledger: Ledger, ambient: SeededAmbient) {
+    this.#script = script;
+    this.#time = time;
+    this.#ledger = ledger;
+    this.#ambient = ambient;
+    this.#watching = new Watching(ledger);
+    const journal = memoryJournal({ clock: time });
+    this.#journal = journal;
+    const world = { script, time, ledger, journal, shown: this.#shown };
+    this.#workers = Array.from({ length: script.workers }, (_, index) => new Worker(index, world));
+    const dice = new Dice(script.seed + 17);
+    const { chance, maxMs } = script.delays;
+    const store = new SimulatedStore({
+      inner: journal,
+      process: new SimulatedProcess('people', time),
+      time,
+      ledger,
+      delayMs: () => (chance > 0 && dice.chance(chance) ? dice.between(1, maxMs) : 0),
+      nextFault: () => undefined,
+    });
+    this.#people = new People({
+      ledger,
+      store,
+      throughWorker: (index, run, from, say) => {
+        const worker = this.#workers[index];
+        const handle = worker?.runtime?.run(run, ...(from === undefined ? [] : [{ as: from }]));
+        if (worker === undefined || handle === undefined) return undefined;
+        return this.#watching.wait(run, 'an answer to a control', worker.process, say(handle));
+      },
+    });
+  }
+
+  async play(): Promise<void> {
+    this.#schedule();
+    await this.#pass(SCRIPT_MS, () => this.#isOver());
+    for (const worker of this.#workers) worker.heal();
+    await this.#endAll();
+    await this.#pass(ECHO_MS, () => false);
+    this.#watching.check();
+    await this.#closeAll();
+    const stored = await this.#storedRuns();
+    checkEnd({ seed: this.#script.seed, ledger: this.#ledger, shown: this.#shown, stored });
+  }
+
+  #schedule(): void {
+    const { roots, acts, faults } = this.#script;
+    const at = (ms: number, act: () => unknown): void => void this.#time.after(ms, act);
+    for (const root of roots) {
+      at(root.at, () => this.#start(root, root.worker));
+      const { twin } = root;
+      if (twin !== undefined) at(root.at + twin.afterMs, () => this.#startOnce(root, twin.worker));
+    }
+    for (const act of acts) {
+      at(act.at, () => this.#people.act(act));
+      if (act.again !== undefined) at(act.at + act.again, () => this.#people.actAgain(act));
+    }
+    for (const fault of faults) {
+      const worker = this.#workers[fault.worker];
+      if (fault.kind === 'kill') at(fault.at, () => worker?.kill(fault.downMs));
+      if (fault.kind === 'deploy') at(fault.at, () => worker?.deploy());
+    }
+  }
+
+  /** Whoever wants the run tries until it is stored. */
+  #start(root: Root, index: number): void {
+    if (this.#ledger.runs.has(root.run)) return;
+    void this.#startOnce(root, index);
+    this.#time.after(START_AGAIN_MS, () => this.#start(root, (index + 1) % this.#workers.length));
+  }
+
+  async #startOnce(
+    { run, tenant, user, session, plan, limits, priority, watcher }: Root,
+    index: number,
+  ): Promise<void> {
+    const runtime = this.#workers[index]?.runtime;
+    const identity: Identity = { tenant, user, session, run };
+    try {
+      await runtime?.start(plan, { identity, limits, priority });
+    } catch (error) {
+      if (PilotageError.is(error, 'journal_unavailable') || PilotageError.is(error, 'runtime_closed')) return;
+      this.#ledger.violated('no fault', `the start was refused: ${stackOf(error)}`, run);
+    }
+    const place = watcher === undefined ? undefined : this.#workers[watcher];
+    if (place?.runtime !== undefined) this.#watching.watch(place.runtime.run(run), place.process);
+  }
+
+  /** Lets time pass, one timer after another, for so long or until it is over. */
+  async #pass(ms: number, isOver: () => boolean): Promise<void> {
+    const until = this.#time.now() + ms;
+    await this.#ambient.settle();
+    while (!isOver() && this.#time.step(until)) await this.#ambient.settle();
+  }
+
+  #isOver(): boolean {
+    return this.#script.roots.every(({ run }) => this.#ledger.runs.has(run)) && this.#allEnded();
+  }
+
+  #allEnded(): boolean {
+    for (const { endedAt } of this.#ledger.runs.values()) if (endedAt === undefined) return false;
+    return true;
+  }
+
+  async #endAll(): Promise<void> {
+    const dice = new Dice(this.#script.seed + 5);
+    const until = this.#time.now() + CLOSING_MS;
+    while (!this.#isOver() && this.#time.now() < until) {
+      void this.#people.close(dice);
+      await this.#pass(LOOK_EVERY_MS, () => this.#isOver());
+    }
+  }
+
+  async #closeAll(): Promise<void> {
+    const runtimes = this.#workers.flatMap(({ runtime }): Runtime[] => (runtime === undefined ? [] : [runtime]));
+    let open = runtimes.length;
+    for (const runtime of runtimes) {
+      void runtime.close().then(() => {
+        open -= 1;
+      });
+    }
+    await this.#pass(ECHO_MS, () => open === 0);
+    if (open > 0) this.#ledger.violated('no hang', `${open} runtimes do not close`);
+  }
+
+  async #storedRuns(): Promise<Parameters<typeof checkEnd>[0]['stored']> {
+    const journal = this.#journal;
+    const runs = [...this.#ledger.runs.keys()].map(async (run) => {
+      const stored = {
+        record: await journal.get(run),
+        entries: await journal.read(run),
+        inbox: await journal.inbox(run),
+      };
+      return [run, stored] as const;
+    });
+    return new Map(await Promise.all(runs));
+  }
+}

@@ -1,0 +1,98 @@
+/** What is played: plain data, so that parts of it can be left out to find a shorter history that still fails. */
+import type { ControlType } from '../../core/control.ts';
+import type { Decision } from '../../core/decision.ts';
+import type { Limits } from '../../core/limits.ts';
+import type { WakeMode } from '../../core/planner.ts';
+
+export interface SimulationScript {
+  /** Chooses what is not written here: delays on the way to the store, ids, waits between tries. */
+  readonly seed: number;
+  readonly workers: number;
+  readonly wakeMode: WakeMode;
+  readonly leaseMs: number;
+  /** Runs that a worker drives at once. */
+  readonly slots: number;
+  /** How often a message to or from the store takes time, from 0 to 1, and how long at most. */
+  readonly delays: { readonly chance: number; readonly maxMs: number };
+  readonly plans: Readonly<Record<string, Plan>>;
+  readonly roots: readonly Root[];
+  readonly acts: readonly Act[];
+  readonly faults: readonly Fault[];
+}
+
+/** What the planner decides, by the index of the step; after the last one it finishes with `goal`. */
+export interface Plan {
+  readonly moves: readonly PlannedMove[];
+  /** It finishes as soon as somebody has redirected the run. */
+  readonly obeys?: true;
+}
+
+/**
+ * Texts `#n` in a decision stand for the id of the n-th task that the run has spawned, `@n` for that task's group, `^` for
+ * the run that spawned this one.
+ */
+export interface PlannedMove {
+  /** Absent: the planner throws. */
+  readonly decision?: Decision;
+  readonly thinkMs?: number;
+}
+
+/** A run that nobody spawned. */
+export interface Root {
+  readonly run: string;
+  readonly tenant: string;
+  readonly user: string;
+  readonly session: string;
+  readonly plan: string;
+  /** Milliseconds from the beginning, as everywhere in a script. */
+  readonly at: number;
+  readonly worker: number;
+  readonly priority: number;
+  readonly limits: Limits;
+  /** Another worker starts the same run too, so much later. */
+  readonly twin?: { readonly worker: number; readonly afterMs: number };
+  /** This worker watches the run from its start on. */
+  readonly watcher?: number;
+}
+
+export type Sender = 'program' | 'owner' | 'guest' | 'colleague' | 'admin' | 'stranger';
+
+/** Something that somebody outside says to a run. */
+export interface Act {
+  readonly at: number;
+  readonly root: string;
+  /** 0: the root itself; else one of the tasks below it, in the order in which they were stored, counted round. */
+  readonly task: number;
+  readonly type: ControlType;
+  readonly from: Sender;
+  /** Through the handle of this worker; absent: through the store, from a process that drives nothing. */
+  readonly worker?: number;
+  /** Which open pause an answer names, counted round; absent: none. */
+  readonly pause?: number;
+  /** The answer goes to the root, whatever run has the pause. */
+  readonly atRoot?: true;
+  /** An approval gives other arguments: fitting ones or not. */
+  readonly args?: 'fit' | 'misfit';
+  /** The same control comes a second time, so much later. */
+  readonly again?: number;
+  /** Only CANCEL. */
+  readonly soft?: true;
+}
+
+interface FaultAtOperation {
+  readonly worker: number;
+  /** The worker's n-th operation on the store. */
+  readonly operation: number;
+}
+
+export type Fault =
+  /** The process dies, before the operation has reached the store or after. Another starts in its place. */
+  | (FaultAtOperation & { readonly kind: 'crash'; readonly landed: boolean; readonly downMs: number })
+  /** Timers and answers reach the process only when this time is over. */
+  | (FaultAtOperation & { readonly kind: 'stall'; readonly ms: number })
+  /** This operation, and so many after it, fail, although they may have landed. */
+  | (FaultAtOperation & { readonly kind: 'store'; readonly landed: boolean; readonly times: number })
+  /** The process dies between operations. */
+  | { readonly kind: 'kill'; readonly worker: number; readonly at: number; readonly downMs: number }
+  /** The process is stopped as for a deploy, and another starts. */
+  | { readonly kind: 'deploy'; readonly worker: number; readonly at: number };

@@ -1,0 +1,123 @@
+/** From a script that fails to a shorter one that fails in the same way. */
+import { branchesOf, type Decision } from '../../core/decision.ts';
+import type { Invariant } from './ledger.ts';
+import { play } from './play.ts';
+import type { Plan, SimulationScript } from './script.ts';
+
+/** @param plays at most so many scripts are tried. */
+export async function shrink(script: SimulationScript, invariant: Invariant, plays = 600): Promise<SimulationScript> {
+  let left = plays;
+  const fails = async (candidate: SimulationScript): Promise<boolean> => {
+    left -= 1;
+    const { violations } = await play(candidate);
+    return violations.some((violation) => violation.invariant === invariant);
+  };
+  let shortest = script;
+  for (let before: SimulationScript | undefined; before !== shortest && left > 0; ) {
+    before = shortest;
+    for (const smaller of STEPS) shortest = await smallest(shortest, smaller, () => left > 0, fails);
+  }
+  return withoutUnused(shortest);
+}
+
+type Smaller = (script: SimulationScript) => Iterable<SimulationScript>;
+
+/** Takes the first smaller script that still fails, again and again. */
+async function smallest(
+  script: SimulationScript,
+  smaller: Smaller,
+  mayGoOn: () => boolean,
+  fails: (candidate: SimulationScript) => Promise<boolean>,
+): Promise<SimulationScript> {
+  let shortest = script;
+  for (let found = true; found; ) {
+    found = false;
+    for (const candidate of smaller(shortest)) {
+      if (!mayGoOn()) return shortest;
+      if (!(await fails(candidate))) continue;
+      shortest = candidate;
+      found = true;
+      break;
+    }
+  }
+  return shortest;
+}
+
+const STEPS: readonly Smaller[] = [
+  function* (script) {
+    for (const roots of without(script.roots)) if (roots.length > 0) yield { ...script, roots };
+  },
+  function* (script) {
+    for (const acts of without(script.acts)) yield { ...script, acts };
+  },
+  function* (script) {
+    for (const faults of without(script.faults)) yield { ...script, faults };
+  },
+  function* (script) {
+    if (script.delays.chance > 0) yield { ...script, delays: { ...script.delays, chance: 0 } };
+    if (script.workers > 1) yield { ...script, workers: script.workers - 1 };
+    for (const [index, root] of script.roots.entries()) {
+      const { twin: _, watcher: __, ...plain } = root;
+      const at = (changed: typeof root): SimulationScript => ({ ...script, roots: script.roots.with(index, changed) });
+      if (root.twin !== undefined || root.watcher !== undefined) yield at(plain);
+      if (Object.keys(root.limits).length > 0) yield at({ ...root, limits: {} });
+      if (root.at > 0) yield at({ ...root, at: 0 });
+    }
+  },
+  function* (script) {
+    for (const [name, plan] of Object.entries(script.plans)) {
+      for (const smaller of smallerPlans(plan)) yield { ...script, plans: { ...script.plans, [name]: smaller } };
+    }
+  },
+];
+
+function* smallerPlans(plan: Plan): Iterable<Plan> {
+  for (const moves of without(plan.moves)) yield { ...plan, moves };
+  if (plan.obeys) yield { moves: plan.moves };
+  for (const [index, { decision, thinkMs }] of plan.moves.entries()) {
+    if (decision === undefined) continue;
+    if (thinkMs !== undefined) yield { ...plan, moves: plan.moves.with(index, { decision }) };
+    for (const smaller of smallerDecisions(decision)) {
+      yield { ...plan, moves: plan.moves.with(index, { decision: smaller }) };
+    }
+  }
+}
+
+function* smallerDecisions(decision: Decision): Iterable<Decision> {
+  if (decision.kind !== 'call_parallel') return;
+  const { join, onInvalid, concurrency, ...plain } = decision;
+  if (onInvalid !== undefined || concurrency !== undefined) yield join === undefined ? plain : { ...plain, join };
+  for (const branches of without(decision.branches)) {
+    if (branches.length > 0)
+      yield join?.kind === 'n' || join?.kind === 'keyed' ? { ...plain, branches } : { ...decision, branches };
+  }
+  if (branchesOf(decision).some(({ after, when }) => after !== undefined || when !== undefined)) {
+    yield { ...decision, branches: decision.branches.map(({ after: _, when: __, ...branch }) => branch) };
+  }
+}
+
+/** All of it left out, then halves, then single items. */
+function* without<T>(items: readonly T[]): Iterable<readonly T[]> {
+  if (items.length === 0) return;
+  yield [];
+  const half = items.length >> 1;
+  if (half > 0) {
+    yield items.slice(half);
+    yield items.slice(0, half);
+  }
+  if (items.length > 2) for (const index of items.keys()) yield items.toSpliced(index, 1);
+}
+
+/** Plans that no run had are of no interest. */
+function withoutUnused(script: SimulationScript): SimulationScript {
+  const used = new Set<string>();
+  const open = script.roots.map(({ plan }) => plan);
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    if (used.has(name)) continue;
+    used.add(name);
+    const text = JSON.stringify(script.plans[name] ?? {});
+    open.push(...Object.keys(script.plans).filter((other) => text.includes(`"query":"${other}"`)));
+  }
+  const plans = Object.fromEntries(Object.entries(script.plans).filter(([name]) => used.has(name)));
+  return { ...script, plans };
+}

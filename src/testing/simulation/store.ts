@@ -1,0 +1,190 @@
+/** The one journal as each process of the simulation sees it: far away, sometimes failing, and deadly at given moments. */
+
+import type { Message } from '../../core/control.ts';
+import type { Entry } from '../../core/entry.ts';
+import { PilotageError } from '../../core/errors.ts';
+import type {
+  Append,
+  ArtifactStore,
+  Claim,
+  ClaimRequest,
+  Journal,
+  NewRun,
+  Park,
+  Renewal,
+  RunQuery,
+  RunRecord,
+} from '../../journal/port.ts';
+import type { SessionMemoryStore } from '../../journal/session-memory.ts';
+import { never } from '../crash-process.ts';
+import type { Ledger } from './ledger.ts';
+import { entryText, messageText } from './text.ts';
+import type { SimulatedProcess, SimulatedTime } from './time.ts';
+
+/** What befalls one operation. */
+export type OperationFault =
+  | { readonly kind: 'crash'; readonly landed: boolean }
+  | { readonly kind: 'store'; readonly landed: boolean };
+
+export interface StoreOptions {
+  readonly inner: Journal;
+  readonly process: SimulatedProcess;
+  readonly time: SimulatedTime;
+  readonly ledger: Ledger;
+  /** How long the next way to or from the store takes; 0 for no time. */
+  readonly delayMs: () => number;
+  /** Asked once for each operation. */
+  readonly nextFault: () => OperationFault | undefined;
+}
+
+export class SimulatedStore implements Journal {
+  readonly artifacts: ArtifactStore;
+  readonly memory: SessionMemoryStore;
+  readonly #options: StoreOptions;
+
+  constructor(options: StoreOptions) {
+    this.#options = options;
+    const { inner } = options;
+    this.artifacts = {
+      put: (scope, bytes, about) => this.#operation(() => inner.artifacts.put(scope, bytes, about)),
+      get: (scope, artifactRef) => this.#operation(() => inner.artifacts.get(scope, artifactRef)),
+      list: (scope, limit) => this.#operation(() => inner.artifacts.list(scope, limit)),
+    };
+    this.memory = {
+      read: (scope, limit, from) => this.#operation(() => inner.memory.read(scope, limit, from)),
+      summarise: (scope, expected, summary) => this.#operation(() => inner.memory.summarise(scope, expected, summary)),
+    };
+  }
+
+  create(run: NewRun): Promise<Claim | undefined> {
+    const { inner, ledger, process } = this.#options;
+    return this.#operation(async () => {
+      const order = ledger.next();
+      const isNew = !ledger.runs.has(run.identity.run);
+      const claim = await inner.create(run);
+      ledger.created(run, order);
+      if (isNew) this.#tell(run.identity.run, () => run.entries.map(entryText).join(', '));
+      if (claim !== undefined && run.claim !== undefined) {
+        if (!isNew) ledger.violated('leases', 'a run that was there already was claimed by its creation', claim.run);
+        ledger.claimed(claim, run.claim, process);
+      }
+      return claim;
+    });
+  }
+
+  append(append: Append): Promise<void> {
+    const { inner, ledger } = this.#options;
+    return this.#operation(async () => {
+      const order = ledger.next();
+      await inner.append(append);
+      this.#tell(append.run, () => append.entries.map(entryText).join(', '));
+      ledger.appended(append, order);
+    });
+  }
+
+  claim(request: ClaimRequest): Promise<Claim | undefined> {
+    const { inner, ledger, process } = this.#options;
+    return this.#operation(async () => {
+      const claim = await inner.claim(request);
+      if (claim === undefined) return undefined;
+      this.#tell(claim.run, () => `claimed under the fence ${claim.fence}`);
+      ledger.claimed(claim, request, process);
+      return claim;
+    });
+  }
+
+  renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
+    const { inner, ledger } = this.#options;
+    return this.#operation(async () => {
+      const counts = await inner.renew(leases, leaseMs);
+      for (const [index, { run, fence }] of leases.entries()) {
+        if (counts[index] !== undefined) ledger.renewed(run, fence, leaseMs);
+      }
+      return counts;
+    });
+  }
+
+  release(lease: Renewal, park: Park): Promise<boolean> {
+    const { inner, ledger, time } = this.#options;
+    return this.#operation(async () => {
+      const parked = await inner.release(lease, park);
+      ledger.released(lease.run, lease.fence);
+      const until = park.wakeAt == null ? String(park.wakeAt) : `${park.wakeAt - time.startedAt} ms`;
+      this.#tell(lease.run, () => `released until ${until}, ${park.status ?? 'same status'}: ${parked}`);
+      return parked;
+    });
+  }
+
+  signal(run: string, message: Message, priority?: number): Promise<boolean> {
+    const { inner, ledger } = this.#options;
+    return this.#operation(async () => {
+      const order = ledger.next();
+      const stored = await inner.signal(run, message, priority);
+      this.#tell(run, () => `inbox: ${messageText(message)}${stored ? '' : ' (known)'}`);
+      if (stored) ledger.stored(run, message, order);
+      return stored;
+    });
+  }
+
+  read(run: string, from?: number, limit?: number): Promise<Entry[]> {
+    return this.#operation(() => this.#options.inner.read(run, from, limit));
+  }
+
+  get(run: string): Promise<RunRecord | undefined> {
+    return this.#operation(() => this.#options.inner.get(run));
+  }
+
+  list(query: RunQuery): Promise<RunRecord[]> {
+    return this.#operation(() => this.#options.inner.list(query));
+  }
+
+  inbox(run: string): Promise<Message[]> {
+    return this.#operation(() => this.#options.inner.inbox(run));
+  }
+
+  watch(run: string, wake: () => void): () => void {
+    const { inner, process } = this.#options;
+    return inner.watch(run, () => process.deliver(wake));
+  }
+
+  async close(): Promise<void> {}
+
+  /** There, done, and back. What a process asked for before it died may still be done. */
+  async #operation<T>(work: () => Promise<T>): Promise<T> {
+    const { process, ledger, nextFault, delayMs } = this.#options;
+    if (!process.alive || ledger.isSpinning()) return never();
+    const fault = nextFault();
+    if (fault?.kind === 'crash' && !fault.landed) return this.#die();
+    await this.#there(delayMs());
+    if (fault?.kind === 'store' && !fault.landed) return this.#fail();
+    const value = await work();
+    if (fault?.kind === 'crash') return this.#die();
+    if (fault?.kind === 'store') return this.#fail();
+    await process.wait(delayMs());
+    return value;
+  }
+
+  async #fail(): Promise<never> {
+    const { process, delayMs } = this.#options;
+    this.#tell('', () => 'the store fails');
+    await process.wait(delayMs());
+    throw new PilotageError('journal_unavailable', 'The store cannot be reached.');
+  }
+
+  #die<T>(): Promise<T> {
+    const { process } = this.#options;
+    this.#tell('', () => 'dies');
+    process.kill();
+    return never();
+  }
+
+  #there(delayMs: number): Promise<void> {
+    if (delayMs <= 0) return this.#options.process.wait(0);
+    return new Promise((resolve) => this.#options.time.after(delayMs, resolve));
+  }
+
+  #tell(run: string, what: () => string): void {
+    const { ledger, process } = this.#options;
+    ledger.tell(process.name, () => (run === '' ? what() : `${run}: ${what()}`));
+  }
+}

@@ -1,0 +1,29 @@
+/** A history in words, for whoever has to find out why it failed. */
+import type { TimelineLine, Violation } from './ledger.ts';
+import type { Played } from './play.ts';
+import type { SimulationScript } from './script.ts';
+import { SimulatedTime } from './time.ts';
+
+export function violationText({ invariant, run, what }: Violation): string {
+  return `${invariant}: ${run === undefined ? '' : `${run}: `}${what}`;
+}
+
+/** What was played, and what happened, line by line with the milliseconds since the beginning. */
+export function historyText(script: SimulationScript, { violations, timeline }: Played): string {
+  return [
+    `seed ${script.seed}: ${script.workers} workers, ${script.slots} runs each, leases of ${script.leaseMs} ms, wake ${script.wakeMode}, ` +
+      `delays ${script.delays.chance} × ${script.delays.maxMs} ms`,
+    ...script.roots.map((root) => `root ${JSON.stringify(root)}`),
+    ...Object.entries(script.plans).map(([name, plan]) => `plan ${name} ${JSON.stringify(plan)}`),
+    ...script.acts.map((act) => `act ${JSON.stringify(act)}`),
+    ...script.faults.map((fault) => `fault ${JSON.stringify(fault)}`),
+    ...timeline.map(lineText),
+    ...violations.map((violation) => `VIOLATION ${violationText(violation)}`),
+  ].join('\n');
+}
+
+const START_MS = new SimulatedTime().startedAt;
+
+function lineText({ at, who, what }: TimelineLine): string {
+  return `${(at - START_MS).toFixed(0).padStart(7)} ${who.padEnd(6)} ${what}`;
+}

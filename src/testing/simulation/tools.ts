@@ -1,0 +1,196 @@
+/** The tools of a simulated process: how a call behaves stands in its arguments; what it did is noted outside. */
+
+import { branchesOf } from '../../core/decision.ts';
+import type { Entry } from '../../core/entry.ts';
+import { isJsonObject, type Json, type JsonObject, jsonEquals } from '../../core/json.ts';
+import {
+  type ApprovalGate,
+  LoginRequired,
+  type Reconciled,
+  type Tool,
+  type ToolContext,
+  ToolFailure,
+} from '../../tools/tool.ts';
+import type { Ledger } from './ledger.ts';
+import type { SimulatedProcess } from './time.ts';
+
+/** The arguments of every simulated tool. */
+export interface CallArgs {
+  /** Unique in its run. */
+  readonly id: string;
+  readonly ms?: number;
+  /** `once`: the first attempt fails in a way that may pass. */
+  readonly fail?: 'always' | 'once' | 'throughout';
+  /** Goes on when its signal is aborted. */
+  readonly deaf?: boolean;
+  /** Asks for an approval, where the tool's rule asks only for some. */
+  readonly big?: boolean;
+  readonly note?: Json;
+}
+
+const INPUT: JsonObject = {
+  type: 'object',
+  properties: {
+    id: { type: 'string' },
+    ms: { type: 'number' },
+    fail: { enum: ['always', 'once', 'throughout'] },
+    deaf: { type: 'boolean' },
+    big: { type: 'boolean' },
+    note: {},
+  },
+  required: ['id'],
+  additionalProperties: false,
+};
+
+interface Kind extends Pick<Tool, 'effect' | 'costMicroUsd' | 'timeoutMs' | 'concurrency'> {
+  readonly approve?: 'always' | ApprovalGate;
+  readonly login?: true;
+  readonly reconcile?: true;
+}
+
+const isBig = (args: unknown): boolean => isJsonObject(args as Json) && (args as JsonObject)['big'] === true;
+
+export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
+  look: { effect: 'pure' },
+  read: { effect: 'read' },
+  brief: { effect: 'read', timeoutMs: 100 },
+  put: { effect: 'keyed' },
+  narrow: { effect: 'keyed', concurrency: 1 },
+  send: { effect: 'once' },
+  post: { effect: 'once', reconcile: true },
+  buy: { effect: 'keyed', costMicroUsd: 100 },
+  pay: { effect: 'once', costMicroUsd: 250 },
+  ask_send: { effect: 'once', approve: 'always' },
+  ask_buy: { effect: 'keyed', costMicroUsd: 100, approve: { reason: 'it costs' } },
+  ask_other: { effect: 'once', approve: { approver: 'another' } },
+  ask_end: { effect: 'keyed', approve: { onReject: 'end' } },
+  ask_soon: { effect: 'once', approve: { expiresInMs: 700 } },
+  ask_big: { effect: 'once', approve: { when: isBig } },
+  ask_broken: {
+    effect: 'once',
+    approve: {
+      when: () => {
+        throw new Error('the rule is broken');
+      },
+    },
+  },
+  login: { effect: 'read', login: true },
+  login_send: { effect: 'once', login: true },
+};
+
+export interface ToolWorld {
+  readonly process: SimulatedProcess;
+  readonly ledger: Ledger;
+}
+
+export function simulatedTools(world: ToolWorld): readonly Tool[] {
+  return Object.entries(TOOL_KINDS).map(([name, kind]) => simulatedTool(name, kind, world));
+}
+
+function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
+  const { login = false, reconcile = false, approve, ...plain } = kind;
+  const made = {
+    ...plain,
+    name,
+    description: `Does ${name}.`,
+    input: INPUT,
+    ...(approve === undefined ? {} : { approve }),
+    run: (args: unknown, context: ToolContext) => run(name, args as CallArgs, context, world, login),
+  };
+  if (!reconcile) return made;
+  return { ...made, reconcile: (_: unknown, context: ToolContext) => whatHappened(context, world) };
+}
+
+async function run(
+  name: string,
+  args: CallArgs,
+  context: ToolContext,
+  world: ToolWorld,
+  login: boolean,
+): Promise<Json> {
+  const { process, ledger } = world;
+  const { identity, idempotencyKey: key, signal, attempt } = context;
+  const { id, ms = 0, fail, deaf = false } = args;
+  ledger.tell(process.name, () => `${identity.run}: ${name} ${id} is run, attempt ${attempt}`);
+  if (login && !ledger.loggedIn && !ledger.logins.has(`${identity.run}/${id}`)) {
+    throw new LoginRequired(`https://login.example/${id}`);
+  }
+  const { effect = 'once', costMicroUsd = 0, approve } = TOOL_KINDS[name] ?? {};
+  const { run: owner } = identity;
+  checkIdentity(context, ledger);
+  checkCall(name, args, owner, ledger, approve !== undefined && (name !== 'ask_big' || args.big === true));
+  ledger.attempted({ tool: name, effect, key, run: owner, id, args: JSON.stringify(args), costMicroUsd });
+  await pause(ms / 2, process, deaf ? undefined : signal);
+  if (fail === 'always') throw new ToolFailure('It cannot be done.', { code: 'refused' });
+  if (fail === 'throughout' || (fail === 'once' && attempt === 1)) {
+    throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
+  }
+  ledger.effect(key);
+  ledger.tell(process.name, () => `${owner}: ${name} ${id} takes effect`);
+  await pause(ms / 2, process, deaf ? undefined : signal);
+  return { run: owner, tenant: identity.tenant, id };
+}
+
+function pause(ms: number, process: SimulatedProcess, signal: AbortSignal | undefined): Promise<void> {
+  if (ms === 0) return Promise.resolve();
+  if (signal === undefined) return process.wait(ms);
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const cancel = process.clock.after(ms, resolve);
+    signal.addEventListener('abort', () => {
+      cancel();
+      reject(signal.reason);
+    });
+  });
+}
+
+/** The world knows what happened, unless a process that nobody hears of may still be at it. */
+function whatHappened({ idempotencyKey: key, identity }: ToolContext, { ledger, process }: ToolWorld): Reconciled {
+  const done = ledger.effects.has(key);
+  const owners = [...(ledger.runs.get(identity.run)?.owners ?? [])];
+  if (done) return { status: 'done', value: { run: identity.run, tenant: identity.tenant, id: 'done' } };
+  if (owners.some((other) => other !== process && other.alive)) return { status: 'unknown' };
+  ledger.notDone(key);
+  return { status: 'not_done' };
+}
+
+function checkIdentity({ identity }: ToolContext, ledger: Ledger): void {
+  const first = ledger.runs.get(identity.run)?.entries[0];
+  if (first?.kind === 'started' && JSON.stringify(first.identity) === JSON.stringify(identity)) return;
+  ledger.violated('no foreign data', `a tool was given the identity ${JSON.stringify(identity)}`, identity.run);
+}
+
+/** A call is made with its own arguments, or with those of its approval, and only when it was approved. */
+function checkCall(tool: string, args: CallArgs, run: string, ledger: Ledger, gated: boolean): void {
+  const entries = ledger.runs.get(run)?.entries ?? [];
+  const place = placeOf(entries, args.id);
+  if (place === undefined) {
+    ledger.violated('no foreign data', `no call of the run has the id ${args.id}`, run);
+    return;
+  }
+  if (!gated) return;
+  const { step, call } = place;
+  const tokens = entries.flatMap((entry) =>
+    entry.kind === 'paused' && entry.step === step && entry.call === call ? [entry.token] : [],
+  );
+  const approval = entries.find(
+    (entry) => entry.kind === 'resumed' && entry.verdict === 'approve' && tokens.includes(entry.token),
+  );
+  if (approval?.kind !== 'resumed') {
+    ledger.violated('gates', `${tool} ${args.id} ran without an approval`, run);
+    return;
+  }
+  if (approval.args !== undefined && !jsonEquals(approval.args, args as unknown as Json)) {
+    ledger.violated('gates', `${tool} ${args.id} ran with other arguments than were approved`, run);
+  }
+}
+
+function placeOf(entries: readonly Entry[], id: string): { readonly step: number; readonly call: number } | undefined {
+  for (let index = entries.length - 1; index >= 0; index -= 1) {
+    const entry = entries[index];
+    if (entry?.kind !== 'moved') continue;
+    const call = branchesOf(entry.decision).findIndex(({ args }) => isJsonObject(args) && args['id'] === id);
+    if (call !== -1) return { step: entry.step, call };
+  }
+  return undefined;
+}

@@ -1,0 +1,160 @@
+/** A place where one process after another drives runs. */
+import { describeThrown, PilotageError } from '../../core/errors.ts';
+import type { Journal } from '../../journal/port.ts';
+import { createRuntime, type Runtime } from '../../runtime/runtime.ts';
+import { Dice } from './dice.ts';
+import type { Ledger } from './ledger.ts';
+import { type ShownGroups, simulatedPlanner } from './planner.ts';
+import type { Fault, SimulationScript } from './script.ts';
+import { type OperationFault, SimulatedStore } from './store.ts';
+import { SimulatedProcess, type SimulatedTime } from './time.ts';
+import { simulatedTools } from './tools.ts';
+
+export interface WorkerWorld {
+  readonly script: SimulationScript;
+  readonly time: SimulatedTime;
+  readonly ledger: Ledger;
+  readonly journal: Journal;
+  readonly shown: ShownGroups;
+}
+
+type OperationKind = Extract<Fault, { operation: number }>;
+
+export class Worker {
+  readonly #world: WorkerWorld;
+  readonly #index: number;
+  /** By the operation at which they come. */
+  readonly #faults = new Map<number, OperationKind>();
+  readonly #dice: Dice;
+  #operations = 0;
+  #failing: { left: number; readonly landed: boolean } | undefined;
+  #healthy = false;
+  #closing = false;
+  #lives = 0;
+  #process: SimulatedProcess;
+  #runtime: Runtime;
+
+  constructor(index: number, world: WorkerWorld) {
+    this.#index = index;
+    this.#world = world;
+    this.#dice = new Dice(world.script.seed * 31 + index + 1);
+    for (const fault of world.script.faults) {
+      if ('operation' in fault && fault.worker === index) this.#faults.set(fault.operation, fault);
+    }
+    this.#process = this.#newProcess();
+    this.#runtime = this.#start();
+  }
+
+  get process(): SimulatedProcess {
+    return this.#process;
+  }
+
+  /** `undefined` while the process is down, or on its way there. */
+  get runtime(): Runtime | undefined {
+    return this.#process.alive && !this.#closing ? this.#runtime : undefined;
+  }
+
+  kill(downMs: number): void {
+    if (this.#healthy || !this.#process.alive) return;
+    this.#world.ledger.tell(this.#process.name, () => 'dies');
+    this.#process.kill();
+    this.#comeBack(downMs);
+  }
+
+  /** Stops the process as one does before a new version is started. */
+  async deploy(): Promise<void> {
+    const process = this.#process;
+    if (this.#healthy || this.runtime === undefined) return;
+    this.#closing = true;
+    this.#world.ledger.tell(process.name, () => 'is closed');
+    await this.#runtime.close();
+    if (process.alive) process.kill();
+    if (process === this.#process) this.#comeBack(0);
+  }
+
+  /** From now on nothing befalls it. */
+  heal(): void {
+    this.#healthy = true;
+    this.#failing = undefined;
+    this.#process.wake();
+    if (!this.#process.alive) this.#replace();
+  }
+
+  #comeBack(downMs: number): void {
+    const dead = this.#process;
+    this.#world.time.after(downMs, () => {
+      if (dead === this.#process) this.#replace();
+    });
+  }
+
+  #replace(): void {
+    this.#closing = false;
+    this.#process = this.#newProcess();
+    this.#runtime = this.#start();
+  }
+
+  #newProcess(): SimulatedProcess {
+    this.#lives += 1;
+    return new SimulatedProcess(`w${this.#index}.${this.#lives}`, this.#world.time);
+  }
+
+  #start(): Runtime {
+    const { script, ledger, journal, time, shown } = this.#world;
+    const process = this.#process;
+    const { chance, maxMs } = script.delays;
+    const store = new SimulatedStore({
+      inner: journal,
+      process,
+      time,
+      ledger,
+      delayMs: () => (chance > 0 && this.#dice.chance(chance) ? this.#dice.between(1, maxMs) : 0),
+      nextFault: () => this.#nextFault(process),
+    });
+    ledger.tell(process.name, () => 'starts');
+    const runtime = createRuntime({
+      planner: simulatedPlanner({ script, process, ledger, shown }),
+      tools: simulatedTools({ process, ledger }),
+      journal: store,
+      clock: process.clock,
+      leaseMs: script.leaseMs,
+      maxLiveRuns: script.slots,
+      maxLiveRunsPerTenant: script.slots,
+      onFault: (error) => this.#onFault(error, process),
+    });
+    runtime.work();
+    return runtime;
+  }
+
+  #nextFault(process: SimulatedProcess): OperationFault | undefined {
+    if (this.#healthy) return undefined;
+    const fault = this.#faults.get(this.#operations);
+    this.#operations += 1;
+    switch (fault?.kind) {
+      case undefined:
+        break;
+      case 'store':
+        this.#failing = { left: fault.times, landed: fault.landed };
+        break;
+      case 'stall':
+        this.#world.ledger.tell(process.name, () => `stalls for ${fault.ms} ms`);
+        process.stall(fault.ms);
+        break;
+      case 'crash':
+        this.#comeBack(fault.downMs);
+        return { kind: 'crash', landed: fault.landed };
+      default:
+        fault satisfies never;
+    }
+    if (this.#failing === undefined || this.#failing.left === 0) return undefined;
+    this.#failing.left -= 1;
+    return { kind: 'store', landed: this.#failing.landed };
+  }
+
+  #onFault(error: unknown, process: SimulatedProcess): void {
+    if (!process.alive) return;
+    this.#world.ledger.tell(process.name, () => `reports: ${describeThrown(error)}`);
+    if (PilotageError.is(error, 'lease_lost') || PilotageError.is(error, 'journal_unavailable')) return;
+    const stack = error instanceof Error ? error.stack : undefined;
+    this.#world.ledger.violated('no fault', `a runtime reported: ${stack ?? String(error)}`);
+  }
+}

@@ -1,0 +1,99 @@
+/** Whether a run goes round in circles: the same calls with the same outcomes, over and over. Asked before each move. */
+import type { Branch, Decision } from '../core/decision.ts';
+import type { ErrorData } from '../core/errors.ts';
+import { type Json, type JsonObject, jsonEquals } from '../core/json.ts';
+import { errorOf, type Outcome } from '../core/outcome.ts';
+import type { CallRecord, Step } from '../core/step.ts';
+
+/** The longest round that is looked for, in steps. */
+export const MAX_PERIOD = 4;
+/** So many times are counted and no more: a run that never moves is not looked at as a whole each step. */
+export const MAX_TIMES = 12;
+
+export interface Repetition {
+  /** Steps of one round, 1 to `MAX_PERIOD`. */
+  readonly period: number;
+  /** How often the round was taken, 2 to `MAX_TIMES`. */
+  readonly times: number;
+}
+
+/**
+ * The shortest round that the last steps were, `least` times (default 2) or more in a row. A step counts with its decision,
+ * but for call ids, and its outcomes; not with what was said or used. A pause that was answered is no repetition, nor are
+ * steps none of which has made a call.
+ * @param steps all closed steps of the run.
+ * @param from steps before this index do not count.
+ */
+export function repetitionIn(
+  steps: readonly Step[],
+  from: number,
+  { least = 2 }: { readonly least?: number } = {},
+): Repetition | undefined {
+  for (let period = 1; period <= MAX_PERIOD; period += 1) {
+    const times = timesOf(steps, from, period);
+    if (times >= least && steps.slice(-period).some(({ calls }) => calls.length > 0)) return { period, times };
+  }
+  return undefined;
+}
+
+function timesOf(steps: readonly Step[], from: number, period: number): number {
+  const first = Math.max(from, steps.length - period * MAX_TIMES);
+  let same = 0;
+  for (let index = steps.length - 1; index - period >= first; index -= 1, same += 1) {
+    if (!isSame(steps[index] as Step, steps[index - period] as Step)) break;
+  }
+  return Math.floor(same / period) + 1;
+}
+
+/** What is cheap to compare, and mostly differs, comes first. */
+function isSame(left: Step, right: Step): boolean {
+  if (left.calls.length !== right.calls.length || left.decision.kind !== right.decision.kind) return false;
+  // A decision that did not pass may have any shape.
+  if (left.calls.length === 0) {
+    return sameError(left.error, right.error) && jsonEquals(asJson(left.decision), asJson(right.decision));
+  }
+  return (
+    sameTools(left.decision, right.decision) &&
+    left.calls.every(({ outcome }, call) => sameOutcome(outcome, (right.calls[call] as CallRecord).outcome)) &&
+    sameDecision(left.decision, right.decision)
+  );
+}
+
+/** For two of the same kind with as many calls. */
+function sameTools(left: Decision, right: Decision): boolean {
+  if (left.kind === 'call_tool' && right.kind === 'call_tool') return left.tool === right.tool;
+  if (left.kind !== 'call_parallel' || right.kind !== 'call_parallel') return true;
+  return left.branches.every(({ tool }, index) => tool === right.branches[index]?.tool);
+}
+
+function sameOutcome(left: Outcome, right: Outcome): boolean {
+  if (left.kind !== right.kind) return false;
+  if (left.kind !== 'value' || right.kind !== 'value') return sameError(errorOf(left), errorOf(right));
+  // Of a large value only a preview is here.
+  return left.artifact?.artifactRef === right.artifact?.artifactRef && jsonEquals(left.value, right.value);
+}
+
+/** No error, as with a verdict, is never the same: somebody outside has moved the run. */
+function sameError(left: ErrorData | undefined, right: ErrorData | undefined): boolean {
+  return left !== undefined && left.code === right?.code && left.message === right.message;
+}
+
+function sameDecision(left: Decision, right: Decision): boolean {
+  if (!sameParts(left, right)) return false;
+  if (left.kind !== 'call_parallel' || right.kind !== 'call_parallel') return true;
+  return left.branches.every((branch, index) => sameParts(branch, right.branches[index] as Branch));
+}
+
+/** Equal but for the call id; branches are compared one by one. */
+function sameParts(left: Decision | Branch, right: Decision | Branch): boolean {
+  const [one, other] = [asJson(left), asJson(right)];
+  const keys = new Set([...Object.keys(one), ...Object.keys(other)]);
+  keys.delete('callId');
+  keys.delete('branches');
+  return [...keys].every((key) => jsonEquals(one[key], other[key]));
+}
+
+/** Decisions come from a journal: they are JSON. */
+function asJson(part: Decision | Branch): JsonObject {
+  return part as unknown as Json as JsonObject;
+}

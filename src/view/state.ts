@@ -1,0 +1,153 @@
+/** What a run's entries add up to: plain JSON data, made and changed by the fold alone. */
+import type { Compaction } from '../core/compaction.ts';
+import type { RunContext } from '../core/context.ts';
+import type { Control } from '../core/control.ts';
+import { branchesOf, type FinishReason, type PauseReason, type TaskLimits } from '../core/decision.ts';
+import type { ForkOrigin, Moved, Pin, Turn } from '../core/entry.ts';
+import type { ErrorData } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
+import type { Json, JsonObject } from '../core/json.ts';
+import type { Limits } from '../core/limits.ts';
+import type { SteeringTurn } from '../core/planner.ts';
+import type { CallRecord, Step } from '../core/step.ts';
+import type { BackgroundResult, OnCancel, TaskEnd, TaskOrigin, TaskView } from '../core/task.ts';
+
+/** A step whose calls have not all ended. */
+export interface OpenStep {
+  readonly move: Moved;
+  /** One slot a branch; `null` until it has ended. */
+  readonly calls: (CallRecord | null)[];
+  /** Calls that were begun: after a crash such a call may have happened. */
+  readonly began: number[];
+  /** Calls that somebody approved, with the arguments that were given in place of their own. */
+  readonly approvals: Approval[];
+  /** Calls that wait for a task. */
+  readonly waits: TaskWait[];
+  pending: number;
+}
+
+export interface Approval {
+  readonly call: number;
+  readonly args?: Json;
+}
+
+export interface TaskWait {
+  readonly call: number;
+  readonly task: string;
+  readonly group?: string;
+  readonly until?: number;
+}
+
+/** A task as its owner's journal knows it. */
+export interface TaskState extends TaskView {
+  readonly call: number;
+  readonly onCancel: OnCancel;
+  readonly reserved: TaskLimits;
+  /** A spawn or an await has given the result. */
+  readonly consumed: boolean;
+}
+
+export interface GroupState {
+  readonly id: string;
+  readonly sealed: boolean;
+  readonly failFast: boolean;
+  readonly quorum?: number;
+  readonly end?: { readonly status: 'completed' | 'cancelled'; readonly reason?: string; readonly at: number };
+}
+
+export interface OpenPause {
+  readonly token: string;
+  readonly reason: PauseReason;
+  readonly payload?: JsonObject;
+  readonly requestedAt: number;
+  readonly expiresAt?: number;
+  /** The step that asked for it, if a planner did. */
+  readonly step?: number;
+  /** The one call that waits, if it is not the step as a whole. */
+  readonly call?: number;
+  readonly approver?: 'anyone' | 'another';
+  readonly onReject?: 'tell' | 'end';
+}
+
+export type Ending =
+  | {
+      readonly kind: 'finished';
+      readonly reason: FinishReason;
+      readonly payload?: Json;
+      readonly metadata?: JsonObject;
+    }
+  | { readonly kind: 'failed'; readonly error: ErrorData };
+
+/** With what the run's tasks have used, but for steps and calls. */
+export interface RunTotals {
+  steps: number;
+  /** Steps of tasks that have ended. */
+  taskSteps: number;
+  calls: number;
+  inputTokens: number;
+  outputTokens: number;
+  costMicroUsd: number;
+}
+
+export interface RunState {
+  head: number;
+  identity: Identity;
+  query: string;
+  goal: string;
+  history: readonly Turn[];
+  context: RunContext;
+  /** The run is a turn of its session's conversation. */
+  conversation: boolean;
+  planner: string;
+  limits: Limits;
+  scopes: readonly string[];
+  pin: Pin | null;
+  task: TaskOrigin | null;
+  fork: ForkOrigin | null;
+  /** What recorded tool names are called now. */
+  renamedTools: Readonly<Record<string, string>>;
+  startedAt: number;
+  updatedAt: number;
+  /** Closed steps, each frozen. The array only grows. */
+  steps: Step[];
+  open: OpenStep | null;
+  pauses: OpenPause[];
+  steering: SteeringTurn[];
+  /** Controls applied since the last move. */
+  fresh: readonly Control[];
+  cancel: Control | null;
+  /** Messages taken from the inbox so far, applied or not. */
+  messagesTaken: number;
+  /** In the order in which they were spawned. Replaced when something changes, as the next three. */
+  tasks: readonly TaskState[];
+  groups: readonly GroupState[];
+  background: readonly BackgroundResult[];
+  /** Ends of tasks of others that this run waited for. */
+  otherEnds: readonly TaskEnd[];
+  /** Runs that wait for this one, beside the one that spawned it. */
+  watchers: readonly string[];
+  /** Somebody rejected a call whose rejection ends the run. */
+  rejectedCall: string | null;
+  noProgress: { readonly step: number; readonly period: number; readonly times: number } | null;
+  /** The first step that the watch over progress looks at. */
+  watchedFrom: number;
+  /** Moves in a row that did not pass validation. */
+  rejections: number;
+  totals: RunTotals;
+  /** Tools that calls made known, in order of first sight. Replaced when it grows. */
+  found: readonly string[];
+  compaction: Compaction | null;
+  /** The step before which the history was last tried to be shortened. -1: never. */
+  compactedAt: number;
+  ending: Ending | null;
+}
+
+/** The index of the step that the planner is asked for next. */
+export function nextStep(state: RunState): number {
+  return state.steps.length + (state.open === null ? 0 : 1);
+}
+
+/** Branches of the open step, or none. */
+export function openBranches(state: RunState): ReturnType<typeof branchesOf> {
+  return state.open === null ? [] : branchesOf(state.open.move.decision);
+}

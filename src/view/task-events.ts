@@ -1,0 +1,55 @@
+/** The events of entries about tasks. */
+import type { Awaiting, Entry, GroupEnded, Spawned, TaskEnded, TaskPaused, Watched } from '../core/entry.ts';
+import type { EventPayloads, RunEvent } from '../core/event.ts';
+import type { TaskView } from '../core/task.ts';
+import { event } from './event.ts';
+import type { RunState } from './run-state.ts';
+
+export function taskEvents(
+  at: Entry,
+  entry: Spawned | Awaiting | TaskEnded | TaskPaused | Watched | GroupEnded,
+  { identity, tasks }: RunState,
+): RunEvent[] {
+  switch (entry.kind) {
+    case 'spawned': {
+      const { step, call, task, group, taskKind: kind, description } = entry;
+      return [event('task.spawned', at, identity, { step, call, task, group, kind, description })];
+    }
+    case 'task_ended': {
+      const { task, status, result, error } = entry;
+      if (status === 'cancelled') return [event('task.cancelled', at, identity, { task })];
+      if (status === 'failed') return [event('task.failed', at, identity, { task, code: error?.code ?? 'failed' })];
+      return [event('task.completed', at, identity, { task, ...(result === undefined ? {} : { result }) })];
+    }
+    case 'task_paused': {
+      const { task, pauses } = entry;
+      if (pauses.length > 0) return [event('task.paused', at, identity, { task, pauses })];
+      // It goes on also after what nobody here was told of.
+      const was = tasks.find(({ id }) => id === task);
+      return was === undefined || was.pauses.length === 0 ? [] : [event('task.resumed', at, identity, { task })];
+    }
+    case 'group_ended': {
+      const { group, status, reason } = entry;
+      const members = tasks.filter((task) => task.group === group).map(memberOf);
+      const because = reason === undefined ? {} : { reason };
+      const resolved = { groupId: group, ownerTaskId: identity.run, finalStatus: status, resolvedAt: at.at, members };
+      return [event('task.group_resolved', at, identity, { ...resolved, ...because })];
+    }
+    case 'awaiting':
+    case 'watched':
+      return [];
+    default:
+      return entry satisfies never;
+  }
+}
+
+function memberOf({ id, end }: TaskView): EventPayloads['task.group_resolved']['members'][number] {
+  if (end === undefined) return { taskId: id, status: 'running' };
+  const { status, result, error } = end;
+  return {
+    taskId: id,
+    status,
+    ...(result === undefined ? {} : { result }),
+    ...(error === undefined ? {} : { error }),
+  };
+}

@@ -1,0 +1,107 @@
+/** The part of the fold that is about tasks: what a run has spawned, what it waits for, and what came back. */
+import type { Awaiting, GroupEnded, Spawned, TaskEnded, TaskPaused } from '../core/entry.ts';
+import { deepFreeze } from '../core/json.ts';
+import type { GroupView, TaskEnd, TaskView } from '../core/task.ts';
+import { type GroupState, nextStep, type OpenStep, type RunState, type TaskState, type TaskWait } from './state.ts';
+
+export function applySpawned(state: RunState, spawned: Spawned, open: OpenStep): void {
+  const { task: id, group, taskKind: kind, description, step, call, onCancel, reserved } = spawned;
+  const task: TaskState = { id, group, kind, description, step, call, onCancel, reserved, pauses: [], consumed: false };
+  state.tasks = [...state.tasks, deepFreeze(task)];
+  if (spawned.retained) open.waits.push({ call, task: id });
+  const known = state.groups.find((candidate) => candidate.id === group);
+  const { seal, failFast = false, quorum } = spawned;
+  // The first task of a group says what kind of group it is.
+  if (known === undefined) {
+    const made: GroupState = { id: group, sealed: seal, failFast, ...(quorum === undefined ? {} : { quorum }) };
+    state.groups = [...state.groups, Object.freeze(made)];
+  } else if (seal) sealGroup(state, group);
+}
+
+export function applyAwaiting(state: RunState, awaiting: Awaiting, open: OpenStep): void {
+  const { call, task, group, until } = awaiting;
+  const wait: { -readonly [K in keyof TaskWait]: TaskWait[K] } = { call, task };
+  if (group !== undefined) {
+    wait.group = group;
+    sealGroup(state, group);
+  }
+  if (until !== undefined) wait.until = until;
+  open.waits.push(wait);
+}
+
+function sealGroup(state: RunState, id: string): void {
+  state.groups = state.groups.map((group) =>
+    group.id === id && !group.sealed ? Object.freeze({ ...group, sealed: true }) : group,
+  );
+}
+
+export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
+  const { task, status, result, error, usage } = ended;
+  const end: TaskEnd = {
+    task,
+    status,
+    usage,
+    ...(result === undefined ? {} : { result }),
+    ...(error === undefined ? {} : { error }),
+  };
+  const own = state.tasks.find((candidate) => candidate.id === task);
+  if (own === undefined) {
+    state.otherEnds = [...state.otherEnds, deepFreeze(end)];
+    return;
+  }
+  change(state, task, { end: deepFreeze(end), pauses: [] });
+  const { totals } = state;
+  totals.taskSteps += usage.steps;
+  totals.inputTokens += usage.inputTokens;
+  totals.outputTokens += usage.outputTokens;
+  totals.costMicroUsd += usage.costMicroUsd;
+}
+
+export function applyTaskPaused(state: RunState, { task, pauses }: TaskPaused): void {
+  change(state, task, { pauses: deepFreeze([...pauses]) });
+}
+
+export function applyGroupEnded(state: RunState, ended: GroupEnded, at: number): void {
+  const { group: id, status, reason } = ended;
+  const because = reason === undefined ? {} : { reason };
+  state.groups = state.groups.map((group) =>
+    group.id === id ? Object.freeze({ ...group, sealed: true, end: Object.freeze({ status, ...because, at }) }) : group,
+  );
+  const members = state.tasks.filter((task) => task.group === id);
+  const isAwaited = state.open?.waits.some((wait) => wait.group === id) === true;
+  if (isAwaited || members.every(({ consumed }) => consumed)) return;
+  const group = groupView(state, id);
+  if (group !== undefined) state.background = [...state.background, deepFreeze({ atStep: nextStep(state), group })];
+}
+
+/** A call that waited for a task has its result, or does not need it any more. */
+export function noteParkedCallEnded(state: RunState, open: OpenStep, call: number): void {
+  if (state.pauses.some((pause) => pause.step === open.move.step && pause.call === call)) {
+    state.pauses = state.pauses.filter((pause) => pause.step !== open.move.step || pause.call !== call);
+  }
+  const index = open.waits.findIndex((wait) => wait.call === call);
+  if (index === -1) return;
+  const [wait] = open.waits.splice(index, 1);
+  if (wait === undefined) return;
+  const given = state.tasks.filter(
+    ({ id, group, end }) => end !== undefined && (wait.group === undefined ? id === wait.task : group === wait.group),
+  );
+  for (const { id } of given) change(state, id, { consumed: true });
+}
+
+function change(state: RunState, id: string, fields: Partial<TaskState>): void {
+  state.tasks = state.tasks.map((task) => (task.id === id ? Object.freeze({ ...task, ...fields }) : task));
+}
+
+/** `undefined` for a group that this run does not have. */
+export function groupView(state: Pick<RunState, 'tasks' | 'groups'>, id: string): GroupView | undefined {
+  const group = state.groups.find((candidate) => candidate.id === id);
+  return group && viewOfGroup(group, state.tasks);
+}
+
+export function viewOfGroup({ id, sealed, end }: GroupState, tasks: readonly TaskView[]): GroupView {
+  const members = tasks.filter((task) => task.group === id);
+  if (end === undefined) return { id, status: sealed ? 'sealed' : 'open', members };
+  const { status, reason, at } = end;
+  return { id, status, members, ...(reason === undefined ? {} : { reason }), endedAt: at };
+}

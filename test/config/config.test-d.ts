@@ -1,0 +1,29 @@
+import { describe, it } from 'vitest';
+import { defineConfig, type LanguageModel, readyConfig } from '../../src/index.ts';
+
+declare const model: LanguageModel;
+
+describe('RG-18 what the types of a configuration refuse', () => {
+  it('keys that nobody knows', () => {
+    // @ts-expect-error a misspelt key at the top
+    defineConfig({ plannr: { model } });
+    // @ts-expect-error a misspelt key of react
+    defineConfig({ planner: { modle: model } });
+    // @ts-expect-error a key of another driver
+    defineConfig({ planner: { driver: 'finish', model } });
+    // @ts-expect-error an unknown driver
+    defineConfig({ planner: { driver: 'house', rules: 3 } });
+    // @ts-expect-error a hint that does not come from a file
+    defineConfig({ planningHints: { disallowedTools: [] } });
+  });
+
+  it('but they take every shipped driver, models in every form, and drivers that are named to them', () => {
+    defineConfig({ planner: { model, maxSteps: 3 } });
+    defineConfig({ planner: { driver: 'react', model: [model, { baseUrl: 'http://127.0.0.1/v1', model: 'm' }] } });
+    defineConfig({ planner: { driver: 'deterministic', steps: [{ do: 'finish', reason: 'goal' }] } });
+    defineConfig({ planner: { driver: 'finish', reason: 'goal' } });
+    defineConfig({ planner: () => ({ kind: 'finish', reason: 'goal' }) });
+    const own = defineConfig<{ driver: 'house'; rules: number }>({ planner: { driver: 'house', rules: 3 } });
+    readyConfig(own) satisfies Promise<unknown>;
+  });
+});
