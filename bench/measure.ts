@@ -25,6 +25,12 @@ export async function cpuUs(work: Work): Promise<number> {
   return used.user + used.system;
 }
 
+/** Bytes of the heap that are in use after a collection. */
+export function heapBytes(): number {
+  gc();
+  return process.memoryUsage().heapUsed;
+}
+
 /** Milliseconds that passed in `work`. No collection is forced before: it would throw away optimised code. */
 export async function wallMs(work: Work): Promise<number> {
   const before = performance.now();

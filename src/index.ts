@@ -99,16 +99,19 @@ export type { CompactionOptions, ReactOptions } from './planners/react/index.ts'
 export { react } from './planners/react/index.ts';
 export type { DriverOptions, PlannerFactory, PlannerRegistry } from './planners/registry.ts';
 export { plannerRegistry } from './planners/registry.ts';
-export type { GivenContext, InputFile } from './runtime/inputs.ts';
-export type { PauseNotice, RunResult } from './runtime/result.ts';
 export type { ForkOptions, ForkResult } from './runtime/fork.ts';
+export type { GivenContext, InputFile } from './runtime/inputs.ts';
 export type { Migrate, Migration, RunChange } from './runtime/pins.ts';
 export type { ProgressGuard } from './runtime/progress-guard.ts';
 export type { Divergence, ReplayedMove, ReplayReport } from './runtime/replay.ts';
+export type { PauseNotice, RunResult } from './runtime/result.ts';
 export type { Answer, Approval, EventOptions, Resumption, Run } from './runtime/run.ts';
-export type { Runtime, RuntimeOptions, StartOptions } from './runtime/runtime.ts';
+export type { Runtime, RuntimeOptions } from './runtime/runtime.ts';
 export { createRuntime } from './runtime/runtime.ts';
 export type { MemoryOptions, SummaryInput } from './runtime/session-memory.ts';
+export type { StartOptions } from './runtime/start-options.ts';
+export type { TaskRecord } from './runtime/task-record.ts';
+export type { GroupResolved, SpawnOptions, TaskQuery, Tasks } from './runtime/tasks.ts';
 export type {
   ApprovalGate,
   ArtifactDescription,
@@ -120,8 +123,8 @@ export type {
   ToolOptions,
 } from './tools/tool.ts';
 export { LoginRequired, ToolFailure, tool } from './tools/tool.ts';
+export type { RunComparison } from './view/compare-runs.ts';
+export { compareRuns } from './view/compare-runs.ts';
 export type { Redact } from './view/redact.ts';
 export type { RunState } from './view/run-state.ts';
 export { foldEntries } from './view/run-state.ts';
-export type { RunComparison } from './view/compare-runs.ts';
-export { compareRuns } from './view/compare-runs.ts';

@@ -64,7 +64,12 @@ function isAnswer({ command }: Said): boolean {
   return command === 'approve' || command === 'reject';
 }
 
-function askWhich({ command, run }: Said, pauses: readonly PauseNotice[], options: Options, terminal: Terminal): number {
+function askWhich(
+  { command, run }: Said,
+  pauses: readonly PauseNotice[],
+  options: Options,
+  terminal: Terminal,
+): number {
   if (!options.json) {
     for (const { text, tone } of pauseLines(run, pauses, options)) terminal.note(text, tone);
     throw new UsageError(`${command} must say which of ${pauses.length} open pauses is meant: --token.`);

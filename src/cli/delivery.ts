@@ -12,7 +12,7 @@ export type Delivery =
   | { readonly state: 'stored'; readonly isDriven: boolean };
 
 /** The driver looks into the inbox every third of its lease, and then at its next step. */
-const PATIENCE_MS = 6_000;
+const PATIENCE_MS = 8_000;
 /** Between two drivers of one process the run is nobody's for a moment. */
 const GAP_MS = 300;
 

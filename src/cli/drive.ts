@@ -135,12 +135,7 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
   }
 }
 
-export function showPauses(
-  id: string,
-  pauses: readonly PauseNotice[],
-  options: Options,
-  terminal: Terminal,
-): void {
+export function showPauses(id: string, pauses: readonly PauseNotice[], options: Options, terminal: Terminal): void {
   for (const { text, tone } of pauseLines(id, pauses, options)) terminal.note(text, tone);
 }
 

@@ -3,6 +3,7 @@ import type { Caller } from '../core/control.ts';
 import type { RunEvent } from '../core/event.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { Usage } from '../core/step.ts';
+import { isTaskTool } from '../core/task-calls.ts';
 import { type Line, line, type Tone } from './line.ts';
 import { about } from './pause-lines.ts';
 import { taskLines } from './task-lines.ts';
@@ -11,6 +12,8 @@ import { count, dollars, duration, oneLine, shortArgs } from './text.ts';
 export class EventLines {
   /** What the calls of the step under way were asked. */
   readonly #args = new Map<string, string>();
+  /** Arguments that came with an approval, by the token of its pause. */
+  readonly #edits = new Map<string, string>();
   readonly #texts: boolean;
 
   constructor(options: {
@@ -31,6 +34,8 @@ export class EventLines {
         this.#args.set(`${event.step}.${event.call}`, shortArgs(event.args));
         return [];
       case 'tool.completed':
+        // What a task came to is told where the task ends.
+        return isOfTask(event.tool) ? [] : [this.#callLine(event)];
       case 'tool.failed':
       case 'tool.skipped':
         return [this.#callLine(event)];
@@ -43,7 +48,13 @@ export class EventLines {
       case 'pause.requested':
         return [line('strong', pauseText(event))];
       case 'pause.resumed':
+        if (event.args !== undefined) this.#edits.set(event.token, shortArgs(event.args));
         return [line('strong', answerText(event))];
+      case 'tool.approved': {
+        const edited = this.#edits.get(event.token);
+        if (edited !== undefined) this.#args.set(`${event.step}.${event.call}`, edited);
+        return [];
+      }
       case 'planner.max_steps_exceeded':
         return [line('bad', `! all ${count(event.maxSteps, 'step')} are used up`)];
       case 'planner.finish':
@@ -69,7 +80,6 @@ export class EventLines {
       // Others say the same: what became of the control, the pause that was asked for or answered, the end of the stream.
       case 'control.received':
       case 'tool.approval_requested':
-      case 'tool.approved':
       case 'tool.rejected':
       case 'run.paused':
       case 'task.progress':
@@ -112,11 +122,15 @@ export class EventLines {
   }
 }
 
+function isOfTask(tool: string): boolean {
+  return isTaskTool(tool) || tool === 'spawn_task' || tool === 'await_task';
+}
+
 function controlText({ control }: RunEvent<'control.rejected' | 'control.undelivered'>): string {
   return `control ${control.type}${byWhom(control.from)}`;
 }
 
-function byWhom(from: Caller | undefined): string {
+export function byWhom(from: Caller | undefined): string {
   if (from === undefined) return '';
   return ` by ${oneLine(from.user, 60)}${from.scope === 'admin' ? ' (admin)' : ''}`;
 }

@@ -1,8 +1,9 @@
 /** How a run that has not ended is gone on with: what it waits for is answered, or shown. */
-import type { ControlType } from '../core/control.ts';
+import type { ControlType, Message } from '../core/control.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Journal } from '../journal/port.ts';
+import { isVerdict } from '../runtime/controls.ts';
 import { type PauseNotice, resultOf } from '../runtime/result.ts';
 import type { Resumption, Run } from '../runtime/run.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -65,11 +66,7 @@ function waitedFor(state: RunState): readonly PauseNotice[] {
 }
 
 /** The pause that is meant: the one that is named, or the only one. */
-function chosen(
-  state: RunState,
-  pauses: readonly PauseNotice[],
-  { token }: Options,
-): PauseNotice | undefined {
+function chosen(state: RunState, pauses: readonly PauseNotice[], { token }: Options): PauseNotice | undefined {
   if (token === undefined) return pauses.length === 1 ? pauses[0] : undefined;
   const named = openPauses(state).find((pause) => pause.token === token);
   if (named !== undefined) return named;
@@ -81,8 +78,8 @@ function isAnswered(pause: PauseNotice, unread: readonly Unread[], options: Opti
   if (needsVerdict(pause)) return false;
   const hasWords = options.message !== undefined || options.payload !== undefined;
   if (pause.reason === 'await_input') return hasWords;
-  // What somebody has said before comes first.
-  return saysSomething(options) || unread.length === 0;
+  // An answer that somebody gave before comes first.
+  return saysSomething(options) || !unread.some(({ messages }) => messages.some(isVerdict));
 }
 
 async function answer({ run, journal, options }: GoingOn, pause: PauseNotice): Promise<void> {
@@ -103,8 +100,7 @@ async function answer({ run, journal, options }: GoingOn, pause: PauseNotice): P
   await untilHeard(journal, run.id, [{ run: pause.run, messages: [] }]);
 }
 
-const LIMITS_BETWEEN_STEPS =
-  'Limits can be changed only while a run is paused between two steps: interrupt it first.';
+const LIMITS_BETWEEN_STEPS = 'Limits can be changed only while a run is paused between two steps: interrupt it first.';
 
 function assertIsNoAnswer(options: Options): void {
   if (Object.keys(limitsOf(options)).length > 0) throw new UsageError(LIMITS_BETWEEN_STEPS);
@@ -114,7 +110,7 @@ function assertIsNoAnswer(options: Options): void {
 /** What was said to a run, and nobody has taken. */
 interface Unread {
   readonly run: string;
-  readonly messages: readonly { readonly id: string; readonly type: string }[];
+  readonly messages: readonly Message[];
 }
 
 /** Of the run, and of its tasks that wait for somebody. */

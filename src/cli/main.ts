@@ -3,11 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { describeThrown, PilotageError } from '../core/errors.ts';
 import { codeOfError, EXIT, UsageError } from './exit-code.ts';
-import { inspectCommand } from './inspect-command.ts';
-import { listCommand } from './list-command.ts';
-import { HELP, type Parsed, parseCommandLine } from './options.ts';
-import { resumeCommand } from './resume-command.ts';
-import { runCommand } from './run-command.ts';
+import { HELP } from './help.ts';
+import { type Command, type Parsed, parseCommandLine } from './options.ts';
 import { processTerminal, type Terminal } from './terminal.ts';
 import { harmless, oneLine } from './text.ts';
 
@@ -32,16 +29,33 @@ async function carryOut(parsed: Parsed, terminal: Terminal): Promise<number> {
     terminal.write(`${version()}\n`);
     return EXIT.goal;
   }
-  const { command, subject, options } = parsed;
+  return commandOf(parsed, terminal);
+}
+
+/** Each command loads what it needs: those that only look, or say something, start fast. */
+async function commandOf({ command, subject, text, options }: Command, terminal: Terminal): Promise<number> {
   switch (command) {
     case 'run':
-      return runCommand(subject, options, terminal);
+      return (await import('./run-command.ts')).runCommand(subject, options, terminal);
     case 'resume':
-      return resumeCommand(subject, options, terminal);
+      return (await import('./resume-command.ts')).resumeCommand(subject, options, terminal);
     case 'list':
-      return listCommand(options, terminal);
+      return (await import('./list-command.ts')).listCommand(options, terminal);
     case 'inspect':
-      return inspectCommand(subject, options, terminal);
+      return (await import('./inspect-command.ts')).inspectCommand(subject, options, terminal);
+    case 'approve':
+    case 'reject':
+    case 'cancel':
+    case 'send':
+    case 'redirect':
+    case 'pause': {
+      const { controlCommand } = await import('./control-command.ts');
+      return controlCommand({ command, run: subject, text }, options, terminal);
+    }
+    case 'fork':
+      return (await import('./fork-command.ts')).forkCommand(subject, options, terminal);
+    case 'replay':
+      return (await import('./replay-command.ts')).replayCommand(subject, options, terminal);
     default:
       return command satisfies never;
   }

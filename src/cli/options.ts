@@ -197,4 +197,3 @@ function optionsOf(values: Values): Options {
     }),
   };
 }
-

@@ -2,8 +2,8 @@
 import type { TaskPause } from '../core/task.ts';
 import type { PauseNotice } from '../runtime/result.ts';
 import type { RunState } from '../view/run-state.ts';
-import type { Line } from './line.ts';
 import { hint } from './hint.ts';
+import type { Line } from './line.ts';
 import type { Options } from './options.ts';
 import { duration, oneLine, shortArgs } from './text.ts';
 
@@ -23,7 +23,7 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
   const title = waitsFor(subject(id, pause), pause);
   const lines: Line[] = [];
   const add = (text: string): void => void lines.push({ tone: 'plain', text: `  ${text}` });
-  if (isOneOfSeveral) add(`token    ${token}`);
+  if (isOneOfSeveral || needsVerdict(pause)) add(`token    ${token}`);
   if (expiresAt !== undefined) add(`expires  ${expiry(expiresAt)}`);
   if (needsVerdict(pause)) {
     add(`yes      ${hint('approve', id, options, ...which)}`);

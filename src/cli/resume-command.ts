@@ -22,7 +22,9 @@ export async function resumeCommand(id: string, options: Options, terminal: Term
       if (isAsking(options)) throw new UsageError('The run has ended: it takes no message and no limit any more.');
       // Nobody has to decide any more: any planner will do.
       const nobody = { runtime: { planner: survey } };
-      return withRuntime(nobody, journal, terminal, (runtime) => follow(runtime.run(id), state.head, options, terminal));
+      return withRuntime(nobody, journal, terminal, (runtime) =>
+        follow(runtime.run(id), state.head, options, terminal),
+      );
     }
     return withRuntime(await setUp(options, project, state), journal, terminal, async (runtime) => {
       try {

@@ -103,8 +103,17 @@ function validateCaller(from: Caller, type: ControlType): Caller {
   return Object.freeze({ tenant, user, session, scope });
 }
 
+/**
+ * Whether this sender may say such a thing to a run of this owner.
+ * @throws PilotageError `identity_required`, `scope_invalid` or `scope_mismatch`.
+ */
+export function assertMaySend(type: ControlType, from: Caller | undefined, owner: Scope): void {
+  if (from !== undefined) validateCaller(from, type);
+  assertMaySteer(from, owner);
+}
+
 /** @throws PilotageError `scope_mismatch` for a sender of another tenant, user or session who is no admin. */
-export function assertMaySteer(from: Caller | undefined, owner: Scope): void {
+function assertMaySteer(from: Caller | undefined, owner: Scope): void {
   if (from === undefined || from.scope === 'admin') return;
   if (from.tenant === owner.tenant && from.user === owner.user && from.session === owner.session) return;
   throw new PilotageError('scope_mismatch', 'The run belongs to somebody else; only an admin may steer it.');

@@ -37,6 +37,14 @@ export interface ForkOrigin {
   readonly effects: 'held' | 'allowed';
 }
 
+/** What was asked, of a run that was started under an idempotency key. */
+export interface Asked {
+  /** Equal for equal requests. */
+  readonly digest: string;
+  /** Unique: who asked first finds itself here. */
+  readonly by: string;
+}
+
 export interface Started {
   readonly kind: 'started';
   readonly identity: Identity;
@@ -52,6 +60,7 @@ export interface Started {
   readonly pin?: Pin;
   readonly task?: TaskOrigin;
   readonly fork?: ForkOrigin;
+  readonly asked?: Asked;
 }
 export interface Moved extends MoveNotes {
   readonly kind: 'moved';
@@ -64,11 +73,13 @@ export interface Moved extends MoveNotes {
   /** The planner's model gave nothing that could be carried out; the decision is what the planner would have ended with. */
   readonly fault?: ErrorData;
 }
-/** Written, and durable, before a call starts whose effect must not happen twice. */
+/** Written, and durable, before a call starts whose effect must not happen twice, or that costs something. */
 export interface CallBegan {
   readonly kind: 'call_began';
   readonly step: number;
   readonly call: number;
+  /** Set aside for it, and spent whatever it comes to. */
+  readonly costMicroUsd?: number;
 }
 export interface CallEnded {
   readonly kind: 'call_ended';

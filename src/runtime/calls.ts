@@ -1,6 +1,6 @@
 /** The calls of the open step that this process has in flight: starts what may start, and collects what has landed. */
 import { AWAIT_TOOL, SPAWN_TOOL } from '../core/builtin-tools.ts';
-import type { Branch, Decision } from '../core/decision.ts';
+import type { Branch, Decision, SpawnTask } from '../core/decision.ts';
 import type { CallEnded, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { scopeKey } from '../core/identity.ts';
@@ -11,7 +11,7 @@ import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { leftOf } from '../view/budget.ts';
-import type { OpenStep, RunState } from '../view/run-state.ts';
+import { NOTHING_RENAMED, type OpenStep, type RunState } from '../view/state.ts';
 import { isParked } from '../view/waits.ts';
 import { beginAwait, endOfWait } from './await.ts';
 import { type BranchGraph, branchGraph, planBranches } from './branches.ts';
@@ -28,7 +28,7 @@ export interface CallPorts {
   readonly deps: DriverDeps;
   readonly state: RunState;
   /** Makes durable that a call begins. */
-  begin(step: number, call: number): Promise<void>;
+  begin(step: number, call: number, costMicroUsd: number | undefined): Promise<void>;
   tools(): AuthorisedTools;
 }
 
@@ -40,7 +40,9 @@ export class Calls {
   readonly #inFlight = new Map<number, Flight>();
   readonly #landed: Landed[] = [];
   #nudged = false;
-  /** Money set aside in the open step, by call; one that has been recorded counts as spent instead. */
+  /** Money set aside for a task whose start is being written. */
+  #spawning = 0;
+  /** Money of calls whose beginning is being written, by call. */
   readonly #reserved = new Map<number, number>();
   #graph: { readonly step: number; readonly graph: BranchGraph } | undefined;
   #wake: (() => void) | undefined;
@@ -58,7 +60,9 @@ export class Calls {
     this.#dispatchPorts = {
       clock,
       artifacts,
-      begin: ({ open, index }) => ports.begin(open.move.step, index),
+      // What is in the journal is set aside by the state; here it is only until then.
+      begin: ({ open, index }, cost) =>
+        ports.begin(open.move.step, index, cost).finally(() => this.#reserved.delete(index)),
       reserve: (call, costMicroUsd) => this.#reserve(call, costMicroUsd),
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),
@@ -89,7 +93,11 @@ export class Calls {
    * @throws the journal's refusal to let a call begin.
    */
   advance(open: OpenStep): Promise<Landing> {
-    const { step, decision } = open.move;
+    const { step } = open.move;
+    const { renamedTools } = this.#ports.state;
+    const decision =
+      renamedTools === NOTHING_RENAMED ? open.move.decision : withRenamedTools(open.move.decision, renamedTools);
+    this.#spawning = 0;
     // A call alone waits for nothing and nothing waits for it: the short cut changes no outcome.
     if (decision.kind === 'call_tool') return this.#beginAlone(open, decision);
     if (isTaskCall(decision)) return this.#beginAlone(open, asBranch(decision));
@@ -97,10 +105,9 @@ export class Calls {
     const begin = (refused: readonly CallEnded[]): Promise<Landing> => {
       if (refused.length > 0) return Promise.resolve({ entries: refused });
       this.#graph = { step, graph: branchGraph(decision) };
-      this.#reserved.clear();
       return this.#turn(open, this.#graph.graph);
     };
-    return setUp(open, this.#ports.tools(), this.#dispatchPorts).then(begin);
+    return setUp(open, decision, this.#ports.tools(), this.#dispatchPorts).then(begin);
   }
 
   #turn(open: OpenStep, graph: BranchGraph): Promise<Landing> {
@@ -193,7 +200,6 @@ export class Calls {
   }
 
   #beginAlone(open: OpenStep, branch: Branch): Promise<Landing> {
-    this.#reserved.clear();
     return this.#begin(open, 0, branch).then(
       (landed) => {
         this.#inFlight.delete(0);
@@ -246,18 +252,16 @@ export class Calls {
       return [...(await beginAwait(open, index, decision, { journal, state, now: clock.now(), woke }))];
     }
     const spawning = decision;
-    return () => spawn(state, at, spawning, deps.clock.now());
+    return () => this.#spawn(at, spawning);
   }
 
   /**
    * @throws the journal's refusal to let the call begin: it did not run.
    */
-  #fly(open: OpenStep, index: number, given: Branch): Promise<CallResult | PauseAsk> {
+  #fly(open: OpenStep, index: number, branch: Branch): Promise<CallResult | PauseAsk> {
     const { deps, state, tools } = this.#ports;
     const { step } = open.move;
     const { identity } = state;
-    const renamed = state.renamedTools[given.tool];
-    const branch = renamed === undefined ? given : { ...given, tool: renamed };
     const { tool } = branch;
     const flight = new Flight(this.#timer, () =>
       deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }),
@@ -279,10 +283,23 @@ export class Calls {
     return dispatch(call, this.#dispatchPorts);
   }
 
-  #reserve({ open: { calls }, index }: Call, costMicroUsd: number): boolean {
-    let room = leftOf(this.#ports.state).costMicroUsd ?? Number.POSITIVE_INFINITY;
-    for (const [other, reserved] of this.#reserved) if (calls[other] === null) room -= reserved;
-    if (costMicroUsd > room) return false;
+  #spawn(at: { readonly step: number; readonly call: number }, decision: SpawnTask): Landing {
+    const { deps, state } = this.#ports;
+    const landing = spawn(state, at, decision, deps.clock.now(), this.#promised());
+    const [spawned] = landing.entries;
+    this.#spawning = spawned?.kind === 'spawned' ? (spawned.reserved.costMicroUsd ?? 0) : 0;
+    return landing;
+  }
+
+  #promised(): number {
+    let sum = 0;
+    for (const reserved of this.#reserved.values()) sum += reserved;
+    return sum;
+  }
+
+  #reserve({ index }: Call, costMicroUsd: number): boolean {
+    const left = leftOf(this.#ports.state).costMicroUsd ?? Number.POSITIVE_INFINITY;
+    if (costMicroUsd > left - this.#promised() - this.#spawning) return false;
     this.#reserved.set(index, costMicroUsd);
     return true;
   }
@@ -328,6 +345,16 @@ function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEn
 function mayHaveHappened(): Outcome {
   const message = 'It was started before a crash and may have happened; the join had what it needed without it.';
   return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
+}
+
+/** The decision as it is carried out today: recorded calls may know their tools under older names. */
+function withRenamedTools(decision: Decision, renamed: Readonly<Record<string, string>>): Decision {
+  const rename = <T extends { readonly tool: string }>(call: T): T => {
+    const tool = renamed[call.tool];
+    return tool === undefined ? call : { ...call, tool };
+  };
+  if (decision.kind === 'call_tool') return rename(decision);
+  return decision.kind === 'call_parallel' ? { ...decision, branches: decision.branches.map(rename) } : decision;
 }
 
 function isTaskCall(decision: Decision): decision is TaskCall {

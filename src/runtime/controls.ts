@@ -152,6 +152,12 @@ function refusalOf({ type, from, payload }: Control, pause: OpenPause, state: Ru
   if (pause.call !== undefined && pause.reason === 'approval_required' && type === 'RESUME') {
     return refuse('payload_invalid', 'The pause waits for an approval: answer it with APPROVE or REJECT.');
   }
+  if (pause.call !== undefined && pause.reason !== 'approval_required' && payload?.['args'] !== undefined) {
+    return refuse(
+      'payload_invalid',
+      'The call waits for a login, and is made with its own arguments: answer without any.',
+    );
+  }
   const limits = payload?.['limits'];
   if (pause.step !== undefined || typeof limits !== 'object' || limits === null) return undefined;
   if (state.task !== null) {

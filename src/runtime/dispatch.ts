@@ -52,7 +52,7 @@ export interface DispatchPorts {
   readonly clock: Clock;
   readonly artifacts: ArtifactStore;
   /** Makes durable that the call begins. @throws the journal's refusal. */
-  begin(call: Call): Promise<void>;
+  begin(call: Call, costMicroUsd: number | undefined): Promise<void>;
   /** Sets money aside for a call. False when the budget has no room for it. */
   reserve(call: Call, costMicroUsd: number): boolean;
   /** The deferred tools that the run has found. */
@@ -129,8 +129,10 @@ async function make(call: Call, tool: ReadyTool, args: unknown, ports: DispatchP
     const { outcome, context } = await reconcile(call, tool, args, ports);
     if (outcome !== undefined) return listed(ended(outcome, startedAt, 1, cost), call, ports, context);
   }
-  if (cost !== undefined && !ports.reserve(call, cost)) return { outcome: noRoom(tool), attempts: 0 };
-  if (tool.effect === 'once' && !call.interrupted) await ports.begin(call);
+  if (!call.interrupted) {
+    if (cost !== undefined && !ports.reserve(call, cost)) return { outcome: noRoom(tool), attempts: 0 };
+    if (cost !== undefined || tool.effect === 'once') await ports.begin(call, cost);
+  }
   for (let attempt = 1; ; attempt += 1) {
     if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost);
     const signal = new LazySignal();

@@ -1,37 +1,35 @@
 /**
  * Carries one run forward while this process holds its lease: asks what the run needs, does it, writes it down, and asks
- * again. Every fact goes through `#commit`.
+ * again. Every fact goes through the ledger.
  *
  * Invariants:
- * D1 A fact is applied to the state, and told to listeners, only after the journal has it.
- * D2 Nothing is in flight when the driver exits, but for work that ignored its abort for the whole grace time.
- * D3 A refused append (lease or head) ends the driver; it never tries to win.
+ * D1 Nothing is in flight when the driver exits, but for work that ignored its abort for the whole grace time.
+ * D2 A refused append (lease or head) ends the driver; it never tries to win.
  */
 import type { LoadedInput } from '../core/context.ts';
 import { isControl, type Message } from '../core/control.ts';
-import type { Entry, EntryBody, Repinned } from '../core/entry.ts';
+import type { EntryBody, Repinned } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
-import { deepFreeze, type Json } from '../core/json.ts';
+import type { Json } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import { type Delta, resolveWakeMode } from '../core/planner.ts';
 import { MAX_TREE_TASKS } from '../core/task.ts';
-import type { Append, Claim, RunStatus } from '../journal/port.ts';
+import type { Claim } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
-import { applyEntry, nextStep, type RunState } from '../view/run-state.ts';
+import { nextStep, type RunState } from '../view/run-state.ts';
 import { answerable, isBlocked, isHeld } from '../view/waits.ts';
-import { appendAgain } from './append.ts';
 import { Calls } from './calls.ts';
-import { cascading, stopTasks } from './cascade.ts';
-import { isVerdict, takeMessages, takeUndelivered } from './controls.ts';
+import { stopTasks } from './cascade.ts';
+import { isVerdict, takeMessages } from './controls.ts';
 import { prepareCall } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
 import { loadInputs } from './inputs.ts';
+import { type Changes, Ledger } from './ledger.ts';
 import { type NextDeps, next } from './next.ts';
 import { type Ask, askPlanner } from './plan.ts';
-import { turnOf } from './session-memory.ts';
 import { refused } from './spawn.ts';
-import { listenersOf, toldBy } from './task-end.ts';
+import { listenersOf } from './task-end.ts';
 
 /** Why a driver let go of its run. */
 export type Exit =
@@ -49,6 +47,7 @@ export class RunDriver {
   readonly #deps: DriverDeps;
   readonly #nextDeps: NextDeps;
   readonly #repin: Repinned | undefined;
+  readonly #ledger: Ledger;
   readonly #calls: Calls;
   /** The planner's moves, one after another, under the run's one signal. */
   readonly #moves: Flight;
@@ -59,7 +58,6 @@ export class RunDriver {
   #inboxDirty: boolean;
   /** Why everything in flight is being stopped, once it is. */
   #stop: 'cancel' | 'deadline' | 'closing' | 'lost' | undefined;
-  #committing: Promise<void> | undefined;
   #deadline: { readonly limits: Limits; readonly cancel: () => void } | undefined;
 
   /** @param repin is written first: somebody accepted that the code has changed. */
@@ -70,12 +68,16 @@ export class RunDriver {
     this.#nextDeps = { clock, newToken, progress, wakeMode: resolveWakeMode(planner) };
     this.state = state;
     this.fence = claim.fence;
+    this.#ledger = new Ledger(deps, state, claim.fence, () => {
+      this.#inboxDirty = true;
+    });
     this.#moves = new Flight(deps.clock, () => {});
     this.#inboxDirty = claim.signals > state.messagesTaken;
     this.#calls = new Calls({
       deps,
       state,
-      begin: (step, call) => this.#commit([{ kind: 'call_began', step, call }]),
+      begin: (step, call, costMicroUsd) =>
+        this.#commit([{ kind: 'call_began', step, call, ...(costMicroUsd === undefined ? {} : { costMicroUsd }) }]),
       tools: () => this.#tools(),
     });
   }
@@ -140,7 +142,7 @@ export class RunDriver {
         case 'end':
           return { kind: 'ended' };
         case 'record':
-          if (todo.cancels !== undefined) await this.#stopTasks(todo.cancels, 'group');
+          if (todo.cancels !== undefined) await this.#stopTasks(todo.cancels);
           await this.#record(todo.entries);
           break;
         case 'plan':
@@ -206,10 +208,10 @@ export class RunDriver {
     return 'error' in prepared ? prepared.error : undefined;
   }
 
-  #stopTasks(tasks: readonly string[], why: 'group' | 'ending'): Promise<void> {
-    const { run } = this.state.identity;
-    const reason = why === 'group' ? 'Its group does not need it any more.' : `The run above it, ${run}, has ended.`;
-    return stopTasks(this.#deps, tasks, { by: run, reason });
+  /** Of a group that has ended. */
+  #stopTasks(tasks: readonly string[]): Promise<void> {
+    const reason = 'Its group does not need it any more.';
+    return stopTasks(this.#deps, tasks, { by: this.state.identity.run, reason });
   }
 
   /** Only an ending finds calls in flight: they are stopped, and heard out, before it is written. */
@@ -319,84 +321,8 @@ export class RunDriver {
     return this.#toolView.tools;
   }
 
-  /** Appends, then applies, then tells. One at a time: a call may begin while another's end is being written. */
   #commit(bodies: readonly EntryBody[], changes?: Changes): Promise<void> {
-    if (bodies.length === 0) return Promise.resolve();
-    const before = this.#committing;
-    if (before !== undefined) {
-      const again = (): Promise<void> => this.#commit(bodies, changes);
-      return before.then(again, again);
-    }
-    this.#committing = this.#write(bodies, changes);
-    return this.#committing;
-  }
-
-  async #write(bodies: readonly EntryBody[], changes: Changes | undefined): Promise<void> {
-    try {
-      await (isEnding(bodies) ? this.#end(bodies) : this.#append(bodies, changes));
-    } finally {
-      this.#committing = undefined;
-    }
-  }
-
-  /**
-   * An ending sees every message that was stored before it. A cancel among them wins over an ending of another kind; the
-   * other controls are not delivered.
-   */
-  async #end(bodies: readonly EntryBody[]): Promise<void> {
-    const { run } = this.state.identity;
-    const last = bodies.at(-1);
-    const isGoal = last?.kind === 'finished' && last.reason === 'goal';
-    if (!isGoal && this.state.tasks.length > 0) await this.#stopTasks(cascading(this.state), 'ending');
-    let late: readonly Message[] = [];
-    for (;;) {
-      const left = takeUndelivered(run, late);
-      const seenSignals = this.state.messagesTaken + late.length;
-      try {
-        return await this.#append([...left, ...copies(bodies)], { takes: late.map(({ id }) => id), seenSignals });
-      } catch (error) {
-        if (!PilotageError.is(error, 'inbox_changed')) throw error;
-      }
-      late = await this.#inbox();
-      if (this.state.cancel !== null || !late.some(({ type }) => type === 'CANCEL')) continue;
-      // What was made on the way counts; how it ends is for the cancel to say.
-      this.#inboxDirty = true;
-      const made = copies(bodies.slice(0, -1));
-      return made.length === 0 ? undefined : this.#append(made, {});
-    }
-  }
-
-  async #append(bodies: readonly EntryBody[], changes: Changes = NO_CHANGES): Promise<void> {
-    const { journal, clock, hub } = this.#deps;
-    const { identity, head } = this.state;
-    const at = clock.now();
-    const entries = toEntries(bodies, head, at);
-    const plain = { run: identity.run, fence: this.fence, expected: head, entries };
-    const request = withChanges(plain, this.#following(bodies, at, changes));
-    try {
-      await journal.append(request);
-    } catch (error) {
-      await appendAgain(this.#deps, request, error);
-    }
-    for (const entry of entries) applyEntry(this.state, entry);
-    for (const { identity: started } of request.starts ?? []) this.#deps.woke(started.run);
-    for (const { run } of request.tells ?? []) this.#deps.woke(run);
-    if (!hub.hasListeners(identity.run)) return;
-    for (const entry of entries) hub.tell(identity.run, { type: 'entry', entry });
-  }
-
-  /** What follows from the entries beside the run itself. */
-  #following(bodies: readonly EntryBody[], at: number, changes: Changes): Changes {
-    const status = changes.status ?? statusAfter(bodies);
-    const turn = this.#deps.remembers ? turnOf(this.state, bodies.at(-1), at) : undefined;
-    const tells = toldBy(this.state, bodies);
-    if (status === undefined && turn === undefined && tells.length === 0) return changes;
-    return {
-      ...changes,
-      ...(status === undefined ? {} : { status }),
-      ...(turn === undefined ? {} : { turn }),
-      ...(tells.length === 0 ? {} : { tells }),
-    };
+    return this.#ledger.commit(bodies, changes);
   }
 
   #halt(why: 'cancel' | 'deadline' | 'closing' | 'lost'): void {
@@ -467,15 +393,6 @@ function isResult(body: EntryBody): boolean {
   return body.outcome.kind === 'value' || body.outcome.kind === 'error';
 }
 
-type Changes = Pick<Append, 'status' | 'takes' | 'turn' | 'tells' | 'starts' | 'treeLimit' | 'seenSignals'>;
-
-const NO_CHANGES: Changes = {};
-
-function isEnding(bodies: readonly EntryBody[]): boolean {
-  const kind = bodies.at(-1)?.kind;
-  return kind === 'finished' || kind === 'failed';
-}
-
 /** A planner and tools that never wait would keep timers, signals and other runs from their turn for ever. */
 const STEPS_PER_TURN = 32;
 
@@ -486,50 +403,4 @@ function turn(): Promise<void> {
 
 function isHardCancel(message: Message): boolean {
   return message.type === 'CANCEL' && message.payload?.['hard'] !== false;
-}
-
-/** What is appended becomes entries; to try again needs others. */
-function copies(bodies: readonly EntryBody[]): readonly EntryBody[] {
-  return bodies.map((body) => ({ ...body }));
-}
-
-/** The bodies themselves become the entries: each was made for this one commit. */
-function toEntries(bodies: readonly EntryBody[], head: number, at: number): readonly Entry[] {
-  let seq = head;
-  for (const body of bodies as readonly { seq?: number; at?: number }[]) {
-    seq += 1;
-    body.seq = seq;
-    body.at = at;
-    freezeEntry(body as Entry);
-  }
-  return bodies as readonly Entry[];
-}
-
-/** Most parts were frozen when they were captured; a deep walk of every entry would look at all of them again. */
-function freezeEntry(entry: Entry): void {
-  if (entry.kind === 'call_ended') deepFreeze(entry.outcome);
-  else if (entry.kind !== 'moved' || entry.rejected !== undefined) deepFreeze(entry);
-  Object.freeze(entry);
-}
-
-function withChanges(request: Append, changes: Changes): Append {
-  return changes === NO_CHANGES ? request : { ...request, ...changes };
-}
-
-/** The status that the last of these entries leaves the run in, if they change it. */
-function statusAfter(bodies: readonly EntryBody[]): RunStatus | undefined {
-  const last = bodies.at(-1);
-  switch (last?.kind) {
-    case 'finished':
-      return last.reason === 'cancelled' ? 'cancelled' : 'finished';
-    case 'failed':
-      return 'failed';
-    case 'paused':
-      // While one call waits the others go on: that run is paused when it is parked.
-      return last.call === undefined ? 'paused' : undefined;
-    case 'resumed':
-      return 'running';
-    default:
-      return undefined;
-  }
 }

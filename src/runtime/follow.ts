@@ -22,6 +22,8 @@ export interface FollowOptions<T> {
   readonly onEntry: (entry: Entry, before: RunState | undefined) => readonly T[];
   /** What to yield for something that is not recorded. */
   readonly onPassing: (notice: Exclude<Notice, { type: 'entry' | 'exit' }>, state: RunState) => readonly T[];
+  /** Begins to look at something else for this reader, and gives the way to stop. */
+  readonly beside?: (hear: (notice: Notice) => void, state: () => RunState | undefined) => () => void;
   /** What to yield at the end, when nothing more comes. */
   readonly onOver?: (state: RunState) => readonly T[];
   /** The reader has seen all that it waits for. */
@@ -55,6 +57,10 @@ export class Follower<T> {
     const { hub, journal, run, tokens } = this.#options;
     const unlisten = hub.listen(run, (notice) => this.#push(notice), tokens);
     let unwatch = (): void => {};
+    const leave = this.#options.beside?.(
+      (notice) => this.#push(notice),
+      () => this.#state,
+    );
     try {
       unwatch = journal.watch(run, () => this.#changed());
       while (!this.#isOver()) {
@@ -64,6 +70,7 @@ export class Follower<T> {
       }
       if (!this.#stopped && this.#state !== undefined) yield* this.#options.onOver?.(this.#state) ?? [];
     } finally {
+      leave?.();
       unwatch();
       unlisten();
     }
@@ -95,7 +102,9 @@ export class Follower<T> {
         continue;
       }
       if (isToken(notice)) this.#tokens -= 1;
-      if (this.#state !== undefined) yield* this.#options.onPassing(notice, this.#state);
+      // What passes by after the end has come is told to nobody.
+      const state = this.#state;
+      if (state !== undefined && !this.#options.isOver(state)) yield* this.#options.onPassing(notice, state);
     }
   }
 

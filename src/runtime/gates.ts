@@ -46,11 +46,15 @@ export async function approvalFor(
 
 /** Arguments over the bounds of a pause are left to the step's decision, where they stand whole. */
 function shownArgs(args: Json): JsonObject {
+  return isWithinBounds({ args }) ? { args } : { args_left_out: true };
+}
+
+function isWithinBounds(payload: JsonObject): boolean {
   try {
-    assertPayloadBounds({ args }, 'payload');
-    return { args };
+    assertPayloadBounds(payload, 'payload');
+    return true;
   } catch (error) {
-    if (PilotageError.is(error)) return { args_left_out: true };
+    if (PilotageError.is(error)) return false;
     throw error;
   }
 }
@@ -59,11 +63,13 @@ function shownArgs(args: Json): JsonObject {
 export function loginFor(thrown: unknown, tool: string): PauseAsk | undefined {
   if (typeof thrown !== 'object' || thrown === null) return undefined;
   const { code, url, message, expiresInMs } = thrown as Partial<Record<string, unknown>>;
-  if (code !== 'auth_required' || typeof url !== 'string') return undefined;
+  if (code !== 'auth_required' || typeof url !== 'string' || !isWithinBounds({ url })) return undefined;
+  const note = typeof message === 'string' && isWithinBounds({ message }) ? { message } : {};
+  const isTime = typeof expiresInMs === 'number' && Number.isFinite(expiresInMs) && expiresInMs >= 0;
   return {
     kind: 'pause',
     reason: 'external_event',
-    payload: { tool, url, ...(typeof message === 'string' ? { message } : {}) },
-    ...(typeof expiresInMs === 'number' ? { expiresInMs } : {}),
+    payload: { tool, url, ...note },
+    ...(isTime ? { expiresInMs } : {}),
   };
 }

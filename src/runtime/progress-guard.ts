@@ -5,11 +5,11 @@ import { MAX_TIMES, repetitionIn } from '../view/progress.ts';
 import { nextStep, type RunState } from '../view/run-state.ts';
 
 export interface ProgressGuard {
-  /** The planner is told when the same steps came so many times in a row. Default 3. */
+  /** The planner is told when the same steps came so many times in a row: 2 to 12. Default 3. */
   readonly hintAfter?: number;
   /** What happens when it goes on all the same. Default: nothing but the hint. */
   readonly action?: 'pause' | 'end';
-  /** After so many times. Default: twice `hintAfter`. */
+  /** After so many times. Default: twice `hintAfter`, and at most 12. */
   readonly actAfter?: number;
 }
 
@@ -17,9 +17,12 @@ const HINT_AFTER = 3;
 
 /** @throws PilotageError `invalid_config` naming the number that is none. */
 export function assertProgressGuard(guard: ProgressGuard): void {
-  const { hintAfter = HINT_AFTER, action, actAfter = 2 * hintAfter } = guard;
-  if (!Number.isInteger(hintAfter) || hintAfter < 2) {
-    throw new PilotageError('invalid_config', `progress.hintAfter is ${hintAfter}; give a whole number from 2 up.`);
+  const { hintAfter = HINT_AFTER, action, actAfter = Math.min(2 * hintAfter, MAX_TIMES) } = guard;
+  if (!Number.isInteger(hintAfter) || hintAfter < 2 || hintAfter > MAX_TIMES) {
+    throw new PilotageError(
+      'invalid_config',
+      `progress.hintAfter is ${hintAfter}; give a whole number from 2 to ${MAX_TIMES}.`,
+    );
   }
   if (!Number.isInteger(actAfter) || actAfter < hintAfter || actAfter > MAX_TIMES) {
     throw new PilotageError(
@@ -37,7 +40,7 @@ export function assertProgressGuard(guard: ProgressGuard): void {
 
 /** The entry that is due before the next move, if the last steps brought nothing new. */
 export function watchProgress(state: RunState, guard: ProgressGuard, newToken: () => string): EntryBody | undefined {
-  const { hintAfter = HINT_AFTER, action, actAfter = 2 * hintAfter } = guard;
+  const { hintAfter = HINT_AFTER, action, actAfter = Math.min(2 * hintAfter, MAX_TIMES) } = guard;
   if (state.steps.length - state.watchedFrom < hintAfter) return undefined;
   const found = repetitionIn(state.steps, state.watchedFrom, { least: hintAfter });
   if (found === undefined) return undefined;

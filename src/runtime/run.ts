@@ -16,6 +16,7 @@ import type { ForkOptions } from './fork.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, resultOf } from './result.ts';
+import type { TaskProgress } from './task-progress.ts';
 
 export interface RunPorts {
   readonly journal: Journal;
@@ -23,10 +24,14 @@ export interface RunPorts {
   isDriven(): boolean;
   /** The state in which this process lets go of the run; `undefined` when it does not drive it. */
   settled(): Promise<RunState> | undefined;
+  /** Looks at the tasks of a run for a reader, until the returned function is called; absent: nobody wants that. */
+  readonly lookAtTasks?: (state: () => RunState | undefined, tell: (progress: TaskProgress) => void) => () => void;
   /** Who speaks through this handle; absent: the program itself. */
   readonly as?: Caller;
   /** Another run of the same journal, for the same caller. */
   handle(run: string): Run;
+  /** @throws PilotageError `scope_mismatch` when who speaks through this handle may not have the run resumed. */
+  mayResume(): Promise<void>;
   /** The run that this control is for: this one, or a task of it. */
   addressee(control: Control): Promise<string>;
   /** Stores a control and sees that somebody drives the run. */
@@ -86,12 +91,17 @@ export class Run {
    */
   events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
     const { from = 1, redact } = options;
+    const { lookAtTasks } = this.#ports;
     const shown = (events: readonly RunEvent[]): readonly RunEvent[] =>
       redact === undefined ? events : events.map((event) => redacted(event, redact));
     return new Follower<RunEvent>({
       ...this.#sources(redact === undefined),
       onEntry: (entry, before) => (entry.seq < from ? [] : shown(eventsOf(entry, before))),
-      onPassing: (notice, state) => (redact === undefined ? passingEvent(notice, state) : []),
+      onPassing: (notice, state) =>
+        notice.type === 'progress' || redact === undefined ? passingEvent(notice, state) : [],
+      ...(lookAtTasks === undefined
+        ? {}
+        : { beside: (hear, state) => lookAtTasks(state, (progress) => hear({ type: 'progress', progress })) }),
       isOver: isSettled,
       onOver: (state) => (state.ending === null ? shown([pausedEvent(state)]) : []),
     }).follow();
@@ -127,13 +137,16 @@ export class Run {
    * `run_changed`.
    */
   async resume({ token, payload, limits, acceptChanges = false }: Resumption = {}): Promise<void> {
+    await this.#ports.mayResume();
     const given = token !== undefined || payload !== undefined || limits !== undefined;
     // An answer that was stored, and that no process has taken yet, is all that the run waits for.
-    if (!given && (await this.#ports.journal.inbox(this.id)).length > 0) return this.#ports.drive(acceptChanges);
+    const isAnswered = (await this.#ports.journal.inbox(this.id)).length > 0;
+    if (isAnswered && (!given || acceptChanges)) return this.#ports.drive(acceptChanges);
     const state = await this.state();
     if (state.ending !== null) throw new PilotageError('run_ended', `The run ${this.id} has ended.`);
     if (acceptChanges) await this.#ports.drive(true);
-    if (!given && (state.pauses.length === 0 || acceptsOnly(state, acceptChanges))) return this.#ports.drive(acceptChanges);
+    // Only a run that is paused waits for an answer; one that was cut off goes on.
+    if (!given && (!isPaused(state) || acceptsOnly(state, acceptChanges))) return this.#ports.drive(acceptChanges);
     await this.steer('RESUME', {
       ...payload,
       ...(token === undefined ? {} : { token }),
@@ -207,7 +220,8 @@ export class Run {
    * A new run that shares this one's first steps, and goes on with this runtime's planner and tools. This one is not touched.
    * @throws PilotageError `run_not_found`, `scope_mismatch`, `idempotency_conflict`, `invalid_config` or `payload_invalid`.
    */
-  fork(options: ForkOptions = {}): Promise<Run> {
+  async fork(options: ForkOptions = {}): Promise<Run> {
+    await this.#ports.mayResume();
     return this.#ports.fork(options);
   }
 
@@ -216,7 +230,8 @@ export class Run {
    * called and nothing is written; a planner with a model asks it.
    * @throws PilotageError `run_not_found`; the signal's reason when it is aborted.
    */
-  replay(options: { readonly signal?: AbortSignal } = {}): Promise<ReplayReport> {
+  async replay(options: { readonly signal?: AbortSignal } = {}): Promise<ReplayReport> {
+    await this.#ports.mayResume();
     return this.#ports.replay(options.signal);
   }
 
@@ -284,6 +299,7 @@ function passingEvent(notice: Exclude<Notice, { type: 'entry' | 'exit' }>, state
     const { step, call, tool } = notice;
     return [event('tool.late', at, state.identity, { step, call, tool })];
   }
+  if (notice.type === 'progress') return [event('task.progress', at, state.identity, notice.progress)];
   const { step, delta, offset } = notice;
   // The step's decision was read from the journal already: the text is in it.
   if (step < nextStep(state) || state.ending !== null) return [];

@@ -1,5 +1,5 @@
 /** Says something to a run, from any process: checked, and durable when it returns. Drives nothing. */
-import { assertMaySteer, type Control, type Message, validateControl } from '../core/control.ts';
+import { assertMaySend, type Control, type Message, validateControl } from '../core/control.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Journal, RunRecord } from '../journal/port.ts';
 import { foldEntries } from '../view/run-state.ts';
@@ -14,7 +14,7 @@ export async function sendControl(journal: Journal, run: string, control: Contro
   const checked = validateControl(control);
   const record = await journal.get(run);
   if (record === undefined) throw new PilotageError('run_not_found', `There is no run ${run} in this journal.`);
-  assertMaySteer(checked.from, record.identity);
+  assertMaySend(checked.type, checked.from, record.identity);
   const priority = checked.type === 'PRIORITIZE' ? Number(checked.payload?.['priority']) : undefined;
   await journal.signal(run, checked satisfies Message, priority);
   return record;

@@ -1,5 +1,5 @@
 /** The atomic set-up of a parallel call: unless the call says otherwise, one bad branch means that nothing is started. */
-import { type Branch, branchesOf } from '../core/decision.ts';
+import { type Branch, branchesOf, type Decision } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
 import type { ErrorData } from '../core/errors.ts';
 import { referencesIn } from '../core/reference.ts';
@@ -11,10 +11,11 @@ import { type DispatchPorts, newlyFound, prepareCall } from './dispatch.ts';
 /** The outcomes of all branches when the set-up refuses the call; none when it may start. */
 export async function setUp(
   open: OpenStep,
+  decision: Decision,
   tools: AuthorisedTools,
   ports: Pick<DispatchPorts, 'found'>,
 ): Promise<CallEnded[]> {
-  const { decision, step } = open.move;
+  const { step } = open.move;
   if (decision.kind !== 'call_parallel' || decision.onInvalid === 'per_branch') return [];
   // Some of it ran before a crash: it had passed.
   if (open.began.length > 0 || open.calls.some((call) => call !== null)) return [];

@@ -11,6 +11,8 @@ export interface Waiting {
   readonly run: string;
   readonly tenant: string;
   readonly priority: number;
+  /** Drive it also when the code has changed since it started. Default false. */
+  readonly acceptChanges?: boolean;
 }
 
 export class Slots {
@@ -82,13 +84,17 @@ export class Slots {
 
   /** A run that waits already keeps its place, unless its priority is another one now. */
   enqueue(waiting: Waiting): void {
-    const known = this.#waiting.findIndex(({ run }) => run === waiting.run);
-    if (known !== -1) {
-      if (this.#waiting[known]?.priority === waiting.priority) return;
-      this.#waiting.splice(known, 1);
+    const index = this.#waiting.findIndex(({ run }) => run === waiting.run);
+    const known = this.#waiting[index];
+    const acceptChanges = known?.acceptChanges === true || waiting.acceptChanges === true;
+    const wanted = { ...waiting, acceptChanges };
+    if (known?.priority === waiting.priority) {
+      this.#waiting[index] = wanted;
+      return;
     }
+    if (known !== undefined) this.#waiting.splice(index, 1);
     const after = this.#waiting.findIndex(({ priority }) => priority < waiting.priority);
-    this.#waiting.splice(after === -1 ? this.#waiting.length : after, 0, waiting);
+    this.#waiting.splice(after === -1 ? this.#waiting.length : after, 0, wanted);
   }
 
   /** Takes a slot for the first run that may have one. */

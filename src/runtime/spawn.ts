@@ -19,8 +19,15 @@ interface CallAt {
   readonly call: number;
 }
 
-export function spawn(state: RunState, at: CallAt, { task: kind, spec, groupId }: SpawnTask, now: number): Landing {
-  const share = shareFor(state, spec.limits);
+/** @param taken money that calls beside it have been promised. */
+export function spawn(
+  state: RunState,
+  at: CallAt,
+  { task: kind, spec, groupId }: SpawnTask,
+  now: number,
+  taken: number,
+): Landing {
+  const share = shareFor(state, spec.limits, taken);
   const refusal = spawnRefusal(state, groupId, share !== undefined);
   if (refusal !== undefined || share === undefined) {
     return { entries: [refused(at, ...(refusal ?? (['budget_exceeded', NOTHING_LEFT] as const)))] };

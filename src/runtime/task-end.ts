@@ -19,7 +19,7 @@ export function toldBy(state: RunState, bodies: readonly EntryBody[]): readonly 
   const { run } = state.identity;
   const last = bodies.at(-1);
   if (last?.kind === 'finished' || last?.kind === 'failed') {
-    const end = endOf(run, last, usageOf(state, bodies));
+    const end = { ...endOf(run, last), usage: usageOf(state, bodies) };
     return listeners.map((to) => ({ run: to, message: { id: `ended:${run}`, type: 'TASK_ENDED', end } }));
   }
   if (!bodies.some(isAnswer)) return NOBODY;
@@ -37,19 +37,21 @@ const NOBODY: readonly Told[] = [];
 
 /** The end of a run that has ended; `undefined` while it has not. */
 export function taskEndOf(state: RunState): TaskEnd | undefined {
-  return state.ending === null ? undefined : endOf(state.identity.run, state.ending, usageOf(state, []));
+  if (state.ending === null) return undefined;
+  return { ...endOf(state.identity.run, state.ending), usage: usageOf(state, []) };
 }
 
-function endOf(task: string, ending: Ending | Finished | Failed, usage: TaskUsage): TaskEnd {
+/** How this ending reads, without what was used. */
+export function endOf(task: string, ending: Ending | Finished | Failed): Omit<TaskEnd, 'usage'> {
   if (ending.kind === 'failed') {
     const { code, message } = ending.error;
-    return { task, status: 'failed', error: { code, message }, usage };
+    return { task, status: 'failed', error: { code, message } };
   }
   const { reason, payload } = ending;
   const result = payload === undefined ? {} : { result: payload };
-  if (reason === 'goal') return { task, status: 'complete', ...result, usage };
+  if (reason === 'goal') return { task, status: 'complete', ...result };
   const error = { code: reason, message: `The task ended with ${reason}.` };
-  return { task, status: reason === 'cancelled' ? 'cancelled' : 'failed', ...result, error, usage };
+  return { task, status: reason === 'cancelled' ? 'cancelled' : 'failed', ...result, error };
 }
 
 /** What was used by the end of these entries. What tasks that go on may still use was given to them: it is used too. */

@@ -137,7 +137,8 @@ export function unknownProblems(record: CrashRecord, state: RunState, reference:
     if (kind === 'unknown' && !record.interrupted.has(id) && !before.has(id)) {
       problems.push(`Call ${id} (${tool}) is unknown, but no crash cut it off.`);
     }
-    if (record.interrupted.has(id) && kind !== 'unknown' && known.length === 0) {
+    const mayRepeat = record.attempts.some((attempt) => attempt.tool === tool && attempt.effect !== 'once');
+    if (record.interrupted.has(id) && kind !== 'unknown' && known.length === 0 && !mayRepeat) {
       problems.push(`Call ${id} (${tool}) was cut off by a crash and may have happened; its outcome says ${kind}.`);
     }
   }

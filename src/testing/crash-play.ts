@@ -5,7 +5,7 @@ import { describeThrown, PilotageError } from '../core/errors.ts';
 import { type Identity, local } from '../core/identity.ts';
 import { memoryJournal } from '../journal/memory.ts';
 import type { Journal } from '../journal/port.ts';
-import { type PauseNotice, resultOf } from '../runtime/result.ts';
+import { resultOf } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
 import { createRuntime, type Runtime } from '../runtime/runtime.ts';
 import { foldEntries, type RunState } from '../view/run-state.ts';

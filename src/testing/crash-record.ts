@@ -81,13 +81,11 @@ export class CrashRecord {
   attempt(attempt: Attempt): void {
     this.attempts.push(attempt);
     if (attempt.effect !== 'once') return;
-    const { run } = attempt;
-    const once = this.attempts.filter((other) => other.run === run && other.effect === 'once');
-    const keys = new Set(once.map(({ key }) => key));
-    const began = this.#entries(run).filter((entry) => entry.kind === 'call_began').length;
-    if (keys.size > began) {
-      this.faults.push(`${attempt.tool}, a once tool, was started before the journal had that its call began.`);
-    }
+    const { run, tool, key } = attempt;
+    const began = this.#entries(run).some(
+      (entry) => entry.kind === 'call_began' && key.endsWith(`/${entry.step}.${entry.call}`),
+    );
+    if (!began) this.faults.push(`${tool}, a once tool, was started before the journal had that its call began.`);
   }
 
   effect(key: string): void {

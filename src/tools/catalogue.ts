@@ -199,15 +199,27 @@ function gateOf({ approve }: Tool, owner: string): ApprovalGate | undefined {
   if (approve === undefined) return undefined;
   if (approve === 'always') return {};
   if (typeof approve === 'function') return { when: approve };
-  const { approver = 'anyone', onReject = 'tell', expiresInMs = 0 } = approve;
-  const isKnown = (approver === 'anyone' || approver === 'another') && (onReject === 'tell' || onReject === 'end');
-  if (!isKnown || !(Number.isFinite(expiresInMs) && expiresInMs >= 0)) {
-    throw new PilotageError(
-      'invalid_config',
-      `${owner} has a gate that is none: approver is anyone or another, onReject is tell or end, expiresInMs a number.`,
-    );
-  }
-  return approve;
+  if (isGate(approve)) return approve;
+  throw new PilotageError(
+    'invalid_config',
+    `${owner} has an approve that is none: give 'always', a function, or { when, reason, approver, onReject, expiresInMs }.`,
+  );
+}
+
+const MAX_REASON_CHARS = 1_000;
+
+function isGate(given: unknown): given is ApprovalGate {
+  if (typeof given !== 'object' || given === null) return false;
+  const { when, reason = '', approver = 'anyone', onReject = 'tell', expiresInMs = 0 } = given as ApprovalGate;
+  return (
+    (when === undefined || typeof when === 'function') &&
+    typeof reason === 'string' &&
+    reason.length <= MAX_REASON_CHARS &&
+    (approver === 'anyone' || approver === 'another') &&
+    (onReject === 'tell' || onReject === 'end') &&
+    Number.isFinite(expiresInMs) &&
+    expiresInMs >= 0
+  );
 }
 
 function assertEffect(owner: string, effect: string): void {

@@ -61,7 +61,7 @@ export interface ApprovalGate<A = unknown> {
    * the call is refused.
    */
   readonly when?: (args: A, context: { readonly identity: Identity }) => boolean | Promise<boolean>;
-  /** Shown to the person who decides. */
+  /** Shown to the person who decides. At most 1,000 characters. */
   readonly reason?: string;
   /** `another`: not the run's own user. Default `anyone`. */
   readonly approver?: 'anyone' | 'another';

@@ -17,9 +17,16 @@ export function leftOf(state: RunState): Pick<TaskLimits, SumAxis> {
   const left: { [K in SumAxis]?: number } = {};
   for (const axis of AXES) {
     const limit = state.limits[axis];
-    if (limit !== undefined) left[axis] = Math.max(0, limit - spentOn(state, axis) - setAsideFor(state, axis));
+    if (limit === undefined) continue;
+    const promised = axis === 'costMicroUsd' ? promisedTo(state) : 0;
+    left[axis] = Math.max(0, limit - spentOn(state, axis) - setAsideFor(state, axis) - promised);
   }
   return left;
+}
+
+/** Money of calls under way. */
+function promisedTo({ open }: RunState): number {
+  return open === null ? 0 : open.promised.reduce((sum, { costMicroUsd }) => sum + costMicroUsd, 0);
 }
 
 /** The steps of tasks count where the run has a limit of its own for them. */
@@ -66,17 +73,19 @@ export function reachedLimit(
 /**
  * What a task of this run gets: what it asks for as far as it is there, by default half of what is left on each limited
  * axis. `undefined`: nothing is left on one of them.
+ * @param taken money that calls under way have been promised.
  */
 export function shareFor(
   state: RunState,
   asked: TaskLimits = {},
+  taken = 0,
 ): { readonly limits: TaskLimits; readonly reserved: TaskLimits } | undefined {
   const left = leftOf(state);
   const limits: { -readonly [K in keyof TaskLimits]: TaskLimits[K] } = { ...asked };
   const reserved: { -readonly [K in keyof TaskLimits]: TaskLimits[K] } = {};
   for (const axis of AXES) {
-    const room = left[axis];
-    if (room === undefined) continue;
+    if (left[axis] === undefined) continue;
+    const room = left[axis] - (axis === 'costMicroUsd' ? taken : 0);
     const share = Math.min(asked[axis] ?? Math.ceil(room / 2), room);
     if (share <= 0) return undefined;
     limits[axis] = share;

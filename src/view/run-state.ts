@@ -13,7 +13,7 @@ import type { Limits } from '../core/limits.ts';
 import { stepError } from '../core/observation.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { CallRecord, Step, Usage } from '../core/step.ts';
-import { nextStep, type OpenPause, type OpenStep, type RunState, type RunTotals } from './state.ts';
+import { NOTHING_RENAMED, nextStep, type OpenPause, type OpenStep, type RunState, type RunTotals } from './state.ts';
 import {
   applyAwaiting,
   applyGroupEnded,
@@ -77,7 +77,6 @@ const NONE: readonly never[] = Object.freeze([]);
 const NO_CONTEXT: RunContext = Object.freeze({});
 const NO_HISTORY: readonly Turn[] = Object.freeze([]);
 const NOTHING_FOUND: readonly string[] = Object.freeze([]);
-const NOTHING_RENAMED: Readonly<Record<string, string>> = Object.freeze({});
 
 /** What a run was given to read can be read from its first step on. */
 function foundAtStart({ context }: Started): readonly string[] {
@@ -229,7 +228,7 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   state.totals.steps += 1;
   const slots = isCarriedOut ? slotsOf(move.decision) : 0;
   const calls = new Array<CallRecord | null>(slots).fill(null);
-  const open = { move, calls, began: [], approvals: [], waits: [], pending: slots };
+  const open = { move, calls, began: [], promised: [], approvals: [], waits: [], pending: slots };
   if (slots === 0) closeStep(state, open, entry.at);
   else state.open = open;
 }
@@ -257,6 +256,7 @@ function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
     throw corrupt(entry, `call ${began.call} cannot begin here`);
   }
   open.began.push(began.call);
+  if (began.costMicroUsd !== undefined) open.promised.push({ call: began.call, costMicroUsd: began.costMicroUsd });
 }
 
 function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
@@ -279,9 +279,16 @@ function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
   open.calls[ended.call] = Object.freeze(record);
   noteParkedCallEnded(state, open, ended.call);
   if (attempts > 0) state.totals.calls += 1;
-  state.totals.costMicroUsd += ended.costMicroUsd ?? 0;
+  const promised = takePromise(open, ended.call);
+  state.totals.costMicroUsd += ended.costMicroUsd ?? promised;
   open.pending -= 1;
   if (open.pending === 0) closeStep(state, open, entry.at);
+}
+
+/** What was set aside for a call, which is set aside no more. */
+function takePromise({ promised }: OpenStep, call: number): number {
+  const index = promised.findIndex((promise) => promise.call === call);
+  return index === -1 ? 0 : (promised.splice(index, 1)[0]?.costMicroUsd ?? 0);
 }
 
 function applyCompacted(state: RunState, compacted: Compacted, entry: Entry): void {
@@ -300,6 +307,7 @@ function applyPaused(state: RunState, paused: Paused, entry: Entry): void {
     // A call that waits for a login has done nothing: it begins anew.
     const begun = pause.call === undefined ? -1 : open.began.indexOf(pause.call);
     if (begun !== -1) open.began.splice(begun, 1);
+    if (pause.call !== undefined) takePromise(open, pause.call);
   }
   state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
 }
@@ -324,7 +332,8 @@ function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
     if (pause.onReject === 'end' && resumed.verdict === 'reject') state.rejectedCall = pause.token;
     open.pending -= 1;
     if (open.pending === 0) closeStep(state, open, entry.at);
-  } else if (pause.call !== undefined && pause.reason === 'approval_required') {
+  } else if (pause.call !== undefined && !open.approvals.some(({ call }) => call === pause.call)) {
+    // A call that waited for a login has passed its gate too.
     const { args } = resumed;
     open.approvals.push(args === undefined ? { call: pause.call } : { call: pause.call, args });
   }

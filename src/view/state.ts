@@ -19,6 +19,8 @@ export interface OpenStep {
   readonly calls: (CallRecord | null)[];
   /** Calls that were begun: after a crash such a call may have happened. */
   readonly began: number[];
+  /** What calls under way cost. */
+  readonly promised: { readonly call: number; readonly costMicroUsd: number }[];
   /** Calls that somebody approved, with the arguments that were given in place of their own. */
   readonly approvals: Approval[];
   /** Calls that wait for a task. */
@@ -141,6 +143,8 @@ export interface RunState {
   compactedAt: number;
   ending: Ending | null;
 }
+
+export const NOTHING_RENAMED: Readonly<Record<string, string>> = Object.freeze({});
 
 /** The index of the step that the planner is asked for next. */
 export function nextStep(state: RunState): number {

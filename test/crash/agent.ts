@@ -15,11 +15,14 @@ export interface EffectLine {
 
 export const runId = (seed: number, index: number): string => `run_${seed}_${index}`;
 
-/** What the run with this id decides, in order. */
+/** What the run with this id decides, in order. Runs start tasks, and those tasks too, but no further down. */
 export function plan(run: string): Decision[] {
-  const [, seed = '0', index = '0'] = run.split('_');
-  const random = seededRandom(Number(seed) * 1_009 + Number(index));
-  return Array.from({ length: 7 }, (_, step) => decide(Math.floor(random() * 8), step));
+  const [id = '', ...path] = run.split('.');
+  const [, seed = '0', index = '0'] = id.split('_');
+  const place = path.reduce((sum, part) => sum * 31 + Number(part) + 1, 0);
+  const random = seededRandom(Number(seed) * 1_009 + Number(index) + place * 7_919);
+  const [steps, choices] = path.length === 0 ? [7, 10] : [2, path.length === 2 ? 10 : 8];
+  return Array.from({ length: steps }, (_, step) => decide(Math.floor(random() * choices), step));
 }
 
 function decide(choice: number, step: number): Decision {
@@ -48,6 +51,13 @@ function decide(choice: number, step: number): Decision {
         branches: [branch('pay'), branch('book'), branch('look')],
         join: { kind: 'first_success' },
       };
+    case 8:
+      return { kind: 'spawn_task', task: 'foreground', spec: { description: 'one', query: 'go' } };
+    case 9:
+      return {
+        kind: 'call_parallel',
+        branches: [taskBranch('left'), branch('pay'), branch('look'), taskBranch('right')],
+      };
     default:
       return {
         kind: 'call_parallel',
@@ -58,6 +68,14 @@ function decide(choice: number, step: number): Decision {
         ],
       };
   }
+}
+
+function taskBranch(description: string): Branch {
+  return {
+    id: description,
+    tool: '_spawn_task',
+    args: { kind: 'foreground', spec: { description, query: 'go' } },
+  };
 }
 
 export function planner(run: RunView): Decision {

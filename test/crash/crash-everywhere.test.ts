@@ -5,6 +5,11 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import { assertCrashProof, type CrashReport, crashEverywhere } from '../../src/testing/index.ts';
 import { scenarios } from './scenarios.ts';
+import { taskScenarios } from './task-scenarios.ts';
+
+const all = [...scenarios, ...taskScenarios];
+/** Played once more in a file that each process opens anew. */
+const IN_SQLITE = ['one after another', 'pauses', 'heavy results', 'a task that asks somebody, twice'];
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-crash-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -13,7 +18,7 @@ describe('a crash at every moment', () => {
   const reports: CrashReport[] = [];
 
   it.each(
-    scenarios.map((scenario) => [scenario.name, scenario] as const),
+    all.map((scenario) => [scenario.name, scenario] as const),
   )('loses and repeats nothing: %s', async (_, scenario) => {
     const report = await crashEverywhere(scenario);
     reports.push(report);
@@ -21,12 +26,8 @@ describe('a crash at every moment', () => {
     expect(report.doubles).toBe(20);
   });
 
-  it.each([
-    'one after another',
-    'pauses',
-    'heavy results',
-  ])('holds in a SQLite file that is opened again: %s', async (name) => {
-    const scenario = scenarios.find((candidate) => candidate.name === name);
+  it.each(IN_SQLITE)('holds in a SQLite file that is opened again: %s', async (name) => {
+    const scenario = all.find((candidate) => candidate.name === name);
     if (scenario === undefined) throw new Error(`There is no scenario ${name}.`);
     const report = await crashEverywhere({
       ...scenario,
@@ -37,7 +38,7 @@ describe('a crash at every moment', () => {
     assertCrashProof(report);
   });
 
-  it('covers at least 200 different moments', () => {
+  it('covers at least 1,000 different moments', () => {
     const points = reports.flatMap((report) => report.points.map((point) => `${report.scenario}, ${point}`));
     const distinct = new Set(points).size;
     const doubles = reports.reduce((sum, report) => sum + report.doubles, 0);
@@ -45,8 +46,8 @@ describe('a crash at every moment', () => {
     console.log(
       `${distinct} crash points in ${reports.length} scenarios, ${doubles} runs with two crashes, ${violations} violations`,
     );
-    expect(reports).toHaveLength(scenarios.length + 3);
+    expect(reports).toHaveLength(all.length + IN_SQLITE.length);
     expect(distinct).toBe(points.length);
-    expect(distinct).toBeGreaterThanOrEqual(200);
+    expect(distinct).toBeGreaterThanOrEqual(1_000);
   });
 });

@@ -1,10 +1,12 @@
 /** A kit that cannot fail proves nothing: everything here is broken on purpose, and must be found. */
 import { describe, expect, it } from 'vitest';
-import type { Entry, Journal, RunState } from '../../src/index.ts';
+import type { EntryBody } from '../../src/core/entry.ts';
+import type { Decision, Entry, Journal, RunState } from '../../src/index.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Append } from '../../src/journal/port.ts';
 import { endingProblems, lostEntries, unknownProblems } from '../../src/testing/crash-check.ts';
 import { CrashRecord } from '../../src/testing/crash-record.ts';
+import { taskProblems } from '../../src/testing/crash-tree.ts';
 import {
   assertCrashProof,
   type CrashReport,
@@ -28,6 +30,19 @@ const twoCalls: CrashScenario = {
     ],
     outcomes,
   ),
+};
+
+const parentAndChild: CrashScenario = {
+  name: 'a run and its task',
+  query: 'parent',
+  tools: (world) => [worker(world, 'once')],
+  planner: (run) =>
+    ordered(
+      run.query === 'parent'
+        ? [{ kind: 'spawn_task', task: 'foreground', spec: { description: 'd', query: 'child' } }]
+        : [{ kind: 'call_tool', tool: 'once', args: {} }],
+      outcomes,
+    )(run),
 };
 
 /** What was found in runs that crashed; the run without a crash found nothing. */
@@ -191,6 +206,40 @@ describe('crashEverywhere finds', () => {
     expect(checked.violations).toEqual([{ at: [], what: 'It used 2 steps.' }]);
   });
 
+  it('a journal that tells a run twice that its task has ended', async () => {
+    const journal = broken((kept) => ({
+      append: (append) => {
+        const { tells = [] } = append;
+        const again = tells.map((told) => ({ ...told, message: { ...told.message, id: `${told.message.id} again` } }));
+        return kept.append({ ...append, tells: [...tells, ...again] });
+      },
+    }));
+    const report = await crashEverywhere({ ...parentAndChild, journal });
+    expect(report.violations[0]?.what).toBe('The end of the task crash.0.0 came twice.');
+  });
+
+  it('a journal that gives another process another task result', async () => {
+    const journal = broken((kept, openings) => ({
+      read: async (run, from, limit) =>
+        (await kept.read(run, from, limit)).map((entry) =>
+          entry.kind === 'task_ended' && openings > 1 ? { ...entry, result: 'another' } : entry,
+        ),
+    }));
+    const what = found(await crashEverywhere({ ...parentAndChild, journal: pastTheCleanRun(journal) }, { doubles: 0 }));
+    expect(what).toContain('(task_ended) is not what was acknowledged.');
+    expect(what).toContain('The task crash.0.0 is said to be complete, and is complete, or has another result.');
+  });
+
+  it('a task that does its thing twice', async () => {
+    const scenario: CrashScenario = {
+      ...parentAndChild,
+      tools: (world) => [worker(world, 'once', { reconcile: () => ({ status: 'not_done' }) })],
+    };
+    expect(found(await crashEverywhere(scenario))).toMatch(
+      /The effect of once, a once tool, happened 2 times under .*crash\.0\.0/,
+    );
+  });
+
   it('a report without crash points', () => {
     const report = { scenario: 'empty', points: [], doubles: 0, seed: 1, violations: [] };
     expect(() => assertCrashProof(report)).toThrow('empty: no crash point was reached.');
@@ -238,6 +287,10 @@ const ended: Entry = {
 const finished: Entry = { seq: 5, at: 5, kind: 'finished', reason: 'goal' };
 const whole = [started, moved, began, ended, finished];
 
+function journalOf(...bodies: readonly EntryBody[]): Entry[] {
+  return [started, ...bodies.map((body, index): Entry => ({ ...body, seq: index + 2, at: index + 2 }))];
+}
+
 describe('the checks of a journal', () => {
   it('refuse gaps, and entries that do not fold', () => {
     expect(foldProblems(whole)).toEqual([]);
@@ -276,6 +329,63 @@ describe('the checks of a journal', () => {
     expect(unknownProblems(record, state, state)).toEqual([]);
     record.interrupted.add('0.0');
     expect(unknownProblems(record, state, state)[0]).toContain('may have happened; its outcome says cancelled');
+  });
+
+  it('refuse a task that nobody has, one that nobody spawned, and news that is not true', () => {
+    const task = 'r.0.0';
+    const origin = {
+      parent: 'r',
+      root: 'r',
+      depth: 1,
+      kind: 'background',
+      description: 'd',
+      group: 'g',
+      onCancel: 'cascade',
+    };
+    const usage = { steps: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 };
+    const spawn: Decision = { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q' } };
+    const owner = journalOf(
+      { kind: 'moved', step: 0, decision: spawn, startedAt: 2 },
+      {
+        kind: 'spawned',
+        step: 0,
+        call: 0,
+        task,
+        group: 'g',
+        taskKind: 'background',
+        description: 'd',
+        onCancel: 'cascade',
+        retained: false,
+        reserved: {},
+        seal: true,
+      },
+      { kind: 'task_ended', task, status: 'complete', usage },
+      { kind: 'group_ended', group: 'g', status: 'completed' },
+    );
+    const child = foldEntries([
+      { ...started, identity: { ...started.identity, run: task }, task: origin } as Entry,
+      { ...finished, seq: 2 },
+    ]);
+    const state = foldEntries(owner);
+    expect(taskProblems(owner, state, [state, child])).toEqual([]);
+    expect(taskProblems(owner, state, [state])).toEqual([
+      `The task ${task} was spawned and is not there.`,
+      `The task ${task} is said to have ended, and has not.`,
+    ]);
+    expect(taskProblems([], child, [child])).toEqual([
+      `The run ${task} is there, and no journal says that it was spawned.`,
+    ]);
+    const twice = [...owner, ...owner.slice(-2)];
+    expect(taskProblems(twice, state, [state, child])).toEqual([
+      `The end of the task ${task} came twice.`,
+      'The group g ended twice.',
+    ]);
+    const failed: Entry[] = owner.map((entry) =>
+      entry.kind === 'task_ended' ? { ...entry, status: 'failed' } : entry,
+    );
+    expect(taskProblems(failed, state, [state, child])).toEqual([
+      `The task ${task} is said to be failed, and is complete, or has another result.`,
+    ]);
   });
 
   it('refuse a once tool that starts before the journal knows', () => {

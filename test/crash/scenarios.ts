@@ -15,7 +15,7 @@ import type {
 import type { CrashScenario, CrashWorld } from '../../src/testing/index.ts';
 import { ToolFailure } from '../../src/tools/index.ts';
 
-type Extra = Partial<Pick<Tool, 'effect' | 'reconcile' | 'costMicroUsd' | 'concurrency' | 'retries' | 'loading'>>;
+type Extra = Partial<Omit<Tool, 'name' | 'run'>>;
 
 /** A tool that counts its effect and gives back its argument. */
 export function worker(world: CrashWorld, name: string, extra: Extra & { run?: Tool['run'] } = {}): Tool {
@@ -31,7 +31,7 @@ export function worker(world: CrashWorld, name: string, extra: Extra & { run?: T
   };
 }
 
-const call = (tool: string, args: Json): CallTool => ({ kind: 'call_tool', tool, args });
+export const call = (tool: string, args: Json): CallTool => ({ kind: 'call_tool', tool, args });
 
 /** Decides from the list, then finishes. */
 export function ordered(decisions: readonly Decision[], payload: (run: RunView) => Json) {
@@ -40,7 +40,7 @@ export function ordered(decisions: readonly Decision[], payload: (run: RunView) 
 }
 
 /** What each step came to. */
-export function outcomes(run: RunView): Json {
+export function outcomes(run: { readonly trajectory: Pick<RunView['trajectory'], 'steps'> }): Json {
   return run.trajectory.steps.map((step) => step.calls.map(({ outcome }) => said(outcome)));
 }
 
@@ -55,7 +55,7 @@ function verdicts(run: RunView): Json {
 }
 
 /** Does its thing, and then waits until it is stopped. */
-function endless(world: CrashWorld): Tool['run'] {
+export function endless(world: CrashWorld): Tool['run'] {
   return async (_args, context: ToolContext) => {
     await world.effect(context);
     if (!context.signal.aborted) await once(context.signal, 'abort');
@@ -64,7 +64,7 @@ function endless(world: CrashWorld): Tool['run'] {
 }
 
 const EFFECTS = ['pure', 'read', 'keyed', 'once'] as const;
-const oneOfEach = (world: CrashWorld): Tool[] => EFFECTS.map((effect) => worker(world, effect, { effect }));
+export const oneOfEach = (world: CrashWorld): Tool[] => EFFECTS.map((effect) => worker(world, effect, { effect }));
 
 const sequential: CrashScenario = {
   name: 'one after another',

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, it } from 'vitest';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { treeOf } from '../../src/testing/crash-tree.ts';
 import { seededRandom } from '../../src/testing/seeded-random.ts';
 import { foldEntries } from '../../src/view/run-state.ts';
 import { type EffectLine, readEffects, runId } from './agent.ts';
@@ -66,7 +67,7 @@ it('survives SIGKILL at random moments: no entry lost, nothing done twice, every
     for (;;) {
       const life = await live(
         [`${seed}`, `${runs}`, `${RUNS_AT_ONCE}`],
-        1 + Math.floor(random() * 25),
+        1 + Math.floor(random() * 40),
         Math.floor(random() * 6),
       );
       said.push(...life.lines);
@@ -83,28 +84,27 @@ it('survives SIGKILL at random moments: no entry lost, nothing done twice, every
     (line) => line.split(' ')[1] ?? '',
   );
   for (let index = 0; index < runs; index += 1) {
-    const run = runId(seed, index);
-    const entries = await journal.read(run);
-    const state = foldEntries(entries);
-    const told = await payloadOf(state, journal);
-    const record = await journal.get(run);
-    witnesses.push({
-      entries,
-      state,
-      told,
-      record,
-      said: acknowledged.get(run) ?? [],
-      effects: effects.get(run) ?? [],
-    });
+    const ids = await treeOf(journal, runId(seed, index));
+    const journals = await Promise.all(ids.map((id) => journal.read(id)));
+    const tree = journals.map((entries) => foldEntries(entries));
+    for (const [at, run] of ids.entries()) {
+      const [entries = [], state] = [journals[at], tree[at]];
+      if (state === undefined) throw new Error(`The run ${run} is not there.`);
+      const told = await payloadOf(state, journal);
+      const record = await journal.get(run);
+      const [said = [], done = []] = [acknowledged.get(run), effects.get(run)];
+      witnesses.push({ entries, state, tree, told, record, said, effects: done });
+    }
   }
   await journal.close();
   const problems = witnesses.flatMap(problemsOf);
   console.log(`${kills} kills, ${summaryOf(witnesses)}, ${problems.length} violations`);
   expect(problems, `PILOTAGE_SEED=${seed}`).toEqual([]);
   expect(kills).toBeGreaterThanOrEqual(50);
+  expect(witnesses.some(({ state }) => state.task?.depth === 2)).toBe(true);
 }, 300_000);
 
-it('would have found a lost entry, a second payment, another key and another ending', () => {
+it('would have found a lost entry, a second payment, another key, another ending and a lost task', () => {
   const witness = witnesses.find(({ effects }) => effects.some(isBooking) && effects.some(isPayment));
   const payment = witness?.effects.find(isPayment);
   const booking = witness?.effects.find(isBooking);
@@ -123,6 +123,9 @@ it('would have found a lost entry, a second payment, another key and another end
   for (const [fault, problem] of faults) {
     expect(problemsOf({ ...witness, ...fault }).join('\n')).toContain(problem);
   }
+  const owner = witnesses.find(({ state }) => state.tasks.length > 0);
+  if (owner === undefined) throw new Error('No run had a task.');
+  expect(problemsOf({ ...owner, tree: [owner.state] }).join('\n')).toContain('was spawned and is not there');
 });
 
 function isPayment({ tool }: EffectLine): boolean {

@@ -1,7 +1,7 @@
 /** What a run is told beside its query, from `start` to the request: memory, skills, documents, hints, reasoning. */
 import { describe, expect, it } from 'vitest';
 import { react } from '../../src/planners/react/index.ts';
-import type { StartOptions } from '../../src/runtime/runtime.ts';
+import type { StartOptions } from '../../src/runtime/start-options.ts';
 import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
 import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
 import { only, start, until } from '../runtime/support.ts';

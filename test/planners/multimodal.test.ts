@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { local } from '../../src/core/identity.ts';
 import type { ModelEntry } from '../../src/model/entry.ts';
 import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import type { StartOptions } from '../../src/runtime/runtime.ts';
+import type { StartOptions } from '../../src/runtime/start-options.ts';
 import { type OpenAIServer, openaiServer } from '../../src/testing/openai-server.ts';
 import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
 import { type Tool, tool } from '../../src/tools/tool.ts';

@@ -5,7 +5,7 @@ import type { Step } from '../../src/core/step.ts';
 import { type ReactOptions, react } from '../../src/planners/react/index.ts';
 import type { RunResult } from '../../src/runtime/result.ts';
 import type { Run } from '../../src/runtime/run.ts';
-import type { StartOptions } from '../../src/runtime/runtime.ts';
+import type { StartOptions } from '../../src/runtime/start-options.ts';
 import {
   type ReplyFunction,
   type ScriptedModel,

@@ -6,7 +6,7 @@ import { type Identity, local } from '../../src/core/identity.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { ArtifactStore, Journal } from '../../src/journal/port.ts';
 import { loadInputs } from '../../src/runtime/inputs.ts';
-import type { StartOptions } from '../../src/runtime/runtime.ts';
+import type { StartOptions } from '../../src/runtime/start-options.ts';
 import { call, changed, echo, entriesOf, script, start, watched, world } from './support.ts';
 
 const identity: Identity = local('ana', { session: 's', run: 'r' });

@@ -5,21 +5,24 @@ import type { Entry } from '../../src/core/entry.ts';
 import type { EventPayloads } from '../../src/core/event.ts';
 import type { Remark, RemarkType } from '../../src/core/remark.ts';
 import {
+  type Clock,
   createRuntime,
   type Decision,
   type EventType,
+  type Journal,
   local,
   memoryJournal,
   type Planner,
   type RunEvent,
   type RunView,
+  systemClock,
   type Tool,
   tool,
 } from '../../src/index.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { eventsOf } from '../../src/view/events.ts';
 import { foldEntries } from '../../src/view/run-state.ts';
-import { call, type RecordOptions, record, type Script } from './recorded.ts';
+import { call, type RecordOptions, record, type Script, scripted } from './recorded.ts';
 
 const fails = tool({
   name: 'fails',
@@ -31,13 +34,19 @@ const fails = tool({
   },
 });
 const works = tool({ name: 'works', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 1 });
-const tools: readonly Tool[] = [fails, works];
+const gated = tool({ ...works, name: 'gated', approve: 'always' });
+const tools: readonly Tool[] = [fails, works, gated];
 
 const events = async (script: Script, options: RecordOptions = {}): Promise<readonly RunEvent[]> =>
   (await record(script, { tools, ...options })).events;
 
-async function eventsOfPlanner(planner: Planner, more: readonly Tool[] = []): Promise<RunEvent[]> {
-  const runtime = createRuntime({ planner, tools: [...tools, ...more], journal: memoryJournal() });
+async function eventsOfPlanner(
+  planner: Planner,
+  more: readonly Tool[] = [],
+  journal: Journal = memoryJournal(),
+  clock: Clock = systemClock,
+): Promise<RunEvent[]> {
+  const runtime = createRuntime({ planner, tools: [...tools, ...more], journal, clock });
   const run = await runtime.start('q', { identity: local('ana') });
   const seen: RunEvent[] = [];
   for await (const event of run.events()) seen.push(event);
@@ -53,15 +62,105 @@ const pause = (expiresInMs?: number): Decision => ({
   ...(expiresInMs === undefined ? {} : { expiresInMs }),
 });
 
-async function steered(type: 'USER_MESSAGE' | 'PRIORITIZE'): Promise<RunEvent[]> {
+async function steered(type: 'USER_MESSAGE' | 'RESUME'): Promise<RunEvent[]> {
   const journal = memoryJournal();
   const runtime = createRuntime({ planner: () => pause(), journal });
   const run = await runtime.start('q', { identity: local('ana') });
   await run.result();
-  await run.steer(type, { message: 'm' }).catch(() => {});
+  await run.steer(type, { message: 'm', token: 'another' }).catch(() => {});
   const seen: RunEvent[] = [];
   for await (const event of run.events()) seen.push(event);
   await runtime.close();
+  return seen;
+}
+
+/** What a run tells when it has ended; a control comes while the planner makes up its mind to finish. */
+async function overtaken(): Promise<RunEvent[]> {
+  const journal = memoryJournal();
+  const next = async (run: RunView): Promise<Decision> => {
+    await journal.signal(run.identity.run, { id: 'late', type: 'USER_MESSAGE', payload: { message: 'm' } });
+    return { kind: 'finish', reason: 'goal' };
+  };
+  return eventsOfPlanner({ name: 'p', next }, [], journal);
+}
+
+/** A run and its tasks, told of the run: each query has a script. */
+async function tree(scripts: Readonly<Record<string, Script>>): Promise<RunEvent[]> {
+  const planner: Planner = {
+    name: 'tree',
+    next: (run) => {
+      const made = scripts[run.query]?.[run.trajectory.count] ?? { kind: 'finish', reason: 'goal', payload: run.query };
+      return typeof made === 'function' ? made(run) : made;
+    },
+  };
+  const runtime = createRuntime({ planner, tools, journal: memoryJournal() });
+  const run = await runtime.start('root', { identity: local('ana') });
+  const answered = new Set<string>();
+  for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {
+    await turn();
+    for (const { token } of result.pauses.filter((one) => !answered.has(one.token))) {
+      answered.add(token);
+      await run.approve(token);
+    }
+  }
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+const spawned = (query: string): Decision => ({
+  kind: 'spawn_task',
+  task: 'foreground',
+  spec: { description: `the ${query}`, query },
+});
+/** A run whose one task ends so. */
+const task = (...script: Script): Promise<RunEvent[]> => tree({ root: [spawned('child')], child: script });
+
+/** A call that waits for an approval, and gets this answer. */
+async function approved(answer: 'approve' | 'reject'): Promise<RunEvent[]> {
+  const runtime = createRuntime({ planner: scripted([call('gated')]), tools, journal: memoryJournal() });
+  const run = await runtime.start('q', { identity: local('ana') });
+  await run.result();
+  await run[answer]();
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+
+/** A run that waits, and goes on in another version of its planner. */
+async function repinned(): Promise<RunEvent[]> {
+  const journal = memoryJournal();
+  const identity = local('ana');
+  const planner = scripted([pause()]);
+  const first = createRuntime({ planner, journal });
+  await (await first.start('q', { identity })).result();
+  await first.close();
+  const second = createRuntime({ planner: { ...planner, version: '2' }, journal });
+  await second.run(identity.run).resume({ acceptChanges: true });
+  const seen: RunEvent[] = [];
+  for await (const event of second.run(identity.run).events()) seen.push(event);
+  await second.close();
+  return seen;
+}
+
+/** What passes by while a run waits for its task, which moves once a second. */
+async function watchedTask(): Promise<RunEvent[]> {
+  const clock = new VirtualClock();
+  const next = (run: RunView): Decision => {
+    if (run.query === 'root') return run.trajectory.count === 0 ? spawned('child') : { kind: 'finish', reason: 'goal' };
+    return run.trajectory.count === 0 ? call('slow') : { kind: 'finish', reason: 'goal' };
+  };
+  const slow = tool({ ...works, name: 'slow', run: () => new Promise((resolve) => clock.after(3_000, () => resolve(1))) });
+  const planner: Planner = { name: 'hybrid', wakeMode: 'hybrid', next };
+  let over = false;
+  const seen = eventsOfPlanner(planner, [slow], memoryJournal({ clock }), clock).finally(() => {
+    over = true;
+  });
+  while (!over) {
+    await turn();
+    clock.advance(100);
+  }
   return seen;
 }
 
@@ -170,8 +269,24 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
       },
     ]),
   'tool.late': late,
+  'tool.approval_requested': () => approved('approve'),
+  'tool.approved': () => approved('approve'),
+  'tool.rejected': () => approved('reject'),
+  'task.spawned': () => task(),
+  'task.paused': () => task(pause()),
+  'task.resumed': () => task(pause()),
+  'task.completed': () => task(),
+  'task.failed': () => task({ kind: 'finish', reason: 'no_path' }),
+  'task.cancelled': () => task({ kind: 'finish', reason: 'cancelled' }),
+  'task.group_resolved': () => task(),
+  'task.progress': watchedTask,
+  'planner.no_progress': () => events([call('works'), call('works'), call('works')]),
+  'run.repinned': repinned,
+  'run.paused': () => events([pause()]),
+  'control.received': () => steered('USER_MESSAGE'),
+  'control.undelivered': overtaken,
   'control.applied': () => steered('USER_MESSAGE'),
-  'control.rejected': () => steered('PRIORITIZE'),
+  'control.rejected': () => steered('RESUME'),
   'pause.requested': () => events([pause()]),
   'pause.resumed': () => events([pause(0)]),
   'planner.repair_guidance_injected': remarked,
@@ -199,6 +314,22 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'tool.failed': ['step', 'call', 'tool', 'outcome', 'latencyMs', 'attempts'],
   'tool.skipped': ['step', 'call', 'tool', 'outcome', 'latencyMs', 'attempts'],
   'tool.late': ['step', 'call', 'tool'],
+  'tool.approval_requested': ['step', 'call', 'tool', 'token'],
+  'tool.approved': ['step', 'call', 'tool', 'token'],
+  'tool.rejected': ['step', 'call', 'tool', 'token'],
+  'task.spawned': ['step', 'call', 'task', 'group', 'kind', 'description'],
+  'task.paused': ['task', 'pauses'],
+  'task.resumed': ['task'],
+  'task.completed': ['task'],
+  'task.failed': ['task', 'code'],
+  'task.cancelled': ['task'],
+  'task.group_resolved': ['groupId', 'ownerTaskId', 'finalStatus', 'resolvedAt', 'members'],
+  'task.progress': ['task', 'status', 'entries'],
+  'planner.no_progress': ['step', 'period', 'times'],
+  'run.repinned': ['planner'],
+  'run.paused': ['pauses'],
+  'control.received': ['control'],
+  'control.undelivered': ['control'],
   'control.applied': ['control'],
   'control.rejected': ['control', 'error'],
   'pause.requested': ['token', 'reason'],
@@ -355,6 +486,7 @@ describe('planner.decision', () => {
       'run.started',
       'planner.decision',
       'pause.requested',
+      'control.received',
       'control.applied',
       'planner.finish',
     ]);
@@ -468,6 +600,65 @@ describe('the other events', () => {
     ]);
     expect(only(all, 'pause.resumed')).toMatchObject([{ reason: 'approval_required', verdict: 'timeout' }]);
     expect(all.filter(({ type }) => type.startsWith('tool.'))).toEqual([]);
+  });
+});
+
+describe('what people and other runs do to a run', () => {
+  it('SP-05 a control is told when it is taken, and again with what became of it', async () => {
+    const told = async (all: Promise<readonly RunEvent[]>) =>
+      (await all).flatMap((event) => ('control' in event ? [[event.type, event.control.type, event.seq]] : []));
+    const [received, applied] = await told(steered('USER_MESSAGE'));
+    expect([received?.[0], applied?.[0]]).toEqual(['control.received', 'control.applied']);
+    expect(received?.[2]).toBe(applied?.[2]);
+    expect((await told(steered('RESUME'))).map(([type]) => type)).toEqual(['control.received', 'control.rejected']);
+    expect((await told(overtaken())).map(([type]) => type)).toEqual(['control.received', 'control.undelivered']);
+  });
+
+  it('a paused stream ends with run.paused and what somebody can answer; it is not there when the run goes on', async () => {
+    const all = await events([call('works'), pause()]);
+    const [requested] = only(all, 'pause.requested');
+    expect(all.at(-1)).toMatchObject({
+      type: 'run.paused',
+      seq: requested?.seq,
+      pauses: [{ token: requested?.token, reason: 'approval_required', payload: { what: 'this' } }],
+    });
+    expect(only(await task(pause()), 'run.paused')).toEqual([]);
+  });
+
+  it.each([
+    ['approve', 'tool.approved', 'tool.completed'],
+    ['reject', 'tool.rejected', undefined],
+  ] as const)('an approval is asked for and answered with the token of its pause: %s', async (answer, type, end) => {
+    const all = await approved(answer);
+    const [asked] = only(all, 'tool.approval_requested');
+    expect(asked).toMatchObject({ step: 0, call: 0, tool: 'gated', payload: { tool: 'gated', args: {} } });
+    expect(only(all, 'pause.requested').map(({ token }) => token)).toEqual([asked?.token]);
+    expect(only(all, type)).toMatchObject([{ step: 0, call: 0, tool: 'gated', token: asked?.token }]);
+    expect(only(all, 'tool.completed').map((event) => event.type)).toEqual(end === undefined ? [] : [end]);
+  });
+
+  it('a task is told from its start to its end, with the group it was in', async () => {
+    const all = (await task(pause())).filter(({ type }) => type.startsWith('task.'));
+    expect(all.map(({ type }) => type)).toEqual([
+      'task.spawned',
+      'task.paused',
+      'task.resumed',
+      'task.completed',
+      'task.group_resolved',
+    ]);
+    const [first] = only(all, 'task.spawned');
+    expect(first).toMatchObject({ step: 0, call: 0, kind: 'foreground', description: 'the child' });
+    const id = first?.task;
+    expect(only(all, 'task.completed')).toMatchObject([{ task: id, result: 'child' }]);
+    expect(only(all, 'task.group_resolved')).toMatchObject([
+      { groupId: first?.group, finalStatus: 'completed', members: [{ taskId: id, status: 'complete', result: 'child' }] },
+    ]);
+    expect(only(await task({ kind: 'finish', reason: 'no_path' }), 'task.failed')).toMatchObject([{ code: 'no_path' }]);
+  });
+
+  it('a round of steps that brings nothing new is told with its length and how often it was taken', async () => {
+    const all = await events([call('works'), call('fails'), call('works'), call('fails'), call('works'), call('fails')]);
+    expect(only(all, 'planner.no_progress')).toMatchObject([{ step: 6, period: 2, times: 3 }]);
   });
 });
 

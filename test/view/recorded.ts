@@ -1,7 +1,8 @@
 /** Runs a list of decisions on a memory journal, and gives back everything that was recorded and told. */
 import type { Decision, Entry, Identity, Move, Planner, RunEvent, RunResult, RunView } from '../../src/index.ts';
 import { createRuntime, local, memoryJournal } from '../../src/index.ts';
-import type { RuntimeOptions, StartOptions } from '../../src/runtime/runtime.ts';
+import type { RuntimeOptions } from '../../src/runtime/runtime.ts';
+import type { StartOptions } from '../../src/runtime/start-options.ts';
 import type { ToolSet } from '../../src/tools/catalogue.ts';
 
 export type Script = readonly (Decision | Move | ((run: RunView) => Decision | Move))[];

@@ -9,6 +9,8 @@ export class SeededAmbient {
   readonly #before = { random: Math.random, now: Date.now, setImmediate: globalThis.setImmediate };
 
   constructor(seed: number, now: () => number) {
+    if (Object.hasOwn(crypto, 'randomUUID'))
+      throw new Error('A history is being played in this thread. Await its end first.');
     const random = seededRandom(seed);
     process.on('unhandledRejection', this.#note);
     Math.random = random;

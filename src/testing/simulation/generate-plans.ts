@@ -15,7 +15,21 @@ import type { Dice } from './dice.ts';
 import type { Plan, PlannedMove } from './script.ts';
 import { TOOL_KINDS } from './tools.ts';
 
-const TOOLS = Object.keys(TOOL_KINDS);
+type MoveKind = 'call' | 'parallel' | 'spawn' | 'await' | 'pause' | 'end';
+
+const KINDS: readonly [MoveKind, ...MoveKind[]] = [
+  'call',
+  'call',
+  'call',
+  'parallel',
+  'parallel',
+  'spawn',
+  'spawn',
+  'spawn',
+  'await',
+  'pause',
+  'end',
+];
 /** Runs under a root, and below those: one deeper than tasks may be. */
 const DEEPEST = 5;
 const MAX_PLANS = 8;
@@ -23,10 +37,16 @@ const MAX_PLANS = 8;
 export class PlanWriter {
   readonly plans: Record<string, Plan> = {};
   readonly #dice: Dice;
+  /** What the plans of this history are made of: with less of everything, what is there meets more often. */
+  readonly #tools: readonly string[];
+  readonly #kinds: readonly MoveKind[];
   #calls = 0;
 
   constructor(dice: Dice) {
     this.#dice = dice;
+    const all = Object.keys(TOOL_KINDS);
+    this.#tools = dice.chance(0.5) ? all : dice.list(2, 5, () => dice.pick(all as [string]));
+    this.#kinds = dice.chance(0.5) ? KINDS : dice.list(3, 6, () => dice.pick(KINDS));
   }
 
   /** Writes a plan, and those of its tasks. Returns its name. */
@@ -35,22 +55,23 @@ export class PlanWriter {
     // The name is taken before the plans of its tasks are written.
     this.plans[name] = { moves: [] };
     const dice = this.#dice;
-    const moves = dice.list(depth === 0 ? 1 : 0, depth === 0 ? 5 : 3, () => this.#move(depth));
+    const moves: PlannedMove[] = [];
+    for (let left = dice.between(depth === 0 ? 1 : 0, depth === 0 ? 5 : 3); left > 0; left -= 1) {
+      moves.push(this.#move(depth, moves));
+    }
     this.plans[name] = dice.chance(0.3) ? { moves, obeys: true } : { moves };
     return name;
   }
 
-  #move(depth: number): PlannedMove {
+  #move(depth: number, before: readonly PlannedMove[]): PlannedMove {
     const dice = this.#dice;
     if (dice.chance(0.01)) return {};
-    return { decision: this.#decision(depth), ...dice.maybe(0.3, () => ({ thinkMs: dice.pick([10, 100, 900]) })) };
+    return { decision: this.#decision(depth, before), ...dice.maybe(0.3, () => ({ thinkMs: dice.pick([10, 100, 900]) })) };
   }
 
-  #decision(depth: number): Decision {
+  #decision(depth: number, before: readonly PlannedMove[]): Decision {
     const dice = this.#dice;
-    switch (
-      dice.pick(['call', 'call', 'call', 'parallel', 'parallel', 'spawn', 'spawn', 'spawn', 'await', 'pause', 'end'])
-    ) {
+    switch (dice.pick(this.#kinds as [MoveKind])) {
       case 'parallel':
         return this.#parallel(depth);
       case 'spawn':
@@ -61,7 +82,8 @@ export class PlanWriter {
           ...this.#spawn(depth),
         };
       case 'await':
-        return awaitTask(dice);
+        // Without a task of its own it awaits those of others, now and then.
+        return before.some(spawns) || dice.chance(0.2) ? awaitTask(dice) : this.#call();
       case 'pause':
         return this.#pause();
       case 'end':
@@ -85,7 +107,7 @@ export class PlanWriter {
   }
 
   #tool(): string {
-    return this.#dice.pick(TOOLS as [string]);
+    return this.#dice.pick(this.#tools as [string]);
   }
 
   #args(): JsonObject {
@@ -144,7 +166,7 @@ export class PlanWriter {
       description: 'a task',
       query: this.write(depth + 1),
       ...dice.maybe(0.3, () => ({ priority: dice.between(-5, 5) })),
-      ...dice.maybe(0.3, () => ({ retainTurn: dice.chance(0.5) })),
+      ...dice.maybe(0.4, () => ({ retainTurn: dice.chance(0.3) })),
       ...dice.maybe(0.3, () => ({ onCancel: 'isolate' as const })),
       ...dice.maybe(0.3, () => ({ limits: taskLimits(dice) })),
       ...dice.maybe(0.4, () => ({ seal: true })),
@@ -163,6 +185,11 @@ export class PlanWriter {
       ...dice.maybe(0.4, () => ({ expiresInMs: dice.pick([0, 100, 900, 3_000]) })),
     };
   }
+}
+
+function spawns({ decision }: PlannedMove): boolean {
+  if (decision?.kind === 'call_parallel') return decision.branches.some(({ tool }) => tool === SPAWN_TOOL);
+  return decision?.kind === 'spawn_task';
 }
 
 function taskLimits(dice: Dice): TaskLimits {
@@ -186,8 +213,8 @@ function join(dice: Dice, count: number): Join {
 /** Mostly a task of one's own; sometimes the run that spawned this one, and that of somebody else. */
 function awaited(dice: Dice): { readonly task: string; readonly group?: string } {
   const nth = dice.between(0, 2);
-  const task = dice.pick([`#${nth}`, `#${nth}`, `#${nth}`, `#${nth}`, '^', 'r0', 'r1.0.0']);
-  return dice.chance(0.3) ? { task, group: `@${nth}` } : { task };
+  if (dice.chance(0.75)) return { task: `#${nth}`, ...dice.maybe(0.3, () => ({ group: `@${nth}` })) };
+  return { task: dice.pick(['^', '^.0.0', '^.1.0', '^.0.1', 'r0', 'r1.0.0']) };
 }
 
 function awaitTask(dice: Dice): Decision {

@@ -20,7 +20,7 @@ export function generateScript(seed: number): SimulationScript {
     delays: { chance: dice.pick([0, 0.2, 0.5]), maxMs: dice.pick([10, 60, 60, 300]) },
     plans: plans.plans,
     roots,
-    acts: dice.list(0, dice.pick([1, 3, 8]), () => act(dice, roots, workers)).sort((a, b) => a.at - b.at),
+    acts: dice.list(0, dice.pick([1, 4, 10]), () => act(dice, roots, workers)).sort((a, b) => a.at - b.at),
     faults: dice.list(0, dice.pick([0, 1, 4]), () => fault(dice, workers)),
   };
 }
@@ -58,7 +58,7 @@ function act(dice: Dice, roots: readonly Root[], workers: number): Act {
   const type = dice.chance(0.55) ? dice.pick(['APPROVE', 'APPROVE', 'REJECT', 'RESUME'] as const) : anyControl(dice);
   const answers = ANSWERS.includes(type);
   return {
-    at: dice.between(0, 5_000),
+    at: dice.between(0, dice.pick([800, 5_000])),
     root: roots[dice.between(0, roots.length - 1)]?.run ?? '',
     task: dice.pick([0, 0, dice.between(0, 5)]),
     type,
@@ -66,7 +66,7 @@ function act(dice: Dice, roots: readonly Root[], workers: number): Act {
     ...dice.maybe(0.4, () => ({ worker: dice.between(0, workers - 1) })),
     ...(answers ? dice.maybe(0.85, () => ({ pause: dice.between(0, 2) })) : {}),
     ...(answers ? dice.maybe(0.3, () => ({ atRoot: true as const })) : {}),
-    ...(type === 'APPROVE' ? dice.maybe(0.3, () => ({ args: dice.pick(['fit', 'fit', 'misfit'] as const) })) : {}),
+    ...(type === 'APPROVE' ? dice.maybe(0.5, () => ({ args: dice.pick(['fit', 'fit', 'misfit'] as const) })) : {}),
     ...dice.maybe(0.2, () => ({ again: dice.between(0, 300) })),
     ...(type === 'CANCEL' ? dice.maybe(0.4, () => ({ soft: true as const })) : {}),
   };
@@ -95,9 +95,9 @@ function fault(dice: Dice, workers: number): Fault {
   const worker = dice.between(0, workers - 1);
   const landed = dice.chance(0.5);
   const downMs = dice.pick([0, 50, 700, 3_500]);
-  const at = dice.between(0, 4_000);
+  const at = dice.between(0, dice.pick([800, 4_000]));
   // Most histories are over after some dozens of operations.
-  const operation = dice.pick([dice.between(0, 20), dice.between(0, 80)]);
+  const operation = dice.pick([dice.between(0, 20), dice.between(0, 40), dice.between(0, 80)]);
   switch (dice.pick(['crash', 'crash', 'stall', 'stall', 'store', 'store', 'kill', 'deploy'])) {
     case 'crash':
       return { kind: 'crash', worker, operation, landed, downMs };
@@ -106,7 +106,7 @@ function fault(dice: Dice, workers: number): Fault {
     case 'store':
       return { kind: 'store', worker, operation, landed, times: dice.between(1, 3) };
     case 'kill':
-      return { kind: 'kill', worker, at, downMs };
+      return { kind: 'kill', worker, call: dice.between(0, 8), landed, downMs };
     default:
       return { kind: 'deploy', worker, at };
   }

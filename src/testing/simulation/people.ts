@@ -1,5 +1,5 @@
 /** Those who speak to runs from outside: at the times that the script says, and at the end until nothing is left to answer. */
-import type { Caller, Control } from '../../core/control.ts';
+import type { Caller, Control, ControlType } from '../../core/control.ts';
 import { branchesOf } from '../../core/decision.ts';
 import { PilotageError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
@@ -43,7 +43,9 @@ export interface PeopleWorld {
 export class People {
   readonly #world: PeopleWorld;
   /** Answers of the closing phase, by pause token. */
-  readonly #answered = new Map<string, { readonly control: string; readonly tries: number }>();
+  readonly #tries = new Map<string, number>();
+  /** How often the budget of a run was raised. */
+  readonly #raises = new Map<string, number>();
   #controls = 0;
 
   constructor(world: PeopleWorld) {
@@ -51,11 +53,11 @@ export class People {
   }
 
   /** @returns when it has been said, or refused. */
-  act(act: Act): Promise<void> {
+  async act(act: Act): Promise<void> {
     const { ledger } = this.#world;
     const run = target(act, ledger);
     const state = run === undefined ? undefined : stateOf(run, ledger);
-    if (run === undefined || state === undefined) return Promise.resolve();
+    if (run === undefined || state === undefined) return;
     const pause = act.pause === undefined ? undefined : nth(state.pauses, act.pause);
     const to = act.atRoot === true ? act.root : run;
     const from = callerOf(act.from, state.identity);
@@ -66,16 +68,16 @@ export class People {
       act.worker === undefined
         ? undefined
         : this.#world.throughWorker(act.worker, to, from, (handle) => handle.steer(act.type, payload));
-    return said === undefined ? this.#send(to, this.#control(act, payload, from)) : this.#heard(said, to);
+    await (said === undefined ? this.#send(to, this.#control(act, payload, from)) : this.#heard(said, to));
   }
 
   /** The same control once more. */
-  actAgain(act: Act): Promise<void> {
+  async actAgain(act: Act): Promise<void> {
     const { ledger } = this.#world;
     const run = target(act, ledger);
     const known = run === undefined ? undefined : ledger.runs.get(run);
     const last = known === undefined ? undefined : ledger.controlsOf(known).at(-1)?.message;
-    return run === undefined || last === undefined ? Promise.resolve() : this.#send(run, last);
+    if (run !== undefined && last !== undefined) await this.#send(run, last);
   }
 
   /** Answers every pause that nobody has answered, so that all runs can end. */
@@ -91,19 +93,44 @@ export class People {
     await Promise.all(answers);
   }
 
-  #answer(state: RunState, pause: OpenPause, dice: Dice): Promise<void> {
-    const { ledger } = this.#world;
+  async #answer(state: RunState, pause: OpenPause, dice: Dice): Promise<void> {
+    const { ledger, throughWorker } = this.#world;
     const { run } = state.identity;
-    const before = this.#answered.get(pause.token);
+    const { token } = pause;
+    const tries = this.#tries.get(token) ?? 0;
     // An answer that was stored is enough: asking again would hide one that was lost.
-    if (before !== undefined && !isTaken(run, before.control, ledger)) return Promise.resolve();
-    if ((before?.tries ?? 0) >= MAX_TRIES || (pause.expiresAt !== undefined && dice.chance(0.5)))
-      return Promise.resolve();
+    if (tries > answersTaken(run, token, ledger) || tries >= MAX_TRIES) return;
+    if (pause.expiresAt !== undefined && dice.chance(0.5)) return;
+    this.#tries.set(token, tries + 1);
+    const { type, payload } = this.#closingAnswer(state, pause, dice);
+    const root = run.split('.')[0] ?? run;
+    const said = dice.chance(0.5)
+      ? throughWorker(0, type === 'CANCEL' ? run : root, undefined, (handle) => handle.steer(type, payload))
+      : undefined;
+    const isStored =
+      said === undefined ? await this.#send(run, { id: this.#newId(), type, payload }) : await this.#heard(said, run);
+    if (!isStored) this.#tries.set(token, tries);
+  }
+
+  /** A budget is raised, if that is possible and did not happen too often. */
+  #closingAnswer(
+    { identity: { run }, limits }: RunState,
+    pause: OpenPause,
+    dice: Dice,
+  ): { readonly type: ControlType; readonly payload: JsonObject } {
+    const payload = { token: pause.token, closing: true };
     const isBudget = pause.step === undefined && pause.payload?.['budget'] !== undefined;
-    const type = isBudget ? 'CANCEL' : verdictFor(pause, dice);
-    const control: Control = { id: this.#newId(), type, payload: isBudget ? {} : { token: pause.token } };
-    this.#answered.set(pause.token, { control: control.id, tries: (before?.tries ?? 0) + 1 });
-    return this.#send(run, control);
+    if (!isBudget) return { type: verdictFor(pause, dice), payload };
+    const raises = this.#raises.get(run) ?? 0;
+    this.#raises.set(run, raises + 1);
+    if (raises >= MAX_RAISES) return { type: 'CANCEL', payload };
+    const { steps, costMicroUsd, deadlineAt } = limits;
+    const raised = {
+      ...(steps === undefined ? {} : { steps: steps + 3 }),
+      ...(costMicroUsd === undefined ? {} : { costMicroUsd: costMicroUsd + 300 }),
+      ...(deadlineAt === undefined ? {} : { deadlineAt: deadlineAt + 60_000 }),
+    };
+    return { type: 'RESUME', payload: { ...payload, limits: raised } };
   }
 
   #control(act: Act, payload: JsonObject, from: Caller | undefined): Control {
@@ -115,16 +142,19 @@ export class People {
     return `say${this.#controls}`;
   }
 
-  #send(run: string, control: Control): Promise<void> {
+  #send(run: string, control: Control): Promise<boolean> {
     return this.#heard(sendControl(this.#world.store, run, control), run);
   }
 
-  async #heard(said: Promise<unknown>, run: string): Promise<void> {
+  /** False when whoever spoke was told why it was not heard. */
+  async #heard(said: Promise<unknown>, run: string): Promise<boolean> {
     try {
       await said;
+      return true;
     } catch (error) {
-      if (PilotageError.is(error) && ORDINARY.has(error.code)) return;
+      if (PilotageError.is(error) && ORDINARY.has(error.code)) return false;
       this.#world.ledger.violated('no fault', `whoever spoke to the run was told: ${String(error)}`, run);
+      return false;
     }
   }
 
@@ -138,15 +168,22 @@ export class People {
 }
 
 const MAX_TRIES = 5;
+const MAX_RAISES = 2;
 
 function verdictFor({ reason, call }: OpenPause, dice: Dice): 'APPROVE' | 'REJECT' | 'RESUME' {
   if (reason === 'approval_required' && call !== undefined) return dice.pick(['APPROVE', 'APPROVE', 'REJECT']);
   return dice.pick(['RESUME', 'RESUME', 'APPROVE', 'REJECT']);
 }
 
-function isTaken(run: string, control: string, ledger: Ledger): boolean {
+/** Answers of the closing phase that the run has taken, and that have not closed the pause. */
+function answersTaken(run: string, token: string, ledger: Ledger): number {
   const entries = ledger.runs.get(run)?.entries ?? [];
-  return entries.some((entry) => entry.kind === 'control' && entry.control.id === control);
+  return entries.filter(
+    (entry) =>
+      entry.kind === 'control' &&
+      entry.control.payload?.['closing'] === true &&
+      entry.control.payload['token'] === token,
+  ).length;
 }
 
 function stateOf(run: string, ledger: Ledger): RunState | undefined {

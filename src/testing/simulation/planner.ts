@@ -51,10 +51,10 @@ function filled(value: Json, view: RunView): Json {
 }
 
 function nameOf(text: string, { identity, trajectory }: RunView): string {
-  if (text === '^') return identity.run.split('.').slice(0, -2).join('.') || identity.run;
+  if (text.startsWith('^')) return (identity.run.split('.').slice(0, -2).join('.') || identity.run) + text.slice(1);
   const [, mark, digits] = /^([#@])(\d+)$/.exec(text) ?? [];
   if (mark === undefined) return text;
-  const task = trajectory.tasks[Number(digits)];
+  const task = trajectory.tasks[Number(digits) % Math.max(trajectory.tasks.length, 1)];
   return (mark === '#' ? task?.id : task?.group) ?? 'nobody';
 }
 

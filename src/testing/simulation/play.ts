@@ -125,7 +125,6 @@ class Stage {
     }
     for (const fault of faults) {
       const worker = this.#workers[fault.worker];
-      if (fault.kind === 'kill') at(fault.at, () => worker?.kill(fault.downMs));
       if (fault.kind === 'deploy') at(fault.at, () => worker?.deploy());
     }
   }

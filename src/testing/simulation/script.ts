@@ -28,8 +28,8 @@ export interface Plan {
 }
 
 /**
- * Texts `#n` in a decision stand for the id of the n-th task that the run has spawned, `@n` for that task's group, `^` for
- * the run that spawned this one.
+ * Texts `#n` in a decision stand for the id of the n-th task that the run has spawned, counted round, `@n` for that task's
+ * group; a `^` at the beginning for the id of the run that spawned this one.
  */
 export interface PlannedMove {
   /** Absent: the planner throws. */
@@ -92,7 +92,13 @@ export type Fault =
   | (FaultAtOperation & { readonly kind: 'stall'; readonly ms: number })
   /** This operation, and so many after it, fail, although they may have landed. */
   | (FaultAtOperation & { readonly kind: 'store'; readonly landed: boolean; readonly times: number })
-  /** The process dies between operations. */
-  | { readonly kind: 'kill'; readonly worker: number; readonly at: number; readonly downMs: number }
+  /** The process dies in the n-th tool call that it makes, before the call took effect or after. */
+  | {
+      readonly kind: 'kill';
+      readonly worker: number;
+      readonly call: number;
+      readonly landed: boolean;
+      readonly downMs: number;
+    }
   /** The process is stopped as for a deploy, and another starts. */
   | { readonly kind: 'deploy'; readonly worker: number; readonly at: number };

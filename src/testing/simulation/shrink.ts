@@ -1,21 +1,25 @@
 /** From a script that fails to a shorter one that fails in the same way. */
 import { branchesOf, type Decision } from '../../core/decision.ts';
-import type { Invariant } from './ledger.ts';
-import { play } from './play.ts';
 import type { Plan, SimulationScript } from './script.ts';
 
-/** @param plays at most so many scripts are tried. */
-export async function shrink(script: SimulationScript, invariant: Invariant, plays = 600): Promise<SimulationScript> {
+/**
+ * @param fails plays a script; true when it fails in the way that is looked for.
+ * @param plays at most so many scripts are tried.
+ */
+export async function shrink(
+  script: SimulationScript,
+  fails: (candidate: SimulationScript) => Promise<boolean>,
+  plays = 600,
+): Promise<SimulationScript> {
   let left = plays;
-  const fails = async (candidate: SimulationScript): Promise<boolean> => {
+  const failsStill = (candidate: SimulationScript): Promise<boolean> => {
     left -= 1;
-    const { violations } = await play(candidate);
-    return violations.some((violation) => violation.invariant === invariant);
+    return fails(candidate);
   };
   let shortest = script;
   for (let before: SimulationScript | undefined; before !== shortest && left > 0; ) {
     before = shortest;
-    for (const smaller of STEPS) shortest = await smallest(shortest, smaller, () => left > 0, fails);
+    for (const smaller of STEPS) shortest = await smallest(shortest, smaller, () => left > 0, failsStill);
   }
   return withoutUnused(shortest);
 }

@@ -36,6 +36,9 @@ export async function shortestHistory(seed: number): Promise<string | undefined>
   const script = generateScript(seed);
   const [first] = (await play(script)).violations;
   if (first === undefined) return undefined;
-  const shortest = await shrink(script, first.invariant);
+  const shortest = await shrink(script, async (candidate) => {
+    const { violations } = await play(candidate);
+    return violations.some(({ invariant }) => invariant === first.invariant);
+  });
   return historyText(shortest, await play(shortest, true));
 }

@@ -11,6 +11,7 @@ import {
   type ToolContext,
   ToolFailure,
 } from '../../tools/tool.ts';
+import { never } from '../crash-process.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './time.ts';
 
@@ -44,11 +45,11 @@ const INPUT: JsonObject = {
 
 interface Kind extends Pick<Tool, 'effect' | 'costMicroUsd' | 'timeoutMs' | 'concurrency'> {
   readonly approve?: 'always' | ApprovalGate;
+  /** Somebody is asked only for calls that are `big`; the rule takes its time. */
+  readonly approveBig?: true;
   readonly login?: true;
   readonly reconcile?: true;
 }
-
-const isBig = (args: unknown): boolean => isJsonObject(args as Json) && (args as JsonObject)['big'] === true;
 
 export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
   look: { effect: 'pure' },
@@ -61,11 +62,11 @@ export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
   buy: { effect: 'keyed', costMicroUsd: 100 },
   pay: { effect: 'once', costMicroUsd: 250 },
   ask_send: { effect: 'once', approve: 'always' },
-  ask_buy: { effect: 'keyed', costMicroUsd: 100, approve: { reason: 'it costs' } },
+  ask_buy: { effect: 'keyed', costMicroUsd: 100, approveBig: true },
   ask_other: { effect: 'once', approve: { approver: 'another' } },
   ask_end: { effect: 'keyed', approve: { onReject: 'end' } },
   ask_soon: { effect: 'once', approve: { expiresInMs: 700 } },
-  ask_big: { effect: 'once', approve: { when: isBig } },
+  ask_big: { effect: 'once', approveBig: true },
   ask_broken: {
     effect: 'once',
     approve: {
@@ -81,6 +82,12 @@ export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
 export interface ToolWorld {
   readonly process: SimulatedProcess;
   readonly ledger: Ledger;
+  /** Keys of calls that are under way in this process. */
+  readonly underWay: Set<string>;
+  /** The process may die in the call with this number, before it takes effect or after. */
+  mayDie(call: number, landed: boolean): void;
+  /** Counts the calls of this process and of those that were in its place before. */
+  nextCall(): number;
 }
 
 export function simulatedTools(world: ToolWorld): readonly Tool[] {
@@ -88,14 +95,30 @@ export function simulatedTools(world: ToolWorld): readonly Tool[] {
 }
 
 function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
-  const { login = false, reconcile = false, approve, ...plain } = kind;
+  const { login = false, reconcile = false, approve: stated, approveBig, ...plain } = kind;
+  const { process } = world;
+  const rule: ApprovalGate = {
+    when: async (args) => {
+      const { ms = 0, big = false } = args as CallArgs;
+      await process.wait(ms);
+      return big;
+    },
+  };
+  const approve = approveBig ? rule : stated;
   const made = {
     ...plain,
     name,
     description: `Does ${name}.`,
     input: INPUT,
     ...(approve === undefined ? {} : { approve }),
-    run: (args: unknown, context: ToolContext) => run(name, args as CallArgs, context, world, login),
+    run: async (args: unknown, context: ToolContext) => {
+      world.underWay.add(context.idempotencyKey);
+      try {
+        return await run(name, args as CallArgs, context, world, login);
+      } finally {
+        world.underWay.delete(context.idempotencyKey);
+      }
+    },
   };
   if (!reconcile) return made;
   return { ...made, reconcile: (_: unknown, context: ToolContext) => whatHappened(context, world) };
@@ -115,18 +138,23 @@ async function run(
   if (login && !ledger.loggedIn && !ledger.logins.has(`${identity.run}/${id}`)) {
     throw new LoginRequired(`https://login.example/${id}`);
   }
-  const { effect = 'once', costMicroUsd = 0, approve } = TOOL_KINDS[name] ?? {};
+  const { effect = 'once', costMicroUsd = 0, approve, approveBig = false } = TOOL_KINDS[name] ?? {};
   const { run: owner } = identity;
   checkIdentity(context, ledger);
-  checkCall(name, args, owner, ledger, approve !== undefined && (name !== 'ask_big' || args.big === true));
+  checkCall(name, args, owner, ledger, approveBig ? args.big === true : approve !== undefined);
   ledger.attempted({ tool: name, effect, key, run: owner, id, args: JSON.stringify(args), costMicroUsd });
+  const call = world.nextCall();
   await pause(ms / 2, process, deaf ? undefined : signal);
+  world.mayDie(call, false);
+  if (!process.alive) return never();
   if (fail === 'always') throw new ToolFailure('It cannot be done.', { code: 'refused' });
   if (fail === 'throughout' || (fail === 'once' && attempt === 1)) {
     throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
   }
   ledger.effect(key);
   ledger.tell(process.name, () => `${owner}: ${name} ${id} takes effect`);
+  world.mayDie(call, true);
+  if (!process.alive) return never();
   await pause(ms / 2, process, deaf ? undefined : signal);
   return { run: owner, tenant: identity.tenant, id };
 }
@@ -145,11 +173,14 @@ function pause(ms: number, process: SimulatedProcess, signal: AbortSignal | unde
 }
 
 /** The world knows what happened, unless a process that nobody hears of may still be at it. */
-function whatHappened({ idempotencyKey: key, identity }: ToolContext, { ledger, process }: ToolWorld): Reconciled {
+function whatHappened(
+  { idempotencyKey: key, identity }: ToolContext,
+  { ledger, process, underWay }: ToolWorld,
+): Reconciled {
   const done = ledger.effects.has(key);
   const owners = [...(ledger.runs.get(identity.run)?.owners ?? [])];
   if (done) return { status: 'done', value: { run: identity.run, tenant: identity.tenant, id: 'done' } };
-  if (owners.some((other) => other !== process && other.alive)) return { status: 'unknown' };
+  if (underWay.has(key) || owners.some((other) => other !== process && other.alive)) return { status: 'unknown' };
   ledger.notDone(key);
   return { status: 'not_done' };
 }

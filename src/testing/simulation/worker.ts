@@ -27,6 +27,7 @@ export class Worker {
   readonly #faults = new Map<number, OperationKind>();
   readonly #dice: Dice;
   #operations = 0;
+  #calls = 0;
   #failing: { left: number; readonly landed: boolean } | undefined;
   #healthy = false;
   #closing = false;
@@ -52,13 +53,6 @@ export class Worker {
   /** `undefined` while the process is down, or on its way there. */
   get runtime(): Runtime | undefined {
     return this.#process.alive && !this.#closing ? this.#runtime : undefined;
-  }
-
-  kill(downMs: number): void {
-    if (this.#healthy || !this.#process.alive) return;
-    this.#world.ledger.tell(this.#process.name, () => 'dies');
-    this.#process.kill();
-    this.#comeBack(downMs);
   }
 
   /** Stops the process as one does before a new version is started. */
@@ -113,7 +107,13 @@ export class Worker {
     ledger.tell(process.name, () => 'starts');
     const runtime = createRuntime({
       planner: simulatedPlanner({ script, process, ledger, shown }),
-      tools: simulatedTools({ process, ledger }),
+      tools: simulatedTools({
+        process,
+        ledger,
+        underWay: new Set(),
+        nextCall: () => this.#nextCall(),
+        mayDie: (call, landed) => this.#mayDie(process, call, landed),
+      }),
       journal: store,
       clock: process.clock,
       leaseMs: script.leaseMs,
@@ -123,6 +123,23 @@ export class Worker {
     });
     runtime.work();
     return runtime;
+  }
+
+  #nextCall(): number {
+    this.#calls += 1;
+    return this.#calls - 1;
+  }
+
+  #mayDie(process: SimulatedProcess, call: number, landed: boolean): void {
+    if (this.#healthy || !process.alive) return;
+    const fault = this.#world.script.faults.find(
+      ({ kind, worker, ...at }) =>
+        kind === 'kill' && worker === this.#index && 'call' in at && at.call === call && at.landed === landed,
+    );
+    if (fault?.kind !== 'kill') return;
+    this.#world.ledger.tell(process.name, () => 'dies in a call');
+    process.kill();
+    this.#comeBack(fault.downMs);
   }
 
   #nextFault(process: SimulatedProcess): OperationFault | undefined {

@@ -1,0 +1,199 @@
+/** Runs that wait for an answer: what one costs on disk and in memory, and how long it takes until it goes on. */
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { Journal } from '../src/index.ts';
+import { sqliteJournal } from '../src/journal/sqlite.ts';
+import { heapBytes, type Measured, median, short, wallMs } from './measure.ts';
+import { pauseRuns, pausingRuntime } from './paused-runs.ts';
+import { withScratch } from './scratch.ts';
+
+const STEPS = 100;
+const SAMPLES = 101;
+const WARM_UP_SAMPLES = 20;
+/** The most that going on may take of the time of a raw read. */
+const MOST = 5;
+
+type Synchronous = 'full' | 'normal';
+
+/**
+ * A tenth of the runs has 100 steps: those are weighed and resumed. The others have one step.
+ * @param runs how many are paused in all.
+ */
+export async function paused(runs: number = 10_000): Promise<Measured> {
+  return withScratch(async (folder) => {
+    const path = join(folder, 'paused.db');
+    const long = Math.round(runs / 10);
+    const { diskBytes, textBytes } = await weigh(path, long);
+    const heapGrowth = await watchHeap(path, runs - long);
+    const full = await besideRead(path, long, 'full');
+    const normal = await besideRead(path, long, 'normal');
+    return {
+      keys: {
+        paused_bytes_100: diskBytes,
+        paused_resume_ms_100: full.resumeMs,
+        raw_read_ms_100: full.readMs,
+        paused_resume_ratio_100: full.ratio,
+        paused_heap_bytes: heapGrowth,
+      },
+      rows: [
+        ['a paused run of 100 steps, on disk', `${diskBytes} bytes`, `of which ${textBytes} are its entries' JSON`],
+        [
+          'a paused run, in memory',
+          `${heapGrowth} bytes`,
+          `growth of the heap from ${long} to ${runs} paused runs, divided by them`,
+        ],
+        [
+          'a paused run of 100 steps goes on',
+          `${full.resumeMs} ms`,
+          `${full.ratio} x a raw read and parse of its rows, ${full.readMs} ms (at most ${MOST})`,
+        ],
+        [
+          "the same with synchronous: 'normal'",
+          `${normal.resumeMs} ms`,
+          `${normal.ratio} x a raw read and parse of its rows, ${normal.readMs} ms`,
+        ],
+      ],
+    };
+  });
+}
+
+interface Weight {
+  /** Growth of the closed file for each run, its write-ahead log being in it. */
+  readonly diskBytes: number;
+  /** What of it is the stored text of the run's entries. */
+  readonly textBytes: number;
+}
+
+async function weigh(path: string, count: number): Promise<Weight> {
+  await withJournal(path, async () => {});
+  const emptyBytes = statSync(path).size;
+  await withJournal(path, (journal) => makePaused(journal, { prefix: 'long', count, steps: STEPS }));
+  const diskBytes = Math.round((statSync(path).size - emptyBytes) / count);
+  const db = new DatabaseSync(path, { readOnly: true });
+  const total = db.prepare('SELECT sum(octet_length(body)) AS bytes FROM entries').get();
+  db.close();
+  return { diskBytes, textBytes: Math.round(Number(total?.['bytes']) / count) };
+}
+
+/** Growth of the heap of the process that pauses these runs, for each of them. */
+async function watchHeap(path: string, count: number): Promise<number> {
+  return withJournal(path, async (journal) => {
+    const runtime = pausingRuntime(journal);
+    // What a runtime that has done something holds anyway.
+    await pauseRuns(runtime, { prefix: 'first', count: 100, steps: 1 });
+    const before = heapBytes();
+    await pauseRuns(runtime, { prefix: 'short', count: count - 100, steps: 1 });
+    const growth = heapBytes() - before;
+    await runtime.close();
+    return short(growth / (count - 100));
+  });
+}
+
+async function makePaused(journal: Journal, runs: Parameters<typeof pauseRuns>[1]): Promise<void> {
+  const runtime = pausingRuntime(journal);
+  await pauseRuns(runtime, runs);
+  await runtime.close();
+}
+
+async function withJournal<T>(path: string, use: (journal: Journal) => Promise<T>): Promise<T> {
+  const journal = sqliteJournal({ path, synchronous: 'normal' });
+  try {
+    return await use(journal);
+  } finally {
+    await journal.close();
+  }
+}
+
+interface BesideRead {
+  readonly resumeMs: number;
+  readonly readMs: number;
+  readonly ratio: number;
+}
+
+/** Each sample is another run, read and then resumed; the first ones warm up. Every other long run is for `full`. */
+async function besideRead(path: string, count: number, synchronous: Synchronous): Promise<BesideRead> {
+  const resumes: number[] = [];
+  const reads: number[] = [];
+  const offset = synchronous === 'full' ? 0 : 1;
+  const samples = Math.min(SAMPLES + WARM_UP_SAMPLES, Math.floor(count / 2));
+  const stride = 2 * Math.floor(count / 2 / samples);
+  for (let sample = 0; sample < samples; sample += 1) {
+    const run = `long_${sample * stride + offset}`;
+    const readMs = timeRawRead(path, run);
+    const resumeMs = await timeResume(path, run, synchronous);
+    if (sample < WARM_UP_SAMPLES) continue;
+    resumes.push(resumeMs);
+    reads.push(readMs);
+  }
+  const ratios = resumes.map((ms, sample) => ms / (reads[sample] ?? Number.NaN));
+  return { resumeMs: short(median(resumes)), readMs: short(median(reads)), ratio: short(median(ratios)) };
+}
+
+// The only way from a run's id to its rows: each row points at the one before it.
+const ROWS_OF_RUN = `
+  WITH RECURSIVE chain (id, previous) AS (
+    SELECT id, previous FROM entries WHERE id = (SELECT last_entry FROM runs WHERE id = ?)
+    UNION ALL
+    SELECT entries.id, entries.previous FROM chain JOIN entries ON entries.id = chain.previous
+  )
+  SELECT entries.body FROM chain JOIN entries ON entries.id = chain.id`;
+
+/** Milliseconds for the run's rows, each parsed, on a connection that has not read them before. Opening it does not count. */
+function timeRawRead(path: string, run: string): number {
+  const db = new DatabaseSync(path, { readOnly: true });
+  const select = db.prepare(ROWS_OF_RUN);
+  const before = performance.now();
+  const rows = select.all(run);
+  for (const { body } of rows) JSON.parse(String(body));
+  const ms = performance.now() - before;
+  db.close();
+  if (rows.length < 2 * STEPS) throw new Error(`The run ${run} has ${rows.length} rows.`);
+  return ms;
+}
+
+/** Milliseconds from the answer to the planner's next move in the file, with a journal and a runtime that know nothing. */
+async function timeResume(path: string, run: string, synchronous: Synchronous): Promise<number> {
+  const token = await tokenOf(path, run);
+  const journal = sqliteJournal({ path, synchronous });
+  const { told, moved } = tellMove(journal);
+  const runtime = pausingRuntime(told);
+  const handle = runtime.run(run);
+  let resumed: Promise<void> | undefined;
+  const ms = await wallMs(() => {
+    resumed = handle.resume({ token });
+    return Promise.race([moved, resumed.then(() => moved)]);
+  });
+  await resumed;
+  const { status } = await handle.result();
+  if (status !== 'finished') throw new Error(`The resumed run ${run} is ${status}.`);
+  await runtime.close();
+  await journal.close();
+  return ms;
+}
+
+/** On a connection of its own, so that the one that is timed has read nothing. */
+async function tokenOf(path: string, run: string): Promise<string> {
+  const result = await withJournal(path, (journal) => pausingRuntime(journal).run(run).result());
+  if (result.status !== 'paused') throw new Error(`The run ${run} is ${result.status}, not paused.`);
+  const [pause] = result.pauses;
+  if (pause === undefined) throw new Error(`The run ${run} waits for nothing.`);
+  return pause.token;
+}
+
+/** The same journal, and when the next move is in it. */
+function tellMove(journal: Journal): { readonly told: Journal; readonly moved: Promise<void> } {
+  const { promise: moved, resolve } = Promise.withResolvers<void>();
+  const append: Journal['append'] = async (request) => {
+    await journal.append(request);
+    if (request.entries.some(({ kind }) => kind === 'moved')) resolve();
+  };
+  const told = new Proxy(journal, {
+    get(target, key) {
+      if (key === 'append') return append;
+      const own: unknown = Reflect.get(target, key);
+      return typeof own === 'function' ? own.bind(target) : own;
+    },
+  });
+  return { told, moved };
+}

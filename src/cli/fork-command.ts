@@ -1,0 +1,73 @@
+/** `pilotage fork`: another way from one step of a run on, and what came of it. */
+import type { Step } from '../core/step.ts';
+import type { ForkOptions } from '../runtime/fork.ts';
+import { compareRuns } from '../view/compare-runs.ts';
+import { foldEntries, type RunState } from '../view/run-state.ts';
+import { follow, limitsOf, withRuntime } from './drive.ts';
+import { UsageError } from './exit-code.ts';
+import { storedJournal, withJournal } from './open-journal.ts';
+import type { Options } from './options.ts';
+import { findProject, setUp } from './project.ts';
+import { diffLines } from './run-diff.ts';
+import type { Terminal } from './terminal.ts';
+import { count, jsonLine } from './text.ts';
+
+/** @returns the exit code: how the fork ended. */
+export async function forkCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
+  const project = await findProject(options);
+  return withJournal(storedJournal(options, project), async (journal) => {
+    const stored = foldEntries(await journal.read(id));
+    const plan = planOf(stored, options);
+    return withRuntime(await setUp(options, project, stored), journal, terminal, async (runtime) => {
+      const fork = await runtime.run(id).fork(plan);
+      const { fork: origin } = await fork.state();
+      const { step = 0, entries = 0 } = origin ?? {};
+      if (!options.json) terminal.note(startText(fork.id, id, step, options), 'strong');
+      const code = await follow(fork, entries + 1, options, terminal);
+      const comparison = compareRuns(foldEntries(await journal.read(id)), await fork.state());
+      if (options.json) terminal.write(`${jsonLine({ type: 'comparison', ...comparison })}\n`);
+      else for (const { text } of diffLines(comparison)) terminal.write(`${text}\n`);
+      return code;
+    });
+  });
+}
+
+function startText(fork: string, run: string, step: number, { allowEffects }: Options): string {
+  const effects = allowEffects ? 'once calls are made' : 'once calls are held back';
+  return `⑂ ${fork} is a fork of ${run}: from step ${step + 1} on, ${effects}`;
+}
+
+/** Steps and calls are counted from 1 here, and from 0 inside. */
+function planOf({ steps }: RunState, options: Options): ForkOptions {
+  const { at, goal, allowEffects, result, call } = options;
+  const limits = limitsOf(options);
+  if (at !== undefined && at > steps.length + 1) {
+    throw new UsageError(
+      `--at ${at}: the run has taken ${count(steps.length, 'step')}. Give 1 to ${steps.length + 1}.`,
+    );
+  }
+  if (call !== undefined && result === undefined) throw new UsageError('--call goes with --result.');
+  if (result !== undefined) assertHasCall(steps, at ?? ownStep(steps), call);
+  return {
+    effects: allowEffects ? 'allowed' : 'held',
+    ...(at === undefined ? {} : { step: at - 1 }),
+    ...(goal === undefined ? {} : { goal }),
+    ...(Object.keys(limits).length === 0 ? {} : { limits }),
+    ...(result === undefined ? {} : { result: { value: result, ...(call === undefined ? {} : { call: call - 1 }) } }),
+  };
+}
+
+/** The step after the last one that has calls: where a fork begins that names none. */
+function ownStep(steps: readonly Step[]): number {
+  return steps.findLastIndex(({ calls }) => calls.length > 0) + 2;
+}
+
+function assertHasCall(steps: readonly Step[], at: number, call: number | undefined): void {
+  const calls = steps[at - 2]?.calls.length ?? 0;
+  if (calls === 0)
+    throw new UsageError(`--result: there is no call just before step ${at}. Give --at the step after one.`);
+  if (call === undefined ? calls === 1 : call <= calls) return;
+  throw new UsageError(
+    `--result: step ${at - 1} has ${count(calls, 'call')}. Say which with --call, from 1 to ${calls}.`,
+  );
+}

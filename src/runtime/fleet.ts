@@ -1,0 +1,332 @@
+/** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
+import type { Control } from '../core/control.ts';
+import type { Repinned } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
+import { MAX_TREE_TASKS } from '../core/task.ts';
+import type { Claim, NewRun, RunRecord, RunStatus } from '../journal/port.ts';
+import { hasEnded } from '../journal/rules.ts';
+import { foldEntries, type RunState } from '../view/run-state.ts';
+import { startBeat } from './beat.ts';
+import { type Exit, RunDriver } from './driver.ts';
+import type { DriverDeps } from './driver-deps.ts';
+import { deadOwner, ownerName } from './owner.ts';
+import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
+import { sendControl } from './send-control.ts';
+import { type SlotLimits, Slots, type Waiting } from './slots.ts';
+import { startSweeping } from './sweep.ts';
+
+export interface FleetOptions {
+  readonly slots: SlotLimits;
+  readonly leaseMs: number;
+  readonly migrate: Migrate | undefined;
+  /** A run that is a turn of its session's conversation has ended here. */
+  onTurn(identity: Identity): void;
+}
+
+/** A run that this process drives. */
+interface Live {
+  readonly driver: RunDriver;
+  readonly exit: Promise<Exit>;
+  /** Everything that follows from the exit is done too. */
+  readonly done: Promise<void>;
+  /** Somebody waits for the exit, and will see its error. */
+  awaited: boolean;
+}
+
+const UNDER_WAY: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
+
+export class Fleet {
+  readonly #deps: DriverDeps;
+  readonly #options: FleetOptions;
+  readonly #live = new Map<string, Live>();
+  /** Looks at runs that were told something. */
+  readonly #waking = new Set<Promise<void>>();
+  readonly #slots: Slots;
+  readonly #owner = ownerName();
+  #stopBeat: (() => void) | undefined;
+  #stopWork: (() => void) | undefined;
+  #closing = false;
+
+  constructor(deps: DriverDeps, options: FleetOptions) {
+    this.#deps = deps;
+    this.#options = options;
+    this.#slots = new Slots(options.slots);
+  }
+
+  /** This process drives the run now. */
+  drives(run: string): boolean {
+    return this.#live.has(run);
+  }
+
+  /** Stores a run, and drives it if there is a slot and the run was not there before. False when it is not driven. */
+  async launch(run: NewRun): Promise<boolean> {
+    const { identity } = run;
+    const slot = this.#slots.take(identity.tenant);
+    const lease = slot ? { claim: { owner: this.#owner, leaseMs: this.#options.leaseMs } } : {};
+    let claim: Claim | undefined;
+    try {
+      claim = await this.#deps.journal.create({ ...run, ...lease });
+    } finally {
+      if (slot && claim === undefined) this.#freeSlot(identity.tenant);
+    }
+    if (claim === undefined) return false;
+    this.#drive(new RunDriver(this.#deps, foldEntries(run.entries), claim));
+    return true;
+  }
+
+  /** Takes over due runs of the journal until the fleet is closed or the returned function is called. */
+  work(): () => void {
+    this.#stopWork?.();
+    this.#stopWork = startSweeping({
+      clock: this.#deps.clock,
+      driveNext: () => this.#driveNext(),
+      onRoom: (wake) => {
+        if (!this.#slots.hasRoom) this.#slots.onRoom(wake);
+      },
+      onFault: (error) => this.#deps.onFault(error),
+    });
+    return this.#stopWork;
+  }
+
+  /** Gives all runs back. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#stopWork?.();
+    this.#slots.clear();
+    for (const { driver } of this.#live.values()) driver.stop('closing');
+    while (!this.#slots.isEmpty) await new Promise<void>((resolve) => this.#slots.onRoom(resolve));
+    await Promise.all(this.#waking);
+    this.#stopBeat?.();
+  }
+
+  #freeSlot(tenant: string): void {
+    this.#slots.free(tenant);
+    this.#startWaiting();
+  }
+
+  /** Drives a stored run as soon as there is a slot. */
+  enqueue(waiting: Waiting): void {
+    this.#slots.enqueue(waiting);
+    this.#startWaiting();
+  }
+
+  #startWaiting(): void {
+    for (;;) {
+      const waiting = !this.#closing ? this.#slots.next() : undefined;
+      if (waiting === undefined) return;
+      const { run, tenant, acceptChanges } = waiting;
+      this.#driveClaimed(tenant, () => this.#claimRun(run, acceptChanges)).catch((error: unknown) =>
+        this.#deps.onFault(error),
+      );
+    }
+  }
+
+  /** Takes over one due run of this planner. False when there is none, or no room. */
+  async #driveNext(): Promise<boolean> {
+    if (!this.#slots.takeAny()) return false;
+    let tenant: string | undefined;
+    try {
+      const claim = await this.#claimNext();
+      if (claim === undefined) return false;
+      const { identity } = await this.#record(claim.run);
+      if (!this.#slots.assign(identity.tenant)) {
+        // Its room was taken meanwhile.
+        await this.#giveBack(claim);
+        return false;
+      }
+      tenant = identity.tenant;
+      return await this.#driveClaimed(tenant, () => this.#driverOf(claim, false));
+    } finally {
+      if (tenant === undefined) {
+        this.#slots.freeAny();
+        this.#startWaiting();
+      }
+    }
+  }
+
+  #claimNext(): Promise<Claim | undefined> {
+    return this.#deps.journal.claim({
+      owner: this.#owner,
+      leaseMs: this.#options.leaseMs,
+      planner: this.#deps.planner.name,
+      exceptTenants: this.#slots.fullTenants(),
+    });
+  }
+
+  /** Stores a control and sees that somebody drives the run. @throws PilotageError as `sendControl`, or `run_changed`. */
+  async send(run: string, control: Control): Promise<void> {
+    const { identity, priority } = await sendControl(this.#deps.journal, run, control);
+    const live = this.#live.get(run);
+    if (live !== undefined) {
+      live.driver.poke();
+      return;
+    }
+    if (control.type !== 'PRIORITIZE') {
+      await this.claimAndDrive(run, false);
+      return;
+    }
+    const now = control.payload?.['priority'];
+    this.enqueue({ run, tenant: identity.tenant, priority: typeof now === 'number' ? now : priority });
+  }
+
+  /** A run was told something, or was just stored, by one that is driven here. */
+  wake(run: string): void {
+    const live = this.#live.get(run);
+    if (live !== undefined) return live.driver.poke();
+    const waking: Promise<void> = this.#wakeStored(run)
+      .catch((error: unknown) => this.#deps.onFault(error))
+      .then(() => void this.#waking.delete(waking));
+    this.#waking.add(waking);
+  }
+
+  async #wakeStored(run: string): Promise<void> {
+    const { identity, priority, status, wakeAt = 0 } = await this.#record(run);
+    if (this.#closing || hasEnded(status)) return;
+    // What is parked is left alone until its time, or until somebody says something to it; its tasks may not be.
+    if (wakeAt === null || wakeAt > this.#deps.clock.now()) return this.#wakeTasks(run);
+    const live = this.#live.get(run);
+    if (live !== undefined) return live.driver.poke();
+    this.enqueue({ run, tenant: identity.tenant, priority });
+  }
+
+  async #wakeTasks(parent: string): Promise<void> {
+    const tasks = await this.#deps.journal.list({ parent, status: UNDER_WAY, limit: MAX_TREE_TASKS });
+    for (const { identity } of tasks) this.wake(identity.run);
+  }
+
+  /** Drives the run here unless somebody alive does already, or it has ended. */
+  async claimAndDrive(run: string, acceptChanges: boolean): Promise<void> {
+    if (this.#live.has(run)) return;
+    const { identity, priority } = await this.#record(run);
+    const { tenant } = identity;
+    if (this.#slots.take(tenant)) await this.#driveClaimed(tenant, () => this.#claimRun(run, acceptChanges));
+    else this.enqueue({ run, tenant, priority, acceptChanges });
+  }
+
+  async #record(run: string): Promise<RunRecord> {
+    const record = await this.#deps.journal.get(run);
+    if (record !== undefined) return record;
+    throw new PilotageError('run_not_found', `There is no run ${run} in this journal.`);
+  }
+
+  async #claimRun(run: string, acceptChanges = false): Promise<RunDriver | undefined> {
+    const { lease } = await this.#record(run);
+    const from = lease === undefined ? undefined : deadOwner(lease.owner);
+    const claim = await this.#deps.journal.claim({
+      run,
+      owner: this.#owner,
+      leaseMs: this.#options.leaseMs,
+      ...(from === undefined ? {} : { from }),
+    });
+    return claim && this.#driverOf(claim, acceptChanges);
+  }
+
+  /**
+   * The driver of a run that was claimed. When there is none to be had the run is given back, for somebody to look at.
+   * @throws PilotageError `run_changed`, the error of the store, or what the migrate hook throws.
+   */
+  async #driverOf(claim: Claim, acceptChanges: boolean): Promise<RunDriver> {
+    try {
+      const state = foldEntries(await this.#deps.journal.read(claim.run));
+      return new RunDriver(this.#deps, state, claim, await this.#repinFor(state, acceptChanges));
+    } catch (error) {
+      await this.#giveBack(claim, null);
+      throw error;
+    }
+  }
+
+  /** The entry with which a run goes on that was started with other code; `undefined` when nothing has changed. */
+  async #repinFor(state: RunState, acceptChanges: boolean): Promise<Repinned | undefined> {
+    const { planner, toolsOf } = this.#deps;
+    const tools = toolsOf(state.scopes, state.found);
+    const changes = changesOf(state, planner, tools);
+    if (changes.length === 0) return undefined;
+    const migration = (await this.#options.migrate?.({ state, changes })) ?? (acceptChanges ? {} : undefined);
+    if (migration === undefined) throw runChanged(state.identity.run, changes);
+    return repinned(planner, tools, migration);
+  }
+
+  async #giveBack({ run, fence, signals }: Claim, wakeAt?: null): Promise<void> {
+    const park = { seenSignals: signals, ...(wakeAt === undefined ? {} : { wakeAt }) };
+    await this.#deps.journal.release({ run, fence }, park);
+  }
+
+  /** In a slot that was taken before. */
+  async #driveClaimed(tenant: string, claim: () => Promise<RunDriver | undefined>): Promise<boolean> {
+    let driver: RunDriver | undefined;
+    try {
+      driver = await claim();
+    } finally {
+      if (driver === undefined) this.#freeSlot(tenant);
+    }
+    if (driver === undefined) return false;
+    this.#drive(driver);
+    // Signals that came while it was being claimed told nobody.
+    driver.poke();
+    return true;
+  }
+
+  #drive(driver: RunDriver): void {
+    const { run } = driver.state.identity;
+    // A turn of the event loop first: whoever started the run can begin to listen before the planner is asked.
+    const turn = new Promise<void>((resolve) => setImmediate(resolve));
+    // This process lost the run while it stood still, and has claimed it again: nothing drives it twice at once.
+    const before = this.#live.get(run);
+    before?.driver.stop('lost');
+    const exit = Promise.all([turn, before?.exit]).then(() => driver.drive());
+    const live: Live = { driver, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
+    this.#live.set(run, live);
+    if (this.#closing) driver.stop('closing');
+    this.#startBeat();
+  }
+
+  #letGo(live: Live, exit: Exit): void {
+    const { driver, awaited } = live;
+    const { run, tenant } = driver.state.identity;
+    if (this.#live.get(run) === live) this.#live.delete(run);
+    const error = exitError(exit, run);
+    if (exit.kind === 'ended' && driver.state.conversation) this.#options.onTurn(driver.state.identity);
+    if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
+    this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
+    if (this.#live.size === 0) this.#stopBeat?.();
+    // It was parked just when a signal came, which nobody but this process may know of.
+    const priority = Number.POSITIVE_INFINITY;
+    if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
+    this.#freeSlot(tenant);
+  }
+
+  /** The state in which this process lets go of a run. @throws why it had to, when the run has neither ended nor paused. */
+  settled(run: string): Promise<RunState> | undefined {
+    const live = this.#live.get(run);
+    if (live === undefined) return undefined;
+    live.awaited = true;
+    return live.exit.then((exit) => {
+      const error = exitError(exit, run);
+      if (error !== undefined) throw error;
+      return live.driver.state;
+    });
+  }
+
+  #startBeat(): void {
+    if (this.#stopBeat !== undefined) return;
+    const { journal } = this.#deps;
+    const stop = startBeat({
+      journal,
+      clock: this.#deps.clock,
+      leaseMs: this.#options.leaseMs,
+      drivers: () => [...this.#live.values()].map(({ driver }) => driver),
+      onFault: (error) => this.#deps.onFault(error),
+    });
+    this.#stopBeat = () => {
+      stop();
+      this.#stopBeat = undefined;
+    };
+  }
+}
+
+function exitError(exit: Exit, run: string): unknown {
+  if (exit.kind === 'broken') return exit.error;
+  if (exit.kind !== 'closed') return undefined;
+  return new PilotageError('runtime_closed', `The runtime was closed while it drove ${run}; the run can be resumed.`);
+}

@@ -1,0 +1,176 @@
+/**
+ * Writes what a driver finds out: appends, then applies, then tells. An ending sees everything that was said before it.
+ *
+ * Invariants:
+ * L1 A fact is applied to the state, and told to listeners, only after the journal has it.
+ * L2 A CANCEL that was stored before an ending wins over it.
+ */
+import type { Message } from '../core/control.ts';
+import type { Entry, EntryBody } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import { deepFreeze } from '../core/json.ts';
+import type { Append, RunStatus } from '../journal/port.ts';
+import { applyEntry, type RunState } from '../view/run-state.ts';
+import { appendAgain } from './append.ts';
+import { cascading, stopTasks } from './cascade.ts';
+import { takeUndelivered } from './controls.ts';
+import type { DriverDeps } from './driver-deps.ts';
+import { turnOf } from './session-memory.ts';
+import { toldBy } from './task-end.ts';
+
+/** What an append carries beside its entries. */
+export type Changes = Pick<Append, 'status' | 'takes' | 'turn' | 'tells' | 'starts' | 'treeLimit' | 'seenSignals'>;
+
+const NO_CHANGES: Changes = {};
+
+function isEnding(bodies: readonly EntryBody[]): boolean {
+  const kind = bodies.at(-1)?.kind;
+  return kind === 'finished' || kind === 'failed';
+}
+
+export class Ledger {
+  readonly #deps: DriverDeps;
+  readonly #state: RunState;
+  readonly #fence: number;
+  readonly #onCancel: () => void;
+  #committing: Promise<void> | undefined;
+
+  /** @param onCancel the inbox has a CANCEL that came just before an ending: nothing was ended. */
+  constructor(deps: DriverDeps, state: RunState, fence: number, onCancel: () => void) {
+    this.#deps = deps;
+    this.#state = state;
+    this.#fence = fence;
+    this.#onCancel = onCancel;
+  }
+
+  /** Appends, then applies, then tells. One at a time: a call may begin while another's end is being written. */
+  commit(bodies: readonly EntryBody[], changes?: Changes): Promise<void> {
+    if (bodies.length === 0) return Promise.resolve();
+    const before = this.#committing;
+    if (before !== undefined) {
+      const again = (): Promise<void> => this.commit(bodies, changes);
+      return before.then(again, again);
+    }
+    this.#committing = this.#write(bodies, changes);
+    return this.#committing;
+  }
+
+  async #write(bodies: readonly EntryBody[], changes: Changes | undefined): Promise<void> {
+    try {
+      await (isEnding(bodies) ? this.#end(bodies) : this.#append(bodies, changes));
+    } finally {
+      this.#committing = undefined;
+    }
+  }
+
+  /**
+   * An ending sees every message that was stored before it. A cancel among them wins over an ending of another kind; the
+   * other controls are not delivered.
+   */
+  async #end(bodies: readonly EntryBody[]): Promise<void> {
+    const { run } = this.#state.identity;
+    const last = bodies.at(-1);
+    const isGoal = last?.kind === 'finished' && last.reason === 'goal';
+    if (!isGoal && this.#state.tasks.length > 0) await this.#stopTasks();
+    let late: readonly Message[] = [];
+    for (;;) {
+      const left = takeUndelivered(run, late);
+      const seenSignals = this.#state.messagesTaken + late.length;
+      try {
+        return await this.#append([...left, ...copies(bodies)], { takes: late.map(({ id }) => id), seenSignals });
+      } catch (error) {
+        if (!PilotageError.is(error, 'inbox_changed')) throw error;
+      }
+      late = await this.#deps.journal.inbox(run);
+      if (this.#state.cancel !== null || !late.some(({ type }) => type === 'CANCEL')) continue;
+      // What was made on the way counts; how it ends is for the cancel to say.
+      this.#onCancel();
+      const made = copies(bodies.slice(0, -1));
+      return made.length === 0 ? undefined : this.#append(made, {});
+    }
+  }
+
+  async #append(bodies: readonly EntryBody[], changes: Changes = NO_CHANGES): Promise<void> {
+    const { journal, clock, hub } = this.#deps;
+    const { identity, head } = this.#state;
+    const at = clock.now();
+    const entries = toEntries(bodies, head, at);
+    const plain = { run: identity.run, fence: this.#fence, expected: head, entries };
+    const request = withChanges(plain, this.#following(bodies, at, changes));
+    try {
+      await journal.append(request);
+    } catch (error) {
+      await appendAgain(this.#deps, request, error);
+    }
+    for (const entry of entries) applyEntry(this.#state, entry);
+    for (const { identity: started } of request.starts ?? []) this.#deps.woke(started.run);
+    for (const { run } of request.tells ?? []) this.#deps.woke(run);
+    if (!hub.hasListeners(identity.run)) return;
+    for (const entry of entries) hub.tell(identity.run, { type: 'entry', entry });
+  }
+
+  /** What follows from the entries beside the run itself. */
+  #following(bodies: readonly EntryBody[], at: number, changes: Changes): Changes {
+    const status = changes.status ?? statusAfter(bodies);
+    const turn = this.#deps.remembers ? turnOf(this.#state, bodies.at(-1), at) : undefined;
+    const tells = toldBy(this.#state, bodies);
+    if (status === undefined && turn === undefined && tells.length === 0) return changes;
+    return {
+      ...changes,
+      ...(status === undefined ? {} : { status }),
+      ...(turn === undefined ? {} : { turn }),
+      ...(tells.length === 0 ? {} : { tells }),
+    };
+  }
+
+  #stopTasks(): Promise<void> {
+    const { run } = this.#state.identity;
+    return stopTasks(this.#deps, cascading(this.#state), { by: run, reason: `The run above it, ${run}, has ended.` });
+  }
+}
+
+/** What is appended becomes entries; to try again needs others. */
+function copies(bodies: readonly EntryBody[]): readonly EntryBody[] {
+  return bodies.map((body) => ({ ...body }));
+}
+
+/** The bodies themselves become the entries: each was made for this one commit. */
+function toEntries(bodies: readonly EntryBody[], head: number, at: number): readonly Entry[] {
+  let seq = head;
+  for (const body of bodies as readonly { seq?: number; at?: number }[]) {
+    seq += 1;
+    body.seq = seq;
+    body.at = at;
+    freezeEntry(body as Entry);
+  }
+  return bodies as readonly Entry[];
+}
+
+/** Most parts were frozen when they were captured; a deep walk of every entry would look at all of them again. */
+function freezeEntry(entry: Entry): void {
+  if (entry.kind === 'call_ended') deepFreeze(entry.outcome);
+  else if (entry.kind !== 'moved' || entry.rejected !== undefined) deepFreeze(entry);
+  Object.freeze(entry);
+}
+
+function withChanges(request: Append, changes: Changes): Append {
+  return changes === NO_CHANGES ? request : { ...request, ...changes };
+}
+
+/** The status that the last of these entries leaves the run in, if they change it. */
+function statusAfter(bodies: readonly EntryBody[]): RunStatus | undefined {
+  const last = bodies.at(-1);
+  switch (last?.kind) {
+    case 'finished':
+      return last.reason === 'cancelled' ? 'cancelled' : 'finished';
+    case 'failed':
+      return 'failed';
+    case 'paused':
+      // While one call waits the others go on: that run is paused when it is parked.
+      return last.call === undefined ? 'paused' : undefined;
+    case 'resumed':
+      return 'running';
+    default:
+      return undefined;
+  }
+}

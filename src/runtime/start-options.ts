@@ -1,0 +1,27 @@
+/** What a run is started with. */
+import type { InputArtifact } from '../core/context.ts';
+import type { Turn } from '../core/entry.ts';
+import type { Identity } from '../core/identity.ts';
+import type { Limits } from '../core/limits.ts';
+import type { GivenContext, InputFile } from './inputs.ts';
+
+export interface StartOptions {
+  /** All four parts; `local('name')` makes one. */
+  readonly identity: Identity;
+  readonly limits?: Limits;
+  /** Earlier turns of the conversation. Default: those that the session remembers, if `memory` says so. */
+  readonly history?: readonly Turn[];
+  /** False: the run neither continues its session's conversation nor becomes a turn of it. Default true. */
+  readonly conversation?: boolean;
+  /** Scopes that the user holds. Default none. */
+  readonly scopes?: readonly string[];
+  /** -1000 to 1000; higher is driven first. Default 0. */
+  readonly priority?: number;
+  /**
+   * What the planner is told beside the query. A memory block that has an `identity` of its own is refused when its
+   * tenant, user or session is another.
+   */
+  readonly context?: GivenContext;
+  /** Attachments: references of artifacts of the session, or bytes that are stored as such. */
+  readonly inputs?: readonly (InputArtifact | InputFile)[];
+}

@@ -1,0 +1,80 @@
+/** A run as a task: what a list of tasks shows of it. */
+import { type ErrorData, PilotageError } from '../core/errors.ts';
+import type { Json } from '../core/json.ts';
+import type { TaskEnd, TaskKind, TaskStatus } from '../core/task.ts';
+import type { Journal, RunRecord } from '../journal/port.ts';
+import { endOf } from './task-end.ts';
+
+export interface TaskRecord {
+  readonly id: string;
+  readonly status: TaskStatus;
+  /** The run that spawned it; absent for one that nobody spawned. */
+  readonly parent?: string;
+  /** The run at the top; absent for that run itself. */
+  readonly root?: string;
+  /** 0 for a run that nobody spawned. */
+  readonly depth: number;
+  /** A run that nobody spawned is `foreground` when it is a turn of its session's conversation. */
+  readonly kind: TaskKind;
+  /** For a run that nobody spawned: its query. */
+  readonly description: string;
+  readonly group?: string;
+  readonly priority: number;
+  readonly query: string;
+  /** What it finished with. */
+  readonly result?: Json;
+  /** Why it is not `complete`. A finish of another kind than `goal` has its reason as code. */
+  readonly error?: ErrorData;
+  /** Milliseconds since the epoch, as `updatedAt`. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export async function taskRecord(journal: Journal, record: RunRecord): Promise<TaskRecord> {
+  const { identity, query, priority, createdAt, updatedAt } = record;
+  const [first] = await journal.read(identity.run, 1, 1);
+  const started = first?.kind === 'started' ? first : undefined;
+  const { task } = started ?? {};
+  const { status, result, error } = await standingOf(journal, record);
+  return {
+    id: identity.run,
+    status,
+    ...(task === undefined ? {} : { parent: task.parent, root: task.root, group: task.group }),
+    depth: task?.depth ?? 0,
+    kind: task?.kind ?? (started?.conversation === false ? 'background' : 'foreground'),
+    description: task?.description ?? query,
+    priority,
+    query,
+    ...(result === undefined ? {} : { result }),
+    ...(error === undefined ? {} : { error }),
+    createdAt,
+    updatedAt,
+  };
+}
+
+/** Only the last entry tells how a finished run finished. */
+export async function taskStatus(journal: Journal, record: RunRecord): Promise<TaskStatus> {
+  return (await standingOf(journal, record)).status;
+}
+
+type Standing = { readonly status: TaskStatus } & Pick<TaskEnd, 'result' | 'error'>;
+
+async function standingOf(journal: Journal, { identity, status, head }: RunRecord): Promise<Standing> {
+  switch (status) {
+    case 'pending':
+    case 'paused':
+      return { status };
+    case 'running':
+    case 'waiting':
+      return { status: 'running' };
+    case 'finished':
+    case 'failed':
+    case 'cancelled': {
+      const [last] = await journal.read(identity.run, head, 1);
+      if (last?.kind === 'finished' || last?.kind === 'failed') return endOf(identity.run, last);
+      throw new PilotageError('journal_corrupt', `The run ${identity.run} has ended, and its last entry is no ending.`);
+    }
+    default:
+      return status satisfies never;
+  }
+}

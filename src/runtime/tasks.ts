@@ -1,0 +1,267 @@
+/** Runs as the tasks of a session: started once under a key, found again, listed, stopped, watched. Everything is in the journal. */
+import { createHash } from 'node:crypto';
+import type { Control, ControlType } from '../core/control.ts';
+import type { Asked } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { EventPayloads, RunEvent } from '../core/event.ts';
+import { newRunId, type Scope } from '../core/identity.ts';
+import { captureJson, isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import type { GroupView, TaskStatus } from '../core/task.ts';
+import type { Journal, RunRecord, RunStatus } from '../journal/port.ts';
+import { hasEnded, ownedBy } from '../journal/rules.ts';
+import { eventsOf } from '../view/events.ts';
+import { foldEntries, type RunState } from '../view/run-state.ts';
+import { groupView } from '../view/task-state.ts';
+import { Follower } from './follow.ts';
+import type { NoticeHub } from './notices.ts';
+import type { EventOptions, Run } from './run.ts';
+import type { StartOptions } from './start-options.ts';
+import { type TaskRecord, taskRecord } from './task-record.ts';
+
+export interface TaskPorts {
+  /** @throws PilotageError `runtime_closed`. */
+  journal(): Journal;
+  readonly hub: NoticeHub;
+  /** This process drives the run now. */
+  isDriven(run: string): boolean;
+  /** Stores a run and drives it; one that is there already goes on. */
+  start(query: string, options: StartOptions, asked?: Asked): Promise<Run>;
+  /** Stores a control and sees that somebody drives the run. */
+  signal(run: string, control: Control): Promise<void>;
+  handle(run: string): Run;
+}
+
+export interface SpawnOptions extends Omit<StartOptions, 'identity' | 'conversation'> {
+  /** Whose task it is. */
+  readonly identity: Scope;
+  /** The same key in the same session is the same task. Default, and for an empty one: each call starts another. */
+  readonly idempotencyKey?: string;
+}
+
+export interface TaskQuery {
+  /** Only the tasks of this run. */
+  readonly parent?: string;
+  readonly status?: readonly TaskStatus[];
+  /** Newest first. Default 50, at most 200. */
+  readonly limit?: number;
+  /** Tasks older than this one: the last of the page before. */
+  readonly after?: string;
+}
+
+export type GroupResolved = EventPayloads['task.group_resolved'];
+
+const DEFAULT_PAGE = 50;
+
+export class Tasks {
+  readonly #ports: TaskPorts;
+
+  constructor(ports: TaskPorts) {
+    this.#ports = ports;
+  }
+
+  /**
+   * Starts a task that no run waits for.
+   * @returns `reused` when it was started before, under the same key; then nothing is stored.
+   * @throws PilotageError `idempotency_conflict` for another request under a key that was used, and what `Runtime.start` throws.
+   */
+  async spawn(query: string, options: SpawnOptions): Promise<{ readonly run: Run; readonly reused: boolean }> {
+    const { identity: scope, idempotencyKey = '', ...rest } = options;
+    const { tenant, user, session } = scope;
+    const owner = ownedBy(scope);
+    const start = (id: string, asked?: Asked): Promise<Run> =>
+      this.#ports.start(query, { ...rest, conversation: false, identity: { tenant, user, session, run: id } }, asked);
+    if (idempotencyKey === '') return { run: await start(newRunId()), reused: false };
+    const id = `task_${digestOf([owner, idempotencyKey]).slice(0, 22)}`;
+    const asked: Asked = { digest: digestOf(requestOf(query, rest)), by: crypto.randomUUID() };
+    assertSameRequest(await this.#asked(id), asked);
+    const run = await start(id, asked);
+    // Of several who ask at once one is first.
+    const stored = await this.#asked(id);
+    assertSameRequest(stored, asked);
+    return { run, reused: stored?.by !== asked.by };
+  }
+
+  /** `undefined` for an unknown task and for one of another tenant, user or session alike. */
+  async get(scope: Scope, id: string): Promise<TaskRecord | undefined> {
+    const record = await this.#find(scope, id);
+    return record && taskRecord(this.#ports.journal(), record);
+  }
+
+  /** @throws PilotageError `invalid_config` for a page over 200 or below 1, `task_not_found` for an unknown `after`. */
+  async list(scope: Scope, query: TaskQuery = {}): Promise<TaskRecord[]> {
+    const { parent, status, limit = DEFAULT_PAGE } = query;
+    const owner = ownerOf(scope);
+    const journal = this.#ports.journal();
+    if (query.after !== undefined) await this.#own(scope, query.after);
+    const wanted = status && [...new Set(status.flatMap((one) => STORED_AS[one]))];
+    const found: TaskRecord[] = [];
+    for (let { after } = query; ; ) {
+      const page = await journal.list({
+        ...owner,
+        limit,
+        ...(parent === undefined ? {} : { parent }),
+        ...(wanted === undefined ? {} : { status: wanted }),
+        ...(after === undefined ? {} : { after }),
+      });
+      for (const record of page) {
+        const task = await taskRecord(journal, record);
+        // How a finished run finished is known only now.
+        if (status === undefined || status.includes(task.status)) found.push(task);
+        if (found.length === limit) return found;
+      }
+      after = page.at(-1)?.identity.run;
+      if (page.length < limit) return found;
+    }
+  }
+
+  /**
+   * Asks a task, and by their own rules those below it, to stop. It has stopped when its status says so.
+   * @returns false when it has ended.
+   * @throws PilotageError `task_not_found`.
+   */
+  async cancel(scope: Scope, id: string, reason?: string): Promise<boolean> {
+    return this.#tell(await this.#own(scope, id), 'CANCEL', reason === undefined ? {} : { reason });
+  }
+
+  /**
+   * @param priority -1000 to 1000; higher is driven first.
+   * @returns false when it has this priority already, or has ended.
+   * @throws PilotageError `task_not_found`, or `payload_invalid`.
+   */
+  async prioritize(scope: Scope, id: string, priority: number): Promise<boolean> {
+    const record = await this.#own(scope, id);
+    if (record.priority === priority) return false;
+    return this.#tell(record, 'PRIORITIZE', { priority });
+  }
+
+  /** The events of a task, as `Run.events`. @throws PilotageError `task_not_found`. */
+  async *watch(scope: Scope, id: string, options?: EventOptions): AsyncGenerator<RunEvent, void> {
+    await this.#own(scope, id);
+    yield* this.#ports.handle(id).events(options);
+  }
+
+  /** A group of the run `owner`; `undefined` when there is none, or it is none of this scope. */
+  async group(scope: Scope, owner: string, groupId: string): Promise<GroupView | undefined> {
+    const record = await this.#find(scope, owner);
+    return record && groupView(await this.#state(owner), groupId);
+  }
+
+  /**
+   * Waits until a group is over; one that is over already resolves at once.
+   * @param signal gives the waiting up: the promise rejects with its reason.
+   * @throws PilotageError `task_not_found` for a group that is not there, `run_ended` when its owner ended before it.
+   */
+  async watchGroup(scope: Scope, owner: string, groupId: string, signal?: AbortSignal): Promise<GroupResolved> {
+    signal?.throwIfAborted();
+    if ((await this.group(scope, owner, groupId)) === undefined) throw notFound('group', groupId);
+    const follower = new Follower<GroupResolved>({
+      journal: this.#ports.journal(),
+      run: owner,
+      hub: this.#ports.hub,
+      isDriven: () => this.#ports.isDriven(owner),
+      tokens: false,
+      onEntry: (entry, before) =>
+        entry.kind === 'group_ended' && entry.group === groupId
+          ? eventsOf(entry, before).flatMap((event) => (event.type === 'task.group_resolved' ? payloadOf(event) : []))
+          : [],
+      onPassing: () => [],
+      isOver: ({ ending }) => ending !== null,
+    });
+    const stop = (): void => follower.stop();
+    signal?.addEventListener('abort', stop, { once: true });
+    try {
+      for await (const resolved of follower.follow()) return resolved;
+    } finally {
+      signal?.removeEventListener('abort', stop);
+    }
+    signal?.throwIfAborted();
+    throw new PilotageError('run_ended', `The run ${owner} ended before its group ${JSON.stringify(groupId)} did.`);
+  }
+
+  /** False: it has ended. */
+  async #tell({ identity, status }: RunRecord, type: ControlType, payload: JsonObject): Promise<boolean> {
+    if (hasEnded(status)) return false;
+    try {
+      const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
+      await this.#ports.signal(identity.run, { id, type, payload });
+      return true;
+    } catch (error) {
+      if (PilotageError.is(error, 'run_ended')) return false;
+      throw error;
+    }
+  }
+
+  async #find(scope: Scope, id: string): Promise<RunRecord | undefined> {
+    const owner = ownedBy(scope);
+    const record = await this.#ports.journal().get(id);
+    return record !== undefined && ownedBy(record.identity) === owner ? record : undefined;
+  }
+
+  async #own(scope: Scope, id: string): Promise<RunRecord> {
+    const record = await this.#find(scope, id);
+    if (record === undefined) throw notFound('task', id);
+    return record;
+  }
+
+  async #state(run: string): Promise<RunState> {
+    return foldEntries(await this.#ports.journal().read(run));
+  }
+
+  /** `undefined` when there is no such run yet. */
+  async #asked(run: string): Promise<Asked | undefined> {
+    const journal = this.#ports.journal();
+    if ((await journal.get(run)) === undefined) return undefined;
+    const [first] = await journal.read(run, 1, 1);
+    return first?.kind === 'started' ? first.asked : undefined;
+  }
+}
+
+/** As what a journal stores the tasks of a status. */
+const STORED_AS: Readonly<Record<TaskStatus, readonly RunStatus[]>> = {
+  pending: ['pending'],
+  running: ['running', 'waiting'],
+  paused: ['paused'],
+  complete: ['finished'],
+  failed: ['finished', 'failed'],
+  cancelled: ['cancelled'],
+};
+
+function ownerOf(scope: Scope): Scope {
+  ownedBy(scope);
+  const { tenant, user, session } = scope;
+  return { tenant, user, session };
+}
+
+function payloadOf(event: RunEvent<'task.group_resolved'>): GroupResolved {
+  const { groupId, ownerTaskId, finalStatus, resolvedAt, members, reason } = event;
+  return { groupId, ownerTaskId, finalStatus, resolvedAt, members, ...(reason === undefined ? {} : { reason }) };
+}
+
+function notFound(what: 'task' | 'group', id: string): PilotageError {
+  return new PilotageError('task_not_found', `There is no ${what} ${JSON.stringify(id)} in this session.`);
+}
+
+/** Everything that a task is asked for with; attachments by their bytes. */
+function requestOf(query: string, { inputs = [], ...rest }: Omit<SpawnOptions, 'identity' | 'idempotencyKey'>): Json {
+  const attached = inputs.map((input) =>
+    'bytes' in input ? { ...input, bytes: createHash('sha256').update(input.bytes).digest('base64url') } : input,
+  );
+  const { priority = 0, scopes = [], limits = {}, ...others } = rest;
+  return captureJson({ query, priority, scopes, limits, ...others, inputs: attached }, 'request').json;
+}
+
+/** Equal for equal values, in whichever order their keys are. */
+function digestOf(value: Json): string {
+  const sorted = JSON.stringify(value, (_, part: Json) =>
+    isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+  );
+  return createHash('sha256').update(sorted).digest('base64url');
+}
+
+function assertSameRequest(stored: Asked | undefined, asked: Asked): void {
+  if (stored === undefined || stored.digest === asked.digest) return;
+  throw new PilotageError(
+    'idempotency_conflict',
+    'The idempotency key was used for another task of this session. Use another key, or ask for the same again.',
+  );
+}

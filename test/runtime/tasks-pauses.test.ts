@@ -1,0 +1,187 @@
+/** A task that waits for a person: who is told, and through whom it is answered. */
+import { describe, expect, it } from 'vitest';
+import type { PlannerFunction } from '../../src/core/planner.ts';
+import type { Run } from '../../src/runtime/run.ts';
+import {
+  aborted,
+  call,
+  collect,
+  entriesOf,
+  make,
+  observations,
+  only,
+  parallel,
+  pause,
+  quiet,
+  script,
+  start,
+  until,
+  type World,
+  watched,
+  world,
+} from './support.ts';
+import { ANA, awaits, hasEnded, PARENT, payloadOf, plays, spawning, spawns, thenTell } from './task-support.ts';
+
+const kept = (query: string): PlannerFunction => thenTell(spawns(query, { task: 'foreground' }));
+
+async function tokenOf(run: Run, index = 0): Promise<string> {
+  const result = await run.result();
+  if (result.status !== 'paused') throw new Error(`The run is ${result.status}.`);
+  return result.pauses[index]?.token ?? '';
+}
+
+describe('a kept task that pauses', () => {
+  it('peers 7: is answered through its owner, and its first step ran once', async () => {
+    let first = 0;
+    const tool = make('first', () => {
+      first += 1;
+    });
+    const child = watched(script(call('first'), { ...pause, payload: { ask: 'which?' } } as never));
+    const made = world({ planner: plays({ q: kept('child'), child }), tools: [tool] });
+    const run = await start(made, { identity: PARENT });
+    const paused = await run.result();
+    expect(paused).toMatchObject({
+      status: 'paused',
+      pauses: [{ run: 'p.0.0', reason: 'await_input', payload: { ask: 'which?' } }],
+    });
+    expect((await made.journal.get('p'))?.status).toBe('paused');
+    expect((await collect(run)).at(-1)).toMatchObject({ type: 'run.paused', pauses: [{ run: 'p.0.0' }] });
+    await run.approve(await tokenOf(run), { payload: { answer: 'this one' } });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect([first, child.views.length]).toEqual([1, 3]);
+    const state = await made.runtime.run('p.0.0').state();
+    expect(observations(state)[1]).toEqual({ decision: 'approve', payload: { answer: 'this one' } });
+  });
+
+  it('bubbles to the grandparent, which can be answered without a token', async () => {
+    const made = world({ planner: plays({ q: kept('child'), child: kept('grandchild'), grandchild: script(pause) }) });
+    const run = await start(made, { identity: PARENT });
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ run: 'p.0.0.0.0' }] });
+    expect(await made.runtime.run('p.0.0').result()).toMatchObject({ status: 'paused', pauses: [{ run: 'p.0.0.0.0' }] });
+    for (const id of ['p', 'p.0.0', 'p.0.0.0.0']) expect((await made.journal.get(id))?.status).toBe('paused');
+    await run.approve();
+    expect(await payloadOf(run)).toMatchObject({ status: 'complete', result: { status: 'complete', result: 'done' } });
+    const events = await collect(run);
+    expect(only(events, 'task.paused').map(({ task }) => task)).toEqual(['p.0.0']);
+    expect(only(events, 'task.resumed').map(({ task }) => task)).toEqual(['p.0.0']);
+  });
+
+  it('a gate of the task is answered through the owner with edited arguments, or with no', async () => {
+    const paid: unknown[] = [];
+    const pay = make('pay', (args) => paid.push(args), { effect: 'once', approve: () => true });
+    const made = world({
+      planner: plays({
+        q: thenTell(parallel([spawning('child', { kind: 'foreground' }), spawning('child', { kind: 'foreground' })])),
+        child: thenTell(call('pay', { sum: 5 })),
+      }),
+      tools: [pay],
+    });
+    const run = await start(made, { identity: PARENT });
+    await until(async () => (await run.state()).tasks.every(({ pauses }) => pauses.length === 1));
+    const [one, two] = [await tokenOf(run, 0), await tokenOf(run, 1)];
+    await run.approve(one, { args: { sum: 4 } });
+    await until(() => hasEnded(made, 'p.0.0'));
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ token: two, run: 'p.0.1' }] });
+    await run.reject(two, { reason: 'too much' });
+    expect(await payloadOf(run)).toMatchObject([
+      { value: { result: 1 } },
+      { value: { result: { error: { code: 'tool_rejected' } } } },
+    ]);
+    expect(paid).toEqual([{ sum: 4 }]);
+  });
+
+  it('two wait, one is answered without a token: it must be named', async () => {
+    const made = world({
+      planner: plays({
+        q: script(parallel([spawning('child', { kind: 'foreground' }), spawning('child', { kind: 'foreground' })])),
+        child: script(pause),
+      }),
+    });
+    const run = await start(made, { identity: PARENT });
+    await until(async () => (await made.journal.get('p.0.1'))?.status === 'paused');
+    await until(async () => (await run.state()).tasks.every(({ pauses }) => pauses.length === 1));
+    await expect(run.approve()).rejects.toMatchObject({ code: 'pause_not_found' });
+  });
+
+  it('pauses again after the answer, and the owner with it', async () => {
+    const made = world({ planner: plays({ q: kept('child'), child: script(pause, pause) }) });
+    const run = await start(made, { identity: PARENT });
+    const first = await tokenOf(run);
+    await run.approve();
+    await until(async () => (await run.state()).tasks[0]?.pauses[0]?.token !== first);
+    await until(async () => (await made.journal.get('p'))?.status === 'paused');
+    const second = await tokenOf(run);
+    expect(second).not.toBe(first);
+    await expect(run.approve(first)).rejects.toMatchObject({ code: 'pause_not_found' });
+    await run.approve(second);
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+  });
+
+  it('an awaited task of another run bubbles to whoever awaits it', async () => {
+    const made = world({ planner: plays({ q: script(spawns('child')), child: script(pause), other: thenTell(awaits('p.0.0')) }) });
+    await (await start(made, { identity: PARENT })).result();
+    await until(async () => (await made.journal.get('p.0.0'))?.status === 'paused');
+    const other = await start(made, { query: 'other' });
+    await until(async () => (await made.journal.get(other.id))?.status !== 'running');
+    expect(await other.result()).toMatchObject({ status: 'paused', pauses: [{ run: 'p.0.0' }] });
+    await other.approve();
+    expect(await payloadOf(other)).toMatchObject({ status: 'complete' });
+  });
+
+  it('an operator’s pause of the task is one as well', async () => {
+    const made: World = world({
+      planner: plays({ q: kept('child'), child: script(call('wait')) }),
+      tools: [make('wait', (_, { signal }) => aborted(signal))],
+    });
+    const run = await start(made, { identity: PARENT });
+    await until(async () => (await made.journal.get('p.0.0'))?.status === 'running');
+    await made.journal.signal('p.0.0', { id: 'x', type: 'CANCEL' });
+    await made.runtime.run('p.0.0').pause().catch(() => {});
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+  });
+});
+
+describe('an approval in a background task', () => {
+  it('blocks only that task: its owner and the others go on and end', async () => {
+    let paid = 0;
+    const pay = make('pay', () => (paid += 1), { effect: 'once', approve: () => true });
+    const parent = watched(script(spawns('pays'), spawns('other'), call('echo'), call('echo')));
+    const made = world({
+      planner: plays({ q: parent, pays: script(call('pay')) }),
+      tools: [pay, make('echo', () => null)],
+    });
+    const run = await start(made, { identity: PARENT });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    await until(() => hasEnded(made, 'p.1.0'));
+    await until(async () => (await made.journal.get('p.0.0'))?.status === 'paused');
+    expect(parent.views).toHaveLength(5);
+    const [waiting] = await made.runtime.tasks.list(ANA, { status: ['paused'] });
+    expect(waiting).toMatchObject({ id: 'p.0.0' });
+    await made.runtime.run('p.0.0').approve();
+    expect(await made.runtime.run('p.0.0').result()).toMatchObject({ status: 'finished' });
+    expect(paid).toBe(1);
+  });
+
+  it('its owner is told, its planner sees it, and the owner is not paused by it', async () => {
+    const seen: number[] = [];
+    const made = world({
+      planner: plays({
+        q: (view, signal) => {
+          seen.push(view.trajectory.tasks.flatMap(({ pauses }) => pauses).length);
+          return script(spawns('pays'), { ...pause, reason: 'external_event' } as never)(view, signal);
+        },
+        pays: script(call('pay')),
+      }),
+      tools: [make('pay', () => 1, { approve: () => true })],
+    });
+    const run = await start(made, { identity: PARENT });
+    await until(async () => (await run.state()).tasks[0]?.pauses.length === 1);
+    const paused = await run.result();
+    expect(paused).toMatchObject({ status: 'paused', pauses: [{ run: 'p', reason: 'external_event' }] });
+    await made.runtime.run('p.0.0').approve();
+    await until(() => hasEnded(made, 'p'));
+    await quiet();
+    expect(seen.at(-1)).toBe(0);
+    expect(await entriesOf(made.journal, run, 'task_paused')).toHaveLength(2);
+  });
+});

@@ -1,0 +1,359 @@
+/** Watchers: each gets exactly one last word, whatever ends or pauses the run, and from whichever process. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { RunEvent } from '../../src/core/event.ts';
+import { local } from '../../src/core/identity.ts';
+import type { PlannerFunction } from '../../src/core/planner.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import type { Run } from '../../src/runtime/run.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
+import type { StartOptions } from '../../src/runtime/start-options.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { LoginRequired, type Tool } from '../../src/tools/tool.ts';
+import {
+  aborted,
+  advanceUntil,
+  call,
+  changed,
+  collect,
+  echo,
+  entriesOf,
+  finish,
+  gate,
+  holding,
+  make,
+  named,
+  only,
+  parallel,
+  pause,
+  pausesOf,
+  quiet,
+  script,
+  start,
+  until,
+  type World,
+  type WorldOptions,
+  world,
+} from './support.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'pilotage-watchers-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const LAST_WORDS = ['planner.finish', 'planner.error', 'run.paused'] as const;
+
+/** The events of a stream that end it. */
+function lastWords(events: readonly RunEvent[]): RunEvent[] {
+  return events.filter(({ type }) => (LAST_WORDS as readonly string[]).includes(type));
+}
+
+interface Way {
+  readonly options: Omit<WorldOptions, 'journal' | 'clock'>;
+  readonly start?: Partial<StartOptions>;
+  /** Brings it about, from outside, once the run is under way. */
+  readonly act?: (run: Run, world: World) => Promise<unknown>;
+  readonly last: unknown;
+}
+
+const pay = make('pay', () => 'paid', { effect: 'once', approve: 'always' });
+const login = make('login', () => {
+  throw new LoginRequired('https://login.example');
+});
+const hold = (): Tool => make('hold', (_, { signal }) => aborted(signal));
+const deaf = (): Tool => make('deaf', () => new Promise(() => {}), { timeoutMs: 3_600_000 });
+
+const invalid: PlannerFunction = () => ({ kind: 'call_tool', tool: 'echo' }) as never;
+const throwing: PlannerFunction = () => {
+  throw new Error('no idea');
+};
+
+const WAYS: Readonly<Record<string, () => Way>> = {
+  'it finishes': () => ({ options: { planner: script() }, last: { type: 'planner.finish', reason: 'goal' } }),
+  'its planner throws': () => ({
+    options: { planner: throwing },
+    last: { type: 'planner.error', error: { code: 'planner_failed' } },
+  }),
+  'its decision is invalid': () => ({
+    options: { planner: invalid },
+    last: { type: 'planner.error', error: { code: 'invalid_decision' } },
+  }),
+  'every tool of a step fails, and then it ends': () => ({
+    options: { planner: script(parallel(named('nobody', 'nothing'))) },
+    last: { type: 'planner.finish', reason: 'goal' },
+  }),
+  'it has no steps left': () => ({
+    options: { planner: () => call('echo'), tools: [echo] },
+    start: { limits: { steps: 2 } },
+    last: { type: 'planner.finish', reason: 'no_path' },
+  }),
+  'it is cancelled inside a tool': () => ({
+    options: { planner: script(call('hold')), tools: [hold()] },
+    act: (run) => run.cancel(),
+    last: { type: 'planner.finish', reason: 'cancelled' },
+  }),
+  'it is cancelled inside a tool that does not listen': () => ({
+    options: { planner: script(call('deaf')), tools: [deaf()] },
+    act: async (run, { clock }) => {
+      const cancelled = run.cancel();
+      await advanceUntil(clock, async () => (await run.state()).ending !== null);
+      await cancelled;
+    },
+    last: { type: 'planner.finish', reason: 'cancelled' },
+  }),
+  'it is cancelled while its planner thinks': () => ({
+    options: { planner: (_, signal) => aborted(signal) },
+    act: (run) => run.cancel(),
+    last: { type: 'planner.finish', reason: 'cancelled' },
+  }),
+  'its time is up': () => ({
+    options: { planner: script(call('hold')), tools: [hold()] },
+    start: { limits: { deadlineAt: Date.UTC(2026, 0, 1) + 5_000 } },
+    act: (run, { clock }) => advanceUntil(clock, async () => (await run.state()).ending !== null),
+    last: { type: 'planner.finish', reason: 'deadline_exceeded' },
+  }),
+  'somebody rejects a call that ends it, while another is under way': () => ({
+    options: { planner: script(parallel(named('pay', 'hold'))), tools: [{ ...pay, approve: { onReject: 'end' } } as Tool, hold()] },
+    act: async (run) => {
+      await until(async () => (await run.state()).pauses.length === 1);
+      await run.reject();
+    },
+    last: { type: 'planner.finish', reason: 'constraints_conflict', metadata: { rejected_by: 'steering' } },
+  }),
+  'it goes round in circles': () => ({
+    options: { planner: () => call('echo'), tools: [echo], progress: { action: 'end' } },
+    last: { type: 'planner.finish', reason: 'no_path', metadata: { no_progress: true } },
+  }),
+  'its planner pauses it': () => ({
+    options: { planner: script(pause) },
+    last: { type: 'run.paused', pauses: [{ reason: 'await_input' }] },
+  }),
+  'a call of it waits for an approval': () => ({
+    options: { planner: script(call('pay')), tools: [pay] },
+    last: { type: 'run.paused', pauses: [{ reason: 'approval_required' }] },
+  }),
+  'several of its calls wait': () => ({
+    options: { planner: script(parallel(named('pay', 'echo', 'login', 'pay'))), tools: [pay, echo, login] },
+    last: {
+      type: 'run.paused',
+      pauses: expect.toSatisfy((pauses: unknown[]) => pauses.length === 3),
+    },
+  }),
+  'a call of it needs a login': () => ({
+    options: { planner: script(call('login')), tools: [login] },
+    last: { type: 'run.paused', pauses: [{ reason: 'external_event' }] },
+  }),
+  'an operator pauses it': () => ({
+    options: { planner: script(call('hold'), call('hold')), tools: [make('hold', async () => quiet())] },
+    act: (run) => run.pause(),
+    last: { type: 'run.paused', pauses: [{ payload: { by: 'operator' } }] },
+  }),
+  'a limit pauses it': () => ({
+    options: { planner: () => call('echo'), tools: [echo] },
+    start: { limits: { steps: 2, onCeiling: 'pause' } },
+    last: { type: 'run.paused', pauses: [{ reason: 'constraints_conflict' }] },
+  }),
+  'it is paused for want of progress': () => ({
+    options: { planner: () => call('echo'), tools: [echo], progress: { action: 'pause' } },
+    last: { type: 'run.paused', pauses: [{ payload: { no_progress: true } }] },
+  }),
+};
+
+describe('every watcher gets exactly one last word', () => {
+  it.each(Object.keys(WAYS))('EV-04 when %s', async (name) => {
+    const way = WAYS[name]?.() as Way;
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const made = world({ ...way.options, journal, clock });
+    const elsewhere = world({ ...way.options, journal, clock });
+    const run = await start(made, way.start);
+    const watching = [
+      collect(run),
+      collect(made.runtime.run(run.id)),
+      collect(made.runtime.run(run.id), { from: 2 }),
+      // Another process that never drives it.
+      collect(elsewhere.runtime.run(run.id)),
+      collect(elsewhere.runtime.run(run.id)),
+    ];
+    const results = Promise.all([run.result(), elsewhere.runtime.run(run.id).result()]);
+    await quiet();
+    await way.act?.(run, made);
+    const seen = await Promise.all(watching);
+    for (const events of seen) {
+      expect(lastWords(events)).toHaveLength(1);
+      expect(events.at(-1)).toMatchObject(way.last as object);
+      // Nothing passes by twice: one fact is one event.
+      const facts = events.map((event) => JSON.stringify(event));
+      expect(new Set(facts).size).toBe(facts.length);
+    }
+    // Whoever comes later is told the same.
+    expect((await collect(elsewhere.runtime.run(run.id))).at(-1)).toMatchObject((await collect(run)).at(-1) as object);
+    const [own, foreign] = await results;
+    expect(foreign).toEqual(own);
+    expect(await entriesOf(journal, run, 'finished').then((all) => all.length)).toBeLessThanOrEqual(1);
+    await Promise.all([made.runtime.close(), elsewhere.runtime.close()]);
+  });
+
+  it('EV-04 of 50 watchers that come at 50 moments, each', async () => {
+    const { tool, entered, release } = holding();
+    const made = world({ planner: script(call('echo'), call('hold'), call('echo'), pause), tools: [tool, echo] });
+    const run = await start(made);
+    const watching: Promise<RunEvent[]>[] = [];
+    const watch = (): void => void watching.push(collect(made.runtime.run(run.id), { from: 1 + (watching.length % 5) }));
+    while (watching.length < 25) {
+      watch();
+      await null;
+    }
+    await entered;
+    release();
+    while (watching.length < 50) {
+      watch();
+      await null;
+    }
+    for (const events of await Promise.all(watching)) {
+      expect(lastWords(events)).toMatchObject([{ type: 'run.paused' }]);
+      expect(events.at(-1)?.type).toBe('run.paused');
+    }
+  });
+
+  it('EV-04 once a pause: after the answer a new reading goes on to the next last word', async () => {
+    const made = world({ planner: script(pause, call('echo'), pause), tools: [echo] });
+    const run = await start(made);
+    const first = await collect(run);
+    const { seq } = first.at(-1) as RunEvent;
+    await run.resume();
+    const second = await collect(run, { from: seq + 1 });
+    await run.resume();
+    const third = await collect(run, { from: (second.at(-1)?.seq ?? 0) + 1 });
+    expect([first, second, third].map((events) => lastWords(events).map(({ type }) => type))).toEqual([
+      ['run.paused'],
+      ['run.paused'],
+      ['planner.finish'],
+    ]);
+    // One after another they are the run, without a gap and without a repetition.
+    const recorded = [first, second, third].flat().filter(({ type }) => type !== 'run.paused');
+    expect(recorded).toEqual((await collect(run)).filter(({ type }) => type !== 'run.paused'));
+  });
+
+  it('EV-04 a run that only waits has no last word: one of its calls waits, another is under way', async () => {
+    const { tool, entered, release } = holding();
+    const run = await start(world({ planner: script(parallel(named('pay', 'hold'))), tools: [pay, tool] }));
+    const watching = collect(run);
+    let over = false;
+    void watching.then(() => {
+      over = true;
+    });
+    await entered;
+    await until(async () => (await run.state()).pauses.length === 1);
+    await quiet();
+    expect(over).toBe(false);
+    release();
+    expect(lastWords(await watching)).toMatchObject([{ type: 'run.paused', pauses: [{ reason: 'approval_required' }] }]);
+  });
+
+  it('EV-04 a result and the stream never disagree', async () => {
+    const made = world({ planner: script(call('pay'), pause), tools: [pay] });
+    const run = await start(made);
+    for (;;) {
+      const [result, events] = await Promise.all([run.result(), collect(run)]);
+      const last = events.at(-1);
+      if (result.status !== 'paused') {
+        expect(last).toMatchObject({ type: 'planner.finish' });
+        break;
+      }
+      expect(last).toMatchObject({ type: 'run.paused', pauses: result.pauses.map(({ token }) => ({ token })) });
+      await run.approve(result.pauses[0]?.token);
+    }
+  });
+});
+
+describe('watchers across processes, on one file', () => {
+  it.each(['cancelled', 'paused', 'failed', 'finished'] as const)('EV-04 a run that another one has %s', async (how) => {
+    const path = join(folder, `${how}.db`);
+    const [one, two] = [sqliteJournal({ path }), sqliteJournal({ path })];
+    const opened = gate();
+    const planner: PlannerFunction = async (run, signal) => {
+      if (run.trajectory.count === 0) return call('echo');
+      await Promise.race([opened.opened, aborted(signal)]);
+      if (how === 'failed') throw new Error('no idea');
+      return how === 'paused' && run.trajectory.count === 1 ? pause : finish('done');
+    };
+    const [first, second] = [one, two].map((journal) => createRuntime({ planner, tools: [echo], journal }));
+    const run = await (first as NonNullable<typeof first>).start('q', { identity: local('ana') });
+    const other = (second as NonNullable<typeof second>).run(run.id);
+    const watching = [collect(run), collect(other), collect(other)];
+    await until(async () => (await other.state()).steps.length === 1);
+    if (how === 'cancelled') await other.cancel();
+    else opened.open();
+    const seen = await Promise.all(watching);
+    const word = { cancelled: 'planner.finish', finished: 'planner.finish', failed: 'planner.error', paused: 'run.paused' };
+    for (const events of seen) expect(lastWords(events).map(({ type }) => type)).toEqual([word[how]]);
+    await Promise.all([first?.close(), second?.close()]);
+    await Promise.all([one.close(), two.close()]);
+  });
+});
+
+describe('a watcher that fails', () => {
+  it('SP-16, EV-12 harms neither the run nor the others: its control is applied all the same', async () => {
+    const { tool, entered, release } = holding();
+    const made = world({ planner: script(call('hold'), pause), tools: [tool] });
+    const run = await start(made);
+    const broken = (async () => {
+      for await (const _ of run.events({
+        redact: (text) => {
+          if (text === 'boom') throw new Error('no redaction');
+          return text;
+        },
+      }));
+    })();
+    const rejected = expect(broken).rejects.toThrow('no redaction');
+    const leaving = (async () => {
+      for await (const { type } of run.events()) if (type === 'planner.decision') return type;
+      return 'nothing';
+    })();
+    const whole = collect(run);
+    await entered;
+    expect(await leaving).toBe('planner.decision');
+    const sent = run.steer('USER_MESSAGE', { message: 'boom' });
+    release();
+    await sent;
+    await rejected;
+    expect(await pausesOf(run)).toHaveLength(1);
+    const events = await whole;
+    expect(only(events, 'control.applied')).toMatchObject([{ control: { payload: { message: 'boom' } } }]);
+    expect(lastWords(events)).toHaveLength(1);
+    expect(made.faults).toEqual([]);
+  });
+
+  it('SP-38 a pause that the store refuses is no pause: watchers hear why, and the run can go on later', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const refusing = changed(journal, {
+      append: async (request) => {
+        if (request.entries.some(({ kind }) => kind === 'paused')) throw new Error('the disk is read-only');
+        await journal.append(request);
+      },
+    });
+    const made = world({ planner: script(pause), journal: refusing, clock });
+    const run = await start(made);
+    const watching = expect(collect(run)).rejects.toThrow('the disk is read-only');
+    await expect(run.result()).rejects.toThrow('the disk is read-only');
+    await watching;
+    expect((await journal.read(run.id)).map(({ kind }) => kind)).toEqual(['started']);
+    expect((await journal.get(run.id))?.status).toBe('running');
+    const other = world({ planner: script(pause), journal, clock });
+    await other.runtime.run(run.id).resume();
+    expect(await pausesOf(other.runtime.run(run.id))).toHaveLength(1);
+  });
+
+  it('is told when its runtime is closed, in place of waiting for ever', async () => {
+    const { tool, entered } = holding();
+    const made = world({ planner: script(call('hold')), tools: [tool] });
+    const run = await start(made);
+    const watching = expect(collect(run)).rejects.toMatchObject({ code: 'runtime_closed' });
+    await entered;
+    await made.runtime.close();
+    await watching;
+  });
+});

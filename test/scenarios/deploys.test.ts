@@ -1,0 +1,204 @@
+/** What a deploy, a replay and a look at the list must not get wrong. */
+import { describe, expect, it } from 'vitest';
+import type { Decision } from '../../src/core/decision.ts';
+import { local } from '../../src/core/identity.ts';
+import type { RunView } from '../../src/core/planner.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { foldEntries } from '../../src/view/run-state.ts';
+import {
+  call,
+  collect,
+  echo,
+  entriesOf,
+  finish,
+  gate,
+  make,
+  named,
+  observations,
+  only,
+  parallel,
+  pause,
+  pausesOf,
+  script,
+  start,
+  until,
+  watched,
+  world,
+} from '../runtime/support.ts';
+
+const [day, night] = [Date.UTC(2026, 0, 1, 12), Date.UTC(2026, 0, 1, 23)];
+
+describe('old state, new code', () => {
+  it('a changed prompt, a renamed tool and a removed step: stopped with the differences named, then migrated', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const done: string[] = [];
+    const tool = (name: string) => make(name, () => done.push(name) && name, { effect: 'once', approve: 'always' });
+    const version1 = world({
+      planner: { name: 'clerk', version: '1', next: script(call('echo', { n: 1 }), call('send'), call('echo', { n: 2 })) },
+      tools: [echo, tool('send')],
+      journal,
+      clock,
+    });
+    const { id } = await start(version1);
+    await version1.runtime.run(id).result();
+    await version1.runtime.close();
+
+    // Its third step is gone, its version is another, and what was `send` is called `post`.
+    const planner = watched(script(call('echo', { n: 1 }), call('post')));
+    const code = { planner: { name: 'clerk', version: '2', next: planner }, tools: [echo, tool('post')], journal, clock };
+    const version2 = world(code);
+    await expect(version2.runtime.run(id).approve()).rejects.toMatchObject({
+      code: 'run_changed',
+      message: expect.stringMatching(/planner version: 1 → 2.*tool send is gone/),
+    });
+    expect(done).toEqual([]);
+    expect(await journal.get(id)).toMatchObject({ status: 'paused' });
+    await version2.runtime.close();
+
+    const migrated = world({ ...code, migrate: () => ({ renamedTools: { send: 'post' } }) });
+    await migrated.runtime.run(id).resume();
+    expect(await migrated.runtime.run(id).result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(done).toEqual(['post']);
+    // It went on where it was: nothing of the first version was asked for or made again.
+    expect(observations(await migrated.runtime.run(id).state())).toEqual([{ n: 1 }, 'post']);
+    expect(planner.views.map(({ trajectory }) => trajectory.count)).toEqual([2]);
+  });
+});
+
+describe('clock and approval rule re-evaluated on replay', () => {
+  it('what was recorded holds: a rule, a router and a clock that would say something else now are not asked', async () => {
+    const clock = new VirtualClock(day);
+    const journal = memoryJournal({ clock });
+    const asked: number[] = [];
+    const paid: unknown[] = [];
+    // A rule that reads the clock: by day somebody is asked, by night nobody.
+    const pay = make('pay', (args) => paid.push(args), {
+      effect: 'once',
+      approve: () => {
+        asked.push(clock.now());
+        return clock.now() < night;
+      },
+    });
+    // A router that reads the clock, too.
+    const planner = watched(({ trajectory }: RunView): Decision => {
+      if (trajectory.count > 0) return finish('done');
+      return clock.now() < night ? parallel(named('echo', 'pay', 'pay')) : finish('closed');
+    });
+    const first = world({ planner, tools: [pay, echo], journal, clock });
+    const { id } = await start(first);
+    const pauses = await pausesOf(first.runtime.run(id));
+    expect(pauses).toHaveLength(2);
+    await first.runtime.close();
+    clock.advance(night - day);
+
+    const second = world({ planner, tools: [pay, echo], journal, clock });
+    const run = second.runtime.run(id);
+    const before = await journal.read(id);
+    await run.approve(pauses[0]?.token);
+    expect(await pausesOf(run)).toEqual([pauses[1]].map((open) => expect.objectContaining({ token: open?.token })));
+    await run.approve(pauses[1]?.token);
+    expect(await run.result()).toMatchObject({ status: 'finished', payload: 'done' });
+    expect(asked).toEqual([day, day]);
+    expect(paid).toHaveLength(2);
+    expect(planner.views.map(({ startedAt }) => startedAt)).toEqual([day, day]);
+    // What was there is there, to the byte, and folds to the same state as it did.
+    const after = await journal.read(id);
+    expect(JSON.stringify(after.slice(0, before.length))).toBe(JSON.stringify(before));
+    expect(foldEntries(after.slice(0, before.length))).toEqual(foldEntries(before));
+  });
+
+  it('replay asks the planner of today, and no tool, no rule and no person; it writes nothing', async () => {
+    let [rules, calls] = [0, 0];
+    const pay = make('pay', () => (calls += 1), {
+      effect: 'once',
+      approve: () => {
+        rules += 1;
+        return true;
+      },
+    });
+    const planner = watched(script(call('pay'), call('echo', { n: 1 })));
+    const made = world({ planner, tools: [pay, echo] });
+    const run = await start(made);
+    await pausesOf(run);
+    await run.approve();
+    await run.result();
+    const before = await made.journal.read(run.id);
+    made.clock.advance(86_400_000);
+    expect(await run.replay()).toMatchObject({ run: run.id, compared: 3 });
+    expect((await run.replay()).divergence).toBeUndefined();
+    expect([rules, calls]).toEqual([1, 1]);
+    expect(await made.journal.read(run.id)).toEqual(before);
+    // Each view says the same as then, the clock included.
+    const [then, again] = [planner.views.slice(0, 3), planner.views.slice(3, 6)];
+    expect(again.map(({ startedAt, controls, budget }) => [startedAt, controls, budget])).toEqual(
+      then.map(({ startedAt, controls, budget }) => [startedAt, controls, budget]),
+    );
+  });
+});
+
+describe('a paused run reported as completed', () => {
+  it('its status, its result, its events and the list say paused, until it has ended', async () => {
+    const pay = make('pay', () => 'paid', { effect: 'once', approve: 'always' });
+    const made = world({ planner: script(call('pay'), pause), tools: [pay] });
+    const { journal, runtime } = made;
+    const run = await start(made);
+    const statuses = async (): Promise<unknown[]> => {
+      const [record, result, events, listed, done] = await Promise.all([
+        journal.get(run.id),
+        run.result(),
+        collect(run),
+        runtime.list({ status: ['paused'] }),
+        runtime.list({ status: ['finished', 'failed', 'cancelled'] }),
+      ]);
+      return [record?.status, result.status, events.at(-1)?.type, listed.length, done.length];
+    };
+    for (const answer of [() => run.approve(), () => run.resume()]) {
+      await run.result();
+      await until(async () => (await journal.get(run.id))?.lease === undefined);
+      expect(await statuses()).toEqual(['paused', 'paused', 'run.paused', 1, 0]);
+      expect((await run.state()).ending).toBeNull();
+      await answer();
+    }
+    await run.result();
+    expect(await statuses()).toEqual(['finished', 'finished', 'planner.finish', 0, 1]);
+  });
+
+  it('a run that waits for one call while another is under way is neither: it runs', async () => {
+    const opened = gate();
+    const pay = make('pay', () => 'paid', { effect: 'once', approve: 'always' });
+    const wait = make('wait', () => opened.opened);
+    const made = world({ planner: script(parallel(named('pay', 'wait'))), tools: [pay, wait] });
+    const run = await start(made);
+    await until(async () => (await run.state()).pauses.length === 1);
+    expect(await made.journal.get(run.id)).toMatchObject({ status: 'running' });
+    expect(await made.runtime.list({ status: ['paused'] })).toEqual([]);
+    opened.open();
+    await run.result();
+    expect(await made.journal.get(run.id)).toMatchObject({ status: 'paused' });
+  });
+
+  it('its status is paused from the entry of the pause on, not only when it is let go of', async () => {
+    const made = world({ planner: script(pause) });
+    const seen: (string | undefined)[] = [];
+    const run = await start(made, { identity: local('ana', { run: 'r' }) });
+    for await (const { type } of run.events()) if (type === 'pause.requested') seen.push((await made.journal.get('r'))?.status);
+    expect(seen).toEqual(['paused']);
+  });
+
+  it('one that was approved while it was let go of is not reported as paused for ever', async () => {
+    const pay = make('pay', () => 'paid', { effect: 'once', approve: 'always' });
+    for (let ticks = 0; ticks < 40; ticks += 1) {
+      const made = world({ planner: script(call('pay')), tools: [pay] });
+      const run = await start(made);
+      await until(async () => (await run.state()).pauses.length === 1);
+      for (let tick = 0; tick < ticks; tick += 1) await null;
+      await run.approve();
+      expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+      expect(await made.journal.get(run.id)).toMatchObject({ status: 'finished' });
+      expect(only(await collect(run), 'planner.finish')).toHaveLength(1);
+      expect(await entriesOf(made.journal, run, 'resumed')).toHaveLength(1);
+    }
+  });
+});

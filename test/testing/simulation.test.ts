@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest';
+import { historyOf, simulate } from '../../src/testing/index.ts';
+import { generateScript } from '../../src/testing/simulation/generate.ts';
+import type { SimulationScript } from '../../src/testing/simulation/script.ts';
+import { shrink } from '../../src/testing/simulation/shrink.ts';
+import { SimulatedProcess, SimulatedTime } from '../../src/testing/simulation/time.ts';
+
+describe('the simulation', () => {
+  it('SP-26 SP-45 TK-37 ID holds what must always hold, whatever the seed', async () => {
+    const failed = [];
+    for (let seed = 1; seed <= 200; seed += 1) {
+      const history = await simulate(seed);
+      expect(history.runs).toBeGreaterThan(0);
+      if (history.violations.length > 0) failed.push(history);
+    }
+    expect(failed).toEqual([]);
+  });
+
+  it('gives the same history for the same seed, and another for another', async () => {
+    const [first, again, other] = [await historyOf(11), await historyOf(11), await historyOf(12)];
+    expect(again).toBe(first);
+    expect(other).not.toBe(first);
+  });
+
+  it('gives back what it took over', async () => {
+    const before = [Math.random, Date.now, globalThis.setImmediate, crypto.randomUUID];
+    await simulate(3);
+    expect([Math.random, Date.now, globalThis.setImmediate, crypto.randomUUID]).toEqual(before);
+    expect(Object.hasOwn(crypto, 'randomUUID')).toBe(false);
+  });
+
+  it('plays one history at a time', async () => {
+    const first = simulate(3);
+    await expect(simulate(4)).rejects.toThrow('A history is being played');
+    expect((await first).violations).toEqual([]);
+  });
+
+  it('plays what it is there for: tasks, pauses, controls, crashes, stalls and store faults', async () => {
+    const scripts = Array.from({ length: 300 }, (_, seed) => generateScript(seed));
+    const faults = new Set(scripts.flatMap((script) => script.faults.map(({ kind }) => kind)));
+    const controls = new Set(scripts.flatMap((script) => script.acts.map(({ type }) => type)));
+    expect([...faults].sort()).toEqual(['crash', 'deploy', 'kill', 'stall', 'store']);
+    expect(controls.size).toBe(9);
+    const happened: string[] = [];
+    for (let seed = 0; seed < 40; seed += 1) happened.push(await historyOf(seed));
+    for (const kind of [
+      'spawned',
+      'task_ended',
+      'group_ended',
+      'awaiting',
+      'paused',
+      'resumed',
+      'control',
+      'call_began',
+    ]) {
+      expect(happened.some((history) => history.includes(` ${kind} `))).toBe(true);
+    }
+  });
+});
+
+describe('shrinking', () => {
+  it('leaves out what a failure does not need', async () => {
+    const seeds = Array.from({ length: 200 }, (_, seed) => generateScript(seed));
+    const script = seeds.find(({ acts, roots }) => acts.some(({ type }) => type === 'CANCEL') && roots.length > 1);
+    if (script === undefined) throw new Error('no seed has what is needed here');
+    const fails = (candidate: SimulationScript): Promise<boolean> =>
+      Promise.resolve(candidate.acts.some(({ type }) => type === 'CANCEL'));
+    const shortest = await shrink(script, fails);
+    expect(shortest.acts.map(({ type }) => type)).toEqual(['CANCEL']);
+    expect(shortest).toMatchObject({ faults: [], workers: 1, delays: { chance: 0 } });
+    expect(shortest.roots).toHaveLength(1);
+    expect(Object.values(shortest.plans)).toEqual([{ moves: [] }]);
+  });
+
+  it('tries no more scripts than it may', async () => {
+    const tried: SimulationScript[] = [];
+    const passes = (candidate: SimulationScript): Promise<boolean> => {
+      tried.push(candidate);
+      return Promise.resolve(false);
+    };
+    await shrink(generateScript(5), passes, 3);
+    expect(tried).toHaveLength(3);
+  });
+});
+
+describe('simulated time', () => {
+  it('goes from timer to timer, those of one moment in the order in which they were set', () => {
+    const time = new SimulatedTime(0);
+    const fired: string[] = [];
+    for (const [name, ms] of [
+      ['c', 30],
+      ['a', 10],
+      ['b', 10],
+      ['d', 40],
+    ] as const) {
+      time.after(ms, () => fired.push(`${name}${time.now()}`));
+    }
+    time.after(20, () => fired.push('never'))();
+    while (time.step(35));
+    expect(fired).toEqual(['a10', 'b10', 'c30']);
+    expect(time.now()).toBe(35);
+  });
+
+  it('brings a stalled process its timers late, and a dead one none', () => {
+    const time = new SimulatedTime(0);
+    const fired: string[] = [];
+    const [stalled, dead] = [new SimulatedProcess('stalled', time), new SimulatedProcess('dead', time)];
+    for (const process of [stalled, dead]) process.clock.after(10, () => fired.push(`${process.name}${time.now()}`));
+    stalled.stall(100);
+    dead.kill();
+    while (time.step(1_000));
+    expect(fired).toEqual(['stalled100']);
+  });
+});
