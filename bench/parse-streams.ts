@@ -79,7 +79,7 @@ function again(name: string, key: string, readText: ReadText): Reader {
 
 const requirePeer = createRequire(new URL('peers/package.json', import.meta.url));
 
-/** A package of `bench/peers`, if those are installed: `npm run bench:peers` does that. */
+/** A package of `bench/peers`, if those are installed: `node bench/peers/run.mjs` does that. */
 function peer<T>(name: string): T | undefined {
   try {
     return requirePeer(name) as T;

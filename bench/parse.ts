@@ -19,7 +19,7 @@ export async function parse(): Promise<Measured> {
   const rows: Row[] = [];
   const others = peers();
   if (others.length < ALL_PEERS)
-    rows.push(['parsers of others', 'not installed', '`npm run bench:peers` installs them']);
+    rows.push(['parsers of others', 'not installed', '`node bench/peers/run.mjs` installs them']);
   for (const reader of [OURS, ...others]) {
     const name = reader === OURS ? 'parse_stream_ratio' : `parse_stream_ratio_${reader.key}`;
     for (const kind of KINDS) {

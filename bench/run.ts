@@ -1,5 +1,6 @@
 /** `node bench/run.ts [--json] [--only <measure>] [--write]`: all measures, one after another. */
 import { parseArgs } from 'node:util';
+import { approval } from './approval.ts';
 import { concurrent } from './concurrent.ts';
 import { disk } from './disk.ts';
 import { durable } from './durable.ts';
@@ -8,11 +9,13 @@ import type { Measured } from './measure.ts';
 import { packageCost } from './package-cost.ts';
 import { parallel } from './parallel.ts';
 import { parse } from './parse.ts';
+import { paused } from './paused.ts';
 import { prefix } from './prefix.ts';
 import { writeResults } from './results.ts';
 import { resume } from './resume.ts';
 import { stepCpu } from './step-cpu.ts';
 import { table } from './table.ts';
+import { tasks } from './tasks.ts';
 
 const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   'step-cpu': stepCpu,
@@ -21,6 +24,9 @@ const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   durable,
   disk,
   resume,
+  paused,
+  tasks,
+  approval,
   parse,
   prefix,
   package: packageCost,

@@ -30,6 +30,7 @@ const SOURCE_STAGES: readonly Stage[] = [
 const PACKAGE_STAGES: readonly Stage[] = [
   { name: 'build', command: 'tsdown', args: [] },
   { name: 'package', command: 'node', args: ['scripts/check-package.ts'] },
+  { name: 'simulation', command: 'node', args: ['scripts/simulate.ts', '--seeds', '2000'] },
 ];
 
 /** What Vitest's JSON report says, as far as it is read here. */

@@ -186,8 +186,8 @@ export class Fleet {
     // What is parked is left alone until its time, or until somebody says something to it; its tasks may not be.
     if (wakeAt === null || wakeAt > this.#deps.clock.now()) return this.#wakeTasks(run);
     const live = this.#live.get(run);
-    if (live !== undefined) return live.driver.poke();
-    this.enqueue({ run, tenant: identity.tenant, priority });
+    if (live === undefined) this.enqueue({ run, tenant: identity.tenant, priority });
+    else live.driver.poke();
   }
 
   async #wakeTasks(parent: string): Promise<void> {

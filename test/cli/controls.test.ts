@@ -95,7 +95,9 @@ describe('with nobody driving the run', () => {
     });
     const resumed = await folder.run(['resume', run]);
     expect(resumed.code).toBe(1);
-    expect(resumed.stderr).toMatch(/control REDIRECT[\s\S]*control PAUSE[\s\S]*control CANCEL[\s\S]*finished: cancelled/);
+    expect(resumed.stderr).toMatch(
+      /control REDIRECT[\s\S]*control PAUSE[\s\S]*control CANCEL[\s\S]*finished: cancelled/,
+    );
   });
 
   it('a pause that nobody has taken is answered by resume', async () => {

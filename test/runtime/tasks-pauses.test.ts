@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { PlannerFunction } from '../../src/core/planner.ts';
 import type { Run } from '../../src/runtime/run.ts';
 import {
-  aborted,
   call,
   collect,
   entriesOf,
+  holding,
   make,
   observations,
   only,
@@ -16,7 +16,6 @@ import {
   script,
   start,
   until,
-  type World,
   watched,
   world,
 } from './support.ts';
@@ -129,15 +128,20 @@ describe('a kept task that pauses', () => {
   });
 
   it('an operator’s pause of the task is one as well', async () => {
-    const made: World = world({
-      planner: plays({ q: kept('child'), child: script(call('wait')) }),
-      tools: [make('wait', (_, { signal }) => aborted(signal))],
-    });
+    const { tool, entered, release } = holding();
+    const made = world({ planner: plays({ q: kept('child'), child: script(call('hold')) }), tools: [tool] });
     const run = await start(made, { identity: PARENT });
-    await until(async () => (await made.journal.get('p.0.0'))?.status === 'running');
-    await made.journal.signal('p.0.0', { id: 'x', type: 'CANCEL' });
-    await made.runtime.run('p.0.0').pause().catch(() => {});
-    expect(await run.result()).toMatchObject({ status: 'finished' });
+    await entered;
+    const held = made.runtime.run('p.0.0').pause();
+    release();
+    await held;
+    expect(await run.result()).toMatchObject({
+      status: 'paused',
+      pauses: [{ run: 'p.0.0', reason: 'external_event', payload: { by: 'operator' } }],
+    });
+    await run.resume();
+    await until(() => hasEnded(made, 'p'));
+    expect(await payloadOf(run)).toMatchObject({ status: 'complete', result: 'done' });
   });
 });
 

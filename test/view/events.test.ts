@@ -148,10 +148,14 @@ async function repinned(): Promise<RunEvent[]> {
 async function watchedTask(): Promise<RunEvent[]> {
   const clock = new VirtualClock();
   const next = (run: RunView): Decision => {
-    if (run.query === 'root') return run.trajectory.count === 0 ? spawned('child') : { kind: 'finish', reason: 'goal' };
+    if (run.query === 'q') return run.trajectory.count === 0 ? spawned('child') : { kind: 'finish', reason: 'goal' };
     return run.trajectory.count === 0 ? call('slow') : { kind: 'finish', reason: 'goal' };
   };
-  const slow = tool({ ...works, name: 'slow', run: () => new Promise((resolve) => clock.after(3_000, () => resolve(1))) });
+  const slow = tool({
+    ...works,
+    name: 'slow',
+    run: () => new Promise((resolve) => clock.after(3_000, () => resolve(1))),
+  });
   const planner: Planner = { name: 'hybrid', wakeMode: 'hybrid', next };
   let over = false;
   const seen = eventsOfPlanner(planner, [slow], memoryJournal({ clock }), clock).finally(() => {
@@ -651,13 +655,24 @@ describe('what people and other runs do to a run', () => {
     const id = first?.task;
     expect(only(all, 'task.completed')).toMatchObject([{ task: id, result: 'child' }]);
     expect(only(all, 'task.group_resolved')).toMatchObject([
-      { groupId: first?.group, finalStatus: 'completed', members: [{ taskId: id, status: 'complete', result: 'child' }] },
+      {
+        groupId: first?.group,
+        finalStatus: 'completed',
+        members: [{ taskId: id, status: 'complete', result: 'child' }],
+      },
     ]);
     expect(only(await task({ kind: 'finish', reason: 'no_path' }), 'task.failed')).toMatchObject([{ code: 'no_path' }]);
   });
 
   it('a round of steps that brings nothing new is told with its length and how often it was taken', async () => {
-    const all = await events([call('works'), call('fails'), call('works'), call('fails'), call('works'), call('fails')]);
+    const all = await events([
+      call('works'),
+      call('fails'),
+      call('works'),
+      call('fails'),
+      call('works'),
+      call('fails'),
+    ]);
     expect(only(all, 'planner.no_progress')).toMatchObject([{ step: 6, period: 2, times: 3 }]);
   });
 });

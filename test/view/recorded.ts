@@ -1,5 +1,15 @@
 /** Runs a list of decisions on a memory journal, and gives back everything that was recorded and told. */
-import type { Decision, Entry, Identity, Move, Planner, RunEvent, RunResult, RunView } from '../../src/index.ts';
+import type {
+  Decision,
+  Entry,
+  Identity,
+  Journal,
+  Move,
+  Planner,
+  RunEvent,
+  RunResult,
+  RunView,
+} from '../../src/index.ts';
 import { createRuntime, local, memoryJournal } from '../../src/index.ts';
 import type { RuntimeOptions } from '../../src/runtime/runtime.ts';
 import type { StartOptions } from '../../src/runtime/start-options.ts';
@@ -7,7 +17,7 @@ import type { ToolSet } from '../../src/tools/catalogue.ts';
 
 export type Script = readonly (Decision | Move | ((run: RunView) => Decision | Move))[];
 
-export interface RecordOptions extends Partial<Omit<RuntimeOptions, 'planner' | 'tools'>> {
+export interface RecordOptions extends Partial<Omit<RuntimeOptions, 'planner' | 'tools' | 'journal'>> {
   readonly tools?: ToolSet;
   readonly identity?: Identity;
   readonly scopes?: readonly string[];
@@ -15,6 +25,7 @@ export interface RecordOptions extends Partial<Omit<RuntimeOptions, 'planner' | 
   readonly modelDriven?: boolean;
   readonly compact?: NonNullable<Planner['compact']>;
   readonly start?: Partial<StartOptions>;
+  readonly journal?: Journal;
 }
 
 export interface Recorded {

@@ -66,7 +66,10 @@ export class PlanWriter {
   #move(depth: number, before: readonly PlannedMove[]): PlannedMove {
     const dice = this.#dice;
     if (dice.chance(0.01)) return {};
-    return { decision: this.#decision(depth, before), ...dice.maybe(0.3, () => ({ thinkMs: dice.pick([10, 100, 900]) })) };
+    return {
+      decision: this.#decision(depth, before),
+      ...dice.maybe(0.3, () => ({ thinkMs: dice.pick([10, 100, 900]) })),
+    };
   }
 
   #decision(depth: number, before: readonly PlannedMove[]): Decision {

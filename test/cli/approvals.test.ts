@@ -1,0 +1,180 @@
+/** Pauses that somebody answers from another process: approvals, of the run's own calls and of its tasks'. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { PauseNotice } from '../../src/runtime/result.ts';
+import { foldEntries } from '../../src/view/run-state.ts';
+import { type Folder, runIn } from './command.ts';
+import { journalIn, operatedFolder } from './operated.ts';
+
+/** What was paid, a line each. */
+function paid(folder: Folder): string {
+  const path = join(folder.path, 'paid.txt');
+  return existsSync(path) ? readFileSync(path, 'utf8') : '';
+}
+
+/** A run that has stopped because it waits. */
+async function paused(folder: Folder, query: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
+  const { code, stderr } = await folder.run(['run', query], env);
+  expect({ code, stderr }).toMatchObject({ code: 5 });
+  return runIn(stderr);
+}
+
+/** The tokens of a run's open pauses, in the order in which they were asked for. */
+async function tokensOf(folder: Folder, run: string): Promise<readonly string[]> {
+  return journalIn(folder, async (journal) => foldEntries(await journal.read(run)).pauses.map(({ token }) => token));
+}
+
+describe('two processes and a third', () => {
+  it('one starts a run and is killed, one approves with other arguments, one finishes it: it is paid once', async () => {
+    const folder = operatedFolder();
+    const a = folder.start(['run', 'pay and hold', '--json']);
+    await a.untilOutput(/"pause.requested"[\s\S]*"tool.approval_requested"/);
+    while (!existsSync(join(folder.path, 'held.txt'))) await new Promise((resolve) => setImmediate(resolve));
+    a.child.kill('SIGKILL');
+    const run = runIn((await a.done).stdout);
+    expect(paid(folder)).toBe('');
+
+    const b = await folder.run(['approve', run, '--args', '{"amount": 90}', '--reason', 'half of it']);
+    expect(b).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Stored; nobody drives the run now\./) });
+    expect(paid(folder)).toBe('');
+
+    folder.write('go', '');
+    const c = await folder.run(['resume', run]);
+    expect(c).toMatchObject({ code: 0, stdout: '[{"paid":90},"held"]\n' });
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: c.stdout });
+    expect(paid(folder)).toBe('90\n');
+    const { stdout } = await folder.run(['inspect', run]);
+    expect(stdout).toContain('‖ paused: approval_required  pay {"amount":100} (it is money)');
+    expect(stdout).toContain('▶ approve (approval_required)  with {"amount":90}  “half of it”');
+    expect(stdout).toContain('✓ pay  {"amount":90}');
+  });
+});
+
+describe('pilotage approve and reject', () => {
+  it('answers a call while its sibling is under way, and tells what was refused', async () => {
+    const folder = operatedFolder();
+    const live = folder.start(['run', 'pay and hold', '--json']);
+    await live.untilOutput(/"tool.approval_requested"/);
+    const run = await journalIn(folder, async (journal) => (await journal.list({}))[0]?.identity.run ?? '');
+    const misfit = await folder.run(['approve', run, '--args', '{"amount": "much"}']);
+    expect(misfit).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('payload_invalid') });
+    expect(misfit.stderr).not.toContain('much');
+    expect(await folder.run(['approve', run, '--args', '{"amount":90}'])).toEqual({
+      code: 0,
+      stdout: `Approved: ${run}.\n`,
+      stderr: '',
+    });
+    const twice = await folder.run(['approve', run]);
+    expect(twice).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('pause_not_found') });
+    folder.write('go', '');
+    expect(await live.done).toMatchObject({ code: 0 });
+    expect(paid(folder)).toBe('90\n');
+  });
+
+  it('SP-26, SP-27 an unknown token is refused; of two answers that are stored the first one wins', async () => {
+    const folder = operatedFolder();
+    const run = await paused(folder, 'pay');
+    const unknown = await folder.run(['approve', run, '--token', 'pause_of_another']);
+    expect(unknown).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('(pause_not_found)') });
+    expect(await journalIn(folder, (journal) => journal.inbox(run))).toEqual([]);
+    expect((await folder.run(['reject', run, '--reason', 'too much'])).code).toBe(0);
+    expect((await folder.run(['approve', run])).code).toBe(0);
+    const resumed = await folder.run(['resume', run]);
+    expect(resumed).toMatchObject({ code: 0, stdout: '["tool_rejected"]\n' });
+    expect(resumed.stderr).toContain('▶ reject (approval_required)  “too much”');
+    expect(resumed.stderr).toContain('control APPROVE was refused: ');
+    expect(paid(folder)).toBe('');
+    expect((await folder.run(['approve', run])).code).toBe(6);
+  });
+
+  it('says how to answer wherever a paused run is shown, and resume alone is no answer', async () => {
+    const folder = operatedFolder();
+    const { stdout, stderr } = await folder.run(['run', 'pay']);
+    expect(stdout).toBe('');
+    const run = runIn(stderr);
+    const [token] = await tokensOf(folder, run);
+    const shown = [
+      'The run waits for approval: pay {"amount":100} (it is money)',
+      `  token    ${token}`,
+      `  yes      npm run -s pilotage -- approve ${run}`,
+      `  no       npm run -s pilotage -- reject ${run}`,
+    ].join('\n');
+    expect(stderr).toContain(shown);
+    expect(await folder.run(['resume', run])).toEqual({ code: 5, stdout: '', stderr: `${shown}\n` });
+    expect((await folder.run(['inspect', run])).stdout).toContain('The run waits for approval: pay');
+    const said = await folder.run(['resume', run, '--message', 'be quick']);
+    expect(said).toMatchObject({ code: 5, stderr: expect.stringContaining('control USER_MESSAGE') });
+    const limits = await folder.run(['resume', run, '--max-steps', '9']);
+    expect(limits).toMatchObject({ code: 2, stderr: expect.stringContaining('between two steps') });
+    expect((await folder.run(['approve', run])).code).toBe(0);
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: '["be quick",{"paid":100}]\n' });
+  });
+
+  it('several open pauses are listed, and answered by their tokens in any order, also in part', async () => {
+    const folder = operatedFolder();
+    const run = await paused(folder, 'pay twice');
+    const [first = '', second = ''] = await tokensOf(folder, run);
+    const which = await folder.run(['approve', run]);
+    expect(which).toMatchObject({ code: 2, stdout: '' });
+    for (const token of [first, second]) expect(which.stderr).toContain(`approve ${run} --token ${token}\n`);
+    const asJson = await folder.run(['reject', run, '--json']);
+    expect(asJson).toMatchObject({ code: 2, stderr: '' });
+    const { pauses } = JSON.parse(asJson.stdout) as { pauses: readonly PauseNotice[] };
+    expect(pauses.map(({ token, payload }) => [token, payload?.['args']])).toEqual([
+      [first, { amount: 1 }],
+      [second, { amount: 2 }],
+    ]);
+    expect((await folder.run(['approve', run, '--token', second])).code).toBe(0);
+    const half = await folder.run(['resume', run]);
+    expect(half).toMatchObject({ code: 5, stdout: '' });
+    expect(half.stderr).toMatch(/✓ pay[\s\S]*The run waits for approval: pay {"amount":1}/);
+    expect(paid(folder)).toBe('2\n');
+    expect((await folder.run(['reject', run, '--token', first])).code).toBe(0);
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: '["tool_rejected",{"paid":2}]\n' });
+    expect(paid(folder)).toBe('2\n');
+  });
+
+  it('SP-25, ID-03 a foreign user cannot answer, and nobody approves what they asked for if another has to', async () => {
+    const folder = operatedFolder();
+    const env = { APPROVER: 'another' };
+    const run = await paused(folder, 'pay', env);
+    const foreign = await folder.run(['approve', run, '--as', 'mallory']);
+    expect(foreign).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('(scope_mismatch)') });
+    const owner = await journalIn(folder, async (journal) => (await journal.get(run))?.identity.user ?? '');
+    expect((await folder.run(['approve', run, '--as', owner])).code).toBe(0);
+    const refused = await folder.run(['resume', run], env);
+    expect(refused).toMatchObject({ code: 5, stderr: expect.stringContaining('another person has to') });
+    expect(paid(folder)).toBe('');
+    expect((await folder.run(['approve', run, '--as', 'bo', '--admin'])).code).toBe(0);
+    expect(await folder.run(['resume', run], env)).toMatchObject({ code: 0, stdout: '[{"paid":100}]\n' });
+    expect((await folder.run(['inspect', run])).stdout).toContain('▶ approve (approval_required) by bo (admin)');
+  });
+
+  it("answers a task's pause through the run above it", async () => {
+    const folder = operatedFolder();
+    const shown = await folder.run(['run', 'task pay']);
+    const run = runIn(shown.stderr);
+    const task = `${run}.0.0`;
+    expect(shown.code).toBe(5);
+    expect(shown.stderr).toContain(`The task ${task} waits for approval: pay {"amount":100} (it is money)`);
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 5, stderr: expect.stringContaining(task) });
+    const approved = await folder.run(['approve', run, '--args', '{"amount":7}', '--json']);
+    expect(JSON.parse(approved.stdout)).toMatchObject({ run, task, state: 'stored' });
+    const resumed = await folder.run(['resume', run]);
+    expect(resumed.code).toBe(0);
+    expect(resumed.stdout).toContain('{"paid":7}');
+    expect(paid(folder)).toBe('7\n');
+    const { stdout } = await folder.run(['inspect', run]);
+    expect(stdout).toContain(`tasks    ${task}  foreground, complete, 1 step: a task\n`);
+  });
+
+  it('an answer to a run that waits for words is none without them', async () => {
+    const folder = operatedFolder();
+    const run = await paused(folder, 'ask');
+    expect((await folder.run(['resume', run])).stderr).toContain(`resume ${run} --message '…'`);
+    const answered = await folder.run(['resume', run, '--message', 'the red one', '--payload', '{"sure":true}']);
+    expect(answered).toMatchObject({ code: 0, stdout: expect.stringContaining('"sure":true') });
+    expect(answered.stdout).toContain('the red one');
+  });
+});
