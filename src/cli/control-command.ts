@@ -52,7 +52,7 @@ export async function controlCommand(said: Said, options: Options, terminal: Ter
       return askWhich(said, pauses, options, terminal);
     }
     const control = controlOf(said, state.identity, options);
-    const to = await addressee(journal, said.run, control);
+    const { run: to } = await addressee(journal, said.run, control);
     const delivery = await sent(journal, to, control, isAnswer(said) ? state : undefined);
     return tell(said, to, control, delivery, options, terminal);
   } finally {

@@ -51,12 +51,16 @@ export async function goOn(going: GoingOn): Promise<number> {
   }
   assertIsNoAnswer(options);
   const { message } = options;
-  if (message !== undefined) await say(journal, run.id, 'USER_MESSAGE', { message });
-  else if (pauses.length > 0 && unread.length === 0) {
+  if (message === undefined && pauses.length > 0 && unread.length === 0) {
     showPauses(run.id, pauses, options, terminal);
     return EXIT.paused;
   }
-  await drive(going, state, unread);
+  if (message !== undefined) await say(journal, run.id, 'USER_MESSAGE', { message });
+  // Nobody has taken the pause that was asked for: it is answered with it.
+  if (unread.some((each) => each.run === run.id && each.messages.some(({ type }) => type === 'PAUSE'))) {
+    await say(journal, run.id, 'RESUME');
+  }
+  await drive(going, await unreadOf(journal, state));
   return follow(run, from, options, terminal);
 }
 
@@ -120,16 +124,24 @@ async function unreadOf(journal: Journal, state: RunState): Promise<readonly Unr
   return unread.filter(({ messages }) => messages.length > 0);
 }
 
-async function drive(going: GoingOn, state: RunState, unread: readonly Unread[]): Promise<void> {
-  const { runtime, journal, run, options } = going;
+/** Nothing is answered by this: what somebody has said is taken, by the run, which wakes its tasks, or by a task, which wakes it. */
+async function drive({ runtime, journal, run, options }: GoingOn, unread: readonly Unread[]): Promise<void> {
   const { acceptChanges } = options;
-  const own = unread.find((each) => each.run === run.id);
-  // Nobody has taken the pause that was asked for: it is answered with it.
-  if (own?.messages.some(({ type }) => type === 'PAUSE')) await say(journal, run.id, 'RESUME');
-  for (const task of unread) if (task !== own) await runtime.run(task.run).resume({ acceptChanges });
-  const isOnlyForTasks = own === undefined && options.message === undefined && state.pauses.length > 0;
-  if (!isOnlyForTasks || acceptChanges) await run.resume({ acceptChanges });
+  const isForTasks = unread.length > 0 && unread.every((each) => each.run !== run.id);
+  for (const id of isForTasks ? unread.map((each) => each.run) : [run.id]) {
+    if (isForTasks && (await journal.inbox(id)).length === 0) continue;
+    await unlessEnded(runtime.run(id).resume({ acceptChanges }));
+  }
   await untilHeard(journal, run.id, unread);
+}
+
+/** It may end while it is being asked to go on: then its ending is shown. */
+async function unlessEnded(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!PilotageError.is(error, 'run_ended')) throw error;
+  }
 }
 
 async function say(journal: Journal, run: string, type: ControlType, payload?: JsonObject): Promise<void> {

@@ -8,7 +8,7 @@
  */
 import type { LoadedInput } from '../core/context.ts';
 import { isControl, type Message } from '../core/control.ts';
-import type { EntryBody, Repinned } from '../core/entry.ts';
+import type { EntryBody } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
@@ -46,7 +46,6 @@ export class RunDriver {
   readonly fence: number;
   readonly #deps: DriverDeps;
   readonly #nextDeps: NextDeps;
-  readonly #repin: Repinned | undefined;
   readonly #ledger: Ledger;
   readonly #calls: Calls;
   /** The planner's moves, one after another, under the run's one signal. */
@@ -60,10 +59,8 @@ export class RunDriver {
   #stop: 'cancel' | 'deadline' | 'closing' | 'lost' | undefined;
   #deadline: { readonly limits: Limits; readonly cancel: () => void } | undefined;
 
-  /** @param repin is written first: somebody accepted that the code has changed. */
-  constructor(deps: DriverDeps, state: RunState, claim: Claim, repin?: Repinned) {
+  constructor(deps: DriverDeps, state: RunState, claim: Claim) {
     this.#deps = deps;
-    this.#repin = repin;
     const { clock, newToken, progress, planner } = deps;
     this.#nextDeps = { clock, newToken, progress, wakeMode: resolveWakeMode(planner) };
     this.state = state;
@@ -129,7 +126,6 @@ export class RunDriver {
   }
 
   async #loop(): Promise<Exit> {
-    if (this.#repin !== undefined) await this.#commit([this.#repin]);
     for (const { id, end } of this.state.tasks) if (end === undefined) this.#deps.woke(id);
     for (;;) {
       if (this.#isLettingGo()) return this.#letGo();

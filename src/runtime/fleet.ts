@@ -1,12 +1,13 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
 import type { Control } from '../core/control.ts';
-import type { Repinned } from '../core/entry.ts';
+import type { Entry, Repinned } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
+import { deepFreeze } from '../core/json.ts';
 import { MAX_TREE_TASKS } from '../core/task.ts';
 import type { Claim, NewRun, RunRecord, RunStatus } from '../journal/port.ts';
 import { hasEnded } from '../journal/rules.ts';
-import { foldEntries, type RunState } from '../view/run-state.ts';
+import { applyEntry, foldEntries, type RunState } from '../view/run-state.ts';
 import { startBeat } from './beat.ts';
 import { type Exit, RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
@@ -229,11 +230,20 @@ export class Fleet {
   async #driverOf(claim: Claim, acceptChanges: boolean): Promise<RunDriver> {
     try {
       const state = foldEntries(await this.#deps.journal.read(claim.run));
-      return new RunDriver(this.#deps, state, claim, await this.#repinFor(state, acceptChanges));
+      const repin = await this.#repinFor(state, acceptChanges);
+      if (repin !== undefined) await this.#append(state, claim, repin);
+      return new RunDriver(this.#deps, state, claim);
     } catch (error) {
       await this.#giveBack(claim, null);
       throw error;
     }
+  }
+
+  async #append(state: RunState, { run, fence }: Claim, body: Repinned): Promise<void> {
+    const { journal, clock } = this.#deps;
+    const entry: Entry = deepFreeze({ ...body, seq: state.head + 1, at: clock.now() });
+    await journal.append({ run, fence, expected: state.head, entries: [entry] });
+    applyEntry(state, entry);
   }
 
   /** The entry with which a run goes on that was started with other code; `undefined` when nothing has changed. */

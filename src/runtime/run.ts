@@ -16,6 +16,7 @@ import type { ForkOptions } from './fork.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, resultOf } from './result.ts';
+import { type Addressee, pausesBelow } from './send-control.ts';
 import type { TaskProgress } from './task-progress.ts';
 
 export interface RunPorts {
@@ -33,7 +34,7 @@ export interface RunPorts {
   /** @throws PilotageError `scope_mismatch` when who speaks through this handle may not have the run resumed. */
   mayResume(): Promise<void>;
   /** The run that this control is for: this one, or a task of it. */
-  addressee(control: Control): Promise<string>;
+  addressee(control: Control): Promise<Addressee>;
   /** Stores a control and sees that somebody drives the run. */
   signal(control: Control): Promise<void>;
   fork(options: ForkOptions): Promise<Run>;
@@ -188,7 +189,19 @@ export class Run {
     const given = payload === undefined ? {} : { payload };
     const control: Control = { id, type, ...given, ...(as === undefined ? {} : { from: as }) };
     const to = await this.#ports.addressee(control);
-    await (to === this.id ? this : this.#ports.handle(to)).#send(control);
+    await (to.run === this.id ? this : this.#ports.handle(to.run)).#send(control);
+    if (to.token !== undefined) await this.#untilAnswered(to.token);
+  }
+
+  /** This run has heard that a pause of a task below it is answered. */
+  async #untilAnswered(token: string): Promise<void> {
+    const follower = new Follower<never>({
+      ...this.#sources(false),
+      onEntry: () => [],
+      onPassing: () => [],
+      isOver: (state) => state.ending !== null || pausesBelow(state).every((pause) => pause.token !== token),
+    });
+    for await (const _ of follower.follow());
   }
 
   async #send(control: Control): Promise<void> {

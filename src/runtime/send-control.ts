@@ -1,8 +1,9 @@
 /** Says something to a run, from any process: checked, and durable when it returns. Drives nothing. */
 import { assertMaySend, type Control, type Message, validateControl } from '../core/control.ts';
 import { PilotageError } from '../core/errors.ts';
+import type { TaskPause } from '../core/task.ts';
 import type { Journal, RunRecord } from '../journal/port.ts';
-import { foldEntries } from '../view/run-state.ts';
+import { foldEntries, type RunState } from '../view/run-state.ts';
 
 /**
  * Stores a control in the inbox of the run that it is for.
@@ -20,24 +21,37 @@ export async function sendControl(journal: Journal, run: string, control: Contro
   return record;
 }
 
+/** Where a control goes. */
+export interface Addressee {
+  readonly run: string;
+  /** The pause of a task that it answers. */
+  readonly token?: string;
+}
+
 /**
  * The run that a control sent to `run` is for: an answer goes to the task that waits for it, a priority to the task that
  * it names.
  * @throws PilotageError `run_not_found`, or `task_not_found` for a task that is not one of the run's.
  */
-export async function addressee(journal: Journal, run: string, { type, payload }: Control): Promise<string> {
+export async function addressee(journal: Journal, run: string, { type, payload }: Control): Promise<Addressee> {
   if (type === 'PRIORITIZE') {
     const task = payload?.['task_id'];
-    if (typeof task !== 'string' || task === run) return run;
+    if (typeof task !== 'string' || task === run) return { run };
     const record = await journal.get(task);
-    if (record?.parent === run) return task;
+    if (record?.parent === run) return { run: task };
     throw new PilotageError('task_not_found', `The run ${run} has no task ${JSON.stringify(task)}.`);
   }
-  if (type !== 'APPROVE' && type !== 'REJECT' && type !== 'RESUME') return run;
-  const { pauses, tasks } = foldEntries(await journal.read(run));
+  if (type !== 'APPROVE' && type !== 'REJECT' && type !== 'RESUME') return { run };
+  const state = foldEntries(await journal.read(run));
   const token = payload?.['token'];
-  const waiting = tasks.flatMap((task) => task.pauses);
-  if (token !== undefined) return waiting.find((pause) => pause.token === token)?.run ?? run;
-  const [only] = waiting;
-  return pauses.length === 0 && waiting.length === 1 && only !== undefined ? only.run : run;
+  const waiting = pausesBelow(state);
+  const named = token === undefined ? undefined : waiting.find((pause) => pause.token === token);
+  const [only] = state.pauses.length === 0 && waiting.length === 1 ? waiting : [];
+  const pause = token === undefined ? only : named;
+  return pause === undefined ? { run } : { run: pause.run, token: pause.token };
+}
+
+/** Every pause of a task, its own or another's, that a run has been told of. */
+export function pausesBelow({ tasks, otherPauses }: RunState): readonly TaskPause[] {
+  return [...tasks, ...otherPauses].flatMap(({ pauses }) => pauses);
 }

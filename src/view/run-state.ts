@@ -60,6 +60,7 @@ export function openState(entry: Entry): RunState {
     groups: NONE,
     background: NONE,
     otherEnds: NONE,
+    otherPauses: NONE,
     watchers: NONE,
     rejectedCall: null,
     noProgress: null,

@@ -10,7 +10,7 @@ import type { Json, JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import type { SteeringTurn } from '../core/planner.ts';
 import type { CallRecord, Step } from '../core/step.ts';
-import type { BackgroundResult, OnCancel, TaskEnd, TaskOrigin, TaskView } from '../core/task.ts';
+import type { BackgroundResult, OnCancel, TaskEnd, TaskOrigin, TaskPause, TaskView } from '../core/task.ts';
 
 /** A step whose calls have not all ended. */
 export interface OpenStep {
@@ -126,6 +126,8 @@ export interface RunState {
   background: readonly BackgroundResult[];
   /** Ends of tasks of others that this run waited for. */
   otherEnds: readonly TaskEnd[];
+  /** What tasks of others that this run waits for wait for themselves. */
+  otherPauses: readonly { readonly task: string; readonly pauses: readonly TaskPause[] }[];
   /** Runs that wait for this one, beside the one that spawned it. */
   watchers: readonly string[];
   /** Somebody rejected a call whose rejection ends the run. */

@@ -47,6 +47,7 @@ export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
   const own = state.tasks.find((candidate) => candidate.id === task);
   if (own === undefined) {
     state.otherEnds = [...state.otherEnds, deepFreeze(end)];
+    state.otherPauses = state.otherPauses.filter((other) => other.task !== task);
     return;
   }
   change(state, task, { end: deepFreeze(end), pauses: [] });
@@ -58,7 +59,12 @@ export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
 }
 
 export function applyTaskPaused(state: RunState, { task, pauses }: TaskPaused): void {
-  change(state, task, { pauses: deepFreeze([...pauses]) });
+  const told = deepFreeze([...pauses]);
+  if (state.tasks.some(({ id }) => id === task)) change(state, task, { pauses: told });
+  else {
+    const others = state.otherPauses.filter((other) => other.task !== task);
+    state.otherPauses = told.length === 0 ? others : [...others, Object.freeze({ task, pauses: told })];
+  }
 }
 
 export function applyGroupEnded(state: RunState, ended: GroupEnded, at: number): void {

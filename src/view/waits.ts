@@ -78,12 +78,13 @@ export function isPaused(state: RunState): boolean {
 }
 
 /** The pauses of the tasks that the open step waits for. */
-export function pausesOfTasks({ open, tasks }: RunState): readonly TaskPause[] {
+export function pausesOfTasks({ open, tasks, otherPauses }: RunState): readonly TaskPause[] {
   if (open === null || open.waits.length === 0) return [];
   const awaited = tasks.filter(({ id, group }) =>
     open.waits.some((wait) => (wait.group === undefined ? wait.task === id : wait.group === group)),
   );
-  return awaited.flatMap(({ pauses }) => pauses);
+  const others = otherPauses.filter(({ task }) => open.waits.some((wait) => wait.task === task));
+  return [...awaited, ...others].flatMap(({ pauses }) => pauses);
 }
 
 /** All that somebody can answer now to bring the run on: its own pauses, and those of tasks that it waits for. */

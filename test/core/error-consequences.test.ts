@@ -4,27 +4,33 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { decodeEntry } from '../../src/core/entry.ts';
 import { ERROR_CONSEQUENCES, type ErrorCode, type ErrorConsequence, PilotageError } from '../../src/core/errors.ts';
 import {
+  type Caller,
   createRuntime,
   type Decision,
+  deterministic,
   finish,
   type Journal,
   type Json,
+  LoginRequired,
   local,
   memoryJournal,
+  plannerRegistry,
   type Run,
   type Runtime,
+  type RunView,
   react,
   systemClock,
   type Tool,
   ToolFailure,
 } from '../../src/index.ts';
+import type { Claim } from '../../src/journal/port.ts';
 import { askModel } from '../../src/model/attempts.ts';
 import { readyModel } from '../../src/model/entry.ts';
 import { scriptedModel } from '../../src/testing/scripted-model.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { workspaceTools } from '../../src/tools/workspace.ts';
 import { foldEntries } from '../../src/view/run-state.ts';
-import { call, type RecordOptions, record, type Script } from '../view/recorded.ts';
+import { call, type RecordOptions, record, type Script, scripted } from '../view/recorded.ts';
 
 const runtimes: Runtime[] = [];
 afterAll(() => Promise.all(runtimes.map((runtime) => runtime.close())));
@@ -135,7 +141,7 @@ async function paused(): Promise<Run> {
   return started;
 }
 
-async function appendTo(journal: Journal, fence: number, expected: number): Promise<void> {
+async function stored(journal: Journal): Promise<Claim> {
   const identity = local('ana');
   const started = {
     kind: 'started',
@@ -147,12 +153,56 @@ async function appendTo(journal: Journal, fence: number, expected: number): Prom
     seq: 1,
     at: 0,
   } as const;
-  await journal.create({ identity, priority: 0, entries: [started], claim: { owner: 'o', leaseMs: 60_000 } });
+  const claim = { owner: 'o', leaseMs: 60_000 };
+  return (await journal.create({ identity, priority: 0, entries: [started], claim })) as Claim;
+}
+
+async function appendTo(journal: Journal, fence: number, expected: number): Promise<void> {
+  const { run } = await stored(journal);
   const began = { kind: 'call_began', step: 0, call: 0, seq: expected + 1, at: 0 } as const;
-  return journal.append({ run: identity.run, fence, expected, entries: [began] });
+  return journal.append({ run, fence, expected, entries: [began] });
+}
+
+/** Pauses at a call that waits for an approval, in a tool that may change; the run belongs to ana. */
+async function gated(gate: NonNullable<Tool['approve']>): Promise<Run> {
+  const tools = [{ ...works, approve: gate }];
+  const started = await runtimeOf({ planner: scripted([call('works')]), tools }).start('q', { identity: local('ana') });
+  await started.result();
+  return started;
+}
+
+/** What becomes of a call when its approval is given so. */
+async function answered(
+  code: ErrorCode,
+  gate: NonNullable<Tool['approve']>,
+  answer: (run: Run) => Promise<void>,
+): Promise<ErrorConsequence> {
+  const run = await gated(gate);
+  if ((await run.state()).ending === null) await answer(run);
+  expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', answer: 'done' });
+  expect((await run.state()).steps[0]?.calls).toMatchObject([{ outcome: { kind: 'error', error: { code } } }]);
+  return 'planner';
+}
+
+const spawn = (task: 'foreground' | 'background', query: string, groupId?: string): Decision => ({
+  kind: 'spawn_task',
+  task,
+  spec: { description: 'd', query, ...(groupId === undefined ? {} : { seal: true }) },
+  ...(groupId === undefined ? {} : { groupId }),
+});
+
+/** As `planner`, for a run whose tasks have the query `task` and a script of their own. */
+function owner(code: ErrorCode, script: Script, task: Script = []): Promise<ErrorConsequence> {
+  const scriptOf = (run: RunView): Decision => {
+    const made = (run.query === 'task' ? task : script)[run.trajectory.count];
+    if (typeof made === 'function') return made(run) as Decision;
+    return (made ?? { kind: 'finish', reason: 'goal', payload: 'done' }) as Decision;
+  };
+  return planner(code, Array<typeof scriptOf>(30).fill(scriptOf));
 }
 
 const from = (path: string): Json => ({ $from: '0', path });
+const endless: Decision = { kind: 'request_pause', reason: 'await_input' };
 const tools = [fails, works];
 const reuse = (args: Json): Script => [
   {
@@ -190,24 +240,61 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       await (await runtime.start('q', { identity })).result();
       return runtime.start('q', { identity: { ...identity, user: 'eve' } });
     }),
+  scope_invalid: () =>
+    caller('scope_invalid', async () => {
+      const { id } = await paused();
+      const as = { ...local('ana', { run: id }), scope: 'root' as never };
+      return (runtimes.at(-1) as Runtime).run(id, { as }).cancel();
+    }),
+  approver_refused: () =>
+    caller('approver_refused', async () => {
+      const { id } = await gated({ approver: 'another' });
+      const as: Caller = { ...local('ana'), scope: 'owner_user' };
+      return (runtimes.at(-1) as Runtime).run(id, { as }).approve();
+    }),
+  run_changed: () =>
+    caller('run_changed', async () => {
+      const journal = memoryJournal();
+      const identity = local('ana');
+      const ask = scripted([{ kind: 'request_pause', reason: 'await_input' }]);
+      const before = createRuntime({ planner: ask, journal });
+      await (await before.start('q', { identity })).result();
+      await before.close();
+      return runtimeOf({ planner: { ...ask, version: '2' }, journal })
+        .run(identity.run)
+        .resume();
+    }),
+  idempotency_conflict: () =>
+    caller('idempotency_conflict', async () => {
+      const { tasks } = runtimeOf({ planner: finish() });
+      const identity = local('ana');
+      await tasks.spawn('one', { identity, idempotencyKey: 'k' });
+      return tasks.spawn('another', { identity, idempotencyKey: 'k' });
+    }),
+  driver_empty_name: () => caller('driver_empty_name', () => plannerRegistry().register(' ', () => finish())),
+  driver_nil_factory: () => caller('driver_nil_factory', () => plannerRegistry().register('p', null as never)),
+  driver_duplicate: () =>
+    caller('driver_duplicate', () => {
+      const registry = plannerRegistry();
+      registry.register('p', () => finish());
+      registry.register('p', () => finish());
+    }),
+  driver_unknown: () => caller('driver_unknown', () => plannerRegistry().resolve('nobody')),
+  inbox_changed: () =>
+    caller('inbox_changed', async () => {
+      const journal = memoryJournal();
+      const claim = await stored(journal);
+      const { run } = claim;
+      await journal.signal(run, { id: 'c', type: 'CANCEL' });
+      const ending = { kind: 'finished', reason: 'goal', seq: 2, at: 0 } as const;
+      return journal.append({ run, fence: claim.fence, expected: 1, entries: [ending], seenSignals: claim.signals });
+    }),
   unknown_control_type: () => caller('unknown_control_type', async () => (await paused()).steer('STOP' as never)),
   inbox_full: () =>
     caller('inbox_full', async () => {
       const journal = memoryJournal();
-      const identity = local('ana');
-      const started = {
-        kind: 'started',
-        identity,
-        query: 'q',
-        planner: 'p',
-        limits: {},
-        scopes: [],
-        seq: 1,
-        at: 0,
-      } as const;
-      await journal.create({ identity, priority: 0, entries: [started] });
-      for (let index = 0; index <= 256; index += 1)
-        await journal.signal(identity.run, { id: `c${index}`, type: 'CANCEL' });
+      const { run: id } = await stored(journal);
+      for (let index = 0; index <= 256; index += 1) await journal.signal(id, { id: `c${index}`, type: 'PAUSE' });
     }),
   memory_block_unserializable: async () => {
     const runtime = runtimeOf({ planner: finish() });
@@ -260,6 +347,59 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     expect(model.calls).toEqual([]);
     return 'run';
   },
+
+  deterministic_step: async () => {
+    const steps = [
+      () => {
+        throw new Error('no');
+      },
+    ];
+    const started = await runtimeOf({ planner: deterministic({ steps }) }).start('q', { identity: local('ana') });
+    expect(await started.result()).toMatchObject({ status: 'failed', error: { code: 'deterministic_step' } });
+    return 'run';
+  },
+
+  tool_rejected: () => answered('tool_rejected', 'always', (run) => run.reject()),
+  approval_timeout: () =>
+    answered('approval_timeout', { expiresInMs: 0 }, () => Promise.reject(new Error('It should be over by itself.'))),
+  approval_failed: () =>
+    answered(
+      'approval_failed',
+      () => {
+        throw new Error('no');
+      },
+      () => Promise.reject(new Error('Nobody should be asked.')),
+    ),
+  auth_required: () =>
+    planner('auth_required', [call('behind_login')], {
+      tools: [
+        made('behind_login', () => {
+          // Nobody can be shown a URL of this length.
+          throw new LoginRequired(`https://login.example/${'x'.repeat(5_000)}`);
+        }),
+      ],
+    }),
+  effect_held_back: async () => {
+    const pay = made('pay', () => 'paid', { effect: 'once' });
+    const runtime = runtimeOf({ planner: scripted([call('pay')]), tools: [pay] });
+    const first = await runtime.start('q', { identity: local('ana') });
+    await first.result();
+    const forked = await first.fork({ step: 0 });
+    expect(await forked.result()).toMatchObject({ status: 'finished', answer: 'done' });
+    const { steps } = await forked.state();
+    expect(steps[0]?.calls).toMatchObject([{ outcome: { error: { code: 'effect_held_back' } } }]);
+    return 'planner';
+  },
+  task_not_found: () => owner('task_not_found', [{ kind: 'await_task', taskId: 'nobody' }]),
+  task_limit: () => owner('task_limit', Array(17).fill(spawn('background', 'task')), [endless]),
+  await_timeout: () =>
+    owner(
+      'await_timeout',
+      [spawn('background', 'task'), (run) => ({ kind: 'await_task', taskId: `${run.identity.run}.0.0`, timeoutMs: 0 })],
+      [endless],
+    ),
+  await_cycle: () => owner('await_cycle', [(run) => ({ kind: 'await_task', taskId: run.identity.run })]),
+  group_ended: () => owner('group_ended', [spawn('foreground', 'task', 'g'), spawn('foreground', 'task', 'g')]),
 
   artifact_not_found: () => {
     const journal = memoryJournal();
@@ -332,8 +472,6 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       tools: [{ ...works, name: 'dear', costMicroUsd: 10 }],
       limits: { costMicroUsd: 5 },
     }),
-  tasks_unavailable: () =>
-    planner('tasks_unavailable', [{ kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q' } }]),
   workspace_refused: () =>
     planner('workspace_refused', [call('read_file', { path: '../secret' })], {
       tools: workspaceTools({ root: tmpdir() }),

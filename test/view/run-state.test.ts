@@ -3,7 +3,8 @@ import type { Control } from '../../src/core/control.ts';
 import type { Branch } from '../../src/core/decision.ts';
 import type { Entry, EntryBody } from '../../src/core/entry.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
-import { foldEntries, isPaused, nextStep, openState } from '../../src/view/run-state.ts';
+import { foldEntries, nextStep, openState } from '../../src/view/run-state.ts';
+import { isPaused } from '../../src/view/waits.ts';
 
 const STARTED: EntryBody = {
   kind: 'started',
@@ -132,12 +133,24 @@ describe('the fold', () => {
       steering: [],
       fresh: [],
       cancel: null,
-      controlsTaken: 0,
+      messagesTaken: 0,
+      pin: null,
+      task: null,
+      fork: null,
+      renamedTools: {},
+      tasks: [],
+      groups: [],
+      background: [],
+      otherEnds: [],
+      watchers: [],
+      rejectedCall: null,
+      noProgress: null,
+      watchedFrom: 0,
       rejections: 0,
       found: [],
       compaction: null,
       compactedAt: -1,
-      totals: { steps: 0, calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
+      totals: { steps: 0, taskSteps: 0, calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
       ending: null,
     });
   });
@@ -167,7 +180,14 @@ describe('the fold', () => {
         endedAt: 102,
       },
     ]);
-    expect(state.totals).toEqual({ steps: 1, calls: 1, inputTokens: 3, outputTokens: 2, costMicroUsd: 13 });
+    expect(state.totals).toEqual({
+      steps: 1,
+      taskSteps: 0,
+      calls: 1,
+      inputTokens: 3,
+      outputTokens: 2,
+      costMicroUsd: 13,
+    });
   });
 
   it('a step is open until its last call has ended, in any order', () => {
@@ -216,9 +236,11 @@ describe('the fold', () => {
     expect(fold(movePause(0), paused('a', 0), resumed('a', { limits: { steps: 50 } })).limits).toEqual({ steps: 5 });
   });
 
-  it('a pause that comes while calls run does not make the run paused before they have ended', () => {
-    expect(isPaused(fold(moveCall(0), paused('a')))).toBe(false);
+  it("an operator's pause, and one at a limit, hold the run as a whole; an ended one is not paused", () => {
+    expect(isPaused(fold(paused('a')))).toBe(true);
+    expect(isPaused(fold(moveCall(0), paused('a')))).toBe(true);
     expect(isPaused(fold(moveCall(0), paused('a'), ended(0, 0)))).toBe(true);
+    expect(isPaused(fold(moveCall(0), paused('a'), resumed('a')))).toBe(false);
     expect(isPaused(fold(paused('a'), finished))).toBe(false);
   });
 
@@ -228,7 +250,7 @@ describe('the fold', () => {
       control('INJECT_CONTEXT', { a: 1 }),
       control('PAUSE', undefined, false),
     );
-    expect(state).toMatchObject({ goal: 'g', query: 'q', controlsTaken: 3 });
+    expect(state).toMatchObject({ goal: 'g', query: 'q', messagesTaken: 3 });
     expect(state.fresh.map(({ type }) => type)).toEqual(['REDIRECT', 'INJECT_CONTEXT']);
     expect(state.steering.map(({ atStep }) => atStep)).toEqual([0, 0]);
     const later = fold(

@@ -1,0 +1,175 @@
+/** Tasks over restarts: two runtimes over one SQLite file, the first of which is closed, or as good as dead. */
+import { describe, expect, it } from 'vitest';
+import type { Journal } from '../../src/journal/port.ts';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import type { PlannerFunction } from '../../src/core/planner.ts';
+import {
+  advanceUntil,
+  call,
+  cutJournal,
+  entriesOf,
+  finish,
+  holding,
+  observations,
+  pause,
+  script,
+  start,
+  until,
+  type World,
+  type WorldOptions,
+  watched,
+  world,
+} from './support.ts';
+import { ANA, awaits, databaseFile, hasEnded, PARENT, payloadOf, plays, spawns } from './task-support.ts';
+import { onTestFinished } from 'vitest';
+
+/** One process after another over one file, on one clock. */
+function machine(): { next(options: WorldOptions): World; die(): void } {
+  const path = databaseFile();
+  const clock = new VirtualClock();
+  let die = (): void => {};
+  return {
+    next: (options) => {
+      const journal = sqliteJournal({ path, clock });
+      onTestFinished(() => journal.close());
+      const { journal: cut, ...rest } = cutJournal(journal);
+      die = rest.cut;
+      return world({ ...options, journal: cut, clock });
+    },
+    die: () => die(),
+  };
+}
+
+const goesOn = ({ clock }: World, holds: () => Promise<boolean>): Promise<void> => advanceUntil(clock, holds);
+
+describe('TK-41 a task that is pending when its process ends is run by the next', () => {
+  it.each(['closed', 'dead'] as const)('one that a program started (%s)', async (how) => {
+    const { tool, entered } = holding();
+    const pc = machine();
+    const one = pc.next({ planner: script(call('hold')), tools: [tool], maxLiveRuns: 1 });
+    await start(one, { identity: PARENT });
+    await entered;
+    const { run } = await one.runtime.tasks.spawn('later', { identity: ANA, idempotencyKey: 'k' });
+    expect(await one.runtime.tasks.get(ANA, run.id)).toMatchObject({ status: 'pending' });
+    if (how === 'dead') pc.die();
+    else await one.runtime.close();
+    const two = pc.next({ planner: script(), tools: [tool] });
+    const stop = two.runtime.work();
+    await goesOn(two, () => hasEnded(two, run.id));
+    stop();
+    expect(await two.runtime.tasks.get(ANA, run.id)).toMatchObject({ status: 'complete', result: 'done' });
+    expect(await two.runtime.tasks.spawn('later', { identity: ANA, idempotencyKey: 'k' })).toMatchObject({ reused: true });
+    await two.runtime.close();
+  });
+
+  it.each(['closed', 'dead'] as const)('one that a planner started, and the owner’s await has its result (%s)', async (how) => {
+    const { tool, entered } = holding();
+    const pc = machine();
+    const scripts: Record<string, PlannerFunction> = { q: script(spawns('child'), awaits('p.0.0')) };
+    const one = pc.next({ planner: plays({ ...scripts, child: script(call('hold')) }), tools: [tool] });
+    await start(one, { identity: PARENT });
+    await entered;
+    await until(async () => (await one.journal.get('p'))?.status === 'waiting');
+    if (how === 'dead') pc.die();
+    else await one.runtime.close();
+    const child = watched(script(call('hold')));
+    const released = holding();
+    released.release();
+    const two = pc.next({ planner: plays({ ...scripts, child }), tools: [released.tool] });
+    const stop = two.runtime.work();
+    await goesOn(two, () => hasEnded(two, 'p'));
+    stop();
+    const run = two.runtime.run('p');
+    expect(observations(await run.state())[1]).toEqual({ task_id: 'p.0.0', status: 'complete', result: 'done' });
+    expect(await entriesOf(two.journal, run, 'task_ended')).toHaveLength(1);
+    await two.runtime.close();
+  });
+});
+
+it('TK-37 a result that nobody has taken yet survives a restart, and reaches the planner once', async () => {
+  const pc = machine();
+  const sits = script(spawns('child'), { kind: 'request_pause', reason: 'external_event' });
+  const one = pc.next({ planner: plays({ q: sits, child: script(pause) }) });
+  await (await start(one, { identity: PARENT })).result();
+  await until(async () => (await one.journal.get('p.0.0'))?.status === 'paused');
+  await one.runtime.close();
+  // A process that knows of the task alone ends it, and dies before anybody looks at the owner.
+  const two = pc.next({ planner: plays({ child: script(pause) }) });
+  await two.runtime.run('p.0.0').approve();
+  await until(() => hasEnded(two, 'p.0.0'));
+  pc.die();
+  const parent = watched((run, signal) =>
+    run.trajectory.count < 2 ? sits(run, signal) : finish(run.trajectory.background.map(({ group }) => group.id)),
+  );
+  const three = pc.next({ planner: plays({ q: parent }) });
+  const stop = three.runtime.work();
+  await goesOn(three, () => hasEnded(three, 'p'));
+  stop();
+  const run = three.runtime.run('p');
+  expect(await payloadOf(run)).toEqual(['group:p.0.0']);
+  expect(parent.views).toHaveLength(1);
+  expect(await entriesOf(three.journal, run, 'group_ended')).toHaveLength(1);
+  expect(await entriesOf(three.journal, run, 'task_ended')).toHaveLength(1);
+  await three.runtime.close();
+});
+
+it('TK-43 the tasks of a session are all there when the file is opened again', async () => {
+  const pc = machine();
+  const planner = plays({ q: script(spawns('one'), spawns('two')), one: script(pause) });
+  const one = pc.next({ planner });
+  await (await start(one, { identity: PARENT })).result();
+  const { run } = await one.runtime.tasks.spawn('three', { identity: ANA });
+  await run.result();
+  await until(() => hasEnded(one, 'p.1.0'));
+  await until(async () => (await one.journal.get('p.0.0'))?.status === 'paused');
+  const before = await one.runtime.tasks.list(ANA);
+  await one.runtime.close();
+  const two = pc.next({ planner });
+  expect(await two.runtime.tasks.list(ANA)).toEqual(before);
+  expect(before.map(({ id }) => id).sort()).toEqual(['p', 'p.0.0', 'p.1.0', run.id].sort());
+  expect(await two.runtime.tasks.list(ANA, { parent: 'p', status: ['paused'] })).toMatchObject([{ id: 'p.0.0' }]);
+  expect(await two.runtime.tasks.watchGroup(ANA, 'p', 'group:p.1.0').catch(({ code }: { code: string }) => code)).toBe(
+    'run_ended',
+  );
+  await two.runtime.close();
+});
+
+it('a kept task that pauses is answered through its owner in the next process, and its first step ran once', async () => {
+  const pc = machine();
+  let first = 0;
+  const child = watched(script(call('hold'), pause));
+  const planner = plays({ q: script(spawns('child', { task: 'foreground' })), child });
+  const { tool, release } = holding();
+  release();
+  const counted = { ...tool, run: (...args: Parameters<typeof tool.run>) => ((first += 1), tool.run(...args)) };
+  const one = pc.next({ planner, tools: [counted] });
+  expect(await (await start(one, { identity: PARENT })).result()).toMatchObject({ pauses: [{ run: 'p.0.0' }] });
+  pc.die();
+  const two = pc.next({ planner, tools: [counted] });
+  const run = two.runtime.run('p');
+  await run.approve(undefined, { payload: { yes: true } });
+  await until(() => hasEnded(two, 'p'));
+  expect(await payloadOf(run)).toBe('done');
+  expect([first, child.views.length]).toEqual([1, 3]);
+  await two.runtime.close();
+});
+
+it('of two runtimes over one file, a spawned task is run by one of them alone', async () => {
+  const path = databaseFile();
+  const clock = new VirtualClock();
+  const journals: Journal[] = [sqliteJournal({ path, clock }), sqliteJournal({ path, clock })];
+  onTestFinished(async () => {
+    await Promise.all(journals.map((journal) => journal.close()));
+  });
+  const child = watched(script());
+  const planner = plays({ q: script(spawns('child'), spawns('child'), awaits('p.0.0'), awaits('p.1.0')), child });
+  const [one, two] = journals.map((journal) => world({ planner, journal, clock })) as [World, World];
+  one.runtime.work();
+  two.runtime.work();
+  await start(one, { identity: PARENT });
+  await advanceUntil(clock, () => hasEnded(two, 'p'));
+  expect(child.views).toHaveLength(2);
+  expect([...one.faults, ...two.faults]).toEqual([]);
+  await Promise.all([one.runtime.close(), two.runtime.close()]);
+});
