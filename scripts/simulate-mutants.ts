@@ -110,8 +110,8 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'begin a once call without writing it down',
     file: 'runtime/dispatch.ts',
-    find: "if (tool.effect === 'once' && !call.interrupted) await ports.begin(call);",
-    replace: "if (tool.effect === 'pure' && !call.interrupted) await ports.begin(call);",
+    find: "if (cost !== undefined || tool.effect === 'once') await ports.begin(call, cost);",
+    replace: 'if (cost !== undefined) await ports.begin(call, cost);',
   },
   {
     name: 'make a gated call without asking',
@@ -138,6 +138,30 @@ const MUTANTS: readonly Mutant[] = [
     replace: 'totals.costMicroUsd += 0;',
   },
   {
+    name: 'give back what the tasks of a task may still use',
+    file: 'runtime/task-end.ts',
+    find: "steps: usage.steps + setAsideFor(open, 'steps'),",
+    replace: 'steps: usage.steps,',
+  },
+  {
+    name: 'forget a task whose end comes with the ending',
+    file: 'runtime/task-end.ts',
+    find: "if (body.kind === 'task_ended') usage.steps += body.usage.steps;",
+    replace: "if (body.kind === 'started') usage.steps += 1;",
+  },
+  {
+    name: 'give money twice to calls that start together',
+    file: 'runtime/calls.ts',
+    find: 'for (const reserved of this.#reserved.values()) sum += reserved;',
+    replace: 'for (const reserved of this.#reserved.values()) sum += reserved * 0;',
+  },
+  {
+    name: 'let go of a run that was claimed again meanwhile',
+    file: 'runtime/fleet.ts',
+    find: 'if (this.#live.get(run) === live) this.#live.delete(run);',
+    replace: 'this.#live.delete(run);',
+  },
+  {
     name: 'cascade no cancel',
     file: 'runtime/cascade.ts',
     find: "onCancel === 'cascade').map(",
@@ -145,8 +169,8 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'end although a cancel was stored',
-    file: 'runtime/driver.ts',
-    find: "if (this.state.cancel !== null || !late.some(({ type }) => type === 'CANCEL')) continue;",
+    file: 'runtime/ledger.ts',
+    find: "if (this.#state.cancel !== null || !late.some(({ type }) => type === 'CANCEL')) continue;",
     replace: 'if (late.length >= 0) continue;',
   },
   {

@@ -83,7 +83,8 @@ const PLANNING: ParseArgsOptionsConfig = {
 const DRIVING: ParseArgsOptionsConfig = { ...PLANNING, 'max-steps': TEXT, 'max-cost-usd': TEXT, timeout: TEXT };
 const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
-const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
+/** The options of each command. */
+export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   run: { ...DRIVING, session: TEXT },
   resume: { ...DRIVING, message: TEXT, token: TEXT, payload: TEXT, 'accept-changes': FLAG },
   list: { ...COMMON, status: { ...TEXT, multiple: true }, limit: TEXT, session: TEXT, parent: TEXT },

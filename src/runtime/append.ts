@@ -51,6 +51,7 @@ async function tryAgain<T>(clock: Clock, first: unknown, write: () => Promise<T>
   throw error;
 }
 
-function mayPass(error: unknown): boolean {
+/** The store could not do it now, and may later. */
+export function mayPass(error: unknown): boolean {
   return PilotageError.is(error) && ERROR_CONSEQUENCES[error.code] === 'retry';
 }

@@ -381,7 +381,7 @@ export class RunDriver {
 }
 
 /** A broken run is left alone for so long. */
-const TRY_AGAIN_MS = 5_000;
+export const TRY_AGAIN_MS = 5_000;
 
 /** A call that ended by itself, not because it was stopped, or that waits for somebody. */
 function isResult(body: EntryBody): boolean {

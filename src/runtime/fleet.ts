@@ -8,8 +8,9 @@ import { MAX_TREE_TASKS } from '../core/task.ts';
 import type { Claim, NewRun, RunRecord, RunStatus } from '../journal/port.ts';
 import { hasEnded } from '../journal/rules.ts';
 import { applyEntry, foldEntries, type RunState } from '../view/run-state.ts';
+import { mayPass } from './append.ts';
 import { startBeat } from './beat.ts';
-import { type Exit, RunDriver } from './driver.ts';
+import { type Exit, RunDriver, TRY_AGAIN_MS } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { deadOwner, ownerName } from './owner.ts';
 import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
@@ -234,7 +235,9 @@ export class Fleet {
       if (repin !== undefined) await this.#append(state, claim, repin);
       return new RunDriver(this.#deps, state, claim);
     } catch (error) {
-      await this.#giveBack(claim, null);
+      // What may pass is tried again after a while; for the rest somebody has to do something first.
+      const wakeAt = mayPass(error) ? this.#deps.clock.now() + TRY_AGAIN_MS : null;
+      await this.#giveBack(claim, wakeAt).catch((second: unknown) => this.#deps.onFault(second));
       throw error;
     }
   }
@@ -257,7 +260,7 @@ export class Fleet {
     return repinned(planner, tools, migration);
   }
 
-  async #giveBack({ run, fence, signals }: Claim, wakeAt?: null): Promise<void> {
+  async #giveBack({ run, fence, signals }: Claim, wakeAt?: number | null): Promise<void> {
     const park = { seenSignals: signals, ...(wakeAt === undefined ? {} : { wakeAt }) };
     await this.#deps.journal.release({ run, fence }, park);
   }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { TAKEN } from '../../src/cli/options.ts';
 import { makeFolder } from './command.ts';
 
 describe('the command line', () => {
@@ -7,9 +8,17 @@ describe('the command line', () => {
   it.each([
     [['--help'], /Usage: pilotage <command>[\s\S]*Exit codes:/],
     [['run', '--help'], /Usage: pilotage run[\s\S]*--session[\s\S]*OLLAMA_HOST[\s\S]*130/],
-    [['resume', '-h'], /Usage: pilotage resume[\s\S]*--message/],
-    [['list', '--help'], /Usage: pilotage list[\s\S]*--status[\s\S]*--session/],
+    [['resume', '-h'], /Usage: pilotage resume[\s\S]*--message[\s\S]*--accept-changes/],
+    [['list', '--help'], /Usage: pilotage list[\s\S]*--status[\s\S]*--session[\s\S]*--parent/],
     [['inspect', '--help'], /Usage: pilotage inspect/],
+    [['approve', '--help'], /Usage: pilotage approve[\s\S]*--args[\s\S]*--token[\s\S]*--as/],
+    [['reject', '--help'], /Usage: pilotage reject[\s\S]*--reason/],
+    [['cancel', '--help'], /Usage: pilotage cancel[\s\S]*--soft/],
+    [['send', '--help'], /Usage: pilotage send <run> "<message>"/],
+    [['redirect', '--help'], /Usage: pilotage redirect <run> "<goal>"/],
+    [['pause', '--help'], /Usage: pilotage pause/],
+    [['fork', '--help'], /Usage: pilotage fork[\s\S]*--at[\s\S]*--result[\s\S]*--goal[\s\S]*--allow-effects/],
+    [['replay', '--help'], /Usage: pilotage replay[\s\S]*--model/],
     [['--version'], /^\d+\.\d+\.\d+\n$/],
   ])('%j explains itself on stdout', async (args, text) => {
     expect(await folder.run(args)).toEqual({ code: 0, stdout: expect.stringMatching(text), stderr: '' });
@@ -37,8 +46,18 @@ describe('the command line', () => {
     [['run', 'a', '--session', ' '], '--session is empty'],
     [['resume', 'run_x', '--session', 's'], "Unknown option '--session'"],
     [['list', 'x'], 'list takes no further words'],
-    [['list', '--status', 'busy'], '--status takes running, paused'],
+    [['list', '--status', 'busy'], '--status takes pending, running, waiting, paused'],
     [['inspect'], 'inspect takes one run'],
+    [['approve'], 'approve takes one run'],
+    [['approve', 'run_x', '--args', '{secret'], '--args is not JSON'],
+    [['approve', 'run_x', '--payload', '["secret"]'], '--payload takes a JSON object'],
+    [['approve', 'run_x', '--soft'], "Unknown option '--soft'"],
+    [['reject', 'run_x', '--args', '{}'], "Unknown option '--args'"],
+    [['send', 'run_x'], 'send takes a run and a message'],
+    [['send', 'run_x', ' '], 'send takes a run and a message'],
+    [['redirect', 'run_x', 'a', 'b'], 'redirect takes a run and its new goal'],
+    [['fork', 'run_x', '--at', '0'], '--at takes a whole number'],
+    [['replay', 'run_x', '--max-steps', '1'], "Unknown option '--max-steps'"],
   ])('%j is wrong usage, in one line', async (args, text) => {
     const { code, stdout, stderr } = await folder.run(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -56,7 +75,7 @@ describe('the command line', () => {
     expect(await folder.run(['list'])).toMatchObject({ code: 4, stderr: expect.stringContaining('no journal') });
     expect(await folder.run(['resume', 'run_x'])).toMatchObject({ code: 4, stdout: '' });
     await folder.run(['run', 'x']);
-    for (const command of ['resume', 'inspect']) {
+    for (const command of ['resume', 'inspect', 'approve', 'cancel', 'fork', 'replay']) {
       const { code, stderr } = await folder.run([command, 'run_x']);
       expect(code).toBe(2);
       expect(stderr).toContain('run_not_found');
@@ -65,5 +84,30 @@ describe('the command line', () => {
     const broken = await folder.run(['list', '--journal', 'broken.db']);
     expect(broken.code).toBe(4);
     expect(broken.stderr.trim().split('\n')).toHaveLength(1);
+  });
+});
+
+describe('the help of a command', () => {
+  const folder = makeFolder();
+
+  it.each([
+    'run',
+    'resume',
+    'list',
+    'inspect',
+    'approve',
+    'reject',
+    'cancel',
+    'send',
+    'redirect',
+    'pause',
+    'fork',
+    'replay',
+  ])('of %s names its options, and no others', async (command) => {
+    const { stdout } = await folder.run([command, '--help']);
+    const named = [...stdout.matchAll(/^ {2}(?:-h, )?--([a-z-]+)/gm)].map(([, name = '']) => name);
+    const taken = Object.keys(TAKEN[command as keyof typeof TAKEN]);
+    expect(named.sort()).toEqual(taken.sort());
+    expect((await folder.run(['--help'])).stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
   });
 });

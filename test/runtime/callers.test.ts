@@ -1,6 +1,6 @@
 /** Who may steer a run: scopes, foreign senders, and who approves what. */
 import { describe, expect, it } from 'vitest';
-import { CONTROL_SCOPES, CONTROL_TYPES, type Caller, type Control, LEAST_SCOPE } from '../../src/core/control.ts';
+import { type Caller, CONTROL_SCOPES, CONTROL_TYPES, type Control, LEAST_SCOPE } from '../../src/core/control.ts';
 import { local } from '../../src/core/identity.ts';
 import type { Json } from '../../src/core/json.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';

@@ -181,7 +181,9 @@ describe('a call that needs an approval', () => {
 
   it('SP-41, TL-15 a second answer to it is refused, whichever it is', async () => {
     const { tool, made } = pays();
-    const run = await start(world({ planner: script(call('pay'), { kind: 'request_pause', reason: 'await_input' }), tools: [tool] }));
+    const run = await start(
+      world({ planner: script(call('pay'), { kind: 'request_pause', reason: 'await_input' }), tools: [tool] }),
+    );
     const token = await tokenOf(run);
     await run.approve(token);
     await run.result();
@@ -274,7 +276,9 @@ describe('an approval rule', () => {
         return (args as { sum: number }).sum > 100;
       },
     });
-    const run = await start(world({ planner: script(call('pay', { sum: 5 }), call('pay', { sum: 500 })), tools: [tool] }));
+    const run = await start(
+      world({ planner: script(call('pay', { sum: 5 }), call('pay', { sum: 500 })), tools: [tool] }),
+    );
     expect(await pausesOf(run)).toMatchObject([{ step: 1, payload: { args: { sum: 500 } } }]);
     expect(made).toEqual([{ sum: 5 }]);
     expect(asked).toEqual([
@@ -368,7 +372,9 @@ describe('an approval rule', () => {
 describe('events of a gate', () => {
   it('TL-15, SP-29 a reader is told that it is asked, and how it was answered', async () => {
     const { tool } = pays();
-    const run = await start(world({ planner: script(call('pay', { sum: 1 }), call('pay', { sum: 2 })), tools: [tool] }));
+    const run = await start(
+      world({ planner: script(call('pay', { sum: 1 }), call('pay', { sum: 2 })), tools: [tool] }),
+    );
     const asked = await collect(run);
     const token = await tokenOf(run);
     expect(asked.slice(-3)).toMatchObject([

@@ -76,7 +76,12 @@ describe('a group comes to be', () => {
     for (const child of [script(pause), script()]) {
       const made = world({
         planner: plays({
-          q: script(spawns('child', { groupId: 'g', seal: true }), sits, spawns('late', { groupId: 'g' }), awaits('p.2.0')),
+          q: script(
+            spawns('child', { groupId: 'g', seal: true }),
+            sits,
+            spawns('late', { groupId: 'g' }),
+            awaits('p.2.0'),
+          ),
           child,
         }),
       });
@@ -284,7 +289,12 @@ describe('watchGroup', () => {
     resolvedAt: expect.any(Number),
     members: [
       { taskId: 'p.0.0', status: 'complete', result: 'well' },
-      { taskId: 'p.0.1', status: 'failed', result: { why: 'no way' }, error: { code: 'no_path', message: expect.any(String) } },
+      {
+        taskId: 'p.0.1',
+        status: 'failed',
+        result: { why: 'no way' },
+        error: { code: 'no_path', message: expect.any(String) },
+      },
       { taskId: 'p.0.2', status: 'complete', result: 'done' },
     ],
   };
@@ -382,7 +392,10 @@ describe('CR-06 whatever comes first', () => {
         planner: plays({
           q: thenTell(
             into(['well', 'badly', 'deep']),
-            parallel([spawning('well', { kind: 'foreground' }), { tool: '_await_task', args: { task_id: 'p.0.2', group_id: 'g' } }]),
+            parallel([
+              spawning('well', { kind: 'foreground' }),
+              { tool: '_await_task', args: { task_id: 'p.0.2', group_id: 'g' } },
+            ]),
           ),
           badly: fails,
           deep: thenTell(spawns('well', { task: 'foreground' })),

@@ -55,35 +55,36 @@ function door(more: Partial<Tool> = {}, login = new LoginRequired(URL, { message
 }
 
 describe('a call that needs a login', () => {
-  it.each(['pure', 'keyed', 'once'] as const)(
-    'SP-46, W07 pauses the run with the URL; then the same call is made again, with no planner in between (%s)',
-    async (effect) => {
-      const { tool, calls, open } = door({ effect });
-      const planner = watched(script(call('calendar', { day: 'Monday' })));
-      const { runtime, journal, clock } = world({ planner, tools: [tool] });
-      const run = await start({ runtime });
-      expect(await pausesOf(run)).toMatchObject([
-        {
-          reason: 'external_event',
-          step: 0,
-          call: 0,
-          payload: { tool: 'calendar', url: URL, message: 'Calendar access' },
-        },
-      ]);
-      await until(async () => (await journal.get(run.id))?.lease === undefined);
-      expect(await journal.get(run.id)).toMatchObject({ status: 'paused', wakeAt: null });
-      expect(clock.pending).toBe(0);
-      open();
-      await run.resume();
-      expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', usage: { steps: 1 } });
-      expect(observations(await run.state())).toEqual(['three meetings']);
-      expect(planner.views).toHaveLength(2);
-      // The same call in every way: its key, its arguments, and its first attempt.
-      expect(calls).toHaveLength(2);
-      expect(calls[1]).toEqual(calls[0]);
-      expect(calls[0]).toMatchObject({ attempt: 1, args: { day: 'Monday' } });
-    },
-  );
+  it.each([
+    'pure',
+    'keyed',
+    'once',
+  ] as const)('SP-46, W07 pauses the run with the URL; then the same call is made again, with no planner in between (%s)', async (effect) => {
+    const { tool, calls, open } = door({ effect });
+    const planner = watched(script(call('calendar', { day: 'Monday' })));
+    const { runtime, journal, clock } = world({ planner, tools: [tool] });
+    const run = await start({ runtime });
+    expect(await pausesOf(run)).toMatchObject([
+      {
+        reason: 'external_event',
+        step: 0,
+        call: 0,
+        payload: { tool: 'calendar', url: URL, message: 'Calendar access' },
+      },
+    ]);
+    await until(async () => (await journal.get(run.id))?.lease === undefined);
+    expect(await journal.get(run.id)).toMatchObject({ status: 'paused', wakeAt: null });
+    expect(clock.pending).toBe(0);
+    open();
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', usage: { steps: 1 } });
+    expect(observations(await run.state())).toEqual(['three meetings']);
+    expect(planner.views).toHaveLength(2);
+    // The same call in every way: its key, its arguments, and its first attempt.
+    expect(calls).toHaveLength(2);
+    expect(calls[1]).toEqual(calls[0]);
+    expect(calls[0]).toMatchObject({ attempt: 1, args: { day: 'Monday' } });
+  });
 
   it('SP-46 is made again in another process that has only the store and the code', async () => {
     const clock = new VirtualClock();
@@ -159,7 +160,9 @@ describe('a call that needs a login', () => {
       others += 1;
       return others;
     });
-    const run = await start(world({ planner: script(parallel(named('other', 'calendar', 'other'))), tools: [other, tool] }));
+    const run = await start(
+      world({ planner: script(parallel(named('other', 'calendar', 'other'))), tools: [other, tool] }),
+    );
     expect(await pausesOf(run)).toMatchObject([{ call: 1, reason: 'external_event' }]);
     open();
     await run.resume();
@@ -235,7 +238,11 @@ describe('a call that needs a login', () => {
   });
 
   it.each([
-    ['a message of 5,000 characters', new LoginRequired(URL, { message: 'x'.repeat(5_000) }), { tool: 'calendar', url: URL }],
+    [
+      'a message of 5,000 characters',
+      new LoginRequired(URL, { message: 'x'.repeat(5_000) }),
+      { tool: 'calendar', url: URL },
+    ],
     ['a time limit that is no number', new LoginRequired(URL, { expiresInMs: Number.NaN }), { url: URL }],
   ])('W14 keeps %s out of the pause', async (_, login, payload) => {
     const { tool, open } = door({}, login);

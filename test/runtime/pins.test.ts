@@ -87,7 +87,9 @@ async function parked(code: Code = { version: '1' }): Promise<Parked> {
   return { id: run.id, journal, clock, before: JSON.stringify(await journal.read(run.id)) };
 }
 
-async function refusalOf(sent: Promise<unknown>): Promise<{ code: string; message: string; data: { changes: unknown[] } }> {
+async function refusalOf(
+  sent: Promise<unknown>,
+): Promise<{ code: string; message: string; data: { changes: unknown[] } }> {
   return sent.then(
     () => {
       throw new Error('It was not refused.');
@@ -203,7 +205,11 @@ describe('a paused run under changed code', () => {
     const { id, journal, clock } = await parked();
     const { tool: hold, entered, release } = holding();
     const second = world({
-      planner: { name: 'payer', version: '2', next: (run) => (run.query === 'busy' ? script(call('hold'))(run, never) : gatedStep(run, never)) },
+      planner: {
+        name: 'payer',
+        version: '2',
+        next: (run) => (run.query === 'busy' ? script(call('hold'))(run, never) : gatedStep(run, never)),
+      },
       tools: [pay, echo, hold],
       journal,
       clock,
@@ -245,8 +251,14 @@ describe('a paused run under changed code', () => {
 
   it.each<[string, Code]>([
     ['added tools', { version: '1', tools: [other('new'), pay, echo, other('newer', { effect: 'once' })] }],
-    ['another description, gate, time limit and order', { version: '1', tools: [echo, { ...pay, description: 'Pays.', timeoutMs: 9, approve: () => true } as Tool] }],
-    ['a tool that the run’s user may not use', { version: '1', tools: [pay, echo, other('secret', { scopes: ['root'] })] }],
+    [
+      'another description, gate, time limit and order',
+      { version: '1', tools: [echo, { ...pay, description: 'Pays.', timeoutMs: 9, approve: () => true } as Tool] },
+    ],
+    [
+      'a tool that the run’s user may not use',
+      { version: '1', tools: [pay, echo, other('secret', { scopes: ['root'] })] },
+    ],
   ])('%s are no change', async (_, code) => {
     const { id, journal, clock } = await parked();
     const second = deployed(journal, clock, code);
@@ -492,7 +504,8 @@ describe('the stored run', () => {
     const db = new DatabaseSync(path);
     const rows = db.prepare('SELECT rowid AS at, body FROM entries').all() as { at: number; body: string }[];
     for (const { at, body } of rows) {
-      if (body.includes('"kind":"paused"')) db.prepare('UPDATE entries SET body = ? WHERE rowid = ?').run(change(body), at);
+      if (body.includes('"kind":"paused"'))
+        db.prepare('UPDATE entries SET body = ? WHERE rowid = ?').run(change(body), at);
     }
     db.close();
   };
@@ -566,7 +579,9 @@ describe('the stored run', () => {
     const { runtime } = made;
     const page = await runtime.list({ status: ['paused'] });
     expect(page).toHaveLength(50);
-    expect(page.map(({ createdAt }) => createdAt)).toEqual(page.map(({ createdAt }) => createdAt).toSorted((a, b) => b - a));
+    expect(page.map(({ createdAt }) => createdAt)).toEqual(
+      page.map(({ createdAt }) => createdAt).toSorted((a, b) => b - a),
+    );
     const rest = await runtime.list({ status: ['paused'], after: page.at(-1)?.identity.run ?? '' });
     expect(rest).toHaveLength(10);
     expect(await runtime.list({ tenant: 'odd', status: ['paused'], limit: 200 })).toHaveLength(30);

@@ -18,15 +18,17 @@ import {
   parallel,
   pausesOf,
   start,
-  type World,
   until,
+  type World,
   watched,
   world,
 } from './support.ts';
 
 /** The same decisions over and over, `count` of them, and then an end. */
 function rounds(period: readonly Decision[], count: number) {
-  return watched(({ trajectory }) => (trajectory.count < count ? (period[trajectory.count % period.length] as Decision) : finish('done')));
+  return watched(({ trajectory }) =>
+    trajectory.count < count ? (period[trajectory.count % period.length] as Decision) : finish('done'),
+  );
 }
 
 function circling(planner: ReturnType<typeof rounds>, progress?: ProgressGuard, tools: Tool[] = [echo]): World {
@@ -190,7 +192,9 @@ describe('the end', () => {
   });
 
   it('does not come to a planner that takes the hint', async () => {
-    const planner = watched(({ noProgress, trajectory }) => (noProgress === undefined && trajectory.count < 20 ? A : finish('another way')));
+    const planner = watched(({ noProgress, trajectory }) =>
+      noProgress === undefined && trajectory.count < 20 ? A : finish('another way'),
+    );
     const run = await start(circling(planner, { action: 'end' }));
     expect(await run.result()).toMatchObject({ reason: 'goal', payload: 'another way', usage: { steps: 3 } });
   });
@@ -215,7 +219,3 @@ describe('settings', () => {
     expect(hints(planner).at(-2)).toBe('1x7');
   });
 });
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setImmediate(resolve));
-}

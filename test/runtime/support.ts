@@ -38,7 +38,14 @@ export function world(options: WorldOptions): World {
   // Scripts are functions of all kinds of names; to the journal they are one planner.
   const { planner: given } = options;
   const planner = typeof given === 'function' ? { name: 'function', next: given } : given;
-  const runtime = createRuntime({ ...room, ...options, planner, journal, clock, onFault: (error) => faults.push(error) });
+  const runtime = createRuntime({
+    ...room,
+    ...options,
+    planner,
+    journal,
+    clock,
+    onFault: (error) => faults.push(error),
+  });
   return { runtime, journal, clock, faults };
 }
 

@@ -29,7 +29,11 @@ const CHILD = 'p.0.0';
 const GRANDCHILD = 'p.0.0.0.0';
 
 /** `p`, its child and its grandchild, all waiting for an answer. */
-async function threeDeep(child: OnCancel, grandchild: OnCancel, childThen: PlannerFunction = script(spawns('grandchild', { onCancel: grandchild }), sits)): Promise<World> {
+async function threeDeep(
+  child: OnCancel,
+  grandchild: OnCancel,
+  childThen: PlannerFunction = script(spawns('grandchild', { onCancel: grandchild }), sits),
+): Promise<World> {
   const made = world({
     planner: plays({
       q: script(spawns('child', { onCancel: child }), sits),
@@ -73,8 +77,14 @@ describe('cancel', () => {
     await made.runtime.run('p').cancel();
     await quiet();
     expect(await statuses(made)).toEqual(after);
-    await made.runtime.run(GRANDCHILD).approve().catch(() => {});
-    await made.runtime.run(CHILD).approve().catch(() => {});
+    await made.runtime
+      .run(GRANDCHILD)
+      .approve()
+      .catch(() => {});
+    await made.runtime
+      .run(CHILD)
+      .approve()
+      .catch(() => {});
     await until(() => hasEnded(made, GRANDCHILD));
     await until(() => hasEnded(made, CHILD));
     expect(await statuses(made)).toEqual(after.map((status) => (status === 'paused' ? 'complete' : status)));

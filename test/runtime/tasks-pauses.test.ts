@@ -56,7 +56,10 @@ describe('a kept task that pauses', () => {
     const made = world({ planner: plays({ q: kept('child'), child: kept('grandchild'), grandchild: script(pause) }) });
     const run = await start(made, { identity: PARENT });
     expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ run: 'p.0.0.0.0' }] });
-    expect(await made.runtime.run('p.0.0').result()).toMatchObject({ status: 'paused', pauses: [{ run: 'p.0.0.0.0' }] });
+    expect(await made.runtime.run('p.0.0').result()).toMatchObject({
+      status: 'paused',
+      pauses: [{ run: 'p.0.0.0.0' }],
+    });
     for (const id of ['p', 'p.0.0', 'p.0.0.0.0']) expect((await made.journal.get(id))?.status).toBe('paused');
     await run.approve();
     expect(await payloadOf(run)).toMatchObject({ status: 'complete', result: { status: 'complete', result: 'done' } });
@@ -117,7 +120,9 @@ describe('a kept task that pauses', () => {
   });
 
   it('an awaited task of another run bubbles to whoever awaits it', async () => {
-    const made = world({ planner: plays({ q: script(spawns('child')), child: script(pause), other: thenTell(awaits('p.0.0')) }) });
+    const made = world({
+      planner: plays({ q: script(spawns('child')), child: script(pause), other: thenTell(awaits('p.0.0')) }),
+    });
     await (await start(made, { identity: PARENT })).result();
     await until(async () => (await made.journal.get('p.0.0'))?.status === 'paused');
     const other = await start(made, { query: 'other' });

@@ -32,7 +32,10 @@ import { ANA, awaits, fails, hasEnded, PARENT, payloadOf, plays, spawning, spawn
 describe('spawn_task', () => {
   it('TK-30, ID-07, DV-10 tells the task’s id at once; the task is a run below it, of the same tenant, user and session', async () => {
     const { tool, entered, release } = holding();
-    const made = world({ planner: plays({ q: thenTell(spawns('child')), child: script(call('hold')) }), tools: [tool] });
+    const made = world({
+      planner: plays({ q: thenTell(spawns('child')), child: script(call('hold')) }),
+      tools: [tool],
+    });
     const run = await start(made, { identity: PARENT, scopes: ['read'] });
     expect(await payloadOf(run)).toEqual({ task_id: 'p.0.0', kind: 'background', status: 'spawned' });
     await entered;
@@ -132,10 +135,26 @@ describe('spawn_task', () => {
   });
   const endings: readonly [string, PlannerFunction, object][] = [
     ['no_path', fails, { status: 'failed', result: { why: 'no way' }, error: { code: 'no_path' } }],
-    ['constraints_conflict', () => ({ kind: 'finish', reason: 'constraints_conflict' }), { error: { code: 'constraints_conflict' } }],
-    ['deadline_exceeded', () => ({ kind: 'finish', reason: 'deadline_exceeded' }), { error: { code: 'deadline_exceeded' } }],
-    ['cancelled', () => ({ kind: 'finish', reason: 'cancelled' }), { status: 'cancelled', error: { code: 'cancelled' } }],
-    ['an error of the loop', () => ({ kind: 'nonsense' }) as never, { status: 'failed', error: { code: 'invalid_decision' } }],
+    [
+      'constraints_conflict',
+      () => ({ kind: 'finish', reason: 'constraints_conflict' }),
+      { error: { code: 'constraints_conflict' } },
+    ],
+    [
+      'deadline_exceeded',
+      () => ({ kind: 'finish', reason: 'deadline_exceeded' }),
+      { error: { code: 'deadline_exceeded' } },
+    ],
+    [
+      'cancelled',
+      () => ({ kind: 'finish', reason: 'cancelled' }),
+      { status: 'cancelled', error: { code: 'cancelled' } },
+    ],
+    [
+      'an error of the loop',
+      () => ({ kind: 'nonsense' }) as never,
+      { status: 'failed', error: { code: 'invalid_decision' } },
+    ],
     [
       'a planner that throws',
       () => {
@@ -145,7 +164,10 @@ describe('spawn_task', () => {
     ],
   ];
   it.each(endings)('DV-15, TK-32 a task that ends with %s has that as its code', async (_, child, told) => {
-    const made = world({ planner: plays({ q: thenTell(spawns('child', { task: 'foreground' })), child }), tools: [boom] });
+    const made = world({
+      planner: plays({ q: thenTell(spawns('child', { task: 'foreground' })), child }),
+      tools: [boom],
+    });
     const payload = await payloadOf(await start(made, { identity: PARENT }));
     expect(payload).toMatchObject({ task_id: 'p.0.0', ...told });
     expect(await made.runtime.tasks.get(ANA, 'p.0.0')).toMatchObject(told);
@@ -156,7 +178,12 @@ describe('spawn_task', () => {
     await (await start(made, { identity: PARENT })).result();
     const child = made.runtime.run('p.0.0');
     const before = await made.journal.read('p.0.0');
-    for (const late of [child.cancel(), child.approve(), child.pause(), child.steer('USER_MESSAGE', { message: 'x' })]) {
+    for (const late of [
+      child.cancel(),
+      child.approve(),
+      child.pause(),
+      child.steer('USER_MESSAGE', { message: 'x' }),
+    ]) {
       await expect(late).rejects.toMatchObject({ code: expect.stringMatching(/run_ended|pause_not_found/) });
     }
     expect(await made.journal.read('p.0.0')).toEqual(before);
@@ -172,10 +199,14 @@ describe('beside other calls', () => {
       echoed += 1;
       return echoed;
     });
-    const pay = make('pay', (args) => {
-      gated += 1;
-      return args;
-    }, { effect: 'once', approve: () => true });
+    const pay = make(
+      'pay',
+      (args) => {
+        gated += 1;
+        return args;
+      },
+      { effect: 'once', approve: () => true },
+    );
     const child = watched(script(finish('child')));
     const made = world({
       planner: plays({
@@ -361,7 +392,9 @@ describe('where it is refused', () => {
     expect(tree).toHaveLength(MAX_TREE_TASKS);
     const wides = Array.from({ length: 8 }, (_, index): Run => made.runtime.run(`p.0.${index}`));
     const states = await Promise.all(wides.map((each) => each.state()));
-    const refusals = states.flatMap(({ steps }) => steps[0]?.calls ?? []).filter(({ outcome }) => outcome.kind === 'error');
+    const refusals = states
+      .flatMap(({ steps }) => steps[0]?.calls ?? [])
+      .filter(({ outcome }) => outcome.kind === 'error');
     expect(refusals).toHaveLength(8 * 16 - (MAX_TREE_TASKS - 8));
     expect(refusals.every(({ outcome }) => outcome.kind === 'error' && outcome.error.code === 'task_limit')).toBe(true);
   });

@@ -36,8 +36,10 @@ import {
   thenTell,
 } from './task-support.ts';
 
-const waits = ({ journal }: World, run: string) => async (): Promise<boolean> =>
-  (await journal.get(run))?.status === 'waiting';
+const waits =
+  ({ journal }: World, run: string) =>
+  async (): Promise<boolean> =>
+    (await journal.get(run))?.status === 'waiting';
 
 describe('await_task', () => {
   it('DV-11 gives the outcome of a task that ends later, and of one that has ended, also twice', async () => {
@@ -66,7 +68,8 @@ describe('await_task', () => {
   it('TK-33 an unknown task, and one of another tenant, user or session, is not found', async () => {
     const { tool, release } = holding();
     const made = world({
-      planner: (run, signal) => (run.query === 'q' ? thenTell(awaits('other'))(run, signal) : script(call('hold'))(run, signal)),
+      planner: (run, signal) =>
+        run.query === 'q' ? thenTell(awaits('other'))(run, signal) : script(call('hold'))(run, signal),
       tools: [tool],
     });
     for (const part of ['tenant', 'user', 'session', undefined] as const) {
@@ -77,11 +80,21 @@ describe('await_task', () => {
       await run.cancel();
     }
     const theirs = world({
-      planner: plays({ q: thenTell(awaits('tenant')), user: thenTell(awaits('user')), session: thenTell(awaits('session')), none: thenTell(awaits('none')) }),
+      planner: plays({
+        q: thenTell(awaits('tenant')),
+        user: thenTell(awaits('user')),
+        session: thenTell(awaits('session')),
+        none: thenTell(awaits('none')),
+      }),
       journal: made.journal,
       clock: made.clock,
     });
-    for (const [query, id] of [['q', 'tenant'], ['user', 'user'], ['session', 'session'], ['none', 'none']] as const) {
+    for (const [query, id] of [
+      ['q', 'tenant'],
+      ['user', 'user'],
+      ['session', 'session'],
+      ['none', 'none'],
+    ] as const) {
       expect(await payloadOf(await start(theirs, { query }))).toEqual({
         error: { code: 'task_not_found', message: `There is no task "${id}".` },
       });
@@ -103,7 +116,8 @@ describe('await_task', () => {
     for (const run of runs) await until(waits(made, run.id));
     release();
     runs.push(await start(made, { query: 'one' }));
-    for (const run of runs) expect(await payloadOf(run)).toEqual({ task_id: 'p.0.0', status: 'complete', result: 'done' });
+    for (const run of runs)
+      expect(await payloadOf(run)).toEqual({ task_id: 'p.0.0', status: 'complete', result: 'done' });
   });
 
   it('TK-38 a run that awaits itself is told so at once', async () => {
@@ -121,7 +135,10 @@ describe('await_task', () => {
     const run = await start(made, { identity: PARENT });
     await run.result();
     expect(observations(await run.state())).toMatchObject([
-      { status: 'complete', result: { error: { code: 'await_cycle', message: expect.stringContaining('p.0.0 → p → p.0.0') } } },
+      {
+        status: 'complete',
+        result: { error: { code: 'await_cycle', message: expect.stringContaining('p.0.0 → p → p.0.0') } },
+      },
     ]);
   });
 
@@ -139,7 +156,10 @@ describe('await_task', () => {
   it('TK-39 an await with a time limit of 5 s ends after 5 s with an error; the task goes on', async () => {
     const { tool, entered, release } = holding();
     const made = world({
-      planner: plays({ q: script(spawns('child'), awaits('p.0.0', { timeoutMs: 5_000 })), child: script(call('hold')) }),
+      planner: plays({
+        q: script(spawns('child'), awaits('p.0.0', { timeoutMs: 5_000 })),
+        child: script(call('hold')),
+      }),
       tools: [tool],
     });
     made.runtime.work();
@@ -188,7 +208,11 @@ describe('await_task', () => {
     const run = await start(made, { identity: PARENT });
     await entered;
     await until(waits(made, 'p'));
-    expect((await run.state()).open?.calls.map((record) => record?.outcome.kind)).toEqual([undefined, 'value', 'error']);
+    expect((await run.state()).open?.calls.map((record) => record?.outcome.kind)).toEqual([
+      undefined,
+      'value',
+      'error',
+    ]);
     release();
     expect(await payloadOf(run)).toMatchObject([
       { value: { status: 'complete', result: 'done' } },
@@ -202,7 +226,9 @@ describe('TK-40 a control during a wait', () => {
   async function waiting(kept: boolean): Promise<World & { run: Run; views: readonly RunView[]; release(): void }> {
     const { tool, entered, release } = holding();
     const parent = watched(
-      kept ? script(spawns('child', { task: 'foreground' }), awaits('p.0.0')) : script(spawns('child'), awaits('p.0.0'), awaits('p.0.0')),
+      kept
+        ? script(spawns('child', { task: 'foreground' }), awaits('p.0.0'))
+        : script(spawns('child'), awaits('p.0.0'), awaits('p.0.0')),
     );
     const made = world({ planner: plays({ q: parent, child: script(call('hold')) }), tools: [tool] });
     const run = await start(made, { identity: PARENT });
@@ -262,8 +288,7 @@ describe('TK-40 a control during a wait', () => {
 
 /** Spawns in the background, sits in a pause of its own, and ends with what it has got by then. */
 function sitting(reason: 'await_input' | 'external_event' | 'approval_required' = 'external_event'): PlannerFunction {
-  return (run, signal) =>
-    script(spawns('child'), { kind: 'request_pause', reason }, finish(shown(run)))(run, signal);
+  return (run, signal) => script(spawns('child'), { kind: 'request_pause', reason }, finish(shown(run)))(run, signal);
 }
 
 function shown({ trajectory }: RunView): never {
@@ -313,7 +338,10 @@ describe('results that come by themselves', () => {
   });
 
   it('do not answer a pause that asks for an approval, nor wake a poll planner', async () => {
-    for (const [mode, reason] of [['push', 'approval_required'], ['poll', 'external_event']] as const) {
+    for (const [mode, reason] of [
+      ['push', 'approval_required'],
+      ['poll', 'external_event'],
+    ] as const) {
       const made = world({ planner: modes(mode, plays({ q: sitting(reason) })) });
       const run = await start(made, { identity: PARENT });
       await until(() => hasEnded(made, 'p.0.0'));

@@ -197,7 +197,12 @@ describe('get and list', () => {
   it('tell what a task is, where it comes from and what it came to', async () => {
     const { runtime } = await family();
     const spawned = { parent: 'p', root: 'p', depth: 1, kind: 'background', priority: 2 };
-    expect(await runtime.tasks.get(ANA, 'p')).toMatchObject({ id: 'p', status: 'complete', kind: 'foreground', depth: 0 });
+    expect(await runtime.tasks.get(ANA, 'p')).toMatchObject({
+      id: 'p',
+      status: 'complete',
+      kind: 'foreground',
+      depth: 0,
+    });
     expect(await runtime.tasks.get(ANA, 'p.0.0')).toMatchObject({
       ...spawned,
       status: 'complete',

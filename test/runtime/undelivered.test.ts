@@ -33,7 +33,10 @@ async function ending(journal?: (inner: Journal) => Journal) {
       return finish('the answer');
     },
   });
-  const made = journal === undefined ? plain : world({ planner: async () => finish('the answer'), journal: journal(plain.journal) });
+  const made =
+    journal === undefined
+      ? plain
+      : world({ planner: async () => finish('the answer'), journal: journal(plain.journal) });
   const run = await start(made);
   if (journal === undefined) await asked.opened;
   return { ...made, run, go: () => opened.open() };
@@ -47,9 +50,9 @@ describe('controls left in the inbox when a run ends', () => {
     go();
     expect(await run.result()).toMatchObject({ status: 'finished', payload: 'the answer' });
     const taken = await entriesOf(journal, run, 'control');
-    expect(taken.map(({ control, applied, undelivered, error }) => [control.id, applied, undelivered, error?.code])).toEqual(
-      ['one', 'two', 'three'].map((id) => [id, false, true, 'run_ended']),
-    );
+    expect(
+      taken.map(({ control, applied, undelivered, error }) => [control.id, applied, undelivered, error?.code]),
+    ).toEqual(['one', 'two', 'three'].map((id) => [id, false, true, 'run_ended']));
     expect((await kindsOf(journal, run)).slice(-5)).toEqual(['control', 'control', 'control', 'moved', 'finished']);
     expect(await journal.inbox(run.id)).toEqual([]);
     expect((await events).slice(1).map(({ type }) => type)).toEqual([

@@ -114,7 +114,10 @@ const WAYS: Readonly<Record<string, () => Way>> = {
     last: { type: 'planner.finish', reason: 'deadline_exceeded' },
   }),
   'somebody rejects a call that ends it, while another is under way': () => ({
-    options: { planner: script(parallel(named('pay', 'hold'))), tools: [{ ...pay, approve: { onReject: 'end' } } as Tool, hold()] },
+    options: {
+      planner: script(parallel(named('pay', 'hold'))),
+      tools: [{ ...pay, approve: { onReject: 'end' } } as Tool, hold()],
+    },
     act: async (run) => {
       await until(async () => (await run.state()).pauses.length === 1);
       await run.reject();
@@ -200,7 +203,8 @@ describe('every watcher gets exactly one last word', () => {
     const made = world({ planner: script(call('echo'), call('hold'), call('echo'), pause), tools: [tool, echo] });
     const run = await start(made);
     const watching: Promise<RunEvent[]>[] = [];
-    const watch = (): void => void watching.push(collect(made.runtime.run(run.id), { from: 1 + (watching.length % 5) }));
+    const watch = (): void =>
+      void watching.push(collect(made.runtime.run(run.id), { from: 1 + (watching.length % 5) }));
     while (watching.length < 25) {
       watch();
       await null;
@@ -249,7 +253,9 @@ describe('every watcher gets exactly one last word', () => {
     await quiet();
     expect(over).toBe(false);
     release();
-    expect(lastWords(await watching)).toMatchObject([{ type: 'run.paused', pauses: [{ reason: 'approval_required' }] }]);
+    expect(lastWords(await watching)).toMatchObject([
+      { type: 'run.paused', pauses: [{ reason: 'approval_required' }] },
+    ]);
   });
 
   it('EV-04 a result and the stream never disagree', async () => {
@@ -269,7 +275,12 @@ describe('every watcher gets exactly one last word', () => {
 });
 
 describe('watchers across processes, on one file', () => {
-  it.each(['cancelled', 'paused', 'failed', 'finished'] as const)('EV-04 a run that another one has %s', async (how) => {
+  it.each([
+    'cancelled',
+    'paused',
+    'failed',
+    'finished',
+  ] as const)('EV-04 a run that another one has %s', async (how) => {
     const path = join(folder, `${how}.db`);
     const [one, two] = [sqliteJournal({ path }), sqliteJournal({ path })];
     const opened = gate();
@@ -287,7 +298,12 @@ describe('watchers across processes, on one file', () => {
     if (how === 'cancelled') await other.cancel();
     else opened.open();
     const seen = await Promise.all(watching);
-    const word = { cancelled: 'planner.finish', finished: 'planner.finish', failed: 'planner.error', paused: 'run.paused' };
+    const word = {
+      cancelled: 'planner.finish',
+      finished: 'planner.finish',
+      failed: 'planner.error',
+      paused: 'run.paused',
+    };
     for (const events of seen) expect(lastWords(events).map(({ type }) => type)).toEqual([word[how]]);
     await Promise.all([first?.close(), second?.close()]);
     await Promise.all([one.close(), two.close()]);

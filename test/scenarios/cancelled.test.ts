@@ -1,8 +1,8 @@
 /** A run that is cancelled stays cancelled: nothing that comes later changes what it came to. */
 import { describe, expect, it } from 'vitest';
 import { local } from '../../src/core/identity.ts';
-import type { Journal } from '../../src/journal/port.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
+import type { Journal } from '../../src/journal/port.ts';
 import { react } from '../../src/planners/react/index.ts';
 import { scriptedModel } from '../../src/testing/scripted-model.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
@@ -74,7 +74,11 @@ describe('cancel while a tool ignores the signal and returns late', () => {
     const cancelled = run.cancel({ reason: 'enough' });
     await advanceUntil(made.clock, async () => (await run.state()).ending !== null);
     await cancelled;
-    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled', metadata: { reason: 'enough' } });
+    expect(await run.result()).toMatchObject({
+      status: 'finished',
+      reason: 'cancelled',
+      metadata: { reason: 'enough' },
+    });
     expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject({ kind, error: { code } });
     await until(() => made.clock.pending === 0);
     const before = await text(made.journal, run.id);
@@ -170,7 +174,11 @@ describe('abort in step 2 after step 1 completed: one ending with partial text a
     const run = await start(made);
     await until(() => model.calls.length === 2);
     await run.cancel();
-    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled', usage: { steps: 1, ...usage } });
+    expect(await run.result()).toMatchObject({
+      status: 'finished',
+      reason: 'cancelled',
+      usage: { steps: 1, ...usage },
+    });
     const events = await collect(run);
     expect(events.filter(({ type }) => type === 'planner.finish' || type === 'planner.error')).toHaveLength(1);
     expect((await run.state()).steps).toMatchObject([{ text: 'Let me look.', usage }]);
@@ -253,7 +261,9 @@ describe('100 runs on one object, half cancelled', () => {
       ),
     );
     await until(() => inside === 100);
-    const told = runs.map((run, index) => (index % 2 === 0 ? run.cancel() : run.steer('USER_MESSAGE', { message: `for ${index}` })));
+    const told = runs.map((run, index) =>
+      index % 2 === 0 ? run.cancel() : run.steer('USER_MESSAGE', { message: `for ${index}` }),
+    );
     await Promise.all(told.filter((_, index) => index % 2 === 0));
     opened.open();
     await Promise.all(told);

@@ -36,7 +36,11 @@ describe('old state, new code', () => {
     const done: string[] = [];
     const tool = (name: string) => make(name, () => done.push(name) && name, { effect: 'once', approve: 'always' });
     const version1 = world({
-      planner: { name: 'clerk', version: '1', next: script(call('echo', { n: 1 }), call('send'), call('echo', { n: 2 })) },
+      planner: {
+        name: 'clerk',
+        version: '1',
+        next: script(call('echo', { n: 1 }), call('send'), call('echo', { n: 2 })),
+      },
       tools: [echo, tool('send')],
       journal,
       clock,
@@ -47,7 +51,12 @@ describe('old state, new code', () => {
 
     // Its third step is gone, its version is another, and what was `send` is called `post`.
     const planner = watched(script(call('echo', { n: 1 }), call('post')));
-    const code = { planner: { name: 'clerk', version: '2', next: planner }, tools: [echo, tool('post')], journal, clock };
+    const code = {
+      planner: { name: 'clerk', version: '2', next: planner },
+      tools: [echo, tool('post')],
+      journal,
+      clock,
+    };
     const version2 = world(code);
     await expect(version2.runtime.run(id).approve()).rejects.toMatchObject({
       code: 'run_changed',
@@ -183,7 +192,8 @@ describe('a paused run reported as completed', () => {
     const made = world({ planner: script(pause) });
     const seen: (string | undefined)[] = [];
     const run = await start(made, { identity: local('ana', { run: 'r' }) });
-    for await (const { type } of run.events()) if (type === 'pause.requested') seen.push((await made.journal.get('r'))?.status);
+    for await (const { type } of run.events())
+      if (type === 'pause.requested') seen.push((await made.journal.get('r'))?.status);
     expect(seen).toEqual(['paused']);
   });
 

@@ -85,7 +85,9 @@ async function textOf(stream: NodeJS.ReadableStream | null): Promise<string> {
 }
 
 /** Fails unless the run is paused; its pauses. */
-export function pausesIn(said: Said): readonly { readonly run: string; readonly token: string; readonly payload?: Json }[] {
+export function pausesIn(
+  said: Said,
+): readonly { readonly run: string; readonly token: string; readonly payload?: Json }[] {
   if (said.status !== 'paused') throw new Error(`It is not paused: ${JSON.stringify(said)}`);
   return said.pauses;
 }

@@ -68,7 +68,10 @@ describe('three calls, two to the same tool, answered C, A, restart, B, A again'
 
     // The restart: a process that knows nothing of all that.
     expect(pausesIn(await at.run({ do: 'drive', run })).map(({ token }) => token)).toEqual([B]);
-    expect(await at.run({ do: 'approve', run, token: A })).toMatchObject({ status: 'refused', code: 'pause_not_found' });
+    expect(await at.run({ do: 'approve', run, token: A })).toMatchObject({
+      status: 'refused',
+      code: 'pause_not_found',
+    });
     const finished = await at.run({ do: 'approve', run, token: B });
     expect(finished).toMatchObject({ status: 'finished', payload: ['unknown', 'book B', 'pay C, edited'] });
     expect(await at.run({ do: 'approve', run, token: A })).toMatchObject({ status: 'refused', code: 'run_ended' });

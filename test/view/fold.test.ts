@@ -3,15 +3,16 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { CompactionAttempt } from '../../src/core/compaction.ts';
 import type { Branch, Decision } from '../../src/core/decision.ts';
-import { decodeEntry, type Entry, type EntryBody, encodeEntry } from '../../src/core/entry.ts';
+import { decodeEntry, type Entry, type EntryBody, encodeEntry, type Spawned } from '../../src/core/entry.ts';
 import type { ErrorData } from '../../src/core/errors.ts';
 import type { Json } from '../../src/core/json.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import type { Move } from '../../src/core/planner.ts';
 import type { Remark } from '../../src/core/remark.ts';
+import type { TaskUsage } from '../../src/core/task.ts';
 import { type RunView, ToolFailure, tool } from '../../src/index.ts';
 import { eventsOf } from '../../src/view/events.ts';
-import { applyEntry, foldEntries, openState, type RunState } from '../../src/view/run-state.ts';
+import { applyEntry, foldEntries, type OpenStep, openState, type RunState } from '../../src/view/run-state.ts';
 import { viewOf } from '../../src/view/run-view.ts';
 import { record } from './recorded.ts';
 
@@ -84,6 +85,101 @@ const made = fc.record(
   { requiredKeys: [] },
 );
 
+const usageOf = (draw: fc.GeneratorValue): TaskUsage => ({
+  steps: draw(() => fc.nat({ max: 9 })),
+  inputTokens: draw(fc.nat),
+  outputTokens: draw(fc.nat),
+  costMicroUsd: draw(fc.nat),
+});
+
+/** What comes from other runs, and is found out about this one, at any moment. */
+function newsOf(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
+  const alive = state.tasks.filter(({ end }) => end === undefined).map(({ id }) => id);
+  const task = draw(() => fc.constantFrom('other', ...alive));
+  const pauses = draw(() =>
+    fc.array(fc.record({ run: fc.string(), token: fc.string(), reason: fc.constant('await_input' as const) }), {
+      maxLength: 2,
+    }),
+  );
+  const end = draw(() =>
+    fc.record(
+      { status: fc.constantFrom('complete' as const, 'failed' as const, 'cancelled' as const), result: json, error },
+      { requiredKeys: ['status'] },
+    ),
+  );
+  const options: EntryBody[] = [
+    { kind: 'task_ended', task, ...end, usage: usageOf(draw) },
+    { kind: 'task_paused', task, pauses },
+    { kind: 'watched', by: draw(() => fc.constantFrom('w', 'x')) },
+    { kind: 'no_progress', step: state.steps.length, period: 1, times: 3 },
+    {
+      kind: 'repinned',
+      planner: draw(() => fc.string()),
+      pin: { tools: { a: 'd' } },
+      renamedTools: { a: draw(() => fc.string()) },
+    },
+  ];
+  const open = state.groups.filter((group) => group.end === undefined);
+  for (const { id } of open) {
+    options.push({
+      kind: 'group_ended',
+      group: id,
+      ...draw(() =>
+        fc.constantFrom({ status: 'completed' as const }, { status: 'cancelled' as const, reason: 'fail-fast:x' }),
+      ),
+    });
+  }
+  return [draw(() => fc.constantFrom(...options))];
+}
+
+/** What becomes of a call of the open step that has not ended. */
+function callBodies(open: OpenStep, state: RunState, draw: fc.GeneratorValue): (() => EntryBody[])[] {
+  const { step } = open.move;
+  const waiting = open.calls.flatMap((call, index) => (call === null ? [index] : []));
+  const call = draw(() => fc.constantFrom(...waiting));
+  const ended = (): EntryBody => ({
+    kind: 'call_ended',
+    step,
+    call,
+    outcome: draw(() => outcome),
+    attempts: draw(() => fc.nat({ max: 3 })),
+    startedAt: 5,
+    costMicroUsd: 2,
+    ...draw(() => made),
+  });
+  const options = [() => [ended()]];
+  if (!open.began.includes(call)) {
+    const cost = draw(() => fc.constantFrom({}, { costMicroUsd: 3 }));
+    options.push(() => [{ kind: 'call_began', step, call, ...cost }]);
+  }
+  if (open.waits.some((wait) => wait.call === call)) return options;
+  const reason = draw(() => fc.constantFrom('approval_required' as const, 'external_event' as const));
+  const onReject = draw(() => fc.constantFrom({}, { onReject: 'end' as const }));
+  options.push(() => [{ kind: 'paused', token: `p${state.head}`, reason, step, call, ...onReject }]);
+  const until = draw(() => fc.constantFrom({}, { until: 9 }));
+  const group = draw(() => fc.constantFrom('g', 'h'));
+  const task = draw(() => fc.constantFrom('other', ...state.tasks.map(({ id }) => id)));
+  options.push(() => [
+    { kind: 'awaiting', step, call, task, ...(draw(() => fc.boolean()) ? { group } : {}), ...until },
+  ]);
+  const spawned: Spawned = {
+    kind: 'spawned',
+    step,
+    call,
+    task: `t${state.head}`,
+    group,
+    taskKind: 'background',
+    description: 'd',
+    onCancel: 'cascade',
+    retained: draw(() => fc.boolean()),
+    reserved: { steps: 2 },
+    seal: draw(() => fc.boolean()),
+    ...draw(() => fc.constantFrom({}, { failFast: true }, { quorum: 1 })),
+  };
+  options.push(() => (spawned.retained ? [spawned] : [spawned, ended()]));
+  return options;
+}
+
 /** What a writer may do next, picked by `choose` among what the state allows. */
 function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
   const options: (() => EntryBody[])[] = [];
@@ -99,26 +195,12 @@ function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
   }
   for (const { token } of pauses) {
     const payload = draw(() => fc.option(fc.oneof(object, fc.constant({ limits: { steps: 9 } })), { nil: undefined }));
-    options.push(() => [{ kind: 'resumed', token, verdict: 'approve', ...(payload === undefined ? {} : { payload }) }]);
+    const verdict = draw(() => fc.constantFrom('approve' as const, 'reject' as const, 'timeout' as const));
+    const more = draw(() => fc.constantFrom({}, { args: { n: 1 } }));
+    options.push(() => [{ kind: 'resumed', token, verdict, ...more, ...(payload === undefined ? {} : { payload }) }]);
   }
-  if (open !== null && pauses.length === 0) {
-    const waiting = open.calls.flatMap((call, index) => (call === null ? [index] : []));
-    const call = draw(() => fc.constantFrom(...waiting));
-    const { step } = open.move;
-    options.push(() => [
-      {
-        kind: 'call_ended',
-        step,
-        call,
-        outcome: draw(() => outcome),
-        attempts: draw(() => fc.nat({ max: 3 })),
-        startedAt: 5,
-        costMicroUsd: 2,
-        ...draw(() => made),
-      },
-    ]);
-    if (!open.began.includes(call)) options.push(() => [{ kind: 'call_began', step, call }]);
-  }
+  if (open !== null && pauses.length === 0) options.push(...callBodies(open, state, draw));
+  options.push(() => newsOf(state, draw));
   options.push(() => {
     const type = draw(() =>
       fc.constantFrom('REDIRECT' as const, 'USER_MESSAGE' as const, 'CANCEL' as const, 'PAUSE' as const),
@@ -219,6 +301,14 @@ describe('the fold, for any valid journal', () => {
     );
     // The generator would prove little if it made no entry of some kind.
     for (const kind of [
+      'spawned',
+      'awaiting',
+      'task_ended',
+      'task_paused',
+      'watched',
+      'group_ended',
+      'no_progress',
+      'repinned',
       'started',
       'moved',
       'call_began',
@@ -253,9 +343,11 @@ describe('the fold, for any valid journal', () => {
         const positions = events.map(({ seq }) => seq);
         expect(positions).toEqual([...positions].sort((a, b) => a - b));
         for (const { seq, occurredAt } of events) expect(occurredAt).toBe(entries[seq - 1]?.at);
-        // A call that has begun is a fact for recovery; everything else is told.
-        const told = entries.filter(({ kind }) => kind !== 'call_began').map(({ seq }) => seq);
-        expect(new Set(positions)).toEqual(new Set(told));
+        // What only a restart, or another run, has to know is told to nobody; a task may also go on that nobody knew to wait.
+        const silent = entries.filter(({ kind }) => kind === 'call_began' || kind === 'awaiting' || kind === 'watched');
+        const told = entries.filter((entry) => !silent.includes(entry) && entry.kind !== 'task_paused');
+        for (const { seq } of told) expect(positions).toContain(seq);
+        for (const { seq } of silent) expect(positions).not.toContain(seq);
       }),
       { numRuns: 100 },
     );
@@ -314,6 +406,17 @@ describe('the fold, for journals that the runtime wrote', () => {
     }),
     fc.constant<Decision>({ kind: 'request_pause', reason: 'await_input', payload: { q: '?' }, expiresInMs: 0 }),
     fc.constant<Decision>({ kind: 'await_task', taskId: 't' }),
+    fc.record({
+      kind: fc.constant('spawn_task' as const),
+      task: fc.constantFrom('foreground' as const, 'background' as const),
+      spec: fc.record({
+        description: fc.constant('d'),
+        query: fc.constant('task'),
+        seal: fc.boolean(),
+        failFast: fc.boolean(),
+      }),
+      groupId: fc.constantFrom('g', 'h'),
+    }),
     fc.constant<Decision>({ kind: 'call_tool', tool: '', args: {} }),
   );
   const move: fc.Arbitrary<Move> = fc.record(
@@ -362,6 +465,6 @@ describe('the fold, for journals that the runtime wrote', () => {
 
 /** A view as data: its trajectory's steps are behind a getter. */
 function seen({ trajectory, tools: _, ...rest }: RunView): unknown {
-  const { steps, steering, compaction } = trajectory;
-  return { ...rest, steps, steering, compaction };
+  const { steps, steering, tasks, groups, background, compaction } = trajectory;
+  return { ...rest, steps, steering, tasks, groups: [...groups], background, compaction };
 }

@@ -142,6 +142,7 @@ describe('the fold', () => {
       groups: [],
       background: [],
       otherEnds: [],
+      otherPauses: [],
       watchers: [],
       rejectedCall: null,
       noProgress: null,

@@ -58,7 +58,7 @@ describe('a call that waits for an answer', () => {
     expect(isBlocked(fold(race, asks(0), ended(0, 1)))).toBe(false);
   });
 
-  it('SP-48 an approval opens it again, with the arguments that came with it; it is asked for no second time', () => {
+  it('SP-47 an approval opens it again, with the arguments that came with it; it is asked for no second time', () => {
     const state = fold(two, asks(0), asks(1), answers(0, 'approve', { args: { n: 2 } }), answers(1, 'approve'));
     expect(state.open).toMatchObject({ approvals: [{ call: 0, args: { n: 2 } }, { call: 1 }], calls: [null, null] });
     expect([state.pauses, isBlocked(state)]).toEqual([[], false]);
@@ -83,12 +83,15 @@ describe('a call that waits for an answer', () => {
     expect(fold(two, end, answers(0, 'approve')).rejectedCall).toBeNull();
   });
 
-  it('a login makes the call anew: it had not begun', () => {
+  it('SP-46 a login makes the call anew: it had not begun, and nobody is asked about it again', () => {
     const begins: EntryBody = { kind: 'call_began', step: 0, call: 0 };
     const login = asks(0, { reason: 'external_event' });
     expect(fold(two, begins, login).open?.began).toEqual([]);
     const again = fold(two, begins, login, answers(0, 'resume'), begins);
-    expect(again.open).toMatchObject({ began: [0], approvals: [], calls: [null, null] });
+    expect(again.open).toMatchObject({ began: [0], approvals: [{ call: 0 }], calls: [null, null] });
+    const edited = asks(0, { token: 'p1' });
+    const both = fold(two, edited, answers(1, 'approve', { args: { n: 2 } }), begins, login, answers(0, 'resume'));
+    expect(both.open?.approvals).toEqual([{ call: 0, args: { n: 2 } }]);
   });
 
   it('a pause is gone with its call, and the run is due when the first of several is over', () => {
@@ -141,10 +144,17 @@ const groupEnded: EntryBody = { kind: 'group_ended', group: 'g', status: 'comple
 const taskPause: TaskPause = { run: 'a', token: 'x', reason: 'await_input' };
 
 describe('a task', () => {
-  it('TK-01 is known from its spawning on, with its group, and ends once its end has come', () => {
+  it('is known from its spawning on, with its group, and ends once its end has come', () => {
     const state = fold(...both, taskEnded('a', { result: 7, usage: { ...NOTHING, steps: 2, costMicroUsd: 5 } }));
     expect(state.tasks).toMatchObject([
-      { id: 'a', group: 'g', kind: 'background', description: 'the a', step: 0, end: { status: 'complete', result: 7 } },
+      {
+        id: 'a',
+        group: 'g',
+        kind: 'background',
+        description: 'the a',
+        step: 0,
+        end: { status: 'complete', result: 7 },
+      },
       { id: 'b', group: 'g', step: 0, call: 1 },
     ]);
     expect(state.tasks[1]?.end).toBeUndefined();
@@ -168,7 +178,7 @@ describe('a task', () => {
     expect(given).toMatchObject({ open: null, tasks: [{ consumed: true }] });
   });
 
-  it("an await ends at its time, and on a message that is for the planner; it gives a group's results only at its end", () => {
+  it("TK-39 TK-40 an await ends at its time, and on a message that is for the planner; it gives a group's results only at its end", () => {
     const waiting = [...both, awaitMove(1), awaits(1, { until: 500 })];
     const state = fold(...waiting);
     expect([isBlocked(state, 499), isBlocked(state, 500), nextTimeout(state)]).toEqual([true, false, 500]);
@@ -181,7 +191,7 @@ describe('a task', () => {
     expect(isBlocked(fold(...group, taskEnded('a'), taskEnded('b'), groupEnded))).toBe(false);
   });
 
-  it('TK-30 of which somebody must answer pauses a run that waits for it, and no other', () => {
+  it('of which somebody must answer pauses a run that waits for it, and no other', () => {
     const paused: EntryBody = { kind: 'task_paused', task: 'a', pauses: [taskPause] };
     const apart = fold(...both, paused);
     expect([isPaused(apart), apart.tasks[0]?.pauses, answerable(apart)]).toEqual([false, [taskPause], []]);
@@ -199,15 +209,21 @@ describe('a task', () => {
 });
 
 describe('a group', () => {
-  it('TK-40 is open, sealed by its last task or by an await, and over with its entry', () => {
+  it('TK-19 is open, sealed by its last task or by an await, and over with its entry', () => {
     const status = (...bodies: readonly EntryBody[]): unknown => groupView(fold(...bodies), 'g')?.status;
     expect(status(spawnBoth, spawned('a'))).toBe('open');
     expect(status(...both)).toBe('sealed');
-    expect(status(spawnBoth, spawned('a'), ended(0, 0), ended(0, 1), awaitMove(1), awaits(1, { group: 'g' }))).toBe('sealed');
+    expect(status(spawnBoth, spawned('a'), ended(0, 0), ended(0, 1), awaitMove(1), awaits(1, { group: 'g' }))).toBe(
+      'sealed',
+    );
     expect(status(...both, groupEnded)).toBe('completed');
     expect(groupView(fold(...both), 'none')).toBeUndefined();
     const cut: EntryBody = { kind: 'group_ended', group: 'g', status: 'cancelled', reason: 'fail-fast:x' };
-    expect(groupView(fold(...both, cut), 'g')).toMatchObject({ status: 'cancelled', reason: 'fail-fast:x', endedAt: 106 });
+    expect(groupView(fold(...both, cut), 'g')).toMatchObject({
+      status: 'cancelled',
+      reason: 'fail-fast:x',
+      endedAt: 106,
+    });
   });
 
   it('what kind it is its first task says', () => {
@@ -215,7 +231,7 @@ describe('a group', () => {
     expect(state.groups).toEqual([{ id: 'g', sealed: false, failFast: true, quorum: 2 }]);
   });
 
-  it('TK-52 comes by itself once, at the step that is next, unless all of it was asked for', () => {
+  it('TK-34 TK-37 comes by itself once, at the step that is next, unless all of it was asked for', () => {
     const ends = [taskEnded('a'), taskEnded('b')];
     const alone = fold(...both, ...ends, groupEnded);
     expect(alone.background).toMatchObject([{ atStep: 1, group: { id: 'g', members: [{ id: 'a' }, { id: 'b' }] } }]);
@@ -240,7 +256,7 @@ describe('the budget of a run with tasks', () => {
   const share = { steps: 4, costMicroUsd: 40, tokens: 400 };
   const lent = [spawnBoth, spawned('a', { reserved: share }), ended(0, 0), ended(0, 1)];
 
-  it('TK-60 what is set aside for a task is gone, and what it did not use comes back with its end', () => {
+  it('what is set aside for a task is gone, and what it did not use comes back with its end', () => {
     expect(leftOf(foldFrom(limited, ...lent))).toEqual({ steps: 5, costMicroUsd: 60, tokens: 600 });
     const used = { steps: 1, inputTokens: 30, outputTokens: 20, costMicroUsd: 7 };
     expect(leftOf(foldFrom(limited, ...lent, taskEnded('a', { usage: used })))).toEqual({
@@ -266,7 +282,9 @@ describe('the budget of a run with tasks', () => {
     const state = foldFrom(limited, spawnBoth, all, ended(0, 0), ended(0, 1));
     expect(reachedLimit(state)).toEqual({ axis: 'steps', lent: true });
     const used = { ...NOTHING, steps: 9 };
-    expect(reachedLimit(foldFrom(limited, spawnBoth, all, ended(0, 0), ended(0, 1), taskEnded('a', { usage: used })))).toEqual({
+    expect(
+      reachedLimit(foldFrom(limited, spawnBoth, all, ended(0, 0), ended(0, 1), taskEnded('a', { usage: used }))),
+    ).toEqual({
       axis: 'steps',
       lent: false,
     });
