@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Journal } from '../src/index.ts';
 import { sqliteJournal } from '../src/journal/sqlite.ts';
-import { heapBytes, type Measured, median, short, wallMs } from './measure.ts';
+import { heapBytes, type Measured, median, short } from './measure.ts';
 import { pauseRuns, pausingRuntime } from './paused-runs.ts';
 import { withScratch } from './scratch.ts';
 
@@ -34,6 +34,7 @@ export async function paused(runs: number = 10_000): Promise<Measured> {
         paused_resume_ms_100: full.resumeMs,
         raw_read_ms_100: full.readMs,
         paused_resume_ratio_100: full.ratio,
+        paused_resume_cpu_ratio_100: full.cpuRatio,
         paused_heap_bytes: heapGrowth,
       },
       rows: [
@@ -46,12 +47,12 @@ export async function paused(runs: number = 10_000): Promise<Measured> {
         [
           'a paused run of 100 steps goes on',
           `${full.resumeMs} ms`,
-          `${full.ratio} x a raw read and parse of its rows, ${full.readMs} ms (at most ${MOST})`,
+          `${full.ratio} x a raw read and parse of its rows, ${full.readMs} ms (at most ${MOST}); CPU ${full.cpuRatio} x`,
         ],
         [
           "the same with synchronous: 'normal'",
           `${normal.resumeMs} ms`,
-          `${normal.ratio} x a raw read and parse of its rows, ${normal.readMs} ms`,
+          `${normal.ratio} x a raw read and parse of its rows, ${normal.readMs} ms; CPU ${normal.cpuRatio} x`,
         ],
       ],
     };
@@ -109,25 +110,42 @@ interface BesideRead {
   readonly resumeMs: number;
   readonly readMs: number;
   readonly ratio: number;
+  /** Of the CPU of both: it leaves out waits for the disk, and for a machine that is busy with other things. */
+  readonly cpuRatio: number;
+}
+
+interface Spent {
+  readonly ms: number;
+  readonly cpuUs: number;
 }
 
 /** Each sample is another run, read and then resumed; the first ones warm up. Every other long run is for `full`. */
 async function besideRead(path: string, count: number, synchronous: Synchronous): Promise<BesideRead> {
-  const resumes: number[] = [];
-  const reads: number[] = [];
+  const pairs: { readonly read: Spent; readonly resume: Spent }[] = [];
   const offset = synchronous === 'full' ? 0 : 1;
   const samples = Math.min(SAMPLES + WARM_UP_SAMPLES, Math.floor(count / 2));
   const stride = 2 * Math.floor(count / 2 / samples);
   for (let sample = 0; sample < samples; sample += 1) {
     const run = `long_${sample * stride + offset}`;
-    const readMs = timeRawRead(path, run);
-    const resumeMs = await timeResume(path, run, synchronous);
-    if (sample < WARM_UP_SAMPLES) continue;
-    resumes.push(resumeMs);
-    reads.push(readMs);
+    const read = await spendRawRead(path, run);
+    const resume = await spendResume(path, run, synchronous);
+    if (sample >= WARM_UP_SAMPLES) pairs.push({ read, resume });
   }
-  const ratios = resumes.map((ms, sample) => ms / (reads[sample] ?? Number.NaN));
-  return { resumeMs: short(median(resumes)), readMs: short(median(reads)), ratio: short(median(ratios)) };
+  return {
+    resumeMs: short(median(pairs.map(({ resume }) => resume.ms))),
+    readMs: short(median(pairs.map(({ read }) => read.ms))),
+    ratio: short(median(pairs.map(({ read, resume }) => resume.ms / read.ms))),
+    cpuRatio: short(median(pairs.map(({ read, resume }) => resume.cpuUs / read.cpuUs))),
+  };
+}
+
+async function spent(work: () => Promise<void> | void): Promise<Spent> {
+  const cpu = process.cpuUsage();
+  const before = performance.now();
+  await work();
+  const ms = performance.now() - before;
+  const { user, system } = process.cpuUsage(cpu);
+  return { ms, cpuUs: user + system };
 }
 
 // The only way from a run's id to its rows: each row points at the one before it.
@@ -139,28 +157,30 @@ const ROWS_OF_RUN = `
   )
   SELECT entries.body FROM chain JOIN entries ON entries.id = chain.id`;
 
-/** Milliseconds for the run's rows, each parsed, on a connection that has not read them before. Opening it does not count. */
-function timeRawRead(path: string, run: string): number {
+/** For the run's rows, each parsed, on a connection that has not read them before. Opening it does not count. */
+async function spendRawRead(path: string, run: string): Promise<Spent> {
   const db = new DatabaseSync(path, { readOnly: true });
   const select = db.prepare(ROWS_OF_RUN);
-  const before = performance.now();
-  const rows = select.all(run);
-  for (const { body } of rows) JSON.parse(String(body));
-  const ms = performance.now() - before;
+  let count = 0;
+  const used = await spent(() => {
+    const rows = select.all(run);
+    for (const { body } of rows) JSON.parse(String(body));
+    count = rows.length;
+  });
   db.close();
-  if (rows.length < 2 * STEPS) throw new Error(`The run ${run} has ${rows.length} rows.`);
-  return ms;
+  if (count < 2 * STEPS) throw new Error(`The run ${run} has ${count} rows.`);
+  return used;
 }
 
-/** Milliseconds from the answer to the planner's next move in the file, with a journal and a runtime that know nothing. */
-async function timeResume(path: string, run: string, synchronous: Synchronous): Promise<number> {
+/** From the answer to the planner's next move in the file, with a journal and a runtime that know nothing. */
+async function spendResume(path: string, run: string, synchronous: Synchronous): Promise<Spent> {
   const token = await tokenOf(path, run);
   const journal = sqliteJournal({ path, synchronous });
   const { told, moved } = tellMove(journal);
   const runtime = pausingRuntime(told);
   const handle = runtime.run(run);
   let resumed: Promise<void> | undefined;
-  const ms = await wallMs(() => {
+  const used = await spent(() => {
     resumed = handle.resume({ token });
     return Promise.race([moved, resumed.then(() => moved)]);
   });
@@ -169,7 +189,7 @@ async function timeResume(path: string, run: string, synchronous: Synchronous): 
   if (status !== 'finished') throw new Error(`The resumed run ${run} is ${status}.`);
   await runtime.close();
   await journal.close();
-  return ms;
+  return used;
 }
 
 /** On a connection of its own, so that the one that is timed has read nothing. */

@@ -230,6 +230,7 @@ export class RunDriver {
       flight: this.#moves,
       signal: this.#signal,
       tell: hub.wantsTokens(this.state.identity.run) ? this.#teller() : undefined,
+      isEnding: () => this.#stop === 'cancel' || this.#stop === 'deadline',
     };
   }
 

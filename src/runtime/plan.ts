@@ -27,9 +27,20 @@ export interface Ask {
   readonly signal: LazySignal;
   /** Where deltas go; without it the planner need not stream. */
   readonly tell: ((delta: Delta) => void) | undefined;
+  /** The run is being ended, by a cancel or by its deadline, and not only given to another process. */
+  readonly isEnding: () => boolean;
 }
 
-/** The entries of the planner's move. `undefined`: it was aborted; why is found at the boundary, and its move is dropped. */
+/** What a streaming planner has said of the move that it is at. */
+interface Said {
+  text: string;
+  reasoning: string;
+}
+
+/**
+ * The entries of the planner's move. Of one that was aborted, what it had said, if the run ends with that; why is found at
+ * the boundary. `undefined`: there is nothing.
+ */
 export function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undefined> {
   const { deps, state } = ask;
   const step = nextStep(state);
@@ -41,9 +52,14 @@ export function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undefined> 
 
 function askForMove(ask: Ask, view: RunView, startedAt: number): Promise<readonly EntryBody[] | undefined> {
   const { deps, flight, signal } = ask;
+  const step = nextStep(ask.state);
+  const said: Said = { text: '', reasoning: '' };
   return flight.attempt(
-    () => moveOf(deps.planner.next(view, signal.signal), ask),
-    (settled) => answerOf(settled, nextStep(ask.state), startedAt, ask),
+    () => moveOf(deps.planner.next(view, signal.signal), ask, said),
+    (settled) => {
+      if (ask.flight.aborted) return ask.isEnding() ? interrupted(said, step, startedAt) : undefined;
+      return answerOf(settled, step, startedAt, ask);
+    },
     { signal },
   );
 }
@@ -90,7 +106,7 @@ function answerOf(
   startedAt: number,
   ask: Ask,
 ): readonly EntryBody[] | undefined | Promise<readonly EntryBody[]> {
-  if (ask.flight.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
+  if (settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
   if (settled.kind === 'thrown') return [plannerFailed(settled.error, step)];
   const move = settled.value;
   if (typeof move !== 'object' || move === null) {
@@ -100,15 +116,15 @@ function answerOf(
 }
 
 /** Whatever form a planner answers in, to one move. */
-function moveOf(source: MoveSource, ask: Ask): Exclude<MoveSource, AsyncGenerator<Delta>> {
-  return isGenerator(source) ? drain(source, ask) : source;
+function moveOf(source: MoveSource, ask: Ask, said: Said): Exclude<MoveSource, AsyncGenerator<Delta>> {
+  return isGenerator(source) ? drain(source, ask, said) : source;
 }
 
 function isGenerator(source: MoveSource): source is AsyncGenerator<Delta, Decision | Move> {
   return typeof source === 'object' && source !== null && Symbol.asyncIterator in source;
 }
 
-async function drain(source: AsyncGenerator<Delta, Decision | Move>, ask: Ask): Promise<Decision | Move> {
+async function drain(source: AsyncGenerator<Delta, Decision | Move>, ask: Ask, said: Said): Promise<Decision | Move> {
   for (;;) {
     const { value, done } = await source.next();
     if (done === true) return value;
@@ -116,8 +132,27 @@ async function drain(source: AsyncGenerator<Delta, Decision | Move>, ask: Ask): 
       await source.return(undefined as never);
       throw ask.signal.signal.reason;
     }
+    if (value.type === 'reset') {
+      said.text = '';
+      said.reasoning = '';
+    } else said[value.type] += value.text;
     ask.tell?.(value);
   }
+}
+
+/** What was said before the run was stopped is part of it: whoever watched has seen it. */
+function interrupted({ text, reasoning }: Said, step: number, startedAt: number): readonly EntryBody[] | undefined {
+  if (text === '' && reasoning === '') return undefined;
+  const message = 'The run was stopped while the planner was speaking.';
+  const moved: Mutable<Moved> = {
+    kind: 'moved',
+    step,
+    decision: { kind: 'finish', reason: 'cancelled' },
+    startedAt,
+    fault: { code: 'cancelled', message },
+  };
+  takeNotes(moved, { decision: moved.decision, text, reasoning });
+  return [moved];
 }
 
 function entriesOf(

@@ -77,14 +77,17 @@ export function isPaused(state: RunState): boolean {
   return isBlocked(state) && (pauses.length > 0 || pausesOfTasks(state).length > 0);
 }
 
-/** The pauses of the tasks that the open step waits for. */
+/** The pauses of the tasks that the open step waits for; of a group once none of its members is at work any more. */
 export function pausesOfTasks({ open, tasks, otherPauses }: RunState): readonly TaskPause[] {
   if (open === null || open.waits.length === 0) return [];
-  const awaited = tasks.filter(({ id, group }) =>
-    open.waits.some((wait) => (wait.group === undefined ? wait.task === id : wait.group === group)),
-  );
-  const others = otherPauses.filter(({ task }) => open.waits.some((wait) => wait.task === task));
-  return [...awaited, ...others].flatMap(({ pauses }) => pauses);
+  return open.waits
+    .flatMap(({ task, group }) => {
+      if (group === undefined)
+        return [...tasks.filter(({ id }) => id === task), ...otherPauses.filter((other) => other.task === task)];
+      const live = tasks.filter((member) => member.group === group && member.end === undefined);
+      return live.every(({ pauses }) => pauses.length > 0) ? live : [];
+    })
+    .flatMap(({ pauses }) => pauses);
 }
 
 /** All that somebody can answer now to bring the run on: its own pauses, and those of tasks that it waits for. */

@@ -11,6 +11,7 @@ import {
   echo,
   entriesOf,
   finish,
+  gate,
   holding,
   kindsOf,
   make,
@@ -514,6 +515,31 @@ describe('a gated branch beside others', () => {
     await run.resume();
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(made).toEqual([{ sum: 1 }]);
+  });
+
+  it('SP-44, W13 expires while others are still running, and leaves them alone', async () => {
+    const { tool, made } = pays('pay', { approve: { expiresInMs: 60_000 } });
+    const quick = gate();
+    const { tool: hold, entered, release } = holding();
+    const tools = [tool, make('quick', () => quick.opened), { ...hold, timeoutMs: 3_600_000 }];
+    const made1 = world({ planner: script(parallel(named('pay', 'quick', 'hold'))), tools });
+    const run = await start(made1);
+    await entered;
+    await until(async () => (await run.state()).pauses.length === 1);
+    // Beats meanwhile renew the lease.
+    for (let second = 0; second < 61; second += 1) {
+      made1.clock.advance(1_000);
+      await quiet();
+    }
+    expect((await run.state()).open?.calls[0]?.outcome).toMatchObject({ error: { code: 'approval_timeout' } });
+    quick.open();
+    await until(async () => (await run.state()).open?.calls[1] !== null);
+    await quiet();
+    expect((await run.state()).open?.calls[2]).toBeNull();
+    release();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(outcomes(await run.state())).toEqual(['error', 'value', 'value']);
+    expect(made).toEqual([]);
   });
 
   it('keeps the run paused when nothing but it is left, and finishes what it was asked for', async () => {

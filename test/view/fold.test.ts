@@ -367,6 +367,8 @@ describe('the fold, for any valid journal', () => {
   });
 });
 
+const DONE: Decision = { kind: 'finish', reason: 'goal', payload: 'done' };
+
 describe('the fold, for journals that the runtime wrote', () => {
   const effects = ['pure', 'read', 'once'] as const;
   const tools = effects.map((effect) =>
@@ -437,13 +439,21 @@ describe('the fold, for journals that the runtime wrote', () => {
       fc.asyncProperty(
         fc.array(move, { maxLength: 6 }),
         fc.array(attempt, { maxLength: 6 }),
-        async (script, attempts) => {
-          const compact = async (run: RunView) => attempts[run.trajectory.count];
-          const { entries, events, views } = await record(script, {
+        async (moves, attempts) => {
+          // Its tasks have the query that says so, and finish at once.
+          const isTask = (run: RunView): boolean => run.query === 'task';
+          const compact = async (run: RunView) => (isTask(run) ? undefined : attempts[run.trajectory.count]);
+          const script = moves.map((one) => (run: RunView) => (isTask(run) ? DONE : one));
+          const {
+            entries,
+            events,
+            views: all,
+          } = await record(script, {
             tools: [...tools, later],
             modelDriven: true,
             compact,
           });
+          const views = all.filter((view) => !isTask(view));
           for (const { kind } of entries) kinds.add(kind);
           expectOneState(entries);
           expect(eventsOfAll(entries.map((entry) => decodeEntry(encodeEntry(entry), entry.seq)))).toEqual(events);
@@ -459,7 +469,16 @@ describe('the fold, for journals that the runtime wrote', () => {
       ),
       { numRuns: 100 },
     );
-    for (const kind of ['compacted', 'compaction_failed', 'moved', 'call_ended']) expect(kinds).toContain(kind);
+    for (const kind of [
+      'compacted',
+      'compaction_failed',
+      'moved',
+      'call_ended',
+      'spawned',
+      'task_ended',
+      'group_ended',
+    ])
+      expect(kinds).toContain(kind);
   });
 });
 
