@@ -25,7 +25,7 @@ export async function paused(runs: number = 10_000): Promise<Measured> {
     const path = join(folder, 'paused.db');
     const long = Math.round(runs / 10);
     const { diskBytes, textBytes } = await weigh(path, long);
-    const heapGrowth = await watchHeap(path, runs - long);
+    const heapGrowth = await watchHeap(path, long, runs - 2 * long);
     const full = await besideRead(path, long, 'full');
     const normal = await besideRead(path, long, 'normal');
     return {
@@ -42,7 +42,7 @@ export async function paused(runs: number = 10_000): Promise<Measured> {
         [
           'a paused run, in memory',
           `${heapGrowth} bytes`,
-          `growth of the heap from ${long} to ${runs} paused runs, divided by them`,
+          `growth of the heap from ${2 * long} to ${runs} paused runs, divided by them`,
         ],
         [
           'a paused run of 100 steps goes on',
@@ -77,17 +77,16 @@ async function weigh(path: string, count: number): Promise<Weight> {
   return { diskBytes, textBytes: Math.round(Number(total?.['bytes']) / count) };
 }
 
-/** Growth of the heap of the process that pauses these runs, for each of them. */
-async function watchHeap(path: string, count: number): Promise<number> {
+/** Growth of the heap of the process that pauses `count` runs, for each of them; the `warmUp` before them do not count. */
+async function watchHeap(path: string, warmUp: number, count: number): Promise<number> {
   return withJournal(path, async (journal) => {
     const runtime = pausingRuntime(journal);
-    // What a runtime that has done something holds anyway.
-    await pauseRuns(runtime, { prefix: 'first', count: 100, steps: 1 });
+    await pauseRuns(runtime, { prefix: 'first', count: warmUp, steps: 1 });
     const before = heapBytes();
-    await pauseRuns(runtime, { prefix: 'short', count: count - 100, steps: 1 });
+    await pauseRuns(runtime, { prefix: 'short', count, steps: 1 });
     const growth = heapBytes() - before;
     await runtime.close();
-    return short(growth / (count - 100));
+    return short(growth / count);
   });
 }
 

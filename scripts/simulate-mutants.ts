@@ -239,7 +239,7 @@ function firstFailure(dir: string, seeds: string): Promise<string | undefined> {
 }
 
 const { values } = parseArgs({
-  options: { seeds: { type: 'string', default: '4000' }, only: { type: 'string', default: '' } },
+  options: { seeds: { type: 'string', default: '20000' }, only: { type: 'string', default: '' } },
 });
 const chosen = MUTANTS.filter(({ name }) => name.includes(values.only));
 let count = 0;

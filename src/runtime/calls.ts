@@ -136,10 +136,10 @@ export class Calls {
   }
 
   async #landing(): Promise<Landing> {
-    this.#nudged = false;
     while (this.#landed.length === 0 && this.#refusal === undefined && this.#inFlight.size > 0 && !this.#nudged) {
       await this.#change();
     }
+    this.#nudged = false;
     if (this.#refusal !== undefined) throw this.#refusal.error;
     return this.take();
   }

@@ -25,7 +25,7 @@ import { prepareCall } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
 import { loadInputs } from './inputs.ts';
-import { type Changes, Ledger } from './ledger.ts';
+import { type Changes, isEnding, Ledger } from './ledger.ts';
 import { type NextDeps, next } from './next.ts';
 import { type Ask, askPlanner } from './plan.ts';
 import { refused } from './spawn.ts';
@@ -210,8 +210,9 @@ export class RunDriver {
     return stopTasks(this.#deps, tasks, { by: this.state.identity.run, reason });
   }
 
-  /** Only an ending finds calls in flight: they are stopped, and heard out, before it is written. */
+  /** Calls that an ending finds in flight are stopped, and heard out, before it is written. */
   async #record(entries: readonly EntryBody[]): Promise<void> {
+    if (!isEnding(entries)) return this.#commit(entries);
     if (this.#calls.inFlight > 0) {
       this.#halt('cancel');
       await this.#calls.settle();

@@ -23,7 +23,8 @@ export type Changes = Pick<Append, 'status' | 'takes' | 'turn' | 'tells' | 'star
 
 const NO_CHANGES: Changes = {};
 
-function isEnding(bodies: readonly EntryBody[]): boolean {
+/** These entries end the run. */
+export function isEnding(bodies: readonly EntryBody[]): boolean {
   const kind = bodies.at(-1)?.kind;
   return kind === 'finished' || kind === 'failed';
 }

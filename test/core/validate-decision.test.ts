@@ -119,6 +119,42 @@ describe('validateDecision', () => {
     ['a spawn without a query', { kind: 'spawn_task', task: 'background', spec: { query: '' } }, 'spec.query'],
     ['a spawn without a spec', { kind: 'spawn_task', task: 'background' }, 'no spec'],
     ['a spawn of an unknown sort', { kind: 'spawn_task', task: 'daemon', spec: { query: 'q' } }, '"daemon"'],
+    ['a spawn without a description', { kind: 'spawn_task', task: 'background', spec: { query: 'q' } }, 'description'],
+    [
+      'a flag of a spawn that is text',
+      { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q', retainTurn: 'yes' } },
+      'spec.retainTurn',
+    ],
+    [
+      'a seal that is a number',
+      { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q', seal: 0 } },
+      'spec.seal',
+    ],
+    [
+      'a fail-fast that is text',
+      { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q', failFast: 'no' } },
+      'spec.failFast',
+    ],
+    [
+      'a cancel policy of its own',
+      { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q', onCancel: 'never' } },
+      'spec.onCancel',
+    ],
+    [
+      'a quorum of one and a half',
+      { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q', quorum: 1.5 }, groupId: 'g' },
+      'spec.quorum',
+    ],
+    [
+      'a quorum without a group',
+      { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q', quorum: 1 } },
+      'groupId',
+    ],
+    [
+      'limits of a task below nothing',
+      { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q', limits: { tokens: -1 } } },
+      'limits.tokens',
+    ],
     ['DV-11 an empty task id', { kind: 'await_task', taskId: '' }, 'taskId'],
     ['a negative time limit', { kind: 'await_task', taskId: 't', timeoutMs: -1 }, 'timeoutMs'],
     ['an expiry that is text', { kind: 'request_pause', reason: 'await_input', expiresInMs: '5' }, 'expiresInMs'],

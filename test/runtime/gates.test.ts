@@ -521,7 +521,11 @@ describe('a gated branch beside others', () => {
     const { tool, made } = pays('pay', { approve: { expiresInMs: 60_000 } });
     const quick = gate();
     const { tool: hold, entered, release } = holding();
-    const tools = [tool, make('quick', () => quick.opened), { ...hold, timeoutMs: 3_600_000 }];
+    const tools = [
+      tool,
+      make('quick', () => quick.opened, { timeoutMs: 3_600_000 }),
+      { ...hold, timeoutMs: 3_600_000 },
+    ];
     const made1 = world({ planner: script(parallel(named('pay', 'quick', 'hold'))), tools });
     const run = await start(made1);
     await entered;

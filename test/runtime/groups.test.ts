@@ -5,8 +5,6 @@ import type { Json } from '../../src/core/json.ts';
 import type { PlannerFunction } from '../../src/core/planner.ts';
 import type { GroupView } from '../../src/core/task.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
   call,
@@ -21,13 +19,24 @@ import {
   quiet,
   script,
   start,
-  turn,
   until,
   type World,
   watched,
   world,
 } from './support.ts';
-import { ANA, awaits, fails, hasEnded, PARENT, payloadOf, plays, spawning, spawns, thenTell } from './task-support.ts';
+import {
+  ANA,
+  awaits,
+  fails,
+  hasEnded,
+  PARENT,
+  payloadOf,
+  plays,
+  shuffledJournal,
+  spawning,
+  spawns,
+  thenTell,
+} from './task-support.ts';
 
 /** Waits until the group is over, however the planner sits. */
 const sits: Decision = { kind: 'request_pause', reason: 'approval_required' };
@@ -365,22 +374,6 @@ describe('watchGroup', () => {
   });
 });
 
-/** A journal each of whose answers comes after a number of turns that the seed says. */
-function shuffled(journal: Journal, seed: number): Journal {
-  const random = seededRandom(seed);
-  return new Proxy(journal, {
-    get(target, key) {
-      const own: unknown = Reflect.get(target, key);
-      if (typeof own !== 'function') return own;
-      if (key === 'watch') return own.bind(target);
-      return async (...args: unknown[]) => {
-        for (let turns = Math.floor(random() * 3); turns > 0; turns -= 1) await turn();
-        return own.apply(target, args);
-      };
-    },
-  });
-}
-
 describe('CR-06 whatever comes first', () => {
   const SEEDS = Array.from({ length: 10 }, (_, block) => block * 100);
 
@@ -401,7 +394,7 @@ describe('CR-06 whatever comes first', () => {
           deep: thenTell(spawns('well', { task: 'foreground' })),
         }),
         clock,
-        journal: shuffled(memoryJournal({ clock }), seed),
+        journal: shuffledJournal(memoryJournal({ clock }), seed),
       });
       const run = await start(made, { identity: PARENT });
       told.add(JSON.stringify(await payloadOf(run)));
@@ -426,7 +419,7 @@ describe('CR-06 whatever comes first', () => {
           waits: script(pause),
         }),
         clock,
-        journal: shuffled(memoryJournal({ clock }), seed),
+        journal: shuffledJournal(memoryJournal({ clock }), seed),
       });
       const run = await start(made, { identity: PARENT });
       await until(() => hasEnded(made, 'p'));

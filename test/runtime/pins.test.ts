@@ -1,17 +1,11 @@
 /** Old state, new code: a run goes on with the code it was started with, or says what is different. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Caller } from '../../src/core/control.ts';
 import { local } from '../../src/core/identity.ts';
 import type { Planner, PlannerFunction } from '../../src/core/planner.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import type { Migrate } from '../../src/runtime/pins.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import type { Tool } from '../../src/tools/tool.ts';
 import {
@@ -41,9 +35,6 @@ import {
   watched,
   world,
 } from './support.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'pilotage-pins-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const SUM = { type: 'object', properties: { sum: { type: 'number' } }, additionalProperties: false } as const;
 
@@ -486,108 +477,5 @@ describe('a worker', () => {
     expect(second.faults).toEqual([]);
     expect(await journal.get(id)).toMatchObject({ status: 'paused' });
     await second.runtime.close();
-  });
-});
-
-describe('the stored run', () => {
-  const stored = async (): Promise<{ path: string; id: string }> => {
-    const path = join(folder, `${crypto.randomUUID()}.db`);
-    const journal = sqliteJournal({ path });
-    const runtime = createRuntime({ planner: { name: 'payer', next: gatedStep }, tools: [pay, echo], journal });
-    const run = await runtime.start('q', { identity: local('ana') });
-    await run.result();
-    await runtime.close();
-    await journal.close();
-    return { path, id: run.id };
-  };
-  const tamper = (path: string, change: (body: string) => string): void => {
-    const db = new DatabaseSync(path);
-    const rows = db.prepare('SELECT rowid AS at, body FROM entries').all() as { at: number; body: string }[];
-    for (const { at, body } of rows) {
-      if (body.includes('"kind":"paused"'))
-        db.prepare('UPDATE entries SET body = ? WHERE rowid = ?').run(change(body), at);
-    }
-    db.close();
-  };
-  const read = async (path: string, id: string): Promise<unknown> => {
-    const journal = sqliteJournal({ path });
-    try {
-      return await journal.read(id);
-    } finally {
-      await journal.close();
-    }
-  };
-
-  it('SP-31 has a format number in each entry, and reads back to the same', async () => {
-    const { path, id } = await stored();
-    const once = await read(path, id);
-    expect(JSON.stringify(once)).toBe(JSON.stringify(await read(path, id)));
-    let seen = '';
-    tamper(path, (body) => {
-      seen = body;
-      return body;
-    });
-    expect(JSON.parse(seen)).toMatchObject({ v: 1, kind: 'paused', reason: 'approval_required' });
-  });
-
-  it.each([
-    ['0', '"v":0', 'journal_newer'],
-    ['2', '"v":2', 'journal_newer'],
-    ['none', '"w":1', 'journal_newer'],
-  ])('SP-31 of the format %s is refused', async (_, version, code) => {
-    const { path, id } = await stored();
-    tamper(path, (body) => body.replace('"v":1', version));
-    await expect(read(path, id)).rejects.toMatchObject({ code });
-  });
-
-  it('SP-31 that is broken is refused, and nothing is guessed', async () => {
-    const { path, id } = await stored();
-    tamper(path, (body) => body.slice(0, -3));
-    await expect(read(path, id)).rejects.toMatchObject({ code: 'journal_corrupt' });
-  });
-
-  it('SP-33 keeps its pause and the answer: nothing is deleted', async () => {
-    const { path, id } = await stored();
-    const journal = sqliteJournal({ path });
-    const runtime = createRuntime({ planner: { name: 'payer', next: gatedStep }, tools: [pay, echo], journal });
-    await runtime.run(id).approve();
-    await runtime.run(id).result();
-    expect((await journal.read(id)).map(({ kind }) => kind)).toEqual([
-      'started',
-      'moved',
-      'paused',
-      'control',
-      'resumed',
-      'call_began',
-      'call_ended',
-      'moved',
-      'finished',
-    ]);
-    await runtime.close();
-    await journal.close();
-  });
-
-  it('SP-34 is listed: fifty a page, at most 200, newest first, of one tenant, by status', async () => {
-    const clock = new VirtualClock();
-    const journal = memoryJournal({ clock });
-    const made = deployed(journal, clock);
-    for (let index = 0; index < 60; index += 1) {
-      clock.advance(1);
-      const identity = { ...local('ana'), tenant: index % 2 === 0 ? 'even' : 'odd' };
-      await (await start(made, { identity })).result();
-    }
-    const { runtime } = made;
-    const page = await runtime.list({ status: ['paused'] });
-    expect(page).toHaveLength(50);
-    expect(page.map(({ createdAt }) => createdAt)).toEqual(
-      page.map(({ createdAt }) => createdAt).toSorted((a, b) => b - a),
-    );
-    const rest = await runtime.list({ status: ['paused'], after: page.at(-1)?.identity.run ?? '' });
-    expect(rest).toHaveLength(10);
-    expect(await runtime.list({ tenant: 'odd', status: ['paused'], limit: 200 })).toHaveLength(30);
-    expect(await runtime.list({ status: ['finished'] })).toEqual([]);
-    for (const limit of [201, 0, -1]) {
-      await expect(runtime.list({ limit })).rejects.toMatchObject({ code: 'invalid_config' });
-    }
   });
 });

@@ -38,6 +38,22 @@ async function eventsOf(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
 }
 
 describe('a sink with redaction', () => {
+  it('TK-44 has a goal without the address in it, and the planner the goal as it was asked', async () => {
+    const address = 'ana@example.org';
+    const goals: string[] = [];
+    const made = world({
+      planner: ({ goal }) => {
+        goals.push(goal);
+        return { kind: 'finish', reason: 'goal' };
+      },
+    });
+    const run = await made.runtime.start(`Write to ${address}`, { identity: local('ana') });
+    const stored = await eventsOf(run.events({ redact: (text) => text.replaceAll(address, '<address>') }));
+    expect(stored[0]).toMatchObject({ type: 'run.started', query: 'Write to <address>' });
+    expect(goals).toEqual([`Write to ${address}`]);
+    expect((await run.state()).goal).toBe(`Write to ${address}`);
+  });
+
   it('RR-07, W40 stores the trace redacted, and everything else; the step keeps it whole', async () => {
     const { runtime, id } = await played();
     const run = runtime.run(id);

@@ -10,7 +10,8 @@ import { observe } from '../../src/core/observation.ts';
 import type { PlannerFunction, RunView } from '../../src/core/planner.ts';
 import type { Journal } from '../../src/journal/port.ts';
 import type { Run } from '../../src/runtime/run.ts';
-import { finish } from './support.ts';
+import { seededRandom } from '../../src/testing/seeded-random.ts';
+import { finish, turn } from './support.ts';
 
 /** The session in which `local('ana')` runs. */
 export const ANA: Scope = { tenant: 'local', user: 'ana', session: 'default' };
@@ -83,4 +84,20 @@ export async function payloadOf(run: Run): Promise<Json | undefined> {
 export async function hasEnded({ journal }: { readonly journal: Journal }, run: string): Promise<boolean> {
   const { status = 'pending' } = (await journal.get(run)) ?? {};
   return status === 'finished' || status === 'failed' || status === 'cancelled';
+}
+
+/** A journal each of whose answers comes after a number of turns that the seed says. */
+export function shuffledJournal(journal: Journal, seed: number): Journal {
+  const random = seededRandom(seed);
+  return new Proxy(journal, {
+    get(target, key) {
+      const own: unknown = Reflect.get(target, key);
+      if (typeof own !== 'function') return own;
+      if (key === 'watch') return own.bind(target);
+      return async (...args: unknown[]) => {
+        for (let turns = Math.floor(random() * 3); turns > 0; turns -= 1) await turn();
+        return own.apply(target, args);
+      };
+    },
+  });
 }

@@ -148,6 +148,30 @@ describe('a kept task that pauses', () => {
     await until(() => hasEnded(made, 'p'));
     expect(await payloadOf(run)).toMatchObject({ status: 'complete', result: 'done' });
   });
+
+  it('SP-26 of 40 racing answers through the owner and the task itself exactly one wins', async () => {
+    const made = world({ planner: plays({ q: kept('child'), child: script(pause) }) });
+    const run = await start(made, { identity: PARENT });
+    const token = await tokenOf(run);
+    const handles = [run, made.runtime.run('p.0.0')];
+    const answers = Array.from({ length: 40 }, (_, index) =>
+      handles[index % 2]?.approve(token, { payload: { index } }),
+    );
+    const settled = await Promise.allSettled(answers);
+    expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(await payloadOf(run)).toMatchObject({ status: 'complete' });
+    expect(await entriesOf(made.journal, made.runtime.run('p.0.0'), 'resumed')).toHaveLength(1);
+  });
+
+  it('ends with its owner’s cancel, and the pause with it', async () => {
+    const made = world({ planner: plays({ q: kept('child'), child: script(pause) }) });
+    const run = await start(made, { identity: PARENT });
+    const token = await tokenOf(run);
+    await run.cancel();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    await until(() => hasEnded(made, 'p.0.0'));
+    await expect(made.runtime.run('p.0.0').approve(token)).rejects.toMatchObject({ code: 'run_ended' });
+  });
 });
 
 describe('an approval in a background task', () => {

@@ -1,14 +1,18 @@
 /** Waiting for tasks: an await, its time limit and cycles, what wakes a wait, and results that come by themselves. */
 import { describe, expect, it } from 'vitest';
 import type { Planner, PlannerFunction, RunView } from '../../src/core/planner.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Run } from '../../src/runtime/run.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
   advanceUntil,
   call,
   collect,
+  echo,
   entriesOf,
   finish,
   holding,
+  make,
   observations,
   only,
   parallel,
@@ -30,6 +34,7 @@ import {
   PARENT,
   payloadOf,
   plays,
+  shuffledJournal,
   spawning,
   spawns,
   tellLast,
@@ -153,6 +158,35 @@ describe('await_task', () => {
     for (const run of runs) expect(await run.result()).toMatchObject({ status: 'finished' });
   });
 
+  it('TK-38 a member of a group that awaits the owner which awaits the group is told so', async () => {
+    const made = world({
+      planner: plays({
+        q: script(spawns('child', { groupId: 'g' }), awaits('p.0.0', { groupId: 'g' })),
+        child: thenTell(call('hold'), awaits('p')),
+      }),
+      tools: [make('hold', () => until(waits(made, 'p')))],
+    });
+    const run = await start(made, { identity: PARENT });
+    await run.result();
+    expect(observations(await run.state())[1]).toMatchObject({
+      status: 'completed',
+      members: [{ result: { error: { code: 'await_cycle' } } }],
+    });
+  });
+
+  it('TK-38 a task that awaits the run which waits for the budget it has lent that task is told so', async () => {
+    const made = world({
+      planner: plays({
+        q: script(spawns('child', { limits: { steps: 5 } })),
+        child: thenTell(call('hold'), awaits('p')),
+      }),
+      tools: [make('hold', () => until(waits(made, 'p')))],
+    });
+    const run = await start(made, { identity: PARENT, limits: { steps: 6 } });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(await payloadOf(made.runtime.run('p.0.0'))).toMatchObject({ error: { code: 'await_cycle' } });
+  });
+
   it('TK-39 an await with a time limit of 5 s ends after 5 s with an error; the task goes on', async () => {
     const { tool, entered, release } = holding();
     const made = world({
@@ -178,6 +212,25 @@ describe('await_task', () => {
     expect((await made.runtime.tasks.get(ANA, 'p.0.0'))?.status).toBe('running');
     release();
     expect(await made.runtime.run('p.0.0').result()).toMatchObject({ status: 'finished' });
+    await made.runtime.close();
+  });
+
+  it('TK-39 holds also in a program that takes over no due runs: it waits for its own run', async () => {
+    const { tool, entered } = holding();
+    const made = world({
+      planner: plays({
+        q: script(spawns('child'), awaits('p.0.0', { timeoutMs: 5_000 })),
+        child: script(call('hold')),
+      }),
+      tools: [tool],
+    });
+    const run = await start(made, { identity: PARENT });
+    await entered;
+    await until(waits(made, 'p'));
+    const result = run.result();
+    await advanceUntil(made.clock, () => hasEnded(made, 'p'));
+    expect(await result).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(observations(await run.state())[1]).toMatchObject({ error: { code: 'await_timeout' } });
     await made.runtime.close();
   });
 
@@ -425,4 +478,46 @@ it('W21 nothing is polled while a run waits: no timer is left, and the end of th
   await made.runtime.run('p.0.0').approve();
   await until(() => hasEnded(made, 'p'));
   expect(await payloadOf(run)).toEqual([RESULT]);
+});
+
+describe('CR-06 whatever comes first', () => {
+  const SEEDS = Array.from({ length: 5 }, (_, block) => block * 50);
+
+  it.each(SEEDS)('a ring of three awaits is broken, and nobody waits for ever, seeds from %i on', async (from) => {
+    const next: Record<string, string> = { a: 'b', b: 'c', c: 'a' };
+    for (let seed = from; seed < from + 50; seed += 1) {
+      const clock = new VirtualClock();
+      const made = world({
+        planner: (run, signal) => thenTell(awaits(next[run.query] ?? ''))(run, signal),
+        clock,
+        journal: shuffledJournal(memoryJournal({ clock }), seed),
+      });
+      const runs = await Promise.all(
+        Object.keys(next).map((id) => start(made, { identity: { ...ANA, run: id }, query: id })),
+      );
+      const told = await Promise.all(runs.map(payloadOf));
+      expect(told.length).toBe(3);
+      expect(made.faults).toEqual([]);
+    }
+  });
+
+  it.each(SEEDS)('several runs that await one task all have its end, once, seeds from %i on', async (from) => {
+    for (let seed = from; seed < from + 50; seed += 1) {
+      const clock = new VirtualClock();
+      const made = world({
+        planner: plays({ q: script(spawns('child')), child: script(call('echo')), one: thenTell(awaits('p.0.0')) }),
+        tools: [echo],
+        clock,
+        journal: shuffledJournal(memoryJournal({ clock }), seed),
+      });
+      await start(made, { identity: PARENT });
+      await until(async () => (await made.journal.get('p.0.0')) !== undefined);
+      const runs = await Promise.all(Array.from({ length: 4 }, () => start(made, { query: 'one' })));
+      for (const run of runs) {
+        expect(await payloadOf(run)).toEqual({ task_id: 'p.0.0', status: 'complete', result: 'done' });
+        expect((await run.state()).otherEnds.length).toBeLessThanOrEqual(1);
+      }
+      expect(made.faults).toEqual([]);
+    }
+  });
 });

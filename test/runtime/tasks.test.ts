@@ -1,5 +1,6 @@
 /** Tasks as a program sees them: `runtime.tasks`. */
 import { describe, expect, it } from 'vitest';
+import type { RunEvent } from '../../src/core/event.ts';
 import { type Identity, local, type Scope } from '../../src/core/identity.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Tasks } from '../../src/runtime/tasks.ts';
@@ -407,4 +408,20 @@ it('ID-06 each of 100 sessions with a spawn, a pause, an answer and an artifact 
     const { rows } = await made.journal.artifacts.list(identity, 10);
     expect(rows).toHaveLength(1);
   }
+});
+
+it('TK-44 an e-mail address in the query is whole for the planner, and masked for a sink that redacts', async () => {
+  const query = 'write to ana@example.org';
+  const planner = watched(script(finish(query)));
+  const { runtime } = world({ planner });
+  const { run } = await runtime.tasks.spawn(query, { identity: ANA });
+  await run.result();
+  expect(planner.views[0]?.goal).toBe(query);
+  expect(await runtime.tasks.get(ANA, run.id)).toMatchObject({ query, result: query });
+  const sink: RunEvent[] = [];
+  const redact = (text: string): string => text.replaceAll(/\S+@\S+/g, '[address]');
+  for await (const event of runtime.tasks.watch(ANA, run.id, { redact })) sink.push(event);
+  expect(JSON.stringify(sink)).not.toContain('ana@example.org');
+  expect(only(sink, 'run.started')).toMatchObject([{ query: 'write to [address]' }]);
+  expect(only(sink, 'planner.finish')).toMatchObject([{ payload: 'write to [address]' }]);
 });

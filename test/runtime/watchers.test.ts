@@ -1,15 +1,9 @@
 /** Watchers: each gets exactly one last word, whatever ends or pauses the run, and from whichever process. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RunEvent } from '../../src/core/event.ts';
-import { local } from '../../src/core/identity.ts';
 import type { PlannerFunction } from '../../src/core/planner.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import type { Run } from '../../src/runtime/run.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
 import type { StartOptions } from '../../src/runtime/start-options.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { LoginRequired, type Tool } from '../../src/tools/tool.ts';
@@ -21,8 +15,6 @@ import {
   collect,
   echo,
   entriesOf,
-  finish,
-  gate,
   holding,
   make,
   named,
@@ -38,9 +30,6 @@ import {
   type WorldOptions,
   world,
 } from './support.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'pilotage-watchers-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const LAST_WORDS = ['planner.finish', 'planner.error', 'run.paused'] as const;
 
@@ -271,42 +260,6 @@ describe('every watcher gets exactly one last word', () => {
       expect(last).toMatchObject({ type: 'run.paused', pauses: result.pauses.map(({ token }) => ({ token })) });
       await run.approve(result.pauses[0]?.token);
     }
-  });
-});
-
-describe('watchers across processes, on one file', () => {
-  it.each([
-    'cancelled',
-    'paused',
-    'failed',
-    'finished',
-  ] as const)('EV-04 a run that another one has %s', async (how) => {
-    const path = join(folder, `${how}.db`);
-    const [one, two] = [sqliteJournal({ path }), sqliteJournal({ path })];
-    const opened = gate();
-    const planner: PlannerFunction = async (run, signal) => {
-      if (run.trajectory.count === 0) return call('echo');
-      await Promise.race([opened.opened, aborted(signal)]);
-      if (how === 'failed') throw new Error('no idea');
-      return how === 'paused' && run.trajectory.count === 1 ? pause : finish('done');
-    };
-    const [first, second] = [one, two].map((journal) => createRuntime({ planner, tools: [echo], journal }));
-    const run = await (first as NonNullable<typeof first>).start('q', { identity: local('ana') });
-    const other = (second as NonNullable<typeof second>).run(run.id);
-    const watching = [collect(run), collect(other), collect(other)];
-    await until(async () => (await other.state()).steps.length === 1);
-    if (how === 'cancelled') await other.cancel();
-    else opened.open();
-    const seen = await Promise.all(watching);
-    const word = {
-      cancelled: 'planner.finish',
-      finished: 'planner.finish',
-      failed: 'planner.error',
-      paused: 'run.paused',
-    };
-    for (const events of seen) expect(lastWords(events).map(({ type }) => type)).toEqual([word[how]]);
-    await Promise.all([first?.close(), second?.close()]);
-    await Promise.all([one.close(), two.close()]);
   });
 });
 

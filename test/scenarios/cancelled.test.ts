@@ -141,7 +141,7 @@ describe('cancel while a tool ignores the signal and returns late', () => {
     expect(first.faults).toMatchObject([{ code: 'lease_lost' }]);
   });
 
-  it('RL-26 a planner that ignores its signal, and then decides, does not bring the run back', async () => {
+  it('RL-26, W08 a planner that ignores its signal, and then decides, does not bring the run back', async () => {
     const opened = gate();
     const entered = gate();
     let effects = 0;

@@ -10,7 +10,7 @@ import {
   type Tool,
   tool,
 } from '../../src/index.ts';
-import { call, record, scripted } from './recorded.ts';
+import { call, type RecordOptions, record, scripted } from './recorded.ts';
 
 function made(name: string, more: Partial<Tool> = {}): Tool {
   return { name, description: `The ${name}`, input: { type: 'object' }, effect: 'pure', run: () => name, ...more };
@@ -57,11 +57,15 @@ describe('the view of a planner', () => {
       attempt(() => (run.tools.list() as unknown[]).push('mine'));
       attempt(() => Object.assign(run.tools.list()[0]?.inputSchema as object, { type: 'mine' }));
       attempt(() => (run.history as unknown[]).push('mine'));
+      attempt(() => (run.controls as unknown[]).push('mine'));
+      attempt(() => (run.trajectory.steering as unknown[]).push('mine'));
+      attempt(() => (run.trajectory.tasks as unknown[]).push('mine'));
+      attempt(() => (run.trajectory.background as unknown[]).push('mine'));
       return call('a');
     };
     const history = [{ role: 'user', text: 'before' }] as const;
     const { views } = await record([call('a'), spoil], { tools: [made('a')], start: { history } });
-    expect(failures).toBe(6);
+    expect(failures).toBe(10);
     expect(JSON.stringify(views.at(-1))).not.toContain('mine');
     expect(views.at(-1)?.trajectory.steps[0]).toMatchObject({
       decision: { tool: 'a' },
@@ -176,6 +180,75 @@ describe('the view of a planner', () => {
       { stepsLeft: 3, deadlineAt: limits.deadlineAt, costMicroUsdSpent: 0, costMicroUsdLeft: 100, tokensLeft: 1000 },
       { stepsLeft: 2, deadlineAt: limits.deadlineAt, costMicroUsdSpent: 35, costMicroUsdLeft: 65, tokensLeft: 880 },
       { stepsLeft: 1, deadlineAt: limits.deadlineAt, costMicroUsdSpent: 40, costMicroUsdLeft: 60, tokensLeft: 880 },
+    ]);
+  });
+
+  /** The views of a run with the query `root`, whose tasks finish at once with what they were asked. */
+  async function viewsWithTasks(decide: (run: RunView) => Decision, options: RecordOptions = {}): Promise<RunView[]> {
+    const done: Decision = { kind: 'finish', reason: 'goal', payload: 'done' };
+    const step = (run: RunView): Decision => (run.query === 'root' ? decide(run) : { ...done, payload: run.query });
+    const { views } = await record(Array(20).fill(step), { query: 'root', ...options });
+    return views.filter(({ query }) => query === 'root');
+  }
+  const spawn = (task: 'foreground' | 'background', query: string, more: object = {}): Decision => ({
+    kind: 'spawn_task',
+    task,
+    spec: { description: `the ${query}`, query, ...more },
+  });
+  const finish: Decision = { kind: 'finish', reason: 'goal', payload: 'done' };
+
+  it('TK-34 has the tasks, their groups, and results that came by themselves, frozen', async () => {
+    const views = await viewsWithTasks((run) => {
+      const { count, background } = run.trajectory;
+      if (count < 2) return count === 0 ? spawn('background', 'later') : spawn('foreground', 'now');
+      return background.length > 0 ? finish : { kind: 'request_pause', reason: 'external_event' };
+    });
+    const [first, second] = views as [RunView, RunView];
+    expect([first.trajectory.tasks, [...first.trajectory.groups], first.trajectory.background]).toEqual([[], [], []]);
+    const id = `${first.identity.run}.0.0`;
+    expect(second.trajectory.tasks).toMatchObject([{ id, kind: 'background', description: 'the later', step: 0 }]);
+    const { tasks, groups, background } = (views.at(-1) as RunView).trajectory;
+    expect(tasks).toMatchObject([{ end: { status: 'complete', result: 'later' } }, { kind: 'foreground' }]);
+    expect(groups.get(tasks[0]?.group ?? '')).toMatchObject({ status: 'completed', members: [{ id }] });
+    expect(background).toMatchObject([{ group: { members: [{ id, end: { result: 'later' } }] } }]);
+    expect([tasks, background, ...groups.values()].every(isFrozen)).toBe(true);
+    // Later steps stay out of sight of an old view.
+    expect(second.trajectory.tasks[0]?.end).toBeUndefined();
+    expect(second.trajectory.background).toEqual([]);
+  });
+
+  it('the budget left is without what tasks used, and without what is set aside for those under way', async () => {
+    const limits = { steps: 10, costMicroUsd: 100 };
+    const views = await viewsWithTasks(
+      ({ trajectory: { count } }) => {
+        if (count === 0) return spawn('foreground', 'now');
+        return count === 1 ? spawn('background', 'later', { limits: { steps: 3, costMicroUsd: 40 } }) : finish;
+      },
+      { limits },
+    );
+    expect(views.map(({ budget }) => budget.stepsLeft)[0]).toBe(10);
+    // The task took no step: it finished at once.
+    expect(views[1]?.budget).toEqual({ stepsLeft: 9, costMicroUsdSpent: 0, costMicroUsdLeft: 100 });
+    expect(views[2]?.budget.stepsLeft).toBeOneOf([5, 8]);
+    expect(views[2]?.budget.costMicroUsdLeft).toBe(views[2]?.budget.stepsLeft === 5 ? 60 : 100);
+  });
+
+  it('says whether tasks can be spawned: not at the deepest place', async () => {
+    const { views } = await record(
+      Array(3).fill(({ trajectory: { count } }: RunView) => (count === 0 ? spawn('foreground', 'q') : finish)),
+    );
+    const seen = new Map(views.map((view) => [view.identity.run.split('.').length, view.tasks]));
+    expect([...seen.values()]).toEqual([true, true, true, true, false]);
+  });
+
+  it('says once that the last steps were the same ones over and over', async () => {
+    const { views } = await record([call('a'), call('a'), call('a'), call('b')], { tools: [made('a'), made('b')] });
+    expect(views.map(({ noProgress }) => noProgress ?? null)).toEqual([
+      null,
+      null,
+      null,
+      { period: 1, times: 3 },
+      null,
     ]);
   });
 

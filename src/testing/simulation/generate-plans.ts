@@ -122,6 +122,7 @@ export class PlanWriter {
       ...dice.maybe(0.2, () => ({ fail: dice.pick(['always', 'once', 'throughout']) })),
       ...dice.maybe(0.15, () => ({ deaf: true })),
       ...dice.maybe(0.5, () => ({ big: true })),
+      ...dice.maybe(0.03, () => ({ heavy: true })),
       ...dice.maybe(0.03, () => ({ wrong: true })),
     };
   }

@@ -17,11 +17,12 @@ export function generateScript(seed: number): SimulationScript {
     wakeMode: dice.pick(['push', 'push', 'poll', 'hybrid']),
     leaseMs: dice.pick([600, 1_500, 3_000]),
     slots: dice.pick([1, 2, 10, 10]),
+    upgrades: dice.chance(0.15),
     delays: { chance: dice.pick([0, 0.2, 0.5]), maxMs: dice.pick([10, 60, 60, 300]) },
     plans: plans.plans,
     roots,
     acts: dice.list(0, dice.pick([1, 4, 10]), () => act(dice, roots, workers)).sort((a, b) => a.at - b.at),
-    faults: dice.list(0, dice.pick([0, 1, 4]), () => fault(dice, workers)),
+    faults: dice.list(0, dice.pick([0, 1, 4, 8]), () => fault(dice, workers)),
   };
 }
 

@@ -18,6 +18,7 @@ export interface PlannerWorld {
 export function simulatedPlanner({ script, process, ledger, shown }: PlannerWorld): Planner {
   return {
     name: 'simulated',
+    ...(script.upgrades ? { version: process.name } : {}),
     wakeMode: script.wakeMode,
     next: (view) => {
       if (!process.alive) return never();

@@ -6,6 +6,7 @@ import type { Journal } from '../../journal/port.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { SeededAmbient } from './ambient.ts';
 import { checkEnd } from './check.ts';
+import { checkQuiet } from './check-quiet.ts';
 import { Dice } from './dice.ts';
 import { Ledger, type TimelineLine, type Violation } from './ledger.ts';
 import { People } from './people.ts';
@@ -172,6 +173,7 @@ class Stage {
     const dice = new Dice(this.#script.seed + 5);
     const until = this.#time.now() + CLOSING_MS;
     while (!this.#isOver() && this.#time.now() < until) {
+      await checkQuiet(this.#journal, this.#time.now(), this.#ledger);
       void this.#people.close(dice);
       await this.#pass(LOOK_EVERY_MS, () => this.#isOver());
     }

@@ -12,6 +12,8 @@ export interface SimulationScript {
   readonly leaseMs: number;
   /** Runs that a worker drives at once. */
   readonly slots: number;
+  /** Each new process has a newer version of the planner, and takes over runs of the others. */
+  readonly upgrades: boolean;
   /** How often a message to or from the store takes time, from 0 to 1, and how long at most. */
   readonly delays: { readonly chance: number; readonly maxMs: number };
   readonly plans: Readonly<Record<string, Plan>>;

@@ -26,6 +26,8 @@ export interface CallArgs {
   readonly deaf?: boolean;
   /** Asks for an approval, where the tool's rule asks only for some. */
   readonly big?: boolean;
+  /** The value is stored as an artifact. */
+  readonly heavy?: boolean;
   readonly note?: Json;
 }
 
@@ -37,11 +39,15 @@ const INPUT: JsonObject = {
     fail: { enum: ['always', 'once', 'throughout'] },
     deaf: { type: 'boolean' },
     big: { type: 'boolean' },
+    heavy: { type: 'boolean' },
     note: {},
   },
   required: ['id'],
   additionalProperties: false,
 };
+
+/** Over the bound from which values are stored as artifacts. */
+const HEAVY = 'much '.repeat(7_000);
 
 interface Kind extends Pick<Tool, 'effect' | 'costMicroUsd' | 'timeoutMs' | 'concurrency'> {
   readonly approve?: 'always' | ApprovalGate;
@@ -133,7 +139,7 @@ async function run(
 ): Promise<Json> {
   const { process, ledger } = world;
   const { identity, idempotencyKey: key, signal, attempt } = context;
-  const { id, ms = 0, fail, deaf = false } = args;
+  const { id, ms = 0, fail, deaf = false, heavy = false } = args;
   ledger.tell(process.name, () => `${identity.run}: ${name} ${id} is run, attempt ${attempt}`);
   if (login && !ledger.loggedIn && !ledger.logins.has(`${identity.run}/${id}`)) {
     throw new LoginRequired(`https://login.example/${id}`);
@@ -156,7 +162,8 @@ async function run(
   world.mayDie(call, true);
   if (!process.alive) return never();
   await pause(ms / 2, process, deaf ? undefined : signal);
-  return { run: owner, tenant: identity.tenant, id };
+  const value = { run: owner, tenant: identity.tenant, id };
+  return heavy ? { ...value, text: HEAVY } : value;
 }
 
 function pause(ms: number, process: SimulatedProcess, signal: AbortSignal | undefined): Promise<void> {

@@ -119,6 +119,7 @@ export class Worker {
       leaseMs: script.leaseMs,
       maxLiveRuns: script.slots,
       maxLiveRunsPerTenant: script.slots,
+      ...(script.upgrades ? { migrate: () => ({}) } : {}),
       onFault: (error) => this.#onFault(error, process),
     });
     runtime.work();
