@@ -1,5 +1,5 @@
 /** Events as lines for people. The live progress and the timeline of `inspect` show the same. */
-import type { Caller } from '../core/control.ts';
+import type { Caller, ControlType } from '../core/control.ts';
 import type { RunEvent } from '../core/event.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { Usage } from '../core/step.ts';
@@ -40,6 +40,8 @@ export class EventLines {
       case 'tool.skipped':
         return [this.#callLine(event)];
       case 'control.applied':
+        // An answer is told where the pause is resumed by it.
+        if (event.control.type in ANSWERS) return [];
         return [line('strong', `  control ${event.control.type}${byWhom(event.control.from)}`)];
       case 'control.rejected':
         return [line('bad', `  ${controlText(event)} was refused: ${oneLine(event.error.message, 200)}`)];
@@ -121,6 +123,8 @@ export class EventLines {
     return line(tone, words.filter((word) => word !== '').join('  '));
   }
 }
+
+const ANSWERS: Readonly<Partial<Record<ControlType, true>>> = { APPROVE: true, REJECT: true, RESUME: true };
 
 function isOfTask(tool: string): boolean {
   return isTaskTool(tool) || tool === 'spawn_task' || tool === 'await_task';

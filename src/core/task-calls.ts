@@ -65,7 +65,7 @@ function specOf(spec: JsonObject): SpawnSpec {
     fail_fast: 'failFast',
     on_cancel: 'onCancel',
   }) as unknown as SpawnSpec;
-  return isJsonObject(limits) ? { ...plain, limits: limits as TaskLimits } : plain;
+  return limits === undefined ? plain : { ...plain, limits: limits as unknown as TaskLimits };
 }
 
 /** The same values under other names; keys that are not there are left out. */

@@ -205,6 +205,10 @@ function validateJoin(join: Join | undefined, branches: number): void {
 function validateSpawn(spec: SpawnSpec): void {
   if (!isJsonObject(spec)) throw invalid('spawn_task has no spec');
   requireText(spec.query, 'spec.query');
+  for (const name of ['retainTurn', 'seal', 'failFast'] as const) {
+    if (spec[name] !== undefined && typeof spec[name] !== 'boolean')
+      throw invalid(`spec.${name} must be true or false`);
+  }
   const { priority, onCancel, limits, quorum } = spec;
   if (priority !== undefined && !(Number.isInteger(priority) && Math.abs(priority) <= 1000)) {
     throw invalid(`spec.priority is ${priority}, and must be a whole number from -1000 to 1000`);
@@ -213,6 +217,7 @@ function validateSpawn(spec: SpawnSpec): void {
   if (quorum !== undefined && !(Number.isInteger(quorum) && quorum >= 1)) {
     throw invalid(`spec.quorum is ${quorum}, and must be a whole number from 1 up`);
   }
+  if (typeof spec.description !== 'string') throw invalid('spec.description must be a string');
   if (limits === undefined) return;
   if (!isJsonObject(limits)) throw invalid('spec.limits is no object');
   asDecision(() => assertLimits(limits));

@@ -17,7 +17,7 @@ import { MAX_TREE_TASKS } from '../core/task.ts';
 import type { Claim } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { nextStep, type RunState } from '../view/run-state.ts';
-import { answerable, isBlocked, isHeld } from '../view/waits.ts';
+import { answerable, isBlocked, isHeld, nextTimeout } from '../view/waits.ts';
 import { Calls } from './calls.ts';
 import { stopTasks } from './cascade.ts';
 import { isVerdict, takeMessages } from './controls.ts';
@@ -33,8 +33,9 @@ import { listenersOf } from './task-end.ts';
 
 /** Why a driver let go of its run. */
 export type Exit =
-  /** Parked although `hasNews`: it has to be claimed again. */
-  | { readonly kind: 'ended' | 'parked' }
+  | { readonly kind: 'ended' }
+  /** Although `hasNews`: it has to be claimed again. `wakeAt`: it goes on by itself then. */
+  | { readonly kind: 'parked'; readonly wakeAt?: number }
   /** Another process has the run. */
   | { readonly kind: 'lost' }
   /** This runtime was closed; the run stays due. */
@@ -150,7 +151,8 @@ export class RunDriver {
         case 'park':
           if (this.#calls.isIdle) {
             await this.#park(todo.wakeAt, todo.status);
-            return { kind: 'parked' };
+            const { wakeAt, status } = todo;
+            return wakeAt === null || status === 'paused' ? { kind: 'parked' } : { kind: 'parked', wakeAt };
           }
           await this.#commit(await this.#landed());
           break;
@@ -262,7 +264,7 @@ export class RunDriver {
     const { open } = this.state;
     if (open === null) return;
     if (this.#stop !== undefined) return this.#commit(await this.#landed());
-    const { entries, starts } = await this.#calls.advance(open);
+    const { entries, starts } = await this.#untilTimeout(() => this.#calls.advance(open));
     if (this.#isLettingGo()) return this.#commit(entries.filter(isResult));
     if (starts === undefined) return this.#commit(entries);
     try {
@@ -272,6 +274,19 @@ export class RunDriver {
       if (!PilotageError.is(error, 'task_limit') || spawned?.kind !== 'spawned') throw error;
       const { step, call } = spawned;
       await this.#commit([refused({ step, call }, 'task_limit', error.message)]);
+    }
+  }
+
+  /** Waits for calls in flight no longer than until something that others wait for is over by itself. */
+  async #untilTimeout<T>(wait: () => Promise<T>): Promise<T> {
+    const at = nextTimeout(this.state);
+    if (at === null) return wait();
+    const { clock } = this.#deps;
+    const cancel = clock.after(Math.max(0, at - clock.now()), () => this.#calls.nudge());
+    try {
+      return await wait();
+    } finally {
+      cancel();
     }
   }
 

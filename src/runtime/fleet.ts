@@ -46,6 +46,8 @@ export class Fleet {
   readonly #waking = new Set<Promise<void>>();
   readonly #slots: Slots;
   readonly #owner = ownerName();
+  /** For runs that wait here until a time: a program that takes over no due runs still goes on with its own. */
+  readonly #alarms = new Map<string, () => void>();
   #stopBeat: (() => void) | undefined;
   #stopWork: (() => void) | undefined;
   #closing = false;
@@ -95,6 +97,7 @@ export class Fleet {
   async close(): Promise<void> {
     this.#closing = true;
     this.#stopWork?.();
+    for (const cancel of this.#alarms.values()) cancel();
     this.#slots.clear();
     for (const { driver } of this.#live.values()) driver.stop('closing');
     while (!this.#slots.isEmpty) await new Promise<void>((resolve) => this.#slots.onRoom(resolve));
@@ -175,7 +178,10 @@ export class Fleet {
   /** A run was told something, or was just stored, by one that is driven here. */
   wake(run: string): void {
     const live = this.#live.get(run);
-    if (live !== undefined) return live.driver.poke();
+    if (live !== undefined) {
+      live.driver.poke();
+      return;
+    }
     const waking: Promise<void> = this.#wakeStored(run)
       .catch((error: unknown) => this.#deps.onFault(error))
       .then(() => void this.#waking.delete(waking));
@@ -286,6 +292,8 @@ export class Fleet {
     const turn = new Promise<void>((resolve) => setImmediate(resolve));
     // This process lost the run while it stood still, and has claimed it again: nothing drives it twice at once.
     const before = this.#live.get(run);
+    this.#alarms.get(run)?.();
+    this.#alarms.delete(run);
     before?.driver.stop('lost');
     const exit = Promise.all([turn, before?.exit]).then(() => driver.drive());
     const live: Live = { driver, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
@@ -306,7 +314,17 @@ export class Fleet {
     // It was parked just when a signal came, which nobody but this process may know of.
     const priority = Number.POSITIVE_INFINITY;
     if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
+    else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing) this.#setAlarm(run, exit.wakeAt);
     this.#freeSlot(tenant);
+  }
+
+  #setAlarm(run: string, wakeAt: number): void {
+    const { clock } = this.#deps;
+    const ring = (): void => {
+      this.#alarms.delete(run);
+      this.wake(run);
+    };
+    this.#alarms.set(run, clock.after(wakeAt - clock.now(), ring));
   }
 
   /** The state in which this process lets go of a run. @throws why it had to, when the run has neither ended nor paused. */

@@ -71,8 +71,17 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
     steps: usage.steps + setAsideFor(open, 'steps'),
     inputTokens: usage.inputTokens + setAsideFor(open, 'tokens'),
     outputTokens: usage.outputTokens,
-    costMicroUsd: usage.costMicroUsd + setAsideFor(open, 'costMicroUsd'),
+    costMicroUsd: usage.costMicroUsd + setAsideFor(open, 'costMicroUsd') + promisedBeside(state, bodies),
   };
+}
+
+/** Money of calls that were begun, and whose end, if these entries have it, names no cost. */
+function promisedBeside({ open }: RunState, bodies: readonly EntryBody[]): number {
+  const named = bodies.flatMap((body) =>
+    body.kind === 'call_ended' && body.costMicroUsd !== undefined ? [body.call] : [],
+  );
+  const rest = open?.promised.filter(({ call }) => !named.includes(call)) ?? [];
+  return rest.reduce((sum, { costMicroUsd }) => sum + costMicroUsd, 0);
 }
 
 function usedBy(body: EntryBody): Usage {

@@ -30,7 +30,7 @@ export function viewOf(
     context: state.context,
     inputs,
     trajectory: new StepsSoFar(state),
-    controls: state.fresh,
+    controls: Object.freeze(state.fresh),
     tools,
     budget: budgetOf(state),
     startedAt: state.startedAt,
@@ -81,9 +81,9 @@ class StepsSoFar implements Trajectory {
     this.#steps = state.steps;
     this.#groups = state.groups;
     this.count = state.steps.length;
-    this.steering = state.steering;
-    this.tasks = state.tasks;
-    this.background = state.background;
+    this.steering = Object.freeze(state.steering);
+    this.tasks = Object.freeze(state.tasks);
+    this.background = Object.freeze(state.background);
     if (state.compaction !== null) this.compaction = state.compaction;
     Object.freeze(this);
   }

@@ -108,6 +108,7 @@ function taskPause(run: string, { token, reason, payload, expiresAt }: OpenPause
 
 /** The next moment at which something that the run waits for is over by itself. */
 export function nextTimeout({ open, pauses }: RunState): number | null {
+  if (pauses.length === 0 && (open === null || open.waits.length === 0)) return null;
   const times = [
     ...pauses.flatMap(({ expiresAt }) => expiresAt ?? []),
     ...(open?.waits.flatMap(({ until }) => until ?? []) ?? []),

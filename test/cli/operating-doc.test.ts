@@ -119,7 +119,8 @@ describe('docs/operating.md', () => {
     expect(blocks).toBeGreaterThan(8);
     // Run vitest with -u to have the output written anew.
     await expect(fresh).toMatchFileSnapshot(DOC);
-  });
+    // Each command is a process, and some of them take a second by themselves.
+  }, 400_000);
 });
 
 describe('the example of the README', () => {

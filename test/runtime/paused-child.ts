@@ -1,6 +1,6 @@
 /**
- * Pauses runs in one process and prints, as JSON, what it holds with some of them and with all; then lets one of each kind
- * go on. `node --expose-gc paused-child.ts <file> <some> <all>`
+ * Pauses runs in one process and prints, as JSON, what it holds after every so many of them; then lets one of each kind go
+ * on. `node --expose-gc paused-child.ts <file> <every> <all>`
  */
 import { local } from '../../src/core/identity.ts';
 import type { PlannerFunction } from '../../src/core/planner.ts';
@@ -9,7 +9,7 @@ import { createRuntime } from '../../src/runtime/runtime.ts';
 import { LoginRequired } from '../../src/tools/tool.ts';
 import { call, echo, finish, make, turn } from './support.ts';
 
-const [, , path = '', some, all] = process.argv;
+const [, , path = '', every, all] = process.argv;
 const BATCH = 100;
 const HOUR_MS = 3_600_000;
 const MOST_WAIT_MS = 10_000;
@@ -32,26 +32,32 @@ const closed = make('closed', () => {
 const journal = sqliteJournal({ path, synchronous: 'normal' });
 const runtime = createRuntime({ planner: pausing, tools: [echo, gated, closed], journal });
 
-const [withSome, withAll] = [await pauseUntil(0, Number(some)), await pauseUntil(Number(some), Number(all))];
+const holds: Held[] = [];
+for (let count = 0; count < Number(all); count += Number(every)) holds.push(await pauseMore(count, Number(every)));
 isLoggedIn = true;
 const wentOn = await Promise.all([0, 1, 2].map(goOn));
-console.log(JSON.stringify({ withSome, withAll, wentOn }));
+console.log(JSON.stringify({ holds, wentOn }));
 await runtime.close();
 await journal.close();
 
-async function pauseUntil(from: number, to: number): Promise<{ heapBytes: number; resources: string[] }> {
-  for (let first = from; first < to; first += BATCH) {
-    await Promise.all(Array.from({ length: Math.min(BATCH, to - first) }, (_, index) => pauseRun(first + index)));
+interface Held {
+  readonly heapBytes: number;
+  readonly resources: readonly string[];
+}
+
+async function pauseMore(from: number, count: number): Promise<Held> {
+  for (let first = from; first < from + count; first += BATCH) {
+    await Promise.all(Array.from({ length: BATCH }, (_, index) => pauseRun(first + index)));
   }
   // The last ones are still being let go of; a timer that stays is seen by the test.
   const giveUpAt = performance.now() + MOST_WAIT_MS;
-  while (held().length > 0 && performance.now() < giveUpAt) await turn();
+  while (resources().length > 0 && performance.now() < giveUpAt) await turn();
   gc?.();
-  return { heapBytes: process.memoryUsage().heapUsed, resources: held() };
+  return { heapBytes: process.memoryUsage().heapUsed, resources: resources() };
 }
 
 /** What keeps the process alive, but for this program's own turns of the event loop. */
-function held(): string[] {
+function resources(): string[] {
   return process.getActiveResourcesInfo().filter((resource) => resource !== 'Immediate');
 }
 

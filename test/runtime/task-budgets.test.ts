@@ -167,6 +167,20 @@ describe('BG-08 what a task uses', () => {
     expect((await run.result()).usage).toMatchObject({ costMicroUsd: 100, inputTokens: 10 });
   });
 
+  it('counts with what its own tasks may still use when it ends before them', async () => {
+    const parent = watched(script(spawns('child', { task: 'foreground' })));
+    const made = world({
+      planner: plays({
+        q: parent,
+        child: script(spawns('grandchild', { limits: { steps: 2, costMicroUsd: 30, tokens: 20 } })),
+        grandchild: script(pause),
+      }),
+    });
+    const run = await start(made, { identity: PARENT, limits: { steps: 21, costMicroUsd: 1_000, tokens: 500 } });
+    expect((await run.result()).usage).toMatchObject({ taskSteps: 3, costMicroUsd: 30, inputTokens: 20 });
+    expect(lefts(parent.views)[1]).toEqual([17, 970, 480]);
+  });
+
   it('ends it at its own limit, and the owner has the rest', async () => {
     const made = world({
       planner: plays({

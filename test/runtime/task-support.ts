@@ -86,6 +86,11 @@ export async function hasEnded({ journal }: { readonly journal: Journal }, run: 
   return status === 'finished' || status === 'failed' || status === 'cancelled';
 }
 
+/** The run waits for a task, and nobody drives it. */
+export async function isWaiting({ journal }: { readonly journal: Journal }, run: string): Promise<boolean> {
+  return (await journal.get(run))?.status === 'waiting';
+}
+
 /** A journal each of whose answers comes after a number of turns that the seed says. */
 export function shuffledJournal(journal: Journal, seed: number): Journal {
   const random = seededRandom(seed);

@@ -16,23 +16,33 @@ export async function checkQuiet(journal: Journal, now: number, ledger: Ledger):
     const record = await journal.get(id);
     if (record === undefined || record.lease !== undefined || record.wakeAt === undefined) return;
     if (record.wakeAt !== null && record.wakeAt <= now) return;
+    const left = (await journal.inbox(id)).length;
+    // After a fault of the store a run is left alone for a while.
+    if (left > 0 && record.wakeAt !== null) return;
+    if (left > 0) ledger.violated('wake', `it is parked for good, and ${left} messages wait`, id);
     parked.set(id, { record, state: foldEntries(entries) });
   }
   for (const [id, run] of parked) {
-    if (run.record.wakeAt === null) await checkForgotten(id, run, journal, ledger);
+    checkStatus(id, run, ledger);
     checkTold(id, run.state, parked, ledger);
   }
 }
 
-/** Nothing but a message wakes this run. */
-async function checkForgotten(id: string, { record, state }: Parked, journal: Journal, ledger: Ledger): Promise<void> {
-  const left = await journal.inbox(id);
-  if (left.length > 0) ledger.violated('wake', `it is parked for good, and ${left.length} messages wait`, id);
+function checkStatus(id: string, { record, state }: Parked, ledger: Ledger): void {
   const asked = state.pauses.length > 0;
-  const below = state.tasks.some(({ pauses }) => pauses.length > 0);
-  const isRight = asked ? record.status === 'paused' : record.status === 'waiting' || (below && record.status === 'paused');
-  if (isRight) return;
-  ledger.violated('tasks', `it is parked with ${state.pauses.length} open pauses, and its status is ${record.status}`, id);
+  // What the tasks that it waits for ask is asked of it too.
+  const waits = (state.open?.waits.length ?? 0) > 0;
+  const isRight = asked
+    ? record.status === 'paused'
+    : record.status === 'waiting' || (waits && record.status === 'paused');
+  // After a fault of the store it is as it was, until somebody looks again.
+  const isLeft = record.status === 'running' && record.wakeAt !== null;
+  if (isRight || isLeft) return;
+  ledger.violated(
+    'tasks',
+    `it is parked with ${state.pauses.length} open pauses, and its status is ${record.status}`,
+    id,
+  );
 }
 
 /** A run knows what its tasks wait for: all of it, and nothing that was answered. */
