@@ -25,7 +25,7 @@ export async function paused(runs: number = 10_000): Promise<Measured> {
     const path = join(folder, 'paused.db');
     const long = Math.round(runs / 10);
     const { diskBytes, textBytes } = await weigh(path, long);
-    const heapGrowth = await watchHeap(path, long, runs - 2 * long);
+    const heapGrowth = await watchHeap(path, long);
     const full = await besideRead(path, long, 'full');
     const normal = await besideRead(path, long, 'normal');
     return {
@@ -42,7 +42,7 @@ export async function paused(runs: number = 10_000): Promise<Measured> {
         [
           'a paused run, in memory',
           `${heapGrowth} bytes`,
-          `growth of the heap from ${2 * long} to ${runs} paused runs, divided by them`,
+          `growth of the heap with every ${long} runs more, from ${2 * long} to ${runs}, divided by them`,
         ],
         [
           'a paused run of 100 steps goes on',
@@ -77,16 +77,20 @@ async function weigh(path: string, count: number): Promise<Weight> {
   return { diskBytes, textBytes: Math.round(Number(total?.['bytes']) / count) };
 }
 
-/** Growth of the heap of the process that pauses `count` runs, for each of them; the `warmUp` before them do not count. */
-async function watchHeap(path: string, warmUp: number, count: number): Promise<number> {
+/**
+ * Growth of the heap of the process that pauses nine times `count` runs, for each of them: the median of eight, because code
+ * that is compiled or thrown away is in one or two.
+ */
+async function watchHeap(path: string, count: number): Promise<number> {
   return withJournal(path, async (journal) => {
     const runtime = pausingRuntime(journal);
-    await pauseRuns(runtime, { prefix: 'first', count: warmUp, steps: 1 });
-    const before = heapBytes();
-    await pauseRuns(runtime, { prefix: 'short', count, steps: 1 });
-    const growth = heapBytes() - before;
+    const heaps: number[] = [];
+    for (let part = 0; part < 9; part += 1) {
+      await pauseRuns(runtime, { prefix: `short_${part}`, count, steps: 1 });
+      heaps.push(heapBytes());
+    }
     await runtime.close();
-    return short(growth / count);
+    return short(median(heaps.slice(1).map((bytes, part) => bytes - (heaps[part] ?? Number.NaN))) / count);
   });
 }
 

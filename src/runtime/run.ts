@@ -146,8 +146,9 @@ export class Run {
     const state = await this.state();
     if (state.ending !== null) throw new PilotageError('run_ended', `The run ${this.id} has ended.`);
     if (acceptChanges) await this.#ports.drive(true);
-    // Only a run that is paused waits for an answer; one that was cut off goes on.
-    if (!given && (!isPaused(state) || acceptsOnly(state, acceptChanges))) return this.#ports.drive(acceptChanges);
+    // Only a pause of its own is answered; a run that was cut off, or waits for a task, just goes on.
+    const asks = state.pauses.length > 0 && isPaused(state) && !acceptsOnly(state, acceptChanges);
+    if (!given && !asks) return this.#ports.drive(acceptChanges);
     await this.steer('RESUME', {
       ...payload,
       ...(token === undefined ? {} : { token }),
@@ -189,7 +190,14 @@ export class Run {
     const given = payload === undefined ? {} : { payload };
     const control: Control = { id, type, ...given, ...(as === undefined ? {} : { from: as }) };
     const to = await this.#ports.addressee(control);
-    await (to.run === this.id ? this : this.#ports.handle(to.run)).#send(control);
+    if (to.run === this.id) return this.#send(control);
+    try {
+      await this.#ports.handle(to.run).#send(control);
+    } catch (error) {
+      // What this run knows of its task is old: it goes on, and hears the news.
+      if (isOldNews(error)) await this.#ports.drive(false);
+      throw error;
+    }
     if (to.token !== undefined) await this.#untilAnswered(to.token);
   }
 
@@ -299,6 +307,10 @@ function isSettled(state: RunState): boolean {
 /** The run waits for an approval or another answer that `resume` alone cannot give. */
 function acceptsOnly({ pauses }: RunState, acceptChanges: boolean): boolean {
   return acceptChanges && pauses.some(({ call, reason }) => call !== undefined && reason === 'approval_required');
+}
+
+function isOldNews(error: unknown): boolean {
+  return PilotageError.is(error, 'run_ended') || PilotageError.is(error, 'pause_not_found');
 }
 
 function pausedEvent(state: RunState): RunEvent {

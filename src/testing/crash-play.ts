@@ -9,7 +9,6 @@ import { resultOf } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
 import { createRuntime, type Runtime } from '../runtime/runtime.ts';
 import { foldEntries, type RunState } from '../view/run-state.ts';
-import { isPaused } from '../view/waits.ts';
 import { mortalPlanner, mortalTool, worldOf } from './crash-actors.ts';
 import {
   effectProblems,
@@ -121,8 +120,8 @@ async function toTheEnd(runtime: Runtime, setting: Play): Promise<void> {
   const limits = scenario.limits === undefined ? {} : { limits: scenario.limits };
   let run = runtime.run(identity.run);
   if (await isStored(run)) {
-    const state = await run.state();
-    if (state.ending === null && !isPaused(state)) await run.resume();
+    const { ending, pauses } = await run.state();
+    if (ending === null && pauses.length === 0) await run.resume();
   } else {
     run = await runtime.start(scenario.query, { identity, ...limits });
   }

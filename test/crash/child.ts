@@ -9,7 +9,6 @@ import { local } from '../../src/core/identity.ts';
 import type { Journal } from '../../src/journal/port.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
-import { isPaused } from '../../src/view/waits.ts';
 import { planner, runId, tools } from './agent.ts';
 
 const [folder = '', seed = '', first = '', count = ''] = process.argv.slice(2);
@@ -36,8 +35,8 @@ async function toTheEnd(id: string): Promise<void> {
   if ((await journal.get(id)) === undefined) {
     await runtime.start('go', { identity: local('crash', { run: id }) });
   } else {
-    const state = await run.state();
-    if (state.ending === null && !isPaused(state)) await run.resume();
+    const { ending, pauses } = await run.state();
+    if (ending === null && pauses.length === 0) await run.resume();
   }
   const answered = new Set<string>();
   for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {
