@@ -17,6 +17,9 @@ const PLAYING = 2;
 const PRINTED = 3;
 /** A history takes some milliseconds; one that takes so long goes round and round in one moment of virtual time. */
 const STUCK_MS = 60_000;
+/** What stands for a seed while a thread looks for a shorter history, which takes hundreds of them. */
+const SHRINKING = -1;
+const SHRINK_MS = 600_000;
 
 interface Job {
   readonly from: number;
@@ -67,7 +70,7 @@ async function inThread(job: Job, report: (found: Report) => void): Promise<void
     const watch = setInterval(() => {
       const seed = Atomics.load(shared, PLAYING + thread);
       if (seed !== seen.seed) seen = { seed, since: performance.now() };
-      else if (performance.now() - seen.since > STUCK_MS) void worker.terminate();
+      else if (performance.now() - seen.since > (seed === SHRINKING ? SHRINK_MS : STUCK_MS)) void worker.terminate();
     }, 1_000);
     const code = await new Promise<number>((resolve, reject) => {
       worker.on('error', reject);
@@ -90,6 +93,7 @@ async function work({ from, seeds, stop, thread, shared }: Job): Promise<void> {
     if (violations.length === 0) continue;
     const isFirst = Atomics.add(shared, FAILED, 1) < PRINTED;
     const text = violations.map((violation) => `seed ${seed}: ${violationText(violation)}`);
+    Atomics.store(shared, PLAYING + thread, SHRINKING);
     if (isFirst && !stop) text.push((await shortestHistory(seed)) ?? '');
     parentPort?.postMessage({ violations: violations.length, text: text.join('\n') } satisfies Report);
   }

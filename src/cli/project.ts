@@ -33,17 +33,13 @@ export async function setUp(options: Options, project?: Project, stored?: RunSta
   if (tools !== undefined && options.workspace !== undefined) {
     throw new UsageError('--workspace is for tools that read a folder; the configuration has tools of its own.');
   }
-  // Loaded only here, so that commands that drive nothing start fast.
-  const [{ readyConfig }, { workspaceTools }] = await Promise.all([
-    import('../config/ready.ts'),
-    import('../tools/workspace.ts'),
-  ]);
-  return readyConfig({
-    ...rest,
-    memory,
-    tools: tools ?? workspaceTools({ root: options.workspace ?? '.' }),
-    planner: await plannerPart(options, project, stored),
-  });
+  const planner = await plannerPart(options, project, stored);
+  const { workspaceTools } = await import('../tools/workspace.ts');
+  const made = { ...rest, memory, tools: tools ?? workspaceTools({ root: options.workspace ?? '.' }) };
+  // The survey starts fast: of the planners that a configuration can name it needs none.
+  if (planner === survey) return { runtime: { ...made, planner: survey } };
+  const { readyConfig } = await import('../config/ready.ts');
+  return readyConfig({ ...made, planner });
 }
 
 type PlannerPart = NonNullable<Project['planner']>;

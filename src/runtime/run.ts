@@ -1,6 +1,5 @@
 /** A handle of one run. It holds no state: any process with the journal can make one. */
 import type { Caller, Control, ControlType } from '../core/control.ts';
-import type { Entry } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { RunEvent } from '../core/event.ts';
 import type { Json, JsonObject } from '../core/json.ts';
@@ -18,6 +17,7 @@ import type { ReplayReport } from './replay.ts';
 import { type RunResult, resultOf } from './result.ts';
 import { type Addressee, pausesBelow } from './send-control.ts';
 import type { TaskProgress } from './task-progress.ts';
+import { untilTaken } from './until-taken.ts';
 
 export interface RunPorts {
   readonly journal: Journal;
@@ -140,6 +140,12 @@ export class Run {
   async resume({ token, payload, limits, acceptChanges = false }: Resumption = {}): Promise<void> {
     await this.#ports.mayResume();
     const given = token !== undefined || payload !== undefined || limits !== undefined;
+    const answer: JsonObject = {
+      ...payload,
+      ...(token === undefined ? {} : { token }),
+      ...(limits === undefined ? {} : { limits: { ...limits } }),
+    };
+    if (given && !acceptChanges) return this.steer('RESUME', answer);
     // An answer that was stored, and that no process has taken yet, is all that the run waits for.
     const isAnswered = (await this.#ports.journal.inbox(this.id)).length > 0;
     if (isAnswered && (!given || acceptChanges)) return this.#ports.drive(acceptChanges);
@@ -149,11 +155,7 @@ export class Run {
     // Only a pause of its own is answered; a run that was cut off, or waits for a task, just goes on.
     const asks = state.pauses.length > 0 && isPaused(state) && !acceptsOnly(state, acceptChanges);
     if (!given && !asks) return this.#ports.drive(acceptChanges);
-    await this.steer('RESUME', {
-      ...payload,
-      ...(token === undefined ? {} : { token }),
-      ...(limits === undefined ? {} : { limits: { ...limits } }),
-    });
+    await this.steer('RESUME', answer);
   }
 
   /**
@@ -213,11 +215,14 @@ export class Run {
   }
 
   async #send(control: Control): Promise<void> {
-    const taken = this.#untilTaken(control.id);
+    const { journal, hub } = this.#ports;
+    const head = (await journal.get(this.id))?.head ?? 0;
+    const ports = { journal, hub, run: this.id, isDriven: () => this.#ports.isDriven() };
+    const taken = untilTaken(ports, control.id, head);
     try {
       await this.#ports.signal(control);
     } catch (error) {
-      await taken.stop();
+      taken.stop();
       throw error;
     }
     await taken.done;
@@ -254,37 +259,6 @@ export class Run {
   async replay(options: { readonly signal?: AbortSignal } = {}): Promise<ReplayReport> {
     await this.#ports.mayResume();
     return this.#ports.replay(options.signal);
-  }
-
-  /** Listens from now on for the entry that takes a control. */
-  #untilTaken(id: string): { readonly done: Promise<void>; stop(): Promise<void> } {
-    let open = true;
-    const follower = new Follower<Entry>({
-      ...this.#sources(false),
-      onEntry: (entry) => (entry.kind === 'control' && entry.control.id === id ? [entry] : []),
-      onPassing: () => [],
-      isOver: (state) => !open || state.ending !== null,
-    });
-    const entries = follower.follow();
-    const wait = async (): Promise<void> => {
-      const { value: entry } = await entries.next();
-      await entries.return();
-      if (!open) return;
-      if (entry === undefined)
-        throw new PilotageError('run_ended', `The run ${this.id} ended before it took the control.`);
-      if (entry.kind === 'control' && entry.error !== undefined) throw PilotageError.fromData(entry.error);
-    };
-    const done = wait();
-    // Whoever sends the control awaits it only when it is stored.
-    done.catch(() => {});
-    return {
-      done,
-      stop: async () => {
-        open = false;
-        follower.stop();
-        await done.catch(() => {});
-      },
-    };
   }
 
   #sources(tokens: boolean): {

@@ -42,6 +42,8 @@ export async function addressee(journal: Journal, run: string, { type, payload }
     throw new PilotageError('task_not_found', `The run ${run} has no task ${JSON.stringify(task)}.`);
   }
   if (type !== 'APPROVE' && type !== 'REJECT' && type !== 'RESUME') return { run };
+  // A run that has spawned nothing, and is paused itself, is asked for its own answers; most are.
+  if (await isAlone(journal, run)) return { run };
   const state = foldEntries(await journal.read(run));
   const token = payload?.['token'];
   const waiting = pausesBelow(state);
@@ -50,6 +52,18 @@ export async function addressee(journal: Journal, run: string, { type, payload }
   const pause = token === undefined ? only : named;
   return pause === undefined ? { run } : { run: pause.run, token: pause.token };
 }
+
+async function isAlone(journal: Journal, run: string): Promise<boolean> {
+  const record = await journal.get(run);
+  if (record?.status !== 'paused') return false;
+  const [task] = await journal.list({ parent: run, limit: 1 });
+  if (task !== undefined) return false;
+  // It may wait for the task of another run, which it has said with one of its last entries.
+  const last = await journal.read(run, Math.max(1, record.head - LAST_ENTRIES));
+  return last.some((entry) => entry.kind === 'paused') && !last.some((entry) => entry.kind === 'task_paused');
+}
+
+const LAST_ENTRIES = 8;
 
 /** Every pause of a task, its own or another's, that a run has been told of. */
 export function pausesBelow({ tasks, otherPauses }: RunState): readonly TaskPause[] {

@@ -14,6 +14,7 @@ export function listenersOf({ task, watchers }: RunState): readonly string[] {
 /** What those who wait for this run are told in the commit of these entries. */
 export function toldBy(state: RunState, bodies: readonly EntryBody[]): readonly Told[] {
   const fresh = bodies.flatMap((body) => (body.kind === 'watched' ? [body.by] : []));
+  if (fresh.length === 0 && state.task === null && state.watchers.length === 0) return NOBODY;
   const listeners = fresh.length === 0 ? listenersOf(state) : [...new Set([...listenersOf(state), ...fresh])];
   if (listeners.length === 0) return NOBODY;
   const { run } = state.identity;

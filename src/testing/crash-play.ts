@@ -9,6 +9,7 @@ import { resultOf } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
 import { createRuntime, type Runtime } from '../runtime/runtime.ts';
 import { foldEntries, type RunState } from '../view/run-state.ts';
+import { isPaused } from '../view/waits.ts';
 import { mortalPlanner, mortalTool, worldOf } from './crash-actors.ts';
 import {
   effectProblems,
@@ -119,14 +120,12 @@ async function toTheEnd(runtime: Runtime, setting: Play): Promise<void> {
   const { scenario, identity } = setting;
   const limits = scenario.limits === undefined ? {} : { limits: scenario.limits };
   let run = runtime.run(identity.run);
-  if (await isStored(run)) {
-    const { ending, pauses } = await run.state();
-    if (ending === null && pauses.length === 0) await run.resume();
-  } else {
-    run = await runtime.start(scenario.query, { identity, ...limits });
-  }
-  // Takes over what no handle of this process asks for: tasks of a dead one, and runs that somebody outside spoke to.
-  runtime.work();
+  const state = await stateOf(run);
+  if (state === undefined) run = await runtime.start(scenario.query, { identity, ...limits });
+  else if (state.ending === null && !waitsForAnswer(state)) await run.resume();
+  // Only a worker finds tasks of a run that has ended or waits for somebody, and runs that somebody outside spoke to.
+  const isStill = state !== undefined && (state.ending !== null || waitsForAnswer(state));
+  if (isStill || scenario.controls !== undefined) runtime.work();
   await follow(run, runtime, setting);
   await runtime.close();
 }
@@ -177,14 +176,18 @@ async function answer(answering: Promise<void>): Promise<void> {
   }
 }
 
-async function isStored(run: Run): Promise<boolean> {
+async function stateOf(run: Run): Promise<RunState | undefined> {
   try {
-    await run.state();
-    return true;
+    return await run.state();
   } catch (error) {
-    if (PilotageError.is(error, 'run_not_found')) return false;
+    if (PilotageError.is(error, 'run_not_found')) return undefined;
     throw error;
   }
+}
+
+/** It waits for an answer of its own; one that only waits for tasks goes on when they do. */
+function waitsForAnswer(state: RunState): boolean {
+  return state.pauses.length > 0 && isPaused(state);
 }
 
 /** What a new process finds: all that was acknowledged, and calls that a dead process had begun and not ended. */

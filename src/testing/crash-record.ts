@@ -47,8 +47,8 @@ export class CrashRecord {
   readonly unknownShown: Set<string> = new Set();
   /** Violations that were noticed on the way. */
   readonly faults: string[] = [];
-  /** The process that claimed a run last. */
-  owner: string | undefined;
+  /** The process that claimed each run last. */
+  readonly owners: Map<string, string> = new Map();
   readonly #controls: (entry: Entry, task: string) => Control | undefined;
   readonly #runs = new Map<string, Written>();
 

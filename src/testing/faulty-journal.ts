@@ -27,14 +27,14 @@ export class FaultyJournal implements Journal {
   readonly #inner: Journal;
   readonly #process: CrashProcess;
   readonly #record: CrashRecord;
-  /** The owner that died before this process began. */
-  readonly #dead: string | undefined;
+  /** The owners that died before this process began, by run. */
+  readonly #dead: ReadonlyMap<string, string>;
 
   constructor(inner: Journal, process: CrashProcess, record: CrashRecord) {
     this.#inner = inner;
     this.#process = process;
     this.#record = record;
-    this.#dead = record.owner;
+    this.#dead = new Map(record.owners);
     this.artifacts = {
       put: (scope, bytes, about) => this.#write('artifacts.put', () => inner.artifacts.put(scope, bytes, about)),
       get: (scope, artifactRef) => process.guard(() => inner.artifacts.get(scope, artifactRef)),
@@ -48,7 +48,7 @@ export class FaultyJournal implements Journal {
   }
 
   create(run: NewRun): Promise<Claim | undefined> {
-    if (run.claim !== undefined) this.#record.owner = run.claim.owner;
+    if (run.claim !== undefined) this.#record.owners.set(run.identity.run, run.claim.owner);
     return this.#write('create', async () => {
       const claim = await this.#inner.create(run);
       if (claim !== undefined) await this.#acknowledge(run.identity.run, run.entries);
@@ -89,10 +89,10 @@ export class FaultyJournal implements Journal {
 
   /** Knows, as a process on the same machine would, that the owner before it is dead. */
   claim(request: ClaimRequest): Promise<Claim | undefined> {
-    const known = this.#dead === undefined ? request : { from: this.#dead, ...request };
+    const from = request.run === undefined ? undefined : this.#dead.get(request.run);
     return this.#process.guard(async () => {
-      const claim = await this.#inner.claim(known);
-      if (claim !== undefined) this.#record.owner = request.owner;
+      const claim = await this.#inner.claim(from === undefined ? request : { from, ...request });
+      if (claim !== undefined) this.#record.owners.set(claim.run, request.owner);
       return claim;
     });
   }

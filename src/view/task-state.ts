@@ -50,7 +50,7 @@ export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
     state.otherPauses = state.otherPauses.filter((other) => other.task !== task);
     return;
   }
-  change(state, task, { end: deepFreeze(end), pauses: [] });
+  change(state, task, { end: deepFreeze(end), pauses: Object.freeze([]) });
   const { totals } = state;
   totals.taskSteps += usage.steps;
   totals.inputTokens += usage.inputTokens;

@@ -124,7 +124,8 @@ describe('pilotage run without a model', () => {
       expect(resumed.code).toBe(0);
       expect(resumed.stdout).toBe(payload);
     }
-  });
+    // Two processes for each point.
+  }, 400_000);
 
   it('pauses at a limit, and goes on when it is raised', async () => {
     const folder = project();

@@ -144,7 +144,7 @@ describe('a kept task that pauses', () => {
       status: 'paused',
       pauses: [{ run: 'p.0.0', reason: 'external_event', payload: { by: 'operator' } }],
     });
-    await run.resume();
+    await run.resume({ token: await tokenOf(run) });
     await until(() => hasEnded(made, 'p'));
     expect(await payloadOf(run)).toMatchObject({ status: 'complete', result: 'done' });
   });

@@ -1,5 +1,5 @@
 /** What happened in the world: each `once` effect once, and never more money or steps than a run and its tasks had. */
-import type { EndedRun } from './check.ts';
+import type { EndedRun } from './ended-run.ts';
 import type { Attempt, Ledger } from './ledger.ts';
 
 export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger): void {

@@ -1,10 +1,7 @@
 /** What was said to a run: each message is taken once, each pause has one answer, and who may not speak is not heard. */
 import { CONTROL_SCOPES, type Control, LEAST_SCOPE } from '../../core/control.ts';
-import type { Entry } from '../../core/entry.ts';
-import type { EndedRun } from './check.ts';
+import { type EndedRun, entriesOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
-
-type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;
 
 export function checkMessages(run: EndedRun, ledger: Ledger): void {
   if (run.state.ending === null) return;
@@ -12,11 +9,6 @@ export function checkMessages(run: EndedRun, ledger: Ledger): void {
   checkNews(run, ledger);
   checkVerdicts(run, ledger);
   checkCancel(run, ledger);
-}
-
-/** The entries of a kind. */
-export function entriesOf<K extends Entry['kind']>({ entries }: Pick<EndedRun, 'entries'>, kind: K): Of<K>[] {
-  return entries.filter((entry): entry is Of<K> => entry.kind === kind);
 }
 
 function checkControls(run: EndedRun, ledger: Ledger): void {

@@ -16,8 +16,9 @@ export async function checkQuiet(journal: Journal, now: number, ledger: Ledger):
     const record = await journal.get(id);
     if (record === undefined || record.lease !== undefined || record.wakeAt === undefined) return;
     if (record.wakeAt !== null && record.wakeAt <= now) return;
+    // After a fault of the store it is left alone for a while, as it was.
+    if (record.wakeAt !== null && record.status === 'running') return;
     const left = (await journal.inbox(id)).length;
-    // After a fault of the store a run is left alone for a while.
     if (left > 0 && record.wakeAt !== null) return;
     if (left > 0) ledger.violated('wake', `it is parked for good, and ${left} messages wait`, id);
     parked.set(id, { record, state: foldEntries(entries) });
@@ -35,9 +36,7 @@ function checkStatus(id: string, { record, state }: Parked, ledger: Ledger): voi
   const isRight = asked
     ? record.status === 'paused'
     : record.status === 'waiting' || (waits && record.status === 'paused');
-  // After a fault of the store it is as it was, until somebody looks again.
-  const isLeft = record.status === 'running' && record.wakeAt !== null;
-  if (isRight || isLeft) return;
+  if (isRight) return;
   ledger.violated(
     'tasks',
     `it is parked with ${state.pauses.length} open pauses, and its status is ${record.status}`,

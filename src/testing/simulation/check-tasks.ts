@@ -1,8 +1,7 @@
 /** A run and its tasks: both journals agree, every end is told once, and what is to stop is told to. */
 import type { GroupEnded, TaskEnded } from '../../core/entry.ts';
 import { jsonEquals } from '../../core/json.ts';
-import type { EndedRun } from './check.ts';
-import { entriesOf } from './check-messages.ts';
+import { type EndedRun, entriesOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import type { ShownGroups } from './planner.ts';
 

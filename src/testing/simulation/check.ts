@@ -8,19 +8,14 @@ import { endingProblems, foldProblems, lostEntries } from '../crash-check.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';
 import { checkMessages } from './check-messages.ts';
 import { checkTasks } from './check-tasks.ts';
-import type { Ledger, LedgerRun } from './ledger.ts';
+import type { EndedRun } from './ended-run.ts';
+import type { Ledger } from './ledger.ts';
 import type { ShownGroups } from './planner.ts';
 
 export interface StoredRun {
   readonly record: RunRecord | undefined;
   readonly entries: readonly Entry[];
   readonly inbox: readonly Message[];
-}
-
-/** A run with its state, as all checks read it. */
-export interface EndedRun extends LedgerRun {
-  readonly id: string;
-  readonly state: RunState;
 }
 
 export interface EndOfHistory {
