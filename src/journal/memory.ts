@@ -33,9 +33,9 @@ import {
   assertTurn,
   beginningOf,
   hasEnded,
-  plannerAfter,
   journalClosed,
   pageSize,
+  plannerAfter,
   runNotFound,
   wholeMs,
 } from './rules.ts';
@@ -294,9 +294,7 @@ function comesFirst(run: StoredRun, other: StoredRun): boolean {
 }
 
 function isWanted(run: StoredRun, { planner, exceptTenants }: ClaimRequest): boolean {
-  return (
-    (planner === undefined || run.planner === planner) && exceptTenants?.includes(run.identity.tenant) !== true
-  );
+  return (planner === undefined || run.planner === planner) && exceptTenants?.includes(run.identity.tenant) !== true;
 }
 
 /** A claimed run is due again when its lease is over, until `release` parks it. */

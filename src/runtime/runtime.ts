@@ -10,6 +10,7 @@ import { assertIdentity, type Identity } from '../core/identity.ts';
 import { captureJson } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
 import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
+import { DEFAULT_JOURNAL_PATH } from '../journal/default-path.ts';
 import type { Journal, RunQuery, RunRecord } from '../journal/port.ts';
 import { sqliteJournal } from '../journal/sqlite.ts';
 import { type Catalogue, createCatalogue, type ToolSet } from '../tools/catalogue.ts';
@@ -69,9 +70,6 @@ export interface RuntimeOptions {
   /** Told of faults that no caller waits for. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
 }
-
-/** The journal of a runtime that was given none; relative to the current folder. */
-export const DEFAULT_JOURNAL_PATH = '.pilotage/pilotage.db';
 
 const DEFAULT_LEASE_MS = 5_000;
 const DEFAULT_LIVE_RUNS = 10;

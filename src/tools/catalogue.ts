@@ -144,7 +144,10 @@ function listing({ byName, all, digests }: Allowed, found: readonly string[]): A
 
 /** Short, as every run records one for each of its tools. */
 function digestOf({ inputSchema, effect }: ToolSchema): string {
-  return createHash('sha256').update(JSON.stringify([effect, inputSchema])).digest('base64url').slice(0, 12);
+  return createHash('sha256')
+    .update(JSON.stringify([effect, inputSchema]))
+    .digest('base64url')
+    .slice(0, 12);
 }
 
 function prepare(tool: Tool): ReadyTool {

@@ -200,7 +200,12 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
       scopes: fc.array(text),
       pin,
       task,
-      fork: fc.record({ run: text, step: count, entries: count, effects: fc.constantFrom('held' as const, 'allowed' as const) }),
+      fork: fc.record({
+        run: text,
+        step: count,
+        entries: count,
+        effects: fc.constantFrom('held' as const, 'allowed' as const),
+      }),
       ...position,
     },
     { requiredKeys: ['kind', 'identity', 'query', 'planner', 'limits', 'scopes', 'seq', 'at'] },
