@@ -28,6 +28,10 @@ const GROUPS = {
   MM: 22,
   MS: 11,
   EV: 15,
+  RG: 20,
+  TK: 45,
+  SP: 48,
+  DS: 19,
 };
 
 /** The cases that a text names; `DV-01..03`, `DV-01, 05` and `DV-01, ER-02` are lists. */

@@ -1,0 +1,249 @@
+/** Runs that make the events of each type come about. */
+import { setImmediate as turn } from 'node:timers/promises';
+import type { CompactionAttempt } from '../../src/core/compaction.ts';
+import type { Remark, RemarkType } from '../../src/core/remark.ts';
+import {
+  type Clock,
+  createRuntime,
+  type Decision,
+  type Journal,
+  local,
+  memoryJournal,
+  type Planner,
+  type RunEvent,
+  type RunView,
+  systemClock,
+  type Tool,
+  tool,
+} from '../../src/index.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { call, type RecordOptions, record, type Script, scripted } from './recorded.ts';
+
+export const fails = tool({
+  name: 'fails',
+  description: 'd',
+  input: { type: 'object' },
+  retries: 0,
+  run: () => {
+    throw new Error('no');
+  },
+});
+export const works = tool({ name: 'works', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 1 });
+export const gated = tool({ ...works, name: 'gated', approve: 'always' });
+export const tools: readonly Tool[] = [fails, works, gated];
+
+export const events = async (script: Script, options: RecordOptions = {}): Promise<readonly RunEvent[]> =>
+  (await record(script, { tools, ...options })).events;
+
+export async function eventsOfPlanner(
+  planner: Planner,
+  more: readonly Tool[] = [],
+  journal: Journal = memoryJournal(),
+  clock: Clock = systemClock,
+): Promise<RunEvent[]> {
+  const runtime = createRuntime({ planner, tools: [...tools, ...more], journal, clock });
+  const run = await runtime.start('q', { identity: local('ana') });
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+
+/** Two planner-made pauses: one that expires, and one that stays open. */
+export const pause = (expiresInMs?: number): Decision => ({
+  kind: 'request_pause',
+  reason: 'approval_required',
+  payload: { what: 'this' },
+  ...(expiresInMs === undefined ? {} : { expiresInMs }),
+});
+
+export async function steered(type: 'USER_MESSAGE' | 'RESUME'): Promise<RunEvent[]> {
+  const journal = memoryJournal();
+  const runtime = createRuntime({ planner: () => pause(), journal });
+  const run = await runtime.start('q', { identity: local('ana') });
+  await run.result();
+  await run.steer(type, { message: 'm', token: 'another' }).catch(() => {});
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+
+/** What a run tells when it has ended; a control comes while the planner makes up its mind to finish. */
+export async function overtaken(): Promise<RunEvent[]> {
+  const journal = memoryJournal();
+  const next = async (run: RunView): Promise<Decision> => {
+    await journal.signal(run.identity.run, { id: 'late', type: 'USER_MESSAGE', payload: { message: 'm' } });
+    return { kind: 'finish', reason: 'goal' };
+  };
+  return eventsOfPlanner({ name: 'p', next }, [], journal);
+}
+
+/** A run and its tasks, told of the run: each query has a script. */
+async function tree(scripts: Readonly<Record<string, Script>>): Promise<RunEvent[]> {
+  const planner: Planner = {
+    name: 'tree',
+    next: (run) => {
+      const made = scripts[run.query]?.[run.trajectory.count] ?? { kind: 'finish', reason: 'goal', payload: run.query };
+      return typeof made === 'function' ? made(run) : made;
+    },
+  };
+  const runtime = createRuntime({ planner, tools, journal: memoryJournal() });
+  const run = await runtime.start('root', { identity: local('ana') });
+  const answered = new Set<string>();
+  for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {
+    await turn();
+    for (const { token } of result.pauses.filter((one) => !answered.has(one.token))) {
+      answered.add(token);
+      await run.approve(token);
+    }
+  }
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+export const spawned = (query: string): Decision => ({
+  kind: 'spawn_task',
+  task: 'foreground',
+  spec: { description: `the ${query}`, query },
+});
+/** A run whose one task ends so. */
+export const task = (...script: Script): Promise<RunEvent[]> => tree({ root: [spawned('child')], child: script });
+
+/** A call that waits for an approval, and gets this answer. */
+export async function approved(answer: 'approve' | 'reject'): Promise<RunEvent[]> {
+  const runtime = createRuntime({ planner: scripted([call('gated')]), tools, journal: memoryJournal() });
+  const run = await runtime.start('q', { identity: local('ana') });
+  await run.result();
+  await run[answer]();
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+
+/** A run that waits, and goes on in another version of its planner. */
+export async function repinned(): Promise<RunEvent[]> {
+  const journal = memoryJournal();
+  const identity = local('ana');
+  const planner = scripted([pause()]);
+  const first = createRuntime({ planner, journal });
+  await (await first.start('q', { identity })).result();
+  await first.close();
+  const second = createRuntime({ planner: { ...planner, version: '2' }, journal });
+  await second.run(identity.run).resume({ acceptChanges: true });
+  const seen: RunEvent[] = [];
+  for await (const event of second.run(identity.run).events()) seen.push(event);
+  await second.close();
+  return seen;
+}
+
+/** What passes by while a run waits for its task, which moves once a second. */
+export async function watchedTask(): Promise<RunEvent[]> {
+  const clock = new VirtualClock();
+  const next = (run: RunView): Decision => {
+    if (run.query === 'q') return run.trajectory.count === 0 ? spawned('child') : { kind: 'finish', reason: 'goal' };
+    return run.trajectory.count === 0 ? call('slow') : { kind: 'finish', reason: 'goal' };
+  };
+  const slow = tool({
+    ...works,
+    name: 'slow',
+    run: () => new Promise((resolve) => clock.after(3_000, () => resolve(1))),
+  });
+  const planner: Planner = { name: 'hybrid', wakeMode: 'hybrid', next };
+  let over = false;
+  const seen = eventsOfPlanner(planner, [slow], memoryJournal({ clock }), clock).finally(() => {
+    over = true;
+  });
+  while (!over) {
+    await turn();
+    clock.advance(100);
+  }
+  return seen;
+}
+
+export async function late(): Promise<RunEvent[]> {
+  let land = (_: number): void => {};
+  const slow = tool({
+    name: 'slow',
+    description: 'd',
+    input: { type: 'object' },
+    timeoutMs: 1,
+    run: () =>
+      new Promise<number>((resolve) => {
+        land = resolve;
+      }),
+  });
+  const next = async (count: number): Promise<Decision> => {
+    if (count === 0) return call('slow');
+    land(7);
+    await turn();
+    return { kind: 'finish', reason: 'goal' };
+  };
+  return eventsOfPlanner({ name: 'p', next: (run) => next(run.trajectory.count) }, [slow]);
+}
+
+export const streams: Planner = {
+  name: 'streams',
+  async *next() {
+    yield { type: 'reasoning', text: 'hm' };
+    yield { type: 'text', text: 'Os' };
+    yield { type: 'text', text: 'lo 😀' };
+    yield { type: 'text', text: '!' };
+    return { kind: 'finish', reason: 'goal', payload: 'Oslo' };
+  },
+};
+
+/** Fails before its answer is whole, and begins anew. */
+export const startsOver: Planner = {
+  name: 'starts over',
+  async *next() {
+    yield { type: 'reasoning', text: 'hm' };
+    yield { type: 'text', text: 'Os' };
+    yield { type: 'reset' };
+    yield { type: 'text', text: 'Ber' };
+    yield { type: 'text', text: 'gen' };
+    return { decision: { kind: 'finish', reason: 'goal', payload: 'Bergen' }, text: 'Bergen' };
+  },
+};
+
+/** One of each remark that a planner can make. */
+const REMARKS: { readonly [T in RemarkType]: Remark<T> } = {
+  'planner.repair_guidance_injected': {
+    type: 'planner.repair_guidance_injected',
+    tier: 'warning',
+    counter: 'args',
+    count: 2,
+  },
+  'planner.repair_exhausted': {
+    type: 'planner.repair_exhausted',
+    attempts: 3,
+    consecutiveArgFailures: 2,
+    reasons: ['no JSON', 'no JSON', 'cut off'],
+  },
+  'planner.action_extra_field_dropped': { type: 'planner.action_extra_field_dropped', field: 'thought' },
+  'planner.reply_repaired': {
+    type: 'planner.reply_repaired',
+    issues: [{ code: 'single_quotes', message: 'Quotes were changed.' }],
+  },
+  'model.fallback': { type: 'model.fallback', from: 'a', to: 'b', error: { code: 'http_503', message: 'busy' } },
+  'model.output_downgraded': { type: 'model.output_downgraded', model: 'a', from: 'json_schema', to: 'json_object' },
+  'input.unreadable': { type: 'input.unreadable', artifactRef: 'art_1', fileName: 'plan.pdf' },
+};
+export const remarks: readonly Remark[] = Object.values(REMARKS);
+export const remarked = (): Promise<readonly RunEvent[]> => events([{ decision: call('works'), remarks }]);
+
+export const compaction: CompactionAttempt = {
+  compaction: {
+    summary: { goals: ['g'], facts: [], pending: [], lastOutputDigest: '', note: '' },
+    before: 1,
+    tokenEstimate: 1_250,
+  },
+};
+export const compactedBy = (attempt: CompactionAttempt): Promise<readonly RunEvent[]> =>
+  events([call('works'), call('works')], {
+    compact: async (run) => (run.trajectory.count === 2 ? attempt : undefined),
+  });
+export const failedWith = (message: string): Promise<readonly RunEvent[]> =>
+  compactedBy({ failure: { code: 'summariser_error', message }, tokenEstimate: 1_250 });
