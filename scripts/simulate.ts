@@ -79,7 +79,8 @@ async function inThread(job: Job, report: (found: Report) => void): Promise<void
     clearInterval(watch);
     if (code === 0) return;
     Atomics.add(shared, FAILED, 1);
-    report({ violations: 1, text: `seed ${from + seen.seed}: no hang: it goes round and round without end` });
+    const which = seen.seed === SHRINKING ? 'a shorter history of a seed that fails' : `seed ${from + seen.seed}`;
+    report({ violations: 1, text: `${which}: no hang: it goes round and round without end` });
   } while (!isOver());
 }
 

@@ -231,16 +231,19 @@ export class Fleet {
   }
 
   /**
-   * The driver of a run that was claimed. When there is none to be had the run is given back, for somebody to look at.
+   * The driver of a run that was claimed; `undefined` when the claim is lost again. When there is none to be had the run is
+   * given back, for somebody to look at.
    * @throws PilotageError `run_changed`, the error of the store, or what the migrate hook throws.
    */
-  async #driverOf(claim: Claim, acceptChanges: boolean): Promise<RunDriver> {
+  async #driverOf(claim: Claim, acceptChanges: boolean): Promise<RunDriver | undefined> {
     try {
       const state = foldEntries(await this.#deps.journal.read(claim.run));
       const repin = await this.#repinFor(state, acceptChanges);
       if (repin !== undefined) await this.#append(state, claim, repin);
       return new RunDriver(this.#deps, state, claim);
     } catch (error) {
+      // This process stood still meanwhile, and somebody else drives the run.
+      if (PilotageError.is(error, 'lease_lost')) return undefined;
       // What may pass is tried again after a while; for the rest somebody has to do something first.
       const wakeAt = mayPass(error) ? this.#deps.clock.now() + TRY_AGAIN_MS : null;
       await this.#giveBack(claim, wakeAt).catch((second: unknown) => this.#deps.onFault(second));

@@ -60,6 +60,8 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
   const { totals } = state;
   const usage = { ...totals, steps: totals.steps + totals.taskSteps };
   for (const body of bodies) {
+    // What a task of another run used, which this one waited for, is not its own.
+    if (body.kind === 'task_ended' && !state.tasks.some(({ id }) => id === body.task)) continue;
     const { inputTokens = 0, outputTokens = 0, costMicroUsd = 0 } = usedBy(body);
     usage.inputTokens += inputTokens;
     usage.outputTokens += outputTokens;

@@ -19,7 +19,7 @@ import {
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { call, type RecordOptions, record, type Script, scripted } from './recorded.ts';
 
-export const fails = tool({
+export const fails: Tool = tool({
   name: 'fails',
   description: 'd',
   input: { type: 'object' },
@@ -28,8 +28,8 @@ export const fails = tool({
     throw new Error('no');
   },
 });
-export const works = tool({ name: 'works', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 1 });
-export const gated = tool({ ...works, name: 'gated', approve: 'always' });
+export const works: Tool = tool({ name: 'works', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 1 });
+export const gated: Tool = tool({ ...works, name: 'gated', approve: 'always' });
 export const tools: readonly Tool[] = [fails, works, gated];
 
 export const events = async (script: Script, options: RecordOptions = {}): Promise<readonly RunEvent[]> =>
