@@ -12,5 +12,5 @@ export type {
   ToolExample,
   ToolOptions,
 } from './tool.ts';
-export { ToolFailure, tool } from './tool.ts';
+export { LoginRequired, ToolFailure, tool } from './tool.ts';
 export { workspaceTools } from './workspace.ts';

@@ -28,7 +28,13 @@ export const fails: Tool = tool({
     throw new Error('no');
   },
 });
-export const works: Tool = tool({ name: 'works', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 1 });
+export const works: Tool = tool({
+  name: 'works',
+  description: 'd',
+  input: { type: 'object' },
+  effect: 'pure',
+  run: () => 1,
+});
 export const gated: Tool = tool({ ...works, name: 'gated', approve: 'always' });
 export const tools: readonly Tool[] = [fails, works, gated];
 
