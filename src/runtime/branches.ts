@@ -41,6 +41,7 @@ export function branchGraph(decision: Decision): BranchGraph {
  * @param calls what has ended; `null` where nothing has.
  * @param inFlight the branches that run now.
  * @param isParked whether a branch waits for an answer or a task: it runs without taking a place.
+ * @param hasWaited whether a branch has waited for a task, and is to have what that came to: it takes no place either.
  * @param mayStart whether the tool's own limit leaves room for this branch, beside those in flight and the `starting` ones.
  */
 export function planBranches(
@@ -48,6 +49,7 @@ export function planBranches(
   calls: readonly (CallRecord | null)[],
   inFlight: ReadonlySet<number> | ReadonlyMap<number, unknown>,
   isParked: (call: number) => boolean,
+  hasWaited: (call: number) => boolean,
   mayStart: (call: number, starting: readonly number[]) => boolean,
 ): BranchPlan {
   if (isJoinMet(graph.join, calls)) return stopAll(calls, inFlight);
@@ -59,6 +61,7 @@ export function planBranches(
     const readiness = readinessOf(graph, call, calls);
     if (readiness === 'wait') continue;
     if (readiness !== 'ready') settle.push({ call, outcome: { kind: 'skipped', error: readiness } });
+    else if (hasWaited(call)) start.push(call);
     else if (room > 0 && mayStart(call, start)) {
       start.push(call);
       room -= 1;

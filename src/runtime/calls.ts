@@ -121,6 +121,7 @@ export class Calls {
       open.calls,
       this.#inFlight,
       (call) => isParked(state, open, call, now),
+      (call) => open.waits.some((wait) => wait.call === call),
       (call, starting) => this.#mayStart(graph, call, starting),
     );
     for (const call of plan.stop) this.#inFlight.get(call)?.abort(joinIsMet());

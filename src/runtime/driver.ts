@@ -279,10 +279,10 @@ export class RunDriver {
 
   /** Waits for calls in flight no longer than until something that others wait for is over by itself. */
   async #untilTimeout<T>(wait: () => Promise<T>): Promise<T> {
-    const at = nextTimeout(this.state);
-    if (at === null) return wait();
     const { clock } = this.#deps;
-    const cancel = clock.after(Math.max(0, at - clock.now()), () => this.#calls.nudge());
+    const at = nextTimeout(this.state);
+    if (at === null || at <= clock.now()) return wait();
+    const cancel = clock.after(at - clock.now(), () => this.#calls.nudge());
     try {
       return await wait();
     } finally {
