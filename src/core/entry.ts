@@ -161,6 +161,8 @@ export interface TaskPaused {
   readonly kind: 'task_paused';
   readonly task: string;
   readonly pauses: readonly TaskPause[];
+  /** The position in the task's journal at which that was so. */
+  readonly asOf: number;
 }
 /** Another run waits for this one. */
 export interface Watched {

@@ -57,8 +57,17 @@ export interface TaskPause {
 /** What runs tell each other, through the same inbox as controls; nobody else can send these. `id` is unique in its run. */
 export type TaskMessage =
   | { readonly id: string; readonly type: 'TASK_ENDED'; readonly end: TaskEnd }
-  /** The pauses that the task and those below it wait at now; none: it goes on. */
-  | { readonly id: string; readonly type: 'TASK_PAUSES'; readonly task: string; readonly pauses: readonly TaskPause[] }
+  /**
+   * The pauses that the task and those below it wait at; none: it goes on. `asOf` is the position in the task's journal at
+   * which that was so: a process that stood still may tell it late.
+   */
+  | {
+      readonly id: string;
+      readonly type: 'TASK_PAUSES';
+      readonly task: string;
+      readonly pauses: readonly TaskPause[];
+      readonly asOf: number;
+    }
   /** The run `by` waits for this one: it is to be told of the ending. */
   | { readonly id: string; readonly type: 'WATCH'; readonly by: string };
 

@@ -71,7 +71,7 @@ function newsEntry(message: TaskMessage): EntryBody {
     case 'TASK_ENDED':
       return { kind: 'task_ended', ...message.end };
     case 'TASK_PAUSES':
-      return { kind: 'task_paused', task: message.task, pauses: message.pauses };
+      return { kind: 'task_paused', task: message.task, pauses: message.pauses, asOf: message.asOf };
     case 'WATCH':
       return { kind: 'watched', by: message.by };
     default:

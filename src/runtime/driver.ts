@@ -13,7 +13,7 @@ import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import { type Delta, resolveWakeMode } from '../core/planner.ts';
-import { MAX_TREE_TASKS } from '../core/task.ts';
+import { MAX_TREE_TASKS, type TaskMessage } from '../core/task.ts';
 import type { Claim } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { nextStep, type RunState } from '../view/run-state.ts';
@@ -312,8 +312,8 @@ export class RunDriver {
     for (const listener of listenersOf(this.state)) {
       const pauses = answerable(this.state);
       try {
-        const isNews = await journal.signal(listener, { id, type: 'TASK_PAUSES', task: identity.run, pauses });
-        if (isNews) woke(listener);
+        const told: TaskMessage = { id, type: 'TASK_PAUSES', task: identity.run, pauses, asOf: head };
+        if (await journal.signal(listener, told)) woke(listener);
       } catch (error) {
         if (!PilotageError.is(error, 'run_ended')) throw error;
       }

@@ -26,7 +26,8 @@ export function toldBy(state: RunState, bodies: readonly EntryBody[]): readonly 
   if (!bodies.some(isAnswer)) return NOBODY;
   // It goes on; what it still waits for is told when it is parked again.
   const id = `goes on:${run}:${state.head}`;
-  return listeners.map((to) => ({ run: to, message: { id, type: 'TASK_PAUSES', task: run, pauses: [] } }));
+  const asOf = state.head + bodies.length;
+  return listeners.map((to) => ({ run: to, message: { id, type: 'TASK_PAUSES', task: run, pauses: [], asOf } }));
 }
 
 /** Something that the run, or one below it, waited for was answered. */

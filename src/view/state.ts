@@ -47,6 +47,14 @@ export interface TaskState extends TaskView {
   readonly reserved: TaskLimits;
   /** A spawn or an await has given the result. */
   readonly consumed: boolean;
+  /** The position in the task's journal of which its pauses are. */
+  readonly pausesAsOf: number;
+}
+
+export interface OtherPauses {
+  readonly task: string;
+  readonly pauses: readonly TaskPause[];
+  readonly asOf: number;
 }
 
 export interface GroupState {
@@ -127,7 +135,7 @@ export interface RunState {
   /** Ends of tasks of others that this run waited for. */
   otherEnds: readonly TaskEnd[];
   /** What tasks of others that this run waits for wait for themselves. */
-  otherPauses: readonly { readonly task: string; readonly pauses: readonly TaskPause[] }[];
+  otherPauses: readonly OtherPauses[];
   /** Runs that wait for this one, beside the one that spawned it. */
   watchers: readonly string[];
   /** Somebody rejected a call whose rejection ends the run. */

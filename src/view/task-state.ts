@@ -6,7 +6,19 @@ import { type GroupState, nextStep, type OpenStep, type RunState, type TaskState
 
 export function applySpawned(state: RunState, spawned: Spawned, open: OpenStep): void {
   const { task: id, group, taskKind: kind, description, step, call, onCancel, reserved } = spawned;
-  const task: TaskState = { id, group, kind, description, step, call, onCancel, reserved, pauses: [], consumed: false };
+  const task: TaskState = {
+    id,
+    group,
+    kind,
+    description,
+    step,
+    call,
+    onCancel,
+    reserved,
+    pauses: [],
+    consumed: false,
+    pausesAsOf: 0,
+  };
   state.tasks = [...state.tasks, deepFreeze(task)];
   if (spawned.retained) open.waits.push({ call, task: id });
   const known = state.groups.find((candidate) => candidate.id === group);
@@ -58,13 +70,17 @@ export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
   totals.costMicroUsd += usage.costMicroUsd;
 }
 
-export function applyTaskPaused(state: RunState, { task, pauses }: TaskPaused): void {
+export function applyTaskPaused(state: RunState, { task, pauses, asOf }: TaskPaused): void {
   const told = deepFreeze([...pauses]);
-  if (state.tasks.some(({ id }) => id === task)) change(state, task, { pauses: told });
-  else {
-    const others = state.otherPauses.filter((other) => other.task !== task);
-    state.otherPauses = told.length === 0 ? others : [...others, Object.freeze({ task, pauses: told })];
+  const own = state.tasks.find(({ id }) => id === task);
+  if (own !== undefined) {
+    if (asOf >= own.pausesAsOf) change(state, task, { pauses: told, pausesAsOf: asOf });
+    return;
   }
+  const known = state.otherPauses.find((other) => other.task === task);
+  if (known !== undefined && asOf < known.asOf) return;
+  const others = state.otherPauses.filter((other) => other !== known);
+  state.otherPauses = [...others, Object.freeze({ task, pauses: told, asOf })];
 }
 
 export function applyGroupEnded(state: RunState, ended: GroupEnded, at: number): void {

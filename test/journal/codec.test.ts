@@ -343,6 +343,7 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
   ),
   task_paused: fc.record({
     kind: fc.constant('task_paused' as const),
+    asOf: count,
     task: text,
     pauses: fc.array(taskPause),
     ...position,

@@ -242,7 +242,12 @@ describe('what would move the fork besides its planner', () => {
       spawned(1),
       ended(1),
       { kind: 'task_ended', task: 'old.0.0', status: 'complete', result: 1, usage },
-      { kind: 'task_paused', task: 'old.1.0', pauses: [{ run: 'old.1.0', token: 't', reason: 'await_input' }] },
+      {
+        kind: 'task_paused',
+        task: 'old.1.0',
+        pauses: [{ run: 'old.1.0', token: 't', reason: 'await_input' }],
+        asOf: 3,
+      },
       moved(2),
       ended(2),
       { kind: 'task_ended', task: 'old.1.0', status: 'complete', result: 2, usage },

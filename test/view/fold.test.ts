@@ -109,7 +109,7 @@ function newsOf(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
   );
   const options: EntryBody[] = [
     { kind: 'task_ended', task, ...end, usage: usageOf(draw) },
-    { kind: 'task_paused', task, pauses },
+    { kind: 'task_paused', task, pauses, asOf: 3 },
     { kind: 'watched', by: draw(() => fc.constantFrom('w', 'x')) },
     { kind: 'no_progress', step: state.steps.length, period: 1, times: 3 },
     {

@@ -192,12 +192,17 @@ describe('a task', () => {
   });
 
   it('of which somebody must answer pauses a run that waits for it, and no other', () => {
-    const paused: EntryBody = { kind: 'task_paused', task: 'a', pauses: [taskPause] };
+    const paused: EntryBody = { kind: 'task_paused', task: 'a', pauses: [taskPause], asOf: 3 };
     const apart = fold(...both, paused);
     expect([isPaused(apart), apart.tasks[0]?.pauses, answerable(apart)]).toEqual([false, [taskPause], []]);
     const waiting = fold(...both, awaitMove(1), awaits(1), paused);
     expect([isPaused(waiting), answerable(waiting)]).toEqual([true, [taskPause]]);
-    const goesOn = fold(...both, awaitMove(1), awaits(1), paused, { kind: 'task_paused', task: 'a', pauses: [] });
+    const goesOn = fold(...both, awaitMove(1), awaits(1), paused, {
+      kind: 'task_paused',
+      task: 'a',
+      pauses: [],
+      asOf: 5,
+    });
     expect([isPaused(goesOn), isBlocked(goesOn)]).toEqual([false, true]);
     expect(fold(...both, paused, taskEnded('a')).tasks[0]?.pauses).toEqual([]);
   });
