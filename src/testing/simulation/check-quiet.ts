@@ -11,13 +11,12 @@ interface Parked {
 /** Checks nothing while some run is driven or due. */
 export async function checkQuiet(journal: Journal, now: number, ledger: Ledger): Promise<void> {
   const parked = new Map<string, Parked>();
-  for (const [id, { endedAt, entries }] of ledger.runs) {
+  for (const [id, { endedAt, entries, isLeftForNow }] of ledger.runs) {
     if (endedAt !== undefined) continue;
     const record = await journal.get(id);
     if (record === undefined || record.lease !== undefined || record.wakeAt === undefined) return;
     if (record.wakeAt !== null && record.wakeAt <= now) return;
-    // After a fault of the store it is left alone for a while, as it was.
-    if (record.wakeAt !== null && record.status === 'running') return;
+    if (record.wakeAt !== null && isLeftForNow) return;
     const left = (await journal.inbox(id)).length;
     if (left > 0 && record.wakeAt !== null) return;
     if (left > 0) ledger.violated('wake', `it is parked for good, and ${left} messages wait`, id);

@@ -4,7 +4,7 @@ import type { Clock } from '../../core/clock.ts';
 import { type Control, isControl, type Message } from '../../core/control.ts';
 import type { Entry } from '../../core/entry.ts';
 import type { Effect } from '../../core/tool-schema.ts';
-import type { Append, Claim, LeaseRequest, NewRun } from '../../journal/port.ts';
+import type { Append, Claim, LeaseRequest, NewRun, Park } from '../../journal/port.ts';
 import type { SimulatedProcess } from './time.ts';
 
 export const INVARIANTS = [
@@ -68,6 +68,8 @@ export interface LedgerRun {
   endedAt: number | undefined;
   fence: number;
   leaseUntil: number;
+  /** Let go of as it was, after a fault of the store: nothing is due of it before its time. */
+  isLeftForNow: boolean;
 }
 
 export interface TimelineLine {
@@ -136,6 +138,7 @@ export class Ledger {
       endedAt: undefined,
       fence: 0,
       leaseUntil: 0,
+      isLeftForNow: false,
     };
     this.runs.set(identity.run, run);
     return run;
@@ -152,6 +155,7 @@ export class Ledger {
     if (claim.fence <= run.fence) this.violated('leases', `the fence did not rise: ${claim.fence}`, claim.run);
     run.fence = claim.fence;
     run.leaseUntil = now + leaseMs;
+    run.isLeftForNow = false;
   }
 
   renewed(run: string, fence: number, leaseMs: number): void {
@@ -159,9 +163,11 @@ export class Ledger {
     if (known?.fence === fence) known.leaseUntil = this.#clock.now() + leaseMs;
   }
 
-  released(run: string, fence: number): void {
+  released(run: string, fence: number, { status }: Park): void {
     const known = this.runs.get(run);
-    if (known?.fence === fence) known.leaseUntil = 0;
+    if (known?.fence !== fence) return;
+    known.leaseUntil = 0;
+    known.isLeftForNow = status === undefined;
   }
 
   /** @param order taken before the store was asked: the store does it at once. */

@@ -108,7 +108,7 @@ export class SimulatedStore implements Journal {
     const { inner, ledger, time } = this.#options;
     return this.#operation(async () => {
       const parked = await inner.release(lease, park);
-      ledger.released(lease.run, lease.fence);
+      ledger.released(lease.run, lease.fence, park);
       const until = park.wakeAt == null ? String(park.wakeAt) : `${park.wakeAt - time.startedAt} ms`;
       this.#tell(lease.run, () => `released until ${until}, ${park.status ?? 'same status'}: ${parked}`);
       return parked;
