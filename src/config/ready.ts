@@ -53,6 +53,7 @@ const CONFIG: Shape<Config> = {
   maxLiveRunsPerTenant: anything,
   leaseMs: anything,
   progress: shape<ProgressGuard>({ hintAfter: anything, action: anything, actAfter: anything }),
+  policy: aFunction,
   migrate: aFunction,
   planningHints: shape<NonNullable<Config['planningHints']>>({ constraints: text, preferredTools: texts }),
   journal: check('a path or a journal', (value) => (isRecord(value) ? 'append' in value : isFilled(value))),

@@ -11,6 +11,15 @@ export const ARTIFACT_FETCH = 'artifact_fetch';
 export const SPAWN_TOOL = '_spawn_task';
 export const AWAIT_TOOL = '_await_task';
 
+/** As a branch of a plan, a message to the user; no tool carries it out. */
+export const MESSAGE_TOOL = '_message';
+/** As a branch of a plan, its end and its result. Models know it as the way to end; it is never declared. */
+export const FINISH_TOOL = '_finish';
+
+export function isPlanTool(tool: string): boolean {
+  return tool === MESSAGE_TOOL || tool === FINISH_TOOL;
+}
+
 const NAMES: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH];
 
 export function isBuiltinTool(name: string): boolean {

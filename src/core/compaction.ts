@@ -1,6 +1,6 @@
 /** A summary in place of a run's first steps. The steps stay in the journal; only requests to a model get shorter. */
 import type { ErrorData } from './errors.ts';
-import type { Usage } from './step.ts';
+import type { Usage } from './usage.ts';
 
 export interface Summary {
   readonly goals: readonly string[];

@@ -135,7 +135,7 @@ const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
   CANCEL: { hard: { kind: 'boolean' }, reason: REASON },
   PRIORITIZE: { priority: { kind: 'integer', required: true }, task_id: { kind: 'string' } },
   PAUSE: {},
-  RESUME: { token: TOKEN, limits: { kind: 'object' } },
+  RESUME: { token: TOKEN, limits: { kind: 'object' }, nodes: { kind: 'object' } },
   APPROVE: ANSWER,
   REJECT: ANSWER,
 };

@@ -79,8 +79,14 @@ export interface CallParallel {
   readonly join?: Join;
   /** What one branch with bad arguments does to the others. Default `fail_all`: nothing is started. */
   readonly onInvalid?: 'fail_all' | 'per_branch';
-  /** Branches that may run at once, from 1. Default, and at most, 8. With 1 they run in order, whatever each comes to. */
+  /** Branches that may run at once, from 1. Default 8; at most 8, of a plan 50. With 1 they run in order, whatever each comes to. */
   readonly concurrency?: number;
+  /**
+   * The call carries out the plan of this id, and the branches are its nodes: up to 10,000, the longest chain first. A branch
+   * of the tool `_message` gives its arguments as they are, as something said to the user; one of `_finish` does so too, and
+   * ends the plan: the others are stopped.
+   */
+  readonly plan?: string;
 }
 export interface SpawnTask {
   readonly kind: 'spawn_task';

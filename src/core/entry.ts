@@ -2,7 +2,7 @@
 import type { Compaction, CompactionErrorCode } from './compaction.ts';
 import type { ArtifactRow, RunContext } from './context.ts';
 import type { Caller, Control } from './control.ts';
-import type { Decision, FinishReason, PauseReason, TaskLimits } from './decision.ts';
+import type { Branch, Decision, FinishReason, PauseReason, TaskLimits } from './decision.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
@@ -71,6 +71,19 @@ export interface Moved extends MoveNotes {
   /** The decision did not pass validation, and may have any shape; nothing of it was carried out. */
   readonly rejected?: ErrorData;
   /** The planner's model gave nothing that could be carried out; the decision is what the planner would have ended with. */
+  readonly fault?: ErrorData;
+  /** The decision is the beginning of a plan that is carried out while the rest of it is made. */
+  readonly growing?: true;
+}
+/** The planner goes on with the plan of the open step, whose move had `growing`. */
+export interface PlanGrown extends MoveNotes {
+  readonly kind: 'plan_grown';
+  readonly step: number;
+  /** Added at the end. */
+  readonly branches: readonly Branch[];
+  /** Nothing more comes. The notes of the move come with it. */
+  readonly done?: true;
+  /** The planner failed before its plan was whole. */
   readonly fault?: ErrorData;
 }
 /** Written, and durable, before a call starts whose effect must not happen twice, or that costs something. */
@@ -218,6 +231,7 @@ export interface Failed {
 export type EntryBody =
   | Started
   | Moved
+  | PlanGrown
   | CallBegan
   | CallEnded
   | Paused
@@ -246,6 +260,7 @@ export const ENTRY_VERSION = 1;
 const KINDS: Readonly<Record<EntryKind, true>> = {
   started: true,
   moved: true,
+  plan_grown: true,
   call_began: true,
   call_ended: true,
   paused: true,

@@ -10,8 +10,8 @@ import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
-import type { Usage } from './step.ts';
 import type { TaskEnd, TaskKind, TaskPause, TaskStatus } from './task.ts';
+import type { Usage } from './usage.ts';
 
 interface CallEndedPayload {
   readonly step: number;
@@ -70,6 +70,16 @@ export interface EventPayloads extends RemarkPayloads {
   };
   'tool.approved': { readonly step: number; readonly call: number; readonly tool: string; readonly token: string };
   'tool.rejected': { readonly step: number; readonly call: number; readonly tool: string; readonly token: string };
+  /** A node of a plan says this to the user. */
+  message: { readonly step: number; readonly call: number; readonly message: Json };
+  /** A plan that is carried out while it is made has more nodes, or, with `done`, is whole. */
+  'plan.grown': {
+    readonly step: number;
+    readonly nodes: number;
+    readonly done: boolean;
+    readonly error?: ErrorData;
+    readonly usage?: Usage;
+  };
   /** A task was started, and is stored. */
   'task.spawned': {
     readonly step: number;

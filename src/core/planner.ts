@@ -2,7 +2,7 @@
 import type { Compaction, CompactionAttempt } from './compaction.ts';
 import type { LoadedInput, RunContext } from './context.ts';
 import type { Control } from './control.ts';
-import type { Decision } from './decision.ts';
+import type { Branch, Decision } from './decision.ts';
 import type { Turn } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
@@ -21,11 +21,27 @@ export interface Move extends MoveNotes {
   readonly fault?: ErrorData;
 }
 
-/** What a streaming planner yields on the way to its move. */
-export type Delta =
+/** A piece of what a planner says on the way to its move. */
+export type SpokenDelta =
   | { readonly type: 'text' | 'reasoning'; readonly text: string }
   /** What was said of this move so far does not count: it begins anew. */
   | { readonly type: 'reset' };
+
+/** What a streaming planner yields on the way to its move. */
+export type Delta =
+  | SpokenDelta
+  /**
+   * Nodes of a plan that may start while the planner goes on. The move that comes in the end is a `call_parallel` of the
+   * same plan, and its first branches are all those that were given so, in that order. What fails after the first of them
+   * closes the plan as it is then, and is the error of the step. A branch refers only to those given with it or before it.
+   * The `concurrency` of the first counts.
+   */
+  | {
+      readonly type: 'branches';
+      readonly plan: string;
+      readonly branches: readonly Branch[];
+      readonly concurrency?: number;
+    };
 
 /** A message that came in while the run was going, at the step that was next then. */
 export interface SteeringTurn {

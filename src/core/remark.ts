@@ -1,5 +1,6 @@
 /** What a planner tells about the making of a move. Each remark is recorded with the move and read back as an event. */
 import type { ErrorData } from './errors.ts';
+import type { Usage } from './usage.ts';
 
 export type RepairTier = 'reminder' | 'warning' | 'critical';
 export type RepairCounter = 'finish' | 'args' | 'multi_action' | 'reply';
@@ -26,11 +27,70 @@ export interface RemarkPayloads {
   'model.fallback': { readonly from: string; readonly to: string; readonly error: ErrorData };
   /** The model could not keep to a schema in the way asked for. */
   'model.output_downgraded': { readonly model: string; readonly from: OutputMode; readonly to: OutputMode };
+  /** What was looked up for the prompt of a plan. With an error the plan is made without. */
+  'plan.retrieved': {
+    readonly documents: number;
+    /** Estimated. */
+    readonly tokens: number;
+    /** Documents that were left out or shortened, to keep to their share. */
+    readonly cut: number;
+    readonly error?: ErrorData;
+  };
+  /** One call of a model on the way to a plan, whatever came of it. Prompt and output have passed through the redaction. */
+  'plan.try': PlanTry;
+  /** Of `candidates` plans the verifier chose one. With an error the first valid one was taken. */
+  'plan.verified': {
+    readonly candidates: number;
+    readonly valid: number;
+    /** The number of the try that gave it. */
+    readonly chosen: number;
+    readonly scores?: readonly number[];
+    readonly error?: ErrorData;
+  };
+  /** The models gave no plan, and the fallback planner, or the end of the run, took its place. */
+  'plan.fallback': {
+    readonly because: 'exhausted' | 'ceiling' | 'policy';
+    readonly faults: readonly PlanFault[];
+    /** Absent: there is no fallback. */
+    readonly planner?: string;
+  };
   /** An attachment could not be read; the request says so. */
   'input.unreadable': { readonly artifactRef: string; readonly fileName?: string };
 }
 
 export type RemarkType = keyof RemarkPayloads;
+
+/** What is wrong with a plan. */
+export interface PlanFault {
+  readonly code: string;
+  readonly message: string;
+  /** The id of the step that it is about. */
+  readonly step?: string;
+  /** Of a cycle: the ids along it, the first again at the end. */
+  readonly path?: readonly string[];
+}
+
+export type PlanTryPurpose = 'plan' | 'repair' | 'outline' | 'detail' | 'verify' | 'rest';
+
+export interface PlanTry {
+  /** From 1, within one move. */
+  readonly try: number;
+  /** The try before it, of which it is a repair or the next stage. */
+  readonly previous?: number;
+  readonly purpose: PlanTryPurpose;
+  readonly model: string;
+  readonly template: { readonly id: string; readonly version: number };
+  readonly temperature?: number;
+  readonly seed?: number;
+  /** The messages, as JSON text. */
+  readonly prompt: string;
+  readonly output: string;
+  readonly latencyMs: number;
+  readonly usage?: Usage;
+  /** `unreadable`: no plan was found in it. `failed`: the model gave no reply. */
+  readonly result: 'valid' | 'unreadable' | 'invalid' | 'forbidden' | 'failed';
+  readonly faults: readonly PlanFault[];
+}
 
 const TYPES: Readonly<Record<RemarkType, true>> = {
   'planner.repair_guidance_injected': true,
@@ -39,6 +99,10 @@ const TYPES: Readonly<Record<RemarkType, true>> = {
   'planner.reply_repaired': true,
   'model.fallback': true,
   'model.output_downgraded': true,
+  'plan.retrieved': true,
+  'plan.try': true,
+  'plan.verified': true,
+  'plan.fallback': true,
   'input.unreadable': true,
 };
 

@@ -5,15 +5,9 @@ import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { Outcome } from './outcome.ts';
 import type { Remark } from './remark.ts';
+import type { Usage } from './usage.ts';
 
-/** Tokens and money of model calls. Absent parts are not known. */
-export interface Usage {
-  readonly inputTokens?: number;
-  readonly outputTokens?: number;
-  /** The part of `inputTokens` that the provider read from its cache. */
-  readonly cachedInputTokens?: number;
-  readonly costMicroUsd?: number;
-}
+export type { Usage } from './usage.ts';
 
 /** What a planner's move carries beside the decision. */
 export interface MoveNotes {

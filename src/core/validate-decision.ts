@@ -1,5 +1,6 @@
 /** The one gate in front of dispatch: every decision of every planner passes here before anything happens. */
 import { assertPayloadBounds } from './bounds.ts';
+import { isPlanTool } from './builtin-tools.ts';
 import {
   type Branch,
   branchId,
@@ -19,6 +20,8 @@ import { isTaskTool, taskCall } from './task-calls.ts';
 
 /** At most this many branches in one call. A longer list is refused whole, never cut short. */
 export const MAX_BRANCHES = 50;
+/** The same for a call that carries out a plan. */
+export const MAX_PLAN_BRANCHES = 10_000;
 
 /**
  * Returns the decision as frozen JSON.
@@ -99,28 +102,33 @@ function asDecision<T>(check: () => T): T {
 function freezeParallel(decision: CallParallel): Decision {
   const given: unknown = decision.branches;
   if (!Array.isArray(given) || given.length === 0) throw invalid('call_parallel has no branches');
-  if (given.length > MAX_BRANCHES) {
+  if (decision.plan !== undefined) requireText(decision.plan, 'plan');
+  const cap = decision.plan === undefined ? MAX_BRANCHES : MAX_PLAN_BRANCHES;
+  if (given.length > cap) {
     throw new PilotageError(
       'parallel_cap_exceeded',
-      `A parallel call has ${given.length} branches; the cap is ${MAX_BRANCHES}. Nothing was started: split it.`,
-      { data: { branches: given.length, cap: MAX_BRANCHES } },
+      `A parallel call has ${given.length} branches; the cap is ${cap}. Nothing was started: split it.`,
+      { data: { branches: given.length, cap } },
     );
   }
   const frozen = freeze(decision);
-  const { branches, join, onInvalid, concurrency } = frozen;
+  const { branches, join, onInvalid, concurrency, plan } = frozen;
   if (onInvalid !== undefined) requireMember(onInvalid, ['fail_all', 'per_branch'], 'onInvalid');
   if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1)) {
     throw invalid(`concurrency is ${concurrency}, and must be a whole number from 1 up`);
   }
   validateJoin(join, branches.length);
-  for (const [index, branch] of branches.entries()) validateBranch(branch, `branches[${index}]`);
+  for (const [index, branch] of branches.entries()) validateBranch(branch, `branches[${index}]`, plan !== undefined);
   assertGraph(branches);
   return frozen;
 }
 
-function validateBranch(branch: Branch, name: string): void {
+function validateBranch(branch: Branch, name: string, isOfPlan: boolean): void {
   if (!isJsonObject(branch)) throw invalid(`${name} is no branch`);
   requireText(branch.tool, `${name}.tool`);
+  if (isPlanTool(branch.tool) && !isOfPlan && branch.refusal === undefined) {
+    throw invalid(`${name}.tool is ${branch.tool}, which only the branches of a plan can be`);
+  }
   optionalText(branch.id, `${name}.id`);
   optionalText(branch.callId, `${name}.callId`);
   optionalRefusal(branch.refusal, `${name}.refusal`);
@@ -139,21 +147,50 @@ function validateBranch(branch: Branch, name: string): void {
 }
 
 function assertGraph(branches: readonly Branch[]): void {
-  const indexById = new Map<string, number>();
-  for (const [index, branch] of branches.entries()) {
-    const id = branchId(branch, index);
+  const { needs } = linkBranches(branches);
+  const order = orderOf(needs);
+  if (order.length === needs.length) return;
+  const placed = new Set(order);
+  const stuck = [...needs.keys()].filter((index) => !placed.has(index));
+  const more = stuck.length > MAX_NAMED ? ` and ${stuck.length - MAX_NAMED} more` : '';
+  throw invalid(`branches ${stuck.slice(0, MAX_NAMED).join(', ')}${more} wait for each other in a cycle`);
+}
+
+/** So many branches are named in a message. */
+const MAX_NAMED = 50;
+
+/** How branches hang together. */
+export interface BranchLinks {
+  /** By the names that other branches know them by. */
+  readonly indexById: Map<string, number>;
+  /** For each branch, the indices of those that it waits for, each once. */
+  readonly needs: (readonly number[])[];
+}
+
+/**
+ * Adds `branches` behind those that are linked already, in place.
+ * @throws PilotageError `invalid_decision` when two have one id, and when one refers to an id that nobody has.
+ */
+export function linkBranches(
+  branches: readonly Branch[],
+  links: BranchLinks = { indexById: new Map(), needs: [] },
+): BranchLinks {
+  const { indexById, needs } = links;
+  const first = needs.length;
+  for (const [at, branch] of branches.entries()) {
+    const id = branchId(branch, first + at);
     if (indexById.has(id)) throw invalid(`two branches have the id ${JSON.stringify(id)}`);
-    indexById.set(id, index);
+    indexById.set(id, first + at);
   }
-  const needs = branches.map((branch, index) =>
-    dependenciesOf(branch).map((id) => {
+  for (const [at, branch] of branches.entries()) {
+    const indices = dependenciesOf(branch).map((id) => {
       const found = indexById.get(id);
-      if (found === undefined)
-        throw invalid(`branches[${index}] refers to the branch ${JSON.stringify(id)}, which does not exist`);
-      return found;
-    }),
-  );
-  assertNoCycle(needs);
+      if (found !== undefined) return found;
+      throw invalid(`branches[${first + at}] refers to the branch ${JSON.stringify(id)}, which does not exist`);
+    });
+    needs.push(indices);
+  }
+  return links;
 }
 
 /** The ids of the branches that must have ended before this one can start. */
@@ -164,21 +201,29 @@ export function dependenciesOf(branch: Branch): string[] {
   return [...ids];
 }
 
-/** Kahn's algorithm: what is left when no branch without open needs remains is a cycle. */
-function assertNoCycle(needs: readonly (readonly number[])[]): void {
-  const open = needs.map((list) => list.length);
-  const dependents = needs.map((): number[] => []);
-  for (const [index, list] of needs.entries()) for (const need of list) dependents[need]?.push(index);
-  const ready = open.flatMap((count, index) => (count === 0 ? [index] : []));
-  for (let next = 0; next < ready.length; next += 1) {
-    for (const dependent of dependents[ready[next] as number] ?? []) {
-      open[dependent] = (open[dependent] as number) - 1;
-      if (open[dependent] === 0) ready.push(dependent);
+/**
+ * The branches from `first` on, each behind those that it waits for (Kahn's algorithm). What waits for itself is left out,
+ * and so is what waits for that. No branch before `first` waits for one behind it.
+ */
+export function orderOf(needs: BranchLinks['needs'], first: number = 0): number[] {
+  const open: number[] = [];
+  const dependents: number[][] = [];
+  for (let index = first; index < needs.length; index += 1) dependents.push([]);
+  const order: number[] = [];
+  for (let index = first; index < needs.length; index += 1) {
+    const inside = (needs[index] ?? []).filter((need) => need >= first);
+    for (const need of inside) dependents[need - first]?.push(index);
+    open.push(inside.length);
+    if (inside.length === 0) order.push(index);
+  }
+  for (let next = 0; next < order.length; next += 1) {
+    for (const dependent of dependents[(order[next] as number) - first] ?? []) {
+      const left = (open[dependent - first] as number) - 1;
+      open[dependent - first] = left;
+      if (left === 0) order.push(dependent);
     }
   }
-  if (ready.length === needs.length) return;
-  const stuck = open.flatMap((count, index) => (count > 0 ? [index] : []));
-  throw invalid(`branches ${stuck.join(', ')} wait for each other in a cycle`);
+  return order;
 }
 
 function validateJoin(join: Join | undefined, branches: number): void {

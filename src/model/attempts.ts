@@ -6,7 +6,7 @@ import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { Clock } from '../core/clock.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
-import type { Delta } from '../core/planner.ts';
+import type { SpokenDelta } from '../core/planner.ts';
 import type { Remark } from '../core/remark.ts';
 import type { Usage } from '../core/step.ts';
 import type { ReadyModel } from './entry.ts';
@@ -76,7 +76,7 @@ export async function askModel(options: AskOptions): Promise<Asked> {
  * before. The provider's stream is cancelled by an abort, by a stall, and when the consumer stops.
  * @throws as `askModel`.
  */
-export async function* streamModel(options: AskOptions): AsyncGenerator<Delta, Asked> {
+export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDelta, Asked> {
   const { signal, clock, stallMs = DEFAULT_STALL_MS } = options;
   const tries = new Tries(options);
   for (;;) {
@@ -90,7 +90,7 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<Delta, A
     let failure: unknown;
     try {
       for (;;) {
-        let next: IteratorResult<Delta, Reply>;
+        let next: IteratorResult<SpokenDelta, Reply>;
         // Only reading is guarded: what the consumer throws in at `yield` is no failure of the model.
         try {
           next = await stream.next();

@@ -8,7 +8,7 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import type { Json } from '../core/json.ts';
-import type { Delta } from '../core/planner.ts';
+import type { SpokenDelta } from '../core/planner.ts';
 import type { Usage } from '../core/step.ts';
 import { providerStateOf } from './provider-state.ts';
 import { StreamedContent } from './streamed-content.ts';
@@ -61,7 +61,7 @@ export async function* streamReply(
   model: LanguageModelV4,
   options: LanguageModelV4CallOptions,
   { watch, streamed = new StreamedContent() }: StreamOptions = {},
-): AsyncGenerator<Delta, Reply> {
+): AsyncGenerator<SpokenDelta, Reply> {
   const asked = model.doStream(options);
   const { stream } = await (watch === undefined ? asked : watch.until(asked, (late) => abandon(late.stream)));
   streamed.began = true;

@@ -9,7 +9,7 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import type { Delta } from '../core/planner.ts';
+import type { SpokenDelta } from '../core/planner.ts';
 
 type Prose = LanguageModelV4Text | LanguageModelV4Reasoning;
 
@@ -29,7 +29,7 @@ export class StreamedContent {
   readonly #inputs = new Map<string, LanguageModelV4ToolCall>();
 
   /** Returns what a listener may be shown of the part. @throws the error of an error part. */
-  add(part: LanguageModelV4StreamPart): Delta | undefined {
+  add(part: LanguageModelV4StreamPart): SpokenDelta | undefined {
     switch (part.type) {
       case 'text-start':
       case 'text-delta':
@@ -68,7 +68,7 @@ export class StreamedContent {
   #addProse(
     type: Prose['type'],
     part: { type: string; id: string; delta?: string; providerMetadata?: Prose['providerMetadata'] },
-  ): Delta | undefined {
+  ): SpokenDelta | undefined {
     const key = `${type}:${part.id}`;
     // The same id may begin a second block.
     const begun = part.type === `${type}-start` ? undefined : this.#prose.get(key);

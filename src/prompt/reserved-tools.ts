@@ -2,9 +2,6 @@
 import { AWAIT_TOOL, SPAWN_TOOL } from '../core/builtin-tools.ts';
 import type { ToolSchema } from '../core/tool-schema.ts';
 
-/** The tool that models know as the way to end; it is understood when it is called, and never declared. */
-export const FINISH_TOOL = '_finish';
-
 /** What a model is told of a tool that it may call. */
 export type DeclaredTool = Pick<ToolSchema, 'name' | 'description' | 'inputSchema' | 'examples'>;
 

@@ -1,28 +1,27 @@
 /** The calls of the open step that this process has in flight: starts what may start, and collects what has landed. */
-import { AWAIT_TOOL, SPAWN_TOOL } from '../core/builtin-tools.ts';
-import type { Branch, Decision, SpawnTask } from '../core/decision.ts';
+import { ARTIFACT_FETCH, AWAIT_TOOL, isPlanTool, SPAWN_TOOL } from '../core/builtin-tools.ts';
+import type { Branch, CallParallel, Decision, SpawnTask } from '../core/decision.ts';
 import type { CallEnded, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { scopeKey } from '../core/identity.ts';
-import type { Json } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
+import { captureJson, type Json } from '../core/json.ts';
 import { referencesIn, resolveReferences } from '../core/reference.ts';
 import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { leftOf } from '../view/budget.ts';
-import { NOTHING_RENAMED, type OpenStep, type RunState } from '../view/state.ts';
-import { isParked } from '../view/waits.ts';
+import type { OpenStep, RunState } from '../view/state.ts';
 import { beginAwait, endOfWait } from './await.ts';
-import { type BranchGraph, branchGraph, planBranches } from './branches.ts';
-import { type Call, type CallResult, type DispatchPorts, dispatch, errorData } from './dispatch.ts';
+import { type Call, type CallResult, type DispatchPorts, dispatch, errorData, newlyFound } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight } from './flight.ts';
 import type { PauseAsk } from './gates.ts';
-import { wholeValue } from './heavy.ts';
+import { storeHeavy, wholeValue } from './heavy.ts';
+import type { Schedule } from './schedule.ts';
 import { setUp } from './set-up.ts';
 import { SharedTimer } from './shared-timer.ts';
 import { type Landing, spawn } from './spawn.ts';
+import { renamed, scheduleOf, settledEntry, tellSchedule, unpark } from './step-schedule.ts';
 
 export interface CallPorts {
   readonly deps: DriverDeps;
@@ -39,12 +38,14 @@ export class Calls {
   readonly #ports: CallPorts;
   readonly #inFlight = new Map<number, Flight>();
   readonly #landed: Landed[] = [];
+  /** Calls that have landed since the schedule was last told. */
+  #returned: number[] = [];
   #nudged = false;
   /** Money set aside for a task whose start is being written. */
   #spawning = 0;
   /** Money of calls whose beginning is being written, by call. */
   readonly #reserved = new Map<number, number>();
-  #graph: { readonly step: number; readonly graph: BranchGraph } | undefined;
+  #planned: { readonly step: number; readonly schedule: Schedule } | undefined;
   #wake: (() => void) | undefined;
   #refusal: { readonly error: unknown } | undefined;
   readonly #keyPrefix: string;
@@ -63,6 +64,7 @@ export class Calls {
       // What is in the journal is set aside by the state; here it is only until then.
       begin: ({ open, index }, cost) =>
         ports.begin(open.move.step, index, cost).finally(() => this.#reserved.delete(index)),
+      policy: deps.policy,
       reserve: (call, costMicroUsd) => this.#reserve(call, costMicroUsd),
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),
@@ -86,6 +88,7 @@ export class Calls {
 
   abort(reason: unknown): void {
     for (const flight of this.#inFlight.values()) flight.abort(reason);
+    if (this.#inFlight.size === 0) this.nudge();
   }
 
   /**
@@ -93,51 +96,49 @@ export class Calls {
    * @throws the journal's refusal to let a call begin.
    */
   advance(open: OpenStep): Promise<Landing> {
-    const { step } = open.move;
-    const { renamedTools } = this.#ports.state;
-    const decision =
-      renamedTools === NOTHING_RENAMED ? open.move.decision : withRenamedTools(open.move.decision, renamedTools);
+    const { step, decision } = open.move;
     this.#spawning = 0;
     // A call alone waits for nothing and nothing waits for it: the short cut changes no outcome.
-    if (decision.kind === 'call_tool') return this.#beginAlone(open, decision);
+    const { state } = this.#ports;
+    if (decision.kind === 'call_tool') return this.#beginAlone(open, renamed(state, decision));
     if (isTaskCall(decision)) return this.#beginAlone(open, asBranch(decision));
-    if (this.#graph?.step === step) return this.#turn(open, this.#graph.graph);
+    if (decision.kind !== 'call_parallel') return this.#landing();
+    const planned = this.#planned;
+    if (planned?.step === step) return this.#turn(open, decision, planned.schedule);
     const begin = (refused: readonly CallEnded[]): Promise<Landing> => {
       if (refused.length > 0) return Promise.resolve({ entries: refused });
-      this.#graph = { step, graph: branchGraph(decision) };
-      return this.#turn(open, this.#graph.graph);
+      const schedule = scheduleOf(state, open, decision);
+      this.#planned = { step, schedule };
+      this.#returned = [];
+      return this.#turn(open, decision, schedule);
     };
-    return setUp(open, decision, this.#ports.tools(), this.#dispatchPorts).then(begin);
+    const branches = decision.branches.map((branch) => renamed(state, branch));
+    return setUp(open, { ...decision, branches }, this.#ports.tools(), this.#dispatchPorts).then(begin);
   }
 
-  #turn(open: OpenStep, graph: BranchGraph): Promise<Landing> {
-    const { step } = open.move;
+  #turn(open: OpenStep, decision: CallParallel, schedule: Schedule): Promise<Landing> {
     const { state, deps } = this.#ports;
     // What landed while the last results were being written has ended, although the state does not say so yet.
     if (this.#landed.length > 0) return Promise.resolve(this.take());
-    const now = deps.clock.now();
-    const plan = planBranches(
-      graph,
-      open.calls,
-      this.#inFlight,
-      (call) => isParked(state, open, call, now),
-      (call) => open.waits.some((wait) => wait.call === call),
-      (call, starting) => this.#mayStart(graph, call, starting),
-    );
-    for (const call of plan.stop) this.#inFlight.get(call)?.abort(joinIsMet());
-    if (plan.settle.length > 0) {
-      const settled = plan.settle.map(({ call, outcome }): CallEnded => {
-        const known = open.began.includes(call) ? mayHaveHappened() : outcome;
-        return { kind: 'call_ended', step, call, outcome: known, attempts: 0 };
-      });
-      return Promise.resolve({ entries: settled });
+    tellSchedule(schedule, state, open, decision, this.#returned.splice(0));
+    if (schedule.isMet) for (const flight of this.#inFlight.values()) flight.abort(isMet());
+    const waited = unpark(schedule, state, open, deps.clock.now());
+    const settled = schedule.takeSettled();
+    if (settled.length > 0) return Promise.resolve({ entries: settled.map((ended) => settledEntry(open, ended)) });
+    while (this.#inFlight.size < schedule.concurrency) {
+      const call = schedule.next((tool) => this.#mayStart(schedule, tool));
+      if (call === undefined) break;
+      this.#start(open, call, schedule.branch(call));
     }
-    for (const call of plan.start) this.#start(open, call, graph.branches[call] as Branch);
+    for (const call of waited) {
+      schedule.takeParked(call);
+      this.#start(open, call, schedule.branch(call));
+    }
     return this.#landing();
   }
 
   async #landing(): Promise<Landing> {
-    while (this.#landed.length === 0 && this.#refusal === undefined && this.#inFlight.size > 0 && !this.#nudged) {
+    while (this.#landed.length === 0 && this.#refusal === undefined && !this.#nudged && this.#hasMoreToCome()) {
       await this.#change();
     }
     this.#nudged = false;
@@ -145,7 +146,11 @@ export class Calls {
     return this.take();
   }
 
-  /** Ends the wait for what is in flight, with nothing: there is something else to look at. */
+  #hasMoreToCome(): boolean {
+    return this.#inFlight.size > 0 || this.#ports.state.open?.move.growing === true;
+  }
+
+  /** Ends the wait for what is in flight, or for more of the plan, with nothing: there is something else to look at. */
   nudge(): void {
     this.#nudged = true;
     this.#wake?.();
@@ -176,12 +181,11 @@ export class Calls {
     });
   }
 
-  #mayStart(graph: BranchGraph, call: number, starting: readonly number[]): boolean {
-    const tool = graph.branches[call]?.tool ?? '';
+  #mayStart(schedule: Schedule, tool: string): boolean {
     const limit = this.#ports.tools().ready(tool)?.concurrency ?? Number.POSITIVE_INFINITY;
     if (limit === Number.POSITIVE_INFINITY) return true;
-    const busy = [...starting, ...this.#inFlight.keys()];
-    return busy.filter((other) => graph.branches[other]?.tool === tool).length < limit;
+    const busy = [...this.#inFlight.keys()].filter((call) => schedule.branch(call).tool === tool);
+    return busy.length < limit;
   }
 
   /** Starts a call beside others; how it ends is heard through `#change`. */
@@ -189,6 +193,7 @@ export class Calls {
     this.#begin(open, index, branch).then(
       (landed) => {
         this.#inFlight.delete(index);
+        this.#returned.push(index);
         this.#landed.push(landed);
         this.#wake?.();
       },
@@ -215,6 +220,7 @@ export class Calls {
 
   #begin(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
     if (isTaskTool(branch.tool)) return this.#beginTask(open, index, branch);
+    if (isPlanTool(branch.tool) && isPlan(open.move.decision)) return this.#beginGiven(open, index, branch);
     return this.#fly(open, index, branch).then((result) => this.#landedCall(open, index, result));
   }
 
@@ -224,6 +230,26 @@ export class Calls {
     const { clock, newToken } = this.#ports.deps;
     const expiry = expiresInMs === undefined ? {} : { expiresAt: clock.now() + expiresInMs };
     return [{ kind: 'paused', token: newToken(), step: open.move.step, call: index, ...asked, ...expiry }];
+  }
+
+  /** A message, or the end of the plan: what it is given is what it comes to. */
+  async #beginGiven(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
+    const { deps, state } = this.#ports;
+    this.#inFlight.set(index, new Flight(this.#timer, () => {}));
+    if (branch.refusal !== undefined) {
+      return [callEnded(open, index, { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 })];
+    }
+    const startedAt = deps.clock.now();
+    try {
+      const args = captureJson(await this.#resolveArgs({ open, index, branch }), 'args');
+      const outcome = await storeHeavy(args, branch.tool, state.identity, deps.artifacts);
+      const result = { outcome, startedAt, attempts: 1 };
+      if (outcome.artifact === undefined) return [callEnded(open, index, result)];
+      const discovered = newlyFound({ branch, tools: this.#ports.tools() }, this.#dispatchPorts, [ARTIFACT_FETCH]);
+      return [callEnded(open, index, discovered.length === 0 ? result : { ...result, discovered })];
+    } catch (thrown) {
+      return [callEnded(open, index, { outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 })];
+    }
   }
 
   /** A call that spawns or awaits. What it needs of other branches is looked up first; the rest is a matter of entries. */
@@ -305,9 +331,14 @@ export class Calls {
     return true;
   }
 
-  #resolveArgs({ open, index, branch: { args } }: Pick<Call, 'open' | 'index' | 'branch'>): Json | Promise<Json> {
+  #resolveArgs({
+    open,
+    index,
+    branch: { args: given },
+  }: Pick<Call, 'open' | 'index' | 'branch'>): Json | Promise<Json> {
     const approved = open.approvals.find(({ call }) => call === index)?.args;
     if (approved !== undefined) return approved;
+    const args = open.edits.find(({ call }) => call === index)?.args ?? given;
     // A call alone has no earlier branch to refer to.
     if (open.calls.length === 1) return args;
     const ids = referencesIn(args);
@@ -318,7 +349,7 @@ export class Calls {
     const { deps, state } = this.#ports;
     const values = new Map<string, Json>();
     for (const id of ids) {
-      const index = this.#graph?.graph.indexById.get(id);
+      const index = this.#planned?.schedule.indexOf(id);
       const outcome = index === undefined ? undefined : calls[index]?.outcome;
       if (outcome?.kind === 'value') values.set(id, await wholeValue(outcome, state.identity, deps.artifacts));
     }
@@ -342,20 +373,8 @@ function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEn
   return ended;
 }
 
-/** A call that was begun before a crash, and that its join does not need any more. */
-function mayHaveHappened(): Outcome {
-  const message = 'It was started before a crash and may have happened; the join had what it needed without it.';
-  return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
-}
-
-/** The decision as it is carried out today: recorded calls may know their tools under older names. */
-function withRenamedTools(decision: Decision, renamed: Readonly<Record<string, string>>): Decision {
-  const rename = <T extends { readonly tool: string }>(call: T): T => {
-    const tool = renamed[call.tool];
-    return tool === undefined ? call : { ...call, tool };
-  };
-  if (decision.kind === 'call_tool') return rename(decision);
-  return decision.kind === 'call_parallel' ? { ...decision, branches: decision.branches.map(rename) } : decision;
+function isPlan(decision: Decision): boolean {
+  return decision.kind === 'call_parallel' && decision.plan !== undefined;
 }
 
 function isTaskCall(decision: Decision): decision is TaskCall {
@@ -367,6 +386,6 @@ function asBranch({ kind }: TaskCall): Branch {
   return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
 }
 
-function joinIsMet(): PilotageError {
-  return new PilotageError('cancelled', 'The join has what it needed.');
+function isMet(): PilotageError {
+  return new PilotageError('cancelled', 'The join has what it needed, or the plan has ended.');
 }

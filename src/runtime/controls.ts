@@ -9,6 +9,7 @@ import type { Verdict } from '../core/outcome.ts';
 import type { TaskMessage } from '../core/task.ts';
 import type { RunStatus } from '../journal/port.ts';
 import type { OpenPause, RunState } from '../view/run-state.ts';
+import { editRefusal } from './edit-nodes.ts';
 
 export interface Taken {
   readonly entries: readonly EntryBody[];
@@ -117,7 +118,10 @@ async function answer(
   const pause = pauseOf(type, token, open);
   if (PilotageError.is(pause)) return pause;
   const verdict = VERDICTS[type] ?? 'resume';
-  const refusal = refusalOf(control, pause, state) ?? (await misfitOf(rest['args'], pause, state, ports));
+  const refusal =
+    refusalOf(control, pause, state) ??
+    (await misfitOf(rest['args'], pause, state, ports)) ??
+    (pause.step === undefined ? await editRefusal(state, rest['nodes'], ports.misfit) : undefined);
   if (refusal !== undefined) return refusal;
   const { args, ...plain } = rest;
   const isEdit = pause.call !== undefined && args !== undefined;

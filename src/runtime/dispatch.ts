@@ -11,6 +11,7 @@ import { describeThrown, type ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson, captureObject, deepFreeze, type Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
+import type { ToolPolicy } from '../core/policy.ts';
 import { shownName } from '../core/shown-name.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyTool } from '../tools/catalogue.ts';
@@ -53,6 +54,7 @@ export interface DispatchPorts {
   readonly artifacts: ArtifactStore;
   /** Makes durable that the call begins. @throws the journal's refusal. */
   begin(call: Call, costMicroUsd: number | undefined): Promise<void>;
+  readonly policy: ToolPolicy | undefined;
   /** Sets money aside for a call. False when the budget has no room for it. */
   reserve(call: Call, costMicroUsd: number): boolean;
   /** The deferred tools that the run has found. */
@@ -111,16 +113,43 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   if ('error' in prepared) return listed({ outcome: refused(prepared.error, call), attempts: 0 }, call, ports);
   const { tool, args } = prepared;
   if (call.held && tool.effect === 'once') return { outcome: heldBack(tool), attempts: 0 };
+  const asks = ports.policy !== undefined && !call.interrupted;
+  const forbidden = asks ? await forbiddenBy(ports, call, given) : undefined;
+  if (forbidden !== undefined) return { outcome: { kind: 'error', error: forbidden }, attempts: 0 };
   if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {
     const asked = await approvalFor(tool, given, args, call.identity);
     if (asked?.kind === 'pause') return call.flight.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
     if (asked !== undefined) return { outcome: { kind: 'error', error: asked.error }, attempts: 0 };
   }
-  return make(call, tool, args, ports);
+  return make(call, tool, args, ports, given);
+}
+
+/** Why the program's rule does not allow the call. What happened before a crash is looked up before it is asked. */
+async function forbiddenBy(
+  { policy }: DispatchPorts,
+  { branch: { tool }, identity, flight }: Call,
+  args: Json,
+): Promise<ErrorData | undefined> {
+  if (policy === undefined) return undefined;
+  return flight.attempt(
+    (signal) => policy({ tool, args, identity }, signal.signal),
+    (settled) => {
+      if (settled.kind === 'value' && settled.value === true) return undefined;
+      const why = settled.kind === 'value' ? String(settled.value) : 'it could not be asked';
+      const failed = settled.kind === 'thrown' ? `it failed: ${describeThrown(settled.error)}` : why;
+      return { code: 'policy_refused', message: `The policy does not allow this call of ${tool}: ${failed}` };
+    },
+  );
 }
 
 /** Makes a call whose arguments fit and that nobody has to be asked for. */
-async function make(call: Call, tool: ReadyTool, args: unknown, ports: DispatchPorts): Promise<CallResult | PauseAsk> {
+async function make(
+  call: Call,
+  tool: ReadyTool,
+  args: unknown,
+  ports: DispatchPorts,
+  given: Json,
+): Promise<CallResult | PauseAsk> {
   if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
   const { costMicroUsd, timeoutMs } = tool;
   const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
@@ -129,7 +158,12 @@ async function make(call: Call, tool: ReadyTool, args: unknown, ports: DispatchP
     const { outcome, context } = await reconcile(call, tool, args, ports);
     if (outcome !== undefined) return listed(ended(outcome, startedAt, 1, cost), call, ports, context);
   }
-  if (!call.interrupted) {
+  if (call.interrupted) {
+    const forbidden = await forbiddenBy(ports, call, given);
+    if (forbidden !== undefined) {
+      return listed(ended({ kind: 'error', error: forbidden }, startedAt, 0, cost), call, ports);
+    }
+  } else {
     if (cost !== undefined && !ports.reserve(call, cost)) return { outcome: noRoom(tool), attempts: 0 };
     if (cost !== undefined || tool.effect === 'once') await ports.begin(call, cost);
   }

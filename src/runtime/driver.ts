@@ -12,22 +12,24 @@ import type { EntryBody } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
-import { type Delta, resolveWakeMode } from '../core/planner.ts';
+import { resolveWakeMode, type SpokenDelta } from '../core/planner.ts';
 import { MAX_TREE_TASKS, type TaskMessage } from '../core/task.ts';
 import type { Claim } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
-import { nextStep, type RunState } from '../view/run-state.ts';
+import { nextStep, type OpenStep, type RunState } from '../view/run-state.ts';
 import { answerable, isBlocked, isHeld, nextTimeout } from '../view/waits.ts';
+import type { Ask, PlanGrowth } from './ask.ts';
 import { Calls } from './calls.ts';
 import { stopTasks } from './cascade.ts';
 import { isVerdict, takeMessages } from './controls.ts';
 import { prepareCall } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
+import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
 import { type Changes, isEnding, Ledger } from './ledger.ts';
 import { type NextDeps, next } from './next.ts';
-import { type Ask, askPlanner } from './plan.ts';
+import { askPlanner } from './plan.ts';
 import { refused } from './spawn.ts';
 import { listenersOf } from './task-end.ts';
 
@@ -56,6 +58,8 @@ export class RunDriver {
   /** The attachments with their bytes, once they were read. */
   #inputs: readonly LoadedInput[] | undefined;
   #inboxDirty: boolean;
+  /** The planner, while it goes on with the plan of the open step. */
+  #growth: PlanGrowth | undefined;
   /** Why everything in flight is being stopped, once it is. */
   #stop: 'cancel' | 'deadline' | 'closing' | 'lost' | undefined;
   #deadline: { readonly limits: Limits; readonly cancel: () => void } | undefined;
@@ -101,9 +105,10 @@ export class RunDriver {
   #isHeardAtOnce(message: Message): boolean {
     const { open, pauses } = this.state;
     if (open === null) return false;
-    return isControl(message)
-      ? isVerdict(message) && pauses.some(({ call }) => call !== undefined)
-      : open.waits.length > 0;
+    if (!isControl(message)) return open.waits.length > 0;
+    // A plan is stopped, or given up, between two of its nodes.
+    if (isPlan(open) && (message.type === 'PAUSE' || message.type === 'REDIRECT')) return true;
+    return isVerdict(message) && pauses.some(({ call }) => call !== undefined);
   }
 
   /** Lets go of the run: `closing` gives it back, `lost` only stops. */
@@ -116,7 +121,7 @@ export class RunDriver {
       return await this.#loop();
     } catch (error) {
       this.#halt('lost');
-      await this.#calls.settle();
+      await this.#settle();
       if (PilotageError.is(error, 'lease_lost')) return this.#lost();
       await this.#giveUp();
       return { kind: 'broken', error };
@@ -131,10 +136,11 @@ export class RunDriver {
     for (;;) {
       if (this.#isLettingGo()) return this.#letGo();
       if (this.#inboxDirty) await this.#takeInbox();
+      if (this.state.open?.move.growing === true && this.state.ending === null) await this.#takeGrowth(this.state.open);
       this.#armDeadline();
       const todo = next(this.state, this.#nextDeps);
       const goesOn = todo.do === 'plan' || todo.do === 'calls';
-      if (goesOn && this.#stop !== undefined && this.#calls.isIdle && !this.#inboxDirty) return this.#startOver();
+      if (goesOn && this.#stop !== undefined && this.#isIdle && !this.#inboxDirty) return this.#startOver();
       switch (todo.do) {
         case 'end':
           return { kind: 'ended' };
@@ -149,7 +155,7 @@ export class RunDriver {
           await this.#carryOut();
           break;
         case 'park':
-          if (this.#calls.isIdle) {
+          if (this.#isIdle) {
             await this.#park(todo.wakeAt, todo.status);
             const { wakeAt, status } = todo;
             return wakeAt === null || status === 'paused' ? { kind: 'parked' } : { kind: 'parked', wakeAt };
@@ -166,7 +172,28 @@ export class RunDriver {
     if (nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1) await turn();
     if (this.state.context.inputs !== undefined && this.#inputs === undefined) await this.#loadInputs();
     // Stopped: why is in the inbox.
-    if (this.#stop === undefined) await this.#commit((await askPlanner(this.#ask())) ?? []);
+    if (this.#stop !== undefined) return;
+    const made = await askPlanner(this.#ask());
+    if (made !== undefined) await this.#commit(made);
+  }
+
+  /** More of the plan that is being carried out. After a crash nobody goes on with it: it is whole as it is. */
+  #takeGrowth({ move: { step } }: OpenStep): Promise<void> {
+    const growth = this.#growth;
+    if (growth === undefined) return this.#commit([cutOff(step)]);
+    const grown = growth.take();
+    if (growth.isOver) this.#growth = undefined;
+    return this.#commit(grown);
+  }
+
+  get #isIdle(): boolean {
+    return this.#calls.isIdle && this.#growth === undefined;
+  }
+
+  /** Until nothing is in flight, and the planner has ended too. */
+  async #settle(): Promise<void> {
+    await this.#calls.settle();
+    await this.#growth?.settled;
   }
 
   /** Between steps, while nothing can go on here, or on the way to an ending; after it nothing is taken. */
@@ -174,7 +201,7 @@ export class RunDriver {
     const { open, ending } = this.state;
     if (ending !== null) return false;
     if (open === null) return true;
-    if (!this.#calls.isIdle) return false;
+    if (!this.#isIdle) return false;
     return this.#stop !== undefined || isBlocked(this.state) || isHeld(this.state);
   }
 
@@ -215,9 +242,9 @@ export class RunDriver {
   /** Calls that an ending finds in flight are stopped, and heard out, before it is written. */
   async #record(entries: readonly EntryBody[]): Promise<void> {
     if (!isEnding(entries)) return this.#commit(entries);
-    if (this.#calls.inFlight > 0) {
+    if (this.#calls.inFlight > 0 || this.#growth !== undefined) {
       this.#halt('cancel');
-      await this.#calls.settle();
+      await this.#settle();
     }
     const landed = this.#calls.takeEnded();
     await this.#commit(landed.length > 0 ? landed : entries);
@@ -234,11 +261,15 @@ export class RunDriver {
       signal: this.#signal,
       tell: hub.wantsTokens(this.state.identity.run) ? this.#teller() : undefined,
       isEnding: () => this.#stop === 'cancel' || this.#stop === 'deadline',
+      grows: (growth) => {
+        this.#growth = growth;
+        growth.onMore = () => this.#calls.nudge();
+      },
     };
   }
 
   /** Passes a move's deltas on, with the offset that shows a reader what it has missed. */
-  #teller(): (delta: Delta) => void {
+  #teller(): (delta: SpokenDelta) => void {
     const { run } = this.state.identity;
     const step = nextStep(this.state);
     const offsets = { text: 0, reasoning: 0 };
@@ -291,7 +322,7 @@ export class RunDriver {
   }
 
   async #landed(): Promise<readonly EntryBody[]> {
-    await this.#calls.settle();
+    await this.#settle();
     const ended = this.#calls.takeEnded();
     return this.#isLettingGo() ? ended.filter(isResult) : ended;
   }
@@ -372,7 +403,7 @@ export class RunDriver {
 
   /** Gives the run back. Results that landed are kept; calls that were cut off are left to the next owner. */
   async #letGo(): Promise<Exit> {
-    await this.#calls.settle();
+    await this.#settle();
     if (this.#stop === 'lost') return this.#lost();
     await this.#commit(this.#calls.takeEnded().filter(isResult));
     const { run } = this.state.identity;
@@ -404,6 +435,10 @@ export const TRY_AGAIN_MS = 5_000;
 function isResult(body: EntryBody): boolean {
   if (body.kind !== 'call_ended') return body.kind === 'paused' || body.kind === 'awaiting';
   return body.outcome.kind === 'value' || body.outcome.kind === 'error';
+}
+
+function isPlan({ move: { decision } }: OpenStep): boolean {
+  return decision.kind === 'call_parallel' && decision.plan !== undefined;
 }
 
 /** A planner and tools that never wait would keep timers, signals and other runs from their turn for ever. */

@@ -1,11 +1,11 @@
 /** Tells the readers of a run, in this process, what its driver does. Nothing is made when nobody listens. */
 import type { Entry } from '../core/entry.ts';
 import type { EventPayloads } from '../core/event.ts';
-import type { Delta } from '../core/planner.ts';
+import type { SpokenDelta } from '../core/planner.ts';
 
 export type Notice =
   | { readonly type: 'entry'; readonly entry: Entry }
-  | { readonly type: 'delta'; readonly step: number; readonly delta: Delta; readonly offset: number }
+  | { readonly type: 'delta'; readonly step: number; readonly delta: SpokenDelta; readonly offset: number }
   /** How a task of the run has come on. */
   | { readonly type: 'progress'; readonly progress: EventPayloads['task.progress'] }
   /** A call's result came after it had been given up. */

@@ -1,41 +1,19 @@
 /** Asks the planner for its move and turns the answer, good or bad, into entries. */
 import type { CompactionAttempt } from '../core/compaction.ts';
-import type { LoadedInput } from '../core/context.ts';
 import type { Decision } from '../core/decision.ts';
 import type { EntryBody, Finished, Moved, Paused } from '../core/entry.ts';
 import { ERROR_CONSEQUENCES, type ErrorData, PilotageError } from '../core/errors.ts';
-import { captureJson, captureObject, isJsonObject } from '../core/json.ts';
+import { captureObject, isJsonObject } from '../core/json.ts';
 import { type Delta, isMove, type Move, type MoveSource, type Planner, type RunView } from '../core/planner.ts';
-import { isRemarkType, type Remark } from '../core/remark.ts';
-import type { MoveNotes } from '../core/step.ts';
 import { validateDecision } from '../core/validate-decision.ts';
-import type { AuthorisedTools } from '../tools/catalogue.ts';
-import { nextStep, type RunState } from '../view/run-state.ts';
+import { nextStep } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
+import { type Ask, type Said, say } from './ask.ts';
 import { errorData } from './dispatch.ts';
-import type { DriverDeps } from './driver-deps.ts';
-import type { Flight, LazySignal, Settled } from './flight.ts';
+import type { Settled } from './flight.ts';
+import { Growing, Growth } from './growth.ts';
 import { HEAVY_BYTES } from './heavy.ts';
-
-export interface Ask {
-  readonly deps: DriverDeps;
-  readonly state: RunState;
-  readonly tools: AuthorisedTools;
-  readonly inputs: readonly LoadedInput[];
-  readonly flight: Flight;
-  /** The run's own signal, the same for each of its moves. */
-  readonly signal: LazySignal;
-  /** Where deltas go; without it the planner need not stream. */
-  readonly tell: ((delta: Delta) => void) | undefined;
-  /** The run is being ended, by a cancel or by its deadline, and not only given to another process. */
-  readonly isEnding: () => boolean;
-}
-
-/** What a streaming planner has said of the move that it is at. */
-interface Said {
-  text: string;
-  reasoning: string;
-}
+import { type Mutable, takeNotes } from './move-notes.ts';
 
 /**
  * The entries of the planner's move. Of one that was aborted, what it had said, if the run ends with that; why is found at
@@ -58,7 +36,7 @@ function askForMove(ask: Ask, view: RunView, startedAt: number): Promise<readonl
     () => moveOf(deps.planner.next(view, signal.signal), ask, said),
     (settled) => {
       if (ask.flight.aborted) return ask.isEnding() ? interrupted(said, step, startedAt) : undefined;
-      return answerOf(settled, step, startedAt, ask);
+      return answerOf(settled, step, startedAt, ask, said);
     },
     { signal },
   );
@@ -101,22 +79,42 @@ function compactionEntry(attempt: CompactionAttempt, step: number): EntryBody {
 }
 
 function answerOf(
-  settled: Settled<Decision | Move>,
+  settled: Settled<Decision | Move | Growing>,
   step: number,
   startedAt: number,
   ask: Ask,
+  said: Said,
 ): readonly EntryBody[] | undefined | Promise<readonly EntryBody[]> {
   if (settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
   if (settled.kind === 'thrown') return [plannerFailed(settled.error, step)];
   const move = settled.value;
+  if (move instanceof Growing) return [startGrowth(move, step, startedAt, ask, said)];
   if (typeof move !== 'object' || move === null) {
     return [plannerFailed(new Error(`it returned ${String(move)} in place of a decision`), step)];
   }
   return entriesOf(isMove(move) ? move : { decision: move }, step, startedAt, ask);
 }
 
+/** The beginning of the plan. The planner goes on when the driver knows of it. */
+function startGrowth(growing: Growing, step: number, startedAt: number, ask: Ask, said: Said): EntryBody {
+  try {
+    const growth = new Growth(ask, growing, step, startedAt);
+    growth.goOn(growing, said);
+    ask.grows(growth);
+    return growth.moved;
+  } catch (thrown) {
+    // Its end is nobody's news any more.
+    growing.source.return(undefined as never).catch(ask.deps.onFault);
+    return plannerFailed(thrown, step);
+  }
+}
+
 /** Whatever form a planner answers in, to one move. */
-function moveOf(source: MoveSource, ask: Ask, said: Said): Exclude<MoveSource, AsyncGenerator<Delta>> {
+function moveOf(
+  source: MoveSource,
+  ask: Ask,
+  said: Said,
+): Exclude<MoveSource, AsyncGenerator<Delta>> | Promise<Decision | Move | Growing> {
   return isGenerator(source) ? drain(source, ask, said) : source;
 }
 
@@ -124,7 +122,11 @@ function isGenerator(source: MoveSource): source is AsyncGenerator<Delta, Decisi
   return typeof source === 'object' && source !== null && Symbol.asyncIterator in source;
 }
 
-async function drain(source: AsyncGenerator<Delta, Decision | Move>, ask: Ask, said: Said): Promise<Decision | Move> {
+async function drain(
+  source: AsyncGenerator<Delta, Decision | Move>,
+  ask: Ask,
+  said: Said,
+): Promise<Decision | Move | Growing> {
   for (;;) {
     const { value, done } = await source.next();
     if (done === true) return value;
@@ -132,11 +134,8 @@ async function drain(source: AsyncGenerator<Delta, Decision | Move>, ask: Ask, s
       await source.return(undefined as never);
       throw ask.signal.signal.reason;
     }
-    if (value.type === 'reset') {
-      said.text = '';
-      said.reasoning = '';
-    } else said[value.type] += value.text;
-    ask.tell?.(value);
+    if (value.type === 'branches') return new Growing(value, source);
+    say(value, said, ask);
   }
 }
 
@@ -178,36 +177,6 @@ function entriesOf(
   if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
   return [moved];
-}
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
-/** The notes that the move has, as frozen JSON, without empty ones. */
-function takeNotes(moved: Mutable<MoveNotes>, move: Move): void {
-  const { text, reasoning, usage, providerState, provenance, remarks } = move;
-  if (text !== undefined && text !== '') moved.text = textOf(text, 'text');
-  if (reasoning !== undefined && reasoning !== '') moved.reasoning = textOf(reasoning, 'reasoning');
-  if (usage !== undefined) moved.usage = captureObject(usage, 'move.usage').json;
-  if (providerState !== undefined) moved.providerState = captureJson(providerState, 'move.providerState').json;
-  if (remarks !== undefined && remarks.length > 0) moved.remarks = remarksOf(remarks);
-  if (provenance !== undefined) moved.provenance = captureObject(provenance, 'move.provenance').json;
-}
-
-function remarksOf(remarks: readonly Remark[]): readonly Remark[] {
-  const { json } = captureJson(remarks, 'move.remarks');
-  // Each becomes an event of its type: nothing else may pass for one.
-  if (Array.isArray(json) && json.every((remark) => isJsonObject(remark) && isRemarkType(remark['type']))) {
-    return json as unknown as readonly Remark[];
-  }
-  throw new PilotageError('invalid_decision', "The remarks of the planner's move must be a list of known remarks.");
-}
-
-function textOf(value: unknown, name: string): string {
-  if (typeof value === 'string') return value;
-  throw new PilotageError(
-    'invalid_decision',
-    `The ${name} of the planner's move must be a string, not ${typeof value}.`,
-  );
 }
 
 /** A program's invalid decision is a fault of the program; a model is told what was wrong and asked again. */

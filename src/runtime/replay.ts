@@ -11,6 +11,7 @@ import { isMove, type Move, type MoveSource, type Planner, type RunView } from '
 import type { ToolView } from '../core/tool-schema.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import { sameDecision } from '../view/compare-runs.ts';
+import { wholeMove } from '../view/growth.ts';
 import { applyEntry, openState } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
 
@@ -62,12 +63,12 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
   // A task of a fork has taken its steps itself.
   const from = state.task === null ? (state.fork?.step ?? 0) : 0;
   const report = { run: state.identity.run, from, compared: 0 };
-  for (const entry of rest) {
+  for (const [index, entry] of rest.entries()) {
     if (entry.kind === 'moved' && entry.step >= from) {
       const view = viewOf(state, toolsOf(state.scopes, state.found), false, inputs);
       const now = await untilAborted(ask(planner, view, signal), signal);
       report.compared += 1;
-      const recorded = recordedMove(entry);
+      const recorded = recordedMove(wholeMove(entry, rest.slice(index + 1)));
       if (!isSame(recorded, now)) return { ...report, divergence: { step: entry.step, recorded, now } };
     }
     applyEntry(state, deepFreeze(entry));

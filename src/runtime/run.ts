@@ -73,6 +73,11 @@ export interface Resumption {
   readonly payload?: JsonObject;
   /** New limits, as the answer to a pause at a reached one. */
   readonly limits?: Limits;
+  /**
+   * Of a run that was paused in the middle of a plan: what to change of nodes that have not begun, by their ids. Other
+   * arguments, which may refer to what the node comes after, or out of the plan.
+   */
+  readonly nodes?: Readonly<Record<string, { readonly args: Json } | { readonly skip: true }>>;
   /** Goes on although planner or tools are others than those that the run was started with. */
   readonly acceptChanges?: boolean;
 }
@@ -137,13 +142,14 @@ export class Run {
    * @throws PilotageError `run_not_found`, `run_ended`, `pause_not_found` for an answer to a pause that is not open, or
    * `run_changed`.
    */
-  async resume({ token, payload, limits, acceptChanges = false }: Resumption = {}): Promise<void> {
+  async resume({ token, payload, limits, nodes, acceptChanges = false }: Resumption = {}): Promise<void> {
     await this.#ports.mayResume();
-    const given = token !== undefined || payload !== undefined || limits !== undefined;
+    const given = token !== undefined || payload !== undefined || limits !== undefined || nodes !== undefined;
     const answer: JsonObject = {
       ...payload,
       ...(token === undefined ? {} : { token }),
       ...(limits === undefined ? {} : { limits: { ...limits } }),
+      ...(nodes === undefined ? {} : { nodes }),
     };
     if (given && !acceptChanges) return this.steer('RESUME', answer);
     // An answer that was stored, and that no process has taken yet, is all that the run waits for.

@@ -27,6 +27,7 @@ import { NoticeHub } from './notices.ts';
 import { type Migrate, pinOf } from './pins.ts';
 import { assertProgressGuard, type ProgressGuard } from './progress-guard.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
+import type { ToolPolicy } from '../core/policy.ts';
 import { Run, type RunPorts } from './run.ts';
 import { addressee } from './send-control.ts';
 import {
@@ -65,6 +66,8 @@ export interface RuntimeOptions {
   readonly memory?: MemoryOptions;
   /** What is done about a run that goes round in circles. Default: the planner is told after three times. */
   readonly progress?: ProgressGuard;
+  /** Asked before each call of a tool is made. What it does not allow is an error that the planner sees. */
+  readonly policy?: ToolPolicy;
   /** Asked about a run whose planner or tools are others now. Default: it is left until somebody accepts the changes. */
   readonly migrate?: Migrate;
   /** Told of faults that no caller waits for. Default: a process warning. */
@@ -311,6 +314,7 @@ export class Runtime {
       hub: this.#hub,
       toolsOf: (scopes, found) => this.#catalogue.view(scopes, found),
       progress: this.#options.progress ?? {},
+      policy: this.#options.policy,
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       remembers: this.#memory !== undefined,

@@ -91,6 +91,7 @@ function promisedBeside({ open }: RunState, bodies: readonly EntryBody[]): numbe
 function usedBy(body: EntryBody): Usage {
   switch (body.kind) {
     case 'moved':
+    case 'plan_grown':
     case 'task_ended':
       return body.usage ?? {};
     case 'call_ended':

@@ -1,9 +1,11 @@
 /** Entries to events. Pure: the same journal gives the same events, with the same numbers, at any time. */
-import { branchesOf, DECISION_NAMES } from '../core/decision.ts';
-import type { CallEnded, ControlTaken, Entry, Finished, Moved, Paused, Resumed } from '../core/entry.ts';
+import { MESSAGE_TOOL } from '../core/builtin-tools.ts';
+import { type Branch, branchesOf, DECISION_NAMES } from '../core/decision.ts';
+import type { CallEnded, ControlTaken, Entry, Finished, Moved, Paused, PlanGrown, Resumed } from '../core/entry.ts';
 import type { EventPayloads, RunEvent } from '../core/event.ts';
 import type { Identity } from '../core/identity.ts';
 import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
+import type { MoveNotes } from '../core/step.ts';
 import { event } from './event.ts';
 import { openBranches, type RunState } from './run-state.ts';
 import { taskEvents } from './task-events.ts';
@@ -19,10 +21,12 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
   switch (entry.kind) {
     case 'moved':
       return moveEvents(entry, entry, identity);
+    case 'plan_grown':
+      return grownEvents(entry, entry, before);
     case 'call_began':
       return [];
     case 'call_ended':
-      return [callEvent(entry, entry, before)];
+      return callEvents(entry, entry, before);
     case 'paused':
       return pauseEvents(entry, entry, before);
     case 'resumed':
@@ -69,10 +73,10 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
 }
 
 function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
-  const { decision, reasoning, text, usage, step, remarks = [] } = move;
+  const { decision, reasoning, text, usage, step } = move;
   const rejected = move.rejected ?? move.fault;
   const events = [
-    ...remarks.map(({ type, ...payload }) => event(type, entry, identity, payload as EventPayloads[typeof type])),
+    ...remarkEvents(entry, move, identity),
     event('planner.decision', entry, identity, {
       step,
       // A decision that did not pass may be of a kind that nobody knows.
@@ -87,11 +91,49 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
     }),
   ];
   if (rejected !== undefined) return events;
-  for (const [call, { tool, args, callId }] of branchesOf(decision).entries()) {
+  return [...events, ...invokedEvents(entry, step, branchesOf(decision), 0, identity)];
+}
+
+function remarkEvents(entry: Entry, { remarks = [] }: MoveNotes, identity: Identity): RunEvent[] {
+  return remarks.map(({ type, ...payload }) => event(type, entry, identity, payload as EventPayloads[typeof type]));
+}
+
+/** @param first the index of the first of these branches. */
+function invokedEvents(
+  entry: Entry,
+  step: number,
+  branches: readonly Branch[],
+  first: number,
+  identity: Identity,
+): RunEvent[] {
+  return branches.map(({ tool, args, callId }, index) => {
     const id = callId === undefined ? {} : { callId };
-    events.push(event('tool.invoked', entry, identity, { step, call, tool, args, ...id }));
-  }
-  return events;
+    return event('tool.invoked', entry, identity, { step, call: first + index, tool, args, ...id });
+  });
+}
+
+function grownEvents(entry: Entry, grown: PlanGrown, before: RunState): RunEvent[] {
+  const { step, branches, done = false, fault, usage } = grown;
+  const { identity } = before;
+  const known = openBranches(before).length;
+  return [
+    ...remarkEvents(entry, grown, identity),
+    event('plan.grown', entry, identity, {
+      step,
+      nodes: known + branches.length,
+      done,
+      ...(fault === undefined ? {} : { error: fault }),
+      ...(usage === undefined ? {} : { usage }),
+    }),
+    ...invokedEvents(entry, step, branches, known, identity),
+  ];
+}
+
+function callEvents(entry: Entry, ended: CallEnded, before: RunState): RunEvent[] {
+  const { step, call, outcome } = ended;
+  const completed = callEvent(entry, ended, before);
+  if (outcome.kind !== 'value' || openBranches(before)[call]?.tool !== MESSAGE_TOOL) return [completed];
+  return [completed, event('message', entry, before.identity, { step, call, message: outcome.value })];
 }
 
 function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {

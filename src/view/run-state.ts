@@ -5,14 +5,26 @@
 import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
 import type { RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
-import type { Decision } from '../core/decision.ts';
-import type { CallBegan, CallEnded, Compacted, Entry, Moved, Paused, Resumed, Started, Turn } from '../core/entry.ts';
+import { branchesOf, branchId, type Decision } from '../core/decision.ts';
+import type {
+  CallBegan,
+  CallEnded,
+  Compacted,
+  Entry,
+  Moved,
+  Paused,
+  PlanGrown,
+  Resumed,
+  Started,
+  Turn,
+} from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
-import { deepFreeze } from '../core/json.ts';
+import { deepFreeze, isJsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import { stepError } from '../core/observation.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { CallRecord, Step, Usage } from '../core/step.ts';
+import { grownMove } from './growth.ts';
 import { NOTHING_RENAMED, nextStep, type OpenPause, type OpenStep, type RunState, type RunTotals } from './state.ts';
 import {
   applyAwaiting,
@@ -145,6 +157,9 @@ export function applyEntry(state: RunState, entry: Entry): void {
     case 'moved':
       applyMove(state, entry, entry);
       return;
+    case 'plan_grown':
+      applyPlanGrown(state, entry, entry);
+      return;
     case 'call_began':
       applyCallBegan(state, entry, entry);
       return;
@@ -229,9 +244,22 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
   state.totals.steps += 1;
   const slots = isCarriedOut ? slotsOf(move.decision) : 0;
   const calls = new Array<CallRecord | null>(slots).fill(null);
-  const open = { move, calls, began: [], promised: [], approvals: [], waits: [], pending: slots };
+  const open = { move, calls, began: [], promised: [], approvals: [], waits: [], edits: [], pending: slots };
+  if (move.growing === true) open.pending += 1;
   if (slots === 0) closeStep(state, open, entry.at);
   else state.open = open;
+}
+
+function applyPlanGrown(state: RunState, grown: PlanGrown, entry: Entry): void {
+  const open = openOf(state, entry, grown.step);
+  if (open.move.growing !== true) throw corrupt(entry, 'the plan is whole');
+  open.move = grownMove(open.move, grown);
+  for (const _ of grown.branches) open.calls.push(null);
+  open.pending += grown.branches.length;
+  addUsage(state.totals, grown.usage);
+  if (grown.done !== true) return;
+  open.pending -= 1;
+  if (open.pending === 0) closeStep(state, open, entry.at);
 }
 
 /** How many outcomes a decision waits for. */
@@ -322,6 +350,7 @@ function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
     // The answer to a budget's pause: the limits it names replace the old ones.
     if (typeof raise === 'object' && raise !== null) state.limits = { ...state.limits, ...(raise as Limits) };
     state.watchedFrom = nextStep(state);
+    editNodes(state, resumed, entry);
     return;
   }
   const open = openOf(state, entry, pause.step);
@@ -339,6 +368,32 @@ function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
     open.approvals.push(args === undefined ? { call: pause.call } : { call: pause.call, args });
   }
 }
+
+/** Whoever resumes a run that was paused in the middle of a plan may have changed nodes that had not begun. */
+function editNodes(state: RunState, { payload }: Resumed, entry: Entry): void {
+  const { open } = state;
+  const nodes = payload?.['nodes'];
+  if (open === null || !isJsonObject(nodes)) return;
+  const branches = branchesOf(open.move.decision);
+  for (const [index, branch] of branches.entries()) {
+    const edit = nodes[branchId(branch, index)];
+    if (!isJsonObject(edit)) continue;
+    if (edit['skip'] === true) {
+      open.calls[index] = deepFreeze({ outcome: SKIPPED, endedAt: entry.at, attempts: 0, seq: entry.seq });
+      open.pending -= 1;
+    } else if (edit['args'] !== undefined) {
+      const earlier = open.edits.findIndex(({ call }) => call === index);
+      if (earlier !== -1) open.edits.splice(earlier, 1);
+      open.edits.push({ call: index, args: edit['args'] });
+    }
+  }
+  if (open.pending === 0) closeStep(state, open, entry.at);
+}
+
+const SKIPPED: Outcome = {
+  kind: 'skipped',
+  error: { code: 'branch_not_started', message: 'Somebody took it out of the plan.' },
+};
 
 function verdictOf({ verdict, payload }: Resumed): Outcome {
   return payload === undefined ? { kind: 'verdict', verdict } : { kind: 'verdict', verdict, payload };

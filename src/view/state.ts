@@ -14,7 +14,8 @@ import type { BackgroundResult, OnCancel, TaskEnd, TaskOrigin, TaskPause, TaskVi
 
 /** A step whose calls have not all ended. */
 export interface OpenStep {
-  readonly move: Moved;
+  /** Replaced when its plan grows. */
+  move: Moved;
   /** One slot a branch; `null` until it has ended. */
   readonly calls: (CallRecord | null)[];
   /** Calls that were begun: after a crash such a call may have happened. */
@@ -25,12 +26,20 @@ export interface OpenStep {
   readonly approvals: Approval[];
   /** Calls that wait for a task. */
   readonly waits: TaskWait[];
+  /** Arguments that somebody gave to nodes of a plan that had not begun. */
+  readonly edits: Edit[];
+  /** Calls that have not ended, and one more while the plan grows. */
   pending: number;
 }
 
 export interface Approval {
   readonly call: number;
   readonly args?: Json;
+}
+
+export interface Edit {
+  readonly call: number;
+  readonly args: Json;
 }
 
 export interface TaskWait {

@@ -1,20 +1,24 @@
 /** What a run waits for: which calls of the open step are parked, and whether anything here can still move it. */
+import { FINISH_TOOL } from '../core/builtin-tools.ts';
 import type { Control } from '../core/control.ts';
-import { branchesOf, branchId, type Decision, type Join } from '../core/decision.ts';
+import type { Branch, CallParallel, Join } from '../core/decision.ts';
 import type { CallRecord } from '../core/step.ts';
 import type { TaskPause } from '../core/task.ts';
-import { dependenciesOf } from '../core/validate-decision.ts';
+import { type BranchLinks, linkBranches } from '../core/validate-decision.ts';
 import type { OpenPause, OpenStep, RunState, TaskWait } from './state.ts';
 
 /** A time at which nothing that has a limit is over. */
 const BEFORE_ALL = Number.NEGATIVE_INFINITY;
 
-/** The call waits for an answer, for a task or for a group; nothing here can move it. */
-export function isParked(state: RunState, open: OpenStep, call: number, now: number = BEFORE_ALL): boolean {
-  if (open.waits.length === 0 && state.pauses.length === 0) return false;
-  if (state.pauses.some((pause) => pause.call === call && pause.step === open.move.step)) return true;
-  const wait = open.waits.find((candidate) => candidate.call === call);
-  return wait !== undefined && !isOver(state, wait, now);
+const NONE: ReadonlySet<number> = new Set();
+
+/** The calls that wait for an answer, for a task or for a group; nothing here can move them. */
+export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFORE_ALL): ReadonlySet<number> {
+  if (open.waits.length === 0 && state.pauses.length === 0) return NONE;
+  const parked = new Set<number>();
+  for (const { step, call } of state.pauses) if (call !== undefined && step === open.move.step) parked.add(call);
+  for (const wait of open.waits) if (!isOver(state, wait, now)) parked.add(wait.call);
+  return parked;
 }
 
 function isOver(state: RunState, { task, group, until = Number.POSITIVE_INFINITY }: TaskWait, now: number): boolean {
@@ -29,39 +33,60 @@ export function isSteering({ type }: Control): boolean {
   return type === 'USER_MESSAGE' || type === 'INJECT_CONTEXT' || type === 'REDIRECT';
 }
 
+/** The goal was changed while a plan is carried out: none of its branches is started any more. */
+export function isRedirected({ open, fresh }: RunState): boolean {
+  const decision = open?.move.decision;
+  if (decision?.kind !== 'call_parallel' || decision.plan === undefined) return false;
+  return fresh.some(({ type }) => type === 'REDIRECT');
+}
+
 /** The open step has calls, and each of them is parked or needs one that has not ended. */
 export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   const { open } = state;
   if (open === null) return false;
-  const { decision } = open.move;
+  const { decision, growing } = open.move;
   if (decision.kind === 'request_pause') return true;
+  if (growing === true) return false;
   if (open.waits.length === 0 && !state.pauses.some(({ call }) => call !== undefined)) return false;
-  if (isJoinMet(joinOf(decision), open.calls)) return false;
-  const needs = needsOf(decision);
-  return open.calls.every(
-    (record, call) =>
-      record !== null ||
-      isParked(state, open, call, now) ||
-      (needs?.[call]?.some((need) => open.calls[need] === null) ?? false),
-  );
+  const parked = parkedCalls(state, open, now);
+  const isOpenAndFree = (record: CallRecord | null, call: number): boolean => record === null && !parked.has(call);
+  if (decision.kind !== 'call_parallel' || isRedirected(state)) return !open.calls.some(isOpenAndFree);
+  if (isMet(decision, open.calls)) return false;
+  const { needs } = linksOf(decision.branches);
+  const hasOpenNeed = (call: number): boolean => needs[call]?.some((need) => open.calls[need] === null) ?? false;
+  return !open.calls.some((record, call) => isOpenAndFree(record, call) && !hasOpenNeed(call));
 }
 
-function joinOf(decision: Decision): Join | undefined {
-  return decision.kind === 'call_parallel' ? decision.join : undefined;
+interface PlanLinks extends BranchLinks {
+  /** Branches that end their plan. */
+  readonly finishes: readonly number[];
 }
 
-function needsOf(decision: Decision): readonly (readonly number[])[] | undefined {
-  if (decision.kind !== 'call_parallel') return undefined;
-  const branches = branchesOf(decision);
-  const index = new Map(branches.map((branch, at) => [branchId(branch, at), at]));
-  return branches.map((branch) => dependenciesOf(branch).map((id) => index.get(id) as number));
+/** Branches never change, and while something waits it is asked at every turn how they hang together. */
+const known = new WeakMap<readonly Branch[], PlanLinks>();
+
+function linksOf(branches: readonly Branch[]): PlanLinks {
+  const found = known.get(branches);
+  if (found !== undefined) return found;
+  const finishes = branches.flatMap(({ tool }, call) => (tool === FINISH_TOOL ? [call] : []));
+  const made = { ...linkBranches(branches), finishes };
+  known.set(branches, made);
+  return made;
 }
 
-/** Enough branches have ended well for what the join asks. */
-export function isJoinMet(join: Join | undefined, calls: readonly (CallRecord | null)[]): boolean {
-  const wanted = join?.kind === 'first_success' ? 1 : join?.kind === 'n' ? join.n : undefined;
-  if (wanted === undefined) return false;
-  return calls.filter((record) => record?.outcome.kind === 'value').length >= wanted;
+/** Enough branches have ended well for what the join asks, or the plan has its end. */
+function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): boolean {
+  const { join, plan, branches } = decision;
+  const hasValue = (call: number): boolean => calls[call]?.outcome.kind === 'value';
+  if (plan !== undefined && linksOf(branches).finishes.some(hasValue)) return true;
+  const wanted = winnersOf(join);
+  return wanted !== undefined && calls.filter((_, call) => hasValue(call)).length >= wanted;
+}
+
+/** After how many values a join wants no more; `undefined`: it wants them all. */
+export function winnersOf(join: Join | undefined): number | undefined {
+  if (join?.kind === 'first_success') return 1;
+  return join?.kind === 'n' ? join.n : undefined;
 }
 
 /** A pause of an operator's, or of a budget, holds the run as a whole. */
@@ -106,12 +131,11 @@ function taskPause(run: string, { token, reason, payload, expiresAt }: OpenPause
   };
 }
 
-/** The next moment at which something that the run waits for is over by itself. */
-export function nextTimeout({ open, pauses }: RunState): number | null {
+/** The next moment at which something that the run waits for is over by itself; while the run is held, no wait ends. */
+export function nextTimeout(state: RunState): number | null {
+  const { open, pauses } = state;
   if (pauses.length === 0 && (open === null || open.waits.length === 0)) return null;
-  const times = [
-    ...pauses.flatMap(({ expiresAt }) => expiresAt ?? []),
-    ...(open?.waits.flatMap(({ until }) => until ?? []) ?? []),
-  ];
+  const waits = open === null || isHeld(state) ? [] : open.waits;
+  const times = [...pauses.flatMap(({ expiresAt }) => expiresAt ?? []), ...waits.flatMap(({ until }) => until ?? [])];
   return times.length === 0 ? null : Math.min(...times);
 }

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Delta } from '../../src/core/planner.ts';
+import type { SpokenDelta } from '../../src/core/planner.ts';
 import { openaiCompatible } from '../../src/model/openai-compatible.ts';
 import { generateReply, streamReply } from '../../src/model/reply.ts';
 import { type OpenAIServer, openaiServer } from '../../src/testing/openai-server.ts';
@@ -47,7 +47,7 @@ describe('an OpenAI-compatible server over HTTP', () => {
   it('streams the same reply, with its usage', async () => {
     server = await openaiServer([reply]);
     const stream = streamReply(openaiCompatible({ baseUrl: server.url, model: 'small' }), { prompt });
-    const deltas: Delta[] = [];
+    const deltas: SpokenDelta[] = [];
     let next = await stream.next();
     for (; !next.done; next = await stream.next()) deltas.push(next.value);
     expect(next.value).toEqual(expected);

@@ -1,15 +1,15 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { MockLanguageModelV4 } from 'ai/test';
 import { describe, expect, it } from 'vitest';
-import type { Delta } from '../../src/core/planner.ts';
+import type { SpokenDelta } from '../../src/core/planner.ts';
 import { generateReply, type Reply, streamReply } from '../../src/model/reply.ts';
 import { restoreParts } from '../../src/prompt/assistant-parts.ts';
 import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
 
 const request: LanguageModelV4CallOptions = { prompt: [] };
 
-async function drain(stream: AsyncGenerator<Delta, Reply>): Promise<{ deltas: Delta[]; reply: Reply }> {
-  const deltas: Delta[] = [];
+async function drain(stream: AsyncGenerator<SpokenDelta, Reply>): Promise<{ deltas: SpokenDelta[]; reply: Reply }> {
+  const deltas: SpokenDelta[] = [];
   for (;;) {
     const next = await stream.next();
     if (next.done) return { deltas, reply: next.value };
@@ -17,7 +17,7 @@ async function drain(stream: AsyncGenerator<Delta, Reply>): Promise<{ deltas: De
   }
 }
 
-const said = (deltas: Delta[], type: 'text' | 'reasoning') =>
+const said = (deltas: SpokenDelta[], type: 'text' | 'reasoning') =>
   deltas.map((delta) => (delta.type === type ? delta.text : '')).join('');
 
 function streamed(parts: LanguageModelV4StreamPart[]): MockLanguageModelV4 {

@@ -1,7 +1,7 @@
 /** What the tests of this room share. */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { Clock } from '../../src/core/clock.ts';
-import type { Delta } from '../../src/core/planner.ts';
+import type { SpokenDelta } from '../../src/core/planner.ts';
 import type { AskOptions } from '../../src/model/attempts.ts';
 import { type ModelEntry, readyModel } from '../../src/model/entry.ts';
 import type { LanguageModel } from '../../src/model/language-model.ts';
@@ -54,12 +54,12 @@ export function httpError(statusCode: number, responseHeaders: Record<string, st
 }
 
 export interface Drained<T> {
-  readonly deltas: readonly Delta[];
+  readonly deltas: readonly SpokenDelta[];
   readonly value: T;
 }
 
-export async function drain<T>(stream: AsyncGenerator<Delta, T>): Promise<Drained<T>> {
-  const deltas: Delta[] = [];
+export async function drain<T>(stream: AsyncGenerator<SpokenDelta, T>): Promise<Drained<T>> {
+  const deltas: SpokenDelta[] = [];
   for (;;) {
     const next = await stream.next();
     if (next.done === true) return { deltas, value: next.value };
@@ -68,7 +68,7 @@ export async function drain<T>(stream: AsyncGenerator<Delta, T>): Promise<Draine
 }
 
 /** What somebody sees who takes back what was shown at each reset. */
-export function shown(deltas: readonly Delta[]): string {
+export function shown(deltas: readonly SpokenDelta[]): string {
   let text = '';
   for (const delta of deltas) text = delta.type === 'reset' ? '' : text + (delta.type === 'text' ? delta.text : '');
   return text;

@@ -72,7 +72,7 @@ describe('react as a planner', () => {
     const loud = await listen(planner, runView({ streaming: true }));
     expect(silent.deltas).toEqual([]);
     const said = (type: string) =>
-      loud.deltas.map((delta) => (delta.type === type && delta.type !== 'reset' ? delta.text : '')).join('');
+      loud.deltas.map((delta) => (delta.type === type && 'text' in delta ? delta.text : '')).join('');
     expect([said('reasoning'), said('text')]).toEqual([reply.reasoning, reply.text]);
     expect(loud.deltas.findLastIndex(({ type }) => type === 'reasoning')).toBeLessThan(
       loud.deltas.findIndex(({ type }) => type === 'text'),

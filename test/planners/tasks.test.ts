@@ -197,7 +197,7 @@ describe('spawning and awaiting', () => {
       const { move, deltas } = await listen(planner, runView({ ...HERE, streaming: true }));
       expect(
         deltas
-          .map((delta) => (delta.type === 'reset' ? '' : delta.text))
+          .map((delta) => ('text' in delta ? delta.text : ''))
           .join('')
           .trim(),
       ).toBe('I start.');

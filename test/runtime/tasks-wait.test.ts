@@ -7,6 +7,7 @@ import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
   advanceUntil,
   call,
+  changed,
   echo,
   holding,
   make,
@@ -221,6 +222,41 @@ describe('await_task', () => {
     await advanceUntil(made.clock, () => hasEnded(made, 'p'));
     expect(await result).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(observations(await run.state())[1]).toMatchObject({ error: { code: 'await_timeout' } });
+    await made.runtime.close();
+  });
+
+  it('TK-39 an await whose time is over while somebody has paused the run waits for them, and nobody takes it up', async () => {
+    const { tool, entered, release } = holding();
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    let claims = 0;
+    const journal = changed(base, {
+      claim: async (request) => {
+        const claim = await base.claim(request);
+        if (claim?.run === 'p') claims += 1;
+        return claim;
+      },
+    });
+    const child = script(call('hold'));
+    const planner = plays({ q: script(spawns('child'), awaits('p.0.0', { timeoutMs: 5_000 })), child });
+    const made = world({ planner, tools: [tool], journal, clock });
+    made.runtime.work();
+    const run = await start(made, { identity: PARENT });
+    await entered;
+    await until(() => isWaiting(made, 'p'));
+    await run.pause();
+    await run.result();
+    const before = claims;
+    for (let second = 0; second < 8; second += 1) {
+      clock.advance(1_000);
+      await quiet();
+    }
+    expect(claims).toBe(before);
+    expect(await made.journal.get('p')).toMatchObject({ status: 'paused', wakeAt: null });
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(observations(await run.state())[1]).toMatchObject({ error: { code: 'await_timeout' } });
+    release();
     await made.runtime.close();
   });
 

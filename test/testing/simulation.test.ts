@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import { memoryJournal } from '../../src/journal/memory.ts';
 import { historyOf, simulate } from '../../src/testing/index.ts';
 import { generateScript } from '../../src/testing/simulation/generate.ts';
+import { Ledger } from '../../src/testing/simulation/ledger.ts';
+import { ShownGroups } from '../../src/testing/simulation/planner.ts';
 import type { SimulationScript } from '../../src/testing/simulation/script.ts';
 import { shrink } from '../../src/testing/simulation/shrink.ts';
 import { SimulatedProcess, SimulatedTime } from '../../src/testing/simulation/time.ts';
+import { Worker } from '../../src/testing/simulation/worker.ts';
+import { turn } from '../runtime/support.ts';
 
 describe('the simulation', () => {
   it('SP-26 SP-45 TK-37 ID holds what must always hold, whatever the seed', async () => {
@@ -80,6 +85,24 @@ describe('shrinking', () => {
     };
     await shrink(generateScript(5), passes, 3);
     expect(tried).toHaveLength(3);
+  });
+});
+
+describe('a worker of the simulation', () => {
+  it('that is healed dies of nothing any more: a crash that was on its way comes at once', async () => {
+    const time = new SimulatedTime();
+    const crash = { kind: 'crash', worker: 0, operation: 0, landed: true, downMs: 50 } as const;
+    const script = { ...generateScript(1), faults: [crash], delays: { chance: 1, maxMs: 300 } };
+    const journal = memoryJournal({ clock: time });
+    const worker = new Worker(0, { script, time, ledger: new Ledger(time, false), journal, shown: new ShownGroups() });
+    const before = worker.process;
+    expect(before.alive).toBe(true);
+    worker.heal();
+    const after = worker.process;
+    expect([before.alive, after === before, after.alive]).toEqual([false, false, true]);
+    const until = time.now() + 1_000;
+    while (time.step(until)) await turn();
+    expect([worker.process === after, after.alive]).toEqual([true, true]);
   });
 });
 

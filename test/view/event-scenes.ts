@@ -214,6 +214,18 @@ export const startsOver: Planner = {
   },
 };
 
+/** A plan of which the end is made while its beginning is carried out. */
+export const grows: Planner = {
+  name: 'grows',
+  async *next(run) {
+    if (run.trajectory.count > 0) return { kind: 'finish', reason: 'goal' };
+    const first = { id: 'a', tool: 'works', args: {} };
+    const second = { id: 'b', tool: '_message', args: 'done', after: ['a'] };
+    yield { type: 'branches', plan: 'p', branches: [first] };
+    return { kind: 'call_parallel', plan: 'p', branches: [first, second], onInvalid: 'per_branch' };
+  },
+};
+
 /** One of each remark that a planner can make. */
 const REMARKS: { readonly [T in RemarkType]: Remark<T> } = {
   'planner.repair_guidance_injected': {
@@ -236,6 +248,22 @@ const REMARKS: { readonly [T in RemarkType]: Remark<T> } = {
   'model.fallback': { type: 'model.fallback', from: 'a', to: 'b', error: { code: 'http_503', message: 'busy' } },
   'model.output_downgraded': { type: 'model.output_downgraded', model: 'a', from: 'json_schema', to: 'json_object' },
   'input.unreadable': { type: 'input.unreadable', artifactRef: 'art_1', fileName: 'plan.pdf' },
+  'plan.retrieved': { type: 'plan.retrieved', documents: 3, tokens: 900, cut: 1 },
+  'plan.try': {
+    type: 'plan.try',
+    try: 2,
+    previous: 1,
+    purpose: 'repair',
+    model: 'a',
+    template: { id: 'plan', version: 1 },
+    prompt: '[]',
+    output: '{}',
+    latencyMs: 10,
+    result: 'invalid',
+    faults: [{ code: 'plan_empty', message: 'The plan has no steps.' }],
+  },
+  'plan.verified': { type: 'plan.verified', candidates: 3, valid: 2, chosen: 2, scores: [0.2, 0.9] },
+  'plan.fallback': { type: 'plan.fallback', because: 'exhausted', faults: [], planner: 'rules' },
 };
 export const remarks: readonly Remark[] = Object.values(REMARKS);
 export const remarked = (): Promise<readonly RunEvent[]> => events([{ decision: call('works'), remarks }]);

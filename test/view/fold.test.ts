@@ -468,7 +468,7 @@ describe('the fold, for journals that the runtime wrote', () => {
       ),
       { numRuns: 100 },
     );
-    for (const kind of ['compacted', 'compaction_failed', 'moved', 'call_ended', 'spawned', 'task_ended'])
+    for (const kind of ['compacted', 'compaction_failed', 'moved', 'call_ended', 'spawned'])
       expect(kinds).toContain(kind);
   });
 });

@@ -182,6 +182,9 @@ describe('a task', () => {
     const waiting = [...both, awaitMove(1), awaits(1, { until: 500 })];
     const state = fold(...waiting);
     expect([isBlocked(state, 499), isBlocked(state, 500), nextTimeout(state)]).toEqual([true, false, 500]);
+    const hold: EntryBody = { kind: 'paused', token: 'hold', reason: 'external_event' };
+    expect(nextTimeout(fold(...waiting, hold))).toBeNull();
+    expect(nextTimeout(fold(...waiting, { ...hold, expiresAt: 900 }))).toBe(900);
     for (const type of ['USER_MESSAGE', 'INJECT_CONTEXT', 'REDIRECT', 'PRIORITIZE'] as const) {
       const spoken: EntryBody = { kind: 'control', control: { id: 'c', type, payload: { goal: 'x' } }, applied: true };
       expect([type, isBlocked(fold(...waiting, spoken))]).toEqual([type, type === 'PRIORITIZE']);

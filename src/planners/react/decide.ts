@@ -1,4 +1,6 @@
 /** What a model's reply decides. Every reply decides something: a call, an answer, or that there is no way on. */
+
+import { FINISH_TOOL } from '../../core/builtin-tools.ts';
 import type { AwaitTask, Branch, CallTool, Decision, Finish } from '../../core/decision.ts';
 import type { ErrorData } from '../../core/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
@@ -8,7 +10,6 @@ import { isTaskTool, taskCall } from '../../core/task-calls.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
 import { MAX_BRANCHES } from '../../core/validate-decision.ts';
 import type { Reply, StopReason } from '../../model/reply.ts';
-import { FINISH_TOOL } from '../../prompt/reserved-tools.ts';
 import { readTaskCall } from './control-calls.ts';
 import { faultData } from './faults.ts';
 import { type ReadCall, type ReadReply, readReply } from './read-reply.ts';

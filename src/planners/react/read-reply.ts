@@ -1,4 +1,6 @@
 /** The calls of a reply, whichever way the model wrote them: natively, as text of a model without native calls, or leaked. */
+
+import { FINISH_TOOL } from '../../core/builtin-tools.ts';
 import type { ErrorData } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { Remark } from '../../core/remark.ts';
@@ -6,7 +8,7 @@ import { shownName } from '../../core/shown-name.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
 import type { ModelCall, Reply } from '../../model/reply.ts';
 import { type ParsedCall, type ParseIssue, type ParseTool, parseToolArgs, ToolCallStream } from '../../parse/index.ts';
-import { CONTROL_TOOLS, FINISH_TOOL } from '../../prompt/reserved-tools.ts';
+import { CONTROL_TOOLS } from '../../prompt/reserved-tools.ts';
 import { faultData } from './faults.ts';
 
 export interface ReadCall {

@@ -2,7 +2,7 @@
  * What a listener may see of the models: of one that writes its calls as text the words, never the calls; and of a reply
  * that failed for good nothing, whatever comes in its place.
  */
-import type { Delta } from '../../core/planner.ts';
+import type { SpokenDelta } from '../../core/planner.ts';
 import type { ReadyModel } from '../../model/entry.ts';
 import { ToolCallStream } from '../../parse/index.ts';
 import { type Callable, parseTools } from './read-reply.ts';
@@ -12,15 +12,15 @@ import { type Callable, parseTools } from './read-reply.ts';
  * @throws as `deltas`; a `reset` goes ahead of it when something was shown.
  */
 export async function* proseOnly<T>(
-  deltas: AsyncGenerator<Delta, T>,
+  deltas: AsyncGenerator<SpokenDelta, T>,
   callable: Callable,
   model: () => ReadyModel,
-): AsyncGenerator<Delta, T> {
+): AsyncGenerator<SpokenDelta, T> {
   let stream: ToolCallStream | undefined;
   let isShown = false;
   try {
     for (;;) {
-      let next: IteratorResult<Delta, T>;
+      let next: IteratorResult<SpokenDelta, T>;
       try {
         next = await deltas.next();
       } catch (error) {

@@ -173,7 +173,7 @@ export class SimulatedStore implements Journal {
 
   #die<T>(): Promise<T> {
     const { process } = this.#options;
-    this.#tell('', () => 'dies');
+    if (process.alive) this.#tell('', () => 'dies');
     process.kill();
     return never();
   }

@@ -33,6 +33,8 @@ export class Worker {
   #closing = false;
   #lives = 0;
   #process: SimulatedProcess;
+  /** It dies as soon as an operation that is under way has landed. */
+  #dying: SimulatedProcess | undefined;
   #runtime: Runtime;
 
   constructor(index: number, world: WorkerWorld) {
@@ -71,6 +73,8 @@ export class Worker {
     this.#healthy = true;
     this.#failing = undefined;
     this.#process.wake();
+    // Later its death would take along what people say through it from now on, and they say it once.
+    if (this.#dying === this.#process) this.#die(this.#process, 'dies');
     if (!this.#process.alive) this.#replace();
   }
 
@@ -138,9 +142,13 @@ export class Worker {
         kind === 'kill' && worker === this.#index && 'call' in at && at.call === call && at.landed === landed,
     );
     if (fault?.kind !== 'kill') return;
-    this.#world.ledger.tell(process.name, () => 'dies in a call');
-    process.kill();
+    this.#die(process, 'dies in a call');
     this.#comeBack(fault.downMs);
+  }
+
+  #die(process: SimulatedProcess, what: string): void {
+    if (process.alive) this.#world.ledger.tell(process.name, () => what);
+    process.kill();
   }
 
   #nextFault(process: SimulatedProcess): OperationFault | undefined {
@@ -158,6 +166,7 @@ export class Worker {
         process.stall(fault.ms);
         break;
       case 'crash':
+        this.#dying = process;
         this.#comeBack(fault.downMs);
         return { kind: 'crash', landed: fault.landed };
       default:

@@ -1,0 +1,49 @@
+/** What it takes to ask the planner for a move, and what it says on the way. */
+import type { LoadedInput } from '../core/context.ts';
+import type { EntryBody } from '../core/entry.ts';
+import type { SpokenDelta } from '../core/planner.ts';
+import type { AuthorisedTools } from '../tools/catalogue.ts';
+import type { RunState } from '../view/run-state.ts';
+import type { DriverDeps } from './driver-deps.ts';
+import type { Flight, LazySignal } from './flight.ts';
+
+export interface Ask {
+  readonly deps: DriverDeps;
+  readonly state: RunState;
+  readonly tools: AuthorisedTools;
+  readonly inputs: readonly LoadedInput[];
+  readonly flight: Flight;
+  /** The run's own signal, the same for each of its moves. */
+  readonly signal: LazySignal;
+  /** Where deltas go; without it the planner need not stream. */
+  readonly tell: ((delta: SpokenDelta) => void) | undefined;
+  /** The run is being ended, by a cancel or by its deadline, and not only given to another process. */
+  readonly isEnding: () => boolean;
+  /** Told when the move is a plan that the planner goes on with. */
+  readonly grows: (growth: PlanGrowth) => void;
+}
+
+/** What a streaming planner has said of the move that it is at. */
+export interface Said {
+  text: string;
+  reasoning: string;
+}
+
+/** A planner that goes on with its plan while the beginning of it is carried out. */
+export interface PlanGrowth {
+  /** Called when there is something to take. */
+  onMore: () => void;
+  /** The planner has ended, or was given up. */
+  readonly settled: Promise<void>;
+  /** Everything was taken, and nothing more will come. */
+  readonly isOver: boolean;
+  take(): readonly EntryBody[];
+}
+
+export function say(delta: SpokenDelta, said: Said, ask: Ask): void {
+  if (delta.type === 'reset') {
+    said.text = '';
+    said.reasoning = '';
+  } else said[delta.type] += delta.text;
+  ask.tell?.(delta);
+}

@@ -1,0 +1,56 @@
+/** Whether somebody may change these nodes of the plan that the run is in the middle of. */
+import { isPlanTool } from '../core/builtin-tools.ts';
+import { branchesOf, branchId } from '../core/decision.ts';
+import { type ErrorData, PilotageError } from '../core/errors.ts';
+import { isJsonObject, type Json } from '../core/json.ts';
+import { referencesIn } from '../core/reference.ts';
+import { dependenciesOf } from '../core/validate-decision.ts';
+import type { OpenStep, RunState } from '../view/run-state.ts';
+
+type Misfit = (tool: string, args: Json) => Promise<ErrorData | undefined>;
+
+/**
+ * Why an edit is refused; `undefined` when it may be made, or there is none. Only nodes that have not begun can be changed:
+ * other arguments, which may refer to what the node came after all along, or out of the plan.
+ * @param nodes by the id of the node, `{ args }` or `{ skip: true }`.
+ */
+export async function editRefusal(
+  { open, pauses }: RunState,
+  nodes: Json | undefined,
+  misfit: Misfit,
+): Promise<PilotageError | undefined> {
+  if (!isJsonObject(nodes) || open === null || open.move.decision.kind !== 'call_parallel') return undefined;
+  if (open.move.decision.plan === undefined) return undefined;
+  const branches = branchesOf(open.move.decision);
+  const indexById = new Map(branches.map((branch, index) => [branchId(branch, index), index]));
+  for (const [id, edit] of Object.entries(nodes)) {
+    const index = indexById.get(id);
+    const branch = index === undefined ? undefined : branches[index];
+    if (index === undefined || branch === undefined) return refuse(`the plan has no node ${JSON.stringify(id)}`);
+    const isAsked = pauses.some(({ call }) => call === index);
+    if (hasBegun(open, index) || isAsked) {
+      return refuse(`the node ${JSON.stringify(id)} has begun, or has ended, and cannot be changed any more`);
+    }
+    if (isJsonObject(edit) && edit['skip'] === true) continue;
+    const args = isJsonObject(edit) ? edit['args'] : undefined;
+    if (args === undefined) return refuse(`the edit of ${JSON.stringify(id)} is neither { args } nor { skip: true }`);
+    const references = referencesIn(args);
+    const known = new Set(dependenciesOf(branch));
+    const foreign = [...references].find((reference) => !known.has(reference));
+    if (foreign !== undefined) {
+      return refuse(`${JSON.stringify(id)} would refer to ${JSON.stringify(foreign)}, which it does not come after`);
+    }
+    // What refers to other nodes is checked when they have ended.
+    const error = references.size === 0 && !isPlanTool(branch.tool) ? await misfit(branch.tool, args) : undefined;
+    if (error !== undefined) return refuse(`the arguments for ${JSON.stringify(id)} do not fit: ${error.message}`);
+  }
+  return undefined;
+}
+
+function hasBegun({ calls, began, waits }: OpenStep, index: number): boolean {
+  return calls[index] !== null || began.includes(index) || waits.some(({ call }) => call === index);
+}
+
+function refuse(why: string): PilotageError {
+  return new PilotageError('payload_invalid', `The plan was not changed, and stays paused: ${why}.`);
+}

@@ -1,0 +1,173 @@
+/**
+ * A plan that is carried out while the planner goes on with it. The first of its branches are the move; what comes after
+ * them is added to the open step, and what the planner ends with closes it.
+ */
+import { MESSAGE_TOOL } from '../core/builtin-tools.ts';
+import { type Branch, branchId, type CallParallel, type Decision } from '../core/decision.ts';
+import type { EntryBody, Moved, PlanGrown } from '../core/entry.ts';
+import { type ErrorData, PilotageError } from '../core/errors.ts';
+import { type Json, jsonEquals } from '../core/json.ts';
+import { type Delta, isMove, type Move } from '../core/planner.ts';
+import { dependenciesOf, validateDecision } from '../core/validate-decision.ts';
+import { type Ask, type PlanGrowth, type Said, say } from './ask.ts';
+import { errorData } from './dispatch.ts';
+import type { Settled } from './flight.ts';
+import { takeNotes } from './move-notes.ts';
+
+export type BranchesDelta = Extract<Delta, { type: 'branches' }>;
+type Source = AsyncGenerator<Delta, Decision | Move>;
+
+/** A planner that has given the first branches of a plan, and has more to say. */
+export class Growing {
+  readonly first: BranchesDelta;
+  readonly source: Source;
+
+  constructor(first: BranchesDelta, source: Source) {
+    this.first = first;
+    this.source = source;
+  }
+}
+
+export class Growth implements PlanGrowth {
+  /** The move as far as it is known. */
+  readonly moved: Moved;
+  onMore: () => void = () => {};
+  settled: Promise<void> = Promise.resolve();
+  readonly #ask: Ask;
+  readonly #plan: string;
+  readonly #step: number;
+  readonly #branches: Branch[] = [];
+  readonly #ids = new Set<string>();
+  #pending: EntryBody[] = [];
+  #isEnded = false;
+
+  /** @throws PilotageError `invalid_decision` for branches that are none. */
+  constructor(ask: Ask, { first }: Growing, step: number, startedAt: number) {
+    this.#ask = ask;
+    this.#plan = first.plan;
+    this.#step = step;
+    const { plan, concurrency } = first;
+    const how = concurrency === undefined ? {} : { concurrency };
+    const branches = this.#added(first);
+    const decision = validateDecision({ kind: 'call_parallel', plan, branches, onInvalid: 'per_branch', ...how });
+    this.moved = { kind: 'moved', step, decision, startedAt, growing: true };
+  }
+
+  /** Goes on with the planner, beside the calls of the step. */
+  goOn({ source }: Growing, said: Said): void {
+    const { flight, signal } = this.#ask;
+    this.settled = flight.attempt(
+      () => this.#listen(source, said),
+      (settled) => this.#end(settled),
+      { signal },
+    );
+  }
+
+  get isOver(): boolean {
+    return this.#isEnded && this.#pending.length === 0;
+  }
+
+  take(): readonly EntryBody[] {
+    const taken = this.#pending;
+    this.#pending = [];
+    return taken;
+  }
+
+  async #listen(source: Source, said: Said): Promise<Decision | Move> {
+    for (;;) {
+      const { value, done } = await source.next();
+      if (done === true) return value;
+      if (this.#ask.flight.aborted) {
+        await source.return(undefined as never);
+        throw this.#ask.signal.signal.reason;
+      }
+      if (value.type === 'branches') this.#tell({ branches: this.#added(value) });
+      else say(value, said, this.#ask);
+    }
+  }
+
+  #end(settled: Settled<Decision | Move>): void {
+    this.#isEnded = true;
+    // Why is in the inbox, or somebody else has the run: the plan is closed by whoever goes on with it.
+    if (this.#ask.flight.aborted) this.onMore();
+    else if (settled.kind === 'value') this.#close(settled.value);
+    else if (settled.kind === 'thrown') this.#tell({ branches: [], done: true, fault: errorData(settled.error) });
+    else this.#tell({ branches: [], done: true, fault: CUT_OFF });
+  }
+
+  #close(made: Decision | Move): void {
+    const move = typeof made === 'object' && made !== null && isMove(made) ? made : { decision: made };
+    const grown: { -readonly [K in keyof PlanGrown]: PlanGrown[K] } = {
+      kind: 'plan_grown',
+      step: this.#step,
+      branches: [],
+      done: true,
+    };
+    try {
+      takeNotes(grown, move);
+      grown.branches = this.#rest(move.decision);
+      if (move.fault !== undefined) grown.fault = errorData(PilotageError.fromData(move.fault));
+    } catch (thrown) {
+      grown.fault = errorData(thrown);
+    }
+    this.#pending.push(grown);
+    this.onMore();
+  }
+
+  #tell(more: Pick<PlanGrown, 'branches' | 'done' | 'fault'>): void {
+    this.#pending.push({ kind: 'plan_grown', step: this.#step, ...more });
+    this.onMore();
+  }
+
+  /** What the whole plan has beyond what was given on the way. @throws PilotageError `invalid_decision`. */
+  #rest(decision: Decision): readonly Branch[] {
+    if (decision?.kind !== 'call_parallel' || !isSameFrame(decision, this.moved.decision)) {
+      throw invalid('it ended with something else than the plan that it had begun');
+    }
+    const differs = this.#branches.findIndex((branch, index) => {
+      const given = decision.branches[index];
+      const named = given && { ...given, id: branchId(given, index) };
+      return named === undefined || !jsonEquals(branch as unknown as Json, named as unknown as Json);
+    });
+    if (differs !== -1) throw invalid(`branches[${differs}] is another one than was given on the way`);
+    const rest = decision.branches.slice(this.#branches.length);
+    return rest.length === 0 ? [] : this.#added({ type: 'branches', plan: this.#plan, branches: rest });
+  }
+
+  /** The new branches, checked and frozen. Those before them stand in by their ids alone. @throws PilotageError. */
+  #added({ plan, branches }: BranchesDelta): readonly Branch[] {
+    if (plan !== this.#plan) throw invalid(`it went on with another plan than ${JSON.stringify(this.#plan)}`);
+    if (!Array.isArray(branches) || branches.length === 0) throw invalid('it gave no branches');
+    const ids = branches.map((branch, index) => branchId(branch, this.#branches.length + index));
+    const twice = ids.find((id) => this.#ids.has(id));
+    if (twice !== undefined) throw invalid(`two of its branches have the id ${JSON.stringify(twice)}`);
+    const named = branches.map((branch, index) => ({ ...branch, id: ids[index] as string }));
+    const needs = new Set(named.flatMap((branch) => dependenciesOf(branch)).filter((id) => this.#ids.has(id)));
+    const known = [...needs].map((id): Branch => ({ id, tool: MESSAGE_TOOL, args: null }));
+    const checked = validateDecision({ kind: 'call_parallel', plan, branches: [...known, ...named] }) as CallParallel;
+    const added = checked.branches.slice(known.length);
+    for (const id of ids) this.#ids.add(id);
+    this.#branches.push(...added);
+    return added;
+  }
+}
+
+/** The same but for the branches. */
+function isSameFrame(made: Decision, begun: Decision): boolean {
+  const frame = (decision: Decision): Json => ({ ...decision, branches: [] }) as unknown as Json;
+  return jsonEquals(frame(made), frame(begun));
+}
+
+const CUT_OFF: ErrorData = {
+  code: 'plan_interrupted',
+  message: 'The planner was cut off before its plan was whole. What it had given is carried out.',
+};
+
+/** Closes a plan with which nobody goes on. */
+export function cutOff(step: number): PlanGrown {
+  return { kind: 'plan_grown', step, branches: [], done: true, fault: CUT_OFF };
+}
+
+function invalid(what: string): PilotageError {
+  return new PilotageError('invalid_decision', `The planner's plan is invalid: ${what}.`);
+}

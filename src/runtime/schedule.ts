@@ -1,0 +1,317 @@
+/**
+ * The branch executor's judgement: of a graph of branches, what may start next and what will never run. It is told what
+ * ends, and does no work for branches that nothing has happened to. It reads no clock and awaits nothing; what it knows can
+ * be made again from the records of the calls.
+ */
+import { FINISH_TOOL } from '../core/builtin-tools.ts';
+import type { Branch, CallParallel } from '../core/decision.ts';
+import { jsonEquals } from '../core/json.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { CallRecord } from '../core/step.ts';
+import { type BranchLinks, linkBranches, orderOf } from '../core/validate-decision.ts';
+import { winnersOf } from '../view/waits.ts';
+import { ReadyQueue } from './ready-queue.ts';
+
+/** At most so many branches of a call run at once. */
+const BRANCH_CONCURRENCY = 8;
+/** The same of a call that carries out a plan. */
+const PLAN_CONCURRENCY = 50;
+
+export interface Ended {
+  readonly call: number;
+  readonly outcome: Outcome;
+}
+
+interface Node {
+  readonly branch: Branch;
+  readonly needs: readonly number[];
+  readonly dependents: number[];
+  /** Branches in the longest chain that waits for it. */
+  chain: number;
+  /** How many of its needs, from the first one on, have ended with a value. */
+  met: number;
+  state: 'waiting' | 'ready' | 'taken' | 'parked' | 'ended';
+  outcome: Outcome | undefined;
+}
+
+export class Schedule {
+  /** Branches that may run at once. */
+  readonly concurrency: number;
+  readonly #isPlan: boolean;
+  /** With so many values nothing more is wanted. */
+  readonly #winners: number;
+  readonly #links: BranchLinks = { indexById: new Map(), needs: [] };
+  readonly #nodes: Node[] = [];
+  readonly #ready = new ReadyQueue();
+  /** Ready, but there was no room at their tool. By the tool. */
+  readonly #held = new Map<string, ReadyQueue>();
+  readonly #parked = new Set<number>();
+  #settled: Ended[] = [];
+  #open = 0;
+  #values = 0;
+  #isFinished = false;
+  /** What becomes of every branch that has not been started. */
+  #closed: Outcome | undefined;
+
+  constructor({ join, concurrency = BRANCH_CONCURRENCY, plan }: Pick<CallParallel, 'join' | 'concurrency' | 'plan'>) {
+    this.#isPlan = plan !== undefined;
+    this.concurrency = Math.min(concurrency, this.#isPlan ? PLAN_CONCURRENCY : BRANCH_CONCURRENCY);
+    this.#winners = winnersOf(join) ?? Number.POSITIVE_INFINITY;
+  }
+
+  get size(): number {
+    return this.#nodes.length;
+  }
+
+  /** Branches that have not ended. */
+  get open(): number {
+    return this.#open;
+  }
+
+  /** Calls that were started, and wait for an answer or a task. */
+  get parked(): ReadonlySet<number> {
+    return this.#parked;
+  }
+
+  /** The join has what it needs, or the plan its end: what still runs is to be stopped. */
+  get isMet(): boolean {
+    return this.#isFinished || this.#values >= this.#winners;
+  }
+
+  branch(call: number): Branch {
+    return this.#node(call).branch;
+  }
+
+  indexOf(id: string): number | undefined {
+    return this.#links.indexById.get(id);
+  }
+
+  hasEnded(call: number): boolean {
+    return this.#node(call).state === 'ended';
+  }
+
+  /**
+   * Adds branches at the end.
+   * @param records what is known of all branches, by index: those that have ended do not run again.
+   */
+  grow(branches: readonly Branch[], records: readonly (CallRecord | null)[]): void {
+    const first = this.size;
+    const { needs } = linkBranches(branches, this.#links);
+    for (const [at, branch] of branches.entries()) this.#nodes.push(newNode(branch, needs[first + at] ?? []));
+    this.#open += branches.length;
+    for (let call = first; call < this.size; call += 1) {
+      for (const need of this.#node(call).needs) this.#node(need).dependents.push(call);
+      const outcome = records[call]?.outcome;
+      if (outcome !== undefined) this.#end(call, outcome);
+    }
+    // One at a time, they run in the order in which they were given.
+    if (this.concurrency > 1) this.#measureChains(first);
+    this.#closeWhenMet();
+    this.#consider(Array.from(branches, (_, at) => first + at));
+  }
+
+  /** Takes note of branches that have ended, all of them before anything follows from one. */
+  ended(ends: readonly Ended[]): void {
+    for (const { call, outcome } of ends) this.#end(call, outcome);
+    if (this.#closeWhenMet()) return;
+    for (const { call } of ends) this.#consider(this.#node(call).dependents);
+  }
+
+  /** Branches that will never run, with the outcome to record. Each is given once. */
+  takeSettled(): readonly Ended[] {
+    const settled = this.#settled;
+    if (settled.length > 0) this.#settled = [];
+    return settled;
+  }
+
+  /**
+   * The branch that is to start now; it counts as started. `undefined`: none may.
+   * @param mayStart whether a tool has room for one more call.
+   */
+  next(mayStart: (tool: string) => boolean): number | undefined {
+    for (;;) {
+      const call = this.#ready.pop();
+      if (call === undefined) return undefined;
+      const node = this.#node(call);
+      if (node.state !== 'ready') continue;
+      const { tool } = node.branch;
+      if (mayStart(tool)) {
+        node.state = 'taken';
+        this.#giveWay(tool);
+        return call;
+      }
+      this.#heldOf(tool).push(call, node.chain);
+    }
+  }
+
+  /** The call was started, and waits: it takes no place until it is started again. */
+  park(call: number): void {
+    const node = this.#node(call);
+    if (this.isMet && this.#closed !== undefined) {
+      this.#settle(call, this.#closed);
+      return;
+    }
+    node.state = 'parked';
+    this.#parked.add(call);
+    this.#giveWay(node.branch.tool);
+  }
+
+  /** What the parked call waited for is there: it takes its turn again. */
+  unpark(call: number): void {
+    this.#parked.delete(call);
+    if (this.#closed === undefined) this.#makeReady(call);
+    else this.#settle(call, this.#closed);
+  }
+
+  /** What the parked call waited for is there: it counts as started, whatever else runs. */
+  takeParked(call: number): void {
+    this.#parked.delete(call);
+    this.#node(call).state = 'taken';
+  }
+
+  /** Nothing more is started, but for the `begun` branches: calls that were cut off, of which something may have happened. */
+  redirect(begun: readonly number[]): void {
+    if (this.#closed === undefined) this.#close(REDIRECTED, begun);
+  }
+
+  #closeWhenMet(): boolean {
+    if (!this.isMet) return false;
+    const outcome = this.#isFinished ? PLAN_ENDED : JOIN_MET;
+    if (this.#closed !== outcome) this.#close(outcome);
+    return true;
+  }
+
+  #close(outcome: Outcome, spared: readonly number[] = []): void {
+    this.#closed = outcome;
+    const isSpared = new Set(spared);
+    for (const [call, { state }] of this.#nodes.entries()) {
+      const isOver = state === 'parked' ? this.isMet : state === 'waiting' || state === 'ready';
+      if (isOver && !isSpared.has(call)) this.#settle(call, outcome);
+    }
+  }
+
+  /** Makes ready those of these branches whose turn has come, and settles those whose turn never will, with all that follows. */
+  #consider(calls: readonly number[]): void {
+    // Chains of branches that are skipped may be thousands long.
+    const left = [calls];
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      for (const call of next) {
+        if (this.#node(call).state !== 'waiting') continue;
+        const outcome = this.#closed ?? this.#judge(call);
+        if (outcome === 'ready') this.#makeReady(call);
+        else if (outcome !== 'wait') {
+          this.#settle(call, outcome);
+          left.push(this.#node(call).dependents);
+        }
+      }
+    }
+  }
+
+  /** Ready, still waiting, or why the branch will never run: of needs that failed the first one, whichever failed first. */
+  #judge(call: number): 'ready' | 'wait' | Outcome {
+    const node = this.#node(call);
+    for (; node.met < node.needs.length; node.met += 1) {
+      const need = node.needs[node.met] as number;
+      const { outcome } = this.#node(need);
+      if (outcome === undefined) return 'wait';
+      if (outcome.kind !== 'value') return skipped(`It needs branch ${need}, which did not end with a value.`, need);
+    }
+    const { when } = node.branch;
+    if (when === undefined) return 'ready';
+    const route = this.indexOf(when.branch) as number;
+    const { outcome } = this.#node(route);
+    return outcome?.kind === 'value' && jsonEquals(outcome.value, when.equals)
+      ? 'ready'
+      : skipped(`Its condition on branch ${route} does not hold.`, route);
+  }
+
+  #makeReady(call: number): void {
+    const node = this.#node(call);
+    node.state = 'ready';
+    this.#ready.push(call, node.chain);
+  }
+
+  #settle(call: number, outcome: Outcome): void {
+    this.#end(call, outcome);
+    this.#settled.push({ call, outcome });
+  }
+
+  #end(call: number, outcome: Outcome): void {
+    const node = this.#node(call);
+    const wasTaken = node.state === 'taken';
+    node.state = 'ended';
+    node.outcome = outcome;
+    this.#open -= 1;
+    this.#parked.delete(call);
+    if (wasTaken) this.#giveWay(node.branch.tool);
+    if (outcome.kind !== 'value') return;
+    this.#values += 1;
+    if (this.#isPlan && node.branch.tool === FINISH_TOOL) this.#isFinished = true;
+  }
+
+  /** One of those for which the tool had no room may try again: there is room now, or was for another. */
+  #giveWay(tool: string): void {
+    const held = this.#held.get(tool);
+    for (let call = held?.pop(); call !== undefined; call = held?.pop()) {
+      const node = this.#node(call);
+      if (node.state !== 'ready') continue;
+      this.#ready.push(call, node.chain);
+      return;
+    }
+  }
+
+  #heldOf(tool: string): ReadyQueue {
+    const found = this.#held.get(tool);
+    if (found !== undefined) return found;
+    const made = new ReadyQueue();
+    this.#held.set(tool, made);
+    return made;
+  }
+
+  /** What was added makes chains of what was there longer; branches that have ended, and all before them, need none. */
+  #measureChains(first: number): void {
+    const longer: number[] = [];
+    const order = orderOf(this.#links.needs, first);
+    for (let last = order.length - 1; last >= 0; last -= 1) {
+      this.#lengthen(this.#node(order[last] as number), first, longer);
+    }
+    for (let call = longer.pop(); call !== undefined; call = longer.pop()) {
+      const node = this.#node(call);
+      // It stands in the queue twice; the second time it is not ready any more.
+      if (node.state === 'ready') this.#ready.push(call, node.chain);
+      this.#lengthen(node, first, longer);
+    }
+  }
+
+  #lengthen({ needs, chain }: Node, first: number, longer: number[]): void {
+    for (const need of needs) {
+      const node = this.#node(need);
+      if (node.chain > chain || node.state === 'ended') continue;
+      node.chain = chain + 1;
+      if (need < first) longer.push(need);
+    }
+  }
+
+  #node(call: number): Node {
+    return this.#nodes[call] as Node;
+  }
+}
+
+function newNode(branch: Branch, needs: readonly number[]): Node {
+  return { branch, needs, dependents: [], chain: 0, met: 0, state: 'waiting', outcome: undefined };
+}
+
+function skipped(message: string, branch: number): Outcome {
+  return { kind: 'skipped', error: { code: 'branch_not_started', message, data: { branch } } };
+}
+
+const JOIN_MET: Outcome = cancelled('The join had what it needed before this branch ended.');
+const PLAN_ENDED: Outcome = cancelled('The plan came to its end before this branch did.');
+const REDIRECTED: Outcome = {
+  kind: 'skipped',
+  error: { code: 'plan_redirected', message: 'The goal was changed before this branch was started.' },
+};
+
+function cancelled(message: string): Outcome {
+  return { kind: 'cancelled', error: { code: 'cancelled', message } };
+}

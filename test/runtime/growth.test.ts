@@ -1,0 +1,319 @@
+/** A plan that is carried out while the rest of it is made. */
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Branch, CallParallel, Decision } from '../../src/core/decision.ts';
+import type { Delta, Move, Planner, RunView } from '../../src/core/planner.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import type { Tool } from '../../src/tools/tool.ts';
+import { start, world } from './support.ts';
+
+const node = (id: string, more: Partial<Branch> = {}): Branch => ({ id, tool: 'work', args: { id }, ...more });
+const plan = (branches: readonly Branch[], more: Partial<CallParallel> = {}): CallParallel => ({
+  kind: 'call_parallel',
+  plan: 'p',
+  branches,
+  onInvalid: 'per_branch',
+  ...more,
+});
+const branches = (...given: Branch[]): Delta => ({ type: 'branches', plan: 'p', branches: given });
+const done: Decision = { kind: 'finish', reason: 'goal', payload: 'done' };
+
+/** A gate that the test opens: nothing waits for time. */
+function gate(): { readonly opened: Promise<void>; open(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { opened: promise, open: resolve };
+}
+
+/** Notes which nodes ran. `ran(id)` waits until that one has. */
+function worker(): { readonly tool: Tool; readonly ids: string[]; ran(id: string): Promise<void> } {
+  const ids: string[] = [];
+  const gates = new Map<string, ReturnType<typeof gate>>();
+  const gateOf = (id: string) => {
+    const known = gates.get(id) ?? gate();
+    gates.set(id, known);
+    return known;
+  };
+  const tool: Tool = {
+    name: 'work',
+    description: 'd',
+    effect: 'read',
+    retries: 0,
+    input: { type: 'object', properties: { id: { type: 'string' } } },
+    run: (args) => {
+      const { id } = args as { id: string };
+      if (id === 'bad') throw new Error('it is bad');
+      ids.push(id);
+      gateOf(id).open();
+      return { id };
+    },
+  };
+  return { tool, ids, ran: (id) => gateOf(id).opened };
+}
+
+type Stream = AsyncGenerator<Delta, Decision | Move>;
+/** Asked once for the plan, and then for the end. */
+const planner = (grow: (run: RunView) => Stream, after: (run: RunView) => Decision = () => done): Planner => ({
+  name: 'p',
+  async *next(run) {
+    return run.trajectory.count === 0 ? yield* grow(run) : after(run);
+  },
+});
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const runtime of open.splice(0)) await runtime.close();
+});
+
+function runs(made: Planner, tools: readonly Tool[], more: Partial<Parameters<typeof world>[0]> = {}) {
+  const made_ = world({ planner: made, tools, ...more });
+  open.push(made_.runtime);
+  return made_;
+}
+
+describe('a plan that grows', () => {
+  it('runs a node before the next one is known', async () => {
+    const work = worker();
+    const here = runs(
+      planner(async function* () {
+        yield branches(node('a'));
+        await work.ran('a');
+        yield branches(node('b', { args: { id: 'b', from: { $from: 'a', path: '/id' } } }));
+        await work.ran('b');
+        return {
+          decision: plan([node('a'), node('b', { args: { id: 'b', from: { $from: 'a', path: '/id' } } }), node('c')]),
+          text: 'three',
+        };
+      }),
+      [work.tool],
+    );
+    const run = await start(here);
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(work.ids).toEqual(['a', 'b', 'c']);
+    const entries = await here.journal.read(run.id);
+    expect(entries.map(({ kind }) => kind)).toEqual([
+      'started',
+      'moved',
+      'call_ended',
+      'plan_grown',
+      'call_ended',
+      'plan_grown',
+      'call_ended',
+      'moved',
+      'finished',
+    ]);
+    expect(entries[5]).toMatchObject({ done: true, text: 'three', branches: [{ id: 'c' }] });
+  });
+
+  it('is one step of the trajectory, with the notes of its end', async () => {
+    const work = worker();
+    let seen: RunView | undefined;
+    const here = runs(
+      planner(
+        async function* () {
+          yield branches(node('a'));
+          return { decision: plan([node('a'), node('b')]), usage: { inputTokens: 5, outputTokens: 2 } };
+        },
+        (run) => {
+          seen = run;
+          return done;
+        },
+      ),
+      [work.tool],
+    );
+    await (await start(here)).result();
+    expect(seen?.trajectory.count).toBe(1);
+    const step = seen?.trajectory.step(0);
+    expect(step?.decision).toEqual(plan([node('a'), node('b')]));
+    expect(step?.calls.map(({ outcome }) => outcome.kind)).toEqual(['value', 'value']);
+    expect(step?.usage).toEqual({ inputTokens: 5, outputTokens: 2 });
+    expect(step?.error).toBeUndefined();
+  });
+
+  it('keeps what it has when the planner fails, and tells the planner', async () => {
+    const work = worker();
+    let error: unknown;
+    const here = runs(
+      planner(
+        async function* () {
+          yield branches(node('a'), node('b', { after: ['a'] }));
+          throw new Error('the model is gone');
+        },
+        (run) => {
+          error = run.trajectory.step(0)?.error;
+          return done;
+        },
+      ),
+      [work.tool],
+    );
+    expect(await (await start(here)).result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(work.ids).toEqual(['a', 'b']);
+    expect(error).toMatchObject({ message: 'the model is gone' });
+  });
+
+  it.each<[string, () => Stream]>([
+    [
+      'another plan',
+      async function* () {
+        yield branches(node('a'));
+        yield { type: 'branches', plan: 'q', branches: [node('b')] };
+        return done;
+      },
+    ],
+    [
+      'an id that is there',
+      async function* () {
+        yield branches(node('a'));
+        yield branches(node('a'));
+        return done;
+      },
+    ],
+    [
+      'a reference to nothing',
+      async function* () {
+        yield branches(node('a'));
+        yield branches(node('b', { after: ['nobody'] }));
+        return done;
+      },
+    ],
+    [
+      'an end that is no plan',
+      async function* () {
+        yield branches(node('a'));
+        return done;
+      },
+    ],
+    [
+      'an end without what it gave',
+      async function* () {
+        yield branches(node('a'));
+        return plan([node('b')]);
+      },
+    ],
+  ])('closes a plan that goes wrong: %s', async (_, grow) => {
+    const work = worker();
+    let error: unknown;
+    const here = runs(
+      planner(grow, (run) => {
+        error = run.trajectory.step(0)?.error;
+        return done;
+      }),
+      [work.tool],
+    );
+    expect(await (await start(here)).result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(work.ids).toContain('a');
+    expect(error).toMatchObject({ code: 'invalid_decision' });
+  });
+
+  it('fails the run when its very first nodes are none', async () => {
+    const here = runs(
+      planner(async function* () {
+        yield branches(node('a', { after: ['b'] }), node('b', { after: ['a'] }));
+        return done;
+      }),
+      [worker().tool],
+    );
+    expect(await (await start(here)).result()).toMatchObject({ status: 'failed', error: { code: 'invalid_decision' } });
+  });
+
+  it('stops with the run: the planner is aborted, and nothing new starts', async () => {
+    const work = worker();
+    const aborted = gate();
+    const here = runs(
+      {
+        name: 'p',
+        async *next(_, signal) {
+          yield branches(node('a'));
+          signal.addEventListener('abort', () => aborted.open());
+          await aborted.opened;
+          yield branches(node('b'));
+          return done;
+        },
+      },
+      [work.tool],
+    );
+    const run = await start(here);
+    await work.ran('a');
+    await run.cancel();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    await aborted.opened;
+    expect(work.ids).toEqual(['a']);
+  });
+
+  it('is closed as it stands by whoever takes the run over, and finished nodes do not run again', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const work = worker();
+    const never = gate();
+    const first = runs(
+      planner(async function* () {
+        yield branches(node('a'));
+        await never.opened;
+        return done;
+      }),
+      [work.tool],
+      { journal, clock },
+    );
+    const run = await start(first);
+    await work.ran('a');
+    const closing = first.runtime.close();
+    never.open();
+    await closing;
+    let error: unknown;
+    const second = runs(
+      planner(
+        () => {
+          throw new Error('the plan is there already');
+        },
+        (view) => {
+          error = view.trajectory.step(0)?.error;
+          return done;
+        },
+      ),
+      [work.tool],
+      { journal, clock },
+    );
+    const resumed = second.runtime.run(run.id);
+    await resumed.resume();
+    expect(await resumed.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(error).toMatchObject({ code: 'plan_interrupted' });
+    expect(work.ids).toEqual(['a']);
+  });
+
+  it('is told to a reader as it grows, and reads the same again', async () => {
+    const work = worker();
+    const here = runs(
+      planner(async function* () {
+        yield branches(node('a'));
+        await work.ran('a');
+        return plan([node('a'), node('b')]);
+      }),
+      [work.tool],
+    );
+    const run = await start(here);
+    const told: string[] = [];
+    for await (const event of run.events()) told.push(`${event.seq} ${event.type}`);
+    const again: string[] = [];
+    for await (const event of run.events()) again.push(`${event.seq} ${event.type}`);
+    expect(told).toEqual(again);
+    expect(told.filter((line) => /plan.grown|invoked|completed/.test(line)).map((line) => line.split(' ')[1])).toEqual([
+      'tool.invoked',
+      'tool.completed',
+      'plan.grown',
+      'tool.invoked',
+      'tool.completed',
+    ]);
+  });
+
+  it('replays to the same plan', async () => {
+    const work = worker();
+    const grow = async function* (): Stream {
+      yield branches(node('a'));
+      return plan([node('a'), node('b')]);
+    };
+    const here = runs(planner(grow), [work.tool]);
+    const run = await start(here);
+    await run.result();
+    expect(await here.runtime.run(run.id).replay()).toMatchObject({ compared: 2 });
+    expect((await here.runtime.run(run.id).replay()).divergence).toBeUndefined();
+  });
+});

@@ -1,0 +1,165 @@
+/** A person at a plan that is under way: it is held between two nodes, changed, taken up again, or given up. */
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Branch, Decision } from '../../src/core/decision.ts';
+import type { RunView } from '../../src/core/planner.ts';
+import type { Run } from '../../src/runtime/run.ts';
+import type { Tool } from '../../src/tools/tool.ts';
+import { start, type World, world } from './support.ts';
+
+const ran: { id: string; args: unknown }[] = [];
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  ran.length = 0;
+  for (const runtime of open.splice(0)) await runtime.close();
+});
+
+const node = (id: string, more: Partial<Branch> = {}): Branch => ({ id, tool: 'work', args: { id }, ...more });
+/** a, then b and c, then d of both. */
+const DIAMOND: readonly Branch[] = [
+  node('a'),
+  node('b', { after: ['a'] }),
+  node('c', { after: ['a'] }),
+  node('d', { args: { id: 'd', of: { $from: 'b', path: '/id' } }, after: ['c'] }),
+];
+
+interface Scene {
+  readonly here: World;
+  readonly run: Run;
+  /** Opens the gate of the first node. */
+  go(): void;
+  readonly started: Promise<void>;
+  readonly views: RunView[];
+}
+
+/** The run waits inside node `a` until the test lets it go. */
+async function inTheMiddle(branches: readonly Branch[] = DIAMOND): Promise<Scene> {
+  const gate = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
+  const views: RunView[] = [];
+  const work: Tool = {
+    name: 'work',
+    description: 'd',
+    effect: 'read',
+    input: { type: 'object', properties: { id: { type: 'string' }, n: { type: 'number' } } },
+    run: async (args) => {
+      const { id } = args as { id: string };
+      if (id === 'a') {
+        started.resolve();
+        await gate.promise;
+      }
+      ran.push({ id, args });
+      return { id };
+    },
+  };
+  const here = world({
+    planner: (view): Decision => {
+      views.push(view);
+      if (view.trajectory.count === 0) {
+        return { kind: 'call_parallel', plan: 'p', branches, onInvalid: 'per_branch' };
+      }
+      return { kind: 'finish', reason: 'goal', payload: view.goal };
+    },
+    tools: [work],
+  });
+  open.push(here.runtime);
+  const run = await start(here);
+  await started.promise;
+  return { here, run, go: gate.resolve, started: started.promise, views };
+}
+
+/** Until the driver has taken what was said. */
+async function taken({ here, run }: Scene, type: string): Promise<void> {
+  for (;;) {
+    const entries = await here.journal.read(run.id);
+    if (entries.some((entry) => entry.kind === 'control' && entry.control.type === type)) return;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+async function paused(branches?: readonly Branch[]): Promise<Scene> {
+  const scene = await inTheMiddle(branches);
+  await scene.run.steer('PAUSE');
+  await taken(scene, 'PAUSE');
+  scene.go();
+  expect(await scene.run.result()).toMatchObject({ status: 'paused' });
+  return scene;
+}
+
+describe('PAUSE in the middle of a plan', () => {
+  it('AG-06 lets the running node end and starts no other; RESUME goes on with the same plan', async () => {
+    const { run, views } = await paused();
+    expect(ran.map(({ id }) => id)).toEqual(['a']);
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(ran.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
+    expect(views).toHaveLength(2);
+  });
+});
+
+describe('a plan that is paused', () => {
+  it('goes on with the arguments that somebody gave to a waiting node', async () => {
+    const { run, here } = await paused();
+    await run.resume({ nodes: { b: { args: { id: 'b', n: 7 } }, d: { args: { id: { $from: 'b', path: '/id' } } } } });
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(ran.find(({ id, args }) => id === 'b' && 'n' in (args as object))?.args).toEqual({ id: 'b', n: 7 });
+    expect(ran.at(-1)?.args).toEqual({ id: 'b' });
+    const resumed = (await here.journal.read(run.id)).find((entry) => entry.kind === 'resumed');
+    expect(resumed).toMatchObject({ payload: { nodes: { b: { args: { n: 7 } } } } });
+  });
+
+  it('goes on without a node that somebody took out, and without what needs it', async () => {
+    const { run, views } = await paused();
+    await run.resume({ nodes: { c: { skip: true } } });
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(ran.map(({ id }) => id)).toEqual(['a', 'b']);
+    expect(views[1]?.trajectory.step(0)?.calls.map(({ outcome }) => outcome.kind)).toEqual([
+      'value',
+      'value',
+      'skipped',
+      'skipped',
+    ]);
+  });
+
+  it.each([
+    ['a node that it does not have', { x: { skip: true } }, /no node "x"/],
+    ['a node that has ended', { a: { args: { id: 'z' } } }, /"a" has begun, or has ended/],
+    ['arguments that do not fit', { b: { args: { id: 'b', n: 'seven' } } }, /"b" do not fit/],
+    ['a reference to what does not come before', { b: { args: { id: { $from: 'c' } } } }, /"b" would refer to "c"/],
+    ['an edit that is none', { b: {} }, /neither \{ args \} nor \{ skip: true \}/],
+  ])('is not changed, and stays paused: %s', async (_, nodes, message) => {
+    const { run, here } = await paused();
+    await expect(run.resume({ nodes })).rejects.toMatchObject({
+      code: 'payload_invalid',
+      message: expect.stringMatching(message),
+    });
+    expect(await here.journal.get(run.id)).toMatchObject({ status: 'paused' });
+    expect(ran.map(({ id }) => id)).toEqual(['a']);
+  });
+});
+
+describe('REDIRECT in the middle of a plan', () => {
+  it('AG-06 lets the running node end, leaves out the others, and asks the planner with the new goal', async () => {
+    const scene = await inTheMiddle();
+    await scene.run.steer('REDIRECT', { goal: 'another goal' });
+    await taken(scene, 'REDIRECT');
+    scene.go();
+    expect(await scene.run.result()).toMatchObject({ status: 'finished', answer: 'another goal' });
+    expect(ran.map(({ id }) => id)).toEqual(['a']);
+    const outcomes = scene.views[1]?.trajectory.step(0)?.calls.map(({ outcome }) => outcome);
+    expect(outcomes?.map(({ kind }) => kind)).toEqual(['value', 'skipped', 'skipped', 'skipped']);
+    expect(outcomes?.[1]).toMatchObject({ error: { code: 'plan_redirected' } });
+    expect(scene.views[1]?.controls.map(({ type }) => type)).toEqual(['REDIRECT']);
+  });
+});
+
+describe('a message in the middle of a plan', () => {
+  it('waits for the end of the plan, and interrupts nothing', async () => {
+    const scene = await inTheMiddle();
+    const sent = scene.run.steer('USER_MESSAGE', { message: 'hello' });
+    scene.go();
+    await sent;
+    expect(await scene.run.result()).toMatchObject({ status: 'finished' });
+    expect(ran.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd']);
+    expect(scene.views[1]?.controls.map(({ type }) => type)).toEqual(['USER_MESSAGE']);
+  });
+});

@@ -1,0 +1,108 @@
+/** The program's rule about calls, asked before each is made. */
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Decision } from '../../src/core/decision.ts';
+import type { RunView } from '../../src/core/planner.ts';
+import type { PolicyCall, ToolPolicy } from '../../src/core/policy.ts';
+import type { Tool } from '../../src/tools/tool.ts';
+import { start, world } from './support.ts';
+
+const made: string[] = [];
+const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
+  name,
+  description: 'd',
+  effect: 'read',
+  input: { type: 'object' },
+  run: (args) => {
+    made.push(name);
+    return args as never;
+  },
+  ...more,
+});
+const plan: Decision = {
+  kind: 'call_parallel',
+  plan: 'p',
+  onInvalid: 'per_branch',
+  branches: [
+    { id: 'a', tool: 'look', args: { n: 1 } },
+    { id: 'b', tool: 'send', args: { n: { $from: 'a', path: '/n' } } },
+    { id: 'c', tool: 'look', args: {}, after: ['b'] },
+    { id: 'd', tool: 'look', args: { n: 2 } },
+  ],
+};
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  made.length = 0;
+  for (const runtime of open.splice(0)) await runtime.close();
+});
+
+async function outcomes(policy: ToolPolicy, tools: readonly Tool[] = [tool('look'), tool('send')]) {
+  let seen: RunView | undefined;
+  const here = world({
+    planner: (run) => {
+      seen = run;
+      return run.trajectory.count === 0 ? plan : { kind: 'finish', reason: 'goal' };
+    },
+    tools,
+    policy,
+  });
+  open.push(here.runtime);
+  expect(await (await start(here)).result()).toMatchObject({ status: 'finished', reason: 'goal' });
+  return seen?.trajectory.step(0)?.calls.map(({ outcome }) => outcome) ?? [];
+}
+
+describe('the policy', () => {
+  it('AG-05 is asked before every call of a plan, and a forbidden one is not made', async () => {
+    const asked: PolicyCall[] = [];
+    const given = await outcomes((call) => {
+      asked.push(call);
+      return call.tool === 'send' ? 'nothing leaves the house' : true;
+    });
+    expect(given.map(({ kind }) => kind)).toEqual(['value', 'error', 'skipped', 'value']);
+    expect(given[1]).toMatchObject({
+      error: { code: 'policy_refused', message: expect.stringContaining('nothing leaves') },
+    });
+    expect(made).toEqual(['look', 'look']);
+    expect(asked.find(({ tool: name }) => name === 'send')).toMatchObject({
+      args: { n: 1 },
+      identity: { user: 'ana' },
+    });
+  });
+
+  it('AG-05 a policy that changed in between stops what was planned under the old one', async () => {
+    let isOpen = true;
+    const given = await outcomes(
+      () => isOpen || 'closed now',
+      [
+        tool('look', {
+          run: () => {
+            isOpen = false;
+            return { n: 1 };
+          },
+        }),
+        tool('send'),
+      ],
+    );
+    expect(given.map(({ kind }) => kind)).toEqual(['value', 'error', 'skipped', expect.any(String)]);
+    expect(made).toEqual([]);
+  });
+
+  it('allows nothing when it fails', async () => {
+    const given = await outcomes(() => {
+      throw new Error('no rules today');
+    });
+    expect(given.map(({ kind }) => kind)).toEqual(['error', 'skipped', 'skipped', 'error']);
+    expect(given[0]).toMatchObject({
+      error: { code: 'policy_refused', message: expect.stringContaining('no rules today') },
+    });
+    expect(made).toEqual([]);
+  });
+
+  it('is asked before a person is: nobody approves what is forbidden', async () => {
+    const given = await outcomes(
+      ({ tool: name }) => name !== 'send' || 'no',
+      [tool('look'), tool('send', { approve: 'always' })],
+    );
+    expect(given[1]).toMatchObject({ error: { code: 'policy_refused' } });
+  });
+});
