@@ -4,12 +4,19 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import { assertCrashProof, type CrashReport, crashEverywhere } from '../../src/testing/index.ts';
+import { planScenarios } from './plan-scenarios.ts';
 import { scenarios } from './scenarios.ts';
 import { taskScenarios } from './task-scenarios.ts';
 
-const all = [...scenarios, ...taskScenarios];
+const all = [...scenarios, ...taskScenarios, ...planScenarios];
 /** Played once more in a file that each process opens anew. */
-const IN_SQLITE = ['one after another', 'pauses', 'heavy results', 'a task that asks somebody, twice'];
+const IN_SQLITE = [
+  'one after another',
+  'pauses',
+  'heavy results',
+  'a task that asks somebody, twice',
+  'a plan that grows while it is carried out',
+];
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-crash-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
