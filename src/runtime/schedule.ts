@@ -147,6 +147,7 @@ export class Schedule {
   /** The call was started, and waits: it takes no place until it is started again. */
   park(call: number): void {
     const node = this.#node(call);
+    if (node.state === 'ended') return;
     if (this.isMet && this.#closed !== undefined) {
       this.#settle(call, this.#closed);
       return;
@@ -159,6 +160,7 @@ export class Schedule {
   /** What the parked call waited for is there: it takes its turn again. */
   unpark(call: number): void {
     this.#parked.delete(call);
+    if (this.hasEnded(call)) return;
     if (this.#closed === undefined) this.#makeReady(call);
     else this.#settle(call, this.#closed);
   }

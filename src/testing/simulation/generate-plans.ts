@@ -1,5 +1,5 @@
 /** Random plans: what the planner of each run decides, step after step. */
-import { AWAIT_TOOL, SPAWN_TOOL } from '../../core/builtin-tools.ts';
+import { AWAIT_TOOL, FINISH_TOOL, MESSAGE_TOOL, SPAWN_TOOL } from '../../core/builtin-tools.ts';
 import {
   type Branch,
   type CallParallel,
@@ -66,9 +66,34 @@ export class PlanWriter {
   #move(depth: number, before: readonly PlannedMove[]): PlannedMove {
     const dice = this.#dice;
     if (dice.chance(0.01)) return {};
+    const decision = this.#decision(depth, before);
+    if (decision.kind === 'call_parallel' && dice.chance(0.4)) return this.#plan(decision);
     return {
-      decision: this.#decision(depth, before),
+      decision,
       ...dice.maybe(0.3, () => ({ thinkMs: dice.pick([10, 100, 900]) })),
+    };
+  }
+
+  /** The same branches as a plan, perhaps one that grows, with nodes that are no tools. */
+  #plan({ branches, concurrency }: CallParallel): PlannedMove {
+    const dice = this.#dice;
+    const last = branches.length - 1;
+    const tool = dice.chance(0.2) ? dice.pick([MESSAGE_TOOL, MESSAGE_TOOL, FINISH_TOOL]) : undefined;
+    const nodes = branches.map((branch, index) =>
+      tool === undefined || index !== last ? branch : { ...branch, tool, args: 'said' },
+    );
+    return {
+      decision: {
+        kind: 'call_parallel',
+        plan: 'p',
+        branches: nodes,
+        onInvalid: 'per_branch',
+        ...(concurrency === undefined ? {} : { concurrency }),
+      },
+      ...dice.maybe(0.5, () => ({
+        growMs: dice.pick([0, 50, 600]),
+        ...dice.maybe(0.2, () => ({ breaks: true as const })),
+      })),
     };
   }
 

@@ -2,10 +2,10 @@
 import type { Decision } from '../../core/decision.ts';
 import type { Identity } from '../../core/identity.ts';
 import { isJsonObject, type Json } from '../../core/json.ts';
-import type { Planner, RunView } from '../../core/planner.ts';
+import type { Delta, Planner, RunView } from '../../core/planner.ts';
 import { never } from '../crash-process.ts';
 import type { Ledger } from './ledger.ts';
-import type { SimulationScript } from './script.ts';
+import type { PlannedMove, SimulationScript } from './script.ts';
 import type { SimulatedProcess } from './time.ts';
 
 export interface PlannerWorld {
@@ -34,9 +34,28 @@ export function simulatedPlanner({ script, process, ledger, shown }: PlannerWorl
         if (move.decision === undefined) throw new Error('The planner fails.');
         return filled(move.decision as unknown as Json, view) as unknown as Decision;
       };
+      if (move?.growMs !== undefined) return growing(decide(), move, process);
       return move?.thinkMs === undefined ? decide() : process.wait(move.thinkMs).then(decide);
     },
   };
+}
+
+/** Gives a plan branch by branch. */
+async function* growing(
+  decision: Decision,
+  { growMs = 0, breaks }: PlannedMove,
+  process: SimulatedProcess,
+): AsyncGenerator<Delta, Decision> {
+  if (decision.kind !== 'call_parallel' || decision.plan === undefined) return decision;
+  const { plan, branches, concurrency } = decision;
+  const how = concurrency === undefined ? {} : { concurrency };
+  for (const [index, branch] of branches.entries()) {
+    if (breaks === true && index === branches.length - 1)
+      throw new Error('The planner fails in the middle of its plan.');
+    yield { type: 'branches', plan, branches: [branch], ...how };
+    await process.wait(growMs);
+  }
+  return decision;
 }
 
 function finish(payload: string): Decision {

@@ -37,6 +37,10 @@ export interface PlannedMove {
   /** Absent: the planner throws. */
   readonly decision?: Decision;
   readonly thinkMs?: number;
+  /** Of a plan: its branches are given one by one, with so much time between them. */
+  readonly growMs?: number;
+  /** The planner fails when it has given all but the last of them. */
+  readonly breaks?: true;
 }
 
 /** A run that nobody spawned. */

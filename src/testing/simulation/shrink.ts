@@ -78,9 +78,11 @@ const STEPS: readonly Smaller[] = [
 function* smallerPlans(plan: Plan): Iterable<Plan> {
   for (const moves of without(plan.moves)) yield { ...plan, moves };
   if (plan.obeys) yield { moves: plan.moves };
-  for (const [index, { decision, thinkMs }] of plan.moves.entries()) {
+  for (const [index, { decision, thinkMs, growMs }] of plan.moves.entries()) {
     if (decision === undefined) continue;
-    if (thinkMs !== undefined) yield { ...plan, moves: plan.moves.with(index, { decision }) };
+    if (thinkMs !== undefined || growMs !== undefined) {
+      yield { ...plan, moves: plan.moves.with(index, { decision }) };
+    }
     for (const smaller of smallerDecisions(decision)) {
       yield { ...plan, moves: plan.moves.with(index, { decision: smaller }) };
     }
@@ -89,7 +91,7 @@ function* smallerPlans(plan: Plan): Iterable<Plan> {
 
 function* smallerDecisions(decision: Decision): Iterable<Decision> {
   if (decision.kind !== 'call_parallel') return;
-  const { join, onInvalid, concurrency, ...plain } = decision;
+  const { join, onInvalid, concurrency, plan: _plan, ...plain } = decision;
   if (onInvalid !== undefined || concurrency !== undefined) yield join === undefined ? plain : { ...plain, join };
   for (const branches of without(decision.branches)) {
     if (branches.length > 0)

@@ -11,6 +11,7 @@ import {
   type ToolContext,
   ToolFailure,
 } from '../../tools/tool.ts';
+import { wholeMove } from '../../view/growth.ts';
 import { never } from '../crash-process.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './time.ts';
@@ -227,7 +228,8 @@ function placeOf(entries: readonly Entry[], id: string): { readonly step: number
   for (let index = entries.length - 1; index >= 0; index -= 1) {
     const entry = entries[index];
     if (entry?.kind !== 'moved') continue;
-    const call = branchesOf(entry.decision).findIndex(({ args }) => isJsonObject(args) && args['id'] === id);
+    const { decision } = wholeMove(entry, entries.slice(index + 1));
+    const call = branchesOf(decision).findIndex(({ args }) => isJsonObject(args) && args['id'] === id);
     if (call !== -1) return { step: entry.step, call };
   }
   return undefined;
