@@ -24,7 +24,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   model: { mayImport: ['core'], packages: true, required: true },
   prompt: { mayImport: ['core'], typesOnly: ['model'], packages: true },
   parse: { mayImport: ['core'], packages: true },
-  planners: { mayImport: ['core', 'model', 'prompt', 'parse'], packages: true, required: true },
+  planners: { mayImport: ['core', 'model', 'prompt', 'parse', ...PLAIN_PLANNERS], packages: true, required: true },
   ...Object.fromEntries(PLAIN_PLANNERS.map((name) => [name, plainPlanner])),
   config: { mayImport: ['core', 'journal', 'model', 'planners', 'runtime'], packages: false },
   flow: { mayImport: ['core', 'planners/graph'], packages: true },

@@ -46,6 +46,7 @@ export interface EventPayloads extends RemarkPayloads {
     readonly latencyMs: number;
     readonly rejected?: ErrorData;
   };
+  /** As the next four, also of the nodes `_message` and `_finish` of a plan, which no tool carries out. */
   'tool.invoked': {
     readonly step: number;
     readonly call: number;
@@ -56,7 +57,7 @@ export interface EventPayloads extends RemarkPayloads {
   'tool.completed': CallEndedPayload;
   /** An error, a cancelled call, or one whose outcome is unknown. */
   'tool.failed': CallEndedPayload;
-  /** A branch that never started, because of another branch. */
+  /** A branch that never started: because of another branch, or because somebody took it out of its plan. */
   'tool.skipped': CallEndedPayload;
   /** A result that came after its call had been given up. It is dropped. */
   'tool.late': { readonly step: number; readonly call: number; readonly tool: string };

@@ -2,12 +2,13 @@
 import { PilotageError } from './errors.ts';
 import { atPointer, isJsonObject, type Json } from './json.ts';
 
-interface Reference {
+export interface Reference {
   readonly $from: string;
   readonly path?: string;
 }
 
-function asReference(value: Json): Reference | undefined {
+/** The value, if it stands for another branch's. */
+export function asReference(value: Json): Reference | undefined {
   if (!isJsonObject(value) || typeof value['$from'] !== 'string') return undefined;
   const extra = Object.keys(value).filter((key) => key !== '$from' && key !== 'path');
   const { path } = value;

@@ -205,7 +205,7 @@ export function dependenciesOf(branch: Branch): string[] {
  * The branches from `first` on, each behind those that it waits for (Kahn's algorithm). What waits for itself is left out,
  * and so is what waits for that. No branch before `first` waits for one behind it.
  */
-export function orderOf(needs: BranchLinks['needs'], first: number = 0): number[] {
+export function orderOf(needs: readonly (readonly number[])[], first: number = 0): number[] {
   const open: number[] = [];
   const dependents: number[][] = [];
   for (let index = first; index < needs.length; index += 1) dependents.push([]);

@@ -4,9 +4,11 @@ import { type Branch, branchesOf, DECISION_NAMES } from '../core/decision.ts';
 import type { CallEnded, ControlTaken, Entry, Finished, Moved, Paused, PlanGrown, Resumed } from '../core/entry.ts';
 import type { EventPayloads, RunEvent } from '../core/event.ts';
 import type { Identity } from '../core/identity.ts';
+import type { JsonObject } from '../core/json.ts';
 import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
 import type { MoveNotes } from '../core/step.ts';
 import { event } from './event.ts';
+import { nodeEdits, REMOVED } from './plan-edits.ts';
 import { openBranches, type RunState } from './run-state.ts';
 import { taskEvents } from './task-events.ts';
 
@@ -170,10 +172,20 @@ function resumeEvents(entry: Entry, { token, verdict, payload, args, by }: Resum
     ...(args === undefined ? {} : { args }),
     ...(by === undefined ? {} : { by }),
   });
-  if (step === undefined || call === undefined || reason !== 'approval_required') return [resumed];
+  if (step === undefined) return [resumed, ...removedEvents(entry, before, payload)];
+  if (call === undefined || reason !== 'approval_required') return [resumed];
   const tool = openBranches(before)[call]?.tool ?? '';
   const type = verdict === 'approve' ? 'tool.approved' : 'tool.rejected';
   return [resumed, event(type, entry, before.identity, { step, call, tool, token })];
+}
+
+/** Nodes of a plan that whoever resumed the run took out of it. */
+function removedEvents(entry: Entry, { open, identity }: RunState, payload: JsonObject | undefined): RunEvent[] {
+  const step = open?.move.step ?? 0;
+  const removed = nodeEdits(open, payload).filter(({ args }) => args === undefined);
+  return removed.map(({ call, branch: { tool } }) =>
+    event('tool.skipped', entry, identity, { step, call, tool, outcome: REMOVED, latencyMs: 0, attempts: 0 }),
+  );
 }
 
 function controlEvents(entry: Entry, { control, error, undelivered }: ControlTaken, identity: Identity): RunEvent[] {

@@ -5,7 +5,7 @@
 import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
 import type { RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
-import { branchesOf, branchId, type Decision } from '../core/decision.ts';
+import type { Decision } from '../core/decision.ts';
 import type {
   CallBegan,
   CallEnded,
@@ -19,12 +19,13 @@ import type {
   Turn,
 } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
-import { deepFreeze, isJsonObject } from '../core/json.ts';
+import { deepFreeze } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import { stepError } from '../core/observation.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { CallRecord, Step, Usage } from '../core/step.ts';
 import { grownMove } from './growth.ts';
+import { nodeEdits, REMOVED } from './plan-edits.ts';
 import { NOTHING_RENAMED, nextStep, type OpenPause, type OpenStep, type RunState, type RunTotals } from './state.ts';
 import {
   applyAwaiting,
@@ -372,28 +373,19 @@ function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
 /** Whoever resumes a run that was paused in the middle of a plan may have changed nodes that had not begun. */
 function editNodes(state: RunState, { payload }: Resumed, entry: Entry): void {
   const { open } = state;
-  const nodes = payload?.['nodes'];
-  if (open === null || !isJsonObject(nodes)) return;
-  const branches = branchesOf(open.move.decision);
-  for (const [index, branch] of branches.entries()) {
-    const edit = nodes[branchId(branch, index)];
-    if (!isJsonObject(edit)) continue;
-    if (edit['skip'] === true) {
-      open.calls[index] = deepFreeze({ outcome: SKIPPED, endedAt: entry.at, attempts: 0, seq: entry.seq });
+  if (open === null) return;
+  for (const { call, args } of nodeEdits(open, payload)) {
+    if (args === undefined) {
+      open.calls[call] = deepFreeze({ outcome: REMOVED, endedAt: entry.at, attempts: 0, seq: entry.seq });
       open.pending -= 1;
-    } else if (edit['args'] !== undefined) {
-      const earlier = open.edits.findIndex(({ call }) => call === index);
-      if (earlier !== -1) open.edits.splice(earlier, 1);
-      open.edits.push({ call: index, args: edit['args'] });
+      continue;
     }
+    const earlier = open.edits.findIndex((edit) => edit.call === call);
+    if (earlier !== -1) open.edits.splice(earlier, 1);
+    open.edits.push({ call, args });
   }
   if (open.pending === 0) closeStep(state, open, entry.at);
 }
-
-const SKIPPED: Outcome = {
-  kind: 'skipped',
-  error: { code: 'branch_not_started', message: 'Somebody took it out of the plan.' },
-};
 
 function verdictOf({ verdict, payload }: Resumed): Outcome {
   return payload === undefined ? { kind: 'verdict', verdict } : { kind: 'verdict', verdict, payload };

@@ -14,6 +14,7 @@ import {
   LoginRequired,
   local,
   memoryJournal,
+  type Planner,
   plannerRegistry,
   type Run,
   type Runtime,
@@ -31,6 +32,7 @@ import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { workspaceTools } from '../../src/tools/workspace.ts';
 import { foldEntries } from '../../src/view/run-state.ts';
 import { call, type RecordOptions, record, type Script, scripted } from '../view/recorded.ts';
+import { FAILING, interrupted, redirected, removed, THROWING } from './plan-errors.ts';
 
 const runtimes: Runtime[] = [];
 afterAll(() => Promise.all(runtimes.map((runtime) => runtime.close())));
@@ -214,6 +216,17 @@ const reuse = (args: Json): Script => [
   },
 ];
 
+/** Runs whose planner cannot go on. */
+function failing(): { readonly [C in keyof typeof FAILING]: () => Promise<ErrorConsequence> } {
+  const scene = (code: ErrorCode, planner: () => Planner) => async (): Promise<ErrorConsequence> => {
+    const started = await runtimeOf({ planner: planner(), tools }).start('q', { identity: local('ana') });
+    expect(await started.result()).toMatchObject({ status: 'failed', error: { code } });
+    return 'run';
+  };
+  const scenes = Object.entries(FAILING).map(([code, made]) => [code, scene(code as ErrorCode, made)]);
+  return Object.fromEntries(scenes) as ReturnType<typeof failing>;
+}
+
 const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   identity_required: () => caller('identity_required', () => runtimeOf({ planner: finish() }).start('q', {} as never)),
   invalid_config: () => caller('invalid_config', () => createRuntime({ planner: finish(), limits: { steps: -1 } })),
@@ -357,6 +370,23 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     const started = await runtimeOf({ planner: deterministic({ steps }) }).start('q', { identity: local('ana') });
     expect(await started.result()).toMatchObject({ status: 'failed', error: { code: 'deterministic_step' } });
     return 'run';
+  },
+
+  ...failing(),
+  template_invalid: () => caller('template_invalid', THROWING.template_invalid),
+  hddl_invalid: () => caller('hddl_invalid', THROWING.hddl_invalid),
+  policy_refused: () => planner('policy_refused', [call('works')], { tools, policy: () => 'not today' }),
+  plan_interrupted: async () => {
+    expect(await interrupted()).toEqual(['plan_interrupted']);
+    return 'planner';
+  },
+  node_removed: async () => {
+    expect(await removed()).toEqual(['node_removed']);
+    return 'planner';
+  },
+  plan_redirected: async () => {
+    expect(await redirected()).toContain('plan_redirected');
+    return 'planner';
   },
 
   tool_rejected: () => answered('tool_rejected', 'always', (run) => run.reject()),

@@ -2,7 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Branch, Decision } from '../../src/core/decision.ts';
 import { PilotageError } from '../../src/core/errors.ts';
-import { MAX_BRANCHES, readDecision, validateDecision } from '../../src/core/validate-decision.ts';
+import {
+  linkBranches,
+  MAX_BRANCHES,
+  MAX_PLAN_BRANCHES,
+  orderOf,
+  readDecision,
+  validateDecision,
+} from '../../src/core/validate-decision.ts';
 
 /** What validation says of something that a planner without types may give. */
 function refusal(decision: unknown): PilotageError {
@@ -196,6 +203,11 @@ describe('validateDecision', () => {
     ],
     ['a branch after itself', parallel({ id: 'a', after: ['a'] }), 'branches 0 wait'],
     ['a reference to itself', parallel({ args: { $from: '0' } }), 'cycle'],
+    ['AG-45 a message without a plan', parallel({}, { tool: '_message' }), 'branches[1].tool is _message'],
+    ['AG-45 a finish without a plan', parallel({ tool: '_finish' }), 'branches[0].tool is _finish'],
+    ['an empty plan id', { ...(parallel({}) as object), plan: '' }, 'plan must be a non-empty string'],
+    ['a plan id that is a number', { ...(parallel({}) as object), plan: 1 }, 'plan must be'],
+    ['a plan id that is null', { ...(parallel({}) as object), plan: null }, 'plan must be'],
     ['a word that is no onInvalid', { ...(parallel({}) as object), onInvalid: 'ignore' }, '"ignore"'],
   ])('invalid_decision: %s', (_, decision, said) => {
     const { code, message } = refusal(decision);
@@ -222,6 +234,21 @@ describe('validateDecision', () => {
     expect(code).toBe('parallel_cap_exceeded');
     expect(message).toMatch(/51.*50/);
     expect(data).toEqual({ branches: 51, cap: 50 });
+  });
+
+  it('AG-44 takes a plan of 10,000 branches, messages and finishes among them, and refuses one more whole', () => {
+    expect(MAX_PLAN_BRANCHES).toBe(10_000);
+    const plan = { kind: 'call_parallel' as const, plan: 'p', concurrency: 50, onInvalid: 'per_branch' as const };
+    const ends: Branch[] = ['_message', '_finish'].map((tool) => ({ tool, args: { text: { $from: '0' } } }));
+    const whole = { ...plan, branches: [...branches(9_998), ...ends] };
+    expect(validateDecision(whole)).toEqual(whole);
+    const { code, data } = refusal({ ...plan, branches: branches(10_001) });
+    expect({ code, data }).toEqual({ code: 'parallel_cap_exceeded', data: { branches: 10_001, cap: 10_000 } });
+  });
+
+  it('takes a refused branch of any name: nothing of it is carried out', () => {
+    const decision = parallel({ tool: '_finish', refusal: NO_JSON }) as Decision;
+    expect(validateDecision(decision)).toEqual(decision);
   });
 
   it.each([
@@ -377,6 +404,33 @@ describe('the graph of branches', () => {
       );
     expect(() => validateDecision(chain([]) as Decision)).not.toThrow();
     expect(refusal(chain(['b49'])).message).toContain('cycle');
+  });
+
+  it('AG-40 names the first 50 of a long ring, and how many more there are', () => {
+    const ring = Array.from({ length: 10_000 }, (_, index) => ({
+      id: `b${index}`,
+      tool: 't',
+      args: {},
+      after: [`b${(index + 1) % 10_000}`],
+    }));
+    const { message } = refusal({ kind: 'call_parallel', plan: 'p', branches: ring });
+    expect(message).toMatch(/branches 0, 1, 2, .*, 49 and 9950 more wait for each other in a cycle/);
+  });
+
+  it('AG-43 grows at its end: what is added may refer to what is there, and to nothing else', () => {
+    const links = linkBranches([{ id: 'a', tool: 't', args: {} }]);
+    linkBranches(
+      [
+        { id: 'c', tool: 't', args: { of: { $from: 'b' } }, after: ['a'] },
+        { id: 'b', tool: 't', args: {}, when: { branch: 'a', equals: 1 } },
+      ],
+      links,
+    );
+    expect(links.needs).toEqual([[], [0, 2], [0]]);
+    expect(orderOf(links.needs)).toEqual([0, 2, 1]);
+    expect(orderOf(links.needs, 1)).toEqual([2, 1]);
+    expect(() => linkBranches([{ id: 'd', tool: 't', args: {}, after: ['e'] }], links)).toThrow(/"e", which does not/);
+    expect(() => linkBranches([{ id: 'a', tool: 't', args: {} }], links)).toThrow(/two branches have the id "a"/);
   });
 });
 

@@ -118,6 +118,12 @@ describe('a plan that is paused', () => {
       'skipped',
       'skipped',
     ]);
+    const told: unknown[] = [];
+    for await (const event of run.events()) if (event.type === 'tool.skipped') told.push([event.call, event.outcome]);
+    expect(told).toEqual([
+      [2, { kind: 'skipped', error: { code: 'node_removed', message: 'Somebody took it out of the plan.' } }],
+      [3, expect.objectContaining({ kind: 'skipped' })],
+    ]);
   });
 
   it.each([
@@ -128,7 +134,7 @@ describe('a plan that is paused', () => {
     ['an edit that is none', { b: {} }, /neither \{ args \} nor \{ skip: true \}/],
   ])('is not changed, and stays paused: %s', async (_, nodes, message) => {
     const { run, here } = await paused();
-    await expect(run.resume({ nodes })).rejects.toMatchObject({
+    await expect(run.resume({ nodes: nodes as never })).rejects.toMatchObject({
       code: 'payload_invalid',
       message: expect.stringMatching(message),
     });

@@ -90,7 +90,8 @@ export async function callNext(planner: Planner, view: RunView, signal: AbortSig
 
 function assertDelta(delta: Delta): void {
   const isText = (delta?.type === 'text' || delta?.type === 'reasoning') && typeof delta.text === 'string';
-  assert.ok(isText || delta?.type === 'reset', `it yielded ${shown(delta)}, which is no delta`);
+  const isPlan = delta?.type === 'branches' && typeof delta.plan === 'string' && Array.isArray(delta.branches);
+  assert.ok(isText || isPlan || delta?.type === 'reset', `it yielded ${shown(delta)}, which is no delta`);
 }
 
 /** The planner's move, which must be whole and valid. @param when what it was asked, for the message. */

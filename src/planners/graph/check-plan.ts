@@ -1,0 +1,163 @@
+/**
+ * Whether a plan can be carried out. Everything that is wrong is told at once, and nothing but a plan in which nothing is
+ * wrong is given on.
+ */
+import { describeThrown, PilotageError } from '../../core/errors.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { PlanFault } from '../../core/remark.ts';
+import { type StepRules, stepFaults } from './check-step.ts';
+import { fault, type GivenPlan, type GivenStep, readGivenPlan } from './given-plan.ts';
+import { type Links, linkSteps } from './links.ts';
+import { orderOf, pairsOutOfOrder, stepsBehind } from './order.ts';
+import type { PlanStepType, ReadyPlan, ReadyStep } from './plan.ts';
+
+export { PLAN_SCHEMA } from './plan-schema.ts';
+
+/** Default of `maxSteps`. */
+export const MAX_PLAN_STEPS = 1_000;
+
+export interface PlanRules extends StepRules {
+  /** Default 1,000. */
+  readonly maxSteps?: number;
+  /** Ids of steps of earlier plans of the run that have a value: references to them are fine. */
+  readonly earlier?: ReadonlySet<string>;
+  /** The id of a plan that names none. Default `plan`. */
+  readonly planId?: string;
+}
+
+export type CheckedPlan = { readonly plan: ReadyPlan } | { readonly faults: readonly PlanFault[] };
+
+/** `true`, or why the step is forbidden. */
+export type PlanPolicy = (step: ReadyStep, run: RunView) => true | string | Promise<true | string>;
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** Never throws, whatever it is given. The same plan gives the same faults in the same order. */
+export function checkPlan(given: unknown, rules: PlanRules): CheckedPlan {
+  const { maxSteps = MAX_PLAN_STEPS, earlier = NONE, planId = 'plan' } = rules;
+  const read = readGivenPlan(given);
+  const count = read.steps.length;
+  const long = `The plan has ${count} steps; at most ${maxSteps} are allowed.`;
+  const faults = count > maxSteps ? [fault('plan_too_long', long)] : [];
+  const ordered = orderGiven(read, earlier);
+  faults.push(...read.faults, ...read.steps.flatMap((step) => stepFaults(step, rules)), ...ordered.faults);
+  return faults.length > 0 ? { faults } : { plan: { planId: read.planId ?? planId, steps: ordered.steps } };
+}
+
+/** The steps of a plan in an order that can be followed, whatever tools there are. @throws PilotageError `plan_invalid`. */
+export function stepsInOrder(given: unknown): readonly ReadyStep[] {
+  const read = readGivenPlan(given);
+  const { steps, faults } = orderGiven(read, NONE);
+  if (read.faults.length + faults.length > 0) throw planInvalid([...read.faults, ...faults]);
+  return steps;
+}
+
+interface Ordered {
+  /** Empty when there are faults. */
+  readonly steps: readonly ReadyStep[];
+  readonly faults: readonly PlanFault[];
+}
+
+function orderGiven(given: GivenPlan, earlier: ReadonlySet<string>): Ordered {
+  const { steps } = given;
+  const links = linkSteps(given, earlier);
+  const { before } = links;
+  const { order, cycles } = orderOf(before);
+  const faults = [
+    ...links.faults,
+    ...cycles.map((cycle) => cycleFault(cycle, steps)),
+    ...unreachable(steps, before, cycles),
+    ...(cycles.length === 0 ? outOfOrder(links, order, steps) : []),
+  ];
+  if (faults.length > 0 || given.faults.length > 0) return { steps: [], faults };
+  return { steps: order.flatMap((index) => readyStep(index, steps, before)), faults };
+}
+
+function readyStep(index: number, steps: readonly GivenStep[], before: Links['before']): ReadyStep[] {
+  const { name: _, ...step } = steps[index] as GivenStep;
+  const { id, type } = step;
+  // Both are there: that they are not is a fault.
+  if (id === undefined || type === undefined) return [];
+  const after = (before[index] ?? []).flatMap((need) => steps[need]?.id ?? []);
+  return [{ ...step, id, type, after }];
+}
+
+function cycleFault(cycle: readonly number[], steps: readonly GivenStep[]): PlanFault {
+  const path = cycle.map((index) => steps[index]?.name ?? '');
+  const message = `The steps wait for each other in a cycle: ${path.map((id) => JSON.stringify(id)).join(' → ')}.`;
+  return fault('plan_cycle', message, path[0], path);
+}
+
+/** Steps that would never have their turn: behind the end of the plan, or behind steps that wait for each other. */
+function unreachable(
+  steps: readonly GivenStep[],
+  before: Links['before'],
+  cycles: readonly (readonly number[])[],
+): PlanFault[] {
+  const finishes = new Set(steps.flatMap(({ type }, index) => (type === 'finish' ? [index] : [])));
+  const inCycle = new Set(cycles.flat());
+  const behind = stepsBehind(before, [...finishes, ...inCycle]);
+  return [...behind]
+    .sort((a, b) => a - b)
+    .flatMap((index) => {
+      if (inCycle.has(index)) return [];
+      const { id, name } = steps[index] as GivenStep;
+      if (before[index]?.some((need) => finishes.has(need)) === true) {
+        return [fault('after_finish', `The step ${name} comes after a finish, which ends the plan.`, id)];
+      }
+      return [fault('step_unreachable', `The step ${name} is never reached: what comes before it cannot run.`, id)];
+    });
+}
+
+function outOfOrder({ before, distant }: Links, order: readonly number[], steps: readonly GivenStep[]): PlanFault[] {
+  return pairsOutOfOrder(before, order, distant).map(({ step, earlier }) => {
+    const [name, other] = [steps[step]?.name ?? '', steps[earlier]?.name ?? ''];
+    const message = `The step ${JSON.stringify(name)} refers to ${JSON.stringify(other)}, which by the edges does not come before it.`;
+    return fault('reference_not_before', message, name);
+  });
+}
+
+/**
+ * Asks the policy about every step; a policy that throws, or gives anything but `true`, forbids it. Faults have the code
+ * `plan_forbidden` and the order of the steps.
+ */
+export async function policyFaults(plan: ReadyPlan, policy: PlanPolicy, run: RunView): Promise<readonly PlanFault[]> {
+  const verdicts = await Promise.all(plan.steps.map((step) => verdictOn(step, policy, run)));
+  return plan.steps.flatMap(({ id, type, toolId }, index) => {
+    const why = verdicts[index];
+    if (why === undefined) return [];
+    return [
+      fault('plan_forbidden', `The step ${JSON.stringify(id)} (${whatOf(type, toolId)}) is forbidden: ${why}`, id),
+    ];
+  });
+}
+
+async function verdictOn(step: ReadyStep, policy: PlanPolicy, run: RunView): Promise<string | undefined> {
+  try {
+    const verdict: unknown = await policy(step, run);
+    if (verdict === true) return undefined;
+    return typeof verdict === 'string' && verdict !== '' ? verdict : 'the policy does not allow it.';
+  } catch (cause) {
+    return `the policy failed: ${describeThrown(cause)}`;
+  }
+}
+
+function whatOf(type: PlanStepType, toolId: string | undefined): string {
+  return type === 'tool' && toolId !== undefined ? toolId : type;
+}
+
+const MAX_SHOWN = 20;
+
+/** The error of a plan that cannot be carried out; `data.faults` has the faults. */
+export function planInvalid(faults: readonly PlanFault[]): PilotageError {
+  const more = faults.length > MAX_SHOWN ? ` And ${faults.length - MAX_SHOWN} more.` : '';
+  const shown = faults.slice(0, MAX_SHOWN);
+  const message = `The plan cannot be carried out. ${shown.map(({ message: said }) => said).join(' ')}${more}`;
+  const data = shown.map(({ code, message: said, step, path }) => ({
+    code,
+    message: said,
+    ...(step === undefined ? {} : { step }),
+    ...(path === undefined ? {} : { path }),
+  }));
+  return new PilotageError('plan_invalid', message, { data: { faults: data } });
+}

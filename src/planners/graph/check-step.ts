@@ -1,0 +1,80 @@
+/** What can be said of a step by itself. */
+import type { Json } from '../../core/json.ts';
+import { referencesIn } from '../../core/reference.ts';
+import type { PlanFault } from '../../core/remark.ts';
+import type { ToolView } from '../../core/tool-schema.ts';
+import { fault, type GivenStep } from './given-plan.ts';
+import { inputProblem } from './input-check.ts';
+import { STEP_TYPES } from './plan-schema.ts';
+
+export interface StepRules {
+  readonly tools: ToolView;
+  /** The tool that carries out `internal` steps, called with `{ id, input, meta }`. Default: there are none. */
+  readonly internal?: string;
+}
+
+export function stepFaults(step: GivenStep, rules: StepRules): PlanFault[] {
+  const { id, type, name } = step;
+  const faults: PlanFault[] = [];
+  if (id === undefined) faults.push(fault('step_id_missing', `${name} has no id.`));
+  if (type === undefined) {
+    faults.push(fault('step_type', `The step ${shown(step)} needs a type: one of ${STEP_TYPES.join(', ')}.`, id));
+  }
+  return [...faults, ...faultsOfType(step, rules)];
+}
+
+function faultsOfType(step: GivenStep, rules: StepRules): PlanFault[] {
+  const { id, type, input } = step;
+  switch (type) {
+    case 'tool':
+      return toolFaults(step, rules.tools);
+    case 'internal':
+      return internalFaults(step, rules);
+    case 'message':
+      if (input !== undefined && input !== '') return [];
+      return [fault('input_invalid', `The message ${shown(step)} says nothing: its words are its input.`, id)];
+    case 'finish':
+    case undefined:
+      return [];
+    default:
+      return type satisfies never;
+  }
+}
+
+function toolFaults(step: GivenStep, tools: ToolView): PlanFault[] {
+  const { id, toolId } = step;
+  if (toolId === undefined) return [fault('tool_missing', `The tool step ${shown(step)} names no toolId.`, id)];
+  const tool = tools.get(toolId);
+  if (tool === undefined) {
+    return [
+      fault('tool_unknown', `The step ${shown(step)} calls ${JSON.stringify(toolId)}: there is no such tool.`, id),
+    ];
+  }
+  const problem = inputProblem(tool.inputSchema, step.input ?? {});
+  if (problem === undefined) return [];
+  return [
+    fault('input_invalid', `The input of the step ${shown(step)} does not fit the tool ${toolId}: ${problem}.`, id),
+  ];
+}
+
+function internalFaults(step: GivenStep, { tools, internal }: StepRules): PlanFault[] {
+  const known = internal !== undefined && tools.get(internal) !== undefined;
+  const message = `The step ${shown(step)} is internal, and nothing here carries out internal steps.`;
+  return known ? [] : [fault('internal_unhandled', message, step.id)];
+}
+
+export function shown({ name, id }: GivenStep): string {
+  return id === undefined ? name : JSON.stringify(id);
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** The ids that the step refers to. */
+export function referencesOf({ input, meta, type }: GivenStep): ReadonlySet<string> {
+  if (type !== 'internal' || meta === undefined) return isPlain(input) ? NONE : referencesIn(input);
+  return referencesIn([input ?? null, meta]);
+}
+
+function isPlain(input: Json | undefined): input is undefined | string | number | boolean | null {
+  return typeof input !== 'object' || input === null;
+}

@@ -1,0 +1,139 @@
+/** From whatever was given as a plan to steps that can be checked one by one. Nothing is thrown: what is wrong is a fault. */
+import { describeThrown } from '../../core/errors.ts';
+import { captureJson, isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
+import type { PlanFault } from '../../core/remark.ts';
+import type { PlanStep, PlanStepType } from './plan.ts';
+import { GIVEN_PLAN_SCHEMA, STEP_TYPES } from './plan-schema.ts';
+import { explain, type SchemaError, schemaErrors } from './schema-check.ts';
+
+/** A step as far as it could be read: what has not the right shape is missing here, and is a fault. */
+export interface GivenStep extends Partial<PlanStep> {
+  /** Where it stands, for messages: its id, or its place. */
+  readonly name: string;
+}
+
+export interface GivenPlan {
+  readonly planId?: string;
+  readonly steps: readonly GivenStep[];
+  /** Absent: nothing is said of edges. */
+  readonly edges?: readonly (readonly [from: string, to: string])[];
+  /** It is a list: its order may count. */
+  readonly isList: boolean;
+  readonly faults: readonly PlanFault[];
+}
+
+export function readGivenPlan(given: unknown): GivenPlan {
+  let json: Json;
+  try {
+    json = captureJson(given, 'plan').json;
+  } catch (cause) {
+    return { steps: [], isList: true, faults: [fault('plan_shape', describeThrown(cause))] };
+  }
+  const errors = schemaErrors(GIVEN_PLAN_SCHEMA, json);
+  if (!isJsonObject(json)) return { steps: [], isList: true, faults: shapeFaults(errors, []) };
+  const isList = Array.isArray(json['steps']);
+  const entries = isList ? listed(json['steps'] as readonly Json[]) : keyed(json['nodes']);
+  const steps = entries.map(({ key, value }, index) => readStep(value, key ?? `steps[${index}]`, key));
+  const faults = [...shapeFaults(errors, steps), ...keyFaults(entries)];
+  const empty = steps.length === 0 && faults.length === 0;
+  const { planId } = json;
+  return {
+    steps,
+    isList,
+    faults: empty ? [fault('plan_empty', 'The plan has no steps.')] : faults,
+    ...(typeof planId === 'string' && planId !== '' ? { planId } : {}),
+    ...('edges' in json ? { edges: readEdges(json['edges']) } : {}),
+  };
+}
+
+interface Entry {
+  /** Of a node: the key under which it stands. */
+  readonly key?: string;
+  readonly value: Json;
+}
+
+function listed(steps: readonly Json[]): Entry[] {
+  return steps.map((value) => ({ value }));
+}
+
+function keyed(nodes: Json | undefined): Entry[] {
+  return isJsonObject(nodes) ? Object.entries(nodes).map(([key, value]) => ({ key, value })) : [];
+}
+
+function keyFaults(entries: readonly Entry[]): PlanFault[] {
+  return entries.flatMap(({ key, value }) => {
+    const id = isJsonObject(value) ? value['id'] : undefined;
+    if (key === undefined || typeof id !== 'string' || id === key) return [];
+    return [
+      fault('plan_shape', `The node under the key ${JSON.stringify(key)} has the id ${JSON.stringify(id)}.`, key),
+    ];
+  });
+}
+
+/** @param key of a node: its id, whatever it says itself. */
+function readStep(value: Json, place: string, key: string | undefined): GivenStep {
+  const raw: JsonObject = isJsonObject(value) ? value : {};
+  const id = key === undefined || key === '' ? textOf(raw['id']) : key;
+  const type = typeOf(raw['type']);
+  const toolId = textOf(raw['toolId']);
+  const { input, meta } = raw;
+  const after = idsOf(raw['after']);
+  const when = whenOf(raw['when']);
+  // One by one: a spread for each field is felt with ten thousand steps.
+  const step: { -readonly [K in keyof GivenStep]: GivenStep[K] } = { name: id ?? place };
+  if (id !== undefined) step.id = id;
+  if (type !== undefined) step.type = type;
+  if (toolId !== undefined) step.toolId = toolId;
+  if (input !== undefined) step.input = input;
+  if (isJsonObject(meta)) step.meta = meta;
+  if (after !== undefined) step.after = after;
+  if (when !== undefined) step.when = when;
+  return step;
+}
+
+function textOf(value: Json | undefined): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function typeOf(value: Json | undefined): PlanStepType | undefined {
+  return STEP_TYPES.find((type) => type === value);
+}
+
+function idsOf(value: Json | undefined): readonly string[] | undefined {
+  return Array.isArray(value) ? value.filter((id) => typeof id === 'string') : undefined;
+}
+
+function whenOf(value: Json | undefined): PlanStep['when'] {
+  if (!isJsonObject(value) || typeof value['step'] !== 'string' || value['equals'] === undefined) return undefined;
+  return { step: value['step'], equals: value['equals'] };
+}
+
+function readEdges(edges: Json | undefined): (readonly [string, string])[] {
+  if (!isJsonObject(edges)) return [];
+  return Object.entries(edges).flatMap(([from, after]) => (idsOf(after) ?? []).map((to) => [from, to] as const));
+}
+
+function shapeFaults(errors: readonly SchemaError[], steps: readonly GivenStep[]): PlanFault[] {
+  return errors.flatMap((error) => {
+    // Of the two forms there is one to be: `oneOf` says so by itself.
+    if (error.schemaPath.startsWith('#/oneOf/')) return [];
+    if (error.keyword === 'oneOf') return [fault('plan_shape', 'A plan has either `steps` or `nodes`.')];
+    const message =
+      error.keyword === 'false schema'
+        ? `The plan has an unknown key at ${error.instancePath}: what comes before a step stands in its \`after\` or \`when\`.`
+        : `The plan is malformed at ${explain(error)}.`;
+    return [fault('plan_shape', message, stepAt(error.instancePath, steps)?.id)];
+  });
+}
+
+function stepAt(pointer: string, steps: readonly GivenStep[]): GivenStep | undefined {
+  const [, form, key = ''] = pointer.split('/');
+  if (form === 'steps') return steps[Number(key)];
+  if (form !== 'nodes') return undefined;
+  const id = key.replaceAll('~1', '/').replaceAll('~0', '~');
+  return { name: id, id };
+}
+
+export function fault(code: string, message: string, step?: string, path?: readonly string[]): PlanFault {
+  return { code, message, ...(step === undefined ? {} : { step }), ...(path === undefined ? {} : { path }) };
+}

@@ -1,0 +1,186 @@
+/**
+ * The planner of a plan that somebody else has made, or makes on the way: a program, a file, a planner of the agentsdk
+ * contract. It holds no state of a run: what a plan has come to stands in the run's trajectory.
+ */
+
+import { PilotageError } from '../../core/errors.ts';
+import { assertIdentity } from '../../core/identity.ts';
+import { captureJson } from '../../core/json.ts';
+import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
+import type { ToolPolicy } from '../../core/policy.ts';
+import type { Step } from '../../core/step.ts';
+import { MAX_PLAN_BRANCHES } from '../../core/validate-decision.ts';
+import { stepsInOrder } from './check-plan.ts';
+import { type MoveRules, planMove, stepMove } from './moves.ts';
+import { isStep, isStream, type PlanSource, plannerState } from './normalise.ts';
+import { finishOfPlan, isRedirected, lastPlan, type PlanNode, planNodes } from './outcome.ts';
+import type { Plan, PlanMaker, PlanStep, PlanYield, StreamingPlanMaker } from './plan.ts';
+import { planPolicy } from './policy.ts';
+import { streamedMove } from './streamed.ts';
+
+export type PlanFunction = (
+  run: RunView,
+  signal: AbortSignal,
+) => Plan | PlanStep | Promise<Plan | PlanStep> | AsyncIterable<PlanYield>;
+
+export interface GraphOptions {
+  /** Default `graph`. */
+  readonly name?: string;
+  /** Change it when runs that were started with another plan are not to go on with this one unasked. */
+  readonly version?: string;
+  /**
+   * The plan, or who makes it. A maker that gives a plan is asked once for each goal; one that gives a single step is asked
+   * again when the step has ended; the steps of one that gives a stream are carried out as they come. Makers are to be
+   * pure: the same run gives the same plan.
+   */
+  readonly plan: Plan | PlanFunction | PlanMaker | StreamingPlanMaker;
+  /** Steps that may run at once. Default 8, at most 50. */
+  readonly concurrency?: number;
+  /** The tool that carries out `internal` steps, called with `{ id, input, meta }`. Default: a plan has none. */
+  readonly internal?: string;
+  /**
+   * Asked about each call before any step of the plan runs, with references as they stand. Give it to the runtime too: that
+   * asks again when a call is made.
+   */
+  readonly policy?: ToolPolicy;
+  /** Default 1,000, at most 10,000. */
+  readonly maxSteps?: number;
+}
+
+const OPTIONS: readonly string[] = [
+  'name',
+  'version',
+  'plan',
+  'concurrency',
+  'internal',
+  'policy',
+  'maxSteps',
+] satisfies (keyof GraphOptions)[];
+
+const MAX_CONCURRENCY = 50;
+
+/**
+ * A plan that cannot be carried out fails the run with `plan_invalid`, which has all that is wrong with it.
+ * @throws PilotageError `invalid_config`, and `plan_invalid` for a plan that nothing could carry out.
+ */
+export function graph(options: GraphOptions): Planner {
+  checkOptions(options);
+  const { name = 'graph', version, plan, policy, concurrency, internal, maxSteps } = options;
+  const maker = makerOf(plan);
+  const rulesFor = (signal: AbortSignal): MoveRules => ({
+    ...(policy === undefined ? {} : { policy: planPolicy(policy, signal, internal) }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(internal === undefined ? {} : { internal }),
+    ...(maxSteps === undefined ? {} : { maxSteps }),
+  });
+  const next: Planner['next'] = (run, signal) => nextMove(maker, rulesFor(signal), run, signal);
+  const planner: Planner = { name, wakeMode: 'poll', next };
+  return Object.freeze(version === undefined ? planner : { ...planner, version });
+}
+
+interface Maker {
+  readonly make: (run: RunView, signal: AbortSignal) => PlanSource;
+  /** The plan is the same whatever the goal is. */
+  readonly isFixed: boolean;
+}
+
+async function* nextMove(
+  maker: Maker,
+  rules: MoveRules,
+  run: RunView,
+  signal: AbortSignal,
+): AsyncGenerator<Delta, Move> {
+  signal.throwIfAborted();
+  const { identity, controls } = run;
+  assertIdentity(identity);
+  if (controls.some(({ type }) => type === 'CANCEL')) return { decision: { kind: 'finish', reason: 'cancelled' } };
+  const last = lastPlan(run);
+  if (last === undefined) return yield* made(maker, rules, run, signal, []);
+  if (isRedirected(run, last)) {
+    return maker.isFixed ? outdated(last) : yield* made(maker, rules, run, signal, []);
+  }
+  const rest = interruptedBefore(run, last);
+  const finish = finishOfPlan(last, rest);
+  if (last.error === undefined || finish.reason === 'goal') return { decision: finish };
+  // The maker failed when some of its plan was under way already; now that this has ended, the run has failed.
+  if (last.error.code !== INTERRUPTED) throw PilotageError.fromData(last.error);
+  return yield* made(maker, rules, run, signal, [...rest, ...planNodes(last)]);
+}
+
+async function* made(
+  { make }: Maker,
+  rules: MoveRules,
+  run: RunView,
+  signal: AbortSignal,
+  before: readonly PlanNode[],
+): AsyncGenerator<Delta, Move> {
+  const source = make(run, signal);
+  if (isStream(source)) return yield* streamedMove(source, run, rules, before);
+  const given = await source;
+  signal.throwIfAborted();
+  return isStep(given) ? stepMove(given, run, rules, 'graph') : planMove(given, run, rules);
+}
+
+/** The process died while the maker was streaming. */
+const INTERRUPTED = 'plan_interrupted';
+
+/** The nodes of the plans before this one that were cut off, and of which it is the rest. */
+function interruptedBefore({ trajectory }: RunView, { index }: Step): readonly PlanNode[] {
+  const nodes: PlanNode[] = [];
+  for (let at = index - 1; at >= 0; at -= 1) {
+    const step = trajectory.step(at);
+    if (step?.error?.code !== INTERRUPTED) break;
+    nodes.unshift(...planNodes(step));
+  }
+  return nodes;
+}
+
+/** There is no plan for another goal. */
+function outdated(last: Step): Move {
+  const { metadata } = finishOfPlan(last);
+  return { decision: { kind: 'finish', reason: 'no_path', metadata: { ...metadata, redirected: true } } };
+}
+
+function makerOf(given: GraphOptions['plan']): Maker {
+  if (typeof given === 'function') return { make: given, isFixed: false };
+  if ('plan' in given) return { make: (run) => given.plan(plannerState(run)), isFixed: false };
+  // As it is now, whatever its owner does with it later.
+  const plan = captureJson(given, 'plan').json as unknown as Plan;
+  stepsInOrder(plan);
+  return { make: () => plan, isFixed: true };
+}
+
+function checkOptions(options: GraphOptions): void {
+  const { name = 'graph', version, plan, concurrency, internal, policy, maxSteps } = options;
+  const unknown = Object.keys(options).filter((key) => !OPTIONS.includes(key));
+  if (unknown.length > 0) {
+    throw misconfigured(`graph has no option ${unknown.join(', ')}. Its options are ${OPTIONS.join(', ')}.`);
+  }
+  assertText(name, 'name');
+  if (version !== undefined && typeof version !== 'string')
+    throw misconfigured('The version of a planner is a string.');
+  if (internal !== undefined) assertText(internal, 'internal');
+  if (policy !== undefined && typeof policy !== 'function') throw misconfigured('policy must be a function.');
+  assertCount(concurrency, 'concurrency', MAX_CONCURRENCY);
+  assertCount(maxSteps, 'maxSteps', MAX_PLAN_BRANCHES);
+  if (typeof plan === 'function') return;
+  if (typeof plan !== 'object' || plan === null) {
+    throw misconfigured(
+      'graph needs a plan: { steps } or { nodes, edges }, a function, or an object with plan(state).',
+    );
+  }
+  if ('plan' in plan && typeof plan.plan !== 'function') throw misconfigured('plan.plan must be a function.');
+}
+
+function assertText(value: unknown, name: string): void {
+  if (typeof value !== 'string' || value === '') throw misconfigured(`${name} must be a non-empty string.`);
+}
+
+function assertCount(value: unknown, name: string, most: number): void {
+  if (value === undefined || (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= most)) return;
+  throw misconfigured(`${name} must be a whole number from 1 to ${most.toLocaleString('en')}.`);
+}
+
+function misconfigured(message: string): PilotageError {
+  return new PilotageError('invalid_config', message);
+}

@@ -1,0 +1,137 @@
+/** What comes before what in a plan: by edges, `after`, `when` and references; where nothing is said, by how it is written. */
+import type { PlanFault } from '../../core/remark.ts';
+import { referencesOf, shown } from './check-step.ts';
+import { fault, type GivenPlan, type GivenStep } from './given-plan.ts';
+import type { Pair } from './order.ts';
+
+export interface Links {
+  /** For each step, those before it, each once. */
+  readonly before: readonly (readonly number[])[];
+  /** References, in a plan with edges, that no edge leads to directly: they are to be found on a longer way. */
+  readonly distant: readonly Pair[];
+  readonly faults: readonly PlanFault[];
+}
+
+/** @param earlier steps that have ended well before this plan: nothing waits for them. */
+export function linkSteps(given: GivenPlan, earlier: ReadonlySet<string>): Links {
+  const { steps, edges } = given;
+  const linker = new Linker(steps, earlier);
+  for (const [from, to] of edges ?? []) linker.addEdge(from, to);
+  for (const index of steps.keys()) linker.addStated(index);
+  const distant = linker.addReferences(edges !== undefined && edges.length > 0);
+  const { before, faults } = linker;
+  if (given.isList && edges === undefined && !linker.hasOrder) {
+    return { before: steps.map((_, index) => (index === 0 ? [] : [index - 1])), distant, faults };
+  }
+  linker.placeRest(edges === undefined);
+  return { before: before.map((set) => [...set]), distant, faults };
+}
+
+class Linker {
+  readonly before: readonly Set<number>[];
+  readonly faults: PlanFault[] = [];
+  /** Some step says what it comes after, or refers to another of the plan. */
+  hasOrder = false;
+  readonly #steps: readonly GivenStep[];
+  readonly #earlier: ReadonlySet<string>;
+  readonly #indexById = new Map<string, number>();
+  /** Steps of which an edge, an `after` or a `when` says where they stand. */
+  readonly #placed = new Set<number>();
+
+  constructor(steps: readonly GivenStep[], earlier: ReadonlySet<string>) {
+    this.#steps = steps;
+    this.#earlier = earlier;
+    this.before = steps.map(() => new Set<number>());
+    for (const [index, { id }] of steps.entries()) {
+      if (id === undefined) continue;
+      if (!this.#indexById.has(id)) this.#indexById.set(id, index);
+      else this.faults.push(fault('step_id_duplicate', `Two steps have the id ${JSON.stringify(id)}.`, id));
+    }
+  }
+
+  addEdge(from: string, to: string): void {
+    const [source, target] = [this.#indexById.get(from), this.#indexById.get(to)];
+    if (target !== undefined) this.#placed.add(target);
+    if (source !== undefined && target !== undefined) {
+      this.before[target]?.add(source);
+    } else if (target === undefined || !this.#earlier.has(from)) {
+      const [edge, missing] = [`${JSON.stringify(from)} to ${JSON.stringify(to)}`, source === undefined ? from : to];
+      const message = `An edge leads from ${edge}: there is no step ${JSON.stringify(missing)}.`;
+      this.faults.push(fault('edge_unknown', message));
+    }
+  }
+
+  /** What the step says itself that it comes after. */
+  addStated(index: number): void {
+    const step = this.#steps[index] as GivenStep;
+    const { after, when } = step;
+    if (after === undefined && when === undefined) return;
+    this.hasOrder = true;
+    this.#placed.add(index);
+    for (const id of after ?? []) {
+      const found = this.#indexById.get(id);
+      if (found !== undefined) this.before[index]?.add(found);
+      else if (!this.#earlier.has(id)) this.#unknown('edge_unknown', step, 'comes after', id);
+    }
+    if (when === undefined) return;
+    const found = this.#indexById.get(when.step);
+    if (found !== undefined) this.before[index]?.add(found);
+    else this.#unknown('edge_unknown', step, 'has a condition on', when.step);
+  }
+
+  /** A reference makes an edge, unless edges are given: then it is to follow those, and is returned when it skips some. */
+  addReferences(hasEdges: boolean): Pair[] {
+    const distant: Pair[] = [];
+    const found: Pair[] = [];
+    for (const [index, step] of this.#steps.entries()) {
+      for (const id of referencesOf(step)) {
+        const earlier = this.#indexById.get(id);
+        if (earlier !== undefined) found.push({ step: index, earlier });
+        else if (!this.#earlier.has(id)) this.#unknown('reference_unknown', step, 'refers to', id);
+      }
+    }
+    if (found.length > 0) this.hasOrder = true;
+    for (const pair of found) {
+      const before = this.before[pair.step];
+      if (!hasEdges) before?.add(pair.earlier);
+      else if (before?.has(pair.earlier) === false) distant.push(pair);
+    }
+    return distant;
+  }
+
+  /**
+   * What people see has its place also when it names none: a message comes after all that is written before it, and a
+   * finish, which ends the plan, after everything. One on which another step hangs stays where it is.
+   */
+  placeRest(placeMessages: boolean): void {
+    const hung = new Set(this.before.flatMap((set) => [...set]));
+    /** Those so far behind which nothing comes yet. */
+    const ends = new Set<number>();
+    let finish: number | undefined;
+    for (const [index, { type, id }] of this.#steps.entries()) {
+      const before = this.before[index] as Set<number>;
+      const isLoose = !this.#placed.has(index) && !hung.has(index);
+      if (type === 'finish') {
+        if (isLoose && finish !== undefined) this.#secondFinish(id);
+        else if (isLoose) finish = index;
+        continue;
+      }
+      if (type === 'message' && placeMessages && isLoose && before.size === 0) {
+        for (const end of ends) before.add(end);
+      }
+      for (const need of before) ends.delete(need);
+      ends.add(index);
+    }
+    if (finish !== undefined) for (const end of ends) this.before[finish]?.add(end);
+  }
+
+  #secondFinish(id: string | undefined): void {
+    const message = 'The plan has two ends. Give each finish step a `when`, or leave one out.';
+    this.faults.push(fault('after_finish', message, id));
+  }
+
+  #unknown(code: string, step: GivenStep, verb: string, id: string): void {
+    const message = `The step ${shown(step)} ${verb} ${JSON.stringify(id)}: there is no such step.`;
+    this.faults.push(fault(code, message, step.id));
+  }
+}

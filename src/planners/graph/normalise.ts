@@ -1,0 +1,105 @@
+/** Between the agentsdk contract and ours: what such a planner is told of a run, and what it may give. */
+import { MESSAGE_TOOL } from '../../core/builtin-tools.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
+import { observeBranches } from '../../core/observation.ts';
+import type { RunView, SteeringTurn } from '../../core/planner.ts';
+import type { Step } from '../../core/step.ts';
+import { stepsInOrder } from './check-plan.ts';
+import type { Plan, PlannerState, PlanStep, PlanYield } from './plan.ts';
+
+/** Whatever a maker gives. */
+export type PlanSource = Plan | PlanStep | Promise<Plan | PlanStep> | AsyncIterable<PlanYield>;
+
+/**
+ * One form for all. Of a plan its steps, each behind those that come before it, and then the end; of a step that step; a
+ * stream as it is. The stream of a promise that rejects throws the same when it is read, and that of a plan without an
+ * order PilotageError `plan_invalid`.
+ */
+export function toYields(source: PlanSource): AsyncIterable<PlanYield> {
+  if (isStream(source)) return source;
+  const made = Promise.resolve(source);
+  // It may be read later; until then its rejection is not one that nobody handles.
+  made.catch(() => {});
+  return yieldsOf(made);
+}
+
+async function* yieldsOf(source: Promise<Plan | PlanStep>): AsyncGenerator<PlanYield, void, undefined> {
+  const made = await source;
+  if (isStep(made)) {
+    yield made;
+    return;
+  }
+  const steps = stepsInOrder(made);
+  yield* steps;
+  // A finish of the plan's own is its end, unless a condition may pass it over.
+  if (steps.some(({ type, when }) => type === 'finish' && when === undefined)) return;
+  yield { finish: {} };
+}
+
+export function isStream(source: unknown): source is AsyncIterable<PlanYield> {
+  return typeof source === 'object' && source !== null && Symbol.asyncIterator in source;
+}
+
+/** A plan has no type, and a step no steps. */
+export function isStep(made: Plan | PlanStep): made is PlanStep {
+  return isJsonObject(made) && 'type' in made && !('steps' in made) && !('nodes' in made);
+}
+
+export function plannerState(run: RunView): PlannerState {
+  const { identity, goal, trajectory, budget } = run;
+  const memory = memoryOf(run);
+  const { costMicroUsdLeft } = budget;
+  return {
+    sessionId: identity.session,
+    transcript: transcriptOf(run),
+    ...(memory === undefined ? {} : { memorySnapshot: memory }),
+    goal,
+    stepCount: trajectory.count,
+    limits: {
+      maxSteps: trajectory.count + budget.stepsLeft,
+      ...(costMicroUsdLeft === undefined ? {} : { costCeiling: budget.costMicroUsdSpent + costMicroUsdLeft }),
+    },
+  };
+}
+
+function memoryOf({ context: { externalMemory, conversationMemory } }: RunView): JsonObject | undefined {
+  if (externalMemory === undefined && conversationMemory === undefined) return undefined;
+  return {
+    ...(externalMemory === undefined ? {} : { external: externalMemory }),
+    ...(conversationMemory === undefined ? {} : { conversation: conversationMemory }),
+  };
+}
+
+type Turn = PlannerState['transcript'][number];
+
+function transcriptOf({ history, query, trajectory }: RunView): readonly Turn[] {
+  const turns: Turn[] = history.map(({ role, text }) => ({ role: role === 'assistant' ? 'agent' : 'user', text }));
+  turns.push({ role: 'user', text: query });
+  const steering = Map.groupBy(trajectory.steering, ({ atStep }) => atStep);
+  for (let index = 0; index <= trajectory.count; index += 1) {
+    for (const said of steering.get(index) ?? []) turns.push({ role: 'user', text: wordsOf(said) });
+    const step = trajectory.step(index);
+    if (step !== undefined) turns.push(...turnsOf(step));
+  }
+  return turns;
+}
+
+function wordsOf({ control: { type, payload = {} } }: SteeringTurn): string {
+  if (type === 'USER_MESSAGE') return textOf(payload['message'] ?? payload);
+  return type === 'REDIRECT' ? `The goal is now: ${textOf(payload['goal'] ?? '')}` : textOf(payload);
+}
+
+function turnsOf(step: Step): Turn[] {
+  const said: Turn[] = step.text === undefined ? [] : [{ role: 'agent', text: step.text }];
+  const results = observeBranches(step).map((seen): Turn => {
+    const value = textOf('value' in seen ? seen.value : { error: seen.error });
+    return seen.tool === MESSAGE_TOOL
+      ? { role: 'agent', text: value }
+      : { role: 'tool', text: `${seen.tool}: ${value}` };
+  });
+  return [...said, ...results];
+}
+
+function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

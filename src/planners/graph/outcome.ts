@@ -1,0 +1,212 @@
+/** What became of the plans of a run, read off its trajectory. */
+import type { ArtifactRef } from '../../core/artifact.ts';
+import { FINISH_TOOL, MESSAGE_TOOL } from '../../core/builtin-tools.ts';
+import type { Control } from '../../core/control.ts';
+import { type Branch, branchesOf, branchId, type Finish } from '../../core/decision.ts';
+import type { ErrorData } from '../../core/errors.ts';
+import type { Json, JsonObject } from '../../core/json.ts';
+import type { Outcome } from '../../core/outcome.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { Step } from '../../core/step.ts';
+
+export interface PlanNode {
+  readonly id: string;
+  readonly index: number;
+  readonly branch: Branch;
+  readonly status: 'done' | 'failed' | 'skipped' | 'cancelled' | 'unknown';
+  readonly value?: Json;
+  /** The whole value; `value` is a preview of it. */
+  readonly artifact?: ArtifactRef;
+  readonly error?: ErrorData;
+  /** Of a skipped node: it was meant so. A condition did not hold, or somebody took it out; or so for a node before it. */
+  readonly passed?: true;
+}
+
+/** The nodes of a plan step, in the order of its branches. */
+export function planNodes(step: Step): readonly PlanNode[] {
+  const branches = branchesOf(step.decision);
+  const outcomes = step.calls.map(({ outcome }) => outcome);
+  const passed = passedOver(outcomes);
+  return branches.map((branch, index) => {
+    const node = { id: branchId(branch, index), index, branch };
+    const outcome = outcomes[index];
+    switch (outcome?.kind) {
+      case 'value': {
+        const { value, artifact } = outcome;
+        return { ...node, status: 'done', value, ...(artifact === undefined ? {} : { artifact }) };
+      }
+      case 'error':
+        return { ...node, status: 'failed', error: outcome.error };
+      case 'skipped':
+        return { ...node, status: 'skipped', error: outcome.error, ...(passed.has(index) ? { passed: true } : {}) };
+      case 'cancelled':
+      case 'unknown':
+        return { ...node, status: outcome.kind, error: outcome.error };
+      case 'verdict':
+      case undefined:
+        return { ...node, status: 'cancelled', error: { code: 'branch_not_started', message: 'It was not started.' } };
+      default:
+        return outcome satisfies never;
+    }
+  });
+}
+
+/** A node that is skipped names the one because of which it is: when that has a value, it was not the value asked for. A node that somebody took out names none. */
+function passedOver(outcomes: readonly Outcome[]): ReadonlySet<number> {
+  const passed = new Set<number>();
+  const seen = new Set<number>();
+  for (const start of outcomes.keys()) {
+    const path: number[] = [];
+    let at: number | undefined = start;
+    while (at !== undefined && !seen.has(at)) {
+      seen.add(at);
+      path.push(at);
+      at = causeOf(outcomes[at]);
+    }
+    for (const index of path.reverse()) {
+      const cause = causeOf(outcomes[index]);
+      if (isRemoved(outcomes[index])) passed.add(index);
+      if (cause !== undefined && (outcomes[cause]?.kind === 'value' || passed.has(cause))) passed.add(index);
+    }
+  }
+  return passed;
+}
+
+function isRemoved(outcome: Outcome | undefined): boolean {
+  return outcome?.kind === 'skipped' && outcome.error.code === 'node_removed';
+}
+
+function causeOf(outcome: Outcome | undefined): number | undefined {
+  if (outcome?.kind !== 'skipped') return undefined;
+  const cause = outcome.error.data?.['branch'];
+  return typeof cause === 'number' ? cause : undefined;
+}
+
+/** The last step of the run that carried out a plan; a message by itself is none. */
+export function lastPlan({ trajectory }: RunView): Step | undefined {
+  for (let index = trajectory.count - 1; index >= 0; index -= 1) {
+    const step = trajectory.step(index);
+    if (step !== undefined && planIdOf(step) !== undefined && singleStepOf(step) === undefined) return step;
+  }
+  return undefined;
+}
+
+export function planIdOf({ decision }: Pick<Step, 'decision'>): string | undefined {
+  return decision.kind === 'call_parallel' ? decision.plan : undefined;
+}
+
+/** Whether the goal was replaced while the plan was carried out, or since. */
+export function isRedirected({ controls, trajectory }: RunView, { index }: Step): boolean {
+  const isRedirect = ({ type }: Control): boolean => type === 'REDIRECT';
+  if (trajectory.count === index + 1 && controls.some(isRedirect)) return true;
+  return trajectory.steering.some(({ atStep, control }) => atStep > index && isRedirect(control));
+}
+
+/** An id that no plan of the run has yet. */
+export function freshPlanId({ trajectory }: RunView, wanted = 'plan'): string {
+  const taken = new Set<string>();
+  for (let index = 0; index < trajectory.count; index += 1) {
+    const step = trajectory.step(index);
+    const id = step && planIdOf(step);
+    if (id !== undefined) taken.add(id);
+  }
+  if (!taken.has(wanted)) return wanted;
+  let id = `${wanted}-${trajectory.count}`;
+  while (taken.has(id)) id += "'";
+  return id;
+}
+
+/**
+ * How a run ends with this plan. `goal` with the value of the finish node; without one, when nothing is left undone, with
+ * `{ results }` by node. Otherwise `no_path`. What failed, and what was skipped for it, stands in the metadata.
+ * @param earlier nodes of the plans of which this one is the rest.
+ */
+export function finishOfPlan(step: Step, earlier: readonly PlanNode[] = []): Finish {
+  const { error } = step;
+  const notes: JsonObject = {
+    plan: planIdOf(step) ?? '',
+    ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
+  };
+  return finishOfNodes([...earlier, ...planNodes(step)], notes);
+}
+
+/** @param nodes of each id the last counts. @param notes with an `error` the plan was not made to its end. */
+export function finishOfNodes(nodes: readonly PlanNode[], notes: JsonObject): Finish {
+  const latest = [...new Map(nodes.map((node) => [node.id, node])).values()];
+  const undone = undoneNodes(latest);
+  const metadata: JsonObject = {
+    ...notes,
+    ...idsOf('failed', undone, 'failed'),
+    ...idsOf('unknown', undone, 'unknown'),
+    ...idsOf('skipped', undone, 'skipped'),
+    ...idsOf('cancelled', undone, 'cancelled'),
+    ...errorsOf(undone),
+  };
+  const end = latest.find(({ branch, status }) => branch.tool === FINISH_TOOL && status === 'done');
+  if (end !== undefined)
+    return { kind: 'finish', reason: 'goal', payload: end.artifact ?? end.value ?? null, metadata };
+  if (undone.length > 0 || notes['error'] !== undefined) return { kind: 'finish', reason: 'no_path', metadata };
+  return { kind: 'finish', reason: 'goal', payload: { results: resultsOf(latest) }, metadata };
+}
+
+/** What did not end well, and was not meant to be passed over. */
+export function undoneNodes(nodes: readonly PlanNode[]): readonly PlanNode[] {
+  return nodes.filter(({ status, passed }) => status !== 'done' && passed !== true);
+}
+
+function resultsOf(nodes: readonly PlanNode[]): JsonObject {
+  const told = nodes.filter(({ branch, status }) => status === 'done' && branch.tool !== MESSAGE_TOOL);
+  return Object.fromEntries(told.map(({ id, value = null }) => [id, value]));
+}
+
+/** How many nodes say why they came to nothing. */
+const MAX_ERRORS = 20;
+
+function errorsOf(nodes: readonly PlanNode[]): JsonObject {
+  const failed = nodes.filter(({ status }) => status === 'failed' || status === 'unknown').slice(0, MAX_ERRORS);
+  const errors = failed.flatMap(({ id, error }) =>
+    error === undefined ? [] : [[id, { code: error.code, message: error.message }] as const],
+  );
+  return errors.length === 0 ? {} : { errors: Object.fromEntries(errors) };
+}
+
+function idsOf(name: string, nodes: readonly PlanNode[], wanted: PlanNode['status']): JsonObject {
+  const ids = nodes.flatMap(({ id, status }) => (status === wanted ? [id] : []));
+  return ids.length === 0 ? {} : { [name]: ids };
+}
+
+/**
+ * What the nodes of the plans of the run, and its single steps, have come to; of each id the latest. Without values of
+ * which the trajectory has only a preview.
+ */
+export function earlierValues({ trajectory }: RunView): ReadonlyMap<string, Json> {
+  const values = new Map<string, Json>();
+  for (let index = 0; index < trajectory.count; index += 1) {
+    const step = trajectory.step(index);
+    if (step === undefined) continue;
+    for (const [id, value] of valuesOf(step)) values.set(id, value);
+  }
+  return values;
+}
+
+function valuesOf(step: Step): readonly (readonly [string, Json])[] {
+  if (planIdOf(step) !== undefined) {
+    return wholeValues(planNodes(step));
+  }
+  const id = singleStepOf(step);
+  const outcome = step.calls[0]?.outcome;
+  if (id === undefined || outcome?.kind !== 'value' || outcome.artifact !== undefined) return [];
+  return [[id, outcome.value]];
+}
+
+export function wholeValues(nodes: readonly PlanNode[]): readonly (readonly [string, Json])[] {
+  return nodes.flatMap(({ id, value, artifact }) =>
+    value === undefined || artifact !== undefined ? [] : [[id, value] as const],
+  );
+}
+
+/** The id of the step of a maker that gives one at a time. */
+export function singleStepOf({ provenance }: Pick<Step, 'provenance'>): string | undefined {
+  const id = provenance?.['step'];
+  return typeof id === 'string' ? id : undefined;
+}

@@ -1,0 +1,71 @@
+/**
+ * A plan as a model or a program writes it, and the one form in which it is checked, carried out and shown. The
+ * interfaces are those of the agentsdk proposal; `nodes` with `edges` and a list of `steps` are both accepted.
+ */
+import type { Json, JsonObject } from '../../core/json.ts';
+
+export type PlanStepType = 'tool' | 'message' | 'finish' | 'internal';
+
+export interface PlanStep {
+  /** Unique in its plan. */
+  readonly id: string;
+  readonly type: PlanStepType;
+  /** Of a `tool` step: the name of the tool. */
+  readonly toolId?: string;
+  /**
+   * The arguments of a tool, the words of a message, the result of a finish. It may hold
+   * `{ "$from": "<step id>", "path": "<JSON Pointer>" }` anywhere: the value of an earlier step, which then comes before it.
+   */
+  readonly input?: Json;
+  readonly meta?: JsonObject;
+  /** Ids of steps that come before it, beside what edges say. */
+  readonly after?: readonly string[];
+  /** It is run only if the value of that step equals this; that step comes before it. */
+  readonly when?: { readonly step: string; readonly equals: Json };
+}
+
+/** Exactly one of `nodes` and `steps`. */
+export interface Plan {
+  readonly planId?: string;
+  readonly nodes?: Readonly<Record<string, PlanStep>>;
+  /** Without edges, and when no step says what it comes after or refers to another, a chain: each after the one before. */
+  readonly steps?: readonly PlanStep[];
+  /** For each id, the ids of the steps that come after it. */
+  readonly edges?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Of a plan that was checked: `after` names every step that comes before it, once, by edge, reference or condition. */
+export interface ReadyStep extends PlanStep {
+  readonly after: readonly string[];
+}
+
+export interface ReadyPlan {
+  readonly planId: string;
+  /** In an order in which each step stands behind those before it; otherwise as they were written. */
+  readonly steps: readonly ReadyStep[];
+}
+
+/** What a planner of the agentsdk contract is told of the run. */
+export interface PlannerState {
+  readonly sessionId: string;
+  readonly transcript: readonly { readonly role: 'user' | 'agent' | 'tool'; readonly text: string }[];
+  readonly memorySnapshot?: Json;
+  readonly goal?: string;
+  readonly stepCount: number;
+  /** `costCeiling` in millionths of a US dollar. */
+  readonly limits?: { readonly maxSteps?: number; readonly costCeiling?: number };
+}
+
+/** Gives a whole plan, or the one step that is next. */
+export interface PlanMaker {
+  plan(state: PlannerState): Promise<Plan | PlanStep> | Plan | PlanStep;
+}
+
+export type PlanYield =
+  | PlanStep
+  | { readonly partialReasoning: string }
+  | { readonly finish: { readonly result?: Json } };
+
+export interface StreamingPlanMaker {
+  plan(state: PlannerState): AsyncIterable<PlanYield>;
+}

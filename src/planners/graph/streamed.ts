@@ -1,0 +1,180 @@
+/**
+ * A plan that is carried out while it is made: each step is given on as it comes, and starts when those before it have
+ * ended. After a crash the maker is asked again; what it then gives a second time, and was run, is not run again.
+ */
+import { FINISH_TOOL } from '../../core/builtin-tools.ts';
+import type { Branch } from '../../core/decision.ts';
+import { isJsonObject, type Json, jsonEquals } from '../../core/json.ts';
+import type { Delta, Move, RunView } from '../../core/planner.ts';
+import type { PlanFault } from '../../core/remark.ts';
+import { branchOfStep } from './branches.ts';
+import { checkPlan, MAX_PLAN_STEPS, planInvalid, policyFaults } from './check-plan.ts';
+import { referencesOf } from './check-step.ts';
+import { fault, readGivenPlan } from './given-plan.ts';
+import type { MoveRules } from './moves.ts';
+import { finishOfNodes, freshPlanId, type PlanNode, wholeValues } from './outcome.ts';
+import type { PlanStep, PlanYield, ReadyStep } from './plan.ts';
+import { withEarlierValues } from './references.ts';
+
+/**
+ * @param before the nodes of the plan that was interrupted, if the maker is asked for the rest of it.
+ * @throws PilotageError `plan_invalid` at the first step that cannot be carried out, and whatever the maker throws.
+ */
+export async function* streamedMove(
+  source: AsyncIterable<PlanYield>,
+  run: RunView,
+  rules: MoveRules,
+  before: readonly PlanNode[],
+): AsyncGenerator<Delta, Move> {
+  const plan = freshPlanId(run);
+  const how = rules.concurrency === undefined ? {} : { concurrency: rules.concurrency };
+  const growing = new GrowingPlan(run, rules, before);
+  let reasoning = '';
+  for await (const given of source) {
+    if (isReasoning(given)) {
+      reasoning += given.partialReasoning;
+      yield { type: 'reasoning', text: given.partialReasoning };
+      continue;
+    }
+    const branch = await growing.add(given);
+    if (branch !== undefined) yield { type: 'branches', plan, branches: [branch], ...how };
+    if (growing.isFinished) break;
+  }
+  const { branches } = growing;
+  if (branches.length === 0 && before.length === 0) throw planInvalid([fault('plan_empty', 'The plan has no steps.')]);
+  const notes = { provenance: { planner: 'graph', plan }, ...(reasoning === '' ? {} : { reasoning }) };
+  if (branches.length === 0) return { decision: finishOfNodes(before, { plan }), ...notes };
+  return { decision: { kind: 'call_parallel', plan, branches, onInvalid: 'per_branch', ...how }, ...notes };
+}
+
+function isReasoning(given: PlanYield): given is { readonly partialReasoning: string } {
+  return isJsonObject(given) && 'partialReasoning' in given;
+}
+
+type GivenYield = Exclude<PlanYield, { readonly partialReasoning: string }>;
+
+class GrowingPlan {
+  readonly branches: Branch[] = [];
+  isFinished = false;
+  readonly #run: RunView;
+  readonly #rules: MoveRules;
+  readonly #before: ReadonlyMap<string, PlanNode>;
+  /** What was done before, for steps that this plan has not anew. */
+  readonly #values: Map<string, Json>;
+  /** All that was given, in this plan or not. */
+  readonly #given = new Set<string>();
+  readonly #inPlan = new Map<string, Branch>();
+  /** Steps that will not run: they failed before, or hang on one that did, or their condition does not hold. */
+  readonly #passed = new Set<string>();
+  /** Those so far behind which nothing comes yet. */
+  readonly #ends = new Set<string>();
+  #last: string | undefined;
+
+  constructor(run: RunView, rules: MoveRules, before: readonly PlanNode[]) {
+    this.#run = run;
+    this.#rules = rules;
+    this.#before = new Map(before.map((node) => [node.id, node]));
+    this.#values = new Map(wholeValues(before));
+  }
+
+  /** `undefined` for a step that is not to be run. @throws PilotageError `plan_invalid`. */
+  async add(given: GivenYield): Promise<Branch | undefined> {
+    const step = this.#checked(this.#placed(given));
+    this.isFinished = step.type === 'finish' && step.when === undefined;
+    this.#given.add(step.id);
+    this.#last = step.id;
+    for (const need of step.after) this.#ends.delete(need);
+    if (step.type !== 'finish') this.#ends.add(step.id);
+    const settled = this.#settled(step);
+    if (settled === undefined) {
+      this.#passed.add(step.id);
+      return undefined;
+    }
+    const branch = branchOfStep(settled, this.#rules.internal);
+    const earlier = this.#before.get(step.id);
+    if (earlier !== undefined && hasRun(earlier, [branch, branchOfStep(step, this.#rules.internal)])) {
+      if (earlier.status !== 'done') this.#passed.add(step.id);
+      return undefined;
+    }
+    await this.#assertAllowed(settled);
+    this.#values.delete(step.id);
+    this.#inPlan.set(step.id, branch);
+    this.branches.push(branch);
+    return branch;
+  }
+
+  /** A step that does not say what it comes after, comes after the one before it; the end of the plan after all. */
+  #placed(given: unknown): unknown {
+    if (!isJsonObject(given)) return given;
+    if (isJsonObject(given['finish'])) {
+      const { result } = given['finish'];
+      const end: PlanStep = { id: this.#freeId('finish'), type: 'finish', after: [...this.#ends] };
+      return result === undefined ? end : { ...end, input: result };
+    }
+    if (given['after'] !== undefined) return given;
+    if (given['type'] === 'finish' && given['when'] === undefined) return { ...given, after: [...this.#ends] };
+    return { ...given, after: this.#last === undefined ? [] : [this.#last] };
+  }
+
+  #freeId(wanted: string): string {
+    let id = wanted;
+    while (this.#given.has(id)) id += "'";
+    return id;
+  }
+
+  /** Checked in a plan with the steps that it names; of them the names are enough. */
+  #checked(given: unknown): ReadyStep {
+    const { tools } = this.#run;
+    const { maxSteps = MAX_PLAN_STEPS, internal } = this.#rules;
+    const [read] = readGivenPlan({ steps: [given] }).steps;
+    const named = read === undefined ? [] : [...(read.after ?? []), ...referencesOf(read)];
+    const ids = new Set([...named, read?.when?.step ?? '', read?.id ?? ''].filter((id) => this.#given.has(id)));
+    const known = [...ids].map((id) => this.#standIn(id));
+    const rules = { tools, maxSteps: known.length + 1, ...(internal === undefined ? {} : { internal }) };
+    const checked = checkPlan({ steps: [...known, given] }, rules);
+    const faults = 'faults' in checked ? [...checked.faults] : [];
+    if (this.branches.length >= maxSteps) {
+      faults.push(fault('plan_too_long', `The plan has more than the ${maxSteps} steps that are allowed.`));
+    }
+    const step = 'plan' in checked ? checked.plan.steps.at(-1) : undefined;
+    if (faults.length > 0 || step === undefined) throw planInvalid(faults);
+    return step;
+  }
+
+  #standIn(id: string): PlanStep {
+    const isFinish = this.#inPlan.get(id)?.tool === FINISH_TOOL;
+    return isFinish ? { id, type: 'finish', after: [] } : { id, type: 'message', input: id, after: [] };
+  }
+
+  /** The step with what is known already put in its place; `undefined` when it will not run. */
+  #settled(step: ReadyStep): ReadyStep | undefined {
+    if (step.after.some((id) => this.#passed.has(id))) return undefined;
+    const { when, ...rest } = step;
+    const after = step.after.filter((id) => this.#inPlan.has(id));
+    const [ready = step] = withEarlierValues({ planId: '', steps: [{ ...rest, after }] }, this.#values).steps;
+    const lost = [...referencesOf({ ...ready, name: ready.id })].find((id) => !this.#inPlan.has(id));
+    if (lost !== undefined) throw planInvalid([outOfReach(step.id, lost)]);
+    if (when === undefined) return ready;
+    if (this.#inPlan.has(when.step)) return { ...ready, when };
+    return jsonEquals(this.#values.get(when.step), when.equals) ? ready : undefined;
+  }
+
+  async #assertAllowed(step: ReadyStep): Promise<void> {
+    const { policy } = this.#rules;
+    if (policy === undefined) return;
+    const forbidden = await policyFaults({ planId: '', steps: [step] }, policy, this.#run);
+    if (forbidden.length > 0) throw planInvalid(forbidden);
+  }
+}
+
+function outOfReach(step: string, id: string): PlanFault {
+  const [name, other] = [JSON.stringify(step), JSON.stringify(id)];
+  const message = `The step ${name} refers to ${other}, whose result is an artifact and out of reach after the interruption.`;
+  return fault('reference_unknown', message, step);
+}
+
+/** Whether it has come to something, and is one of these: the same words under another id are another step. */
+function hasRun({ status, branch }: PlanNode, same: readonly Branch[]): boolean {
+  if (status !== 'done' && status !== 'failed' && status !== 'unknown') return false;
+  return same.some(({ tool, args }) => tool === branch.tool && jsonEquals(args, branch.args));
+}

@@ -1,0 +1,15 @@
+export type { HtnDomain, HtnDomainSpec, HtnTask, Method, Methods, Operator } from './domain.ts';
+export { htnDomain } from './domain.ts';
+export type { HtnOptions } from './htn.ts';
+export { htn } from './htn.ts';
+export type { DoneStep, Observe } from './replay.ts';
+export type { HtnLimits, HtnResult, SearchOptions } from './search.ts';
+export { findPlan } from './search.ts';
+export type { FromHtnPlannerOptions, HTNNode, HTNPlanner } from './seed-contract.ts';
+export { fromHtnPlanner } from './seed-contract.ts';
+export type { HtnState, HtnTable, HtnTables } from './state.ts';
+export { htnState } from './state.ts';
+export type { HtnTrace, HtnTraceNode } from './trace.ts';
+export { traceText } from './trace.ts';
+export type { HtnStep } from './work.ts';
+export { type HddlFiles, type HddlPlanning, readHddl } from './hddl/index.ts';

@@ -1,0 +1,30 @@
+/** What somebody has changed of the plan that a run was paused in: it stands in the answer to the pause. */
+import { type Branch, branchId } from '../core/decision.ts';
+import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { OpenStep } from './state.ts';
+
+export interface NodeEdit {
+  readonly call: number;
+  readonly branch: Branch;
+  /** The arguments in place of its own. Absent: it was taken out. */
+  readonly args?: Json;
+}
+
+/** The edits in the payload of an answer, in the order of the branches. Only of a plan; the runtime has judged them. */
+export function nodeEdits(open: OpenStep | null, payload: JsonObject | undefined): readonly NodeEdit[] {
+  const nodes = payload?.['nodes'];
+  const decision = open?.move.decision;
+  if (!isJsonObject(nodes) || decision?.kind !== 'call_parallel' || decision.plan === undefined) return [];
+  return decision.branches.flatMap((branch, call): NodeEdit[] => {
+    const edit = nodes[branchId(branch, call)];
+    if (!isJsonObject(edit)) return [];
+    if (edit['skip'] === true) return [{ call, branch }];
+    return edit['args'] === undefined ? [] : [{ call, branch, args: edit['args'] }];
+  });
+}
+
+export const REMOVED: Outcome = {
+  kind: 'skipped',
+  error: { code: 'node_removed', message: 'Somebody took it out of the plan.' },
+};
