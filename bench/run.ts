@@ -1,7 +1,11 @@
-/** `node bench/run.ts [--json] [--only <measure>] [--write]`: all measures, one after another. */
+/**
+ * `node bench/run.ts [--json] [--only <measure>] [--write]`: all measures, one after another. `--dags <file>`: recorded
+ * graphs of tasks are replayed instead.
+ */
 import { parseArgs } from 'node:util';
 import { approval } from './approval.ts';
 import { concurrent } from './concurrent.ts';
+import { dag, replayGraphs } from './dag.ts';
 import { disk } from './disk.ts';
 import { durable } from './durable.ts';
 import { machine } from './machine.ts';
@@ -21,6 +25,7 @@ const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   'step-cpu': stepCpu,
   concurrent,
   parallel,
+  dag,
   durable,
   disk,
   resume,
@@ -36,6 +41,7 @@ const { values } = parseArgs({
   options: {
     json: { type: 'boolean', default: false },
     only: { type: 'string' },
+    dags: { type: 'string' },
     write: { type: 'boolean', default: false },
   },
 });
@@ -43,6 +49,10 @@ const { values } = parseArgs({
 await main();
 
 async function main(): Promise<void> {
+  if (values.dags !== undefined) {
+    console.log(replayGraphs(values.dags));
+    return;
+  }
   if (values.only !== undefined && !Object.hasOwn(MEASURES, values.only)) {
     console.error(`There is no measure ${values.only}. Use one of ${Object.keys(MEASURES).join(', ')}.`);
     process.exitCode = 2;

@@ -8,7 +8,7 @@ import type { EntryBody, Moved, PlanGrown } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import { type Json, jsonEquals } from '../core/json.ts';
 import { type Delta, isMove, type Move } from '../core/planner.ts';
-import { dependenciesOf, validateDecision } from '../core/validate-decision.ts';
+import { dependenciesOf, MAX_PLAN_BRANCHES, validateDecision } from '../core/validate-decision.ts';
 import { type Ask, type PlanGrowth, type Said, say } from './ask.ts';
 import { errorData } from './dispatch.ts';
 import type { Settled } from './flight.ts';
@@ -138,6 +138,9 @@ export class Growth implements PlanGrowth {
   #added({ plan, branches }: BranchesDelta): readonly Branch[] {
     if (plan !== this.#plan) throw invalid(`it went on with another plan than ${JSON.stringify(this.#plan)}`);
     if (!Array.isArray(branches) || branches.length === 0) throw invalid('it gave no branches');
+    if (this.#branches.length + branches.length > MAX_PLAN_BRANCHES) {
+      throw invalid(`it has more than ${MAX_PLAN_BRANCHES} branches`);
+    }
     const ids = branches.map((branch, index) => branchId(branch, this.#branches.length + index));
     const twice = ids.find((id) => this.#ids.has(id));
     if (twice !== undefined) throw invalid(`two of its branches have the id ${JSON.stringify(twice)}`);

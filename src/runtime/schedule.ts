@@ -43,6 +43,9 @@ export class Schedule {
   readonly #links: BranchLinks = { indexById: new Map(), needs: [] };
   readonly #nodes: Node[] = [];
   readonly #ready = new ReadyQueue();
+  #readyCount = 0;
+  /** Branches whose chain was made longer by what was added, and those before them do not know yet. */
+  readonly #longer: number[] = [];
   /** Ready, but there was no room at their tool. By the tool. */
   readonly #held = new Map<string, ReadyQueue>();
   readonly #parked = new Set<number>();
@@ -129,6 +132,8 @@ export class Schedule {
    * @param mayStart whether a tool has room for one more call.
    */
   next(mayStart: (tool: string) => boolean): number | undefined {
+    // Of one there is nothing to choose.
+    if (this.#readyCount > 1) this.#lengthenAll();
     for (;;) {
       const call = this.#ready.pop();
       if (call === undefined) return undefined;
@@ -136,7 +141,7 @@ export class Schedule {
       if (node.state !== 'ready') continue;
       const { tool } = node.branch;
       if (mayStart(tool)) {
-        node.state = 'taken';
+        this.#become(node, 'taken');
         this.#giveWay(tool);
         return call;
       }
@@ -152,7 +157,7 @@ export class Schedule {
       this.#settle(call, this.#closed);
       return;
     }
-    node.state = 'parked';
+    this.#become(node, 'parked');
     this.#parked.add(call);
     this.#giveWay(node.branch.tool);
   }
@@ -168,7 +173,7 @@ export class Schedule {
   /** What the parked call waited for is there: it counts as started, whatever else runs. */
   takeParked(call: number): void {
     this.#parked.delete(call);
-    this.#node(call).state = 'taken';
+    this.#become(this.#node(call), 'taken');
   }
 
   /** Nothing more is started, but for the `begun` branches: calls that were cut off, of which something may have happened. */
@@ -229,7 +234,7 @@ export class Schedule {
 
   #makeReady(call: number): void {
     const node = this.#node(call);
-    node.state = 'ready';
+    this.#become(node, 'ready');
     this.#ready.push(call, node.chain);
   }
 
@@ -241,7 +246,7 @@ export class Schedule {
   #end(call: number, outcome: Outcome): void {
     const node = this.#node(call);
     const wasTaken = node.state === 'taken';
-    node.state = 'ended';
+    this.#become(node, 'ended');
     node.outcome = outcome;
     this.#open -= 1;
     this.#parked.delete(call);
@@ -270,28 +275,37 @@ export class Schedule {
     return made;
   }
 
-  /** What was added makes chains of what was there longer; branches that have ended, and all before them, need none. */
   #measureChains(first: number): void {
-    const longer: number[] = [];
     const order = orderOf(this.#links.needs, first);
-    for (let last = order.length - 1; last >= 0; last -= 1) {
-      this.#lengthen(this.#node(order[last] as number), first, longer);
-    }
-    for (let call = longer.pop(); call !== undefined; call = longer.pop()) {
-      const node = this.#node(call);
-      // It stands in the queue twice; the second time it is not ready any more.
-      if (node.state === 'ready') this.#ready.push(call, node.chain);
-      this.#lengthen(node, first, longer);
+    for (let last = order.length - 1; last >= 0; last -= 1) this.#lengthen(order[last] as number, first);
+  }
+
+  /** The branches that this one waits for have chains longer than its own; what that means for those before `first` is left for later. */
+  #lengthen(call: number, first: number): void {
+    const { needs, chain } = this.#node(call);
+    for (const need of needs) {
+      const node = this.#node(need);
+      // All before a branch that has run have run too.
+      if (node.chain > chain || (node.state === 'ended' && node.met === node.needs.length)) continue;
+      node.chain = chain + 1;
+      if (need < first) this.#longer.push(need);
     }
   }
 
-  #lengthen({ needs, chain }: Node, first: number, longer: number[]): void {
-    for (const need of needs) {
-      const node = this.#node(need);
-      if (node.chain > chain || node.state === 'ended') continue;
-      node.chain = chain + 1;
-      if (need < first) longer.push(need);
+  /** The last first: most of what is in front of it is looked at once. */
+  #lengthenAll(): void {
+    for (let call = this.#longer.pop(); call !== undefined; call = this.#longer.pop()) {
+      const node = this.#node(call);
+      // It stands in the queue twice; the second time it is not ready any more.
+      if (node.state === 'ready') this.#ready.push(call, node.chain);
+      this.#lengthen(call, this.size);
     }
+  }
+
+  #become(node: Node, state: Node['state']): void {
+    if (node.state === 'ready') this.#readyCount -= 1;
+    if (state === 'ready') this.#readyCount += 1;
+    node.state = state;
   }
 
   #node(call: number): Node {

@@ -14,6 +14,8 @@ const value = (given: number): Outcome => ({ kind: 'value', value: given });
 const FAILED: Outcome = { kind: 'error', error: { code: 'tool_failed', message: 'no' } };
 const anyTool = (): boolean => true;
 
+const record = (outcome: Outcome): CallRecord => ({ outcome, endedAt: 1, attempts: 1, seq: 2 });
+
 function scheduleOf(
   branches: readonly Branch[],
   more: { concurrency?: number; join?: Join; plan?: string } = {},
@@ -60,6 +62,12 @@ describe('the order', () => {
     const schedule = scheduleOf([node('a'), node('b'), node('c', ['b']), node('d')]);
     schedule.grow([node('e', ['d']), node('f', ['e']), node('g', ['f']), node('h', ['c'])], []);
     expect(startsOf(schedule)).toEqual([3, 1, 0]);
+  });
+
+  it('is another one also for the only two that are ready', () => {
+    const schedule = scheduleOf([node('a'), node('b')]);
+    schedule.grow([node('c', ['b'])], []);
+    expect(startsOf(schedule)).toEqual([1, 0]);
   });
 
   it.each([
@@ -133,7 +141,7 @@ describe('AG-41 made again from the records', () => {
     ]);
     const records = list.map((_, call): CallRecord | null => {
       const outcome = ends.get(call);
-      return outcome === undefined ? null : { outcome, endedAt: 1, attempts: 1, seq: call + 2 };
+      return outcome === undefined ? null : record(outcome);
     });
     const schedule = new Schedule({ plan: 'p' });
     schedule.grow(list, records);
@@ -159,6 +167,13 @@ describe('AG-45 the end of a plan', () => {
     expect(schedule.open).toBe(1);
   });
 
+  it('is known again from the records: nothing is started any more', () => {
+    const schedule = new Schedule({ plan: 'p' });
+    schedule.grow([node('a'), node('end', [], { tool: '_finish' })], [null, record(value(1))]);
+    expect(startsOf(schedule)).toEqual([]);
+    expect(schedule.takeSettled()).toMatchObject([{ call: 0, outcome: { kind: 'cancelled' } }]);
+  });
+
   it('is none when the finish fails, and none without a plan', () => {
     const list = [node('a'), node('end', [], { tool: '_finish' })];
     const failed = scheduleOf(list);
@@ -170,6 +185,26 @@ describe('AG-45 the end of a plan', () => {
     startsOf(unplanned);
     unplanned.ended([{ call: 1, outcome: value(1) }]);
     expect(unplanned.isMet).toBe(false);
+  });
+});
+
+describe('a plan that is given up for another goal', () => {
+  it('starts nothing more but calls that were cut off; parked ones stay, and are left out when their turn comes', () => {
+    const schedule = scheduleOf([node('a'), node('cut'), node('ask'), node('b', ['a']), node('c', ['cut'])], {
+      concurrency: 9,
+    });
+    schedule.park(2);
+    schedule.redirect([1]);
+    expect(schedule.takeSettled().map(({ call, outcome }) => [call, outcome.kind])).toEqual([
+      [0, 'skipped'],
+      [3, 'skipped'],
+      [4, 'skipped'],
+    ]);
+    expect(startsOf(schedule)).toEqual([1]);
+    schedule.ended([{ call: 1, outcome: value(1) }]);
+    schedule.unpark(2);
+    expect(schedule.takeSettled()).toMatchObject([{ call: 2, outcome: { error: { code: 'plan_redirected' } } }]);
+    expect(schedule.open).toBe(0);
   });
 });
 
@@ -260,11 +295,11 @@ class Model {
       this.outcomes.push(undefined);
       this.#chains.push(0);
     }
-    const isOpen = (call: number): boolean => this.outcomes[call] === undefined;
-    for (let changed = true; changed && this.#scene.concurrency > 1; ) {
+    if (this.#scene.concurrency === 1) return;
+    for (let changed = true; changed; ) {
       changed = false;
       for (const call of this.#branches.keys()) {
-        for (const need of this.#needs(call).filter((other) => isOpen(call) && isOpen(other))) {
+        for (const need of this.#needs(call)) {
           if (this.#chain(need) > this.#chain(call)) continue;
           this.#chains[need] = this.#chain(call) + 1;
           changed = true;
