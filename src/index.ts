@@ -67,7 +67,17 @@ export type {
   Trajectory,
   WakeMode,
 } from './core/planner.ts';
-export type { OutputMode, Remark, RemarkType, RepairCounter, RepairTier } from './core/remark.ts';
+export type { PolicyCall, ToolPolicy } from './core/policy.ts';
+export type {
+  OutputMode,
+  PlanFault,
+  PlanTry,
+  PlanTryPurpose,
+  Remark,
+  RemarkType,
+  RepairCounter,
+  RepairTier,
+} from './core/remark.ts';
 export type { CallRecord, Step, Usage } from './core/step.ts';
 export type {
   BackgroundResult,
@@ -125,6 +135,8 @@ export type {
 export { LoginRequired, ToolFailure, tool } from './tools/tool.ts';
 export type { RunComparison } from './view/compare-runs.ts';
 export { compareRuns } from './view/compare-runs.ts';
+export type { PlanNodeStatus, PlanNodeView, PlanView } from './view/plan.ts';
+export { planOf } from './view/plan.ts';
 export type { Redact } from './view/redact.ts';
 export type { RunState } from './view/run-state.ts';
 export { foldEntries } from './view/run-state.ts';

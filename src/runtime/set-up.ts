@@ -1,4 +1,5 @@
 /** The atomic set-up of a parallel call: unless the call says otherwise, one bad branch means that nothing is started. */
+import { isPlanTool } from '../core/builtin-tools.ts';
 import { type Branch, branchesOf, type Decision } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
 import type { ErrorData } from '../core/errors.ts';
@@ -47,7 +48,7 @@ async function refusalOf(tools: AuthorisedTools, branch: Branch, index: number):
   const data = { branch: index, setUp: true };
   if (refusal !== undefined) return { ...refusal, data: { ...refusal.data, ...data } };
   // Arguments that refer to another branch are known, and checked, only when that branch has ended.
-  if (isTaskTool(tool) || (tools.get(tool) !== undefined && referencesIn(args).size > 0)) return undefined;
+  if (isTaskTool(tool) || isPlanTool(tool) || (tools.get(tool) !== undefined && referencesIn(args).size > 0)) return undefined;
   const prepared = await prepareCall(tools, tool, args);
   if (!('error' in prepared)) return undefined;
   const { code, message } = prepared.error;

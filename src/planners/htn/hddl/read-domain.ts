@@ -1,0 +1,157 @@
+/** A domain file, checked: each name is declared, each use has as many arguments as its declaration. */
+import { GOAL } from '../domain.ts';
+import { readCondition, readEffect, TRUE } from './condition.ts';
+import type { Condition, HddlAction, HddlDomain, HddlMethod, Signature, TypeTree } from './model.ts';
+import { declare, type Names, newScope, parametersOf, readUse } from './scope.ts';
+import { checkRequirements, checkSections, type Frame, oneSection, readFrame, readKeys } from './sections.ts';
+import { readSubtasks, type Sections, SUBTASK_SECTIONS } from './subtasks.ts';
+import { headOf, invalid, type List, listOf, nameOf } from './tree.ts';
+import { readTypedList, readTypes, type TypedName, typeName } from './typed-list.ts';
+
+const SECTIONS = new Set([
+  ':requirements',
+  ':types',
+  ':constants',
+  ':predicates',
+  ':functions',
+  ':task',
+  ':method',
+  ':action',
+]);
+const TASK_KEYS = [':parameters', ':precondition', ':effect'];
+const ACTION_KEYS = [':parameters', ':precondition', ':effect'];
+const METHOD_KEYS = [':parameters', ':task', ':precondition', ':constraints', ...SUBTASK_SECTIONS];
+
+/** @throws hddl_invalid, with the place and what was expected there */
+export function readDomain(text: string, file: string): HddlDomain {
+  const frame = readFrame(text, file, 'domain');
+  checkSections(frame, SECTIONS);
+  checkRequirements(frame);
+  const types = readTypes(oneSection(frame, ':types')?.items.slice(1) ?? []);
+  const constants = new Map<string, string>();
+  addObjects(constants, readTypedList(oneSection(frame, ':constants')?.items.slice(1) ?? [], false), types);
+  const names: Names = { types, predicates: readPredicates(frame, types), objects: constants };
+  const actions = new Map<string, HddlAction>();
+  const known = new Map<string, Signature>();
+  const tasks = new Map<string, Signature>();
+  for (const section of all(frame, ':action')) {
+    const action = readAction(section, names);
+    addName(known, section, action.name, action.parameters.length);
+    actions.set(action.name, action);
+  }
+  for (const section of all(frame, ':task')) {
+    const { name, arity } = readTask(section, names);
+    addName(known, section, name, arity);
+    tasks.set(name, { arity, place: section.place });
+  }
+  const methods = all(frame, ':method').map((section) => readMethod(section, names, tasks, known));
+  checkMethodNames(methods, all(frame, ':method'));
+  return { name: frame.name, types, constants, predicates: names.predicates, tasks, methods, actions };
+}
+
+function all(frame: Frame, name: string): readonly List[] {
+  return frame.sections.filter((section) => headOf(section) === name);
+}
+
+/** Adds to `objects`, in file order. @throws hddl_invalid for a name that is there under another type */
+export function addObjects(objects: Map<string, string>, names: readonly TypedName[], types: TypeTree): void {
+  for (const typed of names) {
+    const { text, place } = typed.name;
+    const type = typeName(typed, types);
+    const known = objects.get(text);
+    if (known !== undefined && known !== type) throw invalid(place, `object ${text} is of type ${known} already`);
+    objects.set(text, type);
+  }
+}
+
+function addName(known: Map<string, Signature>, section: List, name: string, arity: number): void {
+  if (name === GOAL) {
+    const place = section.items[1]?.place ?? section.place;
+    throw invalid(
+      place,
+      `"${name}" cannot be the name of an action or a task: it has a meaning of its own in the search`,
+    );
+  }
+  const earlier = known.get(name);
+  if (earlier !== undefined) {
+    throw invalid(section.place, `a task or an action named ${name} is declared in line ${earlier.place.line} already`);
+  }
+  known.set(name, { arity, place: section.place });
+}
+
+function readPredicates(frame: Frame, types: TypeTree): ReadonlyMap<string, Signature> {
+  const predicates = new Map<string, Signature>();
+  for (const item of oneSection(frame, ':predicates')?.items.slice(1) ?? []) {
+    const list = listOf(item, 'a predicate such as (at ?x - thing)', item.place);
+    const name = nameOf(list.items[0], 'the name of a predicate', list.place);
+    if (predicates.has(name.text)) throw invalid(name.place, `predicate ${name.text} is declared twice`);
+    const parameters = readTypedList(list.items.slice(1), true);
+    for (const parameter of parameters) typeName(parameter, types);
+    predicates.set(name.text, { arity: parameters.length, place: list.place });
+  }
+  return predicates;
+}
+
+function readTask(list: List, names: Names): { readonly name: string; readonly arity: number } {
+  const name = nameOf(list.items[1], 'the name of a task', list.place);
+  const keys = readKeys(list, 2, TASK_KEYS);
+  const { variables } = declare(newScope(names), parametersOf(keys.get(':parameters')?.value, list));
+  return { name: name.text, arity: variables.length };
+}
+
+function readAction(list: List, names: Names): HddlAction {
+  const name = nameOf(list.items[1], 'the name of an action', list.place);
+  const keys = readKeys(list, 2, ACTION_KEYS);
+  const { scope, variables } = declare(newScope(names), parametersOf(keys.get(':parameters')?.value, list));
+  const effect = keys.get(':effect');
+  return {
+    name: name.text,
+    parameters: variables,
+    precondition: conditionAt(keys, ':precondition', scope),
+    effect:
+      effect === undefined
+        ? { kind: 'and', of: [] }
+        : readEffect(listOf(effect.value, 'an effect', effect.key.place), scope),
+    slots: scope.counter.slots,
+  };
+}
+
+function conditionAt(keys: Sections, name: string, scope: ReturnType<typeof newScope>): Condition {
+  const given = keys.get(name);
+  return given === undefined ? TRUE : readCondition(listOf(given.value, 'a condition', given.key.place), scope);
+}
+
+function readMethod(
+  list: List,
+  names: Names,
+  tasks: ReadonlyMap<string, Signature>,
+  known: ReadonlyMap<string, Signature>,
+): HddlMethod {
+  const name = nameOf(list.items[1], 'the name of a method', list.place);
+  const keys = readKeys(list, 2, METHOD_KEYS);
+  const { scope, variables } = declare(newScope(names), parametersOf(keys.get(':parameters')?.value, list));
+  const task = keys.get(':task');
+  if (task === undefined) throw invalid(list.place, `method ${name.text}: expected :task`);
+  const use = readUse(listOf(task.value, 'a task such as (deliver ?p)', task.key.place), scope, 'compound task', tasks);
+  const constraints = conditionAt(keys, ':constraints', scope);
+  const precondition = conditionAt(keys, ':precondition', scope);
+  return {
+    name: name.text,
+    task: { task: use.name.text, args: use.args },
+    parameters: variables,
+    precondition: { kind: 'and', of: [constraints, precondition] },
+    subtasks: readSubtasks(keys, scope, known),
+    slots: scope.counter.slots,
+  };
+}
+
+function checkMethodNames(methods: readonly HddlMethod[], sections: readonly List[]): void {
+  const lines = new Map<string, number>();
+  for (const [index, { name }] of methods.entries()) {
+    const section = sections[index];
+    const earlier = lines.get(name);
+    if (section === undefined) continue;
+    if (earlier !== undefined) throw invalid(section.place, `a method named ${name} is in line ${earlier} already`);
+    lines.set(name, section.place.line);
+  }
+}

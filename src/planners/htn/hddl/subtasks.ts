@@ -1,0 +1,114 @@
+/** The subtasks of a method or a problem: in the order written, or labelled and with an ordering that is total. */
+import type { Signature, TaskUse } from './model.ts';
+import { readUse, type Scope } from './scope.ts';
+import { found, headOf, invalid, isList, type List, listOf, nameOf, type Tree, type Word, wordOf } from './tree.ts';
+
+export type Sections = ReadonlyMap<string, { readonly key: Word; readonly value: Tree | undefined }>;
+
+interface Labelled {
+  readonly label: string | undefined;
+  readonly use: TaskUse;
+  readonly list: List;
+}
+
+const ORDERED = [':ordered-subtasks', ':ordered-tasks'];
+const UNORDERED = [':subtasks', ':tasks'];
+
+export const SUBTASK_SECTIONS: readonly string[] = [...ORDERED, ...UNORDERED, ':ordering'];
+
+/** No such section: no subtasks. */
+export function readSubtasks(
+  sections: Sections,
+  scope: Scope,
+  known: ReadonlyMap<string, Signature>,
+): readonly TaskUse[] {
+  const given = [...ORDERED, ...UNORDERED].flatMap((name) => sections.get(name) ?? []);
+  const [first, second] = given;
+  if (second !== undefined) throw invalid(second.key.place, `found ${second.key.text} beside ${first?.key.text}`);
+  const ordering = sections.get(':ordering');
+  if (first === undefined) {
+    if (ordering !== undefined) throw invalid(ordering.key.place, 'found :ordering without subtasks');
+    return [];
+  }
+  const steps = stepsOf(listOf(first.value, 'a list of subtasks', first.key.place), scope, known);
+  const ordered = ORDERED.includes(first.key.text.toLowerCase());
+  if (ordering === undefined) {
+    if (!ordered && steps.length > 1) throw partial(first.key);
+    return steps.map(({ use }) => use);
+  }
+  if (ordered) throw invalid(ordering.key.place, `found :ordering beside ${first.key.text}`);
+  return sorted(steps, ordering.key, listOf(ordering.value, 'an ordering such as (and (< a b))', ordering.key.place));
+}
+
+function partial(at: Word): Error {
+  return invalid(at.place, `${at.text}: partial order is outside the subset read here; expected a total order`);
+}
+
+function stepsOf(list: List, scope: Scope, known: ReadonlyMap<string, Signature>): Labelled[] {
+  if (list.items.length === 0) return [];
+  const items = headOf(list) === 'and' ? list.items.slice(1) : [list];
+  return items
+    .map((item) => listOf(item, 'a subtask such as (move ?a ?b)', item.place))
+    .filter((item) => item.items.length > 0)
+    .map((item) => readStep(item, scope, known));
+}
+
+/** `(task term …)` or `(label (task term …))`. */
+function readStep(list: List, scope: Scope, known: ReadonlyMap<string, Signature>): Labelled {
+  const inner = list.items[1];
+  const labelled = list.items.length === 2 && inner !== undefined && isList(inner);
+  const label = labelled ? nameOf(list.items[0], 'the label of a subtask', list.place).text : undefined;
+  const { name, args } = readUse(labelled ? inner : list, scope, 'task', known);
+  return { label, use: { task: name.text, args }, list };
+}
+
+/** A total order: the first is before all others, the second before all but that, and so on. */
+function sorted(steps: readonly Labelled[], key: Word, ordering: List): readonly TaskUse[] {
+  const byLabel = new Map<string, Labelled>();
+  for (const step of steps) {
+    if (step.label === undefined) throw invalid(step.list.place, `expected a label before ${found(step.list)}`);
+    if (byLabel.has(step.label)) throw invalid(step.list.place, `label ${step.label} is used twice`);
+    byLabel.set(step.label, step);
+  }
+  const after = pairsOf(ordering, byLabel);
+  const rank = (step: Labelled): number => after.get(step.label ?? '')?.size ?? 0;
+  const chain = [...steps].sort((left, right) => rank(right) - rank(left));
+  if (chain.some((step, index) => rank(step) !== chain.length - 1 - index)) throw partial(key);
+  return chain.map(({ use }) => use);
+}
+
+/** For each label, all the labels behind it, through others too. */
+function pairsOf(ordering: List, byLabel: ReadonlyMap<string, Labelled>): Map<string, Set<string>> {
+  const after = new Map<string, Set<string>>();
+  for (const item of headOf(ordering) === 'and'
+    ? ordering.items.slice(1)
+    : ordering.items.length > 0
+      ? [ordering]
+      : []) {
+    const pair = listOf(item, 'a pair such as (< a b)', ordering.place);
+    if (headOf(pair) !== '<' || pair.items.length !== 3) {
+      throw invalid(pair.place, `expected a pair such as (< a b), found ${found(pair)}`);
+    }
+    const [left, right] = pair.items.slice(1).map((label) => knownLabel(label, byLabel));
+    if (left === undefined || right === undefined) continue;
+    after.set(left, (after.get(left) ?? new Set()).add(right));
+  }
+  closeOver(after);
+  for (const [label, behind] of after) {
+    if (behind.has(label)) throw invalid(ordering.place, `the ordering puts ${label} before itself`);
+  }
+  return after;
+}
+
+function knownLabel(tree: Tree, byLabel: ReadonlyMap<string, Labelled>): string {
+  const word = wordOf(tree, 'the label of a subtask', tree.place);
+  if (!byLabel.has(word.text)) throw invalid(word.place, `unknown label ${found(word)}`);
+  return word.text;
+}
+
+function closeOver(after: ReadonlyMap<string, Set<string>>): void {
+  for (const behind of after.values()) {
+    // A set's iteration also meets what is added on the way.
+    for (const label of behind) for (const further of after.get(label) ?? []) behind.add(further);
+  }
+}

@@ -1,0 +1,101 @@
+/** A planner over a domain: operators that change a state, and methods that decompose tasks. */
+import { PilotageError } from '../../core/errors.ts';
+import type { Planner, RunView } from '../../core/planner.ts';
+import type { HtnDomain, HtnTask } from './domain.ts';
+import { resolverOf } from './item.ts';
+import { plannerOf } from './planner.ts';
+import type { Observe } from './replay.ts';
+import type { HtnTables } from './state.ts';
+import type { HtnStep } from './work.ts';
+
+/** Of `depth` and `nodes`, for planners. */
+export const DEFAULT_DEPTH = 32;
+export const DEFAULT_NODES = 1_000;
+
+export interface HtnOptions {
+  /** Default `htn`. */
+  readonly name?: string;
+  readonly version?: string;
+  readonly domain: HtnDomain;
+  /**
+   * The world as it was when the run began. Asked at each decision: the effects of what was done since are added to it, so
+   * it is to be the same for the whole run.
+   */
+  state(run: RunView): HtnTables | Promise<HtnTables>;
+  /** What is to be done, in that order. Asked once for each goal of the run. */
+  todo(run: RunView): readonly HtnTask[] | Promise<readonly HtnTask[]>;
+  /** How an action is carried out. `undefined`: it only changes the state. Its `id` can be left out. */
+  step(action: HtnTask, run: RunView): HtnStep | undefined;
+  /**
+   * Takes what a step came to into the state, behind the effects of its action. What it finds is gone by from the next
+   * decision on: after each call when `lazy`, else when the plan has ended or failed. Asked again at each decision: pure.
+   */
+  observe?: Observe;
+  /**
+   * Decides one call at a time, and decomposes no further than to the next one. Default: the whole plan ahead. Then a
+   * method is never tried in vain with a call that was made already.
+   */
+  readonly lazy?: boolean;
+  /** Levels of tasks. Default 32. */
+  readonly depth?: number;
+  /** Items that a search takes up. Default 1,000. */
+  readonly nodes?: number;
+  /**
+   * Names the method to be tried first, of those that apply; asked when there is more than one. The answer is recorded
+   * with the move, and the same question is not asked again in the run.
+   */
+  choose?(task: HtnTask, methods: readonly string[], run: RunView, signal: AbortSignal): Promise<string>;
+  /**
+   * Solves a task that has an empty list of methods, with steps in their order, perhaps none. Asked once for each such
+   * task of a plan, and recorded with the move. Without it such a task cannot be done.
+   */
+  fill?(task: HtnTask, run: RunView, signal: AbortSignal): Promise<readonly HtnStep[]>;
+  /** The tool that carries out steps of the type `internal`, called with `{ id, input, meta }`. */
+  readonly internal?: string;
+}
+
+/**
+ * Finds a plan and carries it out, each action after the one before. When one fails, only the task that it is part of is
+ * planned anew from the state that was come to; what is behind that task stays, if it still applies. Nothing that is done
+ * is done again. Without `choose` and `fill` it is pure.
+ *
+ * A run fails with `htn_depth`, `htn_nodes`, `htn_cycle`, `htn_invalid_decomposition`, or with `plan_invalid` for a step
+ * that no tool can carry out; it finishes with `no_path` when there is no plan.
+ * @throws PilotageError `invalid_config` for a limit that is no whole number from 1.
+ */
+export function htn(options: HtnOptions): Planner {
+  const {
+    name = 'htn',
+    version,
+    domain,
+    lazy = false,
+    depth = DEFAULT_DEPTH,
+    nodes = DEFAULT_NODES,
+    internal,
+  } = options;
+  assertLimit('depth', depth);
+  assertLimit('nodes', nodes);
+  const { observe, choose, fill } = options;
+  return plannerOf({
+    name,
+    version,
+    limits: { depth, nodes },
+    lazy,
+    internal,
+    knows: (run, signal) => ({
+      resolve: resolverOf(domain),
+      ...(domain.fingerprint === undefined ? {} : { fingerprint: domain.fingerprint }),
+      tables: () => options.state(run),
+      todo: () => options.todo(run),
+      stepOf: (action) => options.step(action, run),
+      observe: observe && ((state, step) => observe.call(options, state, step)),
+      choose: choose && ((task, methods) => choose.call(options, task, methods, run, signal)),
+      fill: fill && ((task) => fill.call(options, task, run, signal)),
+    }),
+  });
+}
+
+function assertLimit(name: string, limit: number): void {
+  if (Number.isInteger(limit) && limit >= 1) return;
+  throw new PilotageError('invalid_config', `The limit ${name} is to be a whole number from 1.`);
+}

@@ -1,0 +1,236 @@
+/** A planner that decomposes tasks: what it decides at a step, however its tasks are given. */
+import { FINISH_TOOL, MESSAGE_TOOL } from '../../core/builtin-tools.ts';
+import type { Decision } from '../../core/decision.ts';
+import type { Json, JsonObject } from '../../core/json.ts';
+import type { Move, Planner, RunView } from '../../core/planner.ts';
+import type { Step } from '../../core/step.ts';
+import { planDecision } from '../graph/branches.ts';
+import { checkPlan, planInvalid } from '../graph/check-plan.ts';
+import { finishOfPlan, freshPlanId, planNodes } from '../graph/outcome.ts';
+import type { ReadyPlan, ReadyStep } from '../graph/plan.ts';
+import { withEarlierValues } from '../graph/references.ts';
+import type { HtnTask } from './domain.ts';
+import type { Item, Resolve } from './item.ts';
+import { type DoneStep, type Observe, type Past, replay } from './replay.ts';
+import { type Means, planAnew, planRest, type Solved } from './revise.ts';
+import type { HtnLimits } from './search.ts';
+import { type HtnState, type HtnTables, htnState } from './state.ts';
+import { deadEndsOf, type HtnTrace } from './trace.ts';
+import { type HtnStep, newWork, RECORD, recordOf, type Work } from './work.ts';
+
+/** What such a planner goes by in one run. */
+export interface Knowledge {
+  readonly resolve: Resolve;
+  readonly fingerprint?: Means['fingerprint'];
+  tables(): HtnTables | Promise<HtnTables>;
+  todo(): readonly HtnTask[] | Promise<readonly HtnTask[]>;
+  /** `undefined`: the action only changes the state. */
+  stepOf(task: HtnTask): HtnStep | undefined;
+  readonly observe?: Observe | undefined;
+  readonly choose?: ((task: HtnTask, methods: readonly string[]) => Promise<string>) | undefined;
+  readonly fill?: ((task: HtnTask) => Promise<readonly HtnStep[]>) | undefined;
+}
+
+export interface PlannerParts {
+  readonly name: string;
+  readonly version?: string | undefined;
+  readonly limits: Required<HtnLimits>;
+  /** One step at a time; the tasks behind it are left as they are. */
+  readonly lazy: boolean;
+  /** The tool for steps of the type `internal`. */
+  readonly internal?: string | undefined;
+  knows(run: RunView, signal: AbortSignal): Knowledge;
+}
+
+/** Steps of one decision; what is more is for the next one. */
+const MAX_STEPS = 1_000;
+
+export function plannerOf(parts: PlannerParts): Planner {
+  const { name, version } = parts;
+  const next = (run: RunView, signal: AbortSignal): Promise<Move> => new Turn(parts, run, signal).move();
+  return Object.freeze({ name, wakeMode: 'push' as const, ...(version === undefined ? {} : { version }), next });
+}
+
+/** What is carried out of a plan now, and what is left for later. */
+interface Taken {
+  readonly steps: readonly ReadyStep[];
+  readonly rest: readonly Item[];
+}
+
+/** The making of one move. */
+class Turn {
+  readonly #parts: PlannerParts;
+  readonly #run: RunView;
+  readonly #signal: AbortSignal;
+  readonly #knowledge: Knowledge;
+  /** Asked for in this turn, each once. */
+  readonly #steps = new Map<Item, HtnStep | undefined>();
+  #ids = 0;
+
+  constructor(parts: PlannerParts, run: RunView, signal: AbortSignal) {
+    this.#parts = parts;
+    this.#run = run;
+    this.#signal = signal;
+    this.#knowledge = parts.knows(run, signal);
+  }
+
+  async move(): Promise<Move> {
+    this.#signal.throwIfAborted();
+    const { resolve, observe } = this.#knowledge;
+    const state = htnState(await this.#knowledge.tables());
+    const past = replay(this.#run, state, resolve, observe);
+    if (past.step !== undefined && hasFinished(past.step)) return { decision: finishOfPlan(past.step) };
+    const isGoingOn = past.work?.goal === this.#run.goal;
+    const work = isGoingOn && past.work !== undefined ? leftOf(past.work, past) : await this.#newWork(past.work);
+    this.#ids = work.ids;
+    const means = this.#means(work, state);
+    const solved = isGoingOn
+      ? await planRest(work, means, this.#signal, past.failed?.item)
+      : await planAnew(work, means, this.#signal);
+    return this.#carryOut(work, solved, means, past);
+  }
+
+  async #newWork(old: Work | undefined): Promise<Work> {
+    return newWork(this.#run.goal, await this.#knowledge.todo(), this.#knowledge.resolve, old);
+  }
+
+  #means({ notes }: Work, state: HtnState): Means {
+    const { limits, lazy } = this.#parts;
+    const { resolve, fingerprint, choose, fill } = this.#knowledge;
+    const chosen = async ({ task }: Item, methods: readonly string[]): Promise<string> => {
+      const asked = JSON.stringify([task, methods]);
+      const known = notes.choices.get(asked);
+      if (known !== undefined || choose === undefined) return known ?? '';
+      const name = await choose(task, methods);
+      notes.choices.set(asked, name);
+      return name;
+    };
+    return {
+      ...limits,
+      state,
+      resolve,
+      leaves: fill !== undefined,
+      ...(fingerprint === undefined ? {} : { fingerprint }),
+      ...(lazy ? { isEnough: (item: Item) => item.kind === 'leaf' || this.#stepOf(item) !== undefined } : {}),
+      ...(choose === undefined ? {} : { choose: chosen }),
+    };
+  }
+
+  #stepOf(item: Item): HtnStep | undefined {
+    if (!this.#steps.has(item)) this.#steps.set(item, this.#knowledge.stepOf(item.task));
+    return this.#steps.get(item);
+  }
+
+  async #carryOut(work: Work, first: Solved, means: Means, past: Past): Promise<Move> {
+    const { trace } = first;
+    const passed: Item[] = [];
+    let solved = first;
+    for (;;) {
+      const { items } = solved;
+      if (items === undefined) return noPath(solved.trace, past);
+      const { steps, rest } = await this.#take(items, work);
+      if (steps.length > 0) {
+        const record = recordOf({ ...work, items: [...passed, ...items], ids: this.#ids });
+        const provenance = { [RECORD]: { ...record, trace: trace as unknown as JsonObject } };
+        return { decision: this.#decision(steps, past), provenance };
+      }
+      if (rest.length === 0) return { decision: { kind: 'finish', reason: 'goal', payload: resultsOf(past) } };
+      // A leaf with nothing to do: on to what is behind it.
+      passed.push(...items.slice(0, items.length - rest.length));
+      solved = await planRest({ ...work, items: rest }, means, this.#signal);
+    }
+  }
+
+  async #take(items: readonly Item[], { notes }: Work): Promise<Taken> {
+    const steps: ReadyStep[] = [];
+    const most = this.#parts.lazy ? 1 : MAX_STEPS;
+    for (const [index, item] of items.entries()) {
+      const isLater = steps.length >= most || item.kind === 'task' || item.kind === 'goal';
+      if (isLater) return { steps, rest: items.slice(index) };
+      const own = await this.#stepsOf(item, notes.fills);
+      const ids = own.map((step) => {
+        const { id = this.#newId(), type, toolId, input, meta } = step;
+        const before = steps.at(-1);
+        steps.push({
+          id,
+          type,
+          ...(toolId === undefined ? {} : { toolId }),
+          ...(input === undefined ? {} : { input }),
+          ...(meta === undefined ? {} : { meta }),
+          after: before === undefined ? [] : [before.id],
+        });
+        return id;
+      });
+      notes.steps.set(item, ids);
+    }
+    return { steps, rest: [] };
+  }
+
+  async #stepsOf(item: Item, fills: Map<Item, readonly HtnStep[]>): Promise<readonly HtnStep[]> {
+    const { fill } = this.#knowledge;
+    if (item.kind === 'check') return [];
+    if (item.kind !== 'leaf' || fill === undefined) {
+      const step = this.#stepOf(item);
+      return step === undefined ? [] : [step];
+    }
+    const known = fills.get(item);
+    if (known !== undefined) return known;
+    this.#signal.throwIfAborted();
+    const steps = await fill(item.task);
+    fills.set(item, steps);
+    return steps;
+  }
+
+  #newId(): string {
+    this.#ids += 1;
+    return `a${this.#ids}`;
+  }
+
+  #decision(steps: readonly ReadyStep[], { done }: Past): Decision {
+    const { name, internal, lazy } = this.#parts;
+    const checked = checkPlan(
+      { planId: freshPlanId(this.#run, name), steps },
+      {
+        tools: this.#run.tools,
+        maxSteps: steps.length,
+        earlier: new Set(done.keys()),
+        ...(internal === undefined ? {} : { internal }),
+      },
+    );
+    if ('faults' in checked) throw planInvalid(checked.faults);
+    const values = new Map(Array.from(done.values(), ({ id, value }) => [id, value]));
+    const plan = withEarlierValues(checked.plan, values);
+    return (lazy ? callOf(plan) : undefined) ?? planDecision(plan, internal === undefined ? {} : { internal });
+  }
+}
+
+/** A single step with a tool is a call. */
+function callOf({ steps }: ReadyPlan): Decision | undefined {
+  const [step] = steps;
+  if (steps.length !== 1 || step?.type !== 'tool' || step.toolId === undefined) return undefined;
+  return { kind: 'call_tool', tool: step.toolId, args: step.input ?? {} };
+}
+
+function leftOf(work: Work, { left }: Past): Work {
+  return { ...work, items: left, notes: { ...work.notes, steps: new Map() } };
+}
+
+function hasFinished(step: Step): boolean {
+  return planNodes(step).some(({ branch, status }) => branch.tool === FINISH_TOOL && status === 'done');
+}
+
+function resultsOf({ done }: Past): Json {
+  const told = [...done.values()].filter(({ tool }: DoneStep) => tool !== MESSAGE_TOOL);
+  return { results: Object.fromEntries(told.map(({ id, value }) => [id, value])) };
+}
+
+function noPath(trace: HtnTrace, { failed }: Past): Move {
+  const error = failed?.node.error;
+  const metadata: JsonObject = {
+    reasons: deadEndsOf(trace),
+    ...(failed === undefined ? {} : { failed: [failed.id] }),
+    ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
+  };
+  const provenance = { [RECORD]: { trace: trace as unknown as JsonObject } };
+  return { decision: { kind: 'finish', reason: 'no_path', metadata }, provenance };
+}

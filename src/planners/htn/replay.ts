@@ -1,0 +1,74 @@
+/** What a run has done so far: the effects of its actions on the state, the values of its steps, and what is left. */
+import type { Json } from '../../core/json.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { Step } from '../../core/step.ts';
+import { type PlanNode, planNodes } from '../graph/outcome.ts';
+import type { HtnTask } from './domain.ts';
+import type { Item, Resolve } from './item.ts';
+import { applyAction } from './search.ts';
+import type { HtnState } from './state.ts';
+import { readWork, recordIn, type Work } from './work.ts';
+
+/** A step that has ended well. */
+export interface DoneStep {
+  readonly id: string;
+  /** What it was a step of. */
+  readonly action: HtnTask;
+  readonly tool: string;
+  readonly value: Json;
+}
+
+export type Observe = (state: HtnState, step: DoneStep) => void;
+
+export interface Past {
+  /** Of the last decision; absent: there was none. */
+  readonly work?: Work;
+  /** The last step of the planner's own. */
+  readonly step?: Step;
+  /** Of its items those that are not done. */
+  readonly left: readonly Item[];
+  /** The first of these that has a step which did not end well, and that step. */
+  readonly failed?: { readonly item: Item; readonly id: string; readonly node: PlanNode };
+  /** By id of the step, of the whole run. */
+  readonly done: ReadonlyMap<string, DoneStep>;
+}
+
+/** @param state as it was at the start of the run; it is changed to what it is now. */
+export function replay({ trajectory }: RunView, state: HtnState, resolve: Resolve, observe?: Observe): Past {
+  const done = new Map<string, DoneStep>();
+  let past: Past = { left: [], done };
+  for (let index = 0; index < trajectory.count; index += 1) {
+    const step = trajectory.step(index);
+    const record = step && recordIn(step);
+    if (step === undefined || record === undefined) continue;
+    past = replayStep(step, readWork(record, resolve), state, done, observe);
+  }
+  return past;
+}
+
+function replayStep(step: Step, work: Work, state: HtnState, done: Map<string, DoneStep>, observe?: Observe): Past {
+  const { items, notes } = work;
+  const nodes = planNodes(step).values();
+  // What only changes the state is done with the step behind it: when that fails, it is planned again with it.
+  let until = 0;
+  for (const [index, item] of items.entries()) {
+    const ids = notes.steps.get(item);
+    if (ids === undefined) break;
+    const own = ids.flatMap((id) => {
+      const { value: node } = nodes.next();
+      return node === undefined ? [] : [{ node, id }];
+    });
+    const bad = own.find(({ node }) => node.status !== 'done');
+    if (bad !== undefined) return { work, step, left: items.slice(until), failed: { item, ...bad }, done };
+    const isLast = items[index + 1] === undefined || !notes.steps.has(items[index + 1] as Item);
+    if (own.length === 0 && !isLast) continue;
+    for (const passed of items.slice(until, index + 1)) applyAction(passed, state);
+    until = index + 1;
+    for (const { node, id } of own) {
+      const ended = { id, action: item.task, tool: node.branch.tool, value: node.value ?? null };
+      done.set(id, ended);
+      observe?.(state, ended);
+    }
+  }
+  return { work, step, left: items.slice(until), done };
+}

@@ -1,0 +1,239 @@
+/**
+ * What is still to be done in a run, with the tree of tasks above it, and the form in which it is written down with each
+ * move. A planner keeps nothing between two moves: it reads all this back from the last one.
+ */
+import { PilotageError } from '../../core/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
+import type { Step } from '../../core/step.ts';
+import type { PlanStep } from '../graph/plan.ts';
+import type { HtnEntry, HtnTask } from './domain.ts';
+import { Item, itemsOf, type Resolve } from './item.ts';
+
+/** What an action comes to: a step of a plan. Without an id it is given one. */
+export type HtnStep = Omit<PlanStep, 'id' | 'after' | 'when'> & { readonly id?: string };
+
+export interface Work {
+  /** Of the run, when the list was made. */
+  readonly goal: string;
+  readonly todo: readonly HtnTask[];
+  /** Stands above the tasks of the list. */
+  readonly top: Item;
+  /** In their order. */
+  readonly items: readonly Item[];
+  readonly notes: Notes;
+  /** How many ids were given to steps. */
+  readonly ids: number;
+}
+
+/** What is known of items beside what a search knows. */
+export interface Notes {
+  /** Which task of the list it is, of those right under the top. */
+  readonly roots: Map<Item, number>;
+  /** What has failed in the place of a task and is not tried there again: tasks, as JSON. */
+  readonly failed: Map<Item, ReadonlySet<string>>;
+  /** How a leaf was filled in. */
+  readonly fills: Map<Item, readonly HtnStep[]>;
+  /** Which method was chosen, by what was asked. */
+  readonly choices: Map<string, string>;
+  /** The ids of the steps of the last decision. None: the item only changes the state. */
+  readonly steps: Map<Item, readonly string[]>;
+}
+
+const ABOVE_ALL: HtnEntry = { kind: 'task', methods: [] };
+
+/** @param old what was to be done until now: its choices are kept, and its ids not used again. */
+export function newWork(goal: string, todo: readonly HtnTask[], resolve: Resolve, old?: Work): Work {
+  const top = topOf();
+  const notes = newNotes(old?.notes.choices ?? new Map());
+  return { goal, todo, top, items: rootItems(todo, 0, resolve, top, notes), notes, ids: old?.ids ?? 0 };
+}
+
+function newNotes(choices: Notes['choices']): Notes {
+  return { roots: new Map(), failed: new Map(), fills: new Map(), choices, steps: new Map() };
+}
+
+function topOf(): Item {
+  return new Item([''], 'task', ABOVE_ALL, undefined, undefined, 0);
+}
+
+/** The tasks of the list from that one on. */
+export function rootItems(
+  todo: readonly HtnTask[],
+  from: number,
+  resolve: Resolve,
+  top: Item,
+  { roots }: Pick<Notes, 'roots'>,
+): readonly Item[] {
+  const items = listed(itemsOf(todo.slice(from), resolve, top));
+  for (const [index, item] of items.entries()) roots.set(item, from + index);
+  return items;
+}
+
+export function listed(first: Item | undefined): readonly Item[] {
+  const items: Item[] = [];
+  for (let item = first; item !== undefined; item = item.next) items.push(item);
+  return items;
+}
+
+/** The items as a list that a search can begin with: new ones, of which the same is known. */
+export function relinked(items: readonly Item[], notes: Notes): readonly Item[] {
+  const copies: Item[] = [];
+  let next: Item | undefined;
+  for (const item of items.toReversed()) {
+    next = new Item(item.task, item.kind, item.entry, item.parent, next);
+    copyNote(notes.roots, item, next);
+    copyNote(notes.failed, item, next);
+    copyNote(notes.fills, item, next);
+    copies.push(next);
+  }
+  return copies.reverse();
+}
+
+function copyNote<T>(notes: Map<Item, T>, from: Item, to: Item): void {
+  const note = notes.get(from);
+  if (note !== undefined) notes.set(to, note);
+}
+
+/** Which task of the list an item belongs to. */
+export function rootOf(item: Item, { roots }: Notes): number {
+  let at: Item | undefined = item;
+  while (at !== undefined) {
+    const root = roots.get(at);
+    if (root !== undefined) return root;
+    at = at.parent;
+  }
+  return 0;
+}
+
+/** A task on the way up from what is left; `of` is the index of the one above it, and of the first there is none. */
+interface PlaceRow {
+  readonly task: HtnTask;
+  readonly of?: number;
+  readonly root?: number;
+  readonly failed?: readonly string[];
+}
+
+interface ItemRow {
+  readonly task: HtnTask;
+  readonly of: number;
+  readonly root?: number;
+  readonly check?: true;
+  readonly steps?: readonly string[];
+  readonly fill?: readonly HtnStep[];
+}
+
+interface WorkRecord {
+  readonly goal: string;
+  readonly ids: number;
+  readonly todo: readonly HtnTask[];
+  /** Each behind the one above it. */
+  readonly places: readonly PlaceRow[];
+  readonly items: readonly ItemRow[];
+  readonly choices?: Readonly<Record<string, string>>;
+}
+
+export function recordOf({ goal, ids, todo, top, items, notes }: Work): JsonObject {
+  const places: PlaceRow[] = [];
+  const indexes = new Map<Item, number>();
+  const placeOf = (item: Item): number => {
+    // The way up may be long.
+    const missing: Item[] = [];
+    for (let at: Item | undefined = item; at !== undefined && !indexes.has(at); at = at.parent) missing.push(at);
+    for (const place of missing.reverse()) {
+      indexes.set(place, places.length);
+      places.push(placeRow(place, place.parent && indexes.get(place.parent), notes));
+    }
+    return indexes.get(item) ?? 0;
+  };
+  placeOf(top);
+  const rows = items.map((item) => itemRow(item, placeOf(item.parent ?? top), notes));
+  const record: WorkRecord = {
+    goal,
+    ids,
+    todo,
+    places,
+    items: rows,
+    ...(notes.choices.size === 0 ? {} : { choices: Object.fromEntries(notes.choices) }),
+  };
+  return record as unknown as JsonObject;
+}
+
+function placeRow(place: Item, of: number | undefined, { roots, failed }: Notes): PlaceRow {
+  const root = roots.get(place);
+  const tried = failed.get(place);
+  return {
+    task: place.task,
+    ...(of === undefined ? {} : { of }),
+    ...(root === undefined ? {} : { root }),
+    ...(tried === undefined ? {} : { failed: [...tried] }),
+  };
+}
+
+function itemRow(item: Item, of: number, { roots, steps, fills }: Notes): ItemRow {
+  const root = roots.get(item);
+  const ids = steps.get(item);
+  const fill = fills.get(item);
+  return {
+    task: item.task,
+    of,
+    ...(root === undefined ? {} : { root }),
+    ...(item.kind === 'check' ? { check: true } : {}),
+    ...(ids === undefined ? {} : { steps: ids }),
+    ...(fill === undefined ? {} : { fill }),
+  };
+}
+
+/** Under this name the record stands in the provenance of a move. */
+export const RECORD = 'htn';
+
+/** The record of a step that such a planner has decided. */
+export function recordIn({ provenance }: Step): Json | undefined {
+  const record = provenance?.[RECORD];
+  return isJsonObject(record) && Array.isArray(record['items']) && Array.isArray(record['places']) ? record : undefined;
+}
+
+/** @throws PilotageError `htn_invalid_decomposition` for a task that the domain does not know any more. */
+export function readWork(record: Json, resolve: Resolve): Work {
+  const { goal, ids, todo, places, items, choices = {} } = record as unknown as WorkRecord;
+  const notes = newNotes(new Map(Object.entries(choices)));
+  const above = places.reduce<Item[]>((made, row) => {
+    made.push(placeItem(row, made, resolve, notes));
+    return made;
+  }, []);
+  const top = above[0] ?? topOf();
+  let next: Item | undefined;
+  const left: Item[] = [];
+  for (const row of items.toReversed()) {
+    const entry = knownEntry(row.task, resolve);
+    next = new Item(row.task, row.check === true ? 'check' : entry.kind, entry, above[row.of], next);
+    if (row.root !== undefined) notes.roots.set(next, row.root);
+    if (row.fill !== undefined) notes.fills.set(next, row.fill);
+    if (row.steps !== undefined) notes.steps.set(next, row.steps);
+    left.push(next);
+  }
+  return { goal, todo, top, items: left.reverse(), notes, ids };
+}
+
+function placeItem(row: PlaceRow, above: readonly Item[], resolve: Resolve, { roots, failed }: Notes): Item {
+  if (row.of === undefined) return topWith(row, failed);
+  const entry = knownEntry(row.task, resolve);
+  const place = new Item(row.task, entry.kind, entry, above[row.of], undefined);
+  if (row.root !== undefined) roots.set(place, row.root);
+  if (row.failed !== undefined) failed.set(place, new Set(row.failed));
+  return place;
+}
+
+function topWith({ failed }: PlaceRow, notes: Notes['failed']): Item {
+  const top = topOf();
+  if (failed !== undefined) notes.set(top, new Set(failed));
+  return top;
+}
+
+function knownEntry(task: HtnTask, resolve: Resolve): HtnEntry {
+  const entry = resolve(task);
+  if (entry !== undefined) return entry;
+  throw new PilotageError(
+    'htn_invalid_decomposition',
+    `The run has ${task[0]} in its plan, which the domain does not know any more. Give the planner a new version when the domain changes.`,
+  );
+}
