@@ -1,0 +1,56 @@
+/**
+ * Tasks and methods as before, with a model where judgement is needed: it chooses among the methods that apply, and solves a
+ * leaf. It takes the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a scripted server on loopback
+ * answers. In a project of your own, import from 'pilotage', 'pilotage/openai-compatible' and 'pilotage/planners/htn'.
+ */
+import { z } from 'zod';
+import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
+import { openaiCompatible } from '../src/model/openai-compatible.ts';
+import { htn, htnDomain } from '../src/planners/htn/index.ts';
+import { openaiServer } from '../src/testing/index.ts';
+
+const server = await openaiServer([{ text: 'replace' }, { text: 'We are sorry. A new lamp is on its way.' }]);
+const { OPENAI_BASE_URL: baseUrl = server.url, OPENAI_MODEL: name = 'scripted' } = process.env;
+const model = openaiCompatible({ baseUrl, model: name });
+
+async function ask(text: string, abortSignal: AbortSignal): Promise<string> {
+  const { content } = await model.doGenerate({
+    prompt: [{ role: 'user', content: [{ type: 'text', text }] }],
+    abortSignal,
+  });
+  return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
+}
+
+const planner = htn({
+  domain: htnDomain({
+    operators: { pay_back: () => true, send_again: () => true },
+    tasks: {
+      settle: [() => [['make_good'], ['write_reply']]],
+      make_good: { refund: () => [['pay_back']], replace: () => [['send_again']], explain: () => [] },
+      // No methods: a leaf, for `fill`.
+      write_reply: [],
+    },
+  }),
+  state: () => ({}),
+  todo: () => [['settle']],
+  step: ([action]) => ({ type: 'tool', toolId: action }),
+  async choose(_task, methods, run, signal) {
+    const answer = await ask(`Complaint: ${run.goal}\nAnswer with one word of: ${methods.join(', ')}`, signal);
+    return methods.find((method) => answer.includes(method)) ?? 'explain';
+  },
+  async fill(_task, run, signal) {
+    return [{ type: 'message', input: await ask(`Complaint: ${run.goal}\nWrite one kind sentence in reply.`, signal) }];
+  },
+});
+
+const tools = ['pay_back', 'send_again'].map((name) =>
+  tool({ name, description: name, effect: 'keyed', input: z.object({}), run: () => 'done' }),
+);
+const runtime = createRuntime({ planner, tools, journal: memoryJournal() });
+const run = await runtime.start('The lamp arrived in two pieces.', { identity: local('ana') });
+for await (const event of run.events()) {
+  if (event.type === 'tool.completed') console.log(event.tool);
+  if (event.type === 'message') console.log(event.message);
+}
+await runtime.close();
+await server.close();

@@ -1,0 +1,60 @@
+/**
+ * A person changes a plan that is under way: the run is paused, a waiting step gets other arguments, another is left out.
+ * In a project of your own, import from 'pilotage' and 'pilotage/planners/graph'.
+ */
+import { z } from 'zod';
+import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
+import { graph } from '../src/planners/graph/index.ts';
+
+const count = tool({
+  name: 'count_stock',
+  description: 'Counts what is on the shelf.',
+  effect: 'read',
+  input: z.object({ item: z.string() }),
+  // So few are odd: somebody is to look before more is ordered.
+  run: async ({ item }, { identity }) => {
+    await runtime.run(identity.run).pause();
+    return { item, left: 2 };
+  },
+});
+const order = tool({
+  name: 'order_goods',
+  description: 'Orders from a supplier.',
+  effect: 'keyed',
+  input: z.object({ item: z.string(), pieces: z.number() }),
+  run: ({ item, pieces }) => `${pieces} × ${item}`,
+});
+const write = tool({
+  name: 'write_to_customers',
+  description: 'Tells those who wait.',
+  effect: 'keyed',
+  input: z.object({ text: z.string() }),
+  run: () => 'written',
+});
+
+const few = z.object({ pieces: z.number().max(100) });
+
+const planner = graph({
+  plan: {
+    steps: [
+      { id: 'count', type: 'tool', toolId: 'count_stock', input: { item: 'lamp' } },
+      { id: 'order', type: 'tool', toolId: 'order_goods', input: { item: 'lamp', pieces: 500 }, after: ['count'] },
+      { id: 'write', type: 'tool', toolId: 'write_to_customers', input: { text: 'Soon!' }, after: ['count'] },
+    ],
+  },
+});
+
+const runtime = createRuntime({
+  planner,
+  tools: [count, order, write],
+  journal: memoryJournal(),
+  // Also of what a person has changed: what it does not allow is an error of that step.
+  policy: ({ tool, args }) => tool !== 'order_goods' || few.safeParse(args).success || 'At most 100 pieces.',
+});
+const run = await runtime.start('Fill the shelf', { identity: local('ana') });
+console.log((await run.result()).status);
+await run.resume({ nodes: { order: { args: { item: 'lamp', pieces: 40 } }, write: { skip: true } } });
+for await (const event of run.events()) if ('outcome' in event) console.log(JSON.stringify(event.outcome));
+const result = await run.result();
+console.log(result.status, result.status === 'finished' ? result.reason : '');
+await runtime.close();
