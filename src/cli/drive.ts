@@ -1,16 +1,23 @@
 /** Carries a run through in this process: shows what happens, obeys Ctrl-C, and says how it ended. */
 import type { ReadyConfig } from '../config/ready.ts';
+import { DECISION_NAMES } from '../core/decision.ts';
+import type { Entry } from '../core/entry.ts';
 import { describeThrown, PilotageError } from '../core/errors.ts';
+import type { RunEvent } from '../core/event.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Journal } from '../journal/port.ts';
 import type { PauseNotice, RunResult } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
 import { createRuntime, type Runtime } from '../runtime/runtime.ts';
+import { type PlanView, planOf } from '../view/plan.ts';
+import { foldEntries } from '../view/run-state.ts';
 import { EventLines } from './event-lines.ts';
 import { codeOfResult, EXIT } from './exit-code.ts';
 import { hint } from './hint.ts';
 import type { Options } from './options.ts';
 import { pauseLines } from './pause-lines.ts';
+import { PlanSeen } from './plan-seen.ts';
+import { planLines, treeLines } from './plan-text.ts';
 import type { Terminal } from './terminal.ts';
 import { count, dollars, harmless, jsonLine, oneLine } from './text.ts';
 
@@ -38,19 +45,50 @@ export async function withRuntime<T>(
   }
 }
 
+export interface Following {
+  readonly journal: Journal;
+  readonly options: Options;
+  readonly terminal: Terminal;
+  /** Plans are shown when they are made, and when nothing more comes. */
+  readonly showsPlans?: boolean;
+}
+
 /** Shows the run from journal position `from` on until it ends or is paused. Returns the exit code. */
-export async function follow(run: Run, from: number, options: Options, terminal: Terminal): Promise<number> {
+export async function follow(run: Run, from: number, following: Following): Promise<number> {
+  const { journal, options, terminal, showsPlans = false } = following;
   const interrupt = watchInterrupt(run, options, terminal);
-  const show = options.json ? showJson(terminal) : showProgress(terminal);
+  const seen = new PlanSeen();
+  const show = options.json ? showJson(terminal) : showProgress(terminal, seen);
   try {
-    for await (const event of run.events({ from })) show.event(event);
+    if (from > 1) noteOpenStep(seen, await journal.read(run.id, 1, from - 1));
+    for await (const event of run.events({ from })) {
+      const isOfPlan = isAboutPlan(event);
+      if (isOfPlan) for (const entry of await journal.read(run.id, event.seq, 1)) seen.note(entry);
+      show.event(event);
+      const made = showsPlans && isOfPlan ? seen.view(event.step) : undefined;
+      if (made?.growing === false) show.plan(made, planLines);
+    }
     const result = await run.result();
+    const last = showsPlans ? planOf(await run.state()) : undefined;
+    if (last !== undefined) show.plan(last, treeLines);
     if (!options.json) conclude(run.id, result, { options, terminal, streamed: show.streamed() });
     const paused = result.status === 'paused' && interrupt.happened();
     return paused ? EXIT.interrupted : codeOfResult(result);
   } finally {
     interrupt.stop();
   }
+}
+
+/** The run may be in the middle of a plan that was made before. */
+function noteOpenStep(seen: PlanSeen, entries: readonly Entry[]): void {
+  const { open } = foldEntries(entries);
+  if (open !== null) seen.note(open.move);
+}
+
+/** Its entry makes a plan, or adds to one. */
+function isAboutPlan(event: RunEvent): event is RunEvent<'planner.decision' | 'plan.grown'> {
+  if (event.type === 'planner.decision') return event.decisionKind === DECISION_NAMES.call_parallel;
+  return event.type === 'plan.grown';
 }
 
 /** The first Ctrl-C pauses the run at its next step; the second leaves at once, and the journal has what was done. */
@@ -73,17 +111,22 @@ function watchInterrupt(run: Run, options: Options, terminal: Terminal): { happe
 }
 
 interface Shown {
-  event(event: Parameters<EventLines['of']>[0]): void;
+  event(event: RunEvent): void;
+  plan(plan: PlanView, draw: (plan: PlanView) => readonly string[]): void;
   /** The text that the reader of stdout has seen of the last step. */
   streamed(): string;
 }
 
 function showJson(terminal: Terminal): Shown {
-  return { event: (event) => terminal.write(`${jsonLine(event)}\n`), streamed: () => '' };
+  return {
+    event: (event) => terminal.write(`${jsonLine(event)}\n`),
+    plan: (plan) => terminal.write(`${jsonLine({ type: 'plan', ...plan })}\n`),
+    streamed: () => '',
+  };
 }
 
-function showProgress(terminal: Terminal): Shown {
-  const lines = new EventLines({ texts: !terminal.isLive });
+function showProgress(terminal: Terminal, seen: PlanSeen): Shown {
+  const lines = new EventLines({ texts: !terminal.isLive, plan: seen });
   let streamed = '';
   let step = -1;
   let isLineOpen = false;
@@ -102,6 +145,9 @@ function showProgress(terminal: Terminal): Shown {
       isLineOpen = false;
       if (event.type === 'token.reset') streamed = '';
       for (const { text, tone } of lines.of(event)) terminal.note(text, tone);
+    },
+    plan: (plan, draw) => {
+      for (const text of draw(plan)) terminal.note(text);
     },
     streamed: () => streamed,
   };

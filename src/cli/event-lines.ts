@@ -1,13 +1,20 @@
 /** Events as lines for people. The live progress and the timeline of `inspect` show the same. */
+import { MESSAGE_TOOL } from '../core/builtin-tools.ts';
 import type { Caller, ControlType } from '../core/control.ts';
+import type { ErrorData } from '../core/errors.ts';
 import type { RunEvent } from '../core/event.ts';
+import type { Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { Usage } from '../core/step.ts';
 import { isTaskTool } from '../core/task-calls.ts';
+import type { PlanView } from '../view/plan.ts';
 import { type Line, line, type Tone } from './line.ts';
 import { about } from './pause-lines.ts';
+import { faultLines, planEventLines } from './plan-lines.ts';
+import type { PlanSeen } from './plan-seen.ts';
+import { toolText } from './plan-text.ts';
 import { taskLines } from './task-lines.ts';
-import { count, dollars, duration, oneLine, shortArgs } from './text.ts';
+import { count, dollars, duration, jsonLine, oneLine, shortArgs } from './text.ts';
 
 export class EventLines {
   /** What the calls of the step under way were asked. */
@@ -15,12 +22,16 @@ export class EventLines {
   /** Arguments that came with an approval, by the token of its pause. */
   readonly #edits = new Map<string, string>();
   readonly #texts: boolean;
+  readonly #plan: PlanSeen;
 
   constructor(options: {
     /** What the model says beside its calls is shown, too: not where it is streamed. */
     readonly texts: boolean;
+    /** Is told of the entries that the events come from, so that the nodes of plans have their names. */
+    readonly plan: PlanSeen;
   }) {
     this.#texts = options.texts;
+    this.#plan = options.plan;
   }
 
   of(event: RunEvent): Line[] {
@@ -29,13 +40,13 @@ export class EventLines {
         return [line('strong', `▶ ${event.identity.run}  ${event.planner}: ${oneLine(event.query, 160)}`)];
       case 'planner.decision':
         this.#args.clear();
-        return decisionLines(event, this.#texts);
+        return decisionLines(event, this.#plan, this.#texts);
       case 'tool.invoked':
         this.#args.set(`${event.step}.${event.call}`, shortArgs(event.args));
         return [];
       case 'tool.completed':
-        // What a task came to is told where the task ends.
-        return isOfTask(event.tool) ? [] : [this.#callLine(event)];
+        // What a task came to is told where the task ends, and what is said to the user where it is said.
+        return isOfTask(event.tool) || event.tool === MESSAGE_TOOL ? [] : [this.#callLine(event)];
       case 'tool.failed':
       case 'tool.skipped':
         return [this.#callLine(event)];
@@ -51,6 +62,7 @@ export class EventLines {
         return [line('strong', pauseText(event))];
       case 'pause.resumed':
         if (event.args !== undefined) this.#edits.set(event.token, shortArgs(event.args));
+        for (const [call, args] of this.#plan.changed(event.payload?.['nodes'])) this.#args.set(call, shortArgs(args));
         return [line('strong', answerText(event))];
       case 'tool.approved': {
         const edited = this.#edits.get(event.token);
@@ -62,7 +74,18 @@ export class EventLines {
       case 'planner.finish':
         return [line(event.reason === 'goal' ? 'good' : 'bad', `■ finished: ${event.reason}`)];
       case 'planner.error':
-        return [line('bad', `✗ failed: ${event.error.code}: ${oneLine(event.error.message, 300)}`)];
+        return [
+          line('bad', `✗ failed: ${event.error.code}: ${oneLine(event.error.message, 300)}`),
+          ...faultLines(event.error),
+        ];
+      case 'message':
+        return [line('strong', `  ✎ ${this.#plan.nameOf(event)}${saidText(event.message)}`)];
+      case 'plan.retrieved':
+      case 'plan.try':
+      case 'plan.verified':
+      case 'plan.fallback':
+      case 'plan.grown':
+        return planEventLines(event);
       case 'tool.late':
         return [line('quiet', `  late result of ${oneLine(event.tool, 60)} was dropped`)];
       case 'token.reset':
@@ -117,10 +140,18 @@ export class EventLines {
     const { outcome, tool, attempts, step, call, latencyMs } = event;
     const args = this.#args.get(`${step}.${call}`) ?? '';
     const { symbol, tone } = MARKS[outcome.kind];
-    const words = [`  ${symbol} ${oneLine(tool, 60)}`, args, duration(latencyMs)];
+    const words = [`  ${symbol} ${this.#plan.nameOf(event)}${toolText(tool)}`, args, duration(latencyMs)];
     if (attempts > 1) words.push(`${attempts} attempts`);
-    if ('error' in outcome) words.push(`${oneLine(outcome.error.code, 60)}: ${oneLine(outcome.error.message, 160)}`);
+    if ('error' in outcome) words.push(this.#errorText(step, outcome.error));
     return line(tone, words.filter((word) => word !== '').join('  '));
+  }
+
+  /** Nodes of a plan know each other by their names. */
+  #errorText(step: number, { code, message, data }: ErrorData): string {
+    const call = data?.['branch'];
+    const name = typeof call === 'number' ? this.#plan.nameOf({ step, call }).trim() : '';
+    const text = name === '' ? message : message.replace(`branch ${call}`, () => name);
+    return `${oneLine(code, 60)}: ${oneLine(text, 160)}`;
   }
 }
 
@@ -147,7 +178,8 @@ function pauseText({ reason, payload }: RunEvent<'pause.requested'>): string {
 function answerText({ verdict, reason, args, payload, by }: RunEvent<'pause.resumed'>): string {
   const because = payload?.['reason'];
   const words = [`▶ ${verdict} (${reason})${byWhom(by)}`];
-  if (args !== undefined) words.push(`with ${shortArgs(args, 160)}`);
+  const edit = args ?? payload?.['nodes'];
+  if (edit !== undefined) words.push(`with ${shortArgs(edit, 160)}`);
   if (typeof because === 'string') words.push(`“${oneLine(because, 160)}”`);
   return words.join('  ');
 }
@@ -174,14 +206,25 @@ const DECISIONS: Readonly<Record<string, string>> = {
   Finish: 'is done',
 };
 
-function decisionLines(event: RunEvent<'planner.decision'>, texts: boolean): Line[] {
+function decisionLines(event: RunEvent<'planner.decision'>, seen: PlanSeen, texts: boolean): Line[] {
   const { step, decisionKind, tool, latencyMs, usage, text, rejected } = event;
-  const what = tool === undefined ? (DECISIONS[decisionKind] ?? decisionKind) : oneLine(tool, 60);
+  const plan = seen.view(step);
+  const named = tool === undefined ? (DECISIONS[decisionKind] ?? decisionKind) : oneLine(tool, 60);
+  const what = plan === undefined ? named : planWords(plan);
   const words = [`● step ${step + 1}`, what, duration(latencyMs), ...usageWords(usage)];
   const lines = [line('plain', words.join('  '))];
   if (texts && text !== undefined && text !== '') lines.push(line('quiet', `  “${oneLine(text, 200)}”`));
   if (rejected !== undefined) lines.push(line('bad', `  ✗ not carried out: ${oneLine(rejected.message, 200)}`));
   return lines;
+}
+
+function planWords({ plan, nodes, growing }: PlanView): string {
+  return `plan ${oneLine(plan, 32)} of ${count(nodes.length, 'node')}${growing ? ', and more to come' : ''}`;
+}
+
+/** What a node of a plan says to the user. */
+function saidText(message: Json): string {
+  return `“${oneLine(typeof message === 'string' ? message : jsonLine(message), 500)}”`;
 }
 
 function exhaustedText({ attempts, reasons }: RunEvent<'planner.repair_exhausted'>): string {

@@ -18,12 +18,12 @@ export async function forkCommand(id: string, options: Options, terminal: Termin
   return withJournal(storedJournal(options, project), async (journal) => {
     const stored = foldEntries(await journal.read(id));
     const plan = planOf(stored, options);
-    return withRuntime(await setUp(options, project, stored), journal, terminal, async (runtime) => {
+    return withRuntime(await setUp(options, project, { stored }), journal, terminal, async (runtime) => {
       const fork = await runtime.run(id).fork(plan);
       const { fork: origin } = await fork.state();
       const { step = 0, entries = 0 } = origin ?? {};
       if (!options.json) terminal.note(startText(fork.id, id, step, options), 'strong');
-      const code = await follow(fork, entries + 1, options, terminal);
+      const code = await follow(fork, entries + 1, { journal, options, terminal });
       const comparison = compareRuns(foldEntries(await journal.read(id)), await fork.state());
       if (options.json) terminal.write(`${jsonLine({ type: 'comparison', ...comparison })}\n`);
       else for (const { text } of diffLines(comparison)) terminal.write(`${text}\n`);

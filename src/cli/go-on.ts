@@ -8,6 +8,7 @@ import { type PauseNotice, resultOf } from '../runtime/result.ts';
 import type { Resumption, Run } from '../runtime/run.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { sendControl } from '../runtime/send-control.ts';
+import { planOf } from '../view/plan.ts';
 import { foldEntries, type RunState } from '../view/run-state.ts';
 import { follow, limitsOf, showPauses } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
@@ -29,8 +30,9 @@ export function isAsking(options: Options): boolean {
   return options.token !== undefined || saysSomething(options);
 }
 
-function saysSomething({ message, payload, ...options }: Options): boolean {
-  return message !== undefined || payload !== undefined || Object.keys(limitsOf(options)).length > 0;
+function saysSomething({ message, payload, nodes, ...options }: Options): boolean {
+  const isSaid = message !== undefined || payload !== undefined || nodes !== undefined;
+  return isSaid || Object.keys(limitsOf(options)).length > 0;
 }
 
 /** @returns the exit code. */
@@ -41,9 +43,10 @@ export async function goOn(going: GoingOn): Promise<number> {
   const unread = await unreadOf(journal, state);
   const pause = chosen(state, pauses, options);
   const from = state.head + 1;
+  if (options.nodes !== undefined) assertHoldsPlan(state, pause);
   if (pause !== undefined && isAnswered(pause, unread, options)) {
     await answer(going, pause);
-    return follow(run, from, options, terminal);
+    return follow(run, from, going);
   }
   if (pauses.length > 1 && saysSomething(options)) {
     showPauses(run.id, pauses, options, terminal);
@@ -61,7 +64,7 @@ export async function goOn(going: GoingOn): Promise<number> {
     await say(journal, run.id, 'RESUME');
   }
   await drive(going, await unreadOf(journal, state));
-  return follow(run, from, options, terminal);
+  return follow(run, from, going);
 }
 
 function waitedFor(state: RunState): readonly PauseNotice[] {
@@ -69,8 +72,10 @@ function waitedFor(state: RunState): readonly PauseNotice[] {
   return result?.status === 'paused' ? result.pauses : [];
 }
 
-/** The pause that is meant: the one that is named, or the only one. */
-function chosen(state: RunState, pauses: readonly PauseNotice[], { token }: Options): PauseNotice | undefined {
+/** The pause that is meant: the one that is named, the one that holds the plan which is to be changed, or the only one. */
+function chosen(state: RunState, pauses: readonly PauseNotice[], { token, nodes }: Options): PauseNotice | undefined {
+  const { run } = state.identity;
+  if (token === undefined && nodes !== undefined) return pauses.find((pause) => holdsRun(pause, run));
   if (token === undefined) return pauses.length === 1 ? pauses[0] : undefined;
   const named = openPauses(state).find((pause) => pause.token === token);
   if (named !== undefined) return named;
@@ -87,9 +92,9 @@ function isAnswered(pause: PauseNotice, unread: readonly Unread[], options: Opti
 }
 
 async function answer({ run, journal, options }: GoingOn, pause: PauseNotice): Promise<void> {
-  const { message, payload, acceptChanges } = options;
+  const { message, payload, nodes, acceptChanges } = options;
   const limits = limitsOf(options);
-  const isOfRun = pause.step === undefined && pause.run === run.id;
+  const isOfRun = holdsRun(pause, run.id);
   if (Object.keys(limits).length > 0 && !isOfRun) throw new UsageError(LIMITS_BETWEEN_STEPS);
   // A pause that nobody's question made takes no words: they go to the planner.
   if (isOfRun && message !== undefined) await say(journal, run.id, 'USER_MESSAGE', { message });
@@ -99,12 +104,26 @@ async function answer({ run, journal, options }: GoingOn, pause: PauseNotice): P
     acceptChanges,
     ...(Object.keys(words).length === 0 ? {} : { payload: words }),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
+    ...(nodes === undefined ? {} : { nodes }),
   };
   await run.resume(resumption);
   await untilHeard(journal, run.id, [{ run: pause.run, messages: [] }]);
 }
 
+/** Nobody's step has asked for it: an operator did, or a limit. */
+function holdsRun({ step, run }: PauseNotice, id: string): boolean {
+  return step === undefined && run === id;
+}
+
 const LIMITS_BETWEEN_STEPS = 'Limits can be changed only while a run is paused between two steps: interrupt it first.';
+
+function assertHoldsPlan(state: RunState, pause: PauseNotice | undefined): void {
+  const isInPlan = state.open !== null && planOf(state)?.step === state.open.move.step;
+  if (isInPlan && pause !== undefined && holdsRun(pause, state.identity.run)) return;
+  throw new UsageError(
+    '--nodes is for a run that is paused in the middle of a plan: pause it first, with pause or Ctrl-C.',
+  );
+}
 
 function assertIsNoAnswer(options: Options): void {
   if (Object.keys(limitsOf(options)).length > 0) throw new UsageError(LIMITS_BETWEEN_STEPS);

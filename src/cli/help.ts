@@ -4,7 +4,7 @@ import { STATUSES } from './option-values.ts';
 
 /** Commands that say something to a run, and drive nothing. */
 export type ControlName = 'approve' | 'reject' | 'cancel' | 'send' | 'redirect' | 'pause';
-export type CommandName = 'run' | 'resume' | 'list' | 'inspect' | 'fork' | 'replay' | ControlName;
+export type CommandName = 'run' | 'plan' | 'resume' | 'list' | 'inspect' | 'fork' | 'replay' | ControlName;
 
 const EXIT_CODES = `Exit codes:
   0    the goal is reached (for commands that drive no run: done)
@@ -24,6 +24,7 @@ Runs agents that can be stopped, resumed, steered and looked into.
 
 Commands:
   run "<goal>"              start a run in this folder
+  plan "<goal>"             make a plan for it, show it, and carry it out
   resume <run>              go on with a run that is paused, or whose process died
   list                      the runs of this folder's journal
   inspect <run>             what a run did, step by step
@@ -75,7 +76,7 @@ The model, where the configuration names none:
     OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL   (OPENAI_BASE_URL alone for a local server)
     OLLAMA_HOST and OLLAMA_MODEL                       (or OPENAI_MODEL)
   OPENAI_API_KEY is sent only to the server of OPENAI_BASE_URL; for --base-url give --api-key-env.
-  With neither configuration nor model, run makes a fixed survey of the folder with the same tools.`;
+  With neither configuration nor model, run makes a fixed survey of the folder with the same tools; plan needs one of them.`;
 
 const SENDER_HELP = `  --as <user>            in the name of this user, in the run's own session (default: nobody's, with every right)
   --admin                with --as: as an administrator, who may steer the runs of others
@@ -106,6 +107,29 @@ ${MODEL_HELP}
 
 ${EXIT_CODES}
 `,
+  plan: `Usage: pilotage plan "<goal>" [options]
+       pilotage plan "<goal>" --dry-run [options]
+       pilotage plan --run <run> [options]
+
+Starts a run that works by a plan. The plan is shown when it is made, as a tree and as a graph of levels, then each node as it
+comes to its end, then the plan again, and the answer. The planner is that of the configuration; where it has none, a model
+writes the plan (the planner pipeline). A run that was started so is resumed, steered and looked into as any other.
+
+With --dry-run the planner is asked, and what it decides is shown. Nothing of it is run, and nothing is stored.
+With --run the plan of a stored run is shown, with what became of each node, and what it waits for.
+
+Options:
+  --dry-run              make the plan and show it, no more
+  --run <run>            show the last plan of this run
+  --session <name>       the conversation to continue: the planner is told its last 20 goals and answers
+${DRIVING_HELP}
+
+With --json the plan is a line of the type plan among the events; with --dry-run or --run it is the only line.
+
+${MODEL_HELP}
+
+${EXIT_CODES}
+`,
   resume: `Usage: pilotage resume <run> [options]
 
 Goes on with a run: one that is paused, one that was interrupted, one whose process was killed. A run that has ended
@@ -116,6 +140,8 @@ Options:
   --message <text>       the answer to a run that waits for one; otherwise a word to the run on its way
   --token <token>        which pause to answer; needed only when several are open
   --payload <json>       an object for whoever asked
+  --nodes <json>         changes nodes of a paused plan that have not begun, by their ids: {"a": {"args": {…}}} gives other
+                         arguments, {"b": {"skip": true}} takes it out with all that come after it
   --accept-changes       go on although the planner or the tools have changed since the run was started
 ${DRIVING_HELP}
 

@@ -5,6 +5,7 @@ import type { Message } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
 import type { RunEvent } from '../core/event.ts';
 import { eventsOf } from '../view/events.ts';
+import { planOf } from '../view/plan.ts';
 import { applyEntry, openState, type RunState } from '../view/run-state.ts';
 import { isPaused } from '../view/waits.ts';
 import { EventLines } from './event-lines.ts';
@@ -12,6 +13,8 @@ import { EXIT } from './exit-code.ts';
 import { sections } from './inspect-sections.ts';
 import { openJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
+import { PlanSeen } from './plan-seen.ts';
+import { treeLines } from './plan-text.ts';
 import type { Terminal } from './terminal.ts';
 import { count, dollars, duration, harmless, jsonLine, oneLine } from './text.ts';
 
@@ -21,44 +24,57 @@ export async function inspectCommand(id: string, options: Options, terminal: Ter
     entries: await journal.read(id),
     inbox: await journal.inbox(id),
   }));
-  const { events, state } = replay(entries);
-  if (options.json) for (const event of events) terminal.write(`${jsonLine(event)}\n`);
-  else for (const line of report(events, state, inbox, options)) terminal.write(`${line}\n`);
+  const { told, state } = replay(entries);
+  if (options.json) for (const event of told.flatMap(({ events }) => events)) terminal.write(`${jsonLine(event)}\n`);
+  else for (const line of report(told, state, inbox, options)) terminal.write(`${line}\n`);
   return EXIT.goal;
 }
 
-function replay(entries: readonly Entry[]): { events: RunEvent[]; state: RunState } {
-  const events: RunEvent[] = [];
+interface Told {
+  readonly entry: Entry;
+  readonly events: readonly RunEvent[];
+}
+
+function replay(entries: readonly Entry[]): { told: Told[]; state: RunState } {
+  const told: Told[] = [];
   let state: RunState | undefined;
   for (const entry of entries) {
-    events.push(...eventsOf(entry, state));
+    told.push({ entry, events: eventsOf(entry, state) });
     if (state === undefined) state = openState(entry);
     else applyEntry(state, entry);
   }
   if (state === undefined) throw new Error('A stored run has entries.');
-  return { events, state };
+  return { told, state };
 }
 
 function* report(
-  events: readonly RunEvent[],
+  told: readonly Told[],
   state: RunState,
   inbox: readonly Message[],
   options: Options,
 ): Generator<string> {
   yield* heading(state);
   yield '';
-  const lines = new EventLines({ texts: true });
-  for (const event of events) {
-    const at = `+${((event.occurredAt - state.startedAt) / 1000).toFixed(3)}`.padStart(10);
-    for (const { text } of lines.of(event)) yield `${at}  ${text}`;
-  }
+  yield* timeline(told, state.startedAt);
   yield '';
+  const plan = planOf(state);
+  if (plan !== undefined) yield* [...treeLines(plan), ''];
   yield* sections(state, inbox, options);
   yield `totals   ${totals(state)}`;
   const { ending } = state;
   if (ending?.kind === 'finished' && ending.payload !== undefined) {
     yield '';
     yield harmless(answerText(ending.reason, ending.payload)).trimEnd();
+  }
+}
+
+function* timeline(told: readonly Told[], startedAt: number): Generator<string> {
+  const plan = new PlanSeen();
+  const lines = new EventLines({ texts: true, plan });
+  for (const { entry, events } of told) {
+    plan.note(entry);
+    const at = `+${((entry.at - startedAt) / 1000).toFixed(3)}`.padStart(10);
+    for (const event of events) for (const { text } of lines.of(event)) yield `${at}  ${text}`;
   }
 }
 

@@ -37,6 +37,8 @@ async function commandOf({ command, subject, text, options }: Command, terminal:
   switch (command) {
     case 'run':
       return (await import('./run-command.ts')).runCommand(subject, options, terminal);
+    case 'plan':
+      return (await import('./plan-command.ts')).planCommand(subject, options, terminal);
     case 'resume':
       return (await import('./resume-command.ts')).resumeCommand(subject, options, terminal);
     case 'list':

@@ -1,6 +1,7 @@
 /** The values of options: read from their text, or refused. Values are not repeated: one of them may be a secret. */
 import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
 import type { RunStatus } from '../journal/port.ts';
+import type { Resumption } from '../runtime/run.ts';
 import { UsageError } from './exit-code.ts';
 
 export const STATUSES: readonly RunStatus[] = [
@@ -44,6 +45,21 @@ export function jsonObject(text: string | undefined, name: string): JsonObject |
   const value = jsonValue(text, name);
   if (value === undefined || isJsonObject(value)) return value;
   throw new UsageError(`--${name} takes a JSON object, such as --${name} '{"note": "checked"}'.`);
+}
+
+export type NodeEdits = NonNullable<Resumption['nodes']>;
+
+/** For each node `{"args": …}` or `{"skip": true}`. */
+export function nodeEdits(text: string | undefined): NodeEdits | undefined {
+  const edits = jsonObject(text, 'nodes');
+  if (edits === undefined) return undefined;
+  if (Object.keys(edits).length > 0 && Object.values(edits).every(isEdit)) return edits as NodeEdits;
+  throw new UsageError(`--nodes takes edits by the ids of nodes: '{"a": {"args": {"n": 1}}, "b": {"skip": true}}'.`);
+}
+
+function isEdit(edit: Json): boolean {
+  if (!isJsonObject(edit) || Object.keys(edit).length !== 1) return false;
+  return edit['skip'] === true || edit['args'] !== undefined;
 }
 
 export function statusesOf(value: unknown): RunStatus[] | undefined {

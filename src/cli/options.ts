@@ -6,7 +6,16 @@ import type { Prices } from '../model/usage.ts';
 import { type ModelOptions, readPrices } from './choose-model.ts';
 import { UsageError } from './exit-code.ts';
 import { COMMAND_HELP, type CommandName, HELP } from './help.ts';
-import { given, jsonObject, jsonValue, positive, statusesOf, wholeNumber } from './option-values.ts';
+import {
+  given,
+  jsonObject,
+  jsonValue,
+  type NodeEdits,
+  nodeEdits,
+  positive,
+  statusesOf,
+  wholeNumber,
+} from './option-values.ts';
 
 /** The options as they were given, checked. Absent ones were not given. */
 export interface Options extends ModelOptions {
@@ -45,6 +54,12 @@ export interface Options extends ModelOptions {
   readonly call?: number;
   readonly goal?: string;
   readonly allowEffects: boolean;
+  /** A plan is made and shown; nothing of it is run or stored. */
+  readonly dryRun: boolean;
+  /** The stored run whose plan is shown. */
+  readonly run?: string;
+  /** Changes to nodes of a plan, by their ids. */
+  readonly nodes?: NodeEdits;
   /** What a later command about the same run may need, too: names with their values, if they have one. */
   readonly repeated: readonly (readonly [name: string, value?: string])[];
 }
@@ -52,7 +67,7 @@ export interface Options extends ModelOptions {
 export interface Command {
   readonly kind: 'command';
   readonly command: CommandName;
-  /** The goal of `run`, '' for `list`, and the run of all others. */
+  /** The goal of `run` and `plan`, '' for `list` and for `plan --run`, and the run of all others. */
   readonly subject: string;
   /** The message of `send`, the goal of `redirect`. */
   readonly text: string;
@@ -86,7 +101,8 @@ const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEX
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   run: { ...DRIVING, session: TEXT },
-  resume: { ...DRIVING, message: TEXT, token: TEXT, payload: TEXT, 'accept-changes': FLAG },
+  plan: { ...DRIVING, session: TEXT, 'dry-run': FLAG, run: TEXT },
+  resume: { ...DRIVING, message: TEXT, token: TEXT, payload: TEXT, nodes: TEXT, 'accept-changes': FLAG },
   list: { ...COMMON, status: { ...TEXT, multiple: true }, limit: TEXT, session: TEXT, parent: TEXT },
   inspect: COMMON,
   approve: { ...ANSWERING, args: TEXT },
@@ -110,7 +126,7 @@ export function parseCommandLine(args: readonly string[]): Parsed {
   if (!isCommand(first)) throw new UsageError(`There is no command ${JSON.stringify(first)}.`);
   const { values, positionals } = parse(first, rest);
   if (values['help'] === true) return { kind: 'help', text: COMMAND_HELP[first] };
-  const [subject = '', text = ''] = wordsOf(first, positionals);
+  const [subject = '', text = ''] = wordsOf(first, positionals, values);
   return { kind: 'command', command: first, subject, text, options: optionsOf(values) };
 }
 
@@ -136,13 +152,17 @@ function isCommand(word: string): word is CommandName {
 const ONE_RUN = { count: 1, wanted: 'one run, such as run_…' };
 const WORDS: Readonly<Partial<Record<CommandName, { readonly count: number; readonly wanted: string }>>> = {
   run: { count: 1, wanted: 'one goal, in quotes' },
+  plan: { count: 1, wanted: 'one goal, in quotes, or --run with a run' },
   list: { count: 0, wanted: 'no further words' },
   send: { count: 2, wanted: 'a run and a message, in quotes' },
   redirect: { count: 2, wanted: 'a run and its new goal, in quotes' },
 };
 
-function wordsOf(command: CommandName, positionals: readonly string[]): readonly string[] {
-  const { count, wanted } = WORDS[command] ?? ONE_RUN;
+const STORED_PLAN = { count: 0, wanted: 'either a goal or --run' };
+
+function wordsOf(command: CommandName, positionals: readonly string[], values: Values): readonly string[] {
+  const isStoredPlan = command === 'plan' && values['run'] !== undefined;
+  const { count, wanted } = isStoredPlan ? STORED_PLAN : (WORDS[command] ?? ONE_RUN);
   if (positionals.length === count && positionals.every((word) => word.trim() !== '')) return positionals;
   throw new UsageError(`${command} takes ${wanted}.`);
 }
@@ -167,6 +187,7 @@ function optionsOf(values: Values): Options {
     soft: flag('soft'),
     acceptChanges: flag('accept-changes'),
     allowEffects: flag('allow-effects'),
+    dryRun: flag('dry-run'),
     ...given('journal', text('journal')),
     ...given('config', text('config')),
     ...given('workspace', text('workspace')),
@@ -191,6 +212,8 @@ function optionsOf(values: Values): Options {
     ...given('result', jsonValue(text('result'), 'result')),
     ...given('call', wholeNumber(text('call'), 'call')),
     ...given('goal', text('goal')),
+    ...given('run', text('run')),
+    ...given('nodes', nodeEdits(text('nodes'))),
     repeated: REPEATED.flatMap((name): [string, string?][] => {
       const value = values[name];
       if (value === undefined) return [];

@@ -1,7 +1,7 @@
 /** What a run is made with: the configuration of the folder, and what the command line says in its place. */
 import { existsSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
-import type { DriverPart, ReactPart } from '../config/drivers.ts';
+import type { DriverPart, PipelinePart, ReactPart } from '../config/drivers.ts';
 import { loadConfig } from '../config/load.ts';
 import type { ModelEntryPart } from '../config/models.ts';
 import type { ReadyConfig } from '../config/ready.ts';
@@ -23,17 +23,24 @@ export async function findProject({ config }: Options): Promise<Project | undefi
   return existsSync(CONFIG_FILE) ? loadConfig(CONFIG_FILE) : undefined;
 }
 
+/** What a run is made for where no planner is configured. */
+export interface Purpose {
+  /** The run that is gone on with, or looked at again. */
+  readonly stored?: RunState;
+  /** A plan is wanted. */
+  readonly plans?: boolean;
+}
+
 /**
  * Everything but the journal. What nobody says anything of: tools that read the folder, and a memory of the last turns.
- * @param stored the run that is gone on with, or looked at again.
  * @throws UsageError, or PilotageError for what is wrong with the configuration.
  */
-export async function setUp(options: Options, project?: Project, stored?: RunState): Promise<ReadyConfig> {
+export async function setUp(options: Options, project?: Project, purpose: Purpose = {}): Promise<ReadyConfig> {
   const { journal: _, tools, memory = { strategy: 'window' }, ...rest } = project ?? {};
   if (tools !== undefined && options.workspace !== undefined) {
     throw new UsageError('--workspace is for tools that read a folder; the configuration has tools of its own.');
   }
-  const planner = await plannerPart(options, project, stored);
+  const planner = await plannerPart(options, project, purpose);
   const { workspaceTools } = await import('../tools/workspace.ts');
   const made = { ...rest, memory, tools: tools ?? workspaceTools({ root: options.workspace ?? '.' }) };
   // The survey starts fast: of the planners that a configuration can name it needs none.
@@ -45,24 +52,26 @@ export async function setUp(options: Options, project?: Project, stored?: RunSta
 type PlannerPart = NonNullable<Project['planner']>;
 
 /** A model that is named on the command line comes before a configured one, and that before one of the environment. */
-async function plannerPart(options: Options, project: Project | undefined, stored?: RunState): Promise<PlannerPart> {
-  if (project === undefined) return unconfigured(options, stored);
-  const { planner = {} } = project;
-  if (!isReactPart(planner)) return withoutModel(planner, options);
+async function plannerPart(options: Options, project: Project | undefined, purpose: Purpose): Promise<PlannerPart> {
+  if (project === undefined) return unconfigured(options, purpose);
+  const { planner = { driver: driverFor(purpose) } } = project;
+  if (!isModelPart(planner)) return withoutModel(planner, options);
   const choice = namesModel(options) || planner.model === undefined ? chooseModel(options, process.env) : undefined;
-  if (choice !== undefined) return reactPart(planner, choice, options);
+  if (choice !== undefined) return modelPart(planner, choice, options);
   if (options.textCalls || options.apiKeyEnv !== undefined) {
     throw new UsageError('--text-calls and --api-key-env go with --model; the configuration has a model of its own.');
   }
-  return { ...planner, ...planningOptions(options) };
+  return { ...planner, ...planningOptions(planner, options) };
 }
 
-async function unconfigured(options: Options, stored: RunState | undefined): Promise<PlannerPart> {
+async function unconfigured(options: Options, purpose: Purpose): Promise<PlannerPart> {
+  const { stored, plans = false } = purpose;
   const isSurvey = stored?.planner === survey.name && !namesModel(options);
   const choice = isSurvey ? undefined : chooseModel(options, process.env);
-  if (choice !== undefined) return reactPart({}, choice, options);
+  if (choice !== undefined) return modelPart({ driver: driverFor(purpose) }, choice, options);
+  if (plans) throw new UsageError(NO_PLANNER);
   if (stored === undefined || isSurvey) return survey;
-  if (stored.planner === 'react') {
+  if (stored.planner === 'react' || stored.planner === 'pipeline') {
     throw new UsageError(
       'The run was started with a model. Give --model and --base-url, or set them in the environment.',
     );
@@ -71,33 +80,50 @@ async function unconfigured(options: Options, stored: RunState | undefined): Pro
   throw new UsageError(`The run was started by the planner ${planner}. Name the configuration that has it: --config.`);
 }
 
-async function reactPart(part: ReactPart, choice: ModelChoice, options: Options): Promise<ReactPart> {
+const NO_PLANNER =
+  'Nobody can make a plan here: give --model and --base-url, set them in the environment, or configure a planner that needs no model.';
+
+/** The planner of a model where none is configured. */
+function driverFor({ stored, plans = false }: Purpose): 'react' | 'pipeline' {
+  return plans || stored?.planner === 'pipeline' ? 'pipeline' : 'react';
+}
+
+async function modelPart(part: ModelPlannerPart, choice: ModelChoice, options: Options): Promise<ModelPlannerPart> {
   if (options.maxCostMicroUsd !== undefined && options.prices === undefined && part.prices === undefined) {
     throw new UsageError('--max-cost-usd needs --prices: without them the cost of the model is not known.');
   }
   const { openaiCompatible } = await import('../model/openai-compatible.ts');
   const toolCalls = options.textCalls ? 'text' : 'native';
   const model: ModelEntryPart = { model: openaiCompatible(choice), toolCalls };
-  return { ...part, driver: 'react', model, ...planningOptions(options) };
+  return { ...part, model, ...planningOptions(part, options) };
 }
 
-function planningOptions({ prices, chat }: Options): Pick<ReactPart, 'prices' | 'converse'> {
+function planningOptions(
+  { driver }: ModelPlannerPart,
+  { prices, chat }: Options,
+): Pick<ReactPart, 'prices' | 'converse'> {
+  if (chat && driver === 'pipeline')
+    throw new UsageError('--chat is for a react planner: a plan ends with its result.');
   return { ...(prices === undefined ? {} : { prices }), ...(chat ? { converse: true } : {}) };
 }
 
 function withoutModel(planner: PlannerPart, options: Options): PlannerPart {
   const { prices, chat, textCalls, apiKeyEnv } = options;
   if (!namesModel(options) && prices === undefined && apiKeyEnv === undefined && !chat && !textCalls) return planner;
-  throw new UsageError('Options about the model are for a react planner; the configuration has another one.');
+  throw new UsageError(
+    'Options about the model are for a planner that has one, react or pipeline; the configuration has another one.',
+  );
 }
 
 function namesModel({ model, baseUrl }: Options): boolean {
   return model !== undefined || baseUrl !== undefined;
 }
 
-/** What a react planner is made of; a planner that is made already, or of another driver, is none. */
-function isReactPart(planner: PlannerPart): planner is ReactPart {
+type ModelPlannerPart = ReactPart | PipelinePart;
+
+/** What a planner with a model is made of; a planner that is made already, or of another driver, is none. */
+function isModelPart(planner: PlannerPart): planner is ModelPlannerPart {
   if (!isRecord(planner) || 'next' in planner) return false;
   const { driver = 'react' } = planner as DriverPart;
-  return driver === 'react';
+  return driver === 'react' || driver === 'pipeline';
 }

@@ -15,7 +15,7 @@ export async function replayCommand(id: string, options: Options, terminal: Term
   const project = await findProject(options);
   return withJournal(storedJournal(options, project), async (journal) => {
     const stored = foldEntries(await journal.read(id));
-    return withRuntime(await setUp(options, project, stored), journal, terminal, async (runtime) => {
+    return withRuntime(await setUp(options, project, { stored }), journal, terminal, async (runtime) => {
       const report = await runtime.run(id).replay();
       if (options.json) terminal.write(`${jsonLine(report)}\n`);
       else for (const text of reportLines(report)) terminal.write(`${text}\n`);

@@ -23,10 +23,10 @@ export async function resumeCommand(id: string, options: Options, terminal: Term
       // Nobody has to decide any more: any planner will do.
       const nobody = { runtime: { planner: survey } };
       return withRuntime(nobody, journal, terminal, (runtime) =>
-        follow(runtime.run(id), state.head, options, terminal),
+        follow(runtime.run(id), state.head, { journal, options, terminal }),
       );
     }
-    return withRuntime(await setUp(options, project, state), journal, terminal, async (runtime) => {
+    return withRuntime(await setUp(options, project, { stored: state }), journal, terminal, async (runtime) => {
       try {
         return await goOn({ runtime, journal, run: runtime.run(id), options, terminal });
       } catch (error) {

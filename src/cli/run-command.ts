@@ -1,5 +1,6 @@
 /** `pilotage run`. */
 import { userInfo } from 'node:os';
+import type { ReadyConfig } from '../config/ready.ts';
 import { local } from '../core/identity.ts';
 import type { Limits } from '../core/limits.ts';
 import { follow, limitsOf, withRuntime } from './drive.ts';
@@ -13,10 +14,23 @@ import type { Terminal } from './terminal.ts';
 export async function runCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
   const project = await findProject(options);
   const ready = await setUp(options, project);
+  if (ready.runtime.planner === survey) terminal.note(NO_MODEL);
+  return startRun({ goal, project, ready }, options, terminal);
+}
+
+export interface NewRun {
+  readonly goal: string;
+  readonly project: Project | undefined;
+  readonly ready: ReadyConfig;
+  readonly showsPlans?: boolean;
+}
+
+/** Starts the run and shows it until it ends or is paused. Returns the exit code. */
+export async function startRun(made: NewRun, options: Options, terminal: Terminal): Promise<number> {
+  const { goal, project, ready, showsPlans = false } = made;
   const { hints } = ready;
   return withJournal(journalOf(options, project), (journal) =>
     withRuntime(ready, journal, terminal, async (runtime) => {
-      if (ready.runtime.planner === survey) terminal.note(NO_MODEL);
       const { session } = options;
       const run = await runtime.start(goal, {
         identity: local(userName(), session === undefined ? {} : { session }),
@@ -24,7 +38,7 @@ export async function runCommand(goal: string, options: Options, terminal: Termi
         conversation: session !== undefined,
         ...(hints === undefined ? {} : { context: { hints } }),
       });
-      return follow(run, 1, options, terminal);
+      return follow(run, 1, { journal, options, terminal, showsPlans });
     }),
   );
 }
@@ -37,7 +51,8 @@ function ceilingOf({ timeoutMs }: Options, project: Project | undefined): NonNul
   return project?.limits?.onCeiling ?? 'pause';
 }
 
-function userName(): string {
+/** In whose name runs are started here. */
+export function userName(): string {
   try {
     return userInfo().username;
   } catch {

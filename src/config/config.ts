@@ -3,7 +3,7 @@ import type { PlanningHints } from '../core/context.ts';
 import type { Planner, PlannerFunction } from '../core/planner.ts';
 import type { Journal } from '../journal/port.ts';
 import type { RuntimeOptions } from '../runtime/runtime.ts';
-import type { DeterministicPart, DriverPart, FinishPart, ReactPart } from './drivers.ts';
+import type { DeterministicPart, DriverPart, FinishPart, GraphPart, PipelinePart, ReactPart } from './drivers.ts';
 
 /** What is passed on to the runtime as it is. */
 export type RuntimePart = Omit<RuntimeOptions, 'planner' | 'journal' | 'clock' | 'onFault'>;
@@ -11,7 +11,15 @@ export type RuntimePart = Omit<RuntimeOptions, 'planner' | 'journal' | 'clock' |
 /** @typeParam Other what is said of planners whose drivers are the program's own. */
 export interface Config<Other extends DriverPart = never> extends RuntimePart {
   /** A planner, or what one is made of: `{ driver, … }`. Default driver: `react`. */
-  readonly planner?: Planner | PlannerFunction | ReactPart | DeterministicPart | FinishPart | Other;
+  readonly planner?:
+    | Planner
+    | PlannerFunction
+    | ReactPart
+    | DeterministicPart
+    | FinishPart
+    | GraphPart
+    | PipelinePart
+    | Other;
   /** For runs that are given no hints of their own. */
   readonly planningHints?: Pick<PlanningHints, 'constraints' | 'preferredTools'>;
   /** A journal, or the path of a SQLite file. */

@@ -4,6 +4,8 @@ import { FINISH_REASONS } from '../core/decision.ts';
 import { asPlanner, type Planner } from '../core/planner.ts';
 import { type DeterministicOptions, deterministic } from '../planners/deterministic/index.ts';
 import { type FinishOptions, finish } from '../planners/finish/index.ts';
+import type { GraphOptions } from '../planners/graph/index.ts';
+import type { PipelineOptions, ScorePlans } from '../planners/pipeline/index.ts';
 import { type CompactionOptions, type ReactOptions, react } from '../planners/react/index.ts';
 import { type DriverOptions, type PlannerRegistry, plannerRegistry } from '../planners/registry.ts';
 import { type Environment, type ModelPart, type ModelsPart, prices, readModel, readModels } from './models.ts';
@@ -13,6 +15,7 @@ import {
   anObject,
   anything,
   at,
+  check,
   filledText,
   flag,
   invalid,
@@ -55,8 +58,28 @@ export interface FinishPart extends DriverPart, FinishOptions {
   readonly driver: 'finish';
 }
 
+/** The options of `pipeline` for a configuration. */
+export interface PipelinePart
+  extends DriverPart,
+    Omit<PipelineOptions, 'model' | 'outlineModel' | 'verifier' | 'maxSteps' | 'clock'> {
+  readonly driver: 'pipeline';
+  /** May be absent when the program brings a model of its own. */
+  readonly model?: ModelsPart;
+  readonly outlineModel?: ModelPart;
+  readonly verifier?: ScorePlans | { readonly model: ModelPart };
+  /** Steps of one plan. 0 or absent: the default, 1,000. */
+  readonly maxPlanSteps?: number;
+}
+
+/** The options of `graph` for a configuration. */
+export interface GraphPart extends DriverPart, Omit<GraphOptions, 'maxSteps'> {
+  readonly driver: 'graph';
+  /** As for `pipeline`. */
+  readonly maxPlanSteps?: number;
+}
+
 export interface DriverDependencies {
-  /** For a `react` that names no model. */
+  /** For a `react` or a `pipeline` that names no model. */
   readonly model?: ReactOptions['model'];
   /** Where `apiKeyEnv` is looked up. Default: the process's own. */
   readonly env?: Environment;
@@ -64,6 +87,10 @@ export interface DriverDependencies {
 
 type DriverKey = keyof DriverPart;
 const DRIVER_KEYS: readonly DriverKey[] = ['driver', 'maxSteps'];
+
+function aPlanner(value: unknown, path: string): void {
+  at(path, () => asPlanner(value as Planner));
+}
 
 const REACT: Shape<Omit<ReactPart, DriverKey>> = {
   model: anything,
@@ -76,7 +103,7 @@ const REACT: Shape<Omit<ReactPart, DriverKey>> = {
   tasks: flag,
   answerSchema: jsonObject,
   reasks: whole(0),
-  fallback: (value, path) => at(path, () => asPlanner(value as Planner)),
+  fallback: aPlanner,
   retries: whole(0),
   stallMs: whole(1),
   reasoningReplay: oneOf(['', 'never', 'text']),
@@ -96,7 +123,47 @@ const checkFinish = shape<Omit<FinishPart, DriverKey>>(
   DRIVER_KEYS,
 );
 
-/** A new registry with `deterministic`, `finish` and `react`; add your own to it. */
+const PLANNING: Shape<
+  Pick<PipelinePart & GraphPart, 'name' | 'version' | 'internal' | 'policy' | 'concurrency' | 'maxPlanSteps'>
+> = {
+  name: filledText,
+  version: text,
+  internal: filledText,
+  policy: aFunction,
+  concurrency: whole(1),
+  maxPlanSteps: whole(0),
+};
+const PIPELINE: Shape<Omit<PipelinePart, DriverKey>> = {
+  ...PLANNING,
+  model: anything,
+  prices,
+  prompts: anObject,
+  template: anything,
+  retriever: anObject,
+  retrieverTokens: whole(1),
+  retrieverTimeoutMs: whole(1),
+  outlineModel: anything,
+  candidates: whole(1),
+  verifier: anything,
+  repairRetries: whole(0),
+  modelRetries: whole(0),
+  fallback: aPlanner,
+  stream: flag,
+  replans: whole(0),
+  redact: check('a list of rules', Array.isArray),
+  temperature: amount,
+  seed: whole(0),
+  maxOutputTokens: whole(1),
+  retries: whole(0),
+  stallMs: whole(1),
+  measures: anObject,
+  onFault: aFunction,
+};
+const checkPipeline = shape(PIPELINE, DRIVER_KEYS);
+const checkVerifier = shape<{ readonly model: ModelPart }>({ model: anything });
+const checkGraph = shape<Omit<GraphPart, DriverKey>>({ ...PLANNING, plan: anything }, DRIVER_KEYS);
+
+/** A new registry with `deterministic`, `finish`, `graph`, `pipeline` and `react`; add your own to it. */
 export function shippedPlanners(dependencies: DriverDependencies = {}): PlannerRegistry {
   const registry = plannerRegistry();
   registry.register('deterministic', (options) => {
@@ -107,6 +174,8 @@ export function shippedPlanners(dependencies: DriverDependencies = {}): PlannerR
     checkFinish(options, 'planner');
     return finish(options);
   });
+  registry.register('graph', graphPlanner);
+  registry.register('pipeline', (options) => pipelinePlanner(options, dependencies));
   registry.register('react', (options) => reactPlanner(options, dependencies));
   return registry;
 }
@@ -114,12 +183,9 @@ export function shippedPlanners(dependencies: DriverDependencies = {}): PlannerR
 async function reactPlanner(options: DriverOptions, dependencies: DriverDependencies): Promise<Planner> {
   checkReact(options, 'planner');
   const given = options as Omit<ReactPart, DriverKey>;
-  const { model = dependencies.model, maxToolExamplesPerTool = 0, reasoningReplay = '', compaction, ...same } = given;
-  if (model === undefined) {
-    throw invalid('planner.model', 'is missing; give an AI SDK model, or { baseUrl, model } of a server.');
-  }
+  const { model, maxToolExamplesPerTool = 0, reasoningReplay = '', compaction, ...same } = given;
   const { env = process.env } = dependencies;
-  const models = await readModels(model, 'planner.model', env);
+  const models = await modelsOf(model, dependencies);
   const compacting = compaction && (await compactionOf(compaction, env));
   return at('planner', () =>
     react({
@@ -132,6 +198,15 @@ async function reactPlanner(options: DriverOptions, dependencies: DriverDependen
   );
 }
 
+/** @throws PilotageError `invalid_config` when neither the configuration nor the program has one. */
+function modelsOf(part: ModelsPart | undefined, dependencies: DriverDependencies): ReturnType<typeof readModels> {
+  const model = part ?? dependencies.model;
+  if (model === undefined) {
+    throw invalid('planner.model', 'is missing; give an AI SDK model, or { baseUrl, model } of a server.');
+  }
+  return readModels(model, 'planner.model', dependencies.env ?? process.env);
+}
+
 async function compactionOf(
   { budgetTokens, summariser }: NonNullable<ReactPart['compaction']>,
   env: Environment,
@@ -140,4 +215,41 @@ async function compactionOf(
     throw invalid('planner.compaction.budgetTokens', 'is missing; give a number of tokens.');
   if (summariser === undefined) return { budgetTokens };
   return { budgetTokens, summariser: await readModel(summariser, 'planner.compaction.summariser', env) };
+}
+
+async function graphPlanner(options: DriverOptions): Promise<Planner> {
+  checkGraph(options, 'planner');
+  const { maxPlanSteps = 0, ...same } = options as Omit<GraphPart, DriverKey>;
+  if (same.plan === undefined) throw invalid('planner.plan', 'is missing; give a plan, or a function that makes one.');
+  // Whoever uses another planner does not load this one.
+  const { graph } = await import('../planners/graph/index.ts');
+  return at('planner', () => graph({ ...same, ...(maxPlanSteps === 0 ? {} : { maxSteps: maxPlanSteps }) }));
+}
+
+async function pipelinePlanner(options: DriverOptions, dependencies: DriverDependencies): Promise<Planner> {
+  checkPipeline(options, 'planner');
+  const { model, outlineModel, verifier, maxPlanSteps = 0, ...same } = options as Omit<PipelinePart, DriverKey>;
+  const { env = process.env } = dependencies;
+  const models = await modelsOf(model, dependencies);
+  const outline = outlineModel && (await readModel(outlineModel, 'planner.outlineModel', env));
+  const judge = verifier && (await verifierOf(verifier, env));
+  const { pipeline } = await import('../planners/pipeline/index.ts');
+  return at('planner', () =>
+    pipeline({
+      ...same,
+      model: models,
+      ...(outline === undefined ? {} : { outlineModel: outline }),
+      ...(judge === undefined ? {} : { verifier: judge }),
+      ...(maxPlanSteps === 0 ? {} : { maxSteps: maxPlanSteps }),
+    }),
+  );
+}
+
+async function verifierOf(
+  verifier: NonNullable<PipelinePart['verifier']>,
+  env: Environment,
+): Promise<NonNullable<PipelineOptions['verifier']>> {
+  if (typeof verifier === 'function') return verifier;
+  checkVerifier(verifier, 'planner.verifier');
+  return { model: await readModel(verifier.model, 'planner.verifier.model', env) };
 }

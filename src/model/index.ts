@@ -14,7 +14,5 @@ export { createModelRegistry } from './registry.ts';
 export type { Reply, StopReason } from './reply.ts';
 export type { Needs } from './selector.ts';
 export { rankModels } from './selector.ts';
-export type { StagedOptions, StagedReply } from './staged.ts';
-export { stagedReply } from './staged.ts';
 export type { CountedBefore, CountedRequest } from './tokens.ts';
 export { estimateTokens } from './tokens.ts';

@@ -6,6 +6,8 @@ import type { Json } from '../core/json.ts';
 import { JsonStream } from './stream-json.ts';
 
 export interface NdjsonIssue {
+  /** `lost`: something that was meant as a row is not there. `between`: words that are no row. `tolerated`: the row is there. */
+  readonly kind: 'lost' | 'between' | 'tolerated';
   /** Counted from 1: where the row, or what was left out, begins. */
   readonly line: number;
   readonly message: string;
@@ -82,7 +84,7 @@ export class NdjsonStream {
       this.#skipping = 'no';
       this.#maxIndent = Number.POSITIVE_INFINITY;
     } else if (this.#row === undefined && this.#skipping === 'no') {
-      this.#note(this.#line, 'no row begins here; the text up to the next row was left out');
+      this.#note('between', this.#line, 'no row begins here; the text up to the next row was left out');
       this.#skipping = 'run';
     }
   }
@@ -92,7 +94,7 @@ export class NdjsonStream {
     if (row?.json.state === 'broken') {
       this.#giveUp(row, row.json.fault?.message ?? '');
     } else if (row?.json.state === 'complete') {
-      for (const issue of row.json.issues) this.#note(row.line, issue.message);
+      for (const issue of row.json.issues) this.#note('tolerated', row.line, issue.message);
       this.#row = undefined;
     } else {
       row?.json.push('\n');
@@ -103,14 +105,14 @@ export class NdjsonStream {
   }
 
   #giveUp(row: Row, why: string): void {
-    this.#note(row.line, `this row was left out: ${why}`);
+    this.#note('lost', row.line, `this row was left out: ${why}`);
     this.#row = undefined;
     this.#skipping = 'bad row';
     this.#maxIndent = row.indent;
   }
 
-  #note(line: number, message: string): void {
-    this.issues.push({ line, message });
+  #note(kind: NdjsonIssue['kind'], line: number, message: string): void {
+    this.issues.push({ kind, line, message });
   }
 }
 

@@ -53,8 +53,9 @@ class Names {
   }
 
   async shown(command: string, output: string): Promise<string> {
-    const name = /pilotage (?:-- )?(run|fork) /.exec(command)?.[1];
-    if (name !== undefined) this.#ids.set(`<${name}>`, await newestRun());
+    const name = /pilotage (?:-- )?(run|plan|fork) ["<]/.exec(command)?.[1];
+    const isStored = name !== undefined && !command.includes('--dry-run');
+    if (isStored) this.#ids.set(name === 'fork' ? '<fork>' : '<run>', await newestRun());
     const token = /pause_[0-9a-f]{32}/.exec(output)?.[0];
     if (token !== undefined) this.#ids.set('<token>', token);
     let text = output.replaceAll('npm run -s pilotage --', 'pilotage');

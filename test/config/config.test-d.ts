@@ -11,6 +11,8 @@ describe('RG-18 what the types of a configuration refuse', () => {
     defineConfig({ planner: { modle: model } });
     // @ts-expect-error a key of another driver
     defineConfig({ planner: { driver: 'finish', model } });
+    // @ts-expect-error a plan in the place of the planner
+    defineConfig({ planner: { driver: 'graph', steps: [] } });
     // @ts-expect-error an unknown driver
     defineConfig({ planner: { driver: 'house', rules: 3 } });
     // @ts-expect-error a hint that does not come from a file
@@ -22,6 +24,9 @@ describe('RG-18 what the types of a configuration refuse', () => {
     defineConfig({ planner: { driver: 'react', model: [model, { baseUrl: 'http://127.0.0.1/v1', model: 'm' }] } });
     defineConfig({ planner: { driver: 'deterministic', steps: [{ do: 'finish', reason: 'goal' }] } });
     defineConfig({ planner: { driver: 'finish', reason: 'goal' } });
+    defineConfig({ planner: { driver: 'graph', plan: { steps: [{ id: 'end', type: 'finish' }] } } });
+    const server = { baseUrl: 'http://127.0.0.1/v1', model: 'm' };
+    defineConfig({ planner: { driver: 'pipeline', model: server, candidates: 2, verifier: { model: server } } });
     defineConfig({ planner: () => ({ kind: 'finish', reason: 'goal' }) });
     const own = defineConfig<{ driver: 'house'; rules: number }>({ planner: { driver: 'house', rules: 3 } });
     readyConfig(own) satisfies Promise<unknown>;

@@ -74,12 +74,23 @@ describe('docs/configuration.md', () => {
     }
   });
 
+  it('has an example with a plan that runs', async () => {
+    const { runtime: options } = await readyConfig(await loadConfig(write('graph.config.ts')));
+    const runtime = createRuntime({ ...options, journal: memoryJournal() });
+    try {
+      const run = await runtime.start('q', { identity: local('ana') });
+      expect(await run.result()).toMatchObject({ status: 'finished', payload: [12, 6] });
+    } finally {
+      await runtime.close();
+    }
+  });
+
   it('RG-19 has an example with a planner of its own that runs', async () => {
     expect(await print('own.ts')).toBe('greeter');
   });
 
   it('runs every file that it shows', () => {
-    expect([...files.keys()]).toEqual(['pilotage.config.ts', 'ask.ts', 'steps.config.ts', 'own.ts']);
+    expect([...files.keys()]).toEqual(['pilotage.config.ts', 'ask.ts', 'steps.config.ts', 'graph.config.ts', 'own.ts']);
     expect(page.match(/```ts\n/g)).toHaveLength(files.size);
   });
 
@@ -105,7 +116,7 @@ describe('docs/configuration.md', () => {
     const unknown = { qqq: 1 };
     expect(named('Keys')).toEqual([...(await keysOf(unknown))].sort());
     const shared = ['driver', 'maxSteps'];
-    for (const driver of ['react', 'deterministic', 'finish']) {
+    for (const driver of ['react', 'deterministic', 'pipeline', 'graph', 'finish']) {
       const keys = await keysOf({ planner: { driver, ...unknown } });
       expect(named(driver)).toEqual(keys.filter((key) => !shared.includes(key)).sort());
       expect(keys).toEqual(expect.arrayContaining(shared));

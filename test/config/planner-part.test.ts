@@ -9,6 +9,7 @@ import { ask, stepOf } from '../planners/drive.ts';
 import { ready, refusalOf } from './support.ts';
 
 const model = scriptedModel([]);
+const plan = { planId: 'p', steps: [{ id: 'end', type: 'finish', input: 'over' }] };
 const reactWith = async (part: object): Promise<Planner> =>
   (await ready({ planner: { model, ...part } })).runtime.planner as Planner;
 
@@ -42,6 +43,36 @@ describe('the planner of a configuration', () => {
     expect(decision).toMatchObject({ kind: 'finish', reason: 'no_path', payload: { n: 1 } });
   });
 
+  it('RG-20 may be graph: a plan, or a function that makes one', async () => {
+    for (const given of [plan, () => plan]) {
+      const { runtime } = await ready({ planner: { driver: 'graph', name: 'mine', plan: given, maxPlanSteps: 0 } });
+      const { decision } = await ask(runtime.planner as Planner, runView());
+      expect(runtime.planner).toMatchObject({ name: 'mine' });
+      expect(decision).toMatchObject({ kind: 'call_parallel', plan: 'p', branches: [{ id: 'end', args: 'over' }] });
+    }
+    const missing = await refusalOf({ planner: { driver: 'graph' } });
+    expect(missing).toMatchObject({ code: 'invalid_config', data: { path: 'planner.plan' } });
+  });
+
+  it('RG-20 may be pipeline, whose models may be servers; the limit of steps in a plan is not that of the run', async () => {
+    const long = { planId: 'long', steps: ['a', 'b', 'c'].map((id) => ({ id, type: 'message', input: id })) };
+    const asked = scriptedModel([{ calls: [{ tool: 'submit_plan', args: long }] }]);
+    const part = { driver: 'pipeline', model: asked, maxSteps: 2 };
+    const { runtime } = await ready({ planner: part });
+    expect(runtime).toMatchObject({ limits: { steps: 2 }, planner: { name: 'pipeline' } });
+    const { decision } = await ask(runtime.planner as Planner, runView());
+    expect(decision).toMatchObject({ plan: 'long', branches: [{ id: 'a' }, { id: 'b' }, { id: 'c' }] });
+    const short = scriptedModel([{ calls: [{ tool: 'submit_plan', args: long }] }]);
+    const limited = { ...part, model: short, repairRetries: 0, modelRetries: 0, maxPlanSteps: 2 };
+    const { runtime: other } = await ready({ planner: limited });
+    expect((await ask(other.planner as Planner, runView())).decision).toMatchObject({
+      kind: 'finish',
+      reason: 'no_path',
+    });
+    const missing = await refusalOf({ planner: { driver: 'pipeline' } });
+    expect(missing).toMatchObject({ code: 'invalid_config', data: { path: 'planner.model' } });
+  });
+
   it('RG-07, RG-20 may be one of the program: the very instance that its factory gives, without what is not its own', async () => {
     const planners = shippedPlanners();
     const house: Planner = { name: 'house', next: () => ({ kind: 'finish', reason: 'goal' }) };
@@ -65,7 +96,7 @@ describe('the planner of a configuration', () => {
   it('RG-04 names the drivers that there are', async () => {
     const error = await refusalOf({ planner: { driver: 'ract' } });
     expect(error.code).toBe('driver_unknown');
-    expect(error.message).toContain('registered: deterministic, finish, react');
+    expect(error.message).toContain('registered: deterministic, finish, graph, pipeline, react');
     const none = await refusalOf({ planner: { driver: 'react', model } }, { planners: plannerRegistry() });
     expect(none.message).toContain('registered: <none>');
   });
@@ -154,6 +185,8 @@ describe('the options of react in a configuration', () => {
     const options: Readonly<Record<string, object>> = {
       deterministic: { steps: [{ do: 'finish', reason: 'goal' }] },
       finish: {},
+      graph: { plan },
+      pipeline: { model },
       react: { model },
     };
     for (const driver of shippedPlanners().list()) {
@@ -234,6 +267,19 @@ describe('the options of react in a configuration', () => {
     ['planner.reason', { driver: 'finish', reason: 'bored' }],
     ['planner.payload', { driver: 'finish', payload: () => 1 }],
     ['planner.metadata', { driver: 'finish', metadata: 'none' }],
+    ['planner.fallback', { driver: 'pipeline', model, fallback: { next: (): undefined => undefined } }],
+    ['planner.outlineModel', { driver: 'pipeline', model, outlineModel: 'small' }],
+    ['planner.verifier.model', { driver: 'pipeline', model, candidates: 2, verifier: { model: 'small' } }],
+    ['planner.verifier', { driver: 'pipeline', model, candidates: 2, verifier: 'best' }],
+    ['planner', { driver: 'pipeline', model, candidates: 2 }],
+    ['planner.candidates', { driver: 'pipeline', model, candidates: 0 }],
+    ['planner.redact', { driver: 'pipeline', model, redact: 'keys' }],
+    ['planner.maxPlanSteps', { driver: 'pipeline', model, maxPlanSteps: -1 }],
+    ['planner.prompts', { driver: 'pipeline', model, prompts: 'plan' }],
+    ['planner.policy', { driver: 'graph', plan, policy: ['read'] }],
+    ['planner.concurrency', { driver: 'graph', plan, concurrency: 0 }],
+    ['planner', { driver: 'graph', plan, concurrency: 51 }],
+    ['planner', { driver: 'graph', plan: 5 }],
     ['planner', { driver: 'deterministic' }],
     ['planner', { driver: 'deterministic', steps: [] }],
     ['planner.name', { driver: 'deterministic', name: '', steps: [{ do: 'finish', reason: 'goal' }] }],
@@ -253,6 +299,9 @@ describe('the options of react in a configuration', () => {
     ['planner.model.apiKey', { model: { baseUrl: 'http://127.0.0.1:1/v1', model: 'm', apiKey: 'sk-1' } }, 'apiKeyEnv'],
     ['planner.compaction.budget', { model, compaction: { budget: 3 } }, 'budgetTokens'],
     ['planner.step', { driver: 'deterministic', step: [] }, 'steps'],
+    ['planner.plans', { driver: 'graph', plans: [] }, 'plan'],
+    ['planner.maxPlanStep', { driver: 'pipeline', model, maxPlanStep: 3 }, 'maxPlanSteps'],
+    ['planner.verifier.modle', { driver: 'pipeline', model, verifier: { modle: model } }, 'model'],
     ['planner.paylod', { driver: 'finish', paylod: 1 }, 'payload'],
   ])('RG-18 refuses the unknown key %s, and names the one that may be meant', async (path, planner, meant) => {
     const { code, message, data } = await refusalOf({ planner });

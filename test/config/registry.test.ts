@@ -89,8 +89,8 @@ describe('a planner registry', () => {
   it('RG-19 is a value: another one sees nothing of it, also of the shipped planners', async () => {
     const [one, other] = [shippedPlanners(), shippedPlanners()];
     one.register('house', done);
-    expect(one.list()).toEqual(['deterministic', 'finish', 'house', 'react']);
-    expect(other.list()).toEqual(['deterministic', 'finish', 'react']);
+    expect(one.list()).toEqual(['deterministic', 'finish', 'graph', 'house', 'pipeline', 'react']);
+    expect(other.list()).toEqual(['deterministic', 'finish', 'graph', 'pipeline', 'react']);
     await expect(other.resolve('house')).rejects.toMatchObject({ code: 'driver_unknown' });
     expect(plannerRegistry().list()).toEqual([]);
     other.register('house', done);
@@ -101,6 +101,8 @@ describe('a planner registry', () => {
     const options: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
       deterministic: { steps: [{ do: 'finish', reason: 'goal' }] },
       finish: {},
+      graph: { plan: { planId: 'p', steps: [{ id: 'end', type: 'finish' }] } },
+      pipeline: {},
       react: {},
     };
     expect(Object.keys(options)).toEqual(registry.list());

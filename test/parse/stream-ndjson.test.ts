@@ -56,14 +56,16 @@ describe('NdjsonStream', () => {
     ]);
   });
 
-  it.each<[what: string, lines: string[], rows: Json[], issues: [line: number, message: RegExp][]]>([
+  it.each<
+    [what: string, lines: string[], rows: Json[], issues: [NdjsonIssue['kind'], line: number, message: RegExp][]]
+  >([
     [
       'fences and prose around the rows',
       ['Here is the plan:', '', '```json', '{"id":1}', '{"id":2}', '```', 'Good luck.'],
       [{ id: 1 }, { id: 2 }],
       [
-        [1, /no row begins here/],
-        [6, /no row begins here/],
+        ['between', 1, /no row begins here/],
+        ['between', 6, /no row begins here/],
       ],
     ],
     ['rows that are indented', ['  {"id":1}', '    {"id":2}', '{"id":3}'], [{ id: 1 }, { id: 2 }, { id: 3 }], []],
@@ -71,28 +73,28 @@ describe('NdjsonStream', () => {
       'a bad row between good ones',
       ['{"id":1}', '{"id":2 oops}', '{"id":3}'],
       [{ id: 1 }, { id: 3 }],
-      [[2, /this row was left out: a value that is no JSON begins here|a comma or }/]],
+      [['lost', 2, /this row was left out: a value that is no JSON begins here|a comma or }/]],
     ],
     [
       'a row that is never closed',
       ['{"id":1, "of": [', '{"id":2}', '{"id":3}'],
       [{ id: 2 }, { id: 3 }],
-      [[1, /the next row begins before this one is closed/]],
+      [['lost', 1, /the next row begins before this one is closed/]],
     ],
     [
       'a bad row over several lines, none of whose inner parts is a row',
       ['{', '  "id": 1,', '  "of": [', '    {"no": 1} {', '    {"no": 2}', '  ]', '}', '{"id":2}'],
       [{ id: 2 }],
-      [[1, /this row was left out: a comma or ] was expected/]],
+      [['lost', 1, /this row was left out: a comma or ] was expected/]],
     ],
     [
       'rows in an array that is not indented',
       ['[', '{"id":1},', '{"id":2}', ']'],
       [{ id: 1 }, { id: 2 }],
       [
-        [1, /the next row begins/],
-        [2, /text follows the value/],
-        [4, /no row begins here/],
+        ['lost', 1, /the next row begins/],
+        ['tolerated', 2, /text follows the value/],
+        ['between', 4, /no row begins here/],
       ],
     ],
     [
@@ -100,25 +102,32 @@ describe('NdjsonStream', () => {
       ["{'id': 1,}"],
       [{ id: 1 }],
       [
-        [1, /single quotes/],
-        [1, /comma/],
+        ['tolerated', 1, /single quotes/],
+        ['tolerated', 1, /comma/],
       ],
     ],
     [
       'a line break inside a string',
       ['{"text": "one', '    two"}'],
       [{ text: 'one\n    two' }],
-      [[1, /control character/]],
+      [['tolerated', 1, /control character/]],
     ],
-    ['text after a row', ['{"id":1} // first', '{"id":2}'], [{ id: 1 }, { id: 2 }], [[1, /text follows the value/]]],
-    ['a last row that is cut', ['{"id":1}', '{"id":2'], [{ id: 1 }], [[2, /the text ends inside this row/]]],
-    ['a last row that is broken', ['{"id":1}', '{"id":}'], [{ id: 1 }], [[2, /a value was expected/]]],
+    [
+      'text after a row',
+      ['{"id":1} // first', '{"id":2}'],
+      [{ id: 1 }, { id: 2 }],
+      [['tolerated', 1, /text follows the value/]],
+    ],
+    ['a last row that is cut', ['{"id":1}', '{"id":2'], [{ id: 1 }], [['lost', 2, /the text ends inside this row/]]],
+    ['a last row that is broken', ['{"id":1}', '{"id":}'], [{ id: 1 }], [['lost', 2, /a value was expected/]]],
     ['a byte order mark', ['\uFEFF{"id":1}'], [{ id: 1 }], []],
   ])('copes with %s', (_what, lines, rows, issues) => {
     for (const sizes of [[1], [7], [1000]]) {
       const got = read(lines.join('\n'), sizes);
       expect(got.rows).toEqual(rows);
-      expect(got.issues).toEqual(issues.map(([line, message]) => ({ line, message: expect.stringMatching(message) })));
+      expect(got.issues).toEqual(
+        issues.map(([kind, line, message]) => ({ kind, line, message: expect.stringMatching(message) })),
+      );
     }
   });
 

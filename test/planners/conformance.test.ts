@@ -6,7 +6,9 @@ import type { Json } from '../../src/core/json.ts';
 import type { Move, Planner, RunView } from '../../src/core/planner.ts';
 import { deterministic } from '../../src/planners/deterministic/index.ts';
 import { finish } from '../../src/planners/finish/index.ts';
+import { graph, type PlanStep } from '../../src/planners/graph/index.ts';
 import { react } from '../../src/planners/react/index.ts';
+import { rules } from '../../src/planners/rules/index.ts';
 import {
   type PlannerCapabilities,
   type PlannerConformanceOptions,
@@ -57,6 +59,41 @@ function stepsFor({ name, tools: { lookUp } }: PlannerScenario): Planner {
       return deterministic({ steps: [{ do: 'call', tool: lookUp, args, once: true }, end] });
     }
   }
+}
+
+const GRAPH: PlannerConformanceOptions = {
+  name: 'graph',
+  capabilities: { modelDriven: false, canPause: false, wakeRoundTrip: false, honoursCancel: true },
+  make: ({ tools: { lookUp } }) =>
+    graph({
+      plan: ({ tools, query }) => {
+        const end: PlanStep = { id: 'end', type: 'finish', input: query };
+        if (tools.get(lookUp) === undefined) return { steps: [end] };
+        const steps = ['Lisbon', 'Porto', 'Faro'].map((about) => lookUpStep(about, lookUp, { about }));
+        return { steps: [...steps.map((step) => ({ ...step, after: [] })), end] };
+      },
+    }),
+};
+
+const RULES: PlannerConformanceOptions = {
+  name: 'rules',
+  capabilities: { modelDriven: false, canPause: false, wakeRoundTrip: false, honoursCancel: true },
+  skip: { 'parallel shape': 'a rule decides one step at a time' },
+  make: ({ tools: { lookUp } }) =>
+    rules({
+      rules: [
+        {
+          id: 'look',
+          match: ({ stepCount }, run) => stepCount === 0 && run.tools.get(lookUp) !== undefined,
+          toPlanStep: ({ goal = '' }) => lookUpStep('look', lookUp, { about: goal.slice(0, 200) }),
+        },
+        { id: 'end', match: () => true, toPlanStep: ({ goal = '' }) => ({ id: 'end', type: 'finish', input: goal }) },
+      ],
+    }),
+};
+
+function lookUpStep(id: string, toolId: string, input: Json): PlanStep {
+  return { id, type: 'tool', toolId, input };
 }
 
 /** A planner as somebody may write it by hand, without a model; push. */
@@ -123,6 +160,8 @@ const VARIANTS: readonly PlannerConformanceOptions[] = [
 describe.each([
   FINISH,
   DETERMINISTIC,
+  GRAPH,
+  RULES,
   REACT,
   PROGRAM,
   ...VARIANTS,

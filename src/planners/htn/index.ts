@@ -1,5 +1,6 @@
 export type { HtnDomain, HtnDomainSpec, HtnTask, Method, Methods, Operator } from './domain.ts';
 export { htnDomain } from './domain.ts';
+export { type HddlFiles, type HddlPlanning, readHddl } from './hddl/index.ts';
 export type { HtnOptions } from './htn.ts';
 export { htn } from './htn.ts';
 export type { DoneStep, Observe } from './replay.ts';
@@ -12,4 +13,3 @@ export { htnState } from './state.ts';
 export type { HtnTrace, HtnTraceNode } from './trace.ts';
 export { traceText } from './trace.ts';
 export type { HtnStep } from './work.ts';
-export { type HddlFiles, type HddlPlanning, readHddl } from './hddl/index.ts';

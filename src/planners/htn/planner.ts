@@ -51,12 +51,6 @@ export function plannerOf(parts: PlannerParts): Planner {
   return Object.freeze({ name, wakeMode: 'push' as const, ...(version === undefined ? {} : { version }), next });
 }
 
-/** What is carried out of a plan now, and what is left for later. */
-interface Taken {
-  readonly steps: readonly ReadyStep[];
-  readonly rest: readonly Item[];
-}
-
 /** The making of one move. */
 class Turn {
   readonly #parts: PlannerParts;
@@ -126,27 +120,27 @@ class Turn {
     const passed: Item[] = [];
     let solved = first;
     for (;;) {
-      const { items } = solved;
-      if (items === undefined) return noPath(solved.trace, past);
-      const { steps, rest } = await this.#take(items, work);
+      const { plan } = solved;
+      if (plan === undefined) return noPath(solved.trace, past);
+      const steps = await this.#take(plan, work);
+      const items = [...passed, ...plan, ...solved.rest];
       if (steps.length > 0) {
-        const record = recordOf({ ...work, items: [...passed, ...items], ids: this.#ids });
+        const record = recordOf({ ...work, items, ids: this.#ids });
         const provenance = { [RECORD]: { ...record, trace: trace as unknown as JsonObject } };
         return { decision: this.#decision(steps, past), provenance };
       }
-      if (rest.length === 0) return { decision: { kind: 'finish', reason: 'goal', payload: resultsOf(past) } };
+      if (solved.rest.length === 0) return { decision: { kind: 'finish', reason: 'goal', payload: resultsOf(past) } };
       // A leaf with nothing to do: on to what is behind it.
-      passed.push(...items.slice(0, items.length - rest.length));
-      solved = await planRest({ ...work, items: rest }, means, this.#signal);
+      passed.push(...plan);
+      solved = await planRest({ ...work, items: solved.rest }, means, this.#signal);
     }
   }
 
-  async #take(items: readonly Item[], { notes }: Work): Promise<Taken> {
+  /** The steps of a plan, as many as one decision has. Notes for each item which steps it has there. */
+  async #take(plan: readonly Item[], { notes }: Work): Promise<readonly ReadyStep[]> {
     const steps: ReadyStep[] = [];
-    const most = this.#parts.lazy ? 1 : MAX_STEPS;
-    for (const [index, item] of items.entries()) {
-      const isLater = steps.length >= most || item.kind === 'task' || item.kind === 'goal';
-      if (isLater) return { steps, rest: items.slice(index) };
+    for (const item of plan) {
+      if (steps.length >= MAX_STEPS) break;
       const own = await this.#stepsOf(item, notes.fills);
       const ids = own.map((step) => {
         const { id = this.#newId(), type, toolId, input, meta } = step;
@@ -163,7 +157,7 @@ class Turn {
       });
       notes.steps.set(item, ids);
     }
-    return { steps, rest: [] };
+    return steps;
   }
 
   async #stepsOf(item: Item, fills: Map<Item, readonly HtnStep[]>): Promise<readonly HtnStep[]> {

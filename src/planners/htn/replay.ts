@@ -49,7 +49,7 @@ export function replay({ trajectory }: RunView, state: HtnState, resolve: Resolv
 function replayStep(step: Step, work: Work, state: HtnState, done: Map<string, DoneStep>, observe?: Observe): Past {
   const { items, notes } = work;
   const nodes = planNodes(step).values();
-  // What only changes the state is done with the step behind it: when that fails, it is planned again with it.
+  // What has no step is done with the one behind it: when that fails, or there is none, it is looked at again.
   let until = 0;
   for (const [index, item] of items.entries()) {
     const ids = notes.steps.get(item);
@@ -60,8 +60,7 @@ function replayStep(step: Step, work: Work, state: HtnState, done: Map<string, D
     });
     const bad = own.find(({ node }) => node.status !== 'done');
     if (bad !== undefined) return { work, step, left: items.slice(until), failed: { item, ...bad }, done };
-    const isLast = items[index + 1] === undefined || !notes.steps.has(items[index + 1] as Item);
-    if (own.length === 0 && !isLast) continue;
+    if (own.length === 0) continue;
     for (const passed of items.slice(until, index + 1)) applyAction(passed, state);
     until = index + 1;
     for (const { node, id } of own) {

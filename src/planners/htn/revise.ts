@@ -1,5 +1,5 @@
 /** Planning what is left: as it stands, or, when that cannot be done, with no more of it planned anew than is needed. */
-import type { Item } from './item.ts';
+import { type Item, methodOf } from './item.ts';
 import { type HtnLimits, Search, type SearchSpec } from './search.ts';
 import { type HtnTrace, traceOf } from './trace.ts';
 import { listed, type Notes, relinked, rootItems, rootOf, type Work } from './work.ts';
@@ -9,8 +9,10 @@ export type Means = HtnLimits &
   Pick<SearchSpec, 'state' | 'resolve' | 'leaves' | 'fingerprint' | 'isEnough' | 'choose'>;
 
 export interface Solved {
-  /** What is to be done; behind an action that was enough also tasks. Absent: there is no plan. */
-  readonly items?: readonly Item[];
+  /** The actions, with checks among them. Absent: there is no plan. */
+  readonly plan?: readonly Item[];
+  /** Behind an action that was enough: what was not looked at. */
+  readonly rest: readonly Item[];
   readonly trace: HtnTrace;
 }
 
@@ -39,22 +41,36 @@ export async function planRest(work: Work, means: Means, signal: AbortSignal, fa
   if (stuck === undefined) {
     items = relinked(items, notes);
     const found = await solve(items, notes, means, signal);
-    if (found.items !== undefined) return found;
+    if (found.plan !== undefined) return found;
     stuck = oneOf(items, found.end);
     trace = found.trace;
   }
+  if (stuck !== undefined) noteFailure(stuck, notes);
   for (let place = stuck?.parent; stuck !== undefined && place !== undefined; place = place.parent) {
-    notes.failed.set(place, new Set(notes.failed.get(place)).add(JSON.stringify(stuck.task)));
+    notes.again.set(place, true);
     const first = items[0] ?? stuck;
     const again =
       place === top
         ? rootItems(todo, rootOf(first, notes), means.resolve, top, notes)
         : relinked(replaced(items, place), notes);
     const found = await solve(again, notes, means, signal);
-    if (found.items !== undefined) return found;
+    if (found.plan !== undefined) return found;
     trace = found.trace;
   }
-  return { trace };
+  return { rest: [], trace };
+}
+
+/** Of a goal that does not hold after its subgoals, it is the method that failed: the one that gave them. */
+function noteFailure(stuck: Item, { failed }: Notes): void {
+  for (let above = stuck.parent; above !== undefined; above = above.parent) {
+    const method = stuck.kind === 'check' && above === stuck.parent ? methodOf(above) : undefined;
+    const what = method === undefined ? JSON.stringify(stuck.task) : byMethod(method);
+    failed.set(above, new Set(failed.get(above)).add(what));
+  }
+}
+
+function byMethod(name: string): string {
+  return `by ${name}`;
 }
 
 /** The item, or the one above it, that is in the list. */
@@ -80,22 +96,16 @@ function isUnder(item: Item, place: Item): boolean {
 
 async function solve(items: readonly Item[], notes: Notes, means: Means, signal: AbortSignal): Promise<Found> {
   const [todo] = items;
-  const isExcluded = excluder(notes);
-  const search = new Search({
-    ...means,
-    todo,
-    trace: TRACE_NODES,
-    ...(isExcluded === undefined ? {} : { isExcluded }),
-  });
+  const search = new Search({ ...means, ...failuresOf(notes), todo, trace: TRACE_NODES });
   for (;;) {
     signal.throwIfAborted();
     const status = search.run();
     switch (status) {
       case 'found':
-        return { items: [...search.plan, ...listed(search.rest)], trace: traceOf(todo, TRACE_NODES) };
+        return { plan: search.plan, rest: listed(search.rest), trace: traceOf(todo, TRACE_NODES) };
       case 'none': {
         const { end } = search;
-        return { trace: traceOf(todo, TRACE_NODES), ...(end === undefined ? {} : { end }) };
+        return { rest: [], trace: traceOf(todo, TRACE_NODES), ...(end === undefined ? {} : { end }) };
       }
       case 'asked':
         search.answer(await search.asked);
@@ -110,15 +120,18 @@ async function solve(items: readonly Item[], notes: Notes, means: Means, signal:
   }
 }
 
-/** Tells what has failed before in the place of a task that is above. */
-function excluder({ failed }: Notes): SearchSpec['isExcluded'] {
-  if (failed.size === 0) return undefined;
-  return ({ task, kind, parent }) => {
-    if (kind === 'check') return false;
-    const text = JSON.stringify(task);
-    for (let above = parent; above !== undefined; above = above.parent) {
-      if (failed.get(above)?.has(text) === true) return true;
-    }
-    return false;
+/** Keeps a search from what has failed before in the place of a task. */
+function failuresOf({ failed, again }: Notes): Pick<SearchSpec, 'isExcluded' | 'isBarred'> {
+  if (again.size === 0) return {};
+  return {
+    isExcluded: ({ task, kind, parent }) => {
+      if (kind === 'check') return false;
+      const text = JSON.stringify(task);
+      for (let above = parent; above !== undefined; above = above.parent) {
+        if (again.has(above) && failed.get(above)?.has(text) === true) return true;
+      }
+      return false;
+    },
+    isBarred: (item, method) => failed.get(item)?.has(byMethod(method)) === true,
   };
 }

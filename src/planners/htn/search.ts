@@ -85,6 +85,8 @@ export interface SearchSpec extends HtnLimits {
   readonly fingerprint?: HtnDomain['fingerprint'];
   /** The item is not to be tried. Asked before each action and task. */
   readonly isExcluded?: (item: Item) => boolean;
+  /** The method of that name is not to be tried there. */
+  readonly isBarred?: (item: Item, method: string) => boolean;
   /** The search ends behind the action. */
   readonly isEnough?: (item: Item) => boolean;
   /** Says which of the methods that apply is tried first. Asked when there is more than one. */
@@ -247,7 +249,7 @@ export class Search {
     const applies = operator !== undefined && call(operator, this.#state, item.task, 1);
     if (applies === true) return this.#done(item);
     if (applies !== false) throw misfit(item, 'gave neither true nor false.');
-    this.#state.undo(item.mark);
+    // What it has changed is taken back on the way to the choice before it.
     return this.#dead(item, 'precondition');
   }
 
@@ -303,6 +305,7 @@ export class Search {
       const method = methods[order === undefined ? index : (order[index] ?? -1)];
       if (method === undefined) break;
       item.method = index;
+      if (this.spec.isBarred?.(item, method.name) === true) continue;
       let given = call(method.run, this.#state, item.task, firstArgument(item));
       item.lists = isIterator(given) ? given : undefined;
       if (item.lists !== undefined) given = nextOf(item.lists);
@@ -342,7 +345,6 @@ export class Search {
     this.#now = item;
     const { end, why } = this;
     if (end !== undefined) this.#note(item, { name: methodOf(item) ?? '', end, why, first: item.first });
-    item.first = item.next;
     const given = item.lists === undefined ? undefined : nextOf(item.lists);
     if (given !== undefined && this.#accepts(item, given)) return item.first;
     return this.#expand(item, item.method + 1);

@@ -7,7 +7,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
 import type { Step } from '../../core/step.ts';
 import type { PlanStep } from '../graph/plan.ts';
 import type { HtnEntry, HtnTask } from './domain.ts';
-import { Item, itemsOf, type Resolve } from './item.ts';
+import { Item, itemsOf, methodOf, type Resolve } from './item.ts';
 
 /** What an action comes to: a step of a plan. Without an id it is given one. */
 export type HtnStep = Omit<PlanStep, 'id' | 'after' | 'when'> & { readonly id?: string };
@@ -29,8 +29,10 @@ export interface Work {
 export interface Notes {
   /** Which task of the list it is, of those right under the top. */
   readonly roots: Map<Item, number>;
-  /** What has failed in the place of a task and is not tried there again: tasks, as JSON. */
+  /** What has failed on the way to a task: tasks as JSON, methods of it as `by name`. */
   readonly failed: Map<Item, ReadonlySet<string>>;
+  /** Tasks that were planned anew: what has failed is not tried there again. */
+  readonly again: Map<Item, true>;
   /** How a leaf was filled in. */
   readonly fills: Map<Item, readonly HtnStep[]>;
   /** Which method was chosen, by what was asked. */
@@ -49,7 +51,7 @@ export function newWork(goal: string, todo: readonly HtnTask[], resolve: Resolve
 }
 
 function newNotes(choices: Notes['choices']): Notes {
-  return { roots: new Map(), failed: new Map(), fills: new Map(), choices, steps: new Map() };
+  return { roots: new Map(), failed: new Map(), again: new Map(), fills: new Map(), choices, steps: new Map() };
 }
 
 function topOf(): Item {
@@ -83,6 +85,7 @@ export function relinked(items: readonly Item[], notes: Notes): readonly Item[] 
     next = new Item(item.task, item.kind, item.entry, item.parent, next);
     copyNote(notes.roots, item, next);
     copyNote(notes.failed, item, next);
+    copyNote(notes.again, item, next);
     copyNote(notes.fills, item, next);
     copies.push(next);
   }
@@ -110,7 +113,10 @@ interface PlaceRow {
   readonly task: HtnTask;
   readonly of?: number;
   readonly root?: number;
+  /** By which it is being done. */
+  readonly method?: string;
   readonly failed?: readonly string[];
+  readonly again?: true;
 }
 
 interface ItemRow {
@@ -158,14 +164,17 @@ export function recordOf({ goal, ids, todo, top, items, notes }: Work): JsonObje
   return record as unknown as JsonObject;
 }
 
-function placeRow(place: Item, of: number | undefined, { roots, failed }: Notes): PlaceRow {
+function placeRow(place: Item, of: number | undefined, { roots, failed, again }: Notes): PlaceRow {
   const root = roots.get(place);
   const tried = failed.get(place);
+  const method = methodOf(place);
   return {
     task: place.task,
     ...(of === undefined ? {} : { of }),
     ...(root === undefined ? {} : { root }),
+    ...(method === undefined ? {} : { method }),
     ...(tried === undefined ? {} : { failed: [...tried] }),
+    ...(again.has(place) ? { again: true } : {}),
   };
 }
 
@@ -214,19 +223,19 @@ export function readWork(record: Json, resolve: Resolve): Work {
   return { goal, todo, top, items: left.reverse(), notes, ids };
 }
 
-function placeItem(row: PlaceRow, above: readonly Item[], resolve: Resolve, { roots, failed }: Notes): Item {
-  if (row.of === undefined) return topWith(row, failed);
-  const entry = knownEntry(row.task, resolve);
-  const place = new Item(row.task, entry.kind, entry, above[row.of], undefined);
+function placeItem(row: PlaceRow, above: readonly Item[], resolve: Resolve, { roots, failed, again }: Notes): Item {
+  const place = row.of === undefined ? topOf() : taskItem(row, above[row.of], resolve);
   if (row.root !== undefined) roots.set(place, row.root);
   if (row.failed !== undefined) failed.set(place, new Set(row.failed));
+  if (row.again === true) again.set(place, true);
   return place;
 }
 
-function topWith({ failed }: PlaceRow, notes: Notes['failed']): Item {
-  const top = topOf();
-  if (failed !== undefined) notes.set(top, new Set(failed));
-  return top;
+function taskItem({ task, method }: PlaceRow, parent: Item | undefined, resolve: Resolve): Item {
+  const entry = knownEntry(task, resolve);
+  const item = new Item(task, entry.kind, entry, parent, undefined);
+  item.method = entry.methods.findIndex(({ name }) => name === method);
+  return item;
 }
 
 function knownEntry(task: HtnTask, resolve: Resolve): HtnEntry {

@@ -1,0 +1,113 @@
+/** A plan without a run: the planner is asked on a journal that nobody keeps, and nothing that it decides is carried out. */
+
+import type { ReadyConfig } from '../config/ready.ts';
+import type { CallParallel, Decision } from '../core/decision.ts';
+import { local } from '../core/identity.ts';
+import { asPlanner, type Delta, isMove, type Move, type Planner, type SpokenDelta } from '../core/planner.ts';
+import { validateDecision } from '../core/validate-decision.ts';
+import { memoryJournal } from '../journal/memory.ts';
+import { planOfDecision } from '../view/plan.ts';
+import { decisionText } from './decision-text.ts';
+import { limitsOf, withRuntime } from './drive.ts';
+import { EventLines } from './event-lines.ts';
+import { codeOfResult, UsageError } from './exit-code.ts';
+import { withJournal } from './open-journal.ts';
+import type { Options } from './options.ts';
+import { PlanSeen } from './plan-seen.ts';
+import { planLines } from './plan-text.ts';
+import { traceLines } from './plan-trace.ts';
+import { userName } from './run-command.ts';
+import type { Terminal } from './terminal.ts';
+import { jsonLine } from './text.ts';
+
+/** @returns the exit code. */
+export async function dryPlan(goal: string, ready: ReadyConfig, options: Options, terminal: Terminal): Promise<number> {
+  if (options.session !== undefined) throw new UsageError('--session is for runs that are stored: not with --dry-run.');
+  const dry = new DryPlanner(asPlanner(ready.runtime.planner));
+  const { hints } = ready;
+  const made = { ...ready, runtime: { ...ready.runtime, planner: dry } };
+  return withJournal(memoryJournal(), (journal) =>
+    withRuntime(made, journal, terminal, async (runtime) => {
+      const run = await runtime.start(goal, {
+        identity: local(userName()),
+        limits: limitsOf(options),
+        conversation: false,
+        ...(hints === undefined ? {} : { context: { hints } }),
+      });
+      const lines = new EventLines({ texts: false, plan: new PlanSeen() });
+      for await (const event of run.events()) {
+        if (OF_THE_RUN.has(event.type)) continue;
+        for (const { text, tone } of lines.of(event)) terminal.note(text, tone);
+      }
+      const { decided } = dry;
+      if (decided !== undefined) for (const text of shown(decided, options)) terminal.write(`${text}\n`);
+      return codeOfResult(await run.result());
+    }),
+  );
+}
+
+/** Of a run that is none. */
+const OF_THE_RUN: ReadonlySet<string> = new Set(['run.started', 'planner.decision', 'planner.finish']);
+
+function shown({ decision, provenance }: Move, { json }: Options): readonly string[] {
+  const plan = planOfDecision(decision);
+  if (json) return [jsonLine(plan ?? { decision })];
+  const lines = plan === undefined ? [`No plan, but one decision: ${decisionText(decision)}`] : planLines(plan);
+  return [...lines, ...traceLines(provenance)];
+}
+
+/** Asks another planner for one decision, and finishes in place of it. */
+class DryPlanner implements Planner {
+  readonly name: string;
+  readonly modelDriven: boolean;
+  readonly #inner: Planner;
+  #decided: Move | undefined;
+
+  constructor(inner: Planner) {
+    this.name = inner.name;
+    this.modelDriven = inner.modelDriven === true;
+    this.#inner = inner;
+  }
+
+  /** What the other planner decided, also as far as it had come when it failed. */
+  get decided(): Move | undefined {
+    return this.#decided;
+  }
+
+  async *next(...asked: Parameters<Planner['next']>): AsyncGenerator<SpokenDelta, Move> {
+    const source = this.#inner.next(...asked);
+    const answer = Symbol.asyncIterator in source ? yield* this.#spoken(source) : await source;
+    const move = isMove(answer) ? answer : { decision: answer };
+    // What cannot be carried out is judged by the loop, which may ask again.
+    if (move.fault !== undefined || !isValid(move.decision)) return move;
+    this.#decided = move;
+    return move.decision.kind === 'finish' ? move : { ...move, decision: { kind: 'finish', reason: 'goal' } };
+  }
+
+  /** Keeps the nodes of a plan that grows; everything else is passed on. */
+  async *#spoken(source: AsyncGenerator<Delta, Decision | Move>): AsyncGenerator<SpokenDelta, Decision | Move> {
+    let grown: CallParallel | undefined;
+    try {
+      for (;;) {
+        const { value, done } = await source.next();
+        if (done === true) return value;
+        if (value.type === 'branches') {
+          const { plan, branches } = value;
+          grown = { kind: 'call_parallel', plan, branches: [...(grown?.branches ?? []), ...branches] };
+          this.#decided = { decision: grown };
+        } else yield value;
+      }
+    } finally {
+      await source.return({ decision: { kind: 'finish', reason: 'cancelled' } });
+    }
+  }
+}
+
+function isValid(decision: Decision): boolean {
+  try {
+    validateDecision(decision);
+    return true;
+  } catch {
+    return false;
+  }
+}

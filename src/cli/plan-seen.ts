@@ -1,0 +1,48 @@
+/** The plan of a run's step under way, as its entries come by: events know calls by their index only. */
+import { branchId, type CallParallel } from '../core/decision.ts';
+import type { EntryBody } from '../core/entry.ts';
+import { isJsonObject, type Json } from '../core/json.ts';
+import { type PlanView, planOfDecision } from '../view/plan.ts';
+import { oneLine } from './text.ts';
+
+export class PlanSeen {
+  #plan: CallParallel | undefined;
+  #step = -1;
+  #growing = false;
+
+  /** To be told of each entry before its events are. */
+  note(entry: EntryBody): void {
+    if (entry.kind === 'moved') {
+      const { decision, rejected, step, growing } = entry;
+      const isPlan = rejected === undefined && decision.kind === 'call_parallel' && decision.plan !== undefined;
+      this.#plan = isPlan ? decision : undefined;
+      this.#step = step;
+      this.#growing = growing === true;
+    } else if (entry.kind === 'plan_grown' && this.#plan !== undefined) {
+      this.#plan = { ...this.#plan, branches: [...this.#plan.branches, ...entry.branches] };
+      this.#growing = entry.done !== true;
+    }
+  }
+
+  /** As it was made; `undefined` when the step is none of a plan. */
+  view(step: number): PlanView | undefined {
+    if (this.#plan === undefined || step !== this.#step) return undefined;
+    return planOfDecision(this.#plan, step, this.#growing);
+  }
+
+  /** The name of a node with a space behind it; '' for a call that is none. */
+  nameOf({ step, call }: { readonly step: number; readonly call: number }): string {
+    const branch = step === this.#step ? this.#plan?.branches[call] : undefined;
+    return branch === undefined ? '' : `${oneLine(branchId(branch, call), 32)}  `;
+  }
+
+  /** The keys of the calls that somebody gave other arguments, with those. */
+  changed(nodes: Json | undefined): readonly (readonly [call: string, args: Json])[] {
+    if (!isJsonObject(nodes)) return [];
+    return (this.#plan?.branches ?? []).flatMap((branch, call) => {
+      const edit = nodes[branchId(branch, call)];
+      const args = isJsonObject(edit) ? edit['args'] : undefined;
+      return args === undefined ? [] : [[`${this.#step}.${call}`, args] as const];
+    });
+  }
+}

@@ -1,0 +1,41 @@
+/** The models of a planner: a list in a fixed order, or a registry that ranks them by what it has measured. */
+import { type ModelEntry, type ReadyModel, readyModels } from '../model/entry.ts';
+import type { LanguageModel } from '../model/language-model.ts';
+import type { ModelCallResult, ModelRegistry } from '../model/registry.ts';
+import { type Needs, rankModels } from '../model/selector.ts';
+import type { Prices } from '../model/usage.ts';
+
+/** One model, several in the order in which they are tried, or a registry that ranks them by what it has measured. */
+export type GivenModels = LanguageModel | ModelEntry | readonly (LanguageModel | ModelEntry)[] | ModelRegistry;
+
+export interface ModelPool {
+  /** The best first. */
+  ranked(): readonly ReadyModel[];
+  /** Notes how a call of the model with this name went. */
+  record(name: string, call: ModelCallResult): void;
+}
+
+/**
+ * @param prices for models of a list that state none.
+ * @throws PilotageError `invalid_config` for what is no model.
+ */
+export function modelPool(model: GivenModels, prices: Prices | undefined, needs: Needs = {}): ModelPool {
+  if (isRegistry(model)) {
+    return {
+      ranked: () => rankModels(model, needs),
+      record: (name, call) => model.record(name, call),
+    };
+  }
+  const models = listed(model, prices);
+  return { ranked: () => models, record: () => {} };
+}
+
+/** @throws PilotageError `invalid_config` for what is no model. */
+export function listed(model: Exclude<GivenModels, ModelRegistry>, prices: Prices | undefined): readonly ReadyModel[] {
+  const list = Array.isArray(model) ? model : [model as Exclude<typeof model, readonly unknown[]>];
+  return readyModels(list, prices === undefined ? {} : { prices });
+}
+
+export function isRegistry(model: GivenModels): model is ModelRegistry {
+  return typeof model === 'object' && model !== null && 'measures' in model && 'models' in model;
+}

@@ -1,0 +1,115 @@
+/** Whoever takes over when the models gave no plan. What it plans is checked as theirs is, and what is forbidden stays so. */
+import { FINISH_TOOL, MESSAGE_TOOL } from '../../core/builtin-tools.ts';
+import { type Branch, branchesOf, branchId, type Decision, type Finish } from '../../core/decision.ts';
+import type { Json, JsonObject } from '../../core/json.ts';
+import type { Delta, Move, Planner, RunView, SpokenDelta } from '../../core/planner.ts';
+import type { PlanFault } from '../../core/remark.ts';
+import { isTaskTool } from '../../core/task-calls.ts';
+import { checkPlan, policyFaults } from '../graph/check-plan.ts';
+import type { ReadyStep } from '../graph/plan.ts';
+import { askFallback } from '../react/fallback.ts';
+import type { PipelineOptions } from './options.ts';
+import { planPolicy } from './policy.ts';
+
+/**
+ * Its move, marked as its own. It is checked before anything of it runs, so what it says on the way is passed on, and what it
+ * plans on the way is not: the move has that too.
+ * @param before what led to it: remarks and usage.
+ */
+export async function* fallBack(
+  fallback: Planner,
+  before: Move,
+  run: RunView,
+  signal: AbortSignal,
+  options: PipelineOptions,
+): AsyncGenerator<SpokenDelta, Move> {
+  const move = yield* spokenOnly(askFallback(fallback, before, run, signal));
+  signal.throwIfAborted();
+  if (move.fault !== undefined) return move;
+  const invalid = planFaults(move.decision, run, options);
+  if (invalid.length > 0) return { ...move, decision: refusal('no_path', 'pipeline.fallback', invalid) };
+  const forbidden = await forbiddenIn(move.decision, run, signal, options);
+  if (forbidden.length === 0) return move;
+  return { ...move, decision: refusal('constraints_conflict', 'pipeline.policy', forbidden) };
+}
+
+async function* spokenOnly(deltas: AsyncGenerator<Delta, Move>): AsyncGenerator<SpokenDelta, Move> {
+  try {
+    for (;;) {
+      const { value, done } = await deltas.next();
+      if (done === true) return value;
+      if (value.type !== 'branches') yield value;
+    }
+  } finally {
+    await deltas.return(undefined as never);
+  }
+}
+
+const MAX_FAULTS = 50;
+
+/** A clear end, with what is wrong. */
+export function refusal(reason: Finish['reason'], via: string, faults: readonly PlanFault[]): Finish {
+  const shown = faults.slice(0, MAX_FAULTS).map(
+    ({ code, message, step, path }): JsonObject => ({
+      code,
+      message,
+      ...(step === undefined ? {} : { step }),
+      ...(path === undefined ? {} : { path }),
+    }),
+  );
+  return { kind: 'finish', reason, metadata: { via, faults: shown } };
+}
+
+/** Of a plan. Of other calls the runtime tells the planner by their outcomes. */
+function planFaults(
+  decision: Decision,
+  { tools }: RunView,
+  { internal, maxSteps }: PipelineOptions,
+): readonly PlanFault[] {
+  if (decision.kind !== 'call_parallel' || decision.plan === undefined) return [];
+  const { branches, plan: planId } = decision;
+  const steps = branches.filter(isOurs).map((branch) => stepOf(branch, branches.indexOf(branch)) as unknown as Json);
+  const rules = {
+    tools,
+    ...(internal === undefined ? {} : { internal }),
+    ...(maxSteps === undefined ? {} : { maxSteps }),
+  };
+  const checked = checkPlan({ planId, steps }, rules);
+  return 'faults' in checked ? checked.faults : [];
+}
+
+async function forbiddenIn(
+  decision: Decision,
+  run: RunView,
+  signal: AbortSignal,
+  { policy }: PipelineOptions,
+): Promise<readonly PlanFault[]> {
+  const branches = branchesOf(decision);
+  if (policy === undefined || branches.length === 0) return [];
+  const steps = branches.flatMap((branch, index) => (isMade(branch) ? [stepOf(branch, index)] : []));
+  return policyFaults({ planId: '', steps }, planPolicy(policy, signal), run);
+}
+
+/** A call that is refused already is never made. */
+function isMade({ refusal }: Branch): boolean {
+  return refusal === undefined;
+}
+
+/** Tasks are for the runtime to judge. */
+function isOurs(branch: Branch): boolean {
+  return isMade(branch) && !isTaskTool(branch.tool);
+}
+
+function stepOf(branch: Branch, index: number): ReadyStep {
+  const { tool, args, after = [], when } = branch;
+  const id = branchId(branch, index);
+  const placed = {
+    id,
+    input: args,
+    after,
+    ...(when === undefined ? {} : { when: { step: when.branch, equals: when.equals } }),
+  };
+  if (tool === MESSAGE_TOOL) return { ...placed, type: 'message' };
+  if (tool === FINISH_TOOL) return { ...placed, type: 'finish' };
+  return { ...placed, type: 'tool', toolId: tool };
+}

@@ -1,0 +1,16 @@
+/** `pilotage/planners/pipeline` */
+export { fileMeasures, type MeasuresStore } from './measures.ts';
+export { type PlanMetrics, type PlanMetricsRow, planMetrics } from './metrics.ts';
+export type { PipelineOptions, ScorePlans, Verifier } from './options.ts';
+export { pipeline } from './pipeline.ts';
+export {
+  type PromptAudit,
+  type PromptStore,
+  type PromptStoreOptions,
+  promptStore,
+  type RenderedPrompt,
+  type TemplatePolicy,
+} from './prompt-store.ts';
+export { type RedactRule, redactor } from './redact.ts';
+export type { RetrievedDocument, Retriever } from './retrieve.ts';
+export type { PromptTemplate, TemplateDraft, TemplateVars } from './template.ts';

@@ -1,0 +1,139 @@
+/**
+ * The retry manager: `1 + repairRetries` calls on each of `1 + modelRetries` models, the best or first listed first. A model
+ * that gives no reply has had its calls. What the policy forbids is asked about again once, on whichever model, and never
+ * let pass. Nothing is asked once the move has used up what the run had left. Of a plan that runs as it arrives the rest is
+ * asked for once.
+ */
+import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import type { Json } from '../../core/json.ts';
+import type { Delta } from '../../core/planner.ts';
+import type { PlanFault, PlanTryPurpose } from '../../core/remark.ts';
+import type { ReadyModel } from '../../model/entry.ts';
+import type { ReadyPlan } from '../graph/plan.ts';
+import { type Making, repairTurn, requestFor, restTurn } from './making.ts';
+import { outlineOf } from './staged.ts';
+import type { Call, Judged, Tried } from './tries.ts';
+import { chooseBest } from './verify.ts';
+
+/** What a model's reply came to. */
+export interface Read extends Judged {
+  /** Steps with which nothing is wrong, where a plan came in lines: the next call asks for the others. */
+  readonly kept?: readonly Json[];
+  /** Some of them run already. */
+  readonly runs?: boolean;
+  /** The reply was broken off for going too far. */
+  readonly tooMuch?: boolean;
+}
+
+/** One call, and what became of it. @param kept what calls before it have left. */
+export type Ask = (call: Call, kept: readonly Json[]) => AsyncGenerator<Delta, Tried<Read>>;
+
+export type Made =
+  /** Without a plan: its steps were given on the way. */
+  | { readonly kind: 'plan'; readonly model: ReadyModel; readonly plan?: ReadyPlan }
+  | { readonly kind: 'none'; readonly because: NoPlan; readonly faults: readonly PlanFault[] };
+
+export type NoPlan = 'exhausted' | 'ceiling' | 'policy';
+
+/** @throws the signal's reason. */
+export async function* makePlan(making: Making, ask: Ask): AsyncGenerator<Delta, Made> {
+  const maker = new PlanMaker(making, ask, (await outlineOf(making)) ?? {});
+  const { pool, numbers } = making.setup;
+  for (const model of pool.ranked().slice(0, 1 + numbers.modelRetries)) {
+    const made = yield* maker.makeWith(model);
+    if (made !== undefined) return made;
+  }
+  return maker.none('exhausted');
+}
+
+/** Asked about the policy this often, a model does not hold itself to it. */
+const MAX_FORBIDDEN = 2;
+/** Faults of all tries that are told of at the end. */
+const MAX_FAULTS = 50;
+
+type Round = readonly Tried<Read>[];
+
+class PlanMaker {
+  readonly #making: Making;
+  readonly #ask: Ask;
+  readonly #outline: readonly LanguageModelV4Message[];
+  readonly #faults = new Map<string, PlanFault>();
+  #previous: number | undefined;
+  #kept: readonly Json[] = [];
+  #forbidden = 0;
+  /** Calls for the rest of a plan that runs already. */
+  #rests = 0;
+
+  constructor(
+    making: Making,
+    ask: Ask,
+    { turns = [], number }: { readonly turns?: readonly LanguageModelV4Message[]; readonly number?: number },
+  ) {
+    this.#making = making;
+    this.#ask = ask;
+    this.#outline = turns;
+    this.#previous = number;
+  }
+
+  none(because: NoPlan): Made {
+    return { kind: 'none', because, faults: [...this.#faults.values()].slice(0, MAX_FAULTS) };
+  }
+
+  /** `undefined`: it is the next model's turn. */
+  async *makeWith(model: ReadyModel): AsyncGenerator<Delta, Made | undefined> {
+    const { repairRetries } = this.#making.setup.numbers;
+    let round = yield* this.#askFirst(model);
+    for (let repairs = 0; ; repairs += 1) {
+      const made = await this.#madeOf(round, model);
+      if (made !== undefined) return made;
+      const last = round.at(-1);
+      if (last === undefined || last.judged.result === 'failed' || repairs === repairRetries) return undefined;
+      round = yield* this.#askAgain(model, last);
+    }
+  }
+
+  /** The candidates, as far as there is something left to pay them with. */
+  async *#askFirst(model: ReadyModel): AsyncGenerator<Delta, Round> {
+    const { setup, tries, judging } = this.#making;
+    const purpose: PlanTryPurpose = this.#outline.length > 0 ? 'detail' : judging.work.plans > 0 ? 'rest' : 'plan';
+    // What runs already is known to the next model too.
+    const kept = this.#rests > 0 ? this.#kept : [];
+    const turns = kept.length > 0 ? [restTurn(kept, [])] : [];
+    const previous = this.#previous;
+    const round: Tried<Read>[] = [];
+    for (let index = 0; index < setup.numbers.candidates && !tries.isCeilingReached; index += 1) {
+      const request = requestFor(this.#making, model, [...this.#outline, ...turns], index);
+      const tried = yield* this.#ask({ purpose, model, request, previous }, kept);
+      round.push(tried);
+      if (tried.judged.result === 'failed') break;
+    }
+    return round;
+  }
+
+  async *#askAgain(model: ReadyModel, last: Tried<Read>): AsyncGenerator<Delta, Round> {
+    if (this.#making.tries.isCeilingReached) return [];
+    const { faults } = last.judged;
+    const kept = this.#kept;
+    const turn = kept.length > 0 ? restTurn(kept, faults) : repairTurn(last.output, faults);
+    const request = requestFor(this.#making, model, [...this.#outline, turn]);
+    return [yield* this.#ask({ purpose: 'repair', model, request, previous: last.number }, kept)];
+  }
+
+  /** What the round came to; `undefined`: it is to be tried again. */
+  async #madeOf(round: Round, model: ReadyModel): Promise<Made | undefined> {
+    const last = round.at(-1);
+    if (last === undefined) return this.none('ceiling');
+    this.#previous = last.number;
+    const read: Read = last.judged;
+    this.#kept = read.kept ?? [];
+    const valid = round.flatMap(({ number, judged: { plan } }) => (plan === undefined ? [] : [{ number, plan }]));
+    if (valid.length > 0) return { kind: 'plan', model, plan: (await chooseBest(valid, this.#making)).plan };
+    if (read.result === 'valid') return { kind: 'plan', model };
+    for (const fault of round.flatMap(({ judged }) => judged.faults)) this.#faults.set(JSON.stringify(fault), fault);
+    if (round.some(({ judged }) => judged.result === 'forbidden')) this.#forbidden += 1;
+    if (this.#forbidden === MAX_FORBIDDEN) return this.none('policy');
+    if (read.runs !== true) return undefined;
+    this.#rests += 1;
+    return this.#rests > 1 || read.tooMuch === true ? this.none('exhausted') : undefined;
+  }
+}

@@ -1,0 +1,137 @@
+/** What a pipeline planner is made of. */
+import type { Clock } from '../../core/clock.ts';
+import { PilotageError } from '../../core/errors.ts';
+import type { Planner, PlannerFunction, RunView } from '../../core/planner.ts';
+import type { ToolPolicy } from '../../core/policy.ts';
+import type { ModelEntry } from '../../model/entry.ts';
+import type { LanguageModel } from '../../model/language-model.ts';
+import type { Prices } from '../../model/usage.ts';
+import type { ReadyPlan } from '../graph/plan.ts';
+import type { GivenModels } from '../model-pool.ts';
+import type { MeasuresStore } from './measures.ts';
+import type { PromptStore } from './prompt-store.ts';
+import type { RedactRule } from './redact.ts';
+import type { Retriever } from './retrieve.ts';
+
+/** A score for each plan, in their order; the highest wins, of equal ones the first. */
+export type ScorePlans = (
+  plans: readonly ReadyPlan[],
+  run: RunView,
+  signal: AbortSignal,
+) => readonly number[] | Promise<readonly number[]>;
+
+/** A function, or a model that is asked for the scores. */
+export type Verifier = ScorePlans | { readonly model: LanguageModel | ModelEntry };
+
+export interface PipelineOptions {
+  /** A model without native tool calls is given as `{ model, toolCalls: 'text' }`. */
+  readonly model: GivenModels;
+  /** For models that do not state their own. Without prices the cost of model calls is not known. */
+  readonly prices?: Prices;
+  /** Default `pipeline`. */
+  readonly name?: string;
+  /** Recorded with each run. Default: of the built-in planner. */
+  readonly version?: string;
+  /** Default: a store with the built-in templates. */
+  readonly prompts?: PromptStore;
+  /** The newest version of a template, or a certain one. Default `plan`, and `plan-ndjson` with `stream`. */
+  readonly template?: string | { readonly id: string; readonly version: number };
+  /** Looks up documents for the prompt. */
+  readonly retriever?: Retriever;
+  /** Estimated tokens that the documents may take. Default 2,000. */
+  readonly retrieverTokens?: number;
+  /** After so long the plan is made without. Default 5,000. */
+  readonly retrieverTimeoutMs?: number;
+  /** Makes an outline first, which the prompt of the plan then holds. */
+  readonly outlineModel?: LanguageModel | ModelEntry;
+  /** Plans that are made to choose from; from 2 on with a `verifier`. Default 1. */
+  readonly candidates?: number;
+  readonly verifier?: Verifier;
+  /** Calls on one model after the first (of candidates, after them), each told what was wrong. Default 1. */
+  readonly repairRetries?: number;
+  /** Models after the first. Default 2. */
+  readonly modelRetries?: number;
+  /** Takes over when the models gave no plan. Its plans are checked as well. Without it the run ends with `no_path`. */
+  readonly fallback?: Planner | PlannerFunction;
+  /**
+   * Asked about each call of a plan before any of it runs, whoever planned it. Give it to the runtime too, which asks it again
+   * when the call is made.
+   */
+  readonly policy?: ToolPolicy;
+  /** The tool that carries out steps of the type `internal`. Without it such steps are refused. */
+  readonly internal?: string;
+  /** Steps of one plan. Default 1,000. */
+  readonly maxSteps?: number;
+  /** Steps that may run at once, up to 50. Default 8. */
+  readonly concurrency?: number;
+  /** Steps run as their lines arrive, each checked by itself. Default: none runs before the whole plan is valid. */
+  readonly stream?: boolean;
+  /** How often the unfinished rest of a plan is planned again after a failure. Default 1. */
+  readonly replans?: number;
+  /** Added to the default rules. What is stored of prompts and replies passes through them. */
+  readonly redact?: readonly RedactRule[];
+  /** Default 0. */
+  readonly temperature?: number;
+  /** Recorded with each try. The second candidate is asked with one more, and so on. */
+  readonly seed?: number;
+  readonly maxOutputTokens?: number;
+  /** Tries of one call after the first, for failures that may pass, such as a 503. Default 2. */
+  readonly retries?: number;
+  /** A model that is silent for so long has failed, in a way that may pass. Default 120,000 for streams, else no limit. */
+  readonly stallMs?: number;
+  /** Where the measures of the models are kept. A list of models is then ranked by them. */
+  readonly measures?: MeasuresStore;
+  /** Told when the measures could not be read or written; the plan is made all the same. Default: a process warning. */
+  readonly onFault?: (error: unknown) => void;
+  readonly clock?: Clock;
+}
+
+/** The options that have a number, filled in. */
+export interface Numbers {
+  readonly candidates: number;
+  readonly repairRetries: number;
+  readonly modelRetries: number;
+  readonly replans: number;
+  readonly maxSteps: number;
+  readonly temperature: number;
+}
+
+/** @throws PilotageError `invalid_config` naming the option. */
+export function assertOptions(options: PipelineOptions): Numbers {
+  const { candidates = 1, repairRetries = 1, modelRetries = 2, replans = 1, maxSteps = 1_000 } = options;
+  whole('candidates', candidates, 1);
+  whole('repairRetries', repairRetries, 0);
+  whole('modelRetries', modelRetries, 0);
+  whole('replans', replans, 0);
+  whole('maxSteps', maxSteps, 1);
+  whole('retrieverTokens', options.retrieverTokens, 1);
+  whole('retrieverTimeoutMs', options.retrieverTimeoutMs, 1);
+  whole('retries', options.retries, 0);
+  whole('stallMs', options.stallMs, 1);
+  whole('maxOutputTokens', options.maxOutputTokens, 1);
+  whole('seed', options.seed, 0);
+  const { concurrency, temperature = 0, stream = false, verifier } = options;
+  whole('concurrency', concurrency, 1);
+  if (concurrency !== undefined && concurrency > MAX_CONCURRENCY) {
+    throw refusal('concurrency', String(concurrency), `a whole number from 1 to ${MAX_CONCURRENCY}`);
+  }
+  if (!(temperature >= 0)) throw refusal('temperature', String(temperature), 'a number from 0 up');
+  if (candidates > 1 === (verifier === undefined)) {
+    throw refusal('candidates', String(candidates), 'a verifier with 2 or more, and none with 1');
+  }
+  if (stream && candidates > 1) {
+    throw refusal('stream', 'true', 'one candidate: what runs as it arrives cannot be chosen from');
+  }
+  return { candidates, repairRetries, modelRetries, replans, maxSteps, temperature };
+}
+
+const MAX_CONCURRENCY = 50;
+
+function whole(name: string, value: number | undefined, least: number): void {
+  if (value === undefined || (Number.isSafeInteger(value) && value >= least)) return;
+  throw refusal(name, String(value), `a whole number from ${least} up`);
+}
+
+export function refusal(name: string, given: string, wanted: string): PilotageError {
+  return new PilotageError('invalid_config', `The option ${name} of pipeline is ${given}; give ${wanted}.`);
+}

@@ -1,0 +1,109 @@
+/** Where a run stands with its plans, read off its trajectory: nothing is kept beside it. */
+import { FINISH_TOOL } from '../../core/builtin-tools.ts';
+import type { Finish } from '../../core/decision.ts';
+import type { ErrorData } from '../../core/errors.ts';
+import type { RunView, SteeringTurn, Trajectory } from '../../core/planner.ts';
+import type { PlanFault } from '../../core/remark.ts';
+import type { Step } from '../../core/step.ts';
+import { finishOfPlan, type PlanNode, planIdOf, planNodes, undoneNodes } from '../graph/outcome.ts';
+
+export type Phase =
+  /** A plan is to be made: the first for the goal, or one for what is left of it. */
+  | { readonly kind: 'plan'; readonly work: Work }
+  | { readonly kind: 'finish'; readonly decision: Finish }
+  /** The last plan did not come to its end, and was planned again as often as it may be. */
+  | { readonly kind: 'spent'; readonly decision: Finish; readonly faults: readonly PlanFault[] }
+  /** The fallback planner has taken over. */
+  | { readonly kind: 'fallback' };
+
+/** What was done for the present goal. */
+export interface Work {
+  /** Plans before this one. */
+  readonly plans: number;
+  /** By id, the steps that have ended with a value. */
+  readonly done: ReadonlyMap<string, PlanNode>;
+  /** Steps of the last plan that are still to be done, in one way or another. */
+  readonly unfinished: readonly PlanNode[];
+  /** The first step of the run that was taken for this goal. */
+  readonly from: number;
+}
+
+export interface PhaseOptions {
+  readonly replans: number;
+  readonly fallback: string | undefined;
+}
+
+export function phaseOf(run: RunView, { replans, fallback }: PhaseOptions): Phase {
+  const { trajectory } = run;
+  const from = goalBegan(trajectory);
+  const last = trajectory.step(trajectory.count - 1);
+  if (last !== undefined && last.index >= from && fallback !== undefined) {
+    if (last.provenance?.['fallback'] === fallback) return { kind: 'fallback' };
+  }
+  const plans = plansFrom(trajectory, from);
+  const plan = plans.at(-1);
+  if (plan === undefined) return { kind: 'plan', work: { plans: 0, done: new Map(), unfinished: [], from } };
+  const nodes = planNodes(plan);
+  const unfinished = undoneNodes(nodes);
+  const done = doneIn(plans);
+  const work = { plans: plans.length, done, unfinished, from };
+  const isDone = nodes.some(isFinish) || (unfinished.length === 0 && plan.error === undefined);
+  if (isDone) {
+    // What was said since may change what is wanted.
+    if (spokenBetween(trajectory.steering, plan.index, trajectory.count)) return { kind: 'plan', work };
+    return { kind: 'finish', decision: finishOfPlan(plan, [...doneIn(plans.slice(0, -1)).values()]) };
+  }
+  if (replansUsed(plans, trajectory.steering) < replans || plan.error?.code === INTERRUPTED) {
+    return { kind: 'plan', work };
+  }
+  return { kind: 'spent', decision: finishOfPlan(plan), faults: faultsOf(plan, unfinished) };
+}
+
+const INTERRUPTED = 'plan_interrupted';
+
+/** The step from which on the present goal was worked for. */
+function goalBegan({ steering }: Trajectory): number {
+  return steering.findLast(({ control }) => control.type === 'REDIRECT')?.atStep ?? 0;
+}
+
+function plansFrom(trajectory: Trajectory, from: number): readonly Step[] {
+  const plans: Step[] = [];
+  for (let index = from; index < trajectory.count; index += 1) {
+    const step = trajectory.step(index);
+    if (step !== undefined && planIdOf(step) !== undefined) plans.push(step);
+  }
+  return plans;
+}
+
+/** Plans after the first that were made because the one before had failed, and not for a crash or for a user's words. */
+function replansUsed(plans: readonly Step[], steering: readonly SteeringTurn[]): number {
+  return plans.slice(1).filter((plan, index) => {
+    const before = plans[index] as Step;
+    return before.error?.code !== INTERRUPTED && !spokenBetween(steering, before.index, plan.index);
+  }).length;
+}
+
+function spokenBetween(steering: readonly SteeringTurn[], after: number, upTo: number): boolean {
+  return steering.some(({ atStep, control }) => control.type === 'USER_MESSAGE' && atStep > after && atStep <= upTo);
+}
+
+function isFinish({ status, branch }: PlanNode): boolean {
+  return status === 'done' && branch.tool === FINISH_TOOL;
+}
+
+/** What ended with a value in these plans; how a plan ends is no result. */
+function doneIn(plans: readonly Step[]): ReadonlyMap<string, PlanNode> {
+  const done = plans
+    .flatMap(planNodes)
+    .filter(({ status, branch }) => status === 'done' && branch.tool !== FINISH_TOOL);
+  return new Map(done.map((node) => [node.id, node]));
+}
+
+function faultsOf(plan: Step, unfinished: readonly PlanNode[]): readonly PlanFault[] {
+  const own = plan.error === undefined ? [] : [{ code: plan.error.code, message: plan.error.message }];
+  return [...own, ...unfinished.flatMap(({ id, status, error }) => (status === 'skipped' ? [] : [faultOf(id, error)]))];
+}
+
+function faultOf(step: string, error: ErrorData | undefined): PlanFault {
+  return { code: error?.code ?? 'step_failed', message: error?.message ?? 'The step failed.', step };
+}

@@ -1,0 +1,156 @@
+/**
+ * A planner that has a model write a whole plan: look up, render, pick a model, call, parse, validate, verify, hand over. It
+ * keeps nothing of a run: what was planned, and with which tries, stands in the run's own journal.
+ */
+import type { Finish } from '../../core/decision.ts';
+import { assertIdentity } from '../../core/identity.ts';
+import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
+import type { PlanFault, Remark } from '../../core/remark.ts';
+import type { Usage } from '../../core/usage.ts';
+import { freshPlanId } from '../graph/outcome.ts';
+import { fallBack, refusal } from './fallback.ts';
+import { GrowingPlan } from './growing-plan.ts';
+import { decisionOf, type Judging } from './judge.ts';
+import { type Made, makePlan, type NoPlan } from './make-plan.ts';
+import type { Making, Prompt } from './making.ts';
+import type { PipelineOptions } from './options.ts';
+import { phaseOf, type Work } from './phase.ts';
+import { planPolicy } from './policy.ts';
+import { promptFor } from './prompt.ts';
+import { type Setup, setUp } from './setup.ts';
+import { linesAsTheyCome } from './stream.ts';
+import { Tries } from './tries.ts';
+import { wholeReplies } from './whole-reply.ts';
+
+/** Raised by hand when a run that was started before should not go on unasked. */
+const VERSION = 'pipeline.1';
+
+/** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
+export function pipeline(options: PipelineOptions): Planner {
+  const setup = setUp(options);
+  const { stream = false, name = 'pipeline', version = VERSION } = options;
+  return Object.freeze({
+    name,
+    version,
+    wakeMode: 'push',
+    modelDriven: true,
+    next: (run: RunView, signal: AbortSignal) => {
+      const move = moveOf(setup, run, signal);
+      return stream || run.streaming ? move : lastOf(move);
+    },
+  } satisfies Planner);
+}
+
+/** The move, without what is said on the way. */
+async function lastOf(deltas: AsyncGenerator<Delta, Move>): Promise<Move> {
+  for (;;) {
+    const { value, done } = await deltas.next();
+    if (done === true) return value;
+  }
+}
+
+async function* moveOf(setup: Setup, run: RunView, signal: AbortSignal): AsyncGenerator<Delta, Move> {
+  signal.throwIfAborted();
+  assertIdentity(run.identity);
+  const phase = phaseOf(run, { replans: setup.numbers.replans, fallback: setup.fallback?.name });
+  switch (phase.kind) {
+    case 'finish':
+      return { decision: phase.decision };
+    case 'fallback':
+      return yield* giveUp({ decision: refusal('no_path', 'pipeline', []) }, setup, run, signal);
+    case 'spent': {
+      const { faults, decision } = phase;
+      return yield* giveUp(failedMove(setup, { because: 'exhausted', faults }, decision), setup, run, signal);
+    }
+    case 'plan':
+      return yield* planMove(phase.work, setup, run, signal);
+    default:
+      return phase satisfies never;
+  }
+}
+
+async function* planMove(work: Work, setup: Setup, run: RunView, signal: AbortSignal): AsyncGenerator<Delta, Move> {
+  const { prompt, remarks } = await promptFor(setup, run, work, signal);
+  await setup.ready();
+  const making = begin(setup, run, work, prompt, signal);
+  making.tries.remarks.push(...remarks);
+  const growing = new GrowingPlan(freshPlanId(run), making.judging);
+  const ask = setup.options.stream === true ? linesAsTheyCome(making, growing) : wholeReplies(making);
+  const made = yield* makePlan(making, ask);
+  await setup.saved();
+  if (made.kind === 'plan') {
+    const decision = made.plan === undefined ? growing.decision : decisionOf(made.plan, making.judging);
+    return { decision, ...notesOf(making, made) };
+  }
+  if (growing.size > 0) {
+    // What was given runs already. The plan is closed with it, and what is missing is planned when that has ended.
+    const message = `The plan did not become whole: ${shownFaults(made.faults, setup)}`;
+    return { decision: growing.decision, fault: { code: 'plan_invalid', message }, ...notesOf(making) };
+  }
+  const { usage, remarks: told = [] } = notesOf(making);
+  const failed = failedMove(setup, made, refusal('no_path', `pipeline.${made.because}`, redacted(made.faults, setup)));
+  return yield* giveUp(withNotes(failed, told, usage), setup, run, signal);
+}
+
+function begin(setup: Setup, run: RunView, work: Work, prompt: Prompt, signal: AbortSignal): Making {
+  const { options, numbers, redact, patience, note } = setup;
+  const { policy, internal, concurrency } = options;
+  const judging: Judging = {
+    run,
+    work,
+    maxSteps: numbers.maxSteps,
+    ...(policy === undefined ? {} : { policy: planPolicy(policy, signal, internal) }),
+    ...(internal === undefined ? {} : { internal }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+  };
+  const tries = new Tries({ run, signal, template: prompt.template, redact, patience, note });
+  return { setup, run, signal, prompt, judging, tries };
+}
+
+/** What the making of the plan leaves beside it: every try, what all of them used, and who made it. */
+function notesOf({ tries, prompt }: Making, made?: Extract<Made, { kind: 'plan' }>): Omit<Move, 'decision'> {
+  const { usage, remarks } = tries;
+  const by = made === undefined ? {} : { model: made.model.name };
+  return {
+    remarks,
+    provenance: { ...by, template: prompt.template.id, templateVersion: prompt.template.version, tries: tries.count },
+    ...(usage === undefined ? {} : { usage }),
+  };
+}
+
+function withNotes(move: Move, before: readonly Remark[], usage: Usage | undefined): Move {
+  const remarks = [...before, ...(move.remarks ?? [])];
+  return { ...move, remarks, ...(usage === undefined ? {} : { usage }) };
+}
+
+/** There is no plan: how the run ends, unless somebody takes over. */
+function failedMove(
+  setup: Setup,
+  { because, faults }: { readonly because: NoPlan; readonly faults: readonly PlanFault[] },
+  decision: Finish,
+): Move {
+  const planner = setup.fallback?.name;
+  const remark: Remark<'plan.fallback'> = {
+    type: 'plan.fallback',
+    because,
+    faults: redacted(faults, setup),
+    ...(planner === undefined ? {} : { planner }),
+  };
+  return { decision, remarks: [remark] };
+}
+
+async function* giveUp(ending: Move, setup: Setup, run: RunView, signal: AbortSignal): AsyncGenerator<Delta, Move> {
+  const { fallback, options } = setup;
+  return fallback === undefined ? ending : yield* fallBack(fallback, ending, run, signal, options);
+}
+
+function redacted(faults: readonly PlanFault[], { redact }: Setup): readonly PlanFault[] {
+  return faults.map((fault) => ({ ...fault, message: redact(fault.message) }));
+}
+
+const MAX_SHOWN = 5;
+
+function shownFaults(faults: readonly PlanFault[], setup: Setup): string {
+  const shown = redacted(faults.slice(0, MAX_SHOWN), setup).map(({ message }) => message);
+  return [...shown, ...(faults.length > MAX_SHOWN ? [`And ${faults.length - MAX_SHOWN} more.`] : [])].join(' ');
+}

@@ -1,0 +1,92 @@
+/** Keeps secrets out of what is stored of prompts and replies. Every rule takes time that is linear in the text. */
+import { PilotageError } from '../../core/errors.ts';
+import { namedSecrets, type SecretSpan } from './redact-named.ts';
+
+export interface RedactRule {
+  /** `[redacted:<name>]` stands in the place of what was found. */
+  readonly name: string;
+  /** Every match is replaced, but for what its groups `before` and `after` have at its ends. */
+  readonly pattern: RegExp;
+}
+
+/**
+ * Found wherever they stand. Each pattern is sure of its match after a bounded number of characters and takes the rest without
+ * going back, so that no text makes it slow.
+ */
+const RULES: readonly RedactRule[] = [
+  {
+    // Up to the next line of dashes, which ends the key; a quote ends it too.
+    name: 'private_key',
+    pattern:
+      /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^"\\-]|\\{1,8}[nr]|-(?!----))*(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?/g,
+  },
+  {
+    name: 'api_key',
+    pattern:
+      /(?:sk-(?:proj|ant|or|svcacct|admin|live|test|lf)-|[srp]k_(?:live|test)_|gh[pousr]_|github_pat_|glpat-|xox[a-z]-|xapp-|hf_|gsk_|xai-|npm_|pypi-|dop_v1_|shp(?:at|ca|pa|ss)_|lin_api_|whsec_|ya29\.|SG\.)[\w.-]{12,}/g,
+  },
+  // A word such as "task-…" ends as this key begins. In JSON text the letter before may belong to a line break.
+  { name: 'api_key', pattern: /(?:(?<![A-Za-z])|(?<=\\[nrt]))sk-[A-Za-z0-9_-]{20,}/g },
+  { name: 'api_key', pattern: /(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|AIza[\w-]{30,}/g },
+  // JSON in base64, as at the beginning of a signed token.
+  { name: 'token', pattern: /eyJ[\w-]{16,}(?:\.[\w-]*){0,4}/g },
+  { name: 'token', pattern: /(?<before>bearer(?:\s|%20|\+){1,4})(?!bearer)[\w.~+/=-]{6,}/gi },
+  {
+    name: 'authorization',
+    pattern:
+      /(?<before>authorization\\{0,7}["']?\s{0,4}[:=]\s{0,4}\\{0,7}["']?(?:basic|digest|token)\s{1,4})(?!authorization)[^\s"'\\]+/gi,
+  },
+  { name: 'cookie', pattern: /(?<before>cookie\\{0,7}["']?\s{0,4}[:=]\s{0,4}\\{0,7}["']?)[^\r\n"'\\]+/gi },
+  { name: 'password', pattern: /(?<before>:\/\/[^\s:@/"'\\]{0,128}:)[^\s"'\\]{1,256}(?<after>@)/g },
+];
+
+/**
+ * Gives texts with the secrets in them replaced: private keys, the keys of providers, bearer tokens, passwords in addresses,
+ * and whatever a text itself calls a password, a secret, a token or a key.
+ * @param more beside the rules that are always there.
+ * @throws PilotageError `invalid_config` for a rule without a name or a pattern.
+ */
+export function redactor(more: readonly RedactRule[] = []): (text: string) => string {
+  const rules = [...RULES, ...more.map(checked)];
+  return (text) => {
+    // Each is looked for in the text as it is: what one rule takes away may be how another knows its secret.
+    const spans = [namedSecrets(text), ...rules.map((rule) => spansOf(text, rule))].flat();
+    return spans.length === 0 ? text : withMarks(text, spans);
+  };
+}
+
+function spansOf(text: string, { name, pattern }: RedactRule): SecretSpan[] {
+  const found: SecretSpan[] = [];
+  for (const { 0: whole, index, groups } of text.matchAll(pattern)) {
+    const start = index + (groups?.['before']?.length ?? 0);
+    const end = index + whole.length - (groups?.['after']?.length ?? 0);
+    if (end > start) found.push({ name, start, end });
+  }
+  return found;
+}
+
+/** Where some overlap, one mark stands for all of them: that of the one which begins first. */
+function withMarks(text: string, spans: readonly SecretSpan[]): string {
+  let marked = '';
+  let done = 0;
+  for (const { name, start, end } of spans.toSorted((left, right) => left.start - right.start)) {
+    if (start >= done) marked += `${text.slice(done, start)}[redacted:${name}]`;
+    done = Math.max(done, end);
+  }
+  return marked + text.slice(done);
+}
+
+function checked(rule: RedactRule): RedactRule {
+  const { name, pattern } = rule;
+  if (typeof name !== 'string' || !/^[\w.-]{1,40}$/.test(name)) {
+    throw new PilotageError(
+      'invalid_config',
+      'The name of a redaction rule must have 1 to 40 letters, digits, ".", "_" and "-".',
+    );
+  }
+  if (!(pattern instanceof RegExp)) {
+    throw new PilotageError('invalid_config', `The redaction rule ${name} has no pattern; give a regular expression.`);
+  }
+  const flags = pattern.flags.replace('y', '');
+  return { name, pattern: new RegExp(pattern.source, flags.includes('g') ? flags : `${flags}g`) };
+}

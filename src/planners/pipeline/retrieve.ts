@@ -1,0 +1,149 @@
+/** What is looked up for the prompt of a plan: never a reason not to plan, and never more than its share of the prompt. */
+import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import type { Clock } from '../../core/clock.ts';
+import type { ErrorData } from '../../core/errors.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { Remark } from '../../core/remark.ts';
+import { oneLine } from '../../core/shown-name.ts';
+import { BrokenReply, failureData } from '../../model/failure.ts';
+import { estimateTokens } from '../../model/tokens.ts';
+import { Watch } from '../../model/watch.ts';
+import { userTurn } from '../../prompt/messages.ts';
+import { contextTurns } from '../../prompt/untrusted.ts';
+
+export interface RetrievedDocument {
+  readonly id: string;
+  readonly text: string;
+}
+
+export interface Retriever {
+  /** The best document first. It may heed the signal, and is not waited for once that is aborted. */
+  retrieve(
+    query: { readonly goal: string; readonly run: RunView },
+    signal: AbortSignal,
+  ): Promise<readonly RetrievedDocument[]>;
+}
+
+export interface RetrieveOptions {
+  /** Estimated tokens that the block may take, its frame included. */
+  readonly tokens: number;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** What an error says passes through it. */
+  readonly redact: (text: string) => string;
+}
+
+export interface Retrieved {
+  /** The documents as untrusted data, framed. Absent: there is nothing to show. */
+  readonly text?: string;
+  /** Absent when there is no retriever. */
+  readonly remark?: Remark<'plan.retrieved'>;
+}
+
+/** @throws the signal's reason when it is aborted; every other failure becomes the error of the remark. */
+export async function retrieveFor(
+  retriever: Retriever | undefined,
+  run: RunView,
+  { tokens, timeoutMs, clock, signal, redact }: RetrieveOptions,
+): Promise<Retrieved> {
+  if (retriever === undefined) return {};
+  const watch = new Watch({ signal, clock, stallMs: timeoutMs });
+  try {
+    const found: unknown = await watch.until(retriever.retrieve({ goal: run.goal, run }, watch.signal));
+    return shown(documentsIn(found), tokens);
+  } catch (error) {
+    signal.throwIfAborted();
+    const { code, message } = failureOf(error, timeoutMs);
+    return {
+      remark: { type: 'plan.retrieved', documents: 0, tokens: 0, cut: 0, error: { code, message: redact(message) } },
+    };
+  } finally {
+    watch.end(true);
+  }
+}
+
+function failureOf(error: unknown, timeoutMs: number): ErrorData {
+  if (error instanceof BrokenReply) {
+    return { code: 'retrieval_timeout', message: `The retriever gave nothing within ${timeoutMs} ms.` };
+  }
+  return { code: 'retrieval_failed', message: failureData(error).message };
+}
+
+/** @throws TypeError for what is no list of documents. */
+function documentsIn(found: unknown): readonly RetrievedDocument[] {
+  if (Array.isArray(found) && found.every(isDocument)) return found;
+  throw new TypeError('The retriever must give a list of { id, text }, both of them texts.');
+}
+
+function isDocument(given: unknown): given is RetrievedDocument {
+  if (typeof given !== 'object' || given === null) return false;
+  const { id, text } = given as Record<string, unknown>;
+  return typeof id === 'string' && typeof text === 'string';
+}
+
+function shown(found: readonly RetrievedDocument[], tokens: number): Retrieved {
+  const { kept, cut } = fitted(found, tokens);
+  const text = kept.length === 0 ? '' : frame(kept);
+  const remark = { type: 'plan.retrieved' as const, documents: kept.length, tokens: tokensOf(text), cut };
+  return text === '' ? { remark } : { text, remark };
+}
+
+/** Tokens are counted as characters / 4; a text and its message have 5 of their own. */
+const CHARS_PER_TOKEN = 4;
+const OVERHEAD_TOKENS = 5;
+/** Of a document that does not fit whole, less is not worth showing. */
+const LEAST_CHARS = 80;
+const MAX_ID_CHARS = 200;
+const CUT_MARK = ' […]';
+
+/** As many as fit, in their order; the first that does not is shortened, and nothing comes after it. */
+function fitted(found: readonly RetrievedDocument[], tokens: number): { kept: RetrievedDocument[]; cut: number } {
+  let left = (tokens - OVERHEAD_TOKENS) * CHARS_PER_TOKEN - frame([]).length;
+  const kept: RetrievedDocument[] = [];
+  for (const { id, text } of found) {
+    const document = { id: oneLine(id, MAX_ID_CHARS), text };
+    const chars = charsOf(document);
+    if (chars > left) {
+      const short = shortened(document, left);
+      if (short !== undefined) kept.push(short);
+      break;
+    }
+    kept.push(document);
+    left -= chars;
+  }
+  const whole = kept.filter(({ text }, index) => text === found[index]?.text).length;
+  return { kept, cut: found.length - whole };
+}
+
+function shortened({ id, text }: RetrievedDocument, chars: number): RetrievedDocument | undefined {
+  const upTo = (end: number): RetrievedDocument => ({ id, text: `${text.slice(0, end).toWellFormed()}${CUT_MARK}` });
+  let low = 0;
+  let high = Math.min(text.length, Math.max(chars, 0));
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (charsOf(upTo(middle)) <= chars) low = middle;
+    else high = middle - 1;
+  }
+  return low < LEAST_CHARS ? undefined : upTo(low);
+}
+
+/** In the frame: as JSON, with closing tags escaped, and a comma. */
+function charsOf({ id, text }: RetrievedDocument): number {
+  return JSON.stringify({ id, text }).replaceAll('</', '<\\/').length + 1;
+}
+
+function frame(documents: readonly RetrievedDocument[]): string {
+  const retrieved = documents.map(({ id, text }) => ({ id, text }));
+  return contextTurns({ retrieved }).map(textOf).join('\n');
+}
+
+/** The text of a message; what is not text is left out. */
+export function textOf({ content }: LanguageModelV4Message): string {
+  if (typeof content === 'string') return content;
+  return content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
+
+function tokensOf(text: string): number {
+  return text === '' ? 0 : estimateTokens({ prompt: [userTurn(text)] });
+}

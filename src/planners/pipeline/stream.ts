@@ -1,0 +1,167 @@
+/** A call whose lines are taken as they arrive: each is checked by itself, and its step may run at once. */
+
+import type { Branch } from '../../core/decision.ts';
+import type { Json } from '../../core/json.ts';
+import type { Delta, SpokenDelta } from '../../core/planner.ts';
+import type { PlanFault } from '../../core/remark.ts';
+import { type Asked, streamModel } from '../../model/attempts.ts';
+import type { ReadyModel } from '../../model/entry.ts';
+import { BrokenReply } from '../../model/failure.ts';
+import type { StopReason } from '../../model/reply.ts';
+import type { GrowingPlan } from './growing-plan.ts';
+import type { Ask, Read } from './make-plan.ts';
+import type { Making } from './making.ts';
+import { finishStep } from './read-plan.ts';
+import { type PlanLine, PlanLines } from './read-plan-lines.ts';
+import type { Begun, Call, Tried } from './tries.ts';
+import { repairedRemarks } from './whole-reply.ts';
+
+/** Steps that may start are given to `growing`, and yielded as `branches`. */
+export function linesAsTheyCome(making: Making, growing: GrowingPlan): Ask {
+  return (call) => new LineReader(making, growing, call).read();
+}
+
+/** The reply of one call. */
+class LineReader {
+  readonly #making: Making;
+  readonly #growing: GrowingPlan;
+  readonly #call: Call;
+  readonly #begun: Begun;
+  readonly #startedAt: number;
+  #lines: PlanLines;
+  #output = '';
+  #faults: PlanFault[] = [];
+  /** Steps that were good before this call. */
+  readonly #keptBefore: number;
+
+  constructor(making: Making, growing: GrowingPlan, call: Call) {
+    this.#making = making;
+    this.#growing = growing;
+    this.#call = call;
+    this.#begun = making.tries.begin(call);
+    growing.begin();
+    this.#startedAt = making.setup.clock.now();
+    this.#lines = new PlanLines(making.judging.maxSteps);
+    this.#keptBefore = growing.kept.length;
+  }
+
+  async *read(): AsyncGenerator<Delta, Tried<Read>> {
+    const { setup, signal } = this.#making;
+    const { model, request } = this.#call;
+    const requestFor = (_: ReadyModel): typeof request => ({ ...request });
+    const stream = streamModel({ ...setup.patience, models: [model], requestFor, signal });
+    try {
+      for (;;) {
+        let next: IteratorResult<SpokenDelta, Asked>;
+        // Only reading is guarded: what the consumer throws in at `yield` is no failure of the model.
+        try {
+          next = await stream.next();
+        } catch (error) {
+          return this.#failed(error);
+        }
+        if (next.done === true) return yield* this.#ended(next.value);
+        const goesOn = yield* this.#hear(next.value);
+        if (!goesOn) return this.#brokenOff(next.value);
+      }
+    } finally {
+      // Aborts the call when its rest is not wanted; otherwise it is over already.
+      await stream.return(undefined as never);
+    }
+  }
+
+  /** False: nothing more is to be read. */
+  async *#hear(delta: SpokenDelta): AsyncGenerator<Delta, boolean> {
+    if (delta.type === 'reasoning') {
+      yield delta;
+      return true;
+    }
+    if (delta.type === 'reset') {
+      // Steps that came before the failure may run already: the call cannot begin anew.
+      if (this.#growing.kept.length > this.#keptBefore) return false;
+      this.#lines = new PlanLines(this.#making.judging.maxSteps);
+      this.#output = '';
+      this.#faults = [];
+      yield delta;
+      return true;
+    }
+    this.#output += delta.text;
+    yield* this.#takeAll(this.#lines.push(delta.text));
+    return this.#lines.fault === undefined;
+  }
+
+  async *#takeAll(lines: readonly PlanLine[]): AsyncGenerator<Delta, void> {
+    const ready: Branch[] = [];
+    for (const line of lines) {
+      if (line.kind === 'reasoning') {
+        yield { type: 'reasoning', text: `${this.#making.setup.redact(line.text)}\n` };
+        continue;
+      }
+      const step = line.kind === 'step' ? line.step : this.#finishOf(line.result);
+      if (step === undefined) continue;
+      const grown = await this.#growing.take(step);
+      ready.push(...grown.ready);
+      this.#faults.push(...grown.faults);
+    }
+    yield* this.#give(ready);
+  }
+
+  /** The line that ends a plan may bring its result. */
+  #finishOf(result: Json | undefined): Json | undefined {
+    return result === undefined ? undefined : finishStep(this.#growing.kept, result);
+  }
+
+  *#give(branches: readonly Branch[]): Generator<Delta, void> {
+    if (branches.length === 0) return;
+    const { concurrency } = this.#making.judging;
+    const how = concurrency === undefined ? {} : { concurrency };
+    yield { type: 'branches', plan: this.#growing.planId, branches, ...how };
+  }
+
+  async *#ended(asked: Asked): AsyncGenerator<Delta, Tried<Read>> {
+    const { reply } = asked;
+    yield* this.#takeAll(this.#lines.end());
+    const faults = [...this.#faults, ...this.#lines.lost];
+    if (this.#lines.fault !== undefined) faults.push(this.#lines.fault);
+    else if (CUT_OFF.has(reply.finish) && !this.#lines.isWhole) faults.push(cutOff(reply.finish));
+    const grown = this.#growing.end(faults.length === 0);
+    yield* this.#give(grown.ready);
+    faults.push(...grown.faults);
+    const remarks = repairedRemarks(this.#lines.repaired);
+    return this.#begun.ended(asked, this.#output, { ...this.#readWith(faults), remarks });
+  }
+
+  /** The call failed, or was broken off after steps of it were taken. */
+  #failed(error: unknown): Tried<Read> {
+    const { number, ...rest } = this.#begun.failed(error, this.#output, this.#elapsedMs());
+    return { ...rest, number, judged: { ...rest.judged, ...this.#left() } as Tried<Read>['judged'] };
+  }
+
+  #brokenOff({ type }: SpokenDelta): Tried<Read> {
+    if (type === 'reset') return this.#failed(new BrokenReply('model_interrupted', 'The stream broke off.'));
+    const { fault } = this.#lines;
+    const faults = [...this.#faults, ...this.#lines.lost, ...(fault === undefined ? [] : [fault])];
+    const judged = { ...this.#readWith(faults), tooMuch: true };
+    return this.#begun.brokenOff(this.#output, this.#elapsedMs(), judged);
+  }
+
+  #readWith(faults: readonly PlanFault[]): Read {
+    if (faults.length === 0) return { result: 'valid', faults, ...this.#left() };
+    const isForbidden = faults.every(({ code }) => code === 'plan_forbidden');
+    const isNothing = this.#growing.kept.length === 0 && this.#faults.length === 0;
+    return { result: isForbidden ? 'forbidden' : isNothing ? 'unreadable' : 'invalid', faults, ...this.#left() };
+  }
+
+  #left(): { readonly kept: readonly Json[]; readonly runs: boolean } {
+    return { kept: this.#growing.kept, runs: this.#growing.size > 0 };
+  }
+
+  #elapsedMs(): number {
+    return this.#making.setup.clock.now() - this.#startedAt;
+  }
+}
+
+const CUT_OFF: ReadonlySet<StopReason> = new Set(['length', 'content-filter', 'interrupted', 'error']);
+
+function cutOff(finish: StopReason): PlanFault {
+  return { code: 'plan_cut', message: `The reply ended before it was complete (${finish}).` };
+}

@@ -1,0 +1,114 @@
+/** The variables of the default templates, made of what a planner may look at. */
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
+import type { RunView } from '../../core/planner.ts';
+import { hintLines } from '../../prompt/planning-hints.ts';
+import { steeringText } from '../../prompt/steering-text.ts';
+import { toolEntry } from '../../prompt/tool-text.ts';
+import { contextTurns, enclose } from '../../prompt/untrusted.ts';
+import { PLAN_SCHEMA } from '../graph/plan-schema.ts';
+import type { PlanForm } from './request.ts';
+import { textOf } from './retrieve.ts';
+import type { TemplateVars } from './template.ts';
+
+export interface PlanParts {
+  readonly run: RunView;
+  readonly form: PlanForm;
+  readonly maxSteps: number;
+  /** Steps of the type `internal` may be used. */
+  readonly internal?: boolean;
+  /** What was looked up, framed. */
+  readonly retrieved?: string;
+  /** What the run has done so far, framed. */
+  readonly done?: string;
+}
+
+/** @throws PilotageError `memory_block_unserializable` for a context that is not JSON. */
+export function planVariables({ run, form, maxSteps, internal = false, retrieved, done }: PlanParts): TemplateVars {
+  const tools = run.tools.list();
+  return {
+    goal: run.goal,
+    toolList: tools.length === 0 ? 'No tools are available.' : tools.map((tool) => toolEntry(tool, 1)).join('\n'),
+    limits: limitLines(run, maxSteps).join('\n'),
+    'limits.maxSteps': maxSteps,
+    internal: internal ? INTERNAL : NO_INTERNAL,
+    schema: JSON.stringify(form === 'json' ? PLAN_SCHEMA : STEP_SCHEMA),
+    example: form === 'json' ? JSON.stringify(EXAMPLE) : EXAMPLE_LINES,
+    context: blocks([...contextBlocks(run), ...(retrieved === undefined ? [] : [retrieved])]),
+    done: blocks(done === undefined ? [] : [done]),
+  };
+}
+
+const INTERNAL = '`internal` is work that the program does itself, told what by `input`.';
+const NO_INTERNAL = '`internal` is not to be used.';
+
+const EXAMPLE: JsonObject = {
+  planId: 'example',
+  steps: [
+    { id: 'find', type: 'tool', toolId: 'example_search', input: { text: 'tide tables' } },
+    {
+      id: 'read',
+      type: 'tool',
+      toolId: 'example_read',
+      input: { url: { $from: 'find', path: '/hits/0/url' } },
+    },
+    { id: 'end', type: 'finish', input: { table: { $from: 'read', path: '/text' } } },
+  ],
+};
+const EXAMPLE_LINES: string = [
+  ...(EXAMPLE['steps'] as readonly Json[]).map((step) => ({ type: 'step', step })),
+  { type: 'finish' },
+]
+  .map((line) => JSON.stringify(line))
+  .join('\n');
+
+/** What the schema of a plan says of one step. */
+const STEP_SCHEMA: Json = stepSchema();
+
+function stepSchema(): Json {
+  const { properties } = PLAN_SCHEMA;
+  const steps = isJsonObject(properties) ? properties['steps'] : undefined;
+  return (isJsonObject(steps) ? steps['items'] : undefined) ?? {};
+}
+
+const MICRO_USD = 1_000_000;
+
+function limitLines({ budget, context }: RunView, maxSteps: number): string[] {
+  const { costMicroUsdLeft, deadlineAt } = budget;
+  return [
+    `At most ${maxSteps} steps.`,
+    ...(costMicroUsdLeft === undefined ? [] : [`${costMicroUsdLeft / MICRO_USD} USD are left to spend.`]),
+    ...(deadlineAt === undefined ? [] : [`All is to be done by ${new Date(deadlineAt).toISOString()}.`]),
+    ...hintLines(context.hints ?? {}),
+  ];
+}
+
+/** Each followed by an empty line; of none, nothing is left. */
+function blocks(texts: readonly string[]): string {
+  return texts.map((text) => `${text}\n\n`).join('');
+}
+
+function contextBlocks({ context, history, inputs, trajectory }: RunView): string[] {
+  const said = history.filter(({ text }) => text !== '').map(({ role, text }) => ({ role, text }));
+  const attached = inputs.map(({ artifactRef, mime, sizeBytes, fileName }) => ({
+    artifact_ref: artifactRef,
+    mime,
+    size_bytes: sizeBytes,
+    ...(fileName === undefined ? {} : { file_name: fileName }),
+  }));
+  // The goal that a REDIRECT brought stands in its own place.
+  const added = trajectory.steering.filter(({ control }) => control.type !== 'REDIRECT').map(steeringText);
+  return [
+    ...contextTurns(context).map(textOf),
+    ...(said.length === 0
+      ? []
+      : [`What was said before the goal, oldest first:\n${enclose('earlier_turns', lines(said))}`]),
+    ...(attached.length === 0
+      ? []
+      : [`Attachments of the goal, by reference:\n${enclose('attachments', lines(attached))}`]),
+    ...(added.length === 0 ? [] : [`What came in while the run went on:\n${enclose('came_in', added.join('\n'))}`]),
+  ];
+}
+
+function lines(values: readonly Json[]): string {
+  return values.map((value) => JSON.stringify(value)).join('\n');
+}

@@ -1,0 +1,192 @@
+/** The calls of models for one move: each is numbered, redacted and recorded, whatever came of it, and what it cost counts. */
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { Json } from '../../core/json.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { PlanFault, PlanTry, PlanTryPurpose, Remark } from '../../core/remark.ts';
+import type { Usage } from '../../core/usage.ts';
+import { type Asked, type AskOptions, askModel } from '../../model/attempts.ts';
+import type { ReadyModel } from '../../model/entry.ts';
+import { failureData } from '../../model/failure.ts';
+import type { Reply } from '../../model/reply.ts';
+import { addUsage } from '../../model/usage.ts';
+import type { ReadyPlan } from '../graph/plan.ts';
+
+export interface Call {
+  readonly purpose: PlanTryPurpose;
+  readonly model: ReadyModel;
+  /** Without its abort signal. */
+  readonly request: LanguageModelV4CallOptions;
+  /** The number of the try before it. */
+  readonly previous?: number | undefined;
+}
+
+/** What a reply is worth. */
+export interface Judged {
+  readonly result: PlanTry['result'];
+  readonly faults: readonly PlanFault[];
+  /** Of a valid plan. */
+  readonly plan?: ReadyPlan;
+  /** What was repaired to read it. */
+  readonly remarks?: readonly Remark[];
+}
+
+export interface Tried<J extends Judged = Judged> {
+  readonly number: number;
+  readonly call: Call;
+  /** Raw, as the model gave it. */
+  readonly output: string;
+  /** A failed call was judged by nobody. */
+  readonly judged: J | (Judged & { readonly result: 'failed' });
+}
+
+export interface TriesOptions {
+  readonly run: RunView;
+  readonly signal: AbortSignal;
+  readonly template: PlanTry['template'];
+  readonly redact: (text: string) => string;
+  readonly patience: Pick<AskOptions, 'clock' | 'retries' | 'stallMs'>;
+  /** Told of each try, for the measures of its model. */
+  readonly note: (record: PlanTry) => void;
+}
+
+export class Tries {
+  /** What was done, in order, for the move. */
+  readonly remarks: Remark[] = [];
+  readonly options: TriesOptions;
+  #usage: Usage | undefined;
+  #count = 0;
+
+  constructor(options: TriesOptions) {
+    this.options = options;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get usage(): Usage | undefined {
+    return this.#usage;
+  }
+
+  /** What this move has used leaves nothing of the run's money or tokens. */
+  get isCeilingReached(): boolean {
+    const { costMicroUsdLeft, tokensLeft } = this.options.run.budget;
+    const { costMicroUsd = 0, inputTokens = 0, outputTokens = 0 } = this.#usage ?? {};
+    return (
+      (costMicroUsdLeft !== undefined && costMicroUsd >= costMicroUsdLeft) ||
+      (tokensLeft !== undefined && inputTokens + outputTokens >= tokensLeft)
+    );
+  }
+
+  /**
+   * One call. A model that gives no reply has failed; tries again, for failures that may pass, are within the call.
+   * @throws the reason of the signal.
+   */
+  async ask<J extends Judged>(call: Call, judge: (reply: Reply) => J | Promise<J>): Promise<Tried<J>> {
+    const { signal, patience } = this.options;
+    const begun = this.begin(call);
+    const startedAt = patience.clock.now();
+    let asked: Asked;
+    try {
+      asked = await askModel({
+        ...patience,
+        models: [call.model],
+        requestFor: () => ({ ...call.request }),
+        signal,
+      });
+    } catch (error) {
+      return begun.failed(error, '', patience.clock.now() - startedAt);
+    }
+    return begun.ended(asked, rawOutput(asked.reply), await judge(asked.reply));
+  }
+
+  /** For a call that the caller makes itself. @throws the reason of the signal. */
+  begin(call: Call): Begun {
+    this.options.signal.throwIfAborted();
+    const { request, purpose, model, previous } = call;
+    const prompt = JSON.stringify(redactTexts(request.prompt as unknown as Json, this.options.redact));
+    this.#count += 1;
+    const number = this.#count;
+    const { temperature, seed } = request;
+    const about = {
+      try: number,
+      ...(previous === undefined ? {} : { previous }),
+      purpose,
+      model: model.name,
+      template: this.options.template,
+      ...(temperature === undefined ? {} : { temperature }),
+      ...(seed === undefined ? {} : { seed }),
+      prompt,
+    };
+    const record = (output: string, latencyMs: number, { result, faults }: Judged, usage: Usage | undefined): void => {
+      if (usage !== undefined) this.#usage = addUsage(this.#usage, usage);
+      const { redact, note } = this.options;
+      const kept: PlanTry = {
+        ...about,
+        output: cut(redact(output)),
+        latencyMs,
+        ...(usage === undefined ? {} : { usage }),
+        result,
+        faults: faults.map((fault) => ({ ...fault, message: redact(fault.message) })),
+      };
+      this.remarks.push({ type: 'plan.try', ...kept });
+      note(kept);
+    };
+    return {
+      ended: <J extends Judged>(asked: Asked, output: string, judged: J): Tried<J> => {
+        this.remarks.push(...asked.remarks);
+        record(output, asked.latencyMs, judged, asked.usage);
+        this.remarks.push(...(judged.remarks ?? []));
+        return { number, call, output, judged };
+      },
+      brokenOff: (output, latencyMs, judged) => {
+        record(output, latencyMs, judged, undefined);
+        return { number, call, output, judged };
+      },
+      failed: (error, output, latencyMs) => {
+        this.options.signal.throwIfAborted();
+        const judged = { result: 'failed' as const, faults: [failureData(error)] };
+        record(output, latencyMs, judged, usageOf(error));
+        return { number, call, output, judged };
+      },
+    };
+  }
+}
+
+export interface Begun {
+  ended<J extends Judged>(asked: Asked, output: string, judged: J): Tried<J>;
+  /** The caller wants no more of the reply. What it cost is not known. */
+  brokenOff<J extends Judged>(output: string, latencyMs: number, judged: J): Tried<J>;
+  /** @throws the reason of the signal, when that is why. */
+  failed(error: unknown, output: string, latencyMs: number): Tried<never>;
+}
+
+/** What is kept of one reply. */
+const MAX_OUTPUT_CHARS = 1_000_000;
+
+function cut(text: string): string {
+  if (text.length <= MAX_OUTPUT_CHARS) return text;
+  return `${text.slice(0, MAX_OUTPUT_CHARS)}… (${text.length - MAX_OUTPUT_CHARS} characters more)`;
+}
+
+/** Tells also what calls the reply has, which are no text. */
+export function rawOutput({ text, calls }: Reply): string {
+  if (calls.length === 0) return text;
+  const said = text.trim() === '' ? [] : [text];
+  return [...said, ...calls.map(({ tool, input }) => `${tool}(${input})`)].join('\n');
+}
+
+/** What failed tries within the call have cost. */
+function usageOf(error: unknown): Usage | undefined {
+  const data: unknown = typeof error === 'object' && error !== null && 'data' in error ? error.data : undefined;
+  const usage: unknown = typeof data === 'object' && data !== null && 'usage' in data ? data.usage : undefined;
+  return typeof usage === 'object' && usage !== null ? (usage as Usage) : undefined;
+}
+
+/** Every text in it has passed through `redact`, as it is and not as JSON spells it. */
+function redactTexts(value: Json, redact: (text: string) => string): Json {
+  if (typeof value === 'string') return redact(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item: Json) => redactTexts(item, redact));
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, redactTexts(field, redact)]));
+}
