@@ -1,4 +1,10 @@
 /** What the htn planner does when an action fails, or does not come to what it was to. */
+import { describe, expect, it } from 'vitest';
+import type { Json } from '../../src/core/json.ts';
+import { type HtnState, type HtnTask, htn, htnDomain } from '../../src/planners/htn/index.ts';
+import { failure, value } from './drive.ts';
+import { BOTH, type Changes, callsOf, play, playByHand } from './htn-support.ts';
+
 function set(state: HtnState, key: string, to: Json): boolean {
   state.set('k', key, to);
   return true;
@@ -133,4 +139,3 @@ describe('AG-37 an action that fails', () => {
     expect(calls).toEqual(['pick p1', 'drive p1', 'train p1', 'drop p1', 'pick p2', 'drive p2', 'train p2', 'drop p2']);
   });
 });
-

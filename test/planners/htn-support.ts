@@ -1,6 +1,8 @@
 /** A small world for runs of the htn planner: parcels that are picked up, carried one way or another, and dropped. */
-import type { Json } from '../../src/core/json.ts';
-import type { Planner } from '../../src/core/planner.ts';
+import { expect } from 'vitest';
+import type { Json, JsonObject } from '../../src/core/json.ts';
+import type { Move, Planner, RunView } from '../../src/core/planner.ts';
+import type { Step } from '../../src/core/step.ts';
 import {
   type HtnDomain,
   type HtnOptions,
@@ -10,8 +12,11 @@ import {
   htn,
   htnDomain,
 } from '../../src/planners/htn/index.ts';
+import type { RunResult } from '../../src/runtime/result.ts';
+import { runView, toolView } from '../../src/testing/index.ts';
 import type { Tool } from '../../src/tools/tool.ts';
-import { make } from '../runtime/support.ts';
+import { entriesOf, make, start, world } from '../runtime/support.ts';
+import { ask, stepOf, value } from './drive.ts';
 
 const to =
   (place: string, from?: string) =>
@@ -142,7 +147,6 @@ export function callsOf(decision: Move['decision']): string[] {
   return calls.map(({ tool, args }) => [tool, ...((args as { args: Json[] }).args ?? [])].join(' '));
 }
 
-
 /** Asks for one move after the other; every call gives what `outcome` says, by what is called. */
 export async function playByHand(
   planner: Planner,
@@ -171,3 +175,5 @@ export async function playByHand(
   }
 }
 
+/** The calls that deliver both. */
+export const BOTH: readonly string[] = ['pick p1', 'drive p1', 'drop p1', 'pick p2', 'drive p2', 'drop p2'];

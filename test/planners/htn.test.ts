@@ -1,10 +1,8 @@
-/** The htn planner: plans carried out by a runtime, failures on the way, and runs that go on in another process. */
+/** The htn planner: plans carried out by a runtime, and runs that go on in another process. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { CallParallel } from '../../src/core/decision.ts';
 import type { Json, JsonObject } from '../../src/core/json.ts';
-import type { Move, Planner, RunView } from '../../src/core/planner.ts';
-import type { Step } from '../../src/core/step.ts';
 import {
   findPlan,
   type HtnState,
@@ -15,22 +13,30 @@ import {
   htnState,
   traceText,
 } from '../../src/planners/htn/index.ts';
-import type { RunResult } from '../../src/runtime/result.ts';
 import {
   assertCrashProof,
   crashEverywhere,
   type PlannerScenario,
   plannerConformance,
-  runView,
-  toolView,
 } from '../../src/testing/index.ts';
-import { entriesOf, make, start, world } from '../runtime/support.ts';
+import { make, start, world } from '../runtime/support.ts';
 import { ask, failure, stepOf, value } from './drive.ts';
-import { type Changes, NAMES, PARCELS, parcels, parcelTools, STATE, TODO } from './htn-support.ts';
+import {
+  BOTH,
+  type Changes,
+  callsOf,
+  NAMES,
+  PARCELS,
+  parcels,
+  parcelTools,
+  play,
+  playByHand,
+  STATE,
+  TODO,
+  view,
+} from './htn-support.ts';
 
 const traceIn = ({ htn: record }: JsonObject): HtnTrace => (record as unknown as { trace: HtnTrace }).trace;
-
-const BOTH = ['pick p1', 'drive p1', 'drop p1', 'pick p2', 'drive p2', 'drop p2'];
 
 describe('a plan ahead', () => {
   it('AG-35 is one decision, in the order of the tasks, each step after the one before', async () => {

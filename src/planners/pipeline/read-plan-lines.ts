@@ -153,17 +153,12 @@ export class PlanLines {
   #noteIssues(): void {
     const { issues } = this.#rows;
     for (; this.#issuesRead < issues.length; this.#issuesRead += 1) {
-      const { line, message } = issues[this.#issuesRead] as NdjsonIssue;
-      if (message.startsWith(LOST)) this.#lose('plan_line', `Line ${line}: ${message}.`);
-      else if (!message.startsWith(NO_ROW))
-        this.repaired.push({ code: 'repaired', message: `line ${line}: ${message}` });
+      const { kind, line, message } = issues[this.#issuesRead] as NdjsonIssue;
+      if (kind === 'lost') this.#lose('plan_line', `Line ${line}: ${message}.`);
+      else if (kind === 'tolerated') this.repaired.push({ code: 'repaired', message: `line ${line}: ${message}` });
     }
   }
 }
-
-/** How the messages of the stream begin that tell of a bad row, and of words between the rows. */
-const LOST = 'this row was left out';
-const NO_ROW = 'no row begins here';
 
 const TYPES: ReadonlySet<unknown> = new Set(STEP_TYPES);
 

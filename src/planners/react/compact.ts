@@ -10,7 +10,7 @@ import { askStructured } from '../../model/structured.ts';
 import { estimateTokens } from '../../model/tokens.ts';
 import { coerceToSchema } from '../../parse/index.ts';
 import { chooseCut, readSummary, SUMMARY_SCHEMA, summaryRequest } from '../../prompt/compaction.ts';
-import type { ModelPool } from './models.ts';
+import type { ModelPool } from '../model-pool.ts';
 import type { CompactionOptions, ReactOptions } from './options.ts';
 import type { Requests } from './requests.ts';
 

@@ -8,8 +8,8 @@ import type { Remark } from '../../core/remark.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
 import type { Asked } from '../../model/attempts.ts';
 import { isWaitingAnswer } from '../../prompt/step-parts.ts';
+import type { ModelPool } from '../model-pool.ts';
 import { type Decided, type DecideOptions, decide } from './decide.ts';
-import type { ModelPool } from './models.ts';
 import { mayStartTasks, type ReactOptions } from './options.ts';
 import type { Requests } from './requests.ts';
 

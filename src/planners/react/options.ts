@@ -7,15 +7,15 @@ import { isJsonObject, type JsonObject } from '../../core/json.ts';
 import type { Planner, PlannerFunction, RunView } from '../../core/planner.ts';
 import type { ModelEntry } from '../../model/entry.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
-import type { ModelRegistry } from '../../model/registry.ts';
 import type { Prices } from '../../model/usage.ts';
+import type { GivenModels } from '../model-pool.ts';
 
 export interface ReactOptions {
   /**
    * One model, several in the order in which they are tried, or a registry that ranks them by what it has measured. A
    * model without native tool calls is given as `{ model, toolCalls: 'text' }`.
    */
-  readonly model: LanguageModel | ModelEntry | readonly (LanguageModel | ModelEntry)[] | ModelRegistry;
+  readonly model: GivenModels;
   /** For models that do not state their own. Without prices the cost of model calls is not known. */
   readonly prices?: Prices;
   /** Takes the place of the default instructions; the list of tools, the guidance and the constraints still follow. */

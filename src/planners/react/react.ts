@@ -11,11 +11,11 @@ import type { ReadyModel } from '../../model/entry.ts';
 import { isFormatRefusal, oneLower } from '../../model/structured.ts';
 import { guidanceTurn } from '../../prompt/guidance.ts';
 import { unreadableInputs } from '../../prompt/user-turn.ts';
+import { askFallback } from '../ask-fallback.ts';
+import { modelPool } from '../model-pool.ts';
 import { answerReader } from './answer.ts';
 import { compactor } from './compact.ts';
-import { askFallback } from './fallback.ts';
 import { exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
-import { modelPool } from './models.ts';
 import { moveOf } from './move.ts';
 import { assertOptions, DEFAULT_REASKS, mayStartTasks, type ReactOptions } from './options.ts';
 import { Requests } from './requests.ts';
@@ -30,7 +30,7 @@ const VERSION = 'react.1';
 /** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
 export function react(options: ReactOptions): Planner {
   assertOptions(options);
-  const pool = modelPool(options);
+  const pool = modelPool(options.model, options.prices, { needs: 'calls' });
   const requests = new Requests(options);
   const fallback = options.fallback === undefined ? undefined : asPlanner(options.fallback);
   const { reasks = DEFAULT_REASKS, clock = systemClock, answerSchema, compaction, retries, stallMs } = options;

@@ -1,5 +1,5 @@
 /** The caller's own planner, once every model has had its tries. */
-import { type Delta, isMove, type Move, type Planner, type RunView } from '../../core/planner.ts';
+import { type Delta, isMove, type Move, type Planner, type RunView } from '../core/planner.ts';
 
 /** The fallback planner's move, marked as its own; the remarks tell why it was asked. */
 export async function* askFallback(
