@@ -15,6 +15,7 @@ const config: UserConfig = defineConfig({
     'src/planners/graph/index.ts',
     'src/planners/rules/index.ts',
     'src/planners/htn/index.ts',
+    'src/planners/htn-model/index.ts',
     'src/planners/pipeline/index.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',

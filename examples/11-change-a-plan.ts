@@ -38,7 +38,7 @@ const planner = graph({
   plan: {
     steps: [
       { id: 'count', type: 'tool', toolId: 'count_stock', input: { item: 'lamp' } },
-      { id: 'order', type: 'tool', toolId: 'order_goods', input: { item: 'lamp', pieces: 500 }, after: ['count'] },
+      { id: 'order', type: 'tool', toolId: 'order_goods', input: { item: 'lamp', pieces: 80 }, after: ['count'] },
       { id: 'write', type: 'tool', toolId: 'write_to_customers', input: { text: 'Soon!' }, after: ['count'] },
     ],
   },
@@ -48,7 +48,7 @@ const runtime = createRuntime({
   planner,
   tools: [count, order, write],
   journal: memoryJournal(),
-  // Also of what a person has changed: what it does not allow is an error of that step.
+  // Of the plan, before any of it runs, and of each call: also with what a person has changed.
   policy: ({ tool, args }) => tool !== 'order_goods' || few.safeParse(args).success || 'At most 100 pieces.',
 });
 const run = await runtime.start('Fill the shelf', { identity: local('ana') });

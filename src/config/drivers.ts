@@ -124,12 +124,11 @@ const checkFinish = shape<Omit<FinishPart, DriverKey>>(
 );
 
 const PLANNING: Shape<
-  Pick<PipelinePart & GraphPart, 'name' | 'version' | 'internal' | 'policy' | 'concurrency' | 'maxPlanSteps'>
+  Pick<PipelinePart & GraphPart, 'name' | 'version' | 'internal' | 'concurrency' | 'maxPlanSteps'>
 > = {
   name: filledText,
   version: text,
   internal: filledText,
-  policy: aFunction,
   concurrency: whole(1),
   maxPlanSteps: whole(0),
 };

@@ -1,4 +1,4 @@
-/** A rule of the program's about calls, asked for each call of each planner before it is made. */
+/** A rule of the program's about calls: asked before a plan runs about all of them, and before each call is made. */
 import type { Identity } from './identity.ts';
 import type { Json } from './json.ts';
 

@@ -1,5 +1,6 @@
-/** What a planner may know of a tool: never the function. */
+/** What a planner may know of a tool: never its function. */
 import type { JsonObject } from './json.ts';
+import type { ToolPolicy } from './policy.ts';
 
 /**
  * What a call may do to the world, which decides what happens after a crash in the middle of it.
@@ -33,4 +34,6 @@ export interface ToolView {
   /** All of them, the deferred ones too, sorted by name. */
   all(): readonly ToolSchema[];
   get(name: string): ToolSchema | undefined;
+  /** The program's rule about calls, for planners that look ahead. It is asked again when a call is made. */
+  readonly policy?: ToolPolicy;
 }

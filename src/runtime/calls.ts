@@ -64,7 +64,6 @@ export class Calls {
       // What is in the journal is set aside by the state; here it is only until then.
       begin: ({ open, index }, cost) =>
         ports.begin(open.move.step, index, cost).finally(() => this.#reserved.delete(index)),
-      policy: deps.policy,
       reserve: (call, costMicroUsd) => this.#reserve(call, costMicroUsd),
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),

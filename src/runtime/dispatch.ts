@@ -11,7 +11,6 @@ import { describeThrown, type ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson, captureObject, deepFreeze, type Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
-import type { ToolPolicy } from '../core/policy.ts';
 import { shownName } from '../core/shown-name.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyTool } from '../tools/catalogue.ts';
@@ -54,7 +53,6 @@ export interface DispatchPorts {
   readonly artifacts: ArtifactStore;
   /** Makes durable that the call begins. @throws the journal's refusal. */
   begin(call: Call, costMicroUsd: number | undefined): Promise<void>;
-  readonly policy: ToolPolicy | undefined;
   /** Sets money aside for a call. False when the budget has no room for it. */
   reserve(call: Call, costMicroUsd: number): boolean;
   /** The deferred tools that the run has found. */
@@ -113,8 +111,8 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   if ('error' in prepared) return listed({ outcome: refused(prepared.error, call), attempts: 0 }, call, ports);
   const { tool, args } = prepared;
   if (call.held && tool.effect === 'once') return { outcome: heldBack(tool), attempts: 0 };
-  const asks = ports.policy !== undefined && !call.interrupted;
-  const forbidden = asks ? await forbiddenBy(ports, call, given) : undefined;
+  const asks = call.tools.policy !== undefined && !call.interrupted;
+  const forbidden = asks ? await forbiddenBy(call, given) : undefined;
   if (forbidden !== undefined) return { outcome: { kind: 'error', error: forbidden }, attempts: 0 };
   if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {
     const asked = await approvalFor(tool, given, args, call.identity);
@@ -126,8 +124,7 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
 
 /** Why the program's rule does not allow the call. What happened before a crash is looked up before it is asked. */
 async function forbiddenBy(
-  { policy }: DispatchPorts,
-  { branch: { tool }, identity, flight }: Call,
+  { branch: { tool }, identity, flight, tools: { policy } }: Call,
   args: Json,
 ): Promise<ErrorData | undefined> {
   if (policy === undefined) return undefined;
@@ -159,7 +156,7 @@ async function make(
     if (outcome !== undefined) return listed(ended(outcome, startedAt, 1, cost), call, ports, context);
   }
   if (call.interrupted) {
-    const forbidden = await forbiddenBy(ports, call, given);
+    const forbidden = await forbiddenBy(call, given);
     if (forbidden !== undefined) {
       return listed(ended({ kind: 'error', error: forbidden }, startedAt, 0, cost), call, ports);
     }

@@ -1,7 +1,6 @@
 /** What a runtime lends to the drivers of its runs. */
 import type { Clock } from '../core/clock.ts';
 import type { Planner } from '../core/planner.ts';
-import type { ToolPolicy } from '../core/policy.ts';
 import type { ArtifactStore, Journal } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { NoticeHub } from './notices.ts';
@@ -16,7 +15,6 @@ export interface DriverDeps {
   /** The tools of a run. `found`: those that its calls made known, listed after the others. */
   toolsOf(scopes: readonly string[], found: readonly string[]): AuthorisedTools;
   readonly progress: ProgressGuard;
-  readonly policy: ToolPolicy | undefined;
   newToken(): string;
   /** A run that was told something, or that was just stored: somebody has to drive it. */
   woke(run: string): void;

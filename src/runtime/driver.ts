@@ -17,6 +17,7 @@ import { MAX_TREE_TASKS, type TaskMessage } from '../core/task.ts';
 import type { Claim } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { nextStep, type OpenStep, type RunState } from '../view/run-state.ts';
+import { presentName } from '../view/state.ts';
 import { answerable, isBlocked, isHeld, nextTimeout } from '../view/waits.ts';
 import type { Ask, PlanGrowth } from './ask.ts';
 import { Calls } from './calls.ts';
@@ -229,7 +230,7 @@ export class RunDriver {
   }
 
   async #misfit(name: string, args: Json): Promise<ErrorData | undefined> {
-    const prepared = await prepareCall(this.#tools(), this.state.renamedTools[name] ?? name, args);
+    const prepared = await prepareCall(this.#tools(), presentName(this.state, name), args);
     return 'error' in prepared ? prepared.error : undefined;
   }
 

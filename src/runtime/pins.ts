@@ -4,6 +4,7 @@ import { PilotageError } from '../core/errors.ts';
 import type { Planner } from '../core/planner.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { RunState } from '../view/run-state.ts';
+import { presentName } from '../view/state.ts';
 
 /** What differs from what the run was started with. */
 export interface RunChange {
@@ -35,7 +36,7 @@ export function changesOf(state: RunState, planner: Planner, tools: AuthorisedTo
   }
   const digests = tools.digests();
   for (const [name, was] of Object.entries(pin.tools)) {
-    const now = digests[state.renamedTools[name] ?? name];
+    const now = digests[presentName(state, name)];
     if (now === undefined) changes.push({ what: `tool ${name}`, was });
     else if (now !== was) changes.push({ what: `tool ${name}`, was, now });
   }

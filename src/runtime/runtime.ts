@@ -10,6 +10,7 @@ import { assertIdentity, type Identity } from '../core/identity.ts';
 import { captureJson } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
 import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
+import type { ToolPolicy } from '../core/policy.ts';
 import { DEFAULT_JOURNAL_PATH } from '../journal/default-path.ts';
 import type { Journal, RunQuery, RunRecord } from '../journal/port.ts';
 import { sqliteJournal } from '../journal/sqlite.ts';
@@ -27,7 +28,6 @@ import { NoticeHub } from './notices.ts';
 import { type Migrate, pinOf } from './pins.ts';
 import { assertProgressGuard, type ProgressGuard } from './progress-guard.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
-import type { ToolPolicy } from '../core/policy.ts';
 import { Run, type RunPorts } from './run.ts';
 import { addressee } from './send-control.ts';
 import {
@@ -66,7 +66,10 @@ export interface RuntimeOptions {
   readonly memory?: MemoryOptions;
   /** What is done about a run that goes round in circles. Default: the planner is told after three times. */
   readonly progress?: ProgressGuard;
-  /** Asked before each call of a tool is made. What it does not allow is an error that the planner sees. */
+  /**
+   * Asked before each call of a tool is made: what it does not allow is an error that the planner sees. Planners that make
+   * plans ask it first about a whole plan, with references to earlier steps as they stand.
+   */
   readonly policy?: ToolPolicy;
   /** Asked about a run whose planner or tools are others now. Default: it is left until somebody accepts the changes. */
   readonly migrate?: Migrate;
@@ -121,7 +124,7 @@ export class Runtime {
     assertMemoryOptions(memory);
     this.#memory = memory.strategy === 'none' ? undefined : memory;
     const fetch = artifactFetch(() => this.#driverDeps().artifacts);
-    this.#catalogue = createCatalogue(options.tools ?? [], [fetch, toolSearch, toolGet]);
+    this.#catalogue = createCatalogue(options.tools ?? [], [fetch, toolSearch, toolGet], options.policy);
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
   }
@@ -314,7 +317,6 @@ export class Runtime {
       hub: this.#hub,
       toolsOf: (scopes, found) => this.#catalogue.view(scopes, found),
       progress: this.#options.progress ?? {},
-      policy: this.#options.policy,
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       remembers: this.#memory !== undefined,

@@ -48,7 +48,8 @@ async function refusalOf(tools: AuthorisedTools, branch: Branch, index: number):
   const data = { branch: index, setUp: true };
   if (refusal !== undefined) return { ...refusal, data: { ...refusal.data, ...data } };
   // Arguments that refer to another branch are known, and checked, only when that branch has ended.
-  if (isTaskTool(tool) || isPlanTool(tool) || (tools.get(tool) !== undefined && referencesIn(args).size > 0)) return undefined;
+  if (isTaskTool(tool) || isPlanTool(tool) || (tools.get(tool) !== undefined && referencesIn(args).size > 0))
+    return undefined;
   const prepared = await prepareCall(tools, tool, args);
   if (!('error' in prepared)) return undefined;
   const { code, message } = prepared.error;

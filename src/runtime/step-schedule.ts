@@ -2,14 +2,14 @@
 import type { Branch, CallParallel } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
 import type { Outcome } from '../core/outcome.ts';
-import type { OpenStep, RunState } from '../view/state.ts';
+import { type OpenStep, presentName, type RunState } from '../view/state.ts';
 import { isRedirected, parkedCalls } from '../view/waits.ts';
 import { type Ended, Schedule } from './schedule.ts';
 
 /** The call as it is carried out today: recorded calls may know their tools under older names. */
-export function renamed<T extends { readonly tool: string }>({ renamedTools }: RunState, call: T): T {
-  const tool = renamedTools[call.tool];
-  return tool === undefined ? call : { ...call, tool };
+export function renamed<T extends { readonly tool: string }>(state: RunState, call: T): T {
+  const tool = presentName(state, call.tool);
+  return tool === call.tool ? call : { ...call, tool };
 }
 
 /** A schedule of the step as it stands: at its beginning, or after a crash with all that was recorded before. */

@@ -5,6 +5,7 @@ import type { Control } from '../core/control.ts';
 import type { Turn } from '../core/entry.ts';
 import { type Identity, local } from '../core/identity.ts';
 import type { RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
+import type { ToolPolicy } from '../core/policy.ts';
 import type { Step } from '../core/step.ts';
 import type { BackgroundResult, GroupView, TaskView } from '../core/task.ts';
 import type { ToolSchema, ToolView } from '../core/tool-schema.ts';
@@ -75,13 +76,17 @@ function trajectoryOf(options: RunViewOptions, steps: readonly Step[]): Trajecto
 }
 
 /** Tools by name, or whole schemas. Deferred ones are not listed unless `found` names them. */
-export function toolView(tools: readonly (string | ToolSchema)[], found: readonly string[] = []): ToolView {
+export function toolView(
+  tools: readonly (string | ToolSchema)[],
+  found: readonly string[] = [],
+  policy?: ToolPolicy,
+): ToolView {
   const all = tools
     .map((tool) => (typeof tool === 'string' ? schemaOf(tool) : tool))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   const get = (name: string) => all.find((tool) => tool.name === name);
   const list = [...all.filter((tool) => tool.loading === 'always'), ...found.flatMap((name) => get(name) ?? [])];
-  return { list: () => list, all: () => all, get };
+  return { list: () => list, all: () => all, get, ...(policy === undefined ? {} : { policy }) };
 }
 
 function schemaOf(name: string): ToolSchema {

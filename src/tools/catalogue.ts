@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { isBuiltinTool, TOOL_GET, TOOL_SEARCH } from '../core/builtin-tools.ts';
 import { PilotageError } from '../core/errors.ts';
+import type { ToolPolicy } from '../core/policy.ts';
 import type { Effect, Loading, ToolSchema, ToolView } from '../core/tool-schema.ts';
 import { type AiSdkTool, fromAiSdk, isAiSdkTool } from './ai-sdk.ts';
 import { rankedExamples } from './examples.ts';
@@ -30,7 +31,7 @@ export interface ReadyTool {
   readonly source: Tool;
 }
 
-/** What dispatch may use; planners get it as a `ToolView`, which has no callable in it. */
+/** What dispatch may use; planners get it as a `ToolView`, which has no tool's function in it. */
 export interface AuthorisedTools extends ToolView {
   ready(name: string): ReadyTool | undefined;
   /** For each tool a digest of what recorded calls depend on: its schema and effect. */
@@ -54,10 +55,14 @@ const MAX_VIEWS = 1_000;
 
 /**
  * @param builtins what the runtime adds; their names are taken.
+ * @param policy what the program allows; every view has it.
  * @throws PilotageError `tool_name_empty`, `tool_without_run`, `tool_name_taken`, `tool_schema_invalid`,
  * `tool_example_invalid` or `invalid_config`.
  */
-export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = []): Catalogue {
+export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], policy?: ToolPolicy): Catalogue {
+  if (policy !== undefined && typeof policy !== 'function') {
+    throw new PilotageError('invalid_config', 'The policy is no function. Give one that is asked about each call.');
+  }
   const ready = new Map<string, ReadyTool>();
   for (const tool of [...builtins, ...listOf(tools)]) {
     const made = prepare(tool);
@@ -76,6 +81,7 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = []):
         listing(
           kept(allowed, held, () => authorise(sorted, scopes)),
           found,
+          policy,
         ),
       );
     },
@@ -133,13 +139,18 @@ function authorise(tools: readonly ReadyTool[], scopes: readonly string[]): Allo
   };
 }
 
-function listing({ byName, all, digests }: Allowed, found: readonly string[]): AuthorisedTools {
+function listing(
+  { byName, all, digests }: Allowed,
+  found: readonly string[],
+  policy: ToolPolicy | undefined,
+): AuthorisedTools {
   const get = (name: string): ToolSchema | undefined => byName.get(name)?.schema;
   const always = all.filter((schema) => schema.loading === 'always');
   const later = [...new Set(found)].flatMap((name) => get(name) ?? []).filter(({ loading }) => loading === 'deferred');
   const list = Object.freeze([...always, ...later]);
   const ready = (name: string): ReadyTool | undefined => byName.get(name);
-  return Object.freeze({ list: () => list, all: () => all, get, ready, digests });
+  const view: AuthorisedTools = { list: () => list, all: () => all, get, ready, digests };
+  return Object.freeze(policy === undefined ? view : { ...view, policy });
 }
 
 /** Short, as every run records one for each of its tools. */

@@ -26,7 +26,7 @@ import type { Outcome } from '../core/outcome.ts';
 import type { CallRecord, Step, Usage } from '../core/step.ts';
 import { grownMove } from './growth.ts';
 import { nodeEdits, REMOVED } from './plan-edits.ts';
-import { NOTHING_RENAMED, nextStep, type OpenPause, type OpenStep, type RunState, type RunTotals } from './state.ts';
+import { nextStep, type OpenPause, type OpenStep, type RunState, type RunTotals } from './state.ts';
 import {
   applyAwaiting,
   applyGroupEnded,
@@ -117,7 +117,7 @@ function fromStarted(
 > {
   const { identity, query, history = NO_HISTORY, context = NO_CONTEXT, conversation = true } = entry;
   const { planner, limits, scopes, pin = null, task = null, fork = null } = entry;
-  const renamedTools = NOTHING_RENAMED;
+  const renamedTools = {};
   return {
     identity,
     query,

@@ -163,7 +163,10 @@ export interface RunState {
   ending: Ending | null;
 }
 
-export const NOTHING_RENAMED: Readonly<Record<string, string>> = Object.freeze({});
+/** What a tool is called now that recorded calls know by this name. */
+export function presentName({ renamedTools }: Pick<RunState, 'renamedTools'>, tool: string): string {
+  return Object.hasOwn(renamedTools, tool) ? (renamedTools[tool] ?? tool) : tool;
+}
 
 /** The index of the step that the planner is asked for next. */
 export function nextStep(state: RunState): number {

@@ -276,7 +276,8 @@ describe('the options of react in a configuration', () => {
     ['planner.redact', { driver: 'pipeline', model, redact: 'keys' }],
     ['planner.maxPlanSteps', { driver: 'pipeline', model, maxPlanSteps: -1 }],
     ['planner.prompts', { driver: 'pipeline', model, prompts: 'plan' }],
-    ['planner.policy', { driver: 'graph', plan, policy: ['read'] }],
+    // There is one policy, beside the planner.
+    ['planner.policy', { driver: 'graph', plan, policy: () => true }],
     ['planner.concurrency', { driver: 'graph', plan, concurrency: 0 }],
     ['planner', { driver: 'graph', plan, concurrency: 51 }],
     ['planner', { driver: 'graph', plan: 5 }],

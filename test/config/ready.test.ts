@@ -138,6 +138,7 @@ describe('a configuration that is made ready', () => {
     ['progress', { progress: true }],
     ['progress.hintAfter', { progress: { hintAfter: 1 } }],
     ['migrate', { migrate: 'always' }],
+    ['policy', { policy: ['read'] }],
     ['tools', { tools: 'clock' }],
     ['planningHints', { planningHints: 'none' }],
     ['planningHints.constraints', { planningHints: { constraints: ['none'] } }],

@@ -78,18 +78,14 @@ function worker(...waiting: string[]): Worker {
   };
 }
 
-function runs(
-  plan: GraphOptions['plan'],
-  worked: Worker,
-  more: Partial<GraphOptions & Omit<WorldOptions, 'policy'>> & { atRunTime?: ToolPolicy } = {},
-): World {
-  const { journal, clock, atRunTime, tools = [worked.tool], ...options } = more;
+function runs(plan: GraphOptions['plan'], worked: Worker, more: Partial<GraphOptions & WorldOptions> = {}): World {
+  const { journal, clock, policy, tools = [worked.tool], ...options } = more;
   const here = world({
     planner: graph({ plan, ...options }),
     tools,
     ...(journal === undefined ? {} : { journal }),
     ...(clock === undefined ? {} : { clock }),
-    ...(atRunTime === undefined ? {} : { policy: atRunTime }),
+    ...(policy === undefined ? {} : { policy }),
   });
   open.push(here);
   return here;
@@ -159,7 +155,7 @@ describe('a plan in a runtime', () => {
     let isStrict = false;
     const policy: ToolPolicy = ({ args }) => (isStrict && isOf(args, 'b') ? 'not b.' : true);
     const plan = { steps: [work('a'), work('b'), work('c')] };
-    const run = await start(runs(plan, worked, { policy, atRunTime: policy }));
+    const run = await start(runs(plan, worked, { policy }));
     await worked.has('a');
     isStrict = true;
     worked.release('a');

@@ -4,6 +4,7 @@ import type { CallParallel } from '../../src/core/decision.ts';
 import { local } from '../../src/core/identity.ts';
 import type { Outcome } from '../../src/core/outcome.ts';
 import type { Move, RunView } from '../../src/core/planner.ts';
+import type { ToolPolicy } from '../../src/core/policy.ts';
 import type { Step } from '../../src/core/step.ts';
 import {
   finishOfPlan,
@@ -19,7 +20,8 @@ import { earlierValues } from '../../src/planners/graph/outcome.ts';
 import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
 import { ask, failure, listen, stepOf, value } from './drive.ts';
 
-const TOOLS = toolView(['any', 'other', 'handler']);
+const NAMES = ['any', 'other', 'handler'];
+const TOOLS = toolView(NAMES);
 const any = (id: string, more: Partial<PlanStep> = {}): PlanStep => ({ id, type: 'tool', toolId: 'any', ...more });
 const message = (id: string, more: Partial<PlanStep> = {}): PlanStep => ({ id, type: 'message', input: id, ...more });
 
@@ -31,6 +33,7 @@ const DIAMOND: Plan = {
 };
 
 const view = (options: RunViewOptions = {}): RunView => runView({ tools: TOOLS, ...options });
+const under = (policy: ToolPolicy): RunView => view({ tools: toolView(NAMES, [], policy) });
 
 function next(options: GraphOptions | GraphOptions['plan'], run: RunView = view()): Promise<Move> {
   const given =
@@ -94,10 +97,9 @@ describe('a plan is one parallel call', () => {
   });
 
   it('AG-22 a step that the policy forbids makes the plan invalid', async () => {
-    const policy: GraphOptions['policy'] = ({ tool, identity }) =>
-      tool === 'other' ? `not for ${identity.user}.` : true;
+    const policy: ToolPolicy = ({ tool, identity }) => (tool === 'other' ? `not for ${identity.user}.` : true);
     const plan = { nodes: { ...DIAMOND.nodes, c: any('c', { toolId: 'other' }), m: message('m') } };
-    await expect(next({ plan, policy })).rejects.toMatchObject({
+    await expect(next(() => plan, under(policy))).rejects.toMatchObject({
       code: 'plan_invalid',
       data: {
         faults: [{ code: 'plan_forbidden', step: 'c', message: 'The step "c" (other) is forbidden: not for test.' }],
@@ -359,8 +361,8 @@ describe('a stream of steps', () => {
     ];
     for (const [step, bad, code] of wrong) {
       const seen: string[] = [];
-      const policy: GraphOptions['policy'] = ({ tool }) => (tool === 'other' ? 'No.' : true);
-      const source = graph({ plan: stream(any('a'), bad), policy }).next(view(), new AbortController().signal);
+      const run = under(({ tool }) => (tool === 'other' ? 'No.' : true));
+      const source = graph({ plan: stream(any('a'), bad) }).next(run, new AbortController().signal);
       const reading = (async () => {
         for await (const delta of source as AsyncIterable<{ type: string }>) seen.push(delta.type);
       })();
@@ -471,6 +473,7 @@ describe('options', () => {
     const make = (options: object): unknown => graph(options as GraphOptions);
     const plan = DIAMOND;
     expect(() => make({ plan, retries: 3 })).toThrow('graph has no option retries');
+    expect(() => make({ plan, policy: () => true })).toThrow('graph has no option policy');
     for (const bad of [{}, { plan: 3 }, { plan: null }, { plan: { plan: 3 } }]) {
       expect(() => make(bad)).toThrow(expect.objectContaining({ code: 'invalid_config' }));
     }
@@ -478,7 +481,7 @@ describe('options', () => {
       expect(() => make({ plan, concurrency: bad })).toThrow('concurrency must be a whole number from 1 to 50');
     }
     expect(() => make({ plan, maxSteps: 10_001 })).toThrow('maxSteps must be a whole number from 1 to 10,000');
-    for (const bad of [{ name: '' }, { version: 3 }, { internal: '' }, { policy: true }]) {
+    for (const bad of [{ name: '' }, { version: 3 }, { internal: '' }]) {
       expect(() => make({ plan, ...bad })).toThrow(expect.objectContaining({ code: 'invalid_config' }));
     }
     expect(() => make({ plan: { steps: [any('a', { after: ['b'] })] } })).toThrow(

@@ -2,7 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { CallParallel } from '../../src/core/decision.ts';
+import { PilotageError } from '../../src/core/errors.ts';
 import type { Json, JsonObject } from '../../src/core/json.ts';
+import type { Remark } from '../../src/core/remark.ts';
 import {
   findPlan,
   type HtnState,
@@ -11,6 +13,7 @@ import {
   htn,
   htnDomain,
   htnState,
+  traceOfStep,
   traceText,
 } from '../../src/planners/htn/index.ts';
 import {
@@ -281,9 +284,88 @@ describe('whoever helps the planner', () => {
     expect(calls).toEqual(['drive p1', 'drop p1']);
   });
 
-  it('fails the run when it chooses what was not asked', async () => {
-    const { result } = await play({ choose: async () => 'by air' });
-    expect(result).toMatchObject({ status: 'failed', error: { code: 'htn_invalid_decomposition' } });
+  it.each([
+    ['a name that nobody knows', 'by air', 'by air'],
+    ['a name of a method that does not apply', { method: 'by hand' }, 'by hand'],
+    ['nothing', {}, ''],
+    ['no text', undefined as unknown as string, ''],
+    ['a long text', 'x'.repeat(5_000), 'x'.repeat(200)],
+  ])('tries the first that applies when the answer is %s, and that is recorded', async (_what, answer, kept) => {
+    let asked = 0;
+    const { calls, result, moves } = await play(
+      {
+        choose: async () => {
+          asked += 1;
+          return answer;
+        },
+        todo: () => [['carry', 'p1']],
+        state: () => ({ at: [['p1', 'hand']], noted: [] }),
+      },
+      ['drive p1'],
+    );
+    // What has failed is not tried again, and the same question is not asked again.
+    expect({ calls, asked }).toEqual({ calls: ['drive p1', 'train p1'], asked: 1 });
+    expect(result).toMatchObject({ reason: 'goal' });
+    const question = JSON.stringify([
+      ['carry', 'p1'],
+      ['by road', 'by rail', 'on foot'],
+    ]);
+    for (const { htn: record } of moves.slice(0, 2)) expect(record).toMatchObject({ choices: { [question]: kept } });
+    const trace = traceOfStep({ provenance: moves[0] ?? {} });
+    expect(trace?.nodes[0]).toMatchObject({ task: ['carry', 'p1'], status: 'done', answer: kept });
+    const said = kept === '' ? 'no method was' : `${JSON.stringify(kept)} was`;
+    expect(trace && traceText(trace).split('\n')[0]).toContain(`✓ carry(p1), where ${said} chosen`);
+  });
+
+  it.each([
+    ['an error', new TypeError('no line'), 'planner_failed'],
+    ['an error with a code', new PilotageError('budget_exceeded', 'no line'), 'budget_exceeded'],
+  ])('fails the run when whoever chooses fails with %s, and says what was asked', async (_what, thrown, code) => {
+    const { result } = await play({
+      choose: () => Promise.reject(thrown),
+      todo: () => [['carry', 'p1']],
+    });
+    const message = '`choose` failed for the task carry, asked for one of by road, by rail, on foot: ';
+    expect(result).toMatchObject({ status: 'failed', error: { code, message: expect.stringContaining(message) } });
+    expect(JSON.stringify(result)).toContain('no line');
+  });
+
+  it('says which leaf could not be filled in', async () => {
+    const domain = htnDomain({ operators: {}, tasks: { think: [] } });
+    const todo: HtnTask[] = [['think']];
+    const failing = await play({ domain, todo: () => todo, fill: () => Promise.reject(new Error('no line')) });
+    expect(failing.result).toMatchObject({
+      error: { message: expect.stringContaining('`fill` failed for the task think') },
+    });
+    const nothing = await play({ domain, todo: () => todo, fill: async () => ({}) as { steps: [] } });
+    expect(nothing.result).toMatchObject({ status: 'failed', error: { code: 'htn_invalid_decomposition' } });
+  });
+
+  it('tells what its answers took, and that stands in the move', async () => {
+    const remark = (from: string): Remark => ({
+      type: 'model.fallback',
+      from,
+      to: 'b',
+      error: { code: 'http_503', message: 'busy' },
+    });
+    const domain = htnDomain({
+      operators: { drive: () => true, walk: () => true },
+      tasks: { carry: { 'by road': () => [['drive', 'p1']], 'on foot': () => [['walk', 'p1'], ['send']] }, send: [] },
+    });
+    const planner = parcels({
+      domain,
+      todo: () => [['carry'], ['send']],
+      choose: async () => ({ method: 'on foot', usage: { inputTokens: 5, costMicroUsd: 7 }, remarks: [remark('one')] }),
+      fill: async () => ({ steps: [], usage: { inputTokens: 2, outputTokens: 1 }, remarks: [remark('two')] }),
+    });
+    const first = await ask(planner, view());
+    expect(callsOf(first.decision)).toEqual(['walk p1']);
+    // Two leaves, and one choice.
+    expect(first.usage).toEqual({ inputTokens: 9, outputTokens: 2, costMicroUsd: 7 });
+    expect(first.remarks).toEqual([remark('one'), remark('two'), remark('two')]);
+    const last = await ask(planner, view([stepOf(0, first, [value('done')])]));
+    expect(last.decision).toMatchObject({ kind: 'finish', reason: 'goal' });
+    expect([last.usage, last.remarks]).toEqual([undefined, undefined]);
   });
 
   it.each([false, true])('solves a task that has no methods, once (lazy: %s)', async (lazy) => {

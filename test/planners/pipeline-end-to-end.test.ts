@@ -127,7 +127,7 @@ describe('AG-05 nothing runs that is not allowed', () => {
     ];
     const model = scriptedModel([plan(...steps)]);
     const { result, steps: taken } = await play({
-      pipeline: { model, policy, replans: 0 },
+      pipeline: { model, replans: 0 },
       policy,
       tools: [...toolsOf(ran), close],
     });

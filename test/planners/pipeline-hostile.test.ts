@@ -4,6 +4,7 @@ import type { Branch, CallParallel } from '../../src/core/decision.ts';
 import type { Entry } from '../../src/core/entry.ts';
 import { local } from '../../src/core/identity.ts';
 import type { Planner, PlannerFunction } from '../../src/core/planner.ts';
+import type { ToolPolicy } from '../../src/core/policy.ts';
 import { referencesIn } from '../../src/core/reference.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Journal } from '../../src/journal/port.ts';
@@ -106,7 +107,8 @@ function openStage(): Stage {
   const next: Planner['next'] = (view, signal) => (planners.get(view.identity.run) as Planner).next(view, signal);
   const tools = toolsOf((what, run) => ran.set(run, [...(ran.get(run) ?? []), what]));
   const planner = { name: 'pipeline', modelDriven: true, next };
-  return { runtime: createRuntime({ planner, tools, journal, onFault: () => {} }), journal, planners, ran };
+  const policy: ToolPolicy = ({ tool }) => tool !== 'erase' || 'nothing is erased here';
+  return { runtime: createRuntime({ planner, tools, journal, policy, onFault: () => {} }), journal, planners, ran };
 }
 
 async function play(seed: number, { runtime, journal, planners, ran }: Stage): Promise<Outcome> {
@@ -128,7 +130,6 @@ async function play(seed: number, { runtime, journal, planners, ran }: Stage): P
       maxSteps: MAX_STEPS,
       clock: hastyClock(),
       ...(random() < 0.9 ? { prompts: SHORT } : {}),
-      policy: ({ tool }) => tool !== 'erase' || 'nothing is erased here',
       ...(outline ? { outlineModel: outliner } : {}),
       ...(fallback === undefined ? {} : { fallback }),
       ...(setting.candidates > 1 ? { verifier: (plans) => plans.map(() => random()) } : {}),
@@ -162,6 +163,8 @@ function wrongIn(entries: readonly Entry[], setting: Setting, asked: number): re
     if (decision.kind === 'finish' && decision.reason !== 'goal' && !isClear(decision.metadata)) {
       wrong.push(`an end that says nothing: ${JSON.stringify(decision)}`);
     }
+    // The policy would stop it anyway; it is not even to be decided.
+    if (decision.kind === 'call_tool' && decision.tool === 'erase') wrong.push('a forbidden call');
     if (decision.kind !== 'call_parallel') continue;
     wrong.push(...wrongPlan(decision));
     const isValid = remarks.some((each) => each.type === 'plan.try' && each.result === 'valid');

@@ -148,9 +148,13 @@ describe('running as the lines arrive', () => {
       lines(search('a'), call('erase', 'e', { after: [] }), search('b', { $from: 'e', path: '/about' }), end()),
       lines(search('e', 'instead')),
     ]);
-    const { ran, tries, result } = await streamed(model, { policy: ({ tool }) => tool !== 'erase' || 'no erasing' });
+    const { ran, tries, result, steps } = await play({
+      pipeline: { model, stream: true },
+      policy: ({ tool }) => tool !== 'erase' || 'no erasing',
+    });
     expect(ran.toSorted()).toEqual(['search a', 'search instead', 'search instead']);
     expect(tries.map(({ result: came }) => came)).toEqual(['forbidden', 'valid']);
+    expect(steps.flatMap(branchesIn).map(({ tool }) => tool)).not.toContain('erase');
     expect(result).toMatchObject({ reason: 'goal' });
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Move, RunView } from '../../src/core/planner.ts';
+import type { ToolPolicy } from '../../src/core/policy.ts';
 import { createModelRegistry } from '../../src/model/registry.ts';
 import { type PipelineOptions, pipeline, promptStore } from '../../src/planners/pipeline/index.ts';
 import { runView, toolView } from '../../src/testing/run-view.ts';
@@ -34,8 +35,8 @@ const named = (modelId: string, script: readonly (ScriptedReply | ReplyFunction)
   scriptedModel(script, { modelId });
 const always = (modelId: string, reply: ScriptedReply) => named(modelId, () => reply);
 
-function viewWith(budget: Partial<RunView['budget']> = {}): RunView {
-  const view = runView({ query: 'Find it', tools: toolView(['search', 'read', 'erase']) });
+function viewWith(budget: Partial<RunView['budget']> = {}, policy?: ToolPolicy): RunView {
+  const view = runView({ query: 'Find it', tools: toolView(['search', 'read', 'erase'], [], policy) });
   return Object.freeze({ ...view, budget: { ...view.budget, ...budget } });
 }
 
@@ -57,7 +58,10 @@ describe('the order of the stages', () => {
       return index === 0 ? NO_PLAN : GOOD;
     });
     const registry = createModelRegistry([model]);
-    const view = viewWith();
+    const view = viewWith({}, () => {
+      order.push('policy');
+      return true;
+    });
     await ask(
       planner({
         model: {
@@ -84,10 +88,6 @@ describe('the order of the stages', () => {
             return store.render(template, vars, how);
           },
         },
-        policy: () => {
-          order.push('policy');
-          return true;
-        },
         candidates: 2,
         verifier: (plans) => {
           order.push('verify');
@@ -113,17 +113,16 @@ describe('the order of the stages', () => {
     await ask(
       planner({
         model: scriptedModel(() => GOOD),
-        policy: () => {
-          order.push('policy');
-          return true;
-        },
         candidates: 2,
         verifier: (plans) => {
           order.push('verify');
           return plans.map(() => 1);
         },
       }),
-      viewWith(),
+      viewWith({}, () => {
+        order.push('policy');
+        return true;
+      }),
     );
     expect(order).toEqual(['policy', 'policy', 'verify']);
   });
@@ -289,10 +288,11 @@ describe('total failure', () => {
       pipeline: {
         model: always('a', NO_PLAN),
         fallback: () => decision,
-        policy: ({ tool }) => tool !== 'erase' || 'nothing is erased here',
       },
+      policy: ({ tool }) => tool !== 'erase' || 'nothing is erased here',
     });
     expect(played.ran).toEqual([]);
+    expect(played.steps).toEqual([]);
     expect(played.result).toMatchObject({ reason: 'constraints_conflict', metadata: { via: 'pipeline.policy' } });
     expect(JSON.stringify(played.result)).toContain('nothing is erased here');
   });
@@ -302,7 +302,6 @@ describe('total failure', () => {
       pipeline: {
         model: always('a', NO_PLAN),
         stream: true,
-        policy: ({ tool }) => tool !== 'erase' || 'no',
         fallback: {
           name: 'streamer',
           async *next() {
@@ -312,19 +311,21 @@ describe('total failure', () => {
           },
         },
       },
+      policy: ({ tool }) => tool !== 'erase' || 'no',
     });
     expect(played.ran).toEqual([]);
+    expect(played.steps).toEqual([]);
     expect(played.result).toMatchObject({ reason: 'constraints_conflict' });
   });
 });
 
 describe('the policy', () => {
-  const policy: NonNullable<PipelineOptions['policy']> = ({ tool }) => tool !== 'erase' || 'no erasing';
+  const policy: ToolPolicy = ({ tool }) => tool !== 'erase' || 'no erasing';
   const FORBIDDEN = plan(call('erase', 'e'), end());
 
   it('AG-22 a forbidden step makes the plan invalid, with a fault that the model is told of once', async () => {
     const model = named('a', [FORBIDDEN, GOOD]);
-    const { ran, tries } = await play({ pipeline: { model, policy } });
+    const { ran, tries } = await play({ pipeline: { model }, policy });
     expect(ran).toEqual(['search a']);
     expect(tries.map(({ result }) => result)).toEqual(['forbidden', 'valid']);
     expect(saidIn(model.calls[1] as never)).toContain('no erasing');
@@ -333,7 +334,8 @@ describe('the policy', () => {
   it('AG-22 it is asked about no more than once, whatever calls and models are left, and the fallback is told why', async () => {
     const pool = ['a', 'b', 'c'].map((name) => always(name, FORBIDDEN));
     const played = await play({
-      pipeline: { model: pool, policy, repairRetries: 3, fallback: () => ({ kind: 'finish', reason: 'goal' }) },
+      pipeline: { model: pool, repairRetries: 3, fallback: () => ({ kind: 'finish', reason: 'goal' }) },
+      policy,
     });
     expect(pool.map((model) => model.calls.length)).toEqual([2, 0, 0]);
     expect(played.ran).toEqual([]);
@@ -342,17 +344,15 @@ describe('the policy', () => {
 
   it('AG-22 the next model counts as asking again', async () => {
     const pool = ['a', 'b', 'c'].map((name) => always(name, FORBIDDEN));
-    await ask(planner({ model: pool, policy, repairRetries: 0 }), viewWith());
+    await ask(planner({ model: pool, repairRetries: 0 }), viewWith({}, policy));
     expect(pool.map((model) => model.calls.length)).toEqual([1, 1, 0]);
   });
 
   it('AG-22 a policy that throws forbids', async () => {
     const { result, ran } = await play({
-      pipeline: {
-        model: always('a', GOOD),
-        policy: () => {
-          throw new Error('the rules are gone');
-        },
+      pipeline: { model: always('a', GOOD) },
+      policy: () => {
+        throw new Error('the rules are gone');
       },
     });
     expect(ran).toEqual([]);

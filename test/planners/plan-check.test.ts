@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/core/json.ts';
+import type { ToolPolicy } from '../../src/core/policy.ts';
 import type { ToolSchema } from '../../src/core/tool-schema.ts';
 import { validateDecision } from '../../src/core/validate-decision.ts';
 import {
@@ -247,23 +248,37 @@ describe('what is wrong with a plan', () => {
     expect(codes({ steps: steps.slice(1) }, { maxSteps: 999 })).toEqual(['plan_too_long']);
   });
 
-  it('AG-22 the policy is asked about every step; one that throws, or says nothing, forbids it', async () => {
-    const { plan } = check({
-      steps: [any('a'), any('b'), any('c'), any('d'), { id: 'm', type: 'message', input: 'hi' }],
-    }) as { plan: ReadyPlan };
-    const seen: string[] = [];
-    const run = runView({ goal: 'this' });
-    const faults = await policyFaults(
-      plan,
-      async ({ id, type }, { goal }) => {
-        seen.push(`${id} ${type} ${goal}`);
-        if (id === 'b') return 'not on a Sunday.';
-        if (id === 'c') throw new Error('no answer');
-        return id === 'd' ? (undefined as unknown as string) : true;
+  it('AG-22 the policy is asked about every call; one that throws, or says nothing, forbids it', async () => {
+    const { plan } = check(
+      {
+        steps: [
+          ...['a', 'b', 'c', 'd'].map((id) => any(id, { input: { id } })),
+          { id: 'i', type: 'internal', input: from('a') },
+          { id: 'm', type: 'message', input: 'hi' },
+          { id: 'end', type: 'finish' },
+        ],
       },
-      run,
-    );
-    expect(seen).toEqual(['a tool this', 'b tool this', 'c tool this', 'd tool this', 'm message this']);
+      { internal: 'handler' },
+    ) as { plan: ReadyPlan };
+    const seen: unknown[] = [];
+    const { signal } = new AbortController();
+    const policy: ToolPolicy = async ({ tool, args, identity }, heard) => {
+      seen.push([tool, args, identity.user, heard === signal]);
+      const { id } = args as { id?: string };
+      if (id === 'b') return 'not on a Sunday.';
+      if (id === 'c') throw new Error('no answer');
+      return id === 'd' ? (undefined as unknown as string) : true;
+    };
+    const run = runView({ tools: toolView(['any'], [], policy) });
+    const faults = await policyFaults(plan, run, signal, 'handler');
+    expect(seen).toEqual([
+      ['any', { id: 'a' }, 'test', true],
+      ['any', { id: 'b' }, 'test', true],
+      ['any', { id: 'c' }, 'test', true],
+      ['any', { id: 'd' }, 'test', true],
+      // What the step runs, not what it is.
+      ['handler', { id: 'i', input: { $from: 'a' } }, 'test', true],
+    ]);
     expect(faults.map(({ code, step }) => [code, step])).toEqual([
       ['plan_forbidden', 'b'],
       ['plan_forbidden', 'c'],
@@ -271,6 +286,7 @@ describe('what is wrong with a plan', () => {
     ]);
     expect(faults[0]?.message).toBe('The step "b" (any) is forbidden: not on a Sunday.');
     expect(faults[1]?.message).toContain('the policy failed: no answer');
+    expect(await policyFaults(plan, runView(), signal)).toEqual([]);
   });
 });
 

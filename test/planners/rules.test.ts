@@ -113,6 +113,15 @@ describe('rules that go wrong', () => {
     });
   });
 
+  it('AG-22 one whose step the policy forbids is named, with why', async () => {
+    const run = view({ tools: toolView(['any'], [], ({ tool }) => tool !== 'any' || 'not today.') });
+    await expect(ask(rules({ rules: [rule('bad', true, any('a'))] }), run)).rejects.toMatchObject({
+      code: 'rule_failed',
+      message: expect.stringContaining('not today.'),
+      data: { rule: 'bad', cause: 'plan_invalid', faults: [{ code: 'plan_forbidden', step: 'a' }] },
+    });
+  });
+
   it('AG-39 two of one id are refused at construction, and so is what is no rule', () => {
     const make = (options: object): unknown => rules(options as RulesOptions);
     const a = rule('a', true, null);

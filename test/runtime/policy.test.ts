@@ -3,8 +3,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Decision } from '../../src/core/decision.ts';
 import type { RunView } from '../../src/core/planner.ts';
 import type { PolicyCall, ToolPolicy } from '../../src/core/policy.ts';
+import { graph, type Plan } from '../../src/planners/graph/index.ts';
 import type { Tool } from '../../src/tools/tool.ts';
-import { start, world } from './support.ts';
+import { call, script, start, watched, world } from './support.ts';
 
 const made: string[] = [];
 const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
@@ -104,5 +105,65 @@ describe('the policy', () => {
       [tool('look'), tool('send', { approve: 'always' })],
     );
     expect(given[1]).toMatchObject({ error: { code: 'policy_refused' } });
+  });
+});
+
+describe('planners that look ahead', () => {
+  const steps: Plan = {
+    steps: [
+      { id: 'a', type: 'tool', toolId: 'look' },
+      { id: 'b', type: 'tool', toolId: 'send', after: ['a'] },
+    ],
+  };
+  const tools = [tool('look'), tool('send')];
+  const policy: ToolPolicy = ({ tool: name }) => name !== 'send' || 'nothing leaves the house.';
+  const faults = [{ code: 'plan_forbidden', step: 'b' }];
+
+  it('see the policy of the runtime, also in a fork; without one there is none', async () => {
+    const planner = watched(script(call('look')));
+    const here = world({ planner, tools, policy });
+    open.push(here.runtime);
+    const run = await start(here);
+    await run.result();
+    await (await run.fork({ step: 0 })).result();
+    expect(planner.views.map((view) => view.tools.policy)).toEqual([policy, policy, policy, policy]);
+    const free = world({ planner, tools });
+    open.push(free.runtime);
+    await (await start(free)).result();
+    expect(planner.views.at(-1)?.tools).not.toHaveProperty('policy');
+  });
+
+  it('AG-05 AG-22 a plan with a forbidden step does not begin', async () => {
+    const here = world({ planner: graph({ plan: steps }), tools, policy });
+    open.push(here.runtime);
+    expect(await (await start(here)).result()).toMatchObject({
+      status: 'failed',
+      error: { code: 'plan_invalid', data: { faults } },
+    });
+    expect(made).toEqual([]);
+  });
+
+  it('a replay asks the policy of today', async () => {
+    const then = world({ planner: graph({ plan: steps }), tools });
+    const run = await start(then);
+    expect(await run.result()).toMatchObject({ reason: 'goal' });
+    await then.runtime.close();
+    const now = world({ planner: graph({ plan: steps }), tools, policy, journal: then.journal });
+    open.push(now.runtime);
+    expect((await now.runtime.run(run.id).replay()).divergence).toMatchObject({
+      step: 0,
+      recorded: { decision: { kind: 'call_parallel' } },
+      now: { error: { message: expect.stringContaining('nothing leaves the house') } },
+    });
+    expect(made).toEqual(['look', 'send']);
+  });
+});
+
+describe('what is no policy', () => {
+  it.each([null, 'none', { look: true }])('%j is refused', (policy) => {
+    const planner = script();
+    expect(() => world({ planner, policy: policy as never })).toThrow(
+      expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining('policy') }),
+    );
   });
 });

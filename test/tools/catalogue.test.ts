@@ -161,6 +161,13 @@ describe('the authorised view', () => {
     expect(catalogue.view(['a', 'b'])).not.toBe(catalogue.view(['a","b']));
   });
 
+  it('has the policy of the program, whatever the scopes, and none when there is none', () => {
+    const policy = () => true as const;
+    const catalogue = createCatalogue(tools, [], policy);
+    expect([catalogue.view([]).policy, catalogue.view(['x'], ['a']).policy]).toEqual([policy, policy]);
+    expect(createCatalogue(tools).view([])).not.toHaveProperty('policy');
+  });
+
   const later = (name: string, more: Partial<Tool> = {}): Tool => made(name, { loading: 'deferred', ...more });
 
   it('DT-01 lists the tools that are always loaded, and no deferred one', () => {

@@ -2,14 +2,13 @@
  * Whether a plan can be carried out. Everything that is wrong is told at once, and nothing but a plan in which nothing is
  * wrong is given on.
  */
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import type { RunView } from '../../core/planner.ts';
+import { PilotageError } from '../../core/errors.ts';
 import type { PlanFault } from '../../core/remark.ts';
 import { type StepRules, stepFaults } from './check-step.ts';
 import { fault, type GivenPlan, type GivenStep, readGivenPlan } from './given-plan.ts';
 import { type Links, linkSteps } from './links.ts';
 import { orderOf, pairsOutOfOrder, stepsBehind } from './order.ts';
-import type { PlanStepType, ReadyPlan, ReadyStep } from './plan.ts';
+import type { ReadyPlan, ReadyStep } from './plan.ts';
 
 export { PLAN_SCHEMA } from './plan-schema.ts';
 
@@ -26,9 +25,6 @@ export interface PlanRules extends StepRules {
 }
 
 export type CheckedPlan = { readonly plan: ReadyPlan } | { readonly faults: readonly PlanFault[] };
-
-/** `true`, or why the step is forbidden. */
-export type PlanPolicy = (step: ReadyStep, run: RunView) => true | string | Promise<true | string>;
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -115,35 +111,6 @@ function outOfOrder({ before, distant }: Links, order: readonly number[], steps:
     const message = `The step ${JSON.stringify(name)} refers to ${JSON.stringify(other)}, which by the edges does not come before it.`;
     return fault('reference_not_before', message, name);
   });
-}
-
-/**
- * Asks the policy about every step; a policy that throws, or gives anything but `true`, forbids it. Faults have the code
- * `plan_forbidden` and the order of the steps.
- */
-export async function policyFaults(plan: ReadyPlan, policy: PlanPolicy, run: RunView): Promise<readonly PlanFault[]> {
-  const verdicts = await Promise.all(plan.steps.map((step) => verdictOn(step, policy, run)));
-  return plan.steps.flatMap(({ id, type, toolId }, index) => {
-    const why = verdicts[index];
-    if (why === undefined) return [];
-    return [
-      fault('plan_forbidden', `The step ${JSON.stringify(id)} (${whatOf(type, toolId)}) is forbidden: ${why}`, id),
-    ];
-  });
-}
-
-async function verdictOn(step: ReadyStep, policy: PlanPolicy, run: RunView): Promise<string | undefined> {
-  try {
-    const verdict: unknown = await policy(step, run);
-    if (verdict === true) return undefined;
-    return typeof verdict === 'string' && verdict !== '' ? verdict : 'the policy does not allow it.';
-  } catch (cause) {
-    return `the policy failed: ${describeThrown(cause)}`;
-  }
-}
-
-function whatOf(type: PlanStepType, toolId: string | undefined): string {
-  return type === 'tool' && toolId !== undefined ? toolId : type;
 }
 
 const MAX_SHOWN = 20;

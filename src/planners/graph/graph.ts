@@ -7,7 +7,6 @@ import { PilotageError } from '../../core/errors.ts';
 import { assertIdentity } from '../../core/identity.ts';
 import { captureJson } from '../../core/json.ts';
 import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
-import type { ToolPolicy } from '../../core/policy.ts';
 import type { Step } from '../../core/step.ts';
 import { MAX_PLAN_BRANCHES } from '../../core/validate-decision.ts';
 import { stepsInOrder } from './check-plan.ts';
@@ -15,7 +14,6 @@ import { type MoveRules, planMove, stepMove } from './moves.ts';
 import { isStep, isStream, type PlanSource, plannerState } from './normalise.ts';
 import { finishOfPlan, isRedirected, lastPlan, type PlanNode, planNodes } from './outcome.ts';
 import type { Plan, PlanMaker, PlanStep, PlanYield, StreamingPlanMaker } from './plan.ts';
-import { planPolicy } from './policy.ts';
 import { streamedMove } from './streamed.ts';
 
 export type PlanFunction = (
@@ -38,11 +36,6 @@ export interface GraphOptions {
   readonly concurrency?: number;
   /** The tool that carries out `internal` steps, called with `{ id, input, meta }`. Default: a plan has none. */
   readonly internal?: string;
-  /**
-   * Asked about each call before any step of the plan runs, with references as they stand. Give it to the runtime too: that
-   * asks again when a call is made.
-   */
-  readonly policy?: ToolPolicy;
   /** Default 1,000, at most 10,000. */
   readonly maxSteps?: number;
 }
@@ -53,7 +46,6 @@ const OPTIONS: readonly string[] = [
   'plan',
   'concurrency',
   'internal',
-  'policy',
   'maxSteps',
 ] satisfies (keyof GraphOptions)[];
 
@@ -65,15 +57,14 @@ const MAX_CONCURRENCY = 50;
  */
 export function graph(options: GraphOptions): Planner {
   checkOptions(options);
-  const { name = 'graph', version, plan, policy, concurrency, internal, maxSteps } = options;
+  const { name = 'graph', version, plan, concurrency, internal, maxSteps } = options;
   const maker = makerOf(plan);
-  const rulesFor = (signal: AbortSignal): MoveRules => ({
-    ...(policy === undefined ? {} : { policy: planPolicy(policy, signal, internal) }),
+  const rules: MoveRules = {
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(internal === undefined ? {} : { internal }),
     ...(maxSteps === undefined ? {} : { maxSteps }),
-  });
-  const next: Planner['next'] = (run, signal) => nextMove(maker, rulesFor(signal), run, signal);
+  };
+  const next: Planner['next'] = (run, signal) => nextMove(maker, rules, run, signal);
   const planner: Planner = { name, wakeMode: 'poll', next };
   return Object.freeze(version === undefined ? planner : { ...planner, version });
 }
@@ -115,10 +106,10 @@ async function* made(
   before: readonly PlanNode[],
 ): AsyncGenerator<Delta, Move> {
   const source = make(run, signal);
-  if (isStream(source)) return yield* streamedMove(source, run, rules, before);
+  if (isStream(source)) return yield* streamedMove(source, rules, run, signal, before);
   const given = await source;
   signal.throwIfAborted();
-  return isStep(given) ? stepMove(given, run, rules, 'graph') : planMove(given, run, rules);
+  return isStep(given) ? stepMove(given, rules, run, signal, 'graph') : planMove(given, rules, run, signal);
 }
 
 /** The process died while the maker was streaming. */
@@ -151,7 +142,7 @@ function makerOf(given: GraphOptions['plan']): Maker {
 }
 
 function checkOptions(options: GraphOptions): void {
-  const { name = 'graph', version, plan, concurrency, internal, policy, maxSteps } = options;
+  const { name = 'graph', version, plan, concurrency, internal, maxSteps } = options;
   const unknown = Object.keys(options).filter((key) => !OPTIONS.includes(key));
   if (unknown.length > 0) {
     throw misconfigured(`graph has no option ${unknown.join(', ')}. Its options are ${OPTIONS.join(', ')}.`);
@@ -160,7 +151,6 @@ function checkOptions(options: GraphOptions): void {
   if (version !== undefined && typeof version !== 'string')
     throw misconfigured('The version of a planner is a string.');
   if (internal !== undefined) assertText(internal, 'internal');
-  if (policy !== undefined && typeof policy !== 'function') throw misconfigured('policy must be a function.');
   assertCount(concurrency, 'concurrency', MAX_CONCURRENCY);
   assertCount(maxSteps, 'maxSteps', MAX_PLAN_BRANCHES);
   if (typeof plan === 'function') return;

@@ -1,7 +1,7 @@
 export type { PlanHow } from './branches.ts';
 export { branchesOfPlan, planDecision } from './branches.ts';
-export type { CheckedPlan, PlanPolicy, PlanRules } from './check-plan.ts';
-export { checkPlan, PLAN_SCHEMA, policyFaults } from './check-plan.ts';
+export type { CheckedPlan, PlanRules } from './check-plan.ts';
+export { checkPlan, PLAN_SCHEMA } from './check-plan.ts';
 export type { GraphOptions, PlanFunction } from './graph.ts';
 export { graph } from './graph.ts';
 export type { PlanSource } from './normalise.ts';
@@ -19,3 +19,4 @@ export type {
   ReadyStep,
   StreamingPlanMaker,
 } from './plan.ts';
+export { policyFaults } from './policy.ts';

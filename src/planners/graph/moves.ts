@@ -2,26 +2,32 @@
 import type { Decision } from '../../core/decision.ts';
 import type { Move, RunView } from '../../core/planner.ts';
 import { branchOfStep, type PlanHow, planDecision } from './branches.ts';
-import { checkPlan, type PlanPolicy, planInvalid, policyFaults } from './check-plan.ts';
+import { checkPlan, planInvalid } from './check-plan.ts';
 import { earlierValues, freshPlanId } from './outcome.ts';
 import type { ReadyPlan, ReadyStep } from './plan.ts';
+import { policyFaults } from './policy.ts';
 import { withEarlierValues } from './references.ts';
 
 export interface MoveRules extends PlanHow {
-  readonly policy?: PlanPolicy;
   readonly maxSteps?: number;
 }
 
 /** The whole plan as one move. @throws PilotageError `plan_invalid` with all that is wrong. */
-export async function planMove(given: unknown, run: RunView, rules: MoveRules): Promise<Move> {
-  const ready = await readyPlan(given, run, rules);
+export async function planMove(given: unknown, rules: MoveRules, run: RunView, signal: AbortSignal): Promise<Move> {
+  const ready = await readyPlan(given, rules, run, signal);
   const plan = { ...ready, planId: freshPlanId(run, ready.planId) };
   return { decision: planDecision(plan, rules), provenance: { planner: 'graph', plan: plan.planId } };
 }
 
 /** A step by itself. @throws PilotageError `plan_invalid`. */
-export async function stepMove(given: unknown, run: RunView, rules: MoveRules, planner: string): Promise<Move> {
-  const plan = await readyPlan({ steps: [given] }, run, rules);
+export async function stepMove(
+  given: unknown,
+  rules: MoveRules,
+  run: RunView,
+  signal: AbortSignal,
+  planner: string,
+): Promise<Move> {
+  const plan = await readyPlan({ steps: [given] }, rules, run, signal);
   const provenance = { planner, step: plan.steps[0]?.id ?? '' };
   return { decision: decisionOf(plan, run, rules), provenance };
 }
@@ -43,8 +49,12 @@ function decisionOf(plan: ReadyPlan, run: RunView, how: PlanHow): Decision {
   }
 }
 
-async function readyPlan(given: unknown, run: RunView, rules: MoveRules): Promise<ReadyPlan> {
-  const { policy, internal, maxSteps } = rules;
+async function readyPlan(
+  given: unknown,
+  { internal, maxSteps }: MoveRules,
+  run: RunView,
+  signal: AbortSignal,
+): Promise<ReadyPlan> {
   const values = earlierValues(run);
   const checked = checkPlan(given, {
     tools: run.tools,
@@ -55,7 +65,7 @@ async function readyPlan(given: unknown, run: RunView, rules: MoveRules): Promis
   if ('faults' in checked) throw planInvalid(checked.faults);
   // The policy judges what will be carried out.
   const plan = withEarlierValues(checked.plan, values);
-  const forbidden = policy === undefined ? [] : await policyFaults(plan, policy, run);
+  const forbidden = run.tools.policy === undefined ? [] : await policyFaults(plan, run, signal, internal);
   if (forbidden.length > 0) throw planInvalid(forbidden);
   return plan;
 }

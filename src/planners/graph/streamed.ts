@@ -8,12 +8,13 @@ import { isJsonObject, type Json, jsonEquals } from '../../core/json.ts';
 import type { Delta, Move, RunView } from '../../core/planner.ts';
 import type { PlanFault } from '../../core/remark.ts';
 import { branchOfStep } from './branches.ts';
-import { checkPlan, MAX_PLAN_STEPS, planInvalid, policyFaults } from './check-plan.ts';
+import { checkPlan, MAX_PLAN_STEPS, planInvalid } from './check-plan.ts';
 import { referencesOf } from './check-step.ts';
 import { fault, readGivenPlan } from './given-plan.ts';
 import type { MoveRules } from './moves.ts';
 import { finishOfNodes, freshPlanId, type PlanNode, wholeValues } from './outcome.ts';
 import type { PlanStep, PlanYield, ReadyStep } from './plan.ts';
+import { policyFaults } from './policy.ts';
 import { withEarlierValues } from './references.ts';
 
 /**
@@ -22,8 +23,9 @@ import { withEarlierValues } from './references.ts';
  */
 export async function* streamedMove(
   source: AsyncIterable<PlanYield>,
-  run: RunView,
   rules: MoveRules,
+  run: RunView,
+  signal: AbortSignal,
   before: readonly PlanNode[],
 ): AsyncGenerator<Delta, Move> {
   const plan = freshPlanId(run);
@@ -36,7 +38,7 @@ export async function* streamedMove(
       yield { type: 'reasoning', text: given.partialReasoning };
       continue;
     }
-    const branch = await growing.add(given);
+    const branch = await growing.add(given, signal);
     if (branch !== undefined) yield { type: 'branches', plan, branches: [branch], ...how };
     if (growing.isFinished) break;
   }
@@ -78,7 +80,7 @@ class GrowingPlan {
   }
 
   /** `undefined` for a step that is not to be run. @throws PilotageError `plan_invalid`. */
-  async add(given: GivenYield): Promise<Branch | undefined> {
+  async add(given: GivenYield, signal: AbortSignal): Promise<Branch | undefined> {
     const step = this.#checked(this.#placed(given));
     this.isFinished = step.type === 'finish' && step.when === undefined;
     this.#given.add(step.id);
@@ -96,7 +98,8 @@ class GrowingPlan {
       if (earlier.status !== 'done') this.#passed.add(step.id);
       return undefined;
     }
-    await this.#assertAllowed(settled);
+    const forbidden = await policyFaults({ steps: [settled] }, this.#run, signal, this.#rules.internal);
+    if (forbidden.length > 0) throw planInvalid(forbidden);
     this.#values.delete(step.id);
     this.#inPlan.set(step.id, branch);
     this.branches.push(branch);
@@ -157,13 +160,6 @@ class GrowingPlan {
     if (when === undefined) return ready;
     if (this.#inPlan.has(when.step)) return { ...ready, when };
     return jsonEquals(this.#values.get(when.step), when.equals) ? ready : undefined;
-  }
-
-  async #assertAllowed(step: ReadyStep): Promise<void> {
-    const { policy } = this.#rules;
-    if (policy === undefined) return;
-    const forbidden = await policyFaults({ planId: '', steps: [step] }, policy, this.#run);
-    if (forbidden.length > 0) throw planInvalid(forbidden);
   }
 }
 

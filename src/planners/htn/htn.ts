@@ -4,6 +4,7 @@ import type { Planner, RunView } from '../../core/planner.ts';
 import type { HtnDomain, HtnTask } from './domain.ts';
 import { resolverOf } from './item.ts';
 import { plannerOf } from './planner.ts';
+import type { ChooseMethod, FillLeaf } from './questions.ts';
 import type { Observe } from './replay.ts';
 import type { HtnTables } from './state.ts';
 import type { HtnStep } from './work.ts';
@@ -41,15 +42,18 @@ export interface HtnOptions {
   /** Items that a search takes up. Default 1,000. */
   readonly nodes?: number;
   /**
-   * Names the method to be tried first, of those that apply; asked when there is more than one. The answer is recorded
-   * with the move, and the same question is not asked again in the run.
+   * Names the method to be tried first, of those that apply; asked when there is more than one. Gives the name, or
+   * `{ method, usage, remarks }`: usage and remarks go into the move. The answer is recorded with the move, and the same
+   * question is not asked again in the run. When it names none of them, the first is taken, and the trace tells so. When it
+   * throws, the run fails.
    */
-  choose?(task: HtnTask, methods: readonly string[], run: RunView, signal: AbortSignal): Promise<string>;
+  readonly choose?: ChooseMethod;
   /**
-   * Solves a task that has an empty list of methods, with steps in their order, perhaps none. Asked once for each such
-   * task of a plan, and recorded with the move. Without it such a task cannot be done.
+   * Solves a task that has an empty list of methods, with steps in their order, perhaps none; gives them, or
+   * `{ steps, usage, remarks }`. Asked once for each such task of a plan, and recorded with the move. Without it such a task
+   * cannot be done. When it throws, the run fails.
    */
-  fill?(task: HtnTask, run: RunView, signal: AbortSignal): Promise<readonly HtnStep[]>;
+  readonly fill?: FillLeaf;
   /** The tool that carries out steps of the type `internal`, called with `{ id, input, meta }`. */
   readonly internal?: string;
 }
@@ -57,7 +61,8 @@ export interface HtnOptions {
 /**
  * Finds a plan and carries it out, each action after the one before. When one fails, only the task that it is part of is
  * planned anew from the state that was come to; what is behind that task stays, if it still applies. Nothing that is done
- * is done again. Without `choose` and `fill` it is pure.
+ * is done again. Without `choose` and `fill` it is pure. When what they took leaves nothing of the run's money or tokens,
+ * nothing more is chosen in that move, and a leaf behind other steps is left for the next one.
  *
  * A run fails with `htn_depth`, `htn_nodes`, `htn_cycle`, `htn_invalid_decomposition`, or with `plan_invalid` for a step
  * that no tool can carry out; it finishes with `no_path` when there is no plan.

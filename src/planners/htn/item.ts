@@ -39,6 +39,8 @@ export class Item {
   lists: Iterator<unknown> | undefined = undefined;
   /** The methods in another order than the listed one. */
   order: readonly number[] | undefined = undefined;
+  /** What was said when a method was to be chosen, and is the name of none that applies. */
+  answer: string | undefined = undefined;
   /** A method of it has applied since it was taken up. */
   applied = false;
   /** The first of what the last of these gave, which goes on to this item's own `next`. */

@@ -11,15 +11,16 @@ import type { ReadyPlan, ReadyStep } from '../graph/plan.ts';
 import { withEarlierValues } from '../graph/references.ts';
 import type { HtnTask } from './domain.ts';
 import type { Item, Resolve } from './item.ts';
+import { type Helpers, Questions } from './questions.ts';
 import { type DoneStep, type Observe, type Past, replay } from './replay.ts';
 import { type Means, planAnew, planRest, type Solved } from './revise.ts';
 import type { HtnLimits } from './search.ts';
 import { type HtnState, type HtnTables, htnState } from './state.ts';
 import { deadEndsOf, type HtnTrace } from './trace.ts';
-import { type HtnStep, newWork, RECORD, recordOf, type Work } from './work.ts';
+import { type HtnStep, type Notes, newWork, RECORD, recordOf, type Work } from './work.ts';
 
 /** What such a planner goes by in one run. */
-export interface Knowledge {
+export interface Knowledge extends Helpers {
   readonly resolve: Resolve;
   readonly fingerprint?: Means['fingerprint'];
   tables(): HtnTables | Promise<HtnTables>;
@@ -27,8 +28,6 @@ export interface Knowledge {
   /** `undefined`: the action only changes the state. */
   stepOf(task: HtnTask): HtnStep | undefined;
   readonly observe?: Observe | undefined;
-  readonly choose?: ((task: HtnTask, methods: readonly string[]) => Promise<string>) | undefined;
-  readonly fill?: ((task: HtnTask) => Promise<readonly HtnStep[]>) | undefined;
 }
 
 export interface PlannerParts {
@@ -57,6 +56,7 @@ class Turn {
   readonly #run: RunView;
   readonly #signal: AbortSignal;
   readonly #knowledge: Knowledge;
+  readonly #questions: Questions;
   /** Asked for in this turn, each once. */
   readonly #steps = new Map<Item, HtnStep | undefined>();
   #ids = 0;
@@ -66,6 +66,7 @@ class Turn {
     this.#run = run;
     this.#signal = signal;
     this.#knowledge = parts.knows(run, signal);
+    this.#questions = new Questions(this.#knowledge, run, signal);
   }
 
   async move(): Promise<Move> {
@@ -81,7 +82,7 @@ class Turn {
     const solved = isGoingOn
       ? await planRest(work, means, this.#signal, past.failed?.item)
       : await planAnew(work, means, this.#signal);
-    return this.#carryOut(work, solved, means, past);
+    return { ...(await this.#carryOut(work, solved, means, past)), ...this.#questions.notes };
   }
 
   async #newWork(old: Work | undefined): Promise<Work> {
@@ -94,10 +95,10 @@ class Turn {
     const chosen = async ({ task }: Item, methods: readonly string[]): Promise<string> => {
       const asked = JSON.stringify([task, methods]);
       const known = notes.choices.get(asked);
-      if (known !== undefined || choose === undefined) return known ?? '';
-      const name = await choose(task, methods);
-      notes.choices.set(asked, name);
-      return name;
+      if (known !== undefined || this.#questions.isSpent) return known ?? '';
+      const answer = await this.#questions.choose(task, methods);
+      notes.choices.set(asked, answer);
+      return answer;
     };
     return {
       ...limits,
@@ -140,7 +141,7 @@ class Turn {
   async #take(plan: readonly Item[], { notes }: Work): Promise<readonly ReadyStep[]> {
     const steps: ReadyStep[] = [];
     for (const item of plan) {
-      if (steps.length >= MAX_STEPS) break;
+      if (steps.length >= MAX_STEPS || (steps.length > 0 && this.#waits(item, notes))) break;
       const own = await this.#stepsOf(item, notes.fills);
       const ids = own.map((step) => {
         const { id = this.#newId(), type, toolId, input, meta } = step;
@@ -160,17 +161,21 @@ class Turn {
     return steps;
   }
 
+  /** A leaf that nothing is left to ask about: the run may be given more before the next move. */
+  #waits(item: Item, { fills }: Notes): boolean {
+    return item.kind === 'leaf' && !fills.has(item) && this.#questions.isSpent;
+  }
+
   async #stepsOf(item: Item, fills: Map<Item, readonly HtnStep[]>): Promise<readonly HtnStep[]> {
-    const { fill } = this.#knowledge;
     if (item.kind === 'check') return [];
-    if (item.kind !== 'leaf' || fill === undefined) {
+    if (item.kind !== 'leaf') {
       const step = this.#stepOf(item);
       return step === undefined ? [] : [step];
     }
     const known = fills.get(item);
     if (known !== undefined) return known;
     this.#signal.throwIfAborted();
-    const steps = await fill(item.task);
+    const steps = await this.#questions.fill(item.task);
     fills.set(item, steps);
     return steps;
   }

@@ -89,7 +89,7 @@ export interface SearchSpec extends HtnLimits {
   readonly isBarred?: (item: Item, method: string) => boolean;
   /** The search ends behind the action. */
   readonly isEnough?: (item: Item) => boolean;
-  /** Says which of the methods that apply is tried first. Asked when there is more than one. */
+  /** Says which of the methods that apply is tried first. Asked when there is more than one. Another text: no matter. */
   readonly choose?: (item: Item, methods: readonly string[]) => Promise<string>;
 }
 
@@ -198,6 +198,7 @@ export class Search {
     item.method = -1;
     item.lists = undefined;
     item.order = undefined;
+    item.answer = undefined;
     item.applied = false;
     item.first = item.next;
     item.failed = undefined;
@@ -288,12 +289,11 @@ export class Search {
   }
 
   /** The chosen one first, the others after it in their order. */
-  #expandChosen(item: Item, applying: readonly number[], name: unknown): Item | undefined {
+  #expandChosen(item: Item, applying: readonly number[], answer: unknown): Item | undefined {
     this.#choosing = undefined;
-    const chosen = applying.find((index) => item.entry.methods[index]?.name === name);
-    if (chosen === undefined)
-      throw misfit(item, 'was to be chosen or another one, and `choose` gave the name of none.');
-    item.order = [chosen, ...applying.filter((index) => index !== chosen)];
+    const chosen = applying.filter((index) => item.entry.methods[index]?.name === answer);
+    if (chosen.length === 0) item.answer = String(answer);
+    item.order = [...chosen, ...applying.filter((index) => !chosen.includes(index))];
     return this.#expand(item, 0);
   }
 

@@ -1,6 +1,9 @@
 /** How a plan was found, or why none was: the tree of tasks and methods, as a list of nodes in which each names its parent. */
+import { isJsonObject, type Json } from '../../core/json.ts';
+import type { Step } from '../../core/step.ts';
 import type { HtnTask } from './domain.ts';
 import type { DeadEnd, FailedMethod, Item } from './item.ts';
+import { RECORD } from './work.ts';
 
 /** Under a task stand the methods that were tried, the failed ones first; under a method the tasks that it gave. */
 export interface HtnTraceNode {
@@ -14,6 +17,11 @@ export interface HtnTraceNode {
   /** `open`: it was not looked at. */
   readonly status: 'done' | 'failed' | 'open';
   readonly why?: DeadEnd | 'not_applicable';
+  /**
+   * Of a task or a goal: what was said when a method was to be chosen, and names none that applies; the first was tried
+   * then. Empty: nothing was said.
+   */
+  readonly answer?: string;
   /** What the method itself said of its failure. */
   readonly message?: string;
 }
@@ -68,9 +76,10 @@ function openMethods(item: Item, parent: number, open: Walk[]): void {
 function itemNode(item: Item, kind: HtnTraceNode['kind'], parent: number | undefined): HtnTraceNode {
   const { task, why } = item;
   const at = parent === undefined ? {} : { parent };
-  if (why !== undefined) return { ...at, kind, task, status: 'failed', why };
+  const said = item.answer === undefined ? {} : { answer: item.answer };
+  if (why !== undefined) return { ...at, kind, task, status: 'failed', why, ...said };
   const isExhausted = item.applied && item.method >= item.entry.methods.length;
-  return { ...at, kind, task, status: item.at === -1 ? 'open' : isExhausted ? 'failed' : 'done' };
+  return { ...at, kind, task, status: item.at === -1 ? 'open' : isExhausted ? 'failed' : 'done', ...said };
 }
 
 function failedNode({ name, end, why, message }: FailedMethod, of: Item, parent: number): HtnTraceNode {
@@ -83,6 +92,26 @@ function failedNode({ name, end, why, message }: FailedMethod, of: Item, parent:
     why: why ?? 'not_applicable',
     ...(message === undefined ? {} : { message }),
   };
+}
+
+/** How the plan of this step was found, or that there is none. `undefined`: no such planner has decided it. */
+export function traceOfStep({ provenance }: Pick<Step, 'provenance'>): HtnTrace | undefined {
+  const record = provenance?.[RECORD];
+  const trace = isJsonObject(record) ? record['trace'] : undefined;
+  // The provenance is whatever the planner of the step made of it.
+  return isTrace(trace) ? (trace as unknown as HtnTrace) : undefined;
+}
+
+function isTrace(trace: Json | undefined): boolean {
+  if (!isJsonObject(trace)) return false;
+  const { nodes } = trace;
+  return Array.isArray(nodes) && nodes.every(isNode);
+}
+
+function isNode(node: Json): boolean {
+  if (!isJsonObject(node)) return false;
+  const { kind, task, status } = node;
+  return typeof kind === 'string' && typeof status === 'string' && (task === undefined || Array.isArray(task));
 }
 
 const MARKS = { done: '✓', failed: '✗', open: '·' } as const;
@@ -107,12 +136,19 @@ export function traceText({ nodes, cut }: HtnTrace): string {
   return [...lines, ...(cut === true ? ['… and more'] : [])].join('\n');
 }
 
-function nodeText({ kind, method, task, why, message }: HtnTraceNode): string {
+function nodeText({ kind, method, task, why, message, answer }: HtnTraceNode): string {
   const reason = message ?? (why === undefined ? undefined : REASONS[why]);
-  if (kind !== 'method')
-    return `${task === undefined ? '' : taskText(task)}${reason === undefined ? '' : `: ${reason}`}`;
+  if (kind !== 'method') {
+    const failure = reason === undefined ? '' : `: ${reason}`;
+    return `${task === undefined ? '' : taskText(task)}${answer === undefined ? '' : answerText(answer)}${failure}`;
+  }
   if (reason === undefined) return `by ${method}`;
   return `by ${method}: ${task === undefined ? '' : `at ${taskText(task)}, `}${reason}`;
+}
+
+function answerText(answer: string): string {
+  if (answer === '') return ', where no method was chosen';
+  return `, where ${JSON.stringify(answer)} was chosen, which is no method that applies`;
 }
 
 export function taskText([name, ...args]: HtnTask): string {

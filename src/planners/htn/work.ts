@@ -35,7 +35,7 @@ export interface Notes {
   readonly again: Map<Item, true>;
   /** How a leaf was filled in. */
   readonly fills: Map<Item, readonly HtnStep[]>;
-  /** Which method was chosen, by what was asked. */
+  /** What was answered, by what was asked: which method, or another text when it was none of those. */
   readonly choices: Map<string, string>;
   /** The ids of the steps of the last decision. None: the item only changes the state. */
   readonly steps: Map<Item, readonly string[]>;

@@ -5,11 +5,11 @@ import type { Json, JsonObject } from '../../core/json.ts';
 import type { Delta, Move, Planner, RunView, SpokenDelta } from '../../core/planner.ts';
 import type { PlanFault } from '../../core/remark.ts';
 import { isTaskTool } from '../../core/task-calls.ts';
-import { checkPlan, policyFaults } from '../graph/check-plan.ts';
+import { askFallback } from '../ask-fallback.ts';
+import { checkPlan } from '../graph/check-plan.ts';
 import type { ReadyStep } from '../graph/plan.ts';
-import { askFallback } from '../react/fallback.ts';
+import { policyFaults } from '../graph/policy.ts';
 import type { PipelineOptions } from './options.ts';
-import { planPolicy } from './policy.ts';
 
 /**
  * Its move, marked as its own. It is checked before anything of it runs, so what it says on the way is passed on, and what it
@@ -28,7 +28,7 @@ export async function* fallBack(
   if (move.fault !== undefined) return move;
   const invalid = planFaults(move.decision, run, options);
   if (invalid.length > 0) return { ...move, decision: refusal('no_path', 'pipeline.fallback', invalid) };
-  const forbidden = await forbiddenIn(move.decision, run, signal, options);
+  const forbidden = await forbiddenIn(move.decision, run, signal);
   if (forbidden.length === 0) return move;
   return { ...move, decision: refusal('constraints_conflict', 'pipeline.policy', forbidden) };
 }
@@ -78,16 +78,9 @@ function planFaults(
   return 'faults' in checked ? checked.faults : [];
 }
 
-async function forbiddenIn(
-  decision: Decision,
-  run: RunView,
-  signal: AbortSignal,
-  { policy }: PipelineOptions,
-): Promise<readonly PlanFault[]> {
-  const branches = branchesOf(decision);
-  if (policy === undefined || branches.length === 0) return [];
-  const steps = branches.flatMap((branch, index) => (isMade(branch) ? [stepOf(branch, index)] : []));
-  return policyFaults({ planId: '', steps }, planPolicy(policy, signal), run);
+function forbiddenIn(decision: Decision, run: RunView, signal: AbortSignal): Promise<readonly PlanFault[]> {
+  const steps = branchesOf(decision).flatMap((branch, index) => (isMade(branch) ? [stepOf(branch, index)] : []));
+  return policyFaults({ steps }, run, signal);
 }
 
 /** A call that is refused already is never made. */

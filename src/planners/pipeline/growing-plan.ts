@@ -11,8 +11,9 @@ import { referencesIn } from '../../core/reference.ts';
 import type { PlanFault } from '../../core/remark.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
 import { branchOfStep } from '../graph/branches.ts';
-import { checkPlan, policyFaults } from '../graph/check-plan.ts';
+import { checkPlan } from '../graph/check-plan.ts';
 import type { ReadyStep } from '../graph/plan.ts';
+import { policyFaults } from '../graph/policy.ts';
 import { type Judging, leaveOutDone, rulesOf } from './judge.ts';
 
 /** What one line has brought. */
@@ -76,10 +77,9 @@ export class GrowingPlan {
     if ('faults' in checked) return { ready: [], faults: checked.faults };
     const { step } = checked;
     if (step === undefined) return NOTHING;
-    const { policy, run, maxSteps } = this.#judging;
+    const { run, signal, internal, maxSteps } = this.#judging;
     if (this.#known.size >= maxSteps) return bad('plan_too_long', `The plan has more than ${maxSteps} steps.`, step.id);
-    const forbidden =
-      policy === undefined ? [] : await policyFaults({ planId: this.planId, steps: [step] }, policy, run);
+    const forbidden = await policyFaults({ steps: [step] }, run, signal, internal);
     if (forbidden.length > 0) return { ready: [], faults: forbidden };
     this.#drop(step.id);
     this.#known.set(step.id, { given, step });

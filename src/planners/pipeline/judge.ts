@@ -7,32 +7,33 @@ import { referencesIn } from '../../core/reference.ts';
 import type { PlanFault } from '../../core/remark.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
 import { branchOfStep, planDecision } from '../graph/branches.ts';
-import { checkPlan, type PlanPolicy, type PlanRules, policyFaults } from '../graph/check-plan.ts';
+import { checkPlan, type PlanRules } from '../graph/check-plan.ts';
 import { freshPlanId, type PlanNode } from '../graph/outcome.ts';
 import type { ReadyPlan, ReadyStep } from '../graph/plan.ts';
+import { policyFaults } from '../graph/policy.ts';
 import { withEarlierValues } from '../graph/references.ts';
 import type { Work } from './phase.ts';
 import type { Judged } from './tries.ts';
 
 export interface Judging {
   readonly run: RunView;
+  readonly signal: AbortSignal;
   readonly work: Work;
   readonly maxSteps: number;
-  readonly policy?: PlanPolicy;
   readonly internal?: string;
   readonly concurrency?: number;
 }
 
 export async function judgePlan(given: unknown, judging: Judging): Promise<Judged> {
-  const { run, work, policy } = judging;
+  const { run, signal, work, internal } = judging;
   const checked = checkPlan(given, rulesOf(judging));
   if ('faults' in checked) return { result: 'invalid', faults: checked.faults };
-  const left = leaveOutDone({ ...checked.plan, planId: freshPlanId(run, checked.plan.planId) }, work, judging.internal);
+  const left = leaveOutDone({ ...checked.plan, planId: freshPlanId(run, checked.plan.planId) }, work, internal);
   if ('faults' in left) return { result: 'invalid', faults: left.faults };
   const { plan } = left;
   const refused = refusalOf(plan, judging);
   if (refused !== undefined) return { result: 'invalid', faults: [refused] };
-  const forbidden = policy === undefined ? [] : await policyFaults(plan, policy, run);
+  const forbidden = await policyFaults(plan, run, signal, internal);
   return forbidden.length > 0 ? { result: 'forbidden', faults: forbidden } : { result: 'valid', faults: [], plan };
 }
 

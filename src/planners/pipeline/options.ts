@@ -2,7 +2,6 @@
 import type { Clock } from '../../core/clock.ts';
 import { PilotageError } from '../../core/errors.ts';
 import type { Planner, PlannerFunction, RunView } from '../../core/planner.ts';
-import type { ToolPolicy } from '../../core/policy.ts';
 import type { ModelEntry } from '../../model/entry.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
 import type { Prices } from '../../model/usage.ts';
@@ -53,11 +52,6 @@ export interface PipelineOptions {
   readonly modelRetries?: number;
   /** Takes over when the models gave no plan. Its plans are checked as well. Without it the run ends with `no_path`. */
   readonly fallback?: Planner | PlannerFunction;
-  /**
-   * Asked about each call of a plan before any of it runs, whoever planned it. Give it to the runtime too, which asks it again
-   * when the call is made.
-   */
-  readonly policy?: ToolPolicy;
   /** The tool that carries out steps of the type `internal`. Without it such steps are refused. */
   readonly internal?: string;
   /** Steps of one plan. Default 1,000. */

@@ -15,7 +15,6 @@ import { type Made, makePlan, type NoPlan } from './make-plan.ts';
 import type { Making, Prompt } from './making.ts';
 import type { PipelineOptions } from './options.ts';
 import { phaseOf, type Work } from './phase.ts';
-import { planPolicy } from './policy.ts';
 import { promptFor } from './prompt.ts';
 import { type Setup, setUp } from './setup.ts';
 import { linesAsTheyCome } from './stream.ts';
@@ -94,12 +93,12 @@ async function* planMove(work: Work, setup: Setup, run: RunView, signal: AbortSi
 
 function begin(setup: Setup, run: RunView, work: Work, prompt: Prompt, signal: AbortSignal): Making {
   const { options, numbers, redact, patience, note } = setup;
-  const { policy, internal, concurrency } = options;
+  const { internal, concurrency } = options;
   const judging: Judging = {
     run,
+    signal,
     work,
     maxSteps: numbers.maxSteps,
-    ...(policy === undefined ? {} : { policy: planPolicy(policy, signal, internal) }),
     ...(internal === undefined ? {} : { internal }),
     ...(concurrency === undefined ? {} : { concurrency }),
   };

@@ -87,7 +87,7 @@ async function ask(
     if (!(await rule.match(state, run))) return undefined;
     const step = await rule.toPlanStep(state, run);
     if (step === null) return undefined;
-    const { decision, provenance } = await stepMove(step, run, how, 'rules');
+    const { decision, provenance } = await stepMove(step, how, run, signal, 'rules');
     return { decision, provenance: { ...provenance, rule: id } };
   } catch (cause) {
     signal.throwIfAborted();

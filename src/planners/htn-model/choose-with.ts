@@ -1,0 +1,77 @@
+/** A model that chooses among methods. */
+import { PilotageError } from '../../core/errors.ts';
+import { isJsonObject, type JsonObject } from '../../core/json.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { Usage } from '../../core/step.ts';
+import type { ModelEntry } from '../../model/entry.ts';
+import { failureData } from '../../model/failure.ts';
+import type { LanguageModel } from '../../model/language-model.ts';
+import { parseToolArgs } from '../../parse/index.ts';
+import { userTurn } from '../../prompt/messages.ts';
+import type { ChooseMethod, HtnChoice, HtnTask } from '../htn/index.ts';
+import { aboutTask, askerOf, described, type HtnModelOptions } from './asker.ts';
+
+/**
+ * For `htn({ choose })`: asks the model which of the methods is to be tried first. An answer that names none is given on as
+ * it is, so the first method is tried and the trace tells what was said. When the model cannot be reached, the first method
+ * is tried too, and a `model.fallback` remark tells why. A failure that will not pass, such as a refused key, fails the run.
+ * @throws PilotageError `invalid_config` for what is no model, and for bad prices.
+ */
+export function chooseWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): ChooseMethod {
+  const asker = askerOf(model, options);
+  return async (task, methods, run, signal) => {
+    try {
+      const asked = await asker.ask({
+        prompt: [userTurn(promptFor(task, methods, run, options))],
+        schema: schemaFor(methods),
+        name: 'choice',
+        parse: (text) => methodIn(text, methods),
+        signal,
+      });
+      const { remarks, usage } = asked;
+      const method = asked.ok ? asked.value : asked.reply.text;
+      return { method, remarks, ...(usage === undefined ? {} : { usage }) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!PilotageError.is(error, 'model_unavailable')) throw error;
+      return unchosen(error, asker.model, methods);
+    }
+  };
+}
+
+function promptFor(task: HtnTask, methods: readonly string[], { goal }: RunView, options: HtnModelOptions): string {
+  return [
+    'Choose the way in which a task is to be done: the one that serves the goal best. The ways are:',
+    ...methods.map((method) => `- ${method}${described(method, options)}`),
+    aboutTask(goal, task),
+    'Answer with {"method": …}, the name of one of the ways, as it is spelt above.',
+  ].join('\n');
+}
+
+function schemaFor(methods: readonly string[]): JsonObject {
+  return {
+    type: 'object',
+    required: ['method'],
+    additionalProperties: false,
+    properties: { method: { type: 'string', enum: methods } },
+  };
+}
+
+/** @throws Error when it is none of them. */
+function methodIn(text: string, methods: readonly string[]): string {
+  const bare = text.trim();
+  if (methods.includes(bare)) return bare;
+  const method = parseToolArgs(text, { name: 'choice', inputSchema: schemaFor(methods) })?.args['method'];
+  if (typeof method === 'string' && methods.includes(method)) return method;
+  throw new Error('The answer is the name of none of the ways.');
+}
+
+function unchosen(error: PilotageError, model: string, methods: readonly string[]): HtnChoice {
+  const usage = error.data?.['usage'];
+  return {
+    remarks: [
+      { type: 'model.fallback', from: model, to: `the first method, ${methods[0]}`, error: failureData(error) },
+    ],
+    ...(isJsonObject(usage) ? { usage: usage as Usage } : {}),
+  };
+}

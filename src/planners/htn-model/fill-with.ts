@@ -1,0 +1,112 @@
+/** A model that solves a leaf with steps. */
+import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import { describeThrown, PilotageError } from '../../core/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { PlanFault, Remark } from '../../core/remark.ts';
+import type { Usage } from '../../core/step.ts';
+import type { ToolView } from '../../core/tool-schema.ts';
+import type { ModelEntry } from '../../model/entry.ts';
+import type { LanguageModel } from '../../model/language-model.ts';
+import { addUsage } from '../../model/usage.ts';
+import { parseToolArgs } from '../../parse/index.ts';
+import { assistantTurn, userTurn } from '../../prompt/messages.ts';
+import { toolEntry } from '../../prompt/tool-text.ts';
+import { checkPlan, planInvalid } from '../graph/check-plan.ts';
+import { fault } from '../graph/given-plan.ts';
+import type { FillLeaf, HtnStep, HtnTask } from '../htn/index.ts';
+import { aboutTask, askerOf, described, type HtnModelOptions } from './asker.ts';
+
+/**
+ * For `htn({ fill })`: asks the model for the steps of the task, each a call of a tool or a message. Steps that no tool can
+ * carry out go back to it once, with all that is wrong with them. The run fails with `plan_invalid` when they are no good
+ * then either, and with `model_unavailable` when the model cannot be reached.
+ * @throws PilotageError `invalid_config` for what is no model, and for bad prices.
+ */
+export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): FillLeaf {
+  const asker = askerOf(model, options);
+  return async (task, run, signal) => {
+    const first = [userTurn(promptFor(task, run, options))];
+    const remarks: Remark[] = [];
+    let usage: Usage | undefined;
+    let repair: readonly LanguageModelV4Message[] = [];
+    for (;;) {
+      const asked = await asker.ask({
+        prompt: [...first, ...repair],
+        schema: schemaFor(run.tools),
+        name: 'steps',
+        parse: (text) => stepsIn(text, run.tools),
+        signal,
+      });
+      remarks.push(...asked.remarks);
+      if (asked.usage !== undefined) usage = addUsage(usage, asked.usage);
+      if (asked.ok) return { steps: asked.value, remarks, ...(usage === undefined ? {} : { usage }) };
+      if (repair.length > 0) throw asked.error;
+      repair = repairTurns(asked.reply.text, asked.error);
+    }
+  };
+}
+
+function promptFor(task: HtnTask, { goal, tools }: RunView, options: HtnModelOptions): string {
+  return [
+    'Give the steps by which a task is done. They are carried out one after the other; you do not see what they come to.',
+    '- {"type": "tool", "toolId": …, "input": …} calls a tool with the arguments `input`.',
+    '- {"type": "message", "input": …} says the text `input` to the user.',
+    'The only tools there are:',
+    ...tools.list().map((tool) => toolEntry(tool, 1)),
+    aboutTask(goal, task),
+    `The task to be done is ${task[0]}${described(task[0], options)}`,
+    'Answer with {"steps": […]}. Take the fewest steps that do it; none, if there is nothing to do.',
+  ].join('\n');
+}
+
+const STEP_TYPES: readonly Json[] = ['tool', 'message'];
+
+function schemaFor(tools: ToolView): JsonObject {
+  const names = tools.list().map(({ name }) => name);
+  const step = {
+    type: 'object',
+    required: ['type', 'input'],
+    additionalProperties: false,
+    properties: {
+      type: { enum: STEP_TYPES },
+      // An empty list of values is no schema.
+      ...(names.length === 0 ? {} : { toolId: { type: 'string', enum: names } }),
+      input: { description: 'The arguments of the tool, or the words of the message.' },
+    },
+  };
+  return {
+    type: 'object',
+    required: ['steps'],
+    additionalProperties: false,
+    properties: { steps: { type: 'array', items: step } },
+  };
+}
+
+/** @throws PilotageError `plan_invalid` with all that is wrong. */
+function stepsIn(text: string, tools: ToolView): readonly HtnStep[] {
+  const given = parseToolArgs(text, { name: 'steps', inputSchema: schemaFor(tools) })?.args['steps'];
+  if (!Array.isArray(given)) throw new PilotageError('plan_invalid', 'The answer has no list of steps.');
+  const faults: PlanFault[] = [];
+  const steps: HtnStep[] = [];
+  for (const [index, step] of given.entries()) {
+    const id = `step ${index + 1}`;
+    if (!isJsonObject(step) || !STEP_TYPES.includes(step['type'] ?? null)) {
+      faults.push(fault('step_type', `The ${id} is neither of the type tool nor of the type message.`, id));
+      continue;
+    }
+    // Each by itself: it cannot refer to another, of which it does not know the id.
+    const checked = checkPlan({ steps: [{ ...step, id }] }, { tools });
+    if ('faults' in checked) faults.push(...checked.faults);
+    else for (const { id: _, after: __, ...ready } of checked.plan.steps) steps.push(ready);
+  }
+  if (faults.length > 0) throw planInvalid(faults);
+  return steps;
+}
+
+function repairTurns(reply: string, error: unknown): readonly LanguageModelV4Message[] {
+  return [
+    ...(reply.trim() === '' ? [] : [assistantTurn(reply)]),
+    userTurn(`These steps cannot be carried out. ${describeThrown(error)}\nGive all steps again, with that put right.`),
+  ];
+}

@@ -1,0 +1,131 @@
+/** Whoever helps the planner with one move: what they answer, and what that took. */
+import { describeThrown, PilotageError } from '../../core/errors.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { Remark } from '../../core/remark.ts';
+import type { MoveNotes, Usage } from '../../core/step.ts';
+import { GOAL, type HtnTask } from './domain.ts';
+import type { HtnStep } from './work.ts';
+
+/** What an answer took, and what there is to tell of it. Both go into the move: budgets count it, events tell it. */
+export interface AnswerNotes {
+  readonly usage?: Usage;
+  readonly remarks?: readonly Remark[];
+}
+
+export interface HtnChoice extends AnswerNotes {
+  /** Absent: none was chosen. */
+  readonly method?: string;
+}
+
+export interface HtnFilling extends AnswerNotes {
+  /** In their order, perhaps none. */
+  readonly steps: readonly HtnStep[];
+}
+
+/** Names one of the methods, all of which apply. */
+export type ChooseMethod = (
+  task: HtnTask,
+  methods: readonly string[],
+  run: RunView,
+  signal: AbortSignal,
+) => Promise<string | HtnChoice>;
+
+/** Gives the steps of a task that has an empty list of methods. */
+export type FillLeaf = (task: HtnTask, run: RunView, signal: AbortSignal) => Promise<readonly HtnStep[] | HtnFilling>;
+
+export interface Helpers {
+  readonly choose?: ((task: HtnTask, methods: readonly string[]) => ReturnType<ChooseMethod>) | undefined;
+  readonly fill?: ((task: HtnTask) => ReturnType<FillLeaf>) | undefined;
+}
+
+/** Of an answer that names no method, so much is kept. */
+const MAX_ANSWER_CHARS = 200;
+
+export class Questions {
+  readonly #helpers: Helpers;
+  readonly #budget: RunView['budget'];
+  readonly #signal: AbortSignal;
+  readonly #remarks: Remark[] = [];
+  #usage: Usage | undefined;
+
+  constructor(helpers: Helpers, { budget }: RunView, signal: AbortSignal) {
+    this.#helpers = helpers;
+    this.#budget = budget;
+    this.#signal = signal;
+  }
+
+  /** For the move. */
+  get notes(): Pick<MoveNotes, 'usage' | 'remarks'> {
+    return {
+      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
+      ...(this.#remarks.length === 0 ? {} : { remarks: this.#remarks }),
+    };
+  }
+
+  /** What was asked in this move leaves nothing of the run's money or tokens. */
+  get isSpent(): boolean {
+    const { costMicroUsdLeft = Number.POSITIVE_INFINITY, tokensLeft = Number.POSITIVE_INFINITY } = this.#budget;
+    const { costMicroUsd = 0, inputTokens = 0, outputTokens = 0 } = this.#usage ?? {};
+    return costMicroUsd >= costMicroUsdLeft || inputTokens + outputTokens >= tokensLeft;
+  }
+
+  /** What was answered, which need not be the name of a method; empty: nothing. @throws as `choose`, with what was asked. */
+  async choose(task: HtnTask, methods: readonly string[]): Promise<string> {
+    const { choose } = this.#helpers;
+    const given = await this.#ask(
+      () => choose?.(task, methods),
+      `\`choose\` failed for ${named(task)}, asked for one of ${methods.join(', ')}`,
+    );
+    if (typeof given !== 'string') this.#note(given);
+    const answer: unknown = typeof given === 'string' ? given : given?.method;
+    if (typeof answer !== 'string') return '';
+    return methods.includes(answer) ? answer : answer.slice(0, MAX_ANSWER_CHARS);
+  }
+
+  /** @throws as `fill`, with what was asked; PilotageError `htn_invalid_decomposition` for what is no list. */
+  async fill(task: HtnTask): Promise<readonly HtnStep[]> {
+    const { fill } = this.#helpers;
+    const given = await this.#ask(() => fill?.(task), `\`fill\` failed for ${named(task)}`);
+    if (isSteps(given)) return given;
+    this.#note(given);
+    const steps: unknown = given?.steps;
+    if (isSteps(steps)) return steps;
+    const message = `\`fill\` gave no list of steps for ${named(task)}. One with nothing to do gives an empty list.`;
+    throw new PilotageError('htn_invalid_decomposition', message, { data: { task: task[0] } });
+  }
+
+  async #ask<T>(question: () => Promise<T> | undefined, problem: string): Promise<T | undefined> {
+    try {
+      return await question();
+    } catch (cause) {
+      this.#signal.throwIfAborted();
+      if (PilotageError.is(cause)) {
+        throw new PilotageError(cause.code, `${problem}: ${cause.message}`, { data: cause.data, cause });
+      }
+      throw new PilotageError('planner_failed', `${problem}: ${describeThrown(cause)}`, { cause });
+    }
+  }
+
+  #note(answer: AnswerNotes | undefined): void {
+    this.#remarks.push(...(answer?.remarks ?? []));
+    if (answer?.usage !== undefined) this.#usage = sumOf(this.#usage ?? {}, answer.usage);
+  }
+}
+
+function isSteps(given: unknown): given is readonly HtnStep[] {
+  return Array.isArray(given);
+}
+
+function named(task: HtnTask): string {
+  return task[0] === GOAL ? `the goal ${String(task[1])}` : `the task ${task[0]}`;
+}
+
+/** A part that neither knows stays absent. */
+function sumOf(left: Usage, right: Usage): Usage {
+  const sum: { -readonly [K in keyof Usage]: Usage[K] } = { ...left };
+  for (const part of ['inputTokens', 'outputTokens', 'cachedInputTokens', 'costMicroUsd'] as const) {
+    const more = right[part];
+    if (more !== undefined) sum[part] = (sum[part] ?? 0) + more;
+  }
+  return sum;
+}
