@@ -1,25 +1,22 @@
 /**
  * Tasks and methods as before, with a model where judgement is needed: it chooses among the methods that apply, and solves a
  * leaf. It takes the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a scripted server on loopback
- * answers. In a project of your own, import from 'pilotage', 'pilotage/openai-compatible' and 'pilotage/planners/htn'.
+ * answers. In a project of your own, import from 'pilotage', 'pilotage/openai-compatible', 'pilotage/planners/htn' and
+ * 'pilotage/planners/htn-model'.
  */
 import { z } from 'zod';
 import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
 import { openaiCompatible } from '../src/model/openai-compatible.ts';
 import { htn, htnDomain } from '../src/planners/htn/index.ts';
+import { chooseWith, fillWith } from '../src/planners/htn-model/index.ts';
 import { openaiServer } from '../src/testing/index.ts';
 
-const server = await openaiServer([{ text: 'replace' }, { text: 'We are sorry. A new lamp is on its way.' }]);
+const server = await openaiServer([
+  { text: '{"method":"replace"}' },
+  { text: '{"steps":[{"type":"message","input":"We are sorry. A new lamp is on its way."}]}' },
+]);
 const { OPENAI_BASE_URL: baseUrl = server.url, OPENAI_MODEL: name = 'scripted' } = process.env;
 const model = openaiCompatible({ baseUrl, model: name });
-
-async function ask(text: string, abortSignal: AbortSignal): Promise<string> {
-  const { content } = await model.doGenerate({
-    prompt: [{ role: 'user', content: [{ type: 'text', text }] }],
-    abortSignal,
-  });
-  return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
-}
 
 const planner = htn({
   domain: htnDomain({
@@ -34,13 +31,8 @@ const planner = htn({
   state: () => ({}),
   todo: () => [['settle']],
   step: ([action]) => ({ type: 'tool', toolId: action }),
-  async choose(_task, methods, run, signal) {
-    const answer = await ask(`Complaint: ${run.goal}\nAnswer with one word of: ${methods.join(', ')}`, signal);
-    return methods.find((method) => answer.includes(method)) ?? 'explain';
-  },
-  async fill(_task, run, signal) {
-    return [{ type: 'message', input: await ask(`Complaint: ${run.goal}\nWrite one kind sentence in reply.`, signal) }];
-  },
+  choose: chooseWith(model, { describe: { explain: 'Nothing is sent: it was no fault of ours.' } }),
+  fill: fillWith(model, { describe: { write_reply: 'One kind sentence to the customer, as a message.' } }),
 });
 
 const tools = ['pay_back', 'send_again'].map((name) =>

@@ -35,8 +35,8 @@ async function storedPlan(id: string, options: Options, terminal: Terminal): Pro
   if (plan === undefined) throw new UsageError('The run has carried out no plan; inspect shows what it did.');
   if (options.json) terminal.write(`${jsonLine(plan)}\n`);
   else {
-    const { provenance } = (state.open?.move.step === plan.step ? state.open.move : state.steps[plan.step]) ?? {};
-    for (const line of [...planLines(plan), ...traceLines(provenance)]) terminal.write(`${line}\n`);
+    const made = (state.open?.move.step === plan.step ? state.open.move : state.steps[plan.step]) ?? {};
+    for (const line of [...planLines(plan), ...traceLines(made)]) terminal.write(`${line}\n`);
     if (state.ending === null) showPauses(id, openPauses(state), options, terminal);
   }
   return EXIT.goal;

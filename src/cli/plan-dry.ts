@@ -49,11 +49,12 @@ export async function dryPlan(goal: string, ready: ReadyConfig, options: Options
 /** Of a run that is none. */
 const OF_THE_RUN: ReadonlySet<string> = new Set(['run.started', 'planner.decision', 'planner.finish']);
 
-function shown({ decision, provenance }: Move, { json }: Options): readonly string[] {
+function shown(move: Move, { json }: Options): readonly string[] {
+  const { decision } = move;
   const plan = planOfDecision(decision);
   if (json) return [jsonLine(plan ?? { decision })];
   const lines = plan === undefined ? [`No plan, but one decision: ${decisionText(decision)}`] : planLines(plan);
-  return [...lines, ...traceLines(provenance)];
+  return [...lines, ...traceLines(move)];
 }
 
 /** Asks another planner for one decision, and finishes in place of it. */

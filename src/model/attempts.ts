@@ -9,11 +9,12 @@ import type { JsonObject } from '../core/json.ts';
 import type { SpokenDelta } from '../core/planner.ts';
 import type { Remark } from '../core/remark.ts';
 import type { Usage } from '../core/step.ts';
+import { addUsage } from '../core/usage.ts';
 import type { ReadyModel } from './entry.ts';
 import { BrokenReply, failureData, mayPass, retryAfterMs } from './failure.ts';
 import { generateReply, type Reply, streamedReply, streamReply } from './reply.ts';
 import { StreamedContent } from './streamed-content.ts';
-import { addUsage, priced, usageOf } from './usage.ts';
+import { priced, usageOf } from './usage.ts';
 import { Watch } from './watch.ts';
 
 const DEFAULT_RETRIES = 2;

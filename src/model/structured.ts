@@ -3,11 +3,11 @@ import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4Message } 
 import type { JsonObject } from '../core/json.ts';
 import type { OutputMode, Remark } from '../core/remark.ts';
 import type { Usage } from '../core/step.ts';
+import { addUsage } from '../core/usage.ts';
 import { type AskOptions, askModel } from './attempts.ts';
 import type { ReadyModel } from './entry.ts';
 import { statusOf } from './failure.ts';
 import type { Reply } from './reply.ts';
-import { addUsage } from './usage.ts';
 
 export interface StructuredFormat {
   readonly responseFormat?: NonNullable<LanguageModelV4CallOptions['responseFormat']>;

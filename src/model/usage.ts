@@ -46,14 +46,3 @@ export function priced(usage: Usage, prices: Prices): Usage {
     outputTokens * prices.output;
   return { ...usage, costMicroUsd: Math.ceil(cost / 1_000_000) };
 }
-
-/** The sum; a part that neither knows stays absent. */
-export function addUsage(left: Usage | undefined, right: Usage): Usage {
-  if (left === undefined) return right;
-  const sum: { -readonly [K in keyof Usage]: Usage[K] } = { ...left };
-  for (const part of ['inputTokens', 'outputTokens', 'cachedInputTokens', 'costMicroUsd'] as const) {
-    const more = right[part];
-    if (more !== undefined) sum[part] = (sum[part] ?? 0) + more;
-  }
-  return sum;
-}

@@ -39,7 +39,7 @@ import {
   view,
 } from './htn-support.ts';
 
-const traceIn = ({ htn: record }: JsonObject): HtnTrace => (record as unknown as { trace: HtnTrace }).trace;
+const traceIn = (provenance: JsonObject): HtnTrace => traceOfStep({ provenance }) ?? { nodes: [] };
 
 describe('a plan ahead', () => {
   it('AG-35 is one decision, in the order of the tasks, each step after the one before', async () => {
@@ -55,6 +55,22 @@ describe('a plan ahead', () => {
     const { branches, plan } = decision as CallParallel;
     expect(plan).toBe('htn');
     expect(branches.map(({ after }) => after)).toEqual([undefined, ['a1'], ['a2'], ['a3'], ['a4'], ['a5']]);
+  });
+
+  it('tells the trace of a step that it has decided, and of no other', () => {
+    const trace: HtnTrace = { nodes: [{ kind: 'task', task: ['a'], status: 'open' }], cut: true };
+    const provenance = { htn: { trace } } as unknown as JsonObject;
+    expect(traceOfStep({ provenance })).toEqual(trace);
+    expect(traceOfStep({})).toBeUndefined();
+    for (const htn of [
+      7,
+      {},
+      { trace: 7 },
+      { trace: { nodes: 7 } },
+      { trace: { nodes: [7] } },
+      { trace: { nodes: [{}] } },
+    ])
+      expect(traceOfStep({ provenance: { htn } })).toBeUndefined();
   });
 
   it('has the decomposition in its provenance', async () => {
@@ -311,15 +327,15 @@ describe('whoever helps the planner', () => {
       ['by road', 'by rail', 'on foot'],
     ]);
     for (const { htn: record } of moves.slice(0, 2)) expect(record).toMatchObject({ choices: { [question]: kept } });
-    const trace = traceOfStep({ provenance: moves[0] ?? {} });
-    expect(trace?.nodes[0]).toMatchObject({ task: ['carry', 'p1'], status: 'done', answer: kept });
+    const trace = traceIn(moves[0] ?? {});
+    expect(trace.nodes[0]).toMatchObject({ task: ['carry', 'p1'], status: 'done', answer: kept });
     const said = kept === '' ? 'no method was' : `${JSON.stringify(kept)} was`;
-    expect(trace && traceText(trace).split('\n')[0]).toContain(`✓ carry(p1), where ${said} chosen`);
+    expect(traceText(trace).split('\n')[0]).toContain(`✓ carry(p1), where ${said} chosen`);
   });
 
   it.each([
     ['an error', new TypeError('no line'), 'planner_failed'],
-    ['an error with a code', new PilotageError('budget_exceeded', 'no line'), 'budget_exceeded'],
+    ['an error with a code', new PilotageError('plan_invalid', 'no line'), 'plan_invalid'],
   ])('fails the run when whoever chooses fails with %s, and says what was asked', async (_what, thrown, code) => {
     const { result } = await play({
       choose: () => Promise.reject(thrown),

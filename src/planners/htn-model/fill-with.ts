@@ -6,9 +6,9 @@ import type { RunView } from '../../core/planner.ts';
 import type { PlanFault, Remark } from '../../core/remark.ts';
 import type { Usage } from '../../core/step.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
+import { addUsage } from '../../core/usage.ts';
 import type { ModelEntry } from '../../model/entry.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
-import { addUsage } from '../../model/usage.ts';
 import { parseToolArgs } from '../../parse/index.ts';
 import { assistantTurn, userTurn } from '../../prompt/messages.ts';
 import { toolEntry } from '../../prompt/tool-text.ts';
@@ -19,8 +19,8 @@ import { aboutTask, askerOf, described, type HtnModelOptions } from './asker.ts'
 
 /**
  * For `htn({ fill })`: asks the model for the steps of the task, each a call of a tool or a message. Steps that no tool can
- * carry out go back to it once, with all that is wrong with them. The run fails with `plan_invalid` when they are no good
- * then either, and with `model_unavailable` when the model cannot be reached.
+ * carry out go back to it once, with all that is wrong with them. When they are no good then either, the run fails with
+ * `plan_invalid`; when the model cannot be reached, with `planner_failed`, which tells that.
  * @throws PilotageError `invalid_config` for what is no model, and for bad prices.
  */
 export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): FillLeaf {

@@ -2,7 +2,8 @@
 import { describeThrown, PilotageError } from '../../core/errors.ts';
 import type { RunView } from '../../core/planner.ts';
 import type { Remark } from '../../core/remark.ts';
-import type { MoveNotes, Usage } from '../../core/step.ts';
+import type { MoveNotes } from '../../core/step.ts';
+import { addUsage, type Usage } from '../../core/usage.ts';
 import { GOAL, type HtnTask } from './domain.ts';
 import type { HtnStep } from './work.ts';
 
@@ -108,7 +109,7 @@ export class Questions {
 
   #note(answer: AnswerNotes | undefined): void {
     this.#remarks.push(...(answer?.remarks ?? []));
-    if (answer?.usage !== undefined) this.#usage = sumOf(this.#usage ?? {}, answer.usage);
+    if (answer?.usage !== undefined) this.#usage = addUsage(this.#usage, answer.usage);
   }
 }
 
@@ -118,14 +119,4 @@ function isSteps(given: unknown): given is readonly HtnStep[] {
 
 function named(task: HtnTask): string {
   return task[0] === GOAL ? `the goal ${String(task[1])}` : `the task ${task[0]}`;
-}
-
-/** A part that neither knows stays absent. */
-function sumOf(left: Usage, right: Usage): Usage {
-  const sum: { -readonly [K in keyof Usage]: Usage[K] } = { ...left };
-  for (const part of ['inputTokens', 'outputTokens', 'cachedInputTokens', 'costMicroUsd'] as const) {
-    const more = right[part];
-    if (more !== undefined) sum[part] = (sum[part] ?? 0) + more;
-  }
-  return sum;
 }

@@ -4,11 +4,11 @@ import type { Json } from '../../core/json.ts';
 import type { RunView } from '../../core/planner.ts';
 import type { PlanFault, PlanTry, PlanTryPurpose, Remark } from '../../core/remark.ts';
 import type { Usage } from '../../core/usage.ts';
+import { addUsage } from '../../core/usage.ts';
 import { type Asked, type AskOptions, askModel } from '../../model/attempts.ts';
 import type { ReadyModel } from '../../model/entry.ts';
 import { failureData } from '../../model/failure.ts';
 import type { Reply } from '../../model/reply.ts';
-import { addUsage } from '../../model/usage.ts';
 import type { ReadyPlan } from '../graph/plan.ts';
 
 export interface Call {

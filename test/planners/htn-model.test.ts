@@ -1,0 +1,279 @@
+/** A model that chooses among the methods of the htn planner, and one that fills in its leaves. */
+import { describe, expect, it } from 'vitest';
+import type { Json } from '../../src/core/json.ts';
+import { local } from '../../src/index.ts';
+import type { ModelEntry } from '../../src/model/entry.ts';
+import { type HtnOptions, type HtnTask, htn, htnDomain, traceOfStep } from '../../src/planners/htn/index.ts';
+import { chooseWith, fillWith, type HtnModelOptions } from '../../src/planners/htn-model/index.ts';
+import type { Run } from '../../src/runtime/run.ts';
+import { type ReplyFunction, type ScriptedModel, type ScriptedReply, scriptedModel } from '../../src/testing/index.ts';
+import { entriesOf, make, start, type World, world } from '../runtime/support.ts';
+import { texts } from './drive.ts';
+import { view } from './htn-support.ts';
+
+/** One way or another to go, and a word to be said. */
+const DOMAIN = htnDomain({
+  operators: { drive: () => true, walk: () => true },
+  tasks: {
+    go: { 'by road': () => [['drive']], 'on foot': (_, ...to: Json[]) => (to.length < 3 ? [['walk']] : undefined) },
+    say: [],
+  },
+});
+
+interface Played {
+  readonly run: Run;
+  readonly result: Awaited<ReturnType<Run['result']>>;
+  readonly calls: readonly string[];
+  readonly moves: Awaited<ReturnType<typeof movesOf>>;
+}
+
+const movesOf = (made: World, run: Run) => entriesOf(made.journal, run, 'moved');
+
+async function play(
+  todo: readonly HtnTask[],
+  helpers: Pick<HtnOptions, 'choose' | 'fill' | 'lazy'>,
+  costMicroUsd?: number,
+): Promise<Played> {
+  const calls: string[] = [];
+  const tools = ['drive', 'walk', 'ring'].map((name) =>
+    make(
+      name,
+      (args) => {
+        calls.push([name, ...Object.values(args)].join(' '));
+        return 'done';
+      },
+      { input: { type: 'object', properties: { times: { type: 'integer' } }, additionalProperties: false } },
+    ),
+  );
+  const step: HtnOptions['step'] = ([toolId]) => ({ type: 'tool', toolId });
+  const planner = htn({ domain: DOMAIN, state: () => ({}), todo: () => todo, step, ...helpers });
+  const made = world({ planner, tools });
+  const limits = costMicroUsd === undefined ? {} : { limits: { costMicroUsd } };
+  const run = await start(made, { query: 'Home </goal> please', identity: local('ana'), ...limits });
+  const result = await run.result();
+  expect(made.faults).toEqual([]);
+  return { run, result, calls, moves: await movesOf(made, run) };
+}
+
+const USED = { inputTokens: 100, outputTokens: 10 };
+const PRICES = { input: 1_000_000, output: 1_000_000 };
+const answer = (value: Json): ScriptedReply => ({ text: JSON.stringify(value), usage: USED });
+const chosen = (method: string): ScriptedReply => answer({ method });
+const steps = (...given: Json[]): ScriptedReply => answer({ steps: given });
+const down: ScriptedReply = { error: Object.assign(new Error('It is being mended.'), { statusCode: 503 }) };
+
+const NO_RETRIES: HtnModelOptions = { retries: 0 };
+const GO: readonly HtnTask[] = [['go', '</task>', 'home']];
+
+function firstText(model: ScriptedModel): string {
+  return texts(model.calls[0]?.prompt ?? [], 'user').join('\n');
+}
+
+describe('chooseWith', () => {
+  it('tries the method that the model names, and what that took is in the move', async () => {
+    const model = scriptedModel([chosen('on foot')]);
+    const choose = chooseWith(model, { prices: PRICES, describe: { 'on foot': 'Slow, and dry.' } });
+    const { calls, result, moves } = await play(GO, { choose });
+    expect(calls).toEqual(['walk']);
+    expect(result).toMatchObject({ status: 'finished', reason: 'goal', usage: { ...USED, costMicroUsd: 110 } });
+    expect(moves.map(({ usage }) => usage)).toEqual([{ ...USED, costMicroUsd: 110 }, undefined]);
+    const [request] = model.calls;
+    expect(request).toMatchObject({ temperature: 0, responseFormat: { type: 'json', name: 'choice' } });
+    expect(JSON.stringify(request?.responseFormat)).toContain('"enum":["by road","on foot"]');
+    expect(firstText(model).split('\n')).toEqual(
+      expect.arrayContaining([
+        '- by road',
+        '- on foot: Slow, and dry.',
+        'Home <\\/goal> please',
+        '["go","<\\/task>","home"]',
+      ]),
+    );
+  });
+
+  it.each([
+    ['a bare name', 'on foot'],
+    ['words around it', 'That would be {"method": "on foot"}.'],
+    ['a fence', '```json\n{"method": "on foot"}\n```'],
+    ['more than was asked for', '{"method": "on foot", "why": "It is dry."}'],
+  ])('reads %s', async (_what, text) => {
+    const { calls } = await play(GO, { choose: chooseWith(scriptedModel([{ text }])) });
+    expect(calls).toEqual(['walk']);
+  });
+
+  it('of an answer that names no method the first is tried, and both are recorded, with what all tries took', async () => {
+    const model = scriptedModel(() => ({ text: 'I would fly.', usage: USED }));
+    const { calls, moves } = await play(GO, { choose: chooseWith(model) });
+    expect(calls).toEqual(['drive']);
+    // Asked again in each of the lower modes.
+    expect(model.calls).toHaveLength(3);
+    expect(moves[0]?.usage).toEqual({ inputTokens: 300, outputTokens: 30 });
+    expect(moves[0]?.remarks?.map(({ type }) => type)).toEqual(['model.output_downgraded', 'model.output_downgraded']);
+    const { provenance = {} } = moves[0] ?? {};
+    expect(traceOfStep({ provenance })?.nodes[0]).toMatchObject({ status: 'done', answer: 'I would fly.' });
+  });
+
+  it('begins with the mode that has worked', async () => {
+    const model = scriptedModel(({ responseFormat }) =>
+      responseFormat === undefined ? chosen('on foot') : { text: '?' },
+    );
+    const choose = chooseWith(model);
+    for (const calls of [3, 4]) {
+      await play(GO, { choose });
+      expect(model.calls).toHaveLength(calls);
+    }
+  });
+
+  it('when the model is down, the first method is tried, and a remark tells why', async () => {
+    const model = scriptedModel([down]);
+    const { calls, result, moves } = await play(GO, { choose: chooseWith(model, NO_RETRIES) });
+    expect(calls).toEqual(['drive']);
+    expect(result).toMatchObject({ reason: 'goal' });
+    expect(moves[0]?.remarks).toEqual([
+      {
+        type: 'model.fallback',
+        from: 'scripted',
+        to: 'the first method, by road',
+        error: { code: 'model_unavailable', message: expect.stringContaining('It is being mended.') },
+      },
+    ]);
+    const { provenance = {} } = moves[0] ?? {};
+    expect(traceOfStep({ provenance })?.nodes[0]).toMatchObject({ answer: '' });
+  });
+
+  it('tries again what may pass, and tells so', async () => {
+    const reply: ReplyFunction = (_, index) =>
+      index === 0
+        ? { error: Object.assign(new Error('busy'), { statusCode: 503, responseHeaders: { 'retry-after-ms': '0' } }) }
+        : chosen('on foot');
+    const { calls, moves } = await play(GO, { choose: chooseWith(scriptedModel(reply)) });
+    expect(calls).toEqual(['walk']);
+    expect(moves[0]?.remarks).toMatchObject([{ type: 'model.fallback', from: 'scripted', to: 'scripted' }]);
+  });
+
+  it('a failure that will not pass fails the run', async () => {
+    const refused = { error: Object.assign(new Error('No such key.'), { statusCode: 401 }) };
+    const { calls, result } = await play(GO, { choose: chooseWith(scriptedModel([refused])) });
+    expect(calls).toEqual([]);
+    expect(result).toMatchObject({
+      status: 'failed',
+      error: { message: expect.stringContaining('the task go, asked for one of by road, on foot: No such key.') },
+    });
+  });
+
+  it('a limit of money ends the run, and nothing more is asked once it is reached', async () => {
+    const todo: HtnTask[] = [1, 2, 3, 4].map((trip) => ['go', trip]);
+    // Each question takes 110. A call at a time: one question a move, and the limit is looked at between two.
+    const lazily = scriptedModel(() => chosen('on foot'));
+    const byOne = await play(todo, { lazy: true, choose: chooseWith(lazily, { prices: PRICES }) }, 200);
+    expect(byOne.result).toMatchObject({
+      reason: 'no_path',
+      metadata: { budget: 'cost' },
+      usage: { costMicroUsd: 220 },
+    });
+    expect(byOne.calls).toEqual(['walk', 'walk']);
+    // All ahead: within the move the rest is done by the first method, with nobody asked.
+    const ahead = scriptedModel(() => chosen('on foot'));
+    const atOnce = await play(todo, { choose: chooseWith(ahead, { prices: PRICES }) }, 200);
+    expect(atOnce.result).toMatchObject({ metadata: { budget: 'cost' }, usage: { costMicroUsd: 220 } });
+    expect(atOnce.calls).toEqual(['walk', 'walk', 'drive', 'drive']);
+    expect([lazily.calls.length, ahead.calls.length]).toEqual([2, 2]);
+  });
+
+  it('refuses what is no model', () => {
+    expect(() => chooseWith({ model: 7 } as unknown as ModelEntry)).toThrow(
+      expect.objectContaining({ code: 'invalid_config' }),
+    );
+    expect(() => fillWith(scriptedModel([]), { prices: { input: -1, output: 0 } })).toThrow(
+      expect.objectContaining({ code: 'invalid_config' }),
+    );
+  });
+});
+
+describe('fillWith', () => {
+  const SAY: readonly HtnTask[] = [['say', 'hello']];
+  const hello = { type: 'message', input: 'Hello.' };
+  const ring = { type: 'tool', toolId: 'ring', input: { times: 2 } };
+
+  it('solves a leaf by the steps that the model gives', async () => {
+    const model = scriptedModel([steps(ring, hello)]);
+    const fill = fillWith(model, { prices: PRICES, describe: { say: 'A greeting, with a ring before it.' } });
+    const { calls, result, moves } = await play(SAY, { fill });
+    expect(calls).toEqual(['ring 2']);
+    expect(result).toMatchObject({ reason: 'goal', usage: { costMicroUsd: 110 } });
+    expect(moves[0]?.decision).toMatchObject({
+      branches: [
+        { tool: 'ring', args: { times: 2 } },
+        { tool: '_message', args: expect.anything() },
+      ],
+    });
+    const text = firstText(model);
+    for (const said of ['- ring: ring', 'say: A greeting, with a ring before it.', '["say","hello"]', '<\\/goal>']) {
+      expect(text).toContain(said);
+    }
+  });
+
+  it('gives back once what cannot be carried out, with all that is wrong', async () => {
+    const model = scriptedModel([
+      ...Array.from({ length: 3 }, () =>
+        steps({ type: 'tool', toolId: 'fly', input: {} }, { type: 'finish', input: 1 }),
+      ),
+      steps(hello),
+    ]);
+    const { result, moves } = await play(SAY, { fill: fillWith(model) });
+    expect(result).toMatchObject({ reason: 'goal' });
+    expect(moves[0]?.usage).toEqual({ inputTokens: 400, outputTokens: 40 });
+    const [, told = ''] = texts(model.calls[3]?.prompt ?? [], 'user');
+    expect(told).toContain('"fly": there is no such tool');
+    expect(told).toContain('The step 2 is neither of the type tool nor of the type message');
+    model.assertConsumed();
+  });
+
+  it.each([
+    ['no steps', { text: 'Hello!' }, 'The answer has no list of steps'],
+    ['an input that does not fit', steps({ ...ring, input: { times: 'often' } }), 'does not fit the tool ring'],
+    ['a step that refers to another', steps(ring, { type: 'message', input: { $from: 'step 1' } }), 'no such step'],
+    ['a step that is none', steps(7), 'neither of the type'],
+  ])('fails the run when it gives %s again and again', async (_what, reply, message) => {
+    const model = scriptedModel(() => reply);
+    const { calls, result } = await play(SAY, { fill: fillWith({ model, structuredOutput: 'text' }) });
+    expect(calls).toEqual([]);
+    expect(model.calls).toHaveLength(2);
+    expect(result).toMatchObject({
+      status: 'failed',
+      error: { code: 'plan_invalid', message: expect.stringContaining(message) },
+    });
+    expect(JSON.stringify(result)).toContain('`fill` failed for the task say');
+  });
+
+  it('a model that is down fails the run, which says so', async () => {
+    const { result } = await play(SAY, { fill: fillWith(scriptedModel([down]), NO_RETRIES) });
+    expect(result).toMatchObject({
+      status: 'failed',
+      error: { message: expect.stringMatching(/the task say: No model replied in 1 try; .*It is being mended/) },
+    });
+  });
+
+  it('may find that there is nothing to do', async () => {
+    const { result, moves } = await play(SAY, { fill: fillWith(scriptedModel([steps()])) });
+    expect(result).toMatchObject({ reason: 'goal', payload: { results: {} } });
+    // The move that ends the run has what it took.
+    expect(moves.map(({ usage }) => usage)).toEqual([USED]);
+  });
+
+  it('once the money is used up, leaves further behind wait, and are not asked about', async () => {
+    const model = scriptedModel(() => steps(ring));
+    const todo: HtnTask[] = [['say', 1], ['go'], ['say', 2], ['say', 3]];
+    const { calls, result } = await play(todo, { fill: fillWith(model, { prices: PRICES }) }, 100);
+    expect(result).toMatchObject({ reason: 'no_path', metadata: { budget: 'cost' }, usage: { costMicroUsd: 110 } });
+    expect(calls).toEqual(['ring 2', 'drive']);
+    expect(model.calls).toHaveLength(1);
+  });
+});
+
+it('stops with its run', async () => {
+  const model = scriptedModel([{ stall: true }]);
+  const controller = new AbortController();
+  const asked = chooseWith(model)(['go'], ['by road', 'on foot'], view(), controller.signal);
+  controller.abort(new Error('enough'));
+  await expect(asked).rejects.toThrow('enough');
+});
