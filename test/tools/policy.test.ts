@@ -342,6 +342,8 @@ describe('time limits', () => {
       attempts: 1,
       outcome: { kind: 'cancelled', error: { code: 'cancelled' } },
     });
-    expect(reasons).toMatchObject([{ code: 'cancelled', message: 'The join has what it needed, or the plan has ended.' }]);
+    expect(reasons).toMatchObject([
+      { code: 'cancelled', message: 'The join has what it needed, or the plan has ended.' },
+    ]);
   });
 });
