@@ -17,6 +17,18 @@ interface Mutant {
 
 const MUTANTS: readonly Mutant[] = [
   {
+    name: 'start a branch although what it needs has failed',
+    file: 'runtime/schedule.ts',
+    find: "if (outcome.kind !== 'value') return skipped(",
+    replace: "if (outcome.kind === 'cancelled') return skipped(",
+  },
+  {
+    name: 'never close a plan that nobody goes on with',
+    file: 'runtime/driver.ts',
+    find: 'if (growth === undefined) return this.#commit([cutOff(step)]);',
+    replace: 'if (growth === undefined) return this.#commit([]);',
+  },
+  {
     name: 'skip the fencing check',
     file: 'journal/rules.ts',
     find: 'if (append.fence !== now.fence) {',

@@ -16,6 +16,7 @@ export const INVARIANTS = [
   'controls',
   'cancel wins',
   'gates',
+  'order',
   'wake',
   'groups',
   'tasks',

@@ -1,8 +1,9 @@
 /** The tools of a simulated process: how a call behaves stands in its arguments; what it did is noted outside. */
 
-import { branchesOf } from '../../core/decision.ts';
+import { branchesOf, branchId, type Decision } from '../../core/decision.ts';
 import type { Entry } from '../../core/entry.ts';
 import { isJsonObject, type Json, type JsonObject, jsonEquals } from '../../core/json.ts';
+import { dependenciesOf } from '../../core/validate-decision.ts';
 import {
   type ApprovalGate,
   LoginRequired,
@@ -207,6 +208,7 @@ function checkCall(tool: string, args: CallArgs, run: string, ledger: Ledger, ga
     ledger.violated('no foreign data', `no call of the run has the id ${args.id}`, run);
     return;
   }
+  checkOrder(entries, place, args.id, run, ledger);
   if (!gated) return;
   const { step, call } = place;
   const tokens = entries.flatMap((entry) =>
@@ -224,13 +226,41 @@ function checkCall(tool: string, args: CallArgs, run: string, ledger: Ledger, ga
   }
 }
 
-function placeOf(entries: readonly Entry[], id: string): { readonly step: number; readonly call: number } | undefined {
+/** All that the branch comes after has ended with a value. */
+function checkOrder(
+  entries: readonly Entry[],
+  { step, call, decision }: Place,
+  id: string,
+  run: string,
+  ledger: Ledger,
+): void {
+  const branches = branchesOf(decision);
+  const branch = branches[call];
+  const needs = new Set(branch === undefined ? [] : dependenciesOf(branch));
+  if (needs.size === 0) return;
+  const met = new Set<string>();
+  for (const entry of entries) {
+    if (entry.kind !== 'call_ended' || entry.step !== step || entry.outcome.kind !== 'value') continue;
+    const ended = branches[entry.call];
+    if (ended !== undefined) met.add(branchId(ended, entry.call));
+  }
+  const missing = [...needs].find((need) => !met.has(need));
+  if (missing !== undefined) ledger.violated('order', `${id} ran before ${missing} had a value`, run);
+}
+
+interface Place {
+  readonly step: number;
+  readonly call: number;
+  readonly decision: Decision;
+}
+
+function placeOf(entries: readonly Entry[], id: string): Place | undefined {
   for (let index = entries.length - 1; index >= 0; index -= 1) {
     const entry = entries[index];
     if (entry?.kind !== 'moved') continue;
     const { decision } = wholeMove(entry, entries.slice(index + 1));
     const call = branchesOf(decision).findIndex(({ args }) => isJsonObject(args) && args['id'] === id);
-    if (call !== -1) return { step: entry.step, call };
+    if (call !== -1) return { step: entry.step, call, decision };
   }
   return undefined;
 }
