@@ -206,7 +206,7 @@ export function wholeValues(nodes: readonly PlanNode[]): readonly (readonly [str
 }
 
 /** The id of the step of a maker that gives one at a time. */
-export function singleStepOf({ provenance }: Pick<Step, 'provenance'>): string | undefined {
+function singleStepOf({ provenance }: Pick<Step, 'provenance'>): string | undefined {
   const id = provenance?.['step'];
   return typeof id === 'string' ? id : undefined;
 }

@@ -44,7 +44,7 @@ export async function promptFor(setup: Setup, run: RunView, work: Work, signal: 
 }
 
 /** @throws PilotageError `template_invalid` when the store has no such template. */
-export function templateOf({ options, prompts }: Pick<Setup, 'options' | 'prompts'>): PromptTemplate {
+function templateOf({ options, prompts }: Pick<Setup, 'options' | 'prompts'>): PromptTemplate {
   const { template = options.stream === true ? 'plan-ndjson' : 'plan' } = options;
   const { id, version } = typeof template === 'string' ? { id: template, version: undefined } : template;
   const found = prompts.get(id, version);

@@ -170,7 +170,7 @@ function cut(text: string): string {
 }
 
 /** Tells also what calls the reply has, which are no text. */
-export function rawOutput({ text, calls }: Reply): string {
+function rawOutput({ text, calls }: Reply): string {
   if (calls.length === 0) return text;
   const said = text.trim() === '' ? [] : [text];
   return [...said, ...calls.map(({ tool, input }) => `${tool}(${input})`)].join('\n');

@@ -7,7 +7,7 @@ export interface TypedName {
   readonly type: Word | undefined;
 }
 
-export const ROOT_TYPE = 'object';
+const ROOT_TYPE = 'object';
 
 /** `variables`: each name must begin with `?`; otherwise none may. */
 export function readTypedList(items: readonly Tree[], variables: boolean): TypedName[] {
