@@ -68,7 +68,7 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
       const view = viewOf(state, toolsOf(state.scopes, state.found), false, inputs);
       const now = await untilAborted(ask(planner, view, signal), signal);
       report.compared += 1;
-      const recorded = recordedMove(wholeMove(entry, rest.slice(index + 1)));
+      const recorded = recordedMove(wholeMove(entry, rest, index + 1));
       if (!isSame(recorded, now)) return { ...report, divergence: { step: entry.step, recorded, now } };
     }
     applyEntry(state, deepFreeze(entry));

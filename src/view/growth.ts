@@ -16,13 +16,13 @@ export function grownMove(move: Moved, { branches, done, fault, kind: _, step: _
   });
 }
 
-/** The move of an entry with all that the entries behind it add to it. */
-export function wholeMove(move: Moved, later: readonly Entry[]): Moved {
-  if (move.growing !== true) return move;
+/** The move of an entry with all that later entries add to it; the first of those is at `from`. */
+export function wholeMove(move: Moved, entries: readonly Entry[], from: number): Moved {
   let whole = move;
-  for (const entry of later) {
-    if (entry.kind === 'moved' || whole.growing !== true) break;
-    if (entry.kind === 'plan_grown') whole = grownMove(whole, entry);
+  for (let index = from; whole.growing === true && index < entries.length; index += 1) {
+    const entry = entries[index];
+    if (entry?.kind === 'moved') break;
+    if (entry?.kind === 'plan_grown') whole = grownMove(whole, entry);
   }
   return whole;
 }

@@ -116,9 +116,7 @@ export async function movesOf(run: Run, { journal }: Pick<World, 'journal'>): Pr
 }
 
 export function grownMoves(entries: readonly Entry[]): readonly Moved[] {
-  return entries.flatMap((entry, index) =>
-    entry.kind === 'moved' ? [wholeMove(entry, entries.slice(index + 1))] : [],
-  );
+  return entries.flatMap((entry, index) => (entry.kind === 'moved' ? [wholeMove(entry, entries, index + 1)] : []));
 }
 
 export function remarksIn<T extends RemarkType>(moves: readonly Pick<Step, 'remarks'>[], type: T): RemarkPayloads[T][] {

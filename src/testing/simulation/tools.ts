@@ -258,7 +258,7 @@ function placeOf(entries: readonly Entry[], id: string): Place | undefined {
   for (let index = entries.length - 1; index >= 0; index -= 1) {
     const entry = entries[index];
     if (entry?.kind !== 'moved') continue;
-    const { decision } = wholeMove(entry, entries.slice(index + 1));
+    const { decision } = wholeMove(entry, entries, index + 1);
     const call = branchesOf(decision).findIndex(({ args }) => isJsonObject(args) && args['id'] === id);
     if (call !== -1) return { step: entry.step, call, decision };
   }
