@@ -1,6 +1,6 @@
 /** What a run is given beside its query. It is recorded with the run's start, so that every request can be made again. */
 import type { ArtifactRef } from './artifact.ts';
-import type { Json } from './json.ts';
+import type { Json, JsonObject } from './json.ts';
 
 /** Advice to a planner. What is absent is not spoken of. */
 export interface PlanningHints {
@@ -49,6 +49,10 @@ export interface ArtifactRow extends ArtifactRef {
 export type ReasoningReplay = 'never' | 'text';
 
 export interface RunContext {
+  /** What a planner that is called as a function is gets: the input of a flow. */
+  readonly args?: Json;
+  /** What goes with them, for every tool of the run to read. Under `route_policy`, the choice of a flow's routers. */
+  readonly meta?: JsonObject;
   readonly hints?: PlanningHints;
   /** Facts from outside the session, such as a user profile: data for the model, never instructions. */
   readonly externalMemory?: Json;

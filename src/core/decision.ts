@@ -21,6 +21,13 @@ export const PAUSE_REASONS: readonly PauseReason[] = [
   'constraints_conflict',
 ];
 
+/** One of several ways to a branch. It is open when all that it needs has ended with a value, and its condition holds. */
+export interface Route {
+  readonly args: Json;
+  readonly after?: readonly string[];
+  readonly when?: { readonly branch: string; readonly equals: Json };
+}
+
 export interface Branch {
   /** Unique in its call; other branches refer to it. Default: its index, as text. */
   readonly id?: string;
@@ -34,6 +41,11 @@ export interface Branch {
   readonly after?: readonly string[];
   /** Runs only if that branch's value equals this; otherwise the branch is skipped. */
   readonly when?: { readonly branch: string; readonly equals: Json };
+  /**
+   * In place of `after` and `when`, and of `args`, which is null then. When all that the routes need has ended, the branch
+   * runs with the arguments of the first open one; with none open it is skipped. Not for branches that spawn or await.
+   */
+  readonly routes?: readonly Route[];
 }
 
 export type Join =
@@ -62,7 +74,7 @@ export interface SpawnSpec {
 }
 
 /** The part of a run's limits that a task may be given. */
-export type TaskLimits = Pick<Limits, 'steps' | 'deadlineAt' | 'costMicroUsd' | 'tokens'>;
+export type TaskLimits = Pick<Limits, 'steps' | 'calls' | 'deadlineAt' | 'costMicroUsd' | 'tokens'>;
 
 export interface CallTool {
   readonly kind: 'call_tool';
@@ -79,6 +91,11 @@ export interface CallParallel {
   readonly join?: Join;
   /** What one branch with bad arguments does to the others. Default `fail_all`: nothing is started. */
   readonly onInvalid?: 'fail_all' | 'per_branch';
+  /**
+   * The first branch that ends as an error or unknown stops the others: those that run are aborted, and those that do not end
+   * as cancelled. The step has no error for it; the join says what it comes to. Not for a plan that is given in parts.
+   */
+  readonly failFast?: true;
   /** Branches that may run at once, from 1. Default 8; at most 8, of a plan 50. With 1 they run in order, whatever each comes to. */
   readonly concurrency?: number;
   /**
@@ -115,6 +132,8 @@ export interface Finish {
   readonly kind: 'finish';
   readonly reason: FinishReason;
   readonly payload?: Json | ArtifactRef;
+  /** The payload is the reference of an artifact whose JSON is the result. */
+  readonly stored?: true;
   readonly metadata?: JsonObject;
 }
 

@@ -150,6 +150,10 @@ export interface Spawned {
   readonly onCancel: OnCancel;
   /** The call waits for the end of the task. */
   readonly retained: boolean;
+  /** The task carries out a call of a tool: what it finishes with is the call's value. */
+  readonly called?: true;
+  /** So many calls of its tool are under way at once, at most. */
+  readonly atOnce?: number;
   /** What was set aside of the budget, on each axis that is limited. */
   readonly reserved: TaskLimits;
   readonly seal: boolean;
@@ -221,6 +225,8 @@ export interface Finished {
   readonly kind: 'finished';
   readonly reason: FinishReason;
   readonly payload?: Json;
+  /** The payload is the reference of the artifact that holds it. */
+  readonly stored?: true;
   readonly metadata?: JsonObject;
 }
 export interface Failed {

@@ -1,6 +1,7 @@
 /**
  * What a reader of a run sees. Events are derived from entries, so that they can be read again at any time with the same
- * numbers; only `token`, `token.reset`, `tool.late` and `task.progress` pass by without being recorded, and `run.paused` says where the
+ * numbers; only `token`, `token.reset`, `tool.chunk`, `tool.late` and
+ * `task.progress` pass by without being recorded, and `run.paused` says where the
  * reading of a paused run stops.
  */
 import type { Caller, Control } from './control.ts';
@@ -61,6 +62,19 @@ export interface EventPayloads extends RemarkPayloads {
   'tool.skipped': CallEndedPayload;
   /** A result that came after its call had been given up. It is dropped. */
   'tool.late': { readonly step: number; readonly call: number; readonly tool: string };
+  /**
+   * A piece of what a call gives on its way. Also those of the tasks below the run that carry out its calls: `run` is whose
+   * it is. `index` counts from 1 in each attempt. It is not recorded.
+   */
+  'tool.chunk': {
+    readonly run: string;
+    readonly step: number;
+    readonly call: number;
+    readonly tool: string;
+    readonly attempt: number;
+    readonly index: number;
+    readonly chunk: Json;
+  };
   /** A tool call waits for somebody's approval; a `pause.requested` with the same token comes with it. */
   'tool.approval_requested': {
     readonly step: number;

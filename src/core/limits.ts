@@ -4,6 +4,8 @@ import { PilotageError } from './errors.ts';
 export interface Limits {
   /** Decisions carried out. Default 64. 0 means none left. */
   readonly steps?: number;
+  /** Calls of tools that are started. One more is refused, as the outcome of that call. */
+  readonly calls?: number;
   /** Milliseconds since the epoch. */
   readonly deadlineAt?: number;
   /** Millionths of a US dollar, for model calls and priced tools. */
@@ -16,11 +18,11 @@ export interface Limits {
 
 export const DEFAULT_STEP_LIMIT = 64;
 
-export type BudgetAxis = 'steps' | 'deadline' | 'cost' | 'tokens';
+export type BudgetAxis = 'steps' | 'calls' | 'deadline' | 'cost' | 'tokens';
 
 /** @throws PilotageError `invalid_config` naming the limit that is no number from 0 up. */
 export function assertLimits(limits: Limits): void {
-  for (const name of ['steps', 'deadlineAt', 'costMicroUsd', 'tokens'] as const) {
+  for (const name of ['steps', 'calls', 'deadlineAt', 'costMicroUsd', 'tokens'] as const) {
     const value = limits[name];
     if (value === undefined || (Number.isFinite(value) && value >= 0)) continue;
     throw new PilotageError('invalid_config', `limits.${name} is ${value}; give a number from 0 up, or leave it out.`);

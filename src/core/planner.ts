@@ -68,6 +68,8 @@ export interface Trajectory {
 /** What is left of the run's budget; an absent part has no limit. */
 export interface BudgetView {
   readonly stepsLeft: number;
+  /** Calls of tools. With none left the run may still finish. */
+  readonly callsLeft?: number;
   readonly deadlineAt?: number;
   readonly costMicroUsdSpent: number;
   readonly costMicroUsdLeft?: number;
@@ -112,6 +114,11 @@ export interface Planner {
   readonly version?: string;
   /** What wakes the planner when a task it started has ended. Default `push`. */
   readonly wakeMode?: WakeMode;
+  /**
+   * Its moves cost nothing: a limit of money or tokens that is reached ends no run of it. Calls that would spend more are
+   * refused all the same.
+   */
+  readonly costless?: true;
   /** A model makes the decisions: an invalid one is given back to it before the run is failed. */
   readonly modelDriven?: boolean;
   /** @throws the signal's reason when it is aborted. */

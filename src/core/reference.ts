@@ -3,28 +3,37 @@ import { PilotageError } from './errors.ts';
 import { atPointer, isJsonObject, type Json } from './json.ts';
 
 export interface Reference {
+  /** The id of a branch of the same call, or of the call of `step`. */
   readonly $from: string;
   readonly path?: string;
+  /** An earlier step of the run, by its index. */
+  readonly step?: number;
 }
 
 /** The value, if it stands for another branch's. */
 export function asReference(value: Json): Reference | undefined {
   if (!isJsonObject(value) || typeof value['$from'] !== 'string') return undefined;
-  const extra = Object.keys(value).filter((key) => key !== '$from' && key !== 'path');
-  const { path } = value;
-  if (extra.length > 0 || (path !== undefined && typeof path !== 'string')) return undefined;
+  const { path, step } = value;
+  const isWhole = Object.keys(value).every((key) => key === '$from' || key === 'path' || key === 'step');
+  if (!isWhole || (path !== undefined && typeof path !== 'string')) return undefined;
+  if (step !== undefined && !(typeof step === 'number' && Number.isInteger(step) && step >= 0)) return undefined;
   return value as unknown as Reference;
 }
 
-/** The branch ids that `args` refers to, each once. */
+/** The branch ids of the same call that `args` refers to, each once. */
 export function referencesIn(args: Json): Set<string> {
-  const found = new Set<string>();
+  return new Set(allReferencesIn(args).flatMap(({ $from, step }) => (step === undefined ? [$from] : [])));
+}
+
+/** Every reference in `args`, also those to earlier steps. */
+export function allReferencesIn(args: Json): readonly Reference[] {
+  const found: Reference[] = [];
   const open: Json[] = [args];
   while (open.length > 0) {
     const value = open.pop();
     if (typeof value !== 'object' || value === null) continue;
     const reference = asReference(value);
-    if (reference !== undefined) found.add(reference.$from);
+    if (reference !== undefined) found.push(reference);
     else open.push(...Object.values(value));
   }
   return found;
@@ -34,16 +43,18 @@ export function referencesIn(args: Json): Set<string> {
  * `args` with every reference replaced by the value that `lookUp` gives for its branch.
  * @throws PilotageError `reference_unresolved` when nothing is at the path.
  */
-export function resolveReferences(args: Json, lookUp: (branchId: string) => Json | undefined): Json {
+export function resolveReferences(args: Json, lookUp: (reference: Reference) => Json | undefined): Json {
   if (typeof args !== 'object' || args === null) return args;
   const reference = asReference(args);
   if (reference !== undefined) {
-    const value = lookUp(reference.$from);
-    const found = value === undefined ? undefined : atPointer(value, reference.path ?? '');
+    const { $from, path = '', step } = reference;
+    const value = lookUp(reference);
+    const found = value === undefined ? undefined : atPointer(value, path);
     if (found !== undefined) return found;
+    const where = step === undefined ? '' : ` of step ${step}`;
     throw new PilotageError(
       'reference_unresolved',
-      `Nothing is at ${JSON.stringify(reference.path ?? '')} in the result of branch ${JSON.stringify(reference.$from)}.`,
+      `Nothing is at ${JSON.stringify(path)} in the result of branch ${JSON.stringify($from)}${where}.`,
     );
   }
   if (Array.isArray(args)) return args.map((item) => resolveReferences(item, lookUp));

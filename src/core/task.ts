@@ -9,10 +9,28 @@ export type OnCancel = 'cascade' | 'isolate';
 
 /** At most so many runs below each other, the first not counted. */
 export const MAX_TASK_DEPTH = 4;
-/** Tasks of one run that have not ended. */
+/** Tasks of one run that have not ended; those that carry out its calls, which are limited as calls are, not counted. */
 export const MAX_LIVE_TASKS = 16;
-/** Tasks that a run and the tasks below it may ever start. */
+/** In a tree of so many runs under the first no task is spawned any more. */
 export const MAX_TREE_TASKS = 64;
+/** In a tree of so many runs under the first no call is carried out by a task any more. */
+export const MAX_TREE_CALLS = 100_000;
+
+/** The id of the task that a call starts: the same however often it is tried. */
+export function taskId(parent: string, step: number, call: number): string {
+  return `${parent}.${step}.${call}`;
+}
+
+/** The ids of the runs above a task, the nearest first. @param depth of the task: 1 for a task of the root. */
+export function runsAbove(run: string, depth: number): readonly string[] {
+  const above: string[] = [];
+  let id = run;
+  for (let level = 0; level < depth; level += 1) {
+    id = id.slice(0, id.lastIndexOf('.', id.lastIndexOf('.') - 1));
+    above.push(id);
+  }
+  return above;
+}
 
 /** Where a run comes from that is a task of another. */
 export interface TaskOrigin {
@@ -30,6 +48,8 @@ export interface TaskOrigin {
 /** What the budget of a run has set aside for a task, and what the task has used, with its own tasks. */
 export interface TaskUsage {
   readonly steps: number;
+  /** Calls of tools. Absent in journals from before they were counted: none. */
+  readonly calls?: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costMicroUsd: number;
@@ -41,6 +61,8 @@ export interface TaskEnd {
   readonly status: 'complete' | 'failed' | 'cancelled';
   /** What the task finished with. */
   readonly result?: Json;
+  /** The result is the reference of the artifact that holds it. */
+  readonly stored?: true;
   readonly error?: ErrorData;
   readonly usage: TaskUsage;
 }

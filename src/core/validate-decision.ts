@@ -8,14 +8,17 @@ import {
   type CallTool,
   type Decision,
   FINISH_REASONS,
+  type Finish,
   type Join,
   PAUSE_REASONS,
+  type Route,
   type SpawnSpec,
 } from './decision.ts';
 import { PilotageError } from './errors.ts';
 import { captureJson, captureObject, isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertLimits } from './limits.ts';
-import { referencesIn } from './reference.ts';
+import { allReferencesIn } from './reference.ts';
+import { needsOf } from './routes.ts';
 import { isTaskTool, taskCall } from './task-calls.ts';
 
 /** At most this many branches in one call. A longer list is refused whole, never cut short. */
@@ -59,6 +62,7 @@ export function validateDecision(decision: Decision): Decision {
     case 'finish':
       requireMember(decision.reason, FINISH_REASONS, 'reason');
       if (decision.metadata !== undefined && !isJsonObject(decision.metadata)) throw invalid('metadata is no object');
+      validateStored(decision);
       break;
     default:
       throw unknownKind(decision);
@@ -78,6 +82,13 @@ function freezeCall(call: CallTool): Decision {
   const args = asDecision(() => captureJson(given, 'args').json);
   if (refusal !== undefined) return freeze({ kind, tool, args, refusal, ...(callId === undefined ? {} : { callId }) });
   return Object.freeze(callId === undefined ? { kind, tool, args } : { kind, tool, args, callId });
+}
+
+function validateStored({ stored, payload }: Finish): void {
+  if (stored === undefined) return;
+  requireMember(String(stored), ['true'], 'stored');
+  if (isJsonObject(payload as Json) && typeof (payload as JsonObject)['artifactRef'] === 'string') return;
+  throw invalid('stored says that the payload is the reference of an artifact, and it is none');
 }
 
 function freezePause(decision: Decision & { kind: 'request_pause' }): Decision {
@@ -112,8 +123,9 @@ function freezeParallel(decision: CallParallel): Decision {
     );
   }
   const frozen = freeze(decision);
-  const { branches, join, onInvalid, concurrency, plan } = frozen;
+  const { branches, join, onInvalid, failFast, concurrency, plan } = frozen;
   if (onInvalid !== undefined) requireMember(onInvalid, ['fail_all', 'per_branch'], 'onInvalid');
+  if (failFast !== undefined && failFast !== true) throw invalid('failFast must be true, or be left out');
   if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1)) {
     throw invalid(`concurrency is ${concurrency}, and must be a whole number from 1 up`);
   }
@@ -132,12 +144,32 @@ function validateBranch(branch: Branch, name: string, isOfPlan: boolean): void {
   optionalText(branch.id, `${name}.id`);
   optionalText(branch.callId, `${name}.callId`);
   optionalRefusal(branch.refusal, `${name}.refusal`);
-  if (branch.args === undefined) throw invalid(`${name}.args is missing`);
+  validateWay(branch, name);
+  validateRoutes(branch, name);
   // What refers to another branch is known, and checked, only when that branch has ended.
-  if (branch.refusal === undefined && isTaskTool(branch.tool) && referencesIn(branch.args).size === 0) {
+  if (branch.refusal === undefined && isTaskTool(branch.tool) && allReferencesIn(branch.args).length === 0) {
     validateDecision(taskCall(branch.tool, branch.args));
   }
-  const { after, when } = branch;
+}
+
+function validateRoutes({ tool, args, after, when, routes }: Branch, name: string): void {
+  if (routes === undefined) return;
+  if (!Array.isArray(routes) || routes.length === 0)
+    throw invalid(`${name}.routes must be a list of one route or more`);
+  if (args !== null) throw invalid(`${name}.args must be null: each of its routes has arguments of its own`);
+  if (after !== undefined || when !== undefined) {
+    throw invalid(`${name}.${after === undefined ? 'when' : 'after'} must stand in its routes`);
+  }
+  if (isTaskTool(tool)) throw invalid(`${name} is a call of ${tool}, which cannot have routes`);
+  for (const [index, route] of routes.entries()) {
+    if (!isJsonObject(route)) throw invalid(`${name}.routes[${index}] is no route`);
+    validateWay(route as unknown as Route, `${name}.routes[${index}]`);
+  }
+}
+
+/** What a branch and a route have in common. */
+function validateWay({ args, after, when }: Route, name: string): void {
+  if (args === undefined) throw invalid(`${name}.args is missing`);
   if (after !== undefined && !(Array.isArray(after) && after.every((id) => typeof id === 'string'))) {
     throw invalid(`${name}.after must be a list of branch ids`);
   }
@@ -193,12 +225,10 @@ export function linkBranches(
   return links;
 }
 
-/** The ids of the branches that must have ended before this one can start. */
+/** The ids of the branches that must have ended before this one can start, by whichever way. */
 export function dependenciesOf(branch: Branch): string[] {
-  const ids = new Set<string>(branch.after);
-  if (branch.when !== undefined) ids.add(branch.when.branch);
-  for (const id of referencesIn(branch.args)) ids.add(id);
-  return [...ids];
+  if (branch.routes === undefined) return [...needsOf(branch)];
+  return [...new Set(branch.routes.flatMap((route) => [...needsOf(route)]))];
 }
 
 /**

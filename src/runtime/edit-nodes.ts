@@ -1,17 +1,18 @@
 /** Whether somebody may change these nodes of the plan that the run is in the middle of. */
 import { isPlanTool } from '../core/builtin-tools.ts';
-import { branchesOf, branchId } from '../core/decision.ts';
+import { type Branch, branchesOf, branchId } from '../core/decision.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import { isJsonObject, type Json } from '../core/json.ts';
-import { referencesIn } from '../core/reference.ts';
-import { dependenciesOf } from '../core/validate-decision.ts';
+import { allReferencesIn, type Reference } from '../core/reference.ts';
+import { needsOf, waysOf } from '../core/routes.ts';
 import type { OpenStep, RunState } from '../view/run-state.ts';
 
 type Misfit = (tool: string, args: Json) => Promise<ErrorData | undefined>;
 
 /**
  * Why an edit is refused; `undefined` when it may be made, or there is none. Only nodes that have not begun can be changed:
- * other arguments, which may refer to what the node came after all along, or out of the plan.
+ * other arguments, which may refer to what the node came after all along, or out of the plan. Those of a node with routes stand
+ * in for the arguments of whichever route is open.
  * @param nodes by the id of the node, `{ args }` or `{ skip: true }`.
  */
 export async function editRefusal(
@@ -34,17 +35,24 @@ export async function editRefusal(
     if (isJsonObject(edit) && edit['skip'] === true) continue;
     const args = isJsonObject(edit) ? edit['args'] : undefined;
     if (args === undefined) return refuse(`the edit of ${JSON.stringify(id)} is neither { args } nor { skip: true }`);
-    const references = referencesIn(args);
-    const known = new Set(dependenciesOf(branch));
-    const foreign = [...references].find((reference) => !known.has(reference));
+    const foreign = foreignReference(branch, open.move.step, args);
     if (foreign !== undefined) {
       return refuse(`${JSON.stringify(id)} would refer to ${JSON.stringify(foreign)}, which it does not come after`);
     }
     // What refers to other nodes is checked when they have ended.
-    const error = references.size === 0 && !isPlanTool(branch.tool) ? await misfit(branch.tool, args) : undefined;
+    const error =
+      allReferencesIn(args).length === 0 && !isPlanTool(branch.tool) ? await misfit(branch.tool, args) : undefined;
     if (error !== undefined) return refuse(`the arguments for ${JSON.stringify(id)} do not fit: ${error.message}`);
   }
   return undefined;
+}
+
+/** One that is no need of the branch's, by whichever of its ways it comes to run: its new arguments stand in for those of all. */
+function foreignReference(branch: Branch, now: number, args: Json): string | undefined {
+  const needs = waysOf(branch).map(needsOf);
+  const isKnown = ({ $from, step }: Reference): boolean =>
+    step === undefined ? needs.every((ids) => ids.has($from)) : step < now;
+  return allReferencesIn(args).find((reference) => !isKnown(reference))?.$from;
 }
 
 function hasBegun({ calls, began, waits }: OpenStep, index: number): boolean {

@@ -7,15 +7,12 @@ import { FINISH_TOOL } from '../core/builtin-tools.ts';
 import type { Branch, CallParallel } from '../core/decision.ts';
 import { jsonEquals } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
+import { isPassedOver } from '../core/passed-over.ts';
+import { blockOf, openRoute, waysOf } from '../core/routes.ts';
 import type { CallRecord } from '../core/step.ts';
 import { type BranchLinks, linkBranches, orderOf } from '../core/validate-decision.ts';
-import { winnersOf } from '../view/waits.ts';
+import { concurrencyOf, isFailure, winnersOf } from '../view/waits.ts';
 import { ReadyQueue } from './ready-queue.ts';
-
-/** At most so many branches of a call run at once. */
-const BRANCH_CONCURRENCY = 8;
-/** The same of a call that carries out a plan. */
-const PLAN_CONCURRENCY = 50;
 
 export interface Ended {
   readonly call: number;
@@ -28,11 +25,15 @@ interface Node {
   readonly dependents: number[];
   /** Branches in the longest chain that waits for it. */
   chain: number;
-  /** How many of its needs, from the first one on, have ended with a value. */
+  /** How many of its needs, from the first one on, have ended: with a value, but for those of a branch with routes. */
   met: number;
   state: 'waiting' | 'ready' | 'taken' | 'parked' | 'ended';
   outcome: Outcome | undefined;
 }
+
+const NONE: ReadonlySet<number> = new Set();
+
+type HowToRun = Pick<CallParallel, 'join' | 'concurrency' | 'plan' | 'failFast'>;
 
 export class Schedule {
   /** Branches that may run at once. */
@@ -53,12 +54,19 @@ export class Schedule {
   #open = 0;
   #values = 0;
   #isFinished = false;
-  /** What becomes of every branch that has not been started. */
+  readonly #isFailFast: boolean;
+  #hasFailed = false;
+  /** Of skipped branches, as far as somebody has asked: whether they were passed over. */
+  readonly #passed = new Map<number, boolean>();
+  /** What becomes of every branch that has not been started, but for those that are spared. */
   #closed: Outcome | undefined;
+  #spared: ReadonlySet<number> = NONE;
 
-  constructor({ join, concurrency = BRANCH_CONCURRENCY, plan }: Pick<CallParallel, 'join' | 'concurrency' | 'plan'>) {
+  constructor(how: HowToRun) {
+    const { join, plan, failFast } = how;
+    this.#isFailFast = failFast === true;
     this.#isPlan = plan !== undefined;
-    this.concurrency = Math.min(concurrency, this.#isPlan ? PLAN_CONCURRENCY : BRANCH_CONCURRENCY);
+    this.concurrency = concurrencyOf(how);
     this.#winners = winnersOf(join) ?? Number.POSITIVE_INFINITY;
   }
 
@@ -76,9 +84,16 @@ export class Schedule {
     return this.#parked;
   }
 
-  /** The join has what it needs, or the plan its end: what still runs is to be stopped. */
+  /** The join has what it needs, or the plan its end, or a branch has failed that stops the others: what still runs is to be stopped. */
   get isMet(): boolean {
-    return this.#isFinished || this.#values >= this.#winners;
+    return this.#ending !== undefined;
+  }
+
+  /** What becomes of all that has not ended when nothing more is wanted. */
+  get #ending(): Outcome | undefined {
+    if (this.#isFinished) return PLAN_ENDED;
+    if (this.#values >= this.#winners) return JOIN_MET;
+    return this.#isFailFast && this.#hasFailed ? FAILED_FAST : undefined;
   }
 
   branch(call: number): Branch {
@@ -178,22 +193,22 @@ export class Schedule {
 
   /** Nothing more is started, but for the `begun` branches: calls that were cut off, of which something may have happened. */
   redirect(begun: readonly number[]): void {
-    if (this.#closed === undefined) this.#close(REDIRECTED, begun);
+    if (this.#closed === undefined) this.#close(REDIRECTED, new Set(begun));
   }
 
   #closeWhenMet(): boolean {
-    if (!this.isMet) return false;
-    const outcome = this.#isFinished ? PLAN_ENDED : JOIN_MET;
+    const outcome = this.#ending;
+    if (outcome === undefined) return false;
     if (this.#closed !== outcome) this.#close(outcome);
     return true;
   }
 
-  #close(outcome: Outcome, spared: readonly number[] = []): void {
+  #close(outcome: Outcome, spared: ReadonlySet<number> = NONE): void {
     this.#closed = outcome;
-    const isSpared = new Set(spared);
+    this.#spared = spared;
     for (const [call, { state }] of this.#nodes.entries()) {
       const isOver = state === 'parked' ? this.isMet : state === 'waiting' || state === 'ready';
-      if (isOver && !isSpared.has(call)) this.#settle(call, outcome);
+      if (isOver && !spared.has(call)) this.#settle(call, outcome);
     }
   }
 
@@ -204,7 +219,8 @@ export class Schedule {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       for (const call of next) {
         if (this.#node(call).state !== 'waiting') continue;
-        const outcome = this.#closed ?? this.#judge(call);
+        const closed = this.#spared.has(call) ? undefined : this.#closed;
+        const outcome = closed ?? this.#judge(call);
         if (outcome === 'ready') this.#makeReady(call);
         else if (outcome !== 'wait') {
           this.#settle(call, outcome);
@@ -217,6 +233,7 @@ export class Schedule {
   /** Ready, still waiting, or why the branch will never run: of needs that failed the first one, whichever failed first. */
   #judge(call: number): 'ready' | 'wait' | Outcome {
     const node = this.#node(call);
+    if (node.branch.routes !== undefined) return this.#judgeRoutes(node);
     for (; node.met < node.needs.length; node.met += 1) {
       const need = node.needs[node.met] as number;
       const { outcome } = this.#node(need);
@@ -230,6 +247,27 @@ export class Schedule {
     return outcome?.kind === 'value' && jsonEquals(outcome.value, when.equals)
       ? 'ready'
       : skipped(`Its condition on branch ${route} does not hold.`, route);
+  }
+
+  /** The first route that is open is taken, and which that is is known only when all that any of them needs has ended. */
+  #judgeRoutes(node: Node): 'ready' | 'wait' | Outcome {
+    const { branch, needs } = node;
+    for (; node.met < needs.length; node.met += 1) {
+      if (this.#node(needs[node.met] as number).outcome === undefined) return 'wait';
+    }
+    const outcomeOf = (id: string): Outcome | undefined => this.#node(this.indexOf(id) as number).outcome;
+    if (openRoute(branch, outcomeOf) !== undefined) return 'ready';
+    const failed = needs.find((need) => this.#isLost(need));
+    if (failed !== undefined) return skipped(`None of its routes is open; branch ${failed} came to nothing.`, failed);
+    const [first] = waysOf(branch);
+    const passed = this.indexOf((first && blockOf(first, outcomeOf)) ?? '') ?? 0;
+    return skipped(`None of its routes is open; branch ${passed} led elsewhere, or was passed over.`, passed);
+  }
+
+  /** It failed, or was skipped because of one that did. */
+  #isLost(call: number): boolean {
+    const outcomeOf = (other: number): Outcome | undefined => this.#nodes[other]?.outcome;
+    return outcomeOf(call)?.kind !== 'value' && !isPassedOver(call, outcomeOf, this.#passed);
   }
 
   #makeReady(call: number): void {
@@ -251,6 +289,7 @@ export class Schedule {
     this.#open -= 1;
     this.#parked.delete(call);
     if (wasTaken) this.#giveWay(node.branch.tool);
+    if (isFailure(outcome)) this.#hasFailed = true;
     if (outcome.kind !== 'value') return;
     this.#values += 1;
     if (this.#isPlan && node.branch.tool === FINISH_TOOL) this.#isFinished = true;
@@ -285,8 +324,7 @@ export class Schedule {
     const { needs, chain } = this.#node(call);
     for (const need of needs) {
       const node = this.#node(need);
-      // All before a branch that has run have run too.
-      if (node.chain > chain || (node.state === 'ended' && node.met === node.needs.length)) continue;
+      if (node.chain > chain || hasRun(node)) continue;
       node.chain = chain + 1;
       if (need < first) this.#longer.push(need);
     }
@@ -313,6 +351,11 @@ export class Schedule {
   }
 }
 
+/** All before it have run too. Of a branch with routes some of them may have been skipped, and what is before those not have run. */
+function hasRun({ state, met, needs, branch }: Node): boolean {
+  return state === 'ended' && met === needs.length && branch.routes === undefined;
+}
+
 function newNode(branch: Branch, needs: readonly number[]): Node {
   return { branch, needs, dependents: [], chain: 0, met: 0, state: 'waiting', outcome: undefined };
 }
@@ -323,6 +366,7 @@ function skipped(message: string, branch: number): Outcome {
 
 const JOIN_MET: Outcome = cancelled('The join had what it needed before this branch ended.');
 const PLAN_ENDED: Outcome = cancelled('The plan came to its end before this branch did.');
+const FAILED_FAST: Outcome = cancelled('Another branch failed, which stops all that had not ended.');
 const REDIRECTED: Outcome = {
   kind: 'skipped',
   error: { code: 'plan_redirected', message: 'The goal was changed before this branch was started.' },

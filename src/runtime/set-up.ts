@@ -3,7 +3,9 @@ import { isPlanTool } from '../core/builtin-tools.ts';
 import { type Branch, branchesOf, type Decision } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
 import type { ErrorData } from '../core/errors.ts';
-import { referencesIn } from '../core/reference.ts';
+import type { JsonObject } from '../core/json.ts';
+import { allReferencesIn } from '../core/reference.ts';
+import { waysOf } from '../core/routes.ts';
 import { isTaskTool } from '../core/task-calls.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { OpenStep } from '../view/run-state.ts';
@@ -44,15 +46,20 @@ export async function setUp(
 }
 
 async function refusalOf(tools: AuthorisedTools, branch: Branch, index: number): Promise<ErrorData | undefined> {
-  const { tool, args, refusal } = branch;
+  const { tool, refusal } = branch;
   const data = { branch: index, setUp: true };
   if (refusal !== undefined) return { ...refusal, data: { ...refusal.data, ...data } };
-  // Arguments that refer to another branch are known, and checked, only when that branch has ended.
-  if (isTaskTool(tool) || isPlanTool(tool) || (tools.get(tool) !== undefined && referencesIn(args).size > 0))
-    return undefined;
-  const prepared = await prepareCall(tools, tool, args);
-  if (!('error' in prepared)) return undefined;
-  const { code, message } = prepared.error;
+  if (isTaskTool(tool) || isPlanTool(tool)) return undefined;
+  for (const { args } of waysOf(branch)) {
+    // Arguments that refer to another branch are known, and checked, only when that branch has ended.
+    if (tools.get(tool) !== undefined && allReferencesIn(args).length > 0) continue;
+    const prepared = await prepareCall(tools, tool, args);
+    if ('error' in prepared) return refusalFor(prepared.error, index, data);
+  }
+  return undefined;
+}
+
+function refusalFor({ code, message }: ErrorData, index: number, data: JsonObject): ErrorData {
   return code === 'tool_invalid_args'
     ? { code: 'parallel_branch_invalid_args', message: `Branch ${index}: ${message}`, data }
     : { code, message: `Branch ${index}: ${message}`, data };

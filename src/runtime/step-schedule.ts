@@ -5,6 +5,7 @@ import type { Outcome } from '../core/outcome.ts';
 import { type OpenStep, presentName, type RunState } from '../view/state.ts';
 import { isRedirected, parkedCalls } from '../view/waits.ts';
 import { type Ended, Schedule } from './schedule.ts';
+import type { Landing } from './spawn.ts';
 
 /** The call as it is carried out today: recorded calls may know their tools under older names. */
 export function renamed<T extends { readonly tool: string }>(state: RunState, call: T): T {
@@ -15,10 +16,11 @@ export function renamed<T extends { readonly tool: string }>(state: RunState, ca
 /** A schedule of the step as it stands: at its beginning, or after a crash with all that was recorded before. */
 export function scheduleOf(state: RunState, open: OpenStep, decision: CallParallel): Schedule {
   const schedule = new Schedule(decision);
-  schedule.grow(branchesFrom(0, decision, state), open.calls);
-  for (const call of parkedCalls(state, open)) schedule.park(call);
   // Of a task that has ended since, a call is to have the result before others begin.
-  for (const { call } of open.waits) if (!schedule.parked.has(call)) schedule.park(call);
+  const parked = new Set([...parkedCalls(state, open), ...open.waits.map(({ call }) => call)]);
+  if (isRedirected(state)) schedule.redirect([...open.began, ...parked]);
+  schedule.grow(branchesFrom(0, decision, state), open.calls);
+  for (const call of parked) schedule.park(call);
   return schedule;
 }
 
@@ -69,8 +71,16 @@ export function unpark(schedule: Schedule, state: RunState, open: OpenStep, now:
   return over.filter((call) => waits.has(call));
 }
 
+/** What becomes of calls that will never run, or that nobody waits for any more; tasks that carry them out are to stop. */
+export function settling(open: OpenStep, settled: readonly Ended[]): Landing {
+  const entries = settled.map((ended) => settledEntry(open, ended));
+  const isSettled = new Set(settled.map(({ call }) => call));
+  const carried = open.waits.filter(({ call, called }) => called !== undefined && isSettled.has(call));
+  return carried.length === 0 ? { entries } : { entries, stops: carried.map(({ task }) => task) };
+}
+
 /** A call that was begun before a crash may have happened, although nothing waits for it any more. */
-export function settledEntry({ move: { step }, began }: OpenStep, { call, outcome }: Ended): CallEnded {
+function settledEntry({ move: { step }, began }: OpenStep, { call, outcome }: Ended): CallEnded {
   const known = began.includes(call) ? MAY_HAVE_HAPPENED : outcome;
   return { kind: 'call_ended', step, call, outcome: known, attempts: 0 };
 }

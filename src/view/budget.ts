@@ -1,19 +1,23 @@
 /** What is left of a run's budget: the limit, without what was used and what is set aside for tasks under way. */
-import type { TaskLimits } from '../core/decision.ts';
+import { isPlanTool } from '../core/builtin-tools.ts';
+import { branchesOf, type TaskLimits } from '../core/decision.ts';
+import type { CallEnded } from '../core/entry.ts';
 import { type BudgetAxis, DEFAULT_STEP_LIMIT } from '../core/limits.ts';
-import type { RunState } from './state.ts';
+import type { OpenStep, RunState } from './state.ts';
 
 type SumAxis = Exclude<keyof TaskLimits, 'deadlineAt'>;
 
-const AXES: readonly SumAxis[] = ['steps', 'costMicroUsd', 'tokens'];
-const NAMES: Readonly<Record<SumAxis, Exclude<BudgetAxis, 'deadline'>>> = {
-  steps: 'steps',
-  costMicroUsd: 'cost',
-  tokens: 'tokens',
-};
+/** Amounts by axis; what is absent is nothing. */
+export type Amounts = Pick<TaskLimits, SumAxis>;
+
+/** Axes on which a run may come to its end: without calls it can still decide. */
+const STEP_AXES = ['steps', 'costMicroUsd', 'tokens'] as const;
+const STEPS_ALONE = ['steps'] as const;
+const AXES: readonly SumAxis[] = [...STEP_AXES, 'calls'];
+const NAMES = { steps: 'steps', calls: 'calls', costMicroUsd: 'cost', tokens: 'tokens' } as const;
 
 /** What is left on each axis that has a stated limit, from 0 up. */
-export function leftOf(state: RunState): Pick<TaskLimits, SumAxis> {
+export function leftOf(state: RunState): Amounts {
   const left: { [K in SumAxis]?: number } = {};
   for (const axis of AXES) {
     const limit = state.limits[axis];
@@ -29,11 +33,27 @@ function promisedTo({ open }: RunState): number {
   return open === null ? 0 : open.promised.reduce((sum, { costMicroUsd }) => sum + costMicroUsd, 0);
 }
 
+/**
+ * This end is that of a call of a tool: it was started, or begun before a crash. What waits for a task is none, and a task
+ * that carries out a call was counted when it was started; nor are the nodes of a plan that no tool carries out.
+ */
+export function countsAsCall(
+  { move, began, waits }: OpenStep,
+  { call, attempts }: Pick<CallEnded, 'call' | 'attempts'>,
+): boolean {
+  if (attempts === 0 && !began.includes(call)) return false;
+  if (waits.some((wait) => wait.call === call)) return false;
+  const tool = branchesOf(move.decision)[call]?.tool;
+  return tool !== undefined && !isPlanTool(tool);
+}
+
 /** The steps of tasks count where the run has a limit of its own for them. */
 function spentOn({ totals }: RunState, axis: SumAxis): number {
   switch (axis) {
     case 'steps':
       return totals.steps + totals.taskSteps;
+    case 'calls':
+      return totals.calls + totals.taskCalls;
     case 'costMicroUsd':
       return totals.costMicroUsd;
     case 'tokens':
@@ -53,14 +73,16 @@ export function setAsideFor({ tasks }: Pick<RunState, 'tasks'>, axis: SumAxis): 
 /**
  * The first limit that leaves no room for another step, if any; the deadline, which is no sum, is looked at elsewhere.
  * `lent`: tasks under way may give some of it back.
+ * @param costless a step itself costs nothing.
  */
 export function reachedLimit(
   state: RunState,
-): { readonly axis: Exclude<BudgetAxis, 'deadline'>; readonly lent: boolean } | undefined {
+  costless = false,
+): { readonly axis: Exclude<BudgetAxis, 'deadline' | 'calls'>; readonly lent: boolean } | undefined {
   if (state.limits.steps === undefined && state.totals.steps >= DEFAULT_STEP_LIMIT) {
     return { axis: 'steps', lent: false };
   }
-  for (const axis of AXES) {
+  for (const axis of costless ? STEPS_ALONE : STEP_AXES) {
     const limit = state.limits[axis];
     if (limit === undefined) continue;
     const room = limit - spentOn(state, axis);
@@ -72,22 +94,24 @@ export function reachedLimit(
 
 /**
  * What a task of this run gets: what it asks for as far as it is there, by default half of what is left on each limited
- * axis. `undefined`: nothing is left on one of them.
- * @param taken money that calls under way have been promised.
+ * axis; or the axis on which nothing is left.
+ * @param taken what calls under way take that the state does not know of.
+ * @param parts in place of a half, such a part.
  */
 export function shareFor(
   state: RunState,
   asked: TaskLimits = {},
-  taken = 0,
-): { readonly limits: TaskLimits; readonly reserved: TaskLimits } | undefined {
+  taken: Amounts = {},
+  parts = 2,
+): { readonly limits: TaskLimits; readonly reserved: TaskLimits } | { readonly lacks: BudgetAxis } {
   const left = leftOf(state);
   const limits: { -readonly [K in keyof TaskLimits]: TaskLimits[K] } = { ...asked };
   const reserved: { -readonly [K in keyof TaskLimits]: TaskLimits[K] } = {};
   for (const axis of AXES) {
     if (left[axis] === undefined) continue;
-    const room = left[axis] - (axis === 'costMicroUsd' ? taken : 0);
-    const share = Math.min(asked[axis] ?? Math.ceil(room / 2), room);
-    if (share <= 0) return undefined;
+    const room = left[axis] - (taken[axis] ?? 0);
+    const share = Math.min(asked[axis] ?? Math.ceil(room / parts), room);
+    if (share <= 0) return { lacks: NAMES[axis] };
     limits[axis] = share;
     reserved[axis] = share;
   }

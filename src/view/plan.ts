@@ -1,8 +1,9 @@
 /** The plan that a run carries out, node by node, as people and programs look at it. Pure, and linear in the plan's size. */
-import { type Branch, branchesOf, branchId, type Decision } from '../core/decision.ts';
+import { type Branch, branchesOf, branchId, type Decision, type Route } from '../core/decision.ts';
 import type { ErrorData } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import { errorOf, type Outcome } from '../core/outcome.ts';
+import { openRoute } from '../core/routes.ts';
 import type { CallRecord, Step } from '../core/step.ts';
 import { dependenciesOf } from '../core/validate-decision.ts';
 import type { OpenPause, OpenStep, RunState } from './state.ts';
@@ -27,11 +28,16 @@ export interface PlanNodeView {
   /** Its index among the calls of the step. */
   readonly call: number;
   readonly tool: string;
-  /** As they were given, or as somebody changed them; references are not resolved. */
+  /**
+   * As they were given, or as somebody changed them; references are not resolved. Of a node with routes those of the one
+   * that it goes; null as long as that is not known.
+   */
   readonly args: Json;
   /** Ids of the nodes that it comes after, each once: by order, condition or reference. */
   readonly after: readonly string[];
   readonly when?: NonNullable<Branch['when']>;
+  /** The ways to it, of which the first open one is gone. */
+  readonly routes?: NonNullable<Branch['routes']>;
   readonly status: PlanNodeStatus;
   readonly error?: ErrorData;
 }
@@ -106,19 +112,30 @@ function view(decision: Decision, progress: Progress): PlanView | undefined {
     const after = dependenciesOf(branch);
     const outcome = calls[call]?.outcome;
     const error = outcome && errorOf(outcome);
-    const isFree = after.every((id) => ended.get(id)?.outcome.kind === 'value');
+    const way = wayOf(branch, after, ended);
     return {
       id: branchId(branch, call),
       call,
       tool: branch.tool,
-      args: progress.args?.get(call) ?? branch.args,
+      args: progress.args?.get(call) ?? (branch.routes === undefined ? branch.args : (way?.args ?? null)),
       after,
       ...(branch.when === undefined ? {} : { when: branch.when }),
-      status: outcome === undefined ? openStatus(call, isFree, progress) : ENDED[outcome.kind],
+      ...(branch.routes === undefined ? {} : { routes: branch.routes }),
+      status: outcome === undefined ? openStatus(call, way !== undefined, progress) : ENDED[outcome.kind],
       ...(error === undefined ? {} : { error }),
     };
   });
   return { plan: decision.plan, step, growing, nodes };
+}
+
+/** The way that the node goes; `undefined` before all that it needs has ended, and when it goes none. */
+function wayOf(
+  branch: Branch,
+  needs: readonly string[],
+  ended: ReadonlyMap<string, CallRecord | null | undefined>,
+): Route | undefined {
+  if (needs.some((id) => ended.get(id) == null)) return undefined;
+  return openRoute(branch, (id) => ended.get(id)?.outcome);
 }
 
 function openStatus(call: number, isFree: boolean, { running, paused }: Progress): PlanNodeStatus {

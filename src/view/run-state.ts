@@ -24,6 +24,7 @@ import type { Limits } from '../core/limits.ts';
 import { stepError } from '../core/observation.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { CallRecord, Step, Usage } from '../core/step.ts';
+import { countsAsCall } from './budget.ts';
 import { grownMove } from './growth.ts';
 import { nodeEdits, REMOVED } from './plan-edits.ts';
 import { nextStep, type OpenPause, type OpenStep, type RunState, type RunTotals } from './state.ts';
@@ -82,7 +83,7 @@ export function openState(entry: Entry): RunState {
     found: foundAtStart(entry),
     compaction: null,
     compactedAt: -1,
-    totals: { steps: 0, taskSteps: 0, calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
+    totals: { steps: 0, taskSteps: 0, calls: 0, taskCalls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
     ending: null,
   };
 }
@@ -307,8 +308,8 @@ function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
     if (fresh.length > 0) state.found = [...state.found, ...fresh];
   }
   open.calls[ended.call] = Object.freeze(record);
+  if (countsAsCall(open, ended)) state.totals.calls += 1;
   noteParkedCallEnded(state, open, ended.call);
-  if (attempts > 0) state.totals.calls += 1;
   const promised = takePromise(open, ended.call);
   state.totals.costMicroUsd += ended.costMicroUsd ?? promised;
   open.pending -= 1;

@@ -59,6 +59,7 @@ function budgetOf(state: RunState): BudgetView {
     stepsLeft: left.steps ?? Math.max(0, DEFAULT_STEP_LIMIT - totals.steps),
     costMicroUsdSpent: totals.costMicroUsd,
   };
+  if (left.calls !== undefined) budget.callsLeft = left.calls;
   if (limits.deadlineAt !== undefined) budget.deadlineAt = limits.deadlineAt;
   if (left.costMicroUsd !== undefined) budget.costMicroUsdLeft = left.costMicroUsd;
   if (left.tokens !== undefined) budget.tokensLeft = left.tokens;

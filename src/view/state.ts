@@ -47,12 +47,16 @@ export interface TaskWait {
   readonly task: string;
   readonly group?: string;
   readonly until?: number;
+  /** The task carries out the call, since then. `atOnce`: so many calls of its tool are under way at once, at most. */
+  readonly called?: { readonly startedAt: number; readonly atOnce?: number };
 }
 
 /** A task as its owner's journal knows it. */
 export interface TaskState extends TaskView {
   readonly call: number;
   readonly onCancel: OnCancel;
+  /** It carries out the call. */
+  readonly called?: true;
   readonly reserved: TaskLimits;
   /** A spawn or an await has given the result. */
   readonly consumed: boolean;
@@ -93,6 +97,7 @@ export type Ending =
       readonly kind: 'finished';
       readonly reason: FinishReason;
       readonly payload?: Json;
+      readonly stored?: true;
       readonly metadata?: JsonObject;
     }
   | { readonly kind: 'failed'; readonly error: ErrorData };
@@ -102,7 +107,10 @@ export interface RunTotals {
   steps: number;
   /** Steps of tasks that have ended. */
   taskSteps: number;
+  /** Calls of tools that were started. */
   calls: number;
+  /** Calls of tasks that have ended. */
+  taskCalls: number;
   inputTokens: number;
   outputTokens: number;
   costMicroUsd: number;
@@ -137,8 +145,9 @@ export interface RunState {
   cancel: Control | null;
   /** Messages taken from the inbox so far, applied or not. */
   messagesTaken: number;
-  /** In the order in which they were spawned. Replaced when something changes, as the next three. */
+  /** In the order in which they were spawned. Replaced when something changes after it was frozen for a view. */
   tasks: readonly TaskState[];
+  /** Replaced when something changes, as the next two. */
   groups: readonly GroupState[];
   background: readonly BackgroundResult[];
   /** Ends of tasks of others that this run waited for. */

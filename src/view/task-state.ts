@@ -4,7 +4,7 @@ import { deepFreeze } from '../core/json.ts';
 import type { GroupView, TaskEnd, TaskView } from '../core/task.ts';
 import { type GroupState, nextStep, type OpenStep, type RunState, type TaskState, type TaskWait } from './state.ts';
 
-export function applySpawned(state: RunState, spawned: Spawned, open: OpenStep): void {
+export function applySpawned(state: RunState, spawned: Spawned & { readonly at: number }, open: OpenStep): void {
   const { task: id, group, taskKind: kind, description, step, call, onCancel, reserved } = spawned;
   const task: TaskState = {
     id,
@@ -18,8 +18,16 @@ export function applySpawned(state: RunState, spawned: Spawned, open: OpenStep):
     pauses: [],
     consumed: false,
     pausesAsOf: 0,
+    ...(spawned.called === undefined ? {} : { called: spawned.called }),
   };
-  state.tasks = [...state.tasks, deepFreeze(task)];
+  ownTasks(state).push(deepFreeze(task));
+  if (spawned.called === true) {
+    // Its end is the call's, and no group's.
+    const { atOnce, at: startedAt } = spawned;
+    state.totals.calls += 1;
+    open.waits.push({ call, task: id, called: atOnce === undefined ? { startedAt } : { startedAt, atOnce } });
+    return;
+  }
   if (spawned.retained) open.waits.push({ call, task: id });
   const known = state.groups.find((candidate) => candidate.id === group);
   const { seal, failFast = false, quorum } = spawned;
@@ -48,15 +56,16 @@ function sealGroup(state: RunState, id: string): void {
 }
 
 export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
-  const { task, status, result, error, usage } = ended;
+  const { task, status, result, stored, error, usage } = ended;
   const end: TaskEnd = {
     task,
     status,
     usage,
     ...(result === undefined ? {} : { result }),
+    ...(stored === undefined ? {} : { stored }),
     ...(error === undefined ? {} : { error }),
   };
-  const own = state.tasks.find((candidate) => candidate.id === task);
+  const own = state.tasks.findLast((candidate) => candidate.id === task);
   if (own === undefined) {
     state.otherEnds = [...state.otherEnds, deepFreeze(end)];
     state.otherPauses = state.otherPauses.filter((other) => other.task !== task);
@@ -65,6 +74,7 @@ export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
   change(state, task, { end: deepFreeze(end), pauses: Object.freeze([]) });
   const { totals } = state;
   totals.taskSteps += usage.steps;
+  totals.taskCalls += usage.calls ?? 0;
   totals.inputTokens += usage.inputTokens;
   totals.outputTokens += usage.outputTokens;
   totals.costMicroUsd += usage.costMicroUsd;
@@ -72,7 +82,7 @@ export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
 
 export function applyTaskPaused(state: RunState, { task, pauses, asOf }: TaskPaused): void {
   const told = deepFreeze([...pauses]);
-  const own = state.tasks.find(({ id }) => id === task);
+  const own = state.tasks.findLast(({ id }) => id === task);
   if (own !== undefined) {
     if (asOf >= own.pausesAsOf) change(state, task, { pauses: told, pausesAsOf: asOf });
     return;
@@ -105,14 +115,23 @@ export function noteParkedCallEnded(state: RunState, open: OpenStep, call: numbe
   if (index === -1) return;
   const [wait] = open.waits.splice(index, 1);
   if (wait === undefined) return;
-  const given = state.tasks.filter(
-    ({ id, group, end }) => end !== undefined && (wait.group === undefined ? id === wait.task : group === wait.group),
-  );
-  for (const { id } of given) change(state, id, { consumed: true });
+  const { task, group } = wait;
+  const one = group === undefined ? state.tasks.findLast(({ id }) => id === task) : undefined;
+  const given = group === undefined ? [one] : state.tasks.filter((member) => member.group === group);
+  for (const member of given) if (member?.end !== undefined) change(state, member.id, { consumed: true });
 }
 
 function change(state: RunState, id: string, fields: Partial<TaskState>): void {
-  state.tasks = state.tasks.map((task) => (task.id === id ? Object.freeze({ ...task, ...fields }) : task));
+  const tasks = ownTasks(state);
+  const index = tasks.findLastIndex((task) => task.id === id);
+  const task = tasks[index];
+  if (task !== undefined) tasks[index] = Object.freeze({ ...task, ...fields });
+}
+
+/** A list that a planner was shown is left as it is. Of a thousand tasks each changes several times. */
+function ownTasks(state: RunState): TaskState[] {
+  if (Object.isFrozen(state.tasks)) state.tasks = [...state.tasks];
+  return state.tasks as TaskState[];
 }
 
 /** `undefined` for a group that this run does not have. */

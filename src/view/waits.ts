@@ -2,6 +2,7 @@
 import { FINISH_TOOL } from '../core/builtin-tools.ts';
 import type { Control } from '../core/control.ts';
 import type { Branch, CallParallel, Join } from '../core/decision.ts';
+import type { Outcome } from '../core/outcome.ts';
 import type { CallRecord } from '../core/step.ts';
 import type { TaskPause } from '../core/task.ts';
 import { type BranchLinks, linkBranches } from '../core/validate-decision.ts';
@@ -21,10 +22,12 @@ export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFOR
   return parked;
 }
 
-function isOver(state: RunState, { task, group, until = Number.POSITIVE_INFINITY }: TaskWait, now: number): boolean {
-  if (until <= now || state.fresh.some(isSteering)) return true;
+function isOver(state: RunState, wait: TaskWait, now: number): boolean {
+  const { task, group, until = Number.POSITIVE_INFINITY, called } = wait;
+  // A call has its outcome when it has one, whatever is said to the run.
+  if (called === undefined && (until <= now || state.fresh.some(isSteering))) return true;
   if (group !== undefined) return state.groups.find(({ id }) => id === group)?.end !== undefined;
-  const own = state.tasks.find(({ id }) => id === task);
+  const own = state.tasks.findLast(({ id }) => id === task);
   return own === undefined ? state.otherEnds.some((end) => end.task === task) : own.end !== undefined;
 }
 
@@ -50,16 +53,56 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   if (open.waits.length === 0 && !state.pauses.some(({ call }) => call !== undefined)) return false;
   const parked = parkedCalls(state, open, now);
   const isOpenAndFree = (record: CallRecord | null, call: number): boolean => record === null && !parked.has(call);
-  if (decision.kind !== 'call_parallel' || isRedirected(state)) return !open.calls.some(isOpenAndFree);
-  if (isMet(decision, open.calls)) return false;
-  const { needs } = linksOf(decision.branches);
-  const hasOpenNeed = (call: number): boolean => needs[call]?.some((need) => open.calls[need] === null) ?? false;
-  return !open.calls.some((record, call) => isOpenAndFree(record, call) && !hasOpenNeed(call));
+  if (decision.kind === 'call_parallel') {
+    if (isMet(decision, open.calls)) return false;
+    if (!isRedirected(state)) return !hasRoom(open, decision, parked);
+  }
+  return !open.calls.some(isOpenAndFree);
+}
+
+/** At most so many branches of a call run at once. */
+const BRANCH_CONCURRENCY = 8;
+/** The same of a call that carries out a plan. */
+const PLAN_CONCURRENCY = 50;
+
+export function concurrencyOf({ concurrency, plan }: Pick<CallParallel, 'concurrency' | 'plan'>): number {
+  const cap = plan === undefined ? BRANCH_CONCURRENCY : PLAN_CONCURRENCY;
+  return Math.min(concurrency ?? BRANCH_CONCURRENCY, cap);
+}
+
+/** A call could be started, or be given what it waited for. Those that tasks carry out keep their places until they end. */
+function hasRoom(open: OpenStep, decision: CallParallel, parked: ReadonlySet<number>): boolean {
+  const { waits, calls } = open;
+  if (waits.some(({ call }) => !parked.has(call))) return true;
+  const carried = waits.filter(({ called }) => called !== undefined);
+  if (carried.length >= concurrencyOf(decision)) return false;
+  const toolOf = (call: number): string | undefined => decision.branches[call]?.tool;
+  const full = new Set<string | undefined>();
+  for (const { call, called } of carried) {
+    const isSame = (other: TaskWait): boolean => toolOf(other.call) === toolOf(call);
+    if (called?.atOnce !== undefined && carried.filter(isSame).length >= called.atOnce) full.add(toolOf(call));
+  }
+  const mayStart = (record: CallRecord | null, call: number): boolean =>
+    record === null && !parked.has(call) && !full.has(toolOf(call)) && !isWaiting(decision, calls, call);
+  return calls.some(mayStart);
+}
+
+/** One that it needs has not ended, and none before that one has settled already that it never runs. */
+function isWaiting({ branches }: CallParallel, calls: readonly (CallRecord | null)[], call: number): boolean {
+  const hasRoutes = branches[call]?.routes !== undefined;
+  for (const need of linksOf(branches).needs[call] ?? []) {
+    const record = calls[need];
+    if (record == null) return true;
+    if (!hasRoutes && record.outcome.kind !== 'value') return false;
+  }
+  return false;
 }
 
 interface PlanLinks extends BranchLinks {
   /** Branches that end their plan. */
   readonly finishes: readonly number[];
+  /** For each branch those that wait for it. */
+  readonly dependents: readonly (readonly number[])[];
 }
 
 /** Branches never change, and while something waits it is asked at every turn how they hang together. */
@@ -69,18 +112,42 @@ function linksOf(branches: readonly Branch[]): PlanLinks {
   const found = known.get(branches);
   if (found !== undefined) return found;
   const finishes = branches.flatMap(({ tool }, call) => (tool === FINISH_TOOL ? [call] : []));
-  const made = { ...linkBranches(branches), finishes };
+  const links = linkBranches(branches);
+  const dependents = branches.map((): number[] => []);
+  for (const [call, needs] of links.needs.entries()) for (const need of needs) dependents[need]?.push(call);
+  const made = { ...links, finishes, dependents };
   known.set(branches, made);
   return made;
 }
 
-/** Enough branches have ended well for what the join asks, or the plan has its end. */
+/** How many open calls of the step cannot begin before this one has ended. */
+export function openBehind({ calls }: OpenStep, { branches }: CallParallel, call: number): number {
+  const { dependents } = linksOf(branches);
+  const behind = new Set<number>();
+  const open = [call];
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    for (const next of dependents[at] ?? []) {
+      if (calls[next] !== null || behind.has(next)) continue;
+      behind.add(next);
+      open.push(next);
+    }
+  }
+  return behind.size;
+}
+
+/** Enough branches have ended well for what the join asks, the plan has its end, or one has failed that stops the others. */
 function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): boolean {
-  const { join, plan, branches } = decision;
+  const { join, plan, branches, failFast } = decision;
   const hasValue = (call: number): boolean => calls[call]?.outcome.kind === 'value';
   if (plan !== undefined && linksOf(branches).finishes.some(hasValue)) return true;
+  if (failFast === true && calls.some((record) => isFailure(record?.outcome))) return true;
   const wanted = winnersOf(join);
   return wanted !== undefined && calls.filter((_, call) => hasValue(call)).length >= wanted;
+}
+
+/** What stops the other branches of a call that fails fast. */
+export function isFailure(outcome: Outcome | undefined): boolean {
+  return outcome?.kind === 'error' || outcome?.kind === 'unknown';
 }
 
 /** After how many values a join wants no more; `undefined`: it wants them all. */

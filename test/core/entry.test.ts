@@ -101,6 +101,30 @@ describe('the stored text of an entry', () => {
     );
   });
 
+  it('TJ-01 keeps what it says of a call that a task carries out, and of a result that is stored', () => {
+    const result = { artifactRef: 'art_0', mime: 'application/json', sizeBytes: 40_000 };
+    const about = { group: 'g', taskKind: 'foreground', description: 'd', onCancel: 'cascade', reserved: {} } as const;
+    const usage = { steps: 1, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 };
+    const entries: Entry[] = [
+      {
+        seq: 7,
+        at: 1,
+        kind: 'spawned',
+        step: 0,
+        call: 1,
+        task: 't',
+        ...about,
+        retained: true,
+        called: true,
+        atOnce: 2,
+        seal: true,
+      },
+      { seq: 7, at: 1, kind: 'task_ended', task: 't', status: 'complete', result, stored: true, usage },
+      { seq: 7, at: 1, kind: 'finished', reason: 'goal', payload: result, stored: true },
+    ];
+    for (const entry of entries) expect(decodeEntry(encodeEntry(entry), 7)).toStrictEqual(entry);
+  });
+
   it('TJ-01 has these bytes: the version first, the position in its own column', () => {
     const entry: Entry = { kind: 'call_began', step: 2, call: 0, seq: 12, at: 99 };
     expect(encodeEntry(entry)).toBe('{"v":1,"kind":"call_began","step":2,"call":0,"at":99}');

@@ -32,6 +32,7 @@ import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { workspaceTools } from '../../src/tools/workspace.ts';
 import { foldEntries } from '../../src/view/run-state.ts';
 import { call, type RecordOptions, record, type Script, scripted } from '../view/recorded.ts';
+import { FAILING_FLOWS, THROWING_FLOWS } from './flow-errors.ts';
 import { FAILING, interrupted, redirected, removed, THROWING } from './plan-errors.ts';
 
 const runtimes: Runtime[] = [];
@@ -227,6 +228,21 @@ function failing(): { readonly [C in keyof typeof FAILING]: () => Promise<ErrorC
   return Object.fromEntries(scenes) as ReturnType<typeof failing>;
 }
 
+/** What ends the run of a flow, and what whoever called gets thrown. */
+function flows(): Readonly<
+  Record<keyof typeof FAILING_FLOWS | keyof typeof THROWING_FLOWS, () => Promise<ErrorConsequence>>
+> {
+  const failing = Object.entries(FAILING_FLOWS).map(([code, result]) => [
+    code,
+    async () => {
+      expect(await result()).toMatchObject({ status: 'failed', error: { code } });
+      return 'run';
+    },
+  ]);
+  const throwing = Object.entries(THROWING_FLOWS).map(([code, ask]) => [code, () => caller(code as ErrorCode, ask)]);
+  return Object.fromEntries([...failing, ...throwing]) as ReturnType<typeof flows>;
+}
+
 const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   identity_required: () => caller('identity_required', () => runtimeOf({ planner: finish() }).start('q', {} as never)),
   invalid_config: () => caller('invalid_config', () => createRuntime({ planner: finish(), limits: { steps: -1 } })),
@@ -373,6 +389,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   },
 
   ...failing(),
+  ...flows(),
   template_invalid: () => caller('template_invalid', THROWING.template_invalid),
   hddl_invalid: () => caller('hddl_invalid', THROWING.hddl_invalid),
   policy_refused: () => planner('policy_refused', [call('works')], { tools, policy: () => 'not today' }),

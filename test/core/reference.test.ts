@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PilotageError } from '../../src/core/errors.ts';
 import type { Json } from '../../src/core/json.ts';
-import { referencesIn, resolveReferences } from '../../src/core/reference.ts';
+import { allReferencesIn, referencesIn, resolveReferences } from '../../src/core/reference.ts';
 
 const results: Record<string, Json> = {
   s1: { items: [{ id: 7 }, { id: 8 }], 'a/b': { 'm~n': 'escaped' }, empty: null },
   text: 'plain',
 };
-const resolve = (args: Json): Json => resolveReferences(args, (id) => results[id]);
+const resolve = (args: Json): Json => resolveReferences(args, ({ $from }) => results[$from]);
 
 describe('references in arguments', () => {
   it.each<[Json, Json]>([
@@ -50,6 +50,9 @@ describe('references in arguments', () => {
     ['a path that is no text', { $from: 's1', path: 5 }],
     ['a $from that is no text', { $from: 5 }],
     ['no $from of its own', { path: '/items' }],
+    ['a step below 0', { $from: 's1', step: -1 }],
+    ['half a step', { $from: 's1', step: 0.5 }],
+    ['a step that is text', { $from: 's1', step: '0' }],
   ])('is plain data with %s', (_, args) => {
     expect(referencesIn(args)).toEqual(new Set());
     expect(resolve(args)).toEqual(args);
@@ -57,9 +60,26 @@ describe('references in arguments', () => {
 
   it("a tool's value that looks like a reference is data: it is not followed", () => {
     const planted = { $from: 'text' };
-    expect(resolveReferences({ a: { $from: 'evil' } }, (id) => (id === 'evil' ? planted : 'secret'))).toEqual({
-      a: planted,
-    });
+    expect(resolveReferences({ a: { $from: 'evil' } }, ({ $from }) => ($from === 'evil' ? planted : 'secret'))).toEqual(
+      {
+        a: planted,
+      },
+    );
+  });
+
+  it('one to an earlier step is to no branch of the same call, and is looked up by its step', () => {
+    const args: Json = [{ $from: 'a', step: 0 }, { $from: 'a', step: 1, path: '/x' }, { b: { $from: 'a' } }];
+    expect(referencesIn(args)).toEqual(new Set(['a']));
+    expect(referencesIn(args.slice(0, 2))).toEqual(new Set());
+    expect(allReferencesIn(args)).toHaveLength(3);
+    const resolved = resolveReferences(args, ({ $from, step = 'now' }) => ({ x: `${$from} of ${step}` }));
+    expect(resolved).toEqual([{ x: 'a of 0' }, 'a of 1', { b: { x: 'a of now' } }]);
+  });
+
+  it('the refusal names the step too', () => {
+    expect(() => resolveReferences({ $from: 'a', step: 4, path: '/x' }, () => ({}))).toThrow(
+      'Nothing is at "/x" in the result of branch "a" of step 4.',
+    );
   });
 
   it('an own "__proto__" key of the arguments stays data', () => {
@@ -97,7 +117,7 @@ describe('references in arguments', () => {
         }) as Json;
         const oracle = swap(value, (id) => `value of ${id}`) as Json;
         expect(referencesIn(args)).toEqual(wanted);
-        expect(resolveReferences(args, (id) => `value of ${id}`)).toEqual(oracle);
+        expect(resolveReferences(args, ({ $from }) => `value of ${$from}`)).toEqual(oracle);
       }),
     );
   });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Branch, Decision } from '../../src/core/decision.ts';
 import { PilotageError } from '../../src/core/errors.ts';
 import {
+  dependenciesOf,
   linkBranches,
   MAX_BRANCHES,
   MAX_PLAN_BRANCHES,
@@ -32,6 +33,8 @@ const isFrozen = (value: unknown): boolean =>
 const self: Record<string, unknown> = {};
 self['self'] = self;
 
+const REF = { artifactRef: 'art_0', mime: 'application/json', sizeBytes: 40_000 };
+
 const VALID: Decision[] = [
   { kind: 'call_tool', tool: 't', args: { a: [1] }, callId: 'c1' },
   {
@@ -43,10 +46,27 @@ const VALID: Decision[] = [
     join: { kind: 'keyed', keys: ['one', 'two'] },
     onInvalid: 'per_branch',
   },
+  {
+    kind: 'call_parallel',
+    plan: 'p',
+    failFast: true,
+    branches: [
+      { id: 'a', tool: 't', args: { of: { $from: 'gone', step: 7 } } },
+      {
+        tool: 't',
+        args: null,
+        routes: [
+          { args: { x: { $from: 'a' } }, when: { branch: 'a', equals: 1 } },
+          { args: {}, after: ['a'] },
+        ],
+      },
+    ],
+  },
   { kind: 'spawn_task', task: 'background', spec: { description: 'd', query: 'q', priority: -1000 }, groupId: 'g' },
   { kind: 'await_task', taskId: 't1', timeoutMs: 0 },
   { kind: 'request_pause', reason: 'await_input', payload: { question: '?' }, expiresInMs: 5 },
   { kind: 'finish', reason: 'goal', payload: { answer: 'a' }, metadata: { k: 1 } },
+  { kind: 'finish', reason: 'goal', payload: REF, stored: true },
 ];
 
 const NO_JSON = { code: 'tool_invalid_args', message: 'The arguments are no JSON.', data: { at: 7 } };
@@ -170,6 +190,13 @@ describe('validateDecision', () => {
       { kind: 'request_pause', reason: 'await_input', expiresInMs: Number.NaN },
       'expiresInMs',
     ],
+    [
+      'a stored payload that is no reference',
+      { kind: 'finish', reason: 'goal', payload: { a: 1 }, stored: true },
+      'stored',
+    ],
+    ['a stored nothing', { kind: 'finish', reason: 'goal', stored: true }, 'stored'],
+    ['a stored that is not true', { kind: 'finish', reason: 'goal', payload: REF, stored: false }, 'stored'],
     ['metadata that is a list', { kind: 'finish', reason: 'goal', metadata: [] }, 'metadata'],
     ['a call id that is a number', { kind: 'call_tool', tool: 't', args: {}, callId: 1 }, 'callId'],
     ['DV-21 a seventh kind', { kind: 'no_op' }, '"no_op"'],
@@ -201,6 +228,44 @@ describe('validateDecision', () => {
       parallel({ args: { a: { $from: 'ghost' }, b: undefined } }),
       '"ghost"',
     ],
+    ['routes that are no list', parallel({ args: null, routes: {} }), 'branches[0].routes must be'],
+    ['no routes', parallel({ args: null, routes: [] }), 'branches[0].routes must be'],
+    ['a route that is null', parallel({ args: null, routes: [null] }), 'branches[0].routes[0] is no route'],
+    ['a route without arguments', parallel({ args: null, routes: [{}] }), 'branches[0].routes[0].args is missing'],
+    ['routes beside arguments', parallel({ routes: [{ args: {} }] }), 'branches[0].args must be null'],
+    [
+      'routes beside after',
+      parallel({}, { args: null, after: ['0'], routes: [{ args: {} }] }),
+      'branches[1].after must stand in its routes',
+    ],
+    [
+      'routes beside when',
+      parallel({}, { args: null, when: { branch: '0', equals: 1 }, routes: [{ args: {} }] }),
+      'branches[1].when must stand in its routes',
+    ],
+    ['a route after text', parallel({ args: null, routes: [{ args: {}, after: 'a' }] }), 'routes[0].after'],
+    [
+      'the condition of a route without a value',
+      parallel({}, { args: null, routes: [{ args: {} }, { args: {}, when: { branch: '0' } }] }),
+      'branches[1].routes[1].when',
+    ],
+    ['a route after an unknown branch', parallel({ args: null, routes: [{ args: {}, after: ['ghost'] }] }), '"ghost"'],
+    ['a route from an unknown branch', parallel({ args: null, routes: [{ args: { $from: 'ghost' } }] }), '"ghost"'],
+    [
+      'branches that wait for each other by one of their routes',
+      parallel(
+        { id: 'a', args: null, routes: [{ args: {} }, { args: { $from: 'b' } }] },
+        { id: 'b', args: null, routes: [{ args: {} }, { args: {}, when: { branch: 'a', equals: 1 } }] },
+      ),
+      'branches 0, 1 wait for each other',
+    ],
+    [
+      'routes to a task',
+      parallel({ tool: '_await_task', args: null, routes: [{ args: { task_id: 't' } }] }),
+      'branches[0] is a call of _await_task, which cannot have routes',
+    ],
+    ['a failFast that is false', { ...(parallel({}) as object), failFast: false }, 'failFast must be true'],
+    ['a failFast that is text', { ...(parallel({}) as object), failFast: 'yes' }, 'failFast must be true'],
     ['a branch after itself', parallel({ id: 'a', after: ['a'] }), 'branches 0 wait'],
     ['a reference to itself', parallel({ args: { $from: '0' } }), 'cycle'],
     ['AG-45 a message without a plan', parallel({}, { tool: '_message' }), 'branches[1].tool is _message'],
@@ -248,6 +313,23 @@ describe('validateDecision', () => {
 
   it('takes a refused branch of any name: nothing of it is carried out', () => {
     const decision = parallel({ tool: '_finish', refusal: NO_JSON }) as Decision;
+    expect(validateDecision(decision)).toEqual(decision);
+  });
+
+  it('what a branch waits for is what any of its routes needs, each once; an earlier step is no need', () => {
+    const routes = [
+      { args: [{ $from: 'c' }, { $from: 'far', step: 0 }], after: ['b', 'a'] },
+      { args: { $from: 'd' }, after: ['a'], when: { branch: 'c', equals: 1 } },
+    ];
+    const list: Branch[] = ['a', 'b', 'c', 'd'].map((id) => ({ id, tool: 't', args: {} }));
+    const last: Branch = { id: 'e', tool: 't', args: null, routes };
+    expect(dependenciesOf(last)).toEqual(['b', 'a', 'c', 'd']);
+    expect(linkBranches([...list, last]).needs[4]).toEqual([1, 0, 2, 3]);
+  });
+
+  it('a task may have an argument of an earlier step: it is checked when that is known', () => {
+    const args = { task_id: { $from: 'spawned', path: '/task_id', step: 0 } };
+    const decision = parallel({ tool: '_await_task', args }) as Decision;
     expect(validateDecision(decision)).toEqual(decision);
   });
 

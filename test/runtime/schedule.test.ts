@@ -2,9 +2,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { boundMs, RANDOM_GRAPHS, randomGraph, virtualMs } from '../../bench/dag-graphs.ts';
-import type { Branch, Join } from '../../src/core/decision.ts';
+import type { Branch, Join, Route } from '../../src/core/decision.ts';
 import { jsonEquals } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
+import { errorOf, type Outcome } from '../../src/core/outcome.ts';
+import { referencesIn } from '../../src/core/reference.ts';
 import type { CallRecord } from '../../src/core/step.ts';
 import { dependenciesOf } from '../../src/core/validate-decision.ts';
 import { type Ended, Schedule } from '../../src/runtime/schedule.ts';
@@ -12,13 +13,15 @@ import { seededRandom } from '../../src/testing/seeded-random.ts';
 
 const value = (given: number): Outcome => ({ kind: 'value', value: given });
 const FAILED: Outcome = { kind: 'error', error: { code: 'tool_failed', message: 'no' } };
+const UNKNOWN: Outcome = { kind: 'unknown', error: { code: 'outcome_unknown', message: 'no' } };
+const REMOVED: Outcome = { kind: 'skipped', error: { code: 'node_removed', message: 'no' } };
 const anyTool = (): boolean => true;
 
 const record = (outcome: Outcome): CallRecord => ({ outcome, endedAt: 1, attempts: 1, seq: 2 });
 
 function scheduleOf(
   branches: readonly Branch[],
-  more: { concurrency?: number; join?: Join; plan?: string } = {},
+  more: { concurrency?: number; join?: Join; plan?: string; failFast?: true } = {},
 ): Schedule {
   const schedule = new Schedule({ plan: 'p', ...more });
   schedule.grow(branches, []);
@@ -188,6 +191,88 @@ describe('AG-45 the end of a plan', () => {
   });
 });
 
+const routed = (id: string, ...routes: Route[]): Branch => ({ id, tool: 't', args: null, routes });
+const way = (need: string, equals?: number): Route => ({
+  args: { $from: need },
+  ...(equals === undefined ? {} : { when: { branch: 'r', equals } }),
+});
+
+describe('a branch with routes', () => {
+  const list = [
+    node('r'),
+    node('a', [], { when: { branch: 'r', equals: 1 } }),
+    node('b'),
+    routed('m', way('a'), way('b')),
+  ];
+
+  it('waits for all that its routes need, whatever that comes to, and takes an open one', () => {
+    const schedule = scheduleOf(list);
+    expect(startsOf(schedule)).toEqual([0, 2]);
+    schedule.ended([{ call: 2, outcome: value(1) }]);
+    expect(startsOf(schedule)).toEqual([]);
+    schedule.ended([{ call: 0, outcome: value(2) }]);
+    expect(schedule.takeSettled()).toMatchObject([{ call: 1, outcome: { error: { data: { branch: 0 } } } }]);
+    expect(startsOf(schedule)).toEqual([3]);
+  });
+
+  it('names of its needs the one that failed, also when that failed for another one', () => {
+    const chain = [node('f'), node('x', ['f']), ...list.slice(0, 2), routed('m', way('a'), way('x'))];
+    const schedule = scheduleOf(chain);
+    startsOf(schedule);
+    schedule.ended([
+      { call: 2, outcome: value(2) },
+      { call: 0, outcome: FAILED },
+    ]);
+    const settled = schedule.takeSettled();
+    expect(settled.find(({ call }) => call === 4)?.outcome).toMatchObject({
+      kind: 'skipped',
+      error: { code: 'branch_not_started', data: { branch: 1 } },
+    });
+  });
+
+  it('is passed over when nothing failed: it names what its first route waited for', () => {
+    const schedule = scheduleOf([...list.slice(0, 2), routed('m', way('a'), way('r', 5)), routed('n', way('r', 5))]);
+    startsOf(schedule);
+    schedule.ended([{ call: 0, outcome: value(2) }]);
+    const causes = schedule.takeSettled().map(({ call, outcome }) => [call, errorOf(outcome)?.data?.['branch']]);
+    expect(causes.sort()).toEqual([
+      [1, 0],
+      [2, 1],
+      [3, 0],
+    ]);
+  });
+});
+
+describe('a call that fails fast', () => {
+  it.each([
+    ['an error', FAILED],
+    ['an outcome that nobody knows', UNKNOWN],
+  ])('stops all that has not ended at %s, parked calls too', (_, outcome) => {
+    const schedule = scheduleOf([node('a'), node('b', ['a']), node('c'), node('d')], { failFast: true });
+    startsOf(schedule);
+    schedule.park(3);
+    schedule.ended([{ call: 0, outcome }]);
+    expect(schedule.isMet).toBe(true);
+    expect(schedule.takeSettled().map(({ call, outcome: made }) => [call, made.kind])).toEqual([
+      [1, 'cancelled'],
+      [3, 'cancelled'],
+    ]);
+    expect(schedule.open).toBe(1);
+  });
+
+  it('goes on when a branch is cancelled or passed over, and without failFast whatever happens', () => {
+    const list = [node('a'), node('b', [], { when: { branch: 'a', equals: 5 } }), node('c', ['a'])];
+    const schedule = scheduleOf(list, { failFast: true });
+    startsOf(schedule);
+    schedule.ended([{ call: 0, outcome: value(1) }]);
+    expect([schedule.isMet, startsOf(schedule)]).toEqual([false, [2]]);
+    const slow = scheduleOf([node('a'), node('b')]);
+    startsOf(slow);
+    slow.ended([{ call: 0, outcome: FAILED }]);
+    expect(slow.isMet).toBe(false);
+  });
+});
+
 describe('a plan that is given up for another goal', () => {
   it('starts nothing more but calls that were cut off; parked ones stay, and are left out when their turn comes', () => {
     const schedule = scheduleOf([node('a'), node('cut'), node('ask'), node('b', ['a']), node('c', ['cut'])], {
@@ -232,6 +317,7 @@ interface Scene {
   readonly concurrency: number;
   readonly join: Join | undefined;
   readonly plan: boolean;
+  readonly failFast: boolean;
   readonly seed: number;
 }
 
@@ -243,6 +329,17 @@ const scenes: fc.Arbitrary<Scene> = fc
       fc.record({
         picks: fc.array(fc.nat(), { maxLength: 3 }),
         routed: fc.option(fc.record({ pick: fc.nat(), equals: fc.nat(1) }), { freq: 4 }),
+        routes: fc.option(
+          fc.array(
+            fc.record({
+              after: fc.array(fc.nat(), { maxLength: 2 }),
+              from: fc.option(fc.nat()),
+              when: fc.option(fc.record({ pick: fc.nat(), equals: fc.nat(1) })),
+            }),
+            { minLength: 1, maxLength: 3 },
+          ),
+          { freq: 3 },
+        ),
         tool: fc.constantFrom('any', 'any', 'any', 'one', 'two', 'two', '_finish'),
       }),
       { minLength: 1, maxLength: 24 },
@@ -251,10 +348,22 @@ const scenes: fc.Arbitrary<Scene> = fc
     concurrency: fc.integer({ min: 1, max: 6 }),
     wanted: fc.option(fc.integer({ min: 1, max: 6 }), { freq: 2 }),
     plan: fc.boolean(),
+    failFast: fc.constantFrom(true, false, false),
     seed: fc.nat(),
   })
-  .map(({ raw, cuts, concurrency, wanted, plan, seed }) => {
-    const branches = raw.map(({ picks, routed, tool }, index): Branch => {
+  .map(({ raw, cuts, concurrency, wanted, plan, failFast, seed }) => {
+    const branches = raw.map(({ picks, routed, routes, tool }, index): Branch => {
+      const id = (pick: number): string => `n${pick % index}`;
+      if (routes !== null && index > 0) {
+        const ways = routes.map(
+          ({ after: others, from, when: condition }): Route => ({
+            args: from === null ? {} : { $from: id(from) },
+            after: others.map(id),
+            ...(condition === null ? {} : { when: { branch: id(condition.pick), equals: condition.equals } }),
+          }),
+        );
+        return { id: `n${index}`, tool: tool === '_finish' ? 'any' : tool, args: null, routes: ways };
+      }
       const after = index === 0 ? [] : [...new Set(picks.map((pick) => `n${pick % index}`))];
       const when =
         routed === null || index === 0 ? {} : { when: { branch: `n${routed.pick % index}`, equals: routed.equals } };
@@ -264,7 +373,7 @@ const scenes: fc.Arbitrary<Scene> = fc
     // What is there at first may stand in any order.
     const first = seededShuffle(branches.slice(0, sizes[0]), seed);
     const join: Join | undefined = wanted === null ? undefined : { kind: 'n', n: wanted };
-    return { branches: [...first, ...branches.slice(sizes[0])], sizes, concurrency, join, plan, seed };
+    return { branches: [...first, ...branches.slice(sizes[0])], sizes, concurrency, join, plan, failFast, seed };
   });
 
 function seededShuffle<T>(items: readonly T[], seed: number): T[] {
@@ -309,13 +418,20 @@ class Model {
   }
 
   get isMet(): boolean {
-    const { join, plan } = this.#scene;
+    const { join, plan, failFast } = this.#scene;
     const values = this.#branches.filter((_, call) => this.outcomes[call]?.kind === 'value');
+    if (failFast && this.outcomes.some((outcome) => outcome?.kind === 'error' || outcome?.kind === 'unknown'))
+      return true;
     return (plan && values.some(({ tool }) => tool === '_finish')) || (join?.kind === 'n' && values.length >= join.n);
   }
 
   get open(): number {
     return this.#branches.filter((_, call) => this.outcomes[call] === undefined).length;
+  }
+
+  /** Those that somebody may take out. */
+  get waiting(): number[] {
+    return [...this.#branches.keys()].filter((call) => this.#isIdle(call) && !this.parked.includes(call));
   }
 
   settle(): Ended[] {
@@ -374,17 +490,41 @@ class Model {
       kind: 'skipped',
       error: { code: 'branch_not_started', message, data: { branch } },
     });
+    const { when, routes } = this.#branches[call] as Branch;
+    if (routes !== undefined) return this.#judgeRoutes(call, routes);
     for (const need of this.#needs(call)) {
       const outcome = this.outcomes[need];
       if (outcome === undefined) return 'wait';
       if (outcome.kind !== 'value') return skipped(`It needs branch ${need}, which did not end with a value.`, need);
     }
-    const { when } = this.#branches[call] as Branch;
     if (when === undefined) return 'ready';
     const route = this.#index(when.branch);
     const outcome = this.outcomes[route];
     const holds = outcome?.kind === 'value' && jsonEquals(outcome.value, when.equals);
     return holds ? 'ready' : skipped(`Its condition on branch ${route} does not hold.`, route);
+  }
+
+  #judgeRoutes(call: number, routes: readonly Route[]): 'ready' | 'wait' | Outcome {
+    const needs = this.#needs(call);
+    if (needs.some((need) => this.outcomes[need] === undefined)) return 'wait';
+    // Of each route the first need that closes it.
+    const closed = routes.map(({ args, after = [], when }) => {
+      const ids = [...after, ...(when === undefined ? [] : [when.branch]), ...referencesIn(args)];
+      const without = ids.find((id) => this.outcomes[this.#index(id)]?.kind !== 'value');
+      if (without !== undefined || when === undefined) return without;
+      const outcome = this.outcomes[this.#index(when.branch)];
+      return outcome?.kind === 'value' && jsonEquals(outcome.value, when.equals) ? undefined : when.branch;
+    });
+    if (closed.includes(undefined)) return 'ready';
+    const branch = needs.find((need) => this.#isLost(need)) ?? this.#index(closed[0] as string);
+    return { kind: 'skipped', error: { code: 'branch_not_started', message: expect.any(String), data: { branch } } };
+  }
+
+  #isLost(call: number): boolean {
+    const outcome = this.outcomes[call];
+    if (outcome?.kind !== 'skipped') return outcome?.kind !== 'value';
+    const cause = outcome.error.data?.['branch'];
+    return typeof cause === 'number' ? this.#isLost(cause) : outcome.error.code !== 'node_removed';
   }
 
   #isIdle(call: number): boolean {
@@ -415,19 +555,31 @@ class Model {
 const byCall = (a: Ended, b: Ended): number => a.call - b.call;
 
 describe('any graph', () => {
-  it('AG-40, AG-42 is carried out as the model does it: failures, conditions, limits, joins, ends, growth, parked calls', () => {
-    const seen = { settled: 0, parked: 0, grown: 0, redirected: 0, met: 0 };
+  it('AG-40, AG-42 is carried out as the model does it: failures, conditions, limits, joins, ends, growth, parked calls, routes, crashes', () => {
+    const seen = { settled: 0, parked: 0, grown: 0, redirected: 0, met: 0, crashed: 0, routes: 0, removed: 0 };
     fc.assert(
       fc.property(scenes, (scene) => {
-        const { branches, sizes, concurrency, join, plan, seed } = scene;
+        const { branches, sizes, concurrency, join, plan, failFast, seed } = scene;
         const random = seededRandom(seed);
-        const pick = (calls: readonly number[]): number => calls[Math.floor(random() * calls.length)] as number;
+        const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
         const model = new Model(scene);
-        const schedule = new Schedule({
+        const how = {
           concurrency,
           ...(join === undefined ? {} : { join }),
           ...(plan ? { plan: 'p' } : {}),
-        });
+          ...(failFast ? { failFast } : {}),
+        };
+        let schedule = new Schedule(how);
+        // Another process has the records alone: what was running may be run again.
+        const crash = (): void => {
+          model.running.length = 0;
+          const records = model.outcomes.map((outcome) => (outcome === undefined ? null : record(outcome)));
+          const { size } = schedule;
+          schedule = new Schedule(how);
+          if (model.isRedirected) schedule.redirect(model.parked);
+          schedule.grow(branches.slice(0, size), records);
+          for (const call of model.parked) schedule.park(call);
+        };
         const grow = (size: number): void => {
           schedule.grow(branches.slice(schedule.size, size), []);
           model.grow(size);
@@ -436,7 +588,12 @@ describe('any graph', () => {
         grow(left.shift() ?? 0);
         for (let turn = 0; model.open > 0 || left.length > 0; turn += 1) {
           expect(turn).toBeLessThan(1_000);
+          if (random() < 0.1) {
+            crash();
+            seen.crashed += 1;
+          }
           const settled = model.settle();
+          seen.routes += settled.filter(({ call }) => branches[call]?.routes !== undefined).length;
           expect([...schedule.takeSettled()].sort(byCall)).toEqual(settled.sort(byCall));
           seen.settled += settled.length;
           expect([schedule.open, schedule.isMet]).toEqual([model.open, model.isMet]);
@@ -463,13 +620,21 @@ describe('any graph', () => {
             schedule.park(call);
             model.park(call);
             seen.parked += 1;
-          } else if (plan && !model.isMet && chance < 0.57) {
+          } else if (model.waiting.length > 0 && chance < 0.57) {
+            const call = pick(model.waiting);
+            model.end(call, REMOVED);
+            schedule.ended([{ call, outcome: REMOVED }]);
+            seen.removed += 1;
+          } else if (plan && !model.isMet && chance < 0.59) {
             schedule.redirect([]);
             model.isRedirected = true;
             seen.redirected += 1;
           } else {
             const ends = [...new Set(model.running.length > 0 ? [pick(model.running), pick(model.running)] : [])].map(
-              (call): Ended => ({ call, outcome: random() < 0.2 ? FAILED : value(random() < 0.7 ? 1 : 0) }),
+              (call): Ended => ({
+                call,
+                outcome: random() < 0.15 ? pick([FAILED, UNKNOWN]) : value(random() < 0.7 ? 1 : 0),
+              }),
             );
             for (const { call, outcome } of ends) model.end(call, outcome);
             schedule.ended(ends);
@@ -478,7 +643,7 @@ describe('any graph', () => {
         expect(schedule.takeSettled()).toEqual([]);
         expect([schedule.open, schedule.parked.size, model.outcomes.length]).toEqual([0, 0, branches.length]);
       }),
-      { numRuns: 2_000 },
+      { numRuns: 3_000 },
     );
     for (const [what, count] of Object.entries(seen)) expect([what, count > 50]).toEqual([what, true]);
   });

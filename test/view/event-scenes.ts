@@ -169,6 +169,24 @@ export async function watchedTask(): Promise<RunEvent[]> {
   return seen;
 }
 
+const says = tool({
+  ...works,
+  name: 'says',
+  run: (_, { emit }) => {
+    emit('Os');
+    emit({ city: 'Oslo' });
+    return 'Oslo';
+  },
+});
+export const chunks = (): Promise<RunEvent[]> =>
+  eventsOfPlanner(
+    {
+      name: 'p',
+      next: ({ trajectory: { count } }) => (count === 0 ? call('says') : { kind: 'finish', reason: 'goal' }),
+    },
+    [says],
+  );
+
 export async function late(): Promise<RunEvent[]> {
   let land = (_: number): void => {};
   const slow = tool({

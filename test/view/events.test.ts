@@ -15,6 +15,7 @@ import { eventsOf } from '../../src/view/events.ts';
 import { foldEntries } from '../../src/view/run-state.ts';
 import {
   approved,
+  chunks,
   compactedBy,
   compaction,
   events,
@@ -56,6 +57,7 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
       },
     ]),
   'tool.late': late,
+  'tool.chunk': chunks,
   'tool.approval_requested': () => approved('approve'),
   'tool.approved': () => approved('approve'),
   'tool.rejected': () => approved('reject'),
@@ -107,6 +109,7 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'tool.failed': ['step', 'call', 'tool', 'outcome', 'latencyMs', 'attempts'],
   'tool.skipped': ['step', 'call', 'tool', 'outcome', 'latencyMs', 'attempts'],
   'tool.late': ['step', 'call', 'tool'],
+  'tool.chunk': ['run', 'step', 'call', 'tool', 'attempt', 'index', 'chunk'],
   'tool.approval_requested': ['step', 'call', 'tool', 'token'],
   'tool.approved': ['step', 'call', 'tool', 'token'],
   'tool.rejected': ['step', 'call', 'tool', 'token'],

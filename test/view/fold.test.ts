@@ -164,11 +164,14 @@ function callBodies(open: OpenStep, state: RunState, draw: fc.GeneratorValue): (
     retained: draw(() => fc.boolean()),
     reserved: { steps: 2 },
     seal: draw(() => fc.boolean()),
-    ...draw(() => fc.constantFrom({}, { failFast: true }, { quorum: 1 })),
+    ...draw(() => fc.constantFrom({}, { failFast: true }, { quorum: 1 }, CALLED, { ...CALLED, atOnce: 2 })),
   };
   options.push(() => (spawned.retained ? [spawned] : [spawned, ended()]));
   return options;
 }
+
+/** The task carries out the call. */
+const CALLED = { called: true, retained: true } as const;
 
 /** What a writer may do next, picked by `choose` among what the state allows. */
 function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {

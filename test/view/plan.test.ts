@@ -113,6 +113,22 @@ describe('the plan of a run', () => {
     expect(d).toMatchObject({ after: ['b'], when });
   });
 
+  it('has the routes of a node, and the arguments of the one that it goes when all that they need has ended', () => {
+    const routes = [{ args: { $from: 'b' } }, { args: { x: 1 }, after: ['a'] }];
+    const merge: Branch = { id: 'm', tool: 't', args: null, routes };
+    const decision = moved(planned(node('a'), node('b'), merge));
+    const open = { after: ['b', 'a'], routes, args: null, status: 'waiting' };
+    expect(planIn(decision).nodes[2]).toMatchObject(open);
+    expect(planIn(decision, value(0)).nodes[2]).toMatchObject(open);
+    expect(planIn(decision, value(0), ended(1, { kind: 'error', error })).nodes[2]).toMatchObject({
+      args: { x: 1 },
+      status: 'ready',
+    });
+    const failed = ended(0, { kind: 'error', error });
+    expect(planIn(decision, failed, ended(1, { kind: 'error', error })).nodes[2]).toMatchObject(open);
+    expect(planIn(decision, failed, value(1)).nodes[2]).toMatchObject({ args: { $from: 'b' }, status: 'ready' });
+  });
+
   it('grows while the planner goes on', () => {
     const growing: EntryBody = {
       kind: 'moved',

@@ -151,7 +151,7 @@ describe('the fold', () => {
       found: [],
       compaction: null,
       compactedAt: -1,
-      totals: { steps: 0, taskSteps: 0, calls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
+      totals: { steps: 0, taskSteps: 0, calls: 0, taskCalls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
       ending: null,
     });
   });
@@ -185,6 +185,7 @@ describe('the fold', () => {
       steps: 1,
       taskSteps: 0,
       calls: 1,
+      taskCalls: 0,
       inputTokens: 3,
       outputTokens: 2,
       costMicroUsd: 13,

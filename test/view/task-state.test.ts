@@ -168,6 +168,43 @@ describe('a task', () => {
     expect(state).toMatchObject({ tasks: [], otherEnds: [{ task: 'other' }], totals: { taskSteps: 0 } });
   });
 
+  it('that carries out a call parks it until it has ended, whatever is said to the run, and is in no group', () => {
+    const message = { id: 'm', type: 'USER_MESSAGE', payload: { message: 'hurry' } } as const;
+    const said: EntryBody = { kind: 'control', control: message, applied: true };
+    const called = spawned('a', { retained: true, called: true });
+    const open = fold(calls(0, {}), called, said);
+    expect(open.open?.waits).toEqual([{ call: 0, task: 'a', called: { startedAt: 102 } }]);
+    expect([
+      open.groups,
+      isBlocked(open),
+      isBlocked(fold(calls(0, {}), spawned('a', { retained: true }), said)),
+    ]).toEqual([...[[], true, false]]);
+    const over = [calls(0, {}), called, taskEnded('a', { result: 1, stored: true })] as const;
+    expect(isBlocked(fold(...over))).toBe(false);
+    expect(fold(...over, ended(0, 0))).toMatchObject({
+      ...{ open: null, background: [], totals: { calls: 1 }, tasks: [{ consumed: true, end: { stored: true } }] },
+    });
+  });
+
+  it('that carries out a call keeps its place among those that run at once, and among those of its tool', () => {
+    const one = spawned('a', { retained: true, called: true });
+    const two = (decision: Partial<Decision>): EntryBody =>
+      move(0, {
+        kind: 'call_parallel',
+        branches: [
+          { tool: 't', args: {} },
+          { tool: 't', args: {} },
+        ],
+        ...decision,
+      } as Decision);
+    expect(isBlocked(fold(two({}), one))).toBe(false);
+    expect(isBlocked(fold(two({ concurrency: 1 } as Partial<Decision>), one))).toBe(true);
+    expect(isBlocked(fold(two({ concurrency: 1 } as Partial<Decision>), one, taskEnded('a')))).toBe(false);
+    expect(isBlocked(fold(two({}), { ...one, atOnce: 1 }))).toBe(true);
+    expect(isBlocked(fold(two({}), { ...one, atOnce: 2 }))).toBe(false);
+    expect(isBlocked(fold(calls(0, {}, { tool: 'u' }), { ...one, atOnce: 1 }))).toBe(false);
+  });
+
   it('that is retained parks its call until it has ended', () => {
     const open = fold(calls(0, {}), spawned('a', { retained: true }));
     expect(open.open?.waits).toEqual([{ call: 0, task: 'a' }]);
@@ -276,13 +313,13 @@ describe('the budget of a run with tasks', () => {
 
   it('a task gets what it asks for as far as it is there, and half of what is left otherwise', () => {
     const state = foldFrom({ ...limited, limits: { ...limited.limits, deadlineAt: 900 } }, ...lent);
-    expect(shareFor(state)?.limits).toEqual({ steps: 3, costMicroUsd: 30, tokens: 300, deadlineAt: 900 });
+    expect(shareFor(state)).toHaveProperty('limits', { steps: 3, costMicroUsd: 30, tokens: 300, deadlineAt: 900 });
     expect(shareFor(state, { steps: 99, costMicroUsd: 1, deadlineAt: 800 })).toEqual({
       limits: { steps: 5, costMicroUsd: 1, tokens: 300, deadlineAt: 800 },
       reserved: { steps: 5, costMicroUsd: 1, tokens: 300 },
     });
     expect(shareFor(fold(), { steps: 7 })).toEqual({ limits: { steps: 7 }, reserved: {} });
-    expect(shareFor(state, { steps: 0 })).toBeUndefined();
+    expect(shareFor(state, { steps: 0 })).toEqual({ lacks: 'steps' });
   });
 
   it('a limit that only tasks under way stand at is lent: they may give some of it back', () => {

@@ -5,7 +5,7 @@ import type { Control } from '../../core/control.ts';
 import { type Branch, branchesOf, branchId, type Finish } from '../../core/decision.ts';
 import type { ErrorData } from '../../core/errors.ts';
 import type { Json, JsonObject } from '../../core/json.ts';
-import type { Outcome } from '../../core/outcome.ts';
+import { isPassedOver } from '../../core/passed-over.ts';
 import type { RunView } from '../../core/planner.ts';
 import type { Step } from '../../core/step.ts';
 
@@ -26,7 +26,9 @@ export interface PlanNode {
 export function planNodes(step: Step): readonly PlanNode[] {
   const branches = branchesOf(step.decision);
   const outcomes = step.calls.map(({ outcome }) => outcome);
-  const passed = passedOver(outcomes);
+  const known = new Map<number, boolean>();
+  const passed = (index: number): { readonly passed?: true } =>
+    isPassedOver(index, (other) => outcomes[other], known) ? { passed: true } : {};
   return branches.map((branch, index) => {
     const node = { id: branchId(branch, index), index, branch };
     const outcome = outcomes[index];
@@ -38,7 +40,7 @@ export function planNodes(step: Step): readonly PlanNode[] {
       case 'error':
         return { ...node, status: 'failed', error: outcome.error };
       case 'skipped':
-        return { ...node, status: 'skipped', error: outcome.error, ...(passed.has(index) ? { passed: true } : {}) };
+        return { ...node, status: 'skipped', error: outcome.error, ...passed(index) };
       case 'cancelled':
       case 'unknown':
         return { ...node, status: outcome.kind, error: outcome.error };
@@ -49,37 +51,6 @@ export function planNodes(step: Step): readonly PlanNode[] {
         return outcome satisfies never;
     }
   });
-}
-
-/** A node that is skipped names the one because of which it is: when that has a value, it was not the value asked for. A node that somebody took out names none. */
-function passedOver(outcomes: readonly Outcome[]): ReadonlySet<number> {
-  const passed = new Set<number>();
-  const seen = new Set<number>();
-  for (const start of outcomes.keys()) {
-    const path: number[] = [];
-    let at: number | undefined = start;
-    while (at !== undefined && !seen.has(at)) {
-      seen.add(at);
-      path.push(at);
-      at = causeOf(outcomes[at]);
-    }
-    for (const index of path.reverse()) {
-      const cause = causeOf(outcomes[index]);
-      if (isRemoved(outcomes[index])) passed.add(index);
-      if (cause !== undefined && (outcomes[cause]?.kind === 'value' || passed.has(cause))) passed.add(index);
-    }
-  }
-  return passed;
-}
-
-function isRemoved(outcome: Outcome | undefined): boolean {
-  return outcome?.kind === 'skipped' && outcome.error.code === 'node_removed';
-}
-
-function causeOf(outcome: Outcome | undefined): number | undefined {
-  if (outcome?.kind !== 'skipped') return undefined;
-  const cause = outcome.error.data?.['branch'];
-  return typeof cause === 'number' ? cause : undefined;
 }
 
 /** The last step of the run that carried out a plan; a message by itself is none. */
@@ -143,8 +114,10 @@ export function finishOfNodes(nodes: readonly PlanNode[], notes: JsonObject): Fi
     ...errorsOf(undone),
   };
   const end = latest.find(({ branch, status }) => branch.tool === FINISH_TOOL && status === 'done');
-  if (end !== undefined)
-    return { kind: 'finish', reason: 'goal', payload: end.artifact ?? end.value ?? null, metadata };
+  if (end?.artifact !== undefined) {
+    return { kind: 'finish', reason: 'goal', payload: end.artifact, stored: true, metadata };
+  }
+  if (end !== undefined) return { kind: 'finish', reason: 'goal', payload: end.value ?? null, metadata };
   if (undone.length > 0 || notes['error'] !== undefined) return { kind: 'finish', reason: 'no_path', metadata };
   return { kind: 'finish', reason: 'goal', payload: { results: resultsOf(latest) }, metadata };
 }

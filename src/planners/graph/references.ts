@@ -40,8 +40,10 @@ function resolveKnown(value: Json, own: ReadonlySet<string>, values: ReadonlyMap
   if (typeof value !== 'object' || value === null) return value;
   const reference = asReference(value);
   if (reference !== undefined) {
-    if (own.has(reference.$from) || !values.has(reference.$from)) return value;
-    return resolveReferences(value, (id) => values.get(id));
+    const { $from: id, step } = reference;
+    // What names its step is looked up when the call is made.
+    if (step !== undefined || own.has(id) || !values.has(id)) return value;
+    return resolveReferences(value, ({ $from }) => values.get($from));
   }
   if (Array.isArray(value)) return value.map((item) => resolveKnown(item, own, values));
   const fields = Object.entries(value).map(([key, part]) => [key, resolveKnown(part, own, values)] as const);

@@ -73,9 +73,10 @@ function stepSchema(): Json {
 const MICRO_USD = 1_000_000;
 
 function limitLines({ budget, context }: RunView, maxSteps: number): string[] {
-  const { costMicroUsdLeft, deadlineAt } = budget;
+  const { callsLeft, costMicroUsdLeft, deadlineAt } = budget;
   return [
     `At most ${maxSteps} steps.`,
+    ...(callsLeft === undefined ? [] : [`Tools can be called ${callsLeft} times more.`]),
     ...(costMicroUsdLeft === undefined ? [] : [`${costMicroUsdLeft / MICRO_USD} USD are left to spend.`]),
     ...(deadlineAt === undefined ? [] : [`All is to be done by ${new Date(deadlineAt).toISOString()}.`]),
     ...hintLines(context.hints ?? {}),

@@ -8,6 +8,11 @@ export class Dice {
     this.#random = seededRandom(seed);
   }
 
+  /** From 0 up to 1. */
+  next(): number {
+    return this.#random();
+  }
+
   /** True in this part of all cases, from 0 to 1. */
   chance(part: number): boolean {
     return this.#random() < part;

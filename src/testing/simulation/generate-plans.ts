@@ -7,6 +7,7 @@ import {
   FINISH_REASONS,
   type Join,
   PAUSE_REASONS,
+  type Route,
   type SpawnSpec,
   type TaskLimits,
 } from '../../core/decision.ts';
@@ -41,6 +42,8 @@ export class PlanWriter {
   readonly #tools: readonly string[];
   readonly #kinds: readonly MoveKind[];
   #calls = 0;
+  /** The moves before the one that is being written. */
+  #before = 0;
 
   constructor(dice: Dice) {
     this.#dice = dice;
@@ -57,6 +60,7 @@ export class PlanWriter {
     const dice = this.#dice;
     const moves: PlannedMove[] = [];
     for (let left = dice.between(depth === 0 ? 1 : 0, depth === 0 ? 5 : 3); left > 0; left -= 1) {
+      this.#before = moves.length;
       moves.push(this.#move(depth, moves));
     }
     this.plans[name] = dice.chance(0.3) ? { moves, obeys: true } : { moves };
@@ -75,13 +79,14 @@ export class PlanWriter {
   }
 
   /** The same branches as a plan, perhaps one that grows, with nodes that are no tools. */
-  #plan({ branches, concurrency }: CallParallel): PlannedMove {
+  #plan({ branches, concurrency, failFast }: CallParallel): PlannedMove {
     const dice = this.#dice;
     const last = branches.length - 1;
     const tool = dice.chance(0.2) ? dice.pick([MESSAGE_TOOL, MESSAGE_TOOL, FINISH_TOOL]) : undefined;
-    const nodes = branches.map((branch, index) =>
-      tool === undefined || index !== last ? branch : { ...branch, tool, args: 'said' },
-    );
+    const nodes = branches.map((branch, index) => {
+      const { routes: _, ...plain } = branch;
+      return tool === undefined || index !== last ? branch : { ...plain, tool, args: 'said' };
+    });
     return {
       decision: {
         kind: 'call_parallel',
@@ -89,8 +94,10 @@ export class PlanWriter {
         branches: nodes,
         onInvalid: 'per_branch',
         ...(concurrency === undefined ? {} : { concurrency }),
+        ...(failFast === undefined ? {} : { failFast }),
       },
-      ...dice.maybe(0.5, () => ({
+      // A plan that grows is given without it.
+      ...dice.maybe(failFast === undefined ? 0.5 : 0, () => ({
         growMs: dice.pick([0, 50, 600]),
         ...dice.maybe(0.2, () => ({ breaks: true as const })),
       })),
@@ -163,29 +170,46 @@ export class PlanWriter {
       ...dice.maybe(0.5, () => ({ join: join(dice, count) })),
       ...dice.maybe(0.4, () => ({ onInvalid: 'per_branch' as const })),
       ...dice.maybe(0.2, () => ({ concurrency: dice.between(1, 2) })),
+      ...dice.maybe(0.15, () => ({ failFast: true as const })),
     };
   }
 
   #branch(depth: number, index: number): Branch {
     const dice = this.#dice;
     const id = `b${index}`;
-    const earlier = index === 0 ? undefined : `b${dice.between(0, index - 1)}`;
-    const order =
-      earlier === undefined
-        ? {}
-        : {
-            ...dice.maybe(0.25, () => ({ after: [earlier] })),
-            ...dice.maybe(0.1, () => ({
-              when: { branch: earlier, equals: dice.pick<Json>([1, { status: 'spawned' }]) },
-            })),
-          };
+    const order = index === 0 ? {} : this.#order(index);
     if (dice.chance(0.2) && this.#maySpawn(depth)) {
       return { id, tool: SPAWN_TOOL, args: spawnArgs(dice, this.#spawn(depth)), ...order };
     }
     if (dice.chance(0.08)) return { id, tool: AWAIT_TOOL, args: awaitArgs(dice), ...order };
     const args = this.#args();
-    const note = earlier !== undefined && dice.chance(0.15) ? { note: { $from: earlier, path: '/id' } } : {};
-    return { id, tool: this.#tool(), args: { ...args, ...note }, ...order };
+    const tool = this.#tool();
+    if (index > 0 && dice.chance(0.2)) return { id, tool, args: null, routes: this.#routes(index, args) };
+    return { id, tool, args: { ...args, ...this.#note(index) }, ...order };
+  }
+
+  /** What the branch at `index` waits for. */
+  #order(index: number): Pick<Branch, 'after' | 'when'> {
+    const dice = this.#dice;
+    const earlier = `b${dice.between(0, index - 1)}`;
+    return {
+      ...dice.maybe(0.25, () => ({ after: [earlier] })),
+      ...dice.maybe(0.1, () => ({ when: { branch: earlier, equals: dice.pick<Json>([1, { status: 'spawned' }]) } })),
+    };
+  }
+
+  /** The way to a branch is told from the others by the number among its arguments. */
+  #routes(index: number, args: JsonObject): readonly Route[] {
+    return this.#dice.list(1, 3, (way) => ({ args: { ...args, way, ...this.#note(index) }, ...this.#order(index) }));
+  }
+
+  /** Something of an earlier branch, or of a branch of an earlier step, if there is one. */
+  #note(index: number): JsonObject {
+    const dice = this.#dice;
+    if (index > 0 && dice.chance(0.15)) return { note: { $from: `b${dice.between(0, index - 1)}`, path: '/id' } };
+    if (!dice.chance(0.1)) return {};
+    const $from = dice.pick(['0', 'b0', 'b1']);
+    return { note: { $from, path: '/id', step: dice.between(0, Math.max(0, this.#before - 1)) } };
   }
 
   #spawn(depth: number): { readonly spec: SpawnSpec; readonly groupId?: string } {

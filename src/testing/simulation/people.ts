@@ -3,11 +3,12 @@ import type { Caller, Control, ControlType } from '../../core/control.ts';
 import { branchesOf } from '../../core/decision.ts';
 import { PilotageError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
-import type { JsonObject } from '../../core/json.ts';
+import type { Json, JsonObject } from '../../core/json.ts';
+import { waysOf } from '../../core/routes.ts';
 import type { Journal } from '../../journal/port.ts';
 import type { Run } from '../../runtime/run.ts';
 import { sendControl } from '../../runtime/send-control.ts';
-import { foldEntries, type OpenPause, type RunState } from '../../view/run-state.ts';
+import { foldEntries, type OpenPause, type OpenStep, type RunState } from '../../view/run-state.ts';
 import type { Dice } from './dice.ts';
 import type { Ledger } from './ledger.ts';
 import type { Act, Sender } from './script.ts';
@@ -161,7 +162,7 @@ export class People {
   /** Whoever resumes a login has logged in. */
   #logIn({ identity, open }: RunState, pause: OpenPause | undefined): void {
     if (pause?.call === undefined || open === null) return;
-    const args = branchesOf(open.move.decision)[pause.call]?.args;
+    const args = ownArgs(open, pause.call);
     const id = typeof args === 'object' && args !== null ? (args as JsonObject)['id'] : undefined;
     this.#world.ledger.logins.add(`${identity.run}/${String(id)}`);
   }
@@ -245,7 +246,13 @@ function payloadOf(act: Act, run: string, pause: OpenPause | undefined, state: R
 
 function editedArgs({ args }: Act, pause: OpenPause | undefined, { open }: RunState): JsonObject {
   if (args === undefined || pause?.call === undefined || open === null) return {};
-  const own = branchesOf(open.move.decision)[pause.call]?.args;
+  const own = ownArgs(open, pause.call);
   if (typeof own !== 'object' || own === null || Array.isArray(own)) return {};
   return { args: args === 'fit' ? { ...own, note: 'edited' } : { ...own, ms: 'soon' } };
+}
+
+/** Of a call with routes those of its first one. */
+function ownArgs({ move }: OpenStep, call: number): Json | undefined {
+  const branch = branchesOf(move.decision)[call];
+  return branch && waysOf(branch)[0]?.args;
 }

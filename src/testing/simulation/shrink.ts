@@ -1,5 +1,5 @@
 /** From a script that fails to a shorter one that fails in the same way. */
-import { branchesOf, type Decision } from '../../core/decision.ts';
+import type { Branch, Decision } from '../../core/decision.ts';
 import type { Plan, SimulationScript } from './script.ts';
 
 /**
@@ -91,15 +91,20 @@ function* smallerPlans(plan: Plan): Iterable<Plan> {
 
 function* smallerDecisions(decision: Decision): Iterable<Decision> {
   if (decision.kind !== 'call_parallel') return;
-  const { join, onInvalid, concurrency, plan: _plan, ...plain } = decision;
-  if (onInvalid !== undefined || concurrency !== undefined) yield join === undefined ? plain : { ...plain, join };
+  const { join, onInvalid, concurrency, failFast, plan: _plan, ...plain } = decision;
+  if (onInvalid !== undefined || concurrency !== undefined || failFast !== undefined)
+    yield join === undefined ? plain : { ...plain, join };
   for (const branches of without(decision.branches)) {
     if (branches.length > 0)
       yield join?.kind === 'n' || join?.kind === 'keyed' ? { ...plain, branches } : { ...decision, branches };
   }
-  if (branchesOf(decision).some(({ after, when }) => after !== undefined || when !== undefined)) {
-    yield { ...decision, branches: decision.branches.map(({ after: _, when: __, ...branch }) => branch) };
-  }
+  const isOrdered = ({ after, when, routes }: Branch): boolean => (after ?? when ?? routes) !== undefined;
+  if (decision.branches.some(isOrdered)) yield { ...decision, branches: decision.branches.map(unordered) };
+}
+
+/** Without the order, and by the first of its routes. */
+function unordered({ after: _, when: __, routes, ...branch }: Branch): Branch {
+  return routes?.[0] === undefined ? branch : { ...branch, args: routes[0].args };
 }
 
 /** All of it left out, then halves, then single items. */

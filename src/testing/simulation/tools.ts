@@ -2,7 +2,10 @@
 
 import { branchesOf, branchId, type Decision } from '../../core/decision.ts';
 import type { Entry } from '../../core/entry.ts';
-import { isJsonObject, type Json, type JsonObject, jsonEquals } from '../../core/json.ts';
+import { atPointer, isJsonObject, type Json, type JsonObject, jsonEquals } from '../../core/json.ts';
+import type { Outcome } from '../../core/outcome.ts';
+import { allReferencesIn, asReference } from '../../core/reference.ts';
+import { openRoute, waysOf } from '../../core/routes.ts';
 import { dependenciesOf } from '../../core/validate-decision.ts';
 import {
   type ApprovalGate,
@@ -13,6 +16,7 @@ import {
   ToolFailure,
 } from '../../tools/tool.ts';
 import { wholeMove } from '../../view/growth.ts';
+import { foldEntries, type RunState } from '../../view/run-state.ts';
 import { never } from '../crash-process.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './time.ts';
@@ -31,6 +35,8 @@ export interface CallArgs {
   /** The value is stored as an artifact. */
   readonly heavy?: boolean;
   readonly note?: Json;
+  /** Which of the routes to its branch it has come. */
+  readonly way?: number;
 }
 
 const INPUT: JsonObject = {
@@ -43,6 +49,7 @@ const INPUT: JsonObject = {
     big: { type: 'boolean' },
     heavy: { type: 'boolean' },
     note: {},
+    way: { type: 'number' },
   },
   required: ['id'],
   additionalProperties: false,
@@ -208,7 +215,7 @@ function checkCall(tool: string, args: CallArgs, run: string, ledger: Ledger, ga
     ledger.violated('no foreign data', `no call of the run has the id ${args.id}`, run);
     return;
   }
-  checkOrder(entries, place, args.id, run, ledger);
+  checkOrder(entries, place, args, run, ledger);
   if (!gated) return;
   const { step, call } = place;
   const tokens = entries.flatMap((entry) =>
@@ -226,26 +233,48 @@ function checkCall(tool: string, args: CallArgs, run: string, ledger: Ledger, ga
   }
 }
 
-/** All that the branch comes after has ended with a value. */
-function checkOrder(
-  entries: readonly Entry[],
-  { step, call, decision }: Place,
-  id: string,
+/** All that the branch comes after has ended with a value; of one with routes all has ended, and the first open one is gone. */
+function checkOrder(entries: readonly Entry[], place: Place, args: CallArgs, run: string, ledger: Ledger): void {
+  const { step, call, decision } = place;
+  const branch = branchesOf(decision)[call];
+  if (branch === undefined) return;
+  const needs = dependenciesOf(branch);
+  const earlier = waysOf(branch).flatMap((way) => allReferencesIn(way.args));
+  if (needs.length === 0 && earlier.length === 0) return;
+  const state = foldEntries(entries);
+  const { id } = args;
+  const missing = needs.find((need) => outcomeIn(state, step, need) === undefined);
+  if (missing !== undefined) ledger.violated('order', `${id} ran before ${missing} had ended`, run);
+  const gone = openRoute(branch, (need) => outcomeIn(state, step, need));
+  if (gone === undefined) ledger.violated('order', `${id} ran, and not all that it needs has the value asked for`, run);
+  else checkWay(gone.args, step, args, run, state, ledger);
+}
+
+/** The arguments are those of the way that is open, with the value that they refer to; but for those that somebody changed. */
+function checkWay(
+  given: Json,
+  step: number,
+  { id, way, note }: CallArgs,
   run: string,
+  state: RunState,
   ledger: Ledger,
 ): void {
-  const branches = branchesOf(decision);
-  const branch = branches[call];
-  const needs = new Set(branch === undefined ? [] : dependenciesOf(branch));
-  if (needs.size === 0) return;
-  const met = new Set<string>();
-  for (const entry of entries) {
-    if (entry.kind !== 'call_ended' || entry.step !== step || entry.outcome.kind !== 'value') continue;
-    const ended = branches[entry.call];
-    if (ended !== undefined) met.add(branchId(ended, entry.call));
-  }
-  const missing = [...needs].find((need) => !met.has(need));
-  if (missing !== undefined) ledger.violated('order', `${id} ran before ${missing} had a value`, run);
+  if (note === 'edited' || !isJsonObject(given)) return;
+  if (given['way'] !== way) ledger.violated('order', `${id} came another way than the first open one`, run);
+  const reference = asReference(given['note'] ?? null);
+  const outcome = reference && outcomeIn(state, reference.step ?? step, reference.$from);
+  if (outcome?.kind !== 'value') return;
+  // Of a value that is kept as an artifact its preview has the id too.
+  const value = outcome.artifact === undefined ? outcome.value : atPointer(outcome.value, '/preview');
+  const wanted = value === undefined ? undefined : atPointer(value, reference?.path ?? '');
+  if (!jsonEquals(wanted, note)) ledger.violated('order', `${id} was given something else than it refers to`, run);
+}
+
+function outcomeIn({ open, steps }: RunState, step: number, id: string): Outcome | undefined {
+  const at = open?.move.step === step ? { decision: open.move.decision, calls: open.calls } : steps[step];
+  const index =
+    at === undefined ? -1 : branchesOf(at.decision).findIndex((branch, place) => branchId(branch, place) === id);
+  return at?.calls[index]?.outcome;
 }
 
 interface Place {
@@ -259,7 +288,9 @@ function placeOf(entries: readonly Entry[], id: string): Place | undefined {
     const entry = entries[index];
     if (entry?.kind !== 'moved') continue;
     const { decision } = wholeMove(entry, entries, index + 1);
-    const call = branchesOf(decision).findIndex(({ args }) => isJsonObject(args) && args['id'] === id);
+    const call = branchesOf(decision).findIndex((branch) =>
+      waysOf(branch).some(({ args }) => isJsonObject(args) && args['id'] === id),
+    );
     if (call !== -1) return { step: entry.step, call, decision };
   }
   return undefined;

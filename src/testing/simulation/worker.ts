@@ -26,6 +26,8 @@ export class Worker {
   /** By the operation at which they come. */
   readonly #faults = new Map<number, OperationKind>();
   readonly #dice: Dice;
+  /** For the waits of retries. */
+  readonly #jitter: Dice;
   #operations = 0;
   #calls = 0;
   #failing: { left: number; readonly landed: boolean } | undefined;
@@ -41,6 +43,7 @@ export class Worker {
     this.#index = index;
     this.#world = world;
     this.#dice = new Dice(world.script.seed * 31 + index + 1);
+    this.#jitter = new Dice(world.script.seed * 37 + index + 1);
     for (const fault of world.script.faults) {
       if ('operation' in fault && fault.worker === index) this.#faults.set(fault.operation, fault);
     }
@@ -120,6 +123,7 @@ export class Worker {
       }),
       journal: store,
       clock: process.clock,
+      random: () => this.#jitter.next(),
       leaseMs: script.leaseMs,
       maxLiveRuns: script.slots,
       maxLiveRunsPerTenant: script.slots,

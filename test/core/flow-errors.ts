@@ -1,0 +1,90 @@
+/** Brings about the errors of flows and of planners beside the main one, for the table of consequences. */
+import { type Flow, flow, flowFrom, joinK, mapConcurrent, node, predicateRouter } from '../../src/flow/index.ts';
+import { createRuntime, finish, local, memoryJournal, type RunResult, type Runtime } from '../../src/index.ts';
+
+const NUMBER = { type: 'number' } as const;
+const identity = (): ReturnType<typeof local> => local('ana');
+
+type Numbers = Flow<number, unknown>;
+
+/** A flow of one node. */
+const single = (run: (value: number) => unknown, more: object = {}): Numbers => {
+  const only = node('only', { effect: 'read', run, ...more });
+  return flow({ name: 'single', input: NUMBER, entry: only, exit: only }) as Numbers;
+};
+
+const unrouted = (): Numbers => {
+  const target = node('target', { effect: 'pure', run: (value: number) => value });
+  const router = predicateRouter({ branches: [{ when: () => false, to: target }] }).asNode('router');
+  return flow({ name: 'unrouted', input: NUMBER, entry: router, exit: target }) as Numbers;
+};
+
+function runtimeOf(made: Numbers): Runtime {
+  return createRuntime({ planner: finish(), planners: [made], journal: memoryJournal() });
+}
+
+async function resultOf(made: Numbers): Promise<RunResult> {
+  const runtime = runtimeOf(made);
+  try {
+    return await (await made.start(runtime, 1, { identity: identity() })).result();
+  } finally {
+    await runtime.close();
+  }
+}
+
+async function outputOf(made: Numbers, runtime: Runtime = runtimeOf(made)): Promise<unknown> {
+  try {
+    return await made.run(runtime, 1, { identity: identity() });
+  } finally {
+    await runtime.close();
+  }
+}
+
+type FailingCode = 'route_not_found' | 'node_timeout' | 'node_exception' | 'validation_failed' | 'flow_budget_exceeded';
+
+/** What ends the run of a flow, by the code that it ends with. */
+export const FAILING_FLOWS: Readonly<Record<FailingCode, () => Promise<RunResult>>> = {
+  route_not_found: () => resultOf(unrouted()),
+  node_timeout: () => resultOf(single(() => new Promise(() => {}), { policy: { timeoutMs: 1 } })),
+  node_exception: () =>
+    resultOf(
+      single(() => {
+        throw new Error('no');
+      }),
+    ),
+  validation_failed: () => resultOf(single(() => 'text', { output: NUMBER })),
+  flow_budget_exceeded: () => {
+    const priced = single((value) => value, { costMicroUsd: 2 });
+    return resultOf({ ...priced, budget: { costMicroUsd: 1 } });
+  },
+};
+
+type ThrowingCode =
+  | 'planner_unknown'
+  | 'flow_invalid'
+  | 'run_paused'
+  | 'run_cancelled'
+  | 'invalid_concurrency'
+  | 'invalid_k'
+  | 'join_k_short_read';
+
+/** What whoever called gets thrown, by its code. */
+export const THROWING_FLOWS: Readonly<Record<ThrowingCode, () => unknown>> = {
+  planner_unknown: () => outputOf(single(Number), createRuntime({ planner: finish(), journal: memoryJournal() })),
+  flow_invalid: () => flowFrom('{}', { functions: {} }),
+  run_paused: () => outputOf(single(Number, { approve: 'always' })),
+  run_cancelled: async () => {
+    const made = single((value) => value, { approve: 'always' });
+    const runtime = runtimeOf(made);
+    const mine = identity();
+    await (await made.start(runtime, 1, { identity: mine })).cancel();
+    try {
+      return await made.run(runtime, 1, { identity: mine });
+    } finally {
+      await runtime.close();
+    }
+  },
+  invalid_concurrency: () => mapConcurrent([], 0, Number),
+  invalid_k: () => joinK([], 0),
+  join_k_short_read: () => joinK([], 1),
+};
