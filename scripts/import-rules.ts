@@ -27,7 +27,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   planners: { mayImport: ['core', 'model', 'prompt', 'parse', ...PLAIN_PLANNERS], packages: true, required: true },
   ...Object.fromEntries(PLAIN_PLANNERS.map((name) => [name, plainPlanner])),
   config: { mayImport: ['core', 'journal', 'model', 'planners', 'runtime'], packages: false },
-  flow: { mayImport: ['core', 'planners/graph'], packages: true },
+  flow: { mayImport: ['core', 'planners/graph', 'tools'], packages: true },
   engine: { mayImport: ['runtime'], packages: true },
   server: { mayImport: ['runtime'], packages: true },
   telemetry: { mayImport: ['core'], packages: true },

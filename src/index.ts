@@ -40,6 +40,7 @@ export type {
   Join,
   PauseReason,
   RequestPause,
+  Route,
   SpawnSpec,
   SpawnTask,
   TaskLimits,
@@ -123,10 +124,15 @@ export type { StartOptions } from './runtime/start-options.ts';
 export type { TaskRecord } from './runtime/task-record.ts';
 export type { GroupResolved, SpawnOptions, TaskQuery, Tasks } from './runtime/tasks.ts';
 export type {
+  AnyTool,
   ApprovalGate,
   ArtifactDescription,
+  Backoff,
+  EquippedPlanner,
   InputSchema,
+  PlannerTool,
   Reconciled,
+  RunBudget,
   Tool,
   ToolContext,
   ToolExample,

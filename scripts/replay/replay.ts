@@ -13,7 +13,7 @@ import { react } from '../../src/planners/react/react.ts';
 import type { PauseNotice } from '../../src/runtime/result.ts';
 import type { Run } from '../../src/runtime/run.ts';
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
-import { mortalPlanner, mortalTool, worldOf } from '../../src/testing/crash-actors.ts';
+import { mortalPlanner, mortalTools, worldOf } from '../../src/testing/crash-actors.ts';
 import { lostEntries } from '../../src/testing/crash-check.ts';
 import { CrashProcess } from '../../src/testing/crash-process.ts';
 import { CrashRecord } from '../../src/testing/crash-record.ts';
@@ -133,7 +133,7 @@ async function live(stage: Stage, process: CrashProcess): Promise<void> {
   });
   const runtime = createRuntime({
     planner: mortalPlanner(planner, process, record),
-    tools: world.tools(worldOf(process, record)).map((tool) => mortalTool(tool, process, record)),
+    tools: mortalTools(world.tools(worldOf(process, record)), process, record),
     journal: new FaultyJournal(journal, process, record),
     clock: process.clock(clock),
     onFault: (error) => {

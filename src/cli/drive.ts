@@ -21,9 +21,10 @@ import { planLines, treeLines } from './plan-text.ts';
 import type { Terminal } from './terminal.ts';
 import { count, dollars, harmless, jsonLine, oneLine } from './text.ts';
 
-export function limitsOf({ maxSteps, maxCostMicroUsd, timeoutMs }: Options): Limits {
+export function limitsOf({ maxSteps, maxCalls, maxCostMicroUsd, timeoutMs }: Options): Limits {
   return {
     ...(maxSteps === undefined ? {} : { steps: maxSteps }),
+    ...(maxCalls === undefined ? {} : { calls: maxCalls }),
     ...(maxCostMicroUsd === undefined ? {} : { costMicroUsd: maxCostMicroUsd }),
     ...(timeoutMs === undefined ? {} : { deadlineAt: Date.now() + timeoutMs }),
   };

@@ -86,6 +86,8 @@ export class EventLines {
       case 'plan.fallback':
       case 'plan.grown':
         return planEventLines(event);
+      case 'tool.chunk':
+        return [line('quiet', `  … ${this.#chunkSource(event)}  ${oneLine(plainText(event.chunk), 200)}`)];
       case 'tool.late':
         return [line('quiet', `  late result of ${oneLine(event.tool, 60)} was dropped`)];
       case 'token.reset':
@@ -134,6 +136,13 @@ export class EventLines {
       default:
         return event satisfies never;
     }
+  }
+
+  /** A call of the run that is read has the name of its node; one of a task stands beside its run. */
+  #chunkSource(event: RunEvent<'tool.chunk'>): string {
+    const name = toolText(event.tool);
+    if (event.run === event.identity.run) return `${this.#plan.nameOf(event)}${name}`;
+    return `task ${oneLine(event.run, 80)}  ${name}`;
   }
 
   #callLine(event: RunEvent<'tool.completed' | 'tool.failed' | 'tool.skipped'>): Line {
@@ -224,7 +233,11 @@ function planWords({ plan, nodes, growing }: PlanView): string {
 
 /** What a node of a plan says to the user. */
 function saidText(message: Json): string {
-  return `“${oneLine(typeof message === 'string' ? message : jsonLine(message), 500)}”`;
+  return `“${oneLine(plainText(message), 500)}”`;
+}
+
+function plainText(value: Json): string {
+  return typeof value === 'string' ? value : jsonLine(value);
 }
 
 function exhaustedText({ attempts, reasons }: RunEvent<'planner.repair_exhausted'>): string {

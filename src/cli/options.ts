@@ -29,6 +29,7 @@ export interface Options extends ModelOptions {
   readonly textCalls: boolean;
   readonly prices?: Prices;
   readonly maxSteps?: number;
+  readonly maxCalls?: number;
   readonly maxCostMicroUsd?: number;
   readonly timeoutMs?: number;
   readonly message?: string;
@@ -95,7 +96,13 @@ const PLANNING: ParseArgsOptionsConfig = {
   chat: FLAG,
   'text-calls': FLAG,
 };
-const DRIVING: ParseArgsOptionsConfig = { ...PLANNING, 'max-steps': TEXT, 'max-cost-usd': TEXT, timeout: TEXT };
+const DRIVING: ParseArgsOptionsConfig = {
+  ...PLANNING,
+  'max-steps': TEXT,
+  'max-calls': TEXT,
+  'max-cost-usd': TEXT,
+  timeout: TEXT,
+};
 const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
 /** The options of each command. */
@@ -196,6 +203,7 @@ function optionsOf(values: Values): Options {
     ...given('apiKeyEnv', text('api-key-env')),
     ...given('prices', prices === undefined ? undefined : readPrices(prices)),
     ...given('maxSteps', wholeNumber(text('max-steps'), 'max-steps')),
+    ...given('maxCalls', wholeNumber(text('max-calls'), 'max-calls')),
     ...given('maxCostMicroUsd', maxCostUsd === undefined ? undefined : Math.round(maxCostUsd * 1_000_000)),
     ...given('timeoutMs', timeout === undefined ? undefined : Math.ceil(timeout * 1000)),
     ...given('message', text('message')),

@@ -3,7 +3,7 @@
 import type { ReadyConfig } from '../config/ready.ts';
 import type { CallParallel, Decision } from '../core/decision.ts';
 import { local } from '../core/identity.ts';
-import { asPlanner, type Delta, isMove, type Move, type Planner, type SpokenDelta } from '../core/planner.ts';
+import { type Delta, isMove, type Move, type Planner, type SpokenDelta } from '../core/planner.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import { memoryJournal } from '../journal/memory.ts';
 import { planOfDecision } from '../view/plan.ts';
@@ -23,7 +23,7 @@ import { jsonLine } from './text.ts';
 /** @returns the exit code. */
 export async function dryPlan(goal: string, ready: ReadyConfig, options: Options, terminal: Terminal): Promise<number> {
   if (options.session !== undefined) throw new UsageError('--session is for runs that are stored: not with --dry-run.');
-  const dry = new DryPlanner(asPlanner(ready.runtime.planner));
+  const dry = new DryPlanner(ready.runtime.planner);
   const { hints } = ready;
   const made = { ...ready, runtime: { ...ready.runtime, planner: dry } };
   return withJournal(memoryJournal(), (journal) =>

@@ -1,5 +1,6 @@
 /** A plan for people, in 80 columns: as a tree, and as a graph of levels. Plans of a thousand levels are drawn without recursion. */
 import { FINISH_TOOL, MESSAGE_TOOL } from '../core/builtin-tools.ts';
+import { needsOf } from '../core/routes.ts';
 import type { PlanNodeStatus, PlanNodeView, PlanView } from '../view/plan.ts';
 import { count, jsonLine, oneLine, shortArgs } from './text.ts';
 
@@ -144,24 +145,46 @@ function headingOf({ plan, growing, nodes }: PlanView): string {
 function nodeLine(plan: Ordered, index: number, stem: string, parent: number | undefined): string {
   const node = plan.nodes[index];
   if (node === undefined) return stem;
-  const others = (plan.needs[index] ?? []).filter((need) => need !== parent);
-  const conditions = others.length === 0 ? [] : [`after ${ids(plan, others, MAX_PARENTS).join(' ')}`];
-  if (node.when !== undefined) {
-    conditions.push(`if ${shortId(node.when.branch)} is ${oneLine(jsonLine(node.when.equals), 24)}`);
-  }
+  const conditions = node.routes === undefined ? conditionsOf(plan, index, parent) : [waysText(node.routes)];
   const start = `${stem}${MARKS[node.status]} ${shortId(node.id)}  ${toolText(node.tool)}`;
   const end = `${conditions.length === 0 ? '' : `  (${conditions.join(', ')})`}  ${statusText(plan, node)}`;
   const room = WIDTH - start.length - end.length - 1;
-  const args = room < LEAST_ARGS ? '' : shortArgs(node.args, room);
+  const isKnown = node.routes === undefined || node.args !== null;
+  const args = room < LEAST_ARGS || !isKnown ? '' : shortArgs(node.args, room);
   return `${start}${args === '' ? '' : ` ${args}`}${end}`;
 }
 
-function statusText({ nodes }: Ordered, { status, error, when }: PlanNodeView): string {
+/** What it waits for beside its parent, and its condition. */
+function conditionsOf(plan: Ordered, index: number, parent: number | undefined): string[] {
+  const others = (plan.needs[index] ?? []).filter((need) => need !== parent);
+  const order = others.length === 0 ? [] : [`after ${ids(plan, others, MAX_PARENTS).join(' ')}`];
+  const when = plan.nodes[index]?.when;
+  return when === undefined ? order : [...order, conditionText(when)];
+}
+
+/** The first open one is gone. */
+function waysText(routes: NonNullable<PlanNodeView['routes']>): string {
+  const ways = routes.slice(0, MAX_PARENTS).map((route) => {
+    const { when } = route;
+    const needs = [...needsOf(route)].filter((id) => id !== when?.branch).slice(0, MAX_PARENTS);
+    const order = needs.length === 0 ? [] : [`after ${needs.map(shortId).join(', ')}`];
+    return [...order, ...(when === undefined ? [] : [conditionText(when)])].join(' ') || 'at once';
+  });
+  const rest = routes.length - ways.length;
+  return [...ways, ...(rest > 0 ? [count(rest, 'more way')] : [])].join(', or ');
+}
+
+function conditionText({ branch, equals }: NonNullable<PlanNodeView['when']>): string {
+  return `if ${shortId(branch)} is ${oneLine(jsonLine(equals), 24)}`;
+}
+
+function statusText({ nodes }: Ordered, { status, error, when, routes }: PlanNodeView): string {
   if (error === undefined || status === 'cancelled' || status === 'unknown') return status;
   if (status !== 'skipped') return `${status}: ${oneLine(error.code, 40)}`;
   const cause = nodes[Number(error.data?.['branch'])];
   if (cause === undefined) return `${status}: ${oneLine(error.message, 60)}`;
-  if (cause.status === 'done' && cause.id === when?.branch) return `${status}: ${shortId(cause.id)} is something else`;
+  const asked = routes?.map((route) => route.when?.branch) ?? [when?.branch];
+  if (cause.status === 'done' && asked.includes(cause.id)) return `${status}: ${shortId(cause.id)} is something else`;
   return `${status}: ${shortId(cause.id)} ${cause.status}`;
 }
 

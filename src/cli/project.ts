@@ -58,10 +58,18 @@ async function plannerPart(options: Options, project: Project | undefined, purpo
   if (!isModelPart(planner)) return withoutModel(planner, options);
   const choice = namesModel(options) || planner.model === undefined ? chooseModel(options, process.env) : undefined;
   if (choice !== undefined) return modelPart(planner, choice, options);
+  // A run that another planner goes on with needs no model of the main one.
+  if (planner.model === undefined && isOfOthers(project, purpose)) return survey;
   if (options.textCalls || options.apiKeyEnv !== undefined) {
     throw new UsageError('--text-calls and --api-key-env go with --model; the configuration has a model of its own.');
   }
   return { ...planner, ...planningOptions(planner, options) };
+}
+
+function isOfOthers({ planners = [] }: Project, { stored }: Purpose): boolean {
+  return (
+    stored !== undefined && Array.isArray(planners) && planners.some((each) => each?.planner?.name === stored.planner)
+  );
 }
 
 async function unconfigured(options: Options, purpose: Purpose): Promise<PlannerPart> {

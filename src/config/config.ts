@@ -6,7 +6,7 @@ import type { RuntimeOptions } from '../runtime/runtime.ts';
 import type { DeterministicPart, DriverPart, FinishPart, GraphPart, PipelinePart, ReactPart } from './drivers.ts';
 
 /** What is passed on to the runtime as it is. */
-export type RuntimePart = Omit<RuntimeOptions, 'planner' | 'journal' | 'clock' | 'onFault'>;
+export type RuntimePart = Omit<RuntimeOptions, 'planner' | 'journal' | 'clock' | 'random' | 'onFault'>;
 
 /** @typeParam Other what is said of planners whose drivers are the program's own. */
 export interface Config<Other extends DriverPart = never> extends RuntimePart {

@@ -32,7 +32,7 @@ export interface ReadyOptions {
 
 export interface ReadyConfig {
   /** For `createRuntime`. */
-  readonly runtime: RuntimeOptions;
+  readonly runtime: RuntimeOptions & { readonly planner: Planner };
   /** For the context of runs that have no hints of their own. Absent when the configuration has none. */
   readonly hints?: PlanningHints;
 }
@@ -40,9 +40,11 @@ export interface ReadyConfig {
 /** What is `anything` here is judged by the runtime, which names the key in the same way. */
 const CONFIG: Shape<Config> = {
   planner: anything,
+  planners: check('a list of planners with tools of their own, such as flows', Array.isArray),
   tools: check('a list of tools, or an object of tools by name', isObject),
   limits: shape<Limits>({
     steps: anything,
+    calls: anything,
     deadlineAt: anything,
     costMicroUsd: anything,
     tokens: anything,

@@ -293,8 +293,8 @@ function comesFirst(run: StoredRun, other: StoredRun): boolean {
   return run.priority === other.priority ? run.age < other.age : run.priority > other.priority;
 }
 
-function isWanted(run: StoredRun, { planner, exceptTenants }: ClaimRequest): boolean {
-  return (planner === undefined || run.planner === planner) && exceptTenants?.includes(run.identity.tenant) !== true;
+function isWanted(run: StoredRun, { planners, exceptTenants }: ClaimRequest): boolean {
+  return planners?.includes(run.planner) !== false && exceptTenants?.includes(run.identity.tenant) !== true;
 }
 
 /** A claimed run is due again when its lease is over, until `release` parks it. */

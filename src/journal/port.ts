@@ -48,8 +48,8 @@ export interface ClaimRequest extends LeaseRequest {
   readonly run?: string;
   /** Claims although this owner's lease is not over: the caller knows that it is dead. */
   readonly from?: string;
-  /** Without `run`: only runs of this planner, and of none of these tenants. */
-  readonly planner?: string;
+  /** Without `run`: only runs of these planners, and of none of these tenants. */
+  readonly planners?: readonly string[];
   readonly exceptTenants?: readonly string[];
 }
 

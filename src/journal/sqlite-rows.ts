@@ -40,14 +40,16 @@ const firstInLine = (due: string): string => `(
   WHERE planner = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants))
   ORDER BY priority DESC, key LIMIT 1
 )`;
-// For the planner that is asked for, or for each that has a run, three look-ups in one index: due now, due by time or by a
+// For each planner that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
 // lease that is over, and the leases of an owner known to be dead.
 export const FIND_DUE: string = `
   WITH RECURSIVE planners (name) AS (
-    SELECT coalesce(:planner, (SELECT min(planner) FROM runs WHERE due_at IS NOT NULL))
+    SELECT value FROM json_each(:planners)
+    UNION ALL
+    SELECT (SELECT min(planner) FROM runs WHERE due_at IS NOT NULL) WHERE :planners IS NULL
     UNION ALL
     SELECT (SELECT min(planner) FROM runs WHERE due_at IS NOT NULL AND planner > name) FROM planners
-      WHERE :planner IS NULL AND name IS NOT NULL
+      WHERE :planners IS NULL AND name IS NOT NULL
   )
   SELECT runs.key FROM planners CROSS JOIN runs ON runs.key IN (
     ${firstInLine('due_at = 0')},
@@ -179,8 +181,13 @@ export class SqliteRows {
   /** The run that `request` would get. */
   findClaimable(request: ClaimRequest, now: number): number | undefined {
     if (request.run === undefined) {
-      const { from = null, planner = null, exceptTenants = [] } = request;
-      const which = { now, dead: from, planner, exceptTenants: JSON.stringify(exceptTenants) };
+      const { from = null, planners, exceptTenants = [] } = request;
+      const which = {
+        now,
+        dead: from,
+        planners: planners === undefined ? null : JSON.stringify(planners),
+        exceptTenants: JSON.stringify(exceptTenants),
+      };
       return (this.#sql.findDue.get(which) as Pick<RunRow, 'key'> | undefined)?.key;
     }
     const row = this.#sql.findRun.get(request.run) as RunRow | undefined;

@@ -2,24 +2,35 @@
 import type { ArtifactRef } from '../core/artifact.ts';
 import type { Clock } from '../core/clock.ts';
 import type { ArtifactRow } from '../core/context.ts';
+import type { EventPayloads } from '../core/event.ts';
 import type { Identity } from '../core/identity.ts';
+import { captureJson, type JsonObject } from '../core/json.ts';
 import type { ToolView } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { ArtifactDescription, ToolContext } from '../tools/tool.ts';
 import type { LazySignal } from './flight.ts';
 
 /** The call that a context belongs to. */
-interface OwnCall {
+export interface OwnCall {
+  readonly open: { readonly move: { readonly step: number } };
+  readonly index: number;
   readonly branch: { readonly tool: string };
   readonly idempotencyKey: string;
   readonly identity: Identity;
   readonly tools: ToolView;
 }
 
-interface Stores {
+interface ContextPorts {
   readonly clock: Clock;
   readonly artifacts: ArtifactStore;
+  /** What the run was started with beside its query. */
+  readonly meta: JsonObject;
+  /** Tells whoever reads the run, or one above it. */
+  tellChunk(call: OwnCall, piece: Piece): void;
 }
+
+/** A chunk, and which one it is of which attempt. */
+export type Piece = Pick<EventPayloads['tool.chunk'], 'attempt' | 'index' | 'chunk'>;
 
 /** The context of one attempt. Everything in it that most tools never use is made when it is asked for. */
 export class CallContext implements ToolContext {
@@ -27,17 +38,19 @@ export class CallContext implements ToolContext {
   readonly identity: Identity;
   readonly attempt: number;
   readonly #call: OwnCall;
-  readonly #stores: Stores;
+  readonly #ports: ContextPorts;
   readonly #lazy: LazySignal;
   #discovered: string[] | undefined;
   #saving: Promise<ArtifactRow>[] | undefined;
+  #emitted = 0;
+  #isOver = false;
 
-  constructor(call: OwnCall, stores: Stores, lazy: LazySignal, attempt: number) {
+  constructor(call: OwnCall, ports: ContextPorts, lazy: LazySignal, attempt: number) {
     this.idempotencyKey = call.idempotencyKey;
     this.identity = call.identity;
     this.attempt = attempt;
     this.#call = call;
-    this.#stores = stores;
+    this.#ports = ports;
     this.#lazy = lazy;
   }
 
@@ -49,7 +62,20 @@ export class CallContext implements ToolContext {
     return this.#call.tools;
   }
 
-  /** A function of its own, as `saveArtifact`: tools take them out of the context. */
+  get meta(): JsonObject {
+    return this.#ports.meta;
+  }
+
+  get emit(): ToolContext['emit'] {
+    return (chunk) => this.#emit(chunk);
+  }
+
+  /** The attempt has ended or was given up: its chunks are dropped from now on. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  /** A function of its own, as `emit` and `saveArtifact`: tools take them out of the context. */
   get discover(): ToolContext['discover'] {
     return (names) => {
       this.#discovered ??= [];
@@ -76,8 +102,15 @@ export class CallContext implements ToolContext {
     return settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   }
 
+  #emit(given: unknown): void {
+    const chunk = captureJson(given, 'chunk').json;
+    if (this.#isOver) return;
+    this.#emitted += 1;
+    this.#ports.tellChunk(this.#call, { attempt: this.attempt, index: this.#emitted, chunk });
+  }
+
   #save(bytes: Uint8Array | string, { mime, fileName }: ArtifactDescription): Promise<ArtifactRef> {
-    const { artifacts, clock } = this.#stores;
+    const { artifacts, clock } = this.#ports;
     const named = fileName === undefined ? {} : { fileName };
     const source = `tool: ${this.#call.branch.tool}`;
     const content = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;

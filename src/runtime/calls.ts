@@ -4,24 +4,35 @@ import type { Branch, CallParallel, Decision, SpawnTask } from '../core/decision
 import type { CallEnded, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { scopeKey } from '../core/identity.ts';
-import { captureJson, type Json } from '../core/json.ts';
-import { referencesIn, resolveReferences } from '../core/reference.ts';
+import { captureJson, type Json, type JsonObject } from '../core/json.ts';
+import { runsAbove } from '../core/task.ts';
 import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
-import { leftOf } from '../view/budget.ts';
-import type { OpenStep, RunState } from '../view/state.ts';
+import { type Amounts, leftOf } from '../view/budget.ts';
+import type { OpenStep, RunState, TaskWait } from '../view/state.ts';
 import { beginAwait, endOfWait } from './await.ts';
-import { type Call, type CallResult, type DispatchPorts, dispatch, errorData, newlyFound } from './dispatch.ts';
+import { argsOf } from './call-args.ts';
+import type { OwnCall, Piece } from './call-context.ts';
+import { outcomeOfTask } from './called.ts';
+import {
+  type Call,
+  type CallResult,
+  type DispatchPorts,
+  dispatch,
+  errorData,
+  newlyFound,
+  type TaskAsk,
+} from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight } from './flight.ts';
 import type { PauseAsk } from './gates.ts';
-import { storeHeavy, wholeValue } from './heavy.ts';
+import { storeHeavy } from './heavy.ts';
 import type { Schedule } from './schedule.ts';
 import { setUp } from './set-up.ts';
 import { SharedTimer } from './shared-timer.ts';
-import { type Landing, spawn } from './spawn.ts';
-import { renamed, scheduleOf, settledEntry, tellSchedule, unpark } from './step-schedule.ts';
+import { type CallAt, type Landing, refused, spawn, spawnCalled } from './spawn.ts';
+import { renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
 
 export interface CallPorts {
   readonly deps: DriverDeps;
@@ -41,8 +52,11 @@ export class Calls {
   /** Calls that have landed since the schedule was last told. */
   #returned: number[] = [];
   #nudged = false;
-  /** Money set aside for a task whose start is being written. */
-  #spawning = 0;
+  /** What is set aside for a task whose start is being written. */
+  #spawning: Amounts = NOTHING;
+  /** Calls of `#startedOf`, the open step, that were started, as long as the state has not counted them. */
+  readonly #started = new Set<number>();
+  #startedOf: OpenStep | undefined;
   /** Money of calls whose beginning is being written, by call. */
   readonly #reserved = new Map<number, number>();
   #planned: { readonly step: number; readonly schedule: Schedule } | undefined;
@@ -65,6 +79,9 @@ export class Calls {
       begin: ({ open, index }, cost) =>
         ports.begin(open.move.step, index, cost).finally(() => this.#reserved.delete(index)),
       reserve: (call, costMicroUsd) => this.#reserve(call, costMicroUsd),
+      random: () => deps.random(),
+      meta: state.context.meta ?? NO_META,
+      tellChunk: (call, piece) => this.#tellChunk(call, piece),
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),
     };
@@ -96,7 +113,7 @@ export class Calls {
    */
   advance(open: OpenStep): Promise<Landing> {
     const { step, decision } = open.move;
-    this.#spawning = 0;
+    this.#spawning = NOTHING;
     // A call alone waits for nothing and nothing waits for it: the short cut changes no outcome.
     const { state } = this.#ports;
     if (decision.kind === 'call_tool') return this.#beginAlone(open, renamed(state, decision));
@@ -123,9 +140,12 @@ export class Calls {
     if (schedule.isMet) for (const flight of this.#inFlight.values()) flight.abort(isMet());
     const waited = unpark(schedule, state, open, deps.clock.now());
     const settled = schedule.takeSettled();
-    if (settled.length > 0) return Promise.resolve({ entries: settled.map((ended) => settledEntry(open, ended)) });
-    while (this.#inFlight.size < schedule.concurrency) {
-      const call = schedule.next((tool) => this.#mayStart(schedule, tool));
+    if (settled.length > 0) return Promise.resolve(settling(open, settled));
+    const carried = open.waits.flatMap(({ call, called }) =>
+      called !== undefined && schedule.parked.has(call) ? [call] : [],
+    );
+    while (this.#inFlight.size + carried.length < schedule.concurrency) {
+      const call = schedule.next((tool) => this.#mayStart(schedule, tool, carried));
       if (call === undefined) break;
       this.#start(open, call, schedule.branch(call));
     }
@@ -180,10 +200,11 @@ export class Calls {
     });
   }
 
-  #mayStart(schedule: Schedule, tool: string): boolean {
+  /** @param carried calls that tasks carry out, which take their places all the while. */
+  #mayStart(schedule: Schedule, tool: string, carried: readonly number[]): boolean {
     const limit = this.#ports.tools().ready(tool)?.concurrency ?? Number.POSITIVE_INFINITY;
     if (limit === Number.POSITIVE_INFINITY) return true;
-    const busy = [...this.#inFlight.keys()].filter((call) => schedule.branch(call).tool === tool);
+    const busy = [...this.#inFlight.keys(), ...carried].filter((call) => schedule.branch(call).tool === tool);
     return busy.length < limit;
   }
 
@@ -218,17 +239,44 @@ export class Calls {
   }
 
   #begin(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
+    const carried = open.waits.find(({ call, called }) => call === index && called !== undefined);
+    if (carried !== undefined) return this.#endCalled(open, branch, carried);
     if (isTaskTool(branch.tool)) return this.#beginTask(open, index, branch);
     if (isPlanTool(branch.tool) && isPlan(open.move.decision)) return this.#beginGiven(open, index, branch);
     return this.#fly(open, index, branch).then((result) => this.#landedCall(open, index, result));
   }
 
-  #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk): EntryBody[] {
+  #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk | TaskAsk): Landed {
     if (!('kind' in result)) return [callEnded(open, index, result)];
+    // Nothing is under way yet; a task takes its place when its turn has come.
+    this.#started.delete(index);
+    if (result.kind === 'task') return () => this.#spawnCalled(open, index, result);
     const { kind: _, expiresInMs, ...asked } = result;
     const { clock, newToken } = this.#ports.deps;
     const expiry = expiresInMs === undefined ? {} : { expiresAt: clock.now() + expiresInMs };
     return [{ kind: 'paused', token: newToken(), step: open.move.step, call: index, ...asked, ...expiry }];
+  }
+
+  /** A call that a task has carried out. Its arguments, its gate and the policy were looked at before the task was started. */
+  async #endCalled(open: OpenStep, branch: Branch, { call, task, called }: TaskWait): Promise<Landed> {
+    const { deps, state, tools } = this.#ports;
+    const { end } = state.tasks.findLast(({ id }) => id === task) ?? {};
+    if (end === undefined) return [];
+    this.#inFlight.set(call, new Flight(this.#timer, () => {}));
+    const { identity } = state;
+    const { tool } = branch;
+    const outcome = await outcomeOfTask(end, tool, tools().ready(tool), { identity, artifacts: deps.artifacts });
+    const startedAt = called?.startedAt ?? deps.clock.now();
+    return [callEnded(open, call, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
+  }
+
+  /** The result with what it makes known: how to read on what was stored. */
+  #given(branch: Branch, result: CallResult): CallResult {
+    const { outcome } = result;
+    if (outcome.kind !== 'value') return result;
+    const names = outcome.artifact === undefined ? [] : [ARTIFACT_FETCH];
+    const discovered = newlyFound({ branch, tools: this.#ports.tools() }, this.#dispatchPorts, names);
+    return discovered.length === 0 ? result : { ...result, discovered };
   }
 
   /** A message, or the end of the plan: what it is given is what it comes to. */
@@ -242,10 +290,7 @@ export class Calls {
     try {
       const args = captureJson(await this.#resolveArgs({ open, index, branch }), 'args');
       const outcome = await storeHeavy(args, branch.tool, state.identity, deps.artifacts);
-      const result = { outcome, startedAt, attempts: 1 };
-      if (outcome.artifact === undefined) return [callEnded(open, index, result)];
-      const discovered = newlyFound({ branch, tools: this.#ports.tools() }, this.#dispatchPorts, [ARTIFACT_FETCH]);
-      return [callEnded(open, index, discovered.length === 0 ? result : { ...result, discovered })];
+      return [callEnded(open, index, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
     } catch (thrown) {
       return [callEnded(open, index, { outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 })];
     }
@@ -284,7 +329,7 @@ export class Calls {
   /**
    * @throws the journal's refusal to let the call begin: it did not run.
    */
-  #fly(open: OpenStep, index: number, branch: Branch): Promise<CallResult | PauseAsk> {
+  #fly(open: OpenStep, index: number, branch: Branch): Promise<CallResult | PauseAsk | TaskAsk> {
     const { deps, state, tools } = this.#ports;
     const { step } = open.move;
     const { identity } = state;
@@ -309,11 +354,31 @@ export class Calls {
     return dispatch(call, this.#dispatchPorts);
   }
 
-  #spawn(at: { readonly step: number; readonly call: number }, decision: SpawnTask): Landing {
+  #spawn(at: CallAt, decision: SpawnTask): Landing {
+    return this.#reservedFor((now, taken) => spawn(this.#ports.state, at, decision, now, taken));
+  }
+
+  #spawnCalled(open: OpenStep, call: number, { tool, args }: TaskAsk): Landing {
     const { deps, state } = this.#ports;
-    const landing = spawn(state, at, decision, deps.clock.now(), this.#promised());
+    const at = { step: open.move.step, call };
+    this.#underWay(open).add(call);
+    const { schema, carriedOutBy, concurrency: atOnce } = tool;
+    const { name } = carriedOutBy.planner;
+    const carrier = deps.equipped(name);
+    if (carrier !== undefined) {
+      const called = { tool: schema.name, args, carrier, atOnce };
+      return this.#reservedFor((now, taken) => spawnCalled(state, at, called, now, taken));
+    }
+    const message = `${schema.name} is carried out by the planner ${JSON.stringify(name)}, which this runtime does not know.`;
+    return { entries: [refused(at, 'planner_unknown', message)] };
+  }
+
+  #reservedFor(start: (now: number, taken: Amounts) => Landing): Landing {
+    const { deps, state } = this.#ports;
+    const calls = state.open === null ? 0 : this.#underWay(state.open).size;
+    const landing = start(deps.clock.now(), { costMicroUsd: this.#promised(), calls });
     const [spawned] = landing.entries;
-    this.#spawning = spawned?.kind === 'spawned' ? (spawned.reserved.costMicroUsd ?? 0) : 0;
+    this.#spawning = spawned?.kind === 'spawned' ? spawned.reserved : NOTHING;
     return landing;
   }
 
@@ -323,36 +388,49 @@ export class Calls {
     return sum;
   }
 
-  #reserve({ index }: Call, costMicroUsd: number): boolean {
-    const left = leftOf(this.#ports.state).costMicroUsd ?? Number.POSITIVE_INFINITY;
-    if (costMicroUsd > left - this.#promised() - this.#spawning) return false;
-    this.#reserved.set(index, costMicroUsd);
-    return true;
+  #reserve({ open, index }: Pick<Call, 'open' | 'index'>, costMicroUsd = 0): 'calls' | 'cost' | undefined {
+    const { calls = Number.POSITIVE_INFINITY, costMicroUsd: money = Number.POSITIVE_INFINITY } = leftOf(
+      this.#ports.state,
+    );
+    const started = this.#underWay(open);
+    if (calls - started.size - (this.#spawning.calls ?? 0) < 1) return 'calls';
+    if (costMicroUsd > money - this.#promised() - (this.#spawning.costMicroUsd ?? 0)) return 'cost';
+    started.add(index);
+    if (costMicroUsd > 0) this.#reserved.set(index, costMicroUsd);
+    return undefined;
   }
 
-  #resolveArgs({
-    open,
-    index,
-    branch: { args: given },
-  }: Pick<Call, 'open' | 'index' | 'branch'>): Json | Promise<Json> {
-    const approved = open.approvals.find(({ call }) => call === index)?.args;
-    if (approved !== undefined) return approved;
-    const args = open.edits.find(({ call }) => call === index)?.args ?? given;
-    // A call alone has no earlier branch to refer to.
-    if (open.calls.length === 1) return args;
-    const ids = referencesIn(args);
-    return ids.size === 0 ? args : this.#resolveFrom(open, args, ids);
-  }
-
-  async #resolveFrom({ calls }: OpenStep, args: Json, ids: ReadonlySet<string>): Promise<Json> {
-    const { deps, state } = this.#ports;
-    const values = new Map<string, Json>();
-    for (const id of ids) {
-      const index = this.#planned?.schedule.indexOf(id);
-      const outcome = index === undefined ? undefined : calls[index]?.outcome;
-      if (outcome?.kind === 'value') values.set(id, await wholeValue(outcome, state.identity, deps.artifacts));
+  /**
+   * Calls of the open step that are started and not counted yet, also those that a process began before it died: whatever
+   * becomes of such a call, it is one.
+   */
+  #underWay(open: OpenStep): Set<number> {
+    const started = this.#started;
+    if (this.#startedOf !== open) {
+      this.#startedOf = open;
+      started.clear();
+      for (const call of open.began) started.add(call);
     }
-    return resolveReferences(args, (id) => values.get(id));
+    for (const call of started) {
+      if (open.calls[call] !== null || open.waits.some((wait) => wait.call === call)) started.delete(call);
+    }
+    return started;
+  }
+
+  #tellChunk({ open, index, branch: { tool } }: OwnCall, piece: Piece): void {
+    const { deps, state } = this.#ports;
+    const { run } = state.identity;
+    const runs = state.task === null ? [run] : [run, ...runsAbove(run, state.task.depth)];
+    const heard = runs.filter((reader) => deps.hub.wantsTokens(reader));
+    if (heard.length === 0) return;
+    const chunk = { run, step: open.move.step, call: index, tool, ...piece };
+    for (const reader of heard) deps.hub.tell(reader, { type: 'chunk', chunk });
+  }
+
+  #resolveArgs({ open, index, branch }: Pick<Call, 'open' | 'index' | 'branch'>): Json | Promise<Json> {
+    const { deps, state } = this.#ports;
+    const indexOf = (id: string): number | undefined => this.#planned?.schedule.indexOf(id);
+    return argsOf(open, index, branch, { state, artifacts: deps.artifacts, indexOf });
   }
 }
 
@@ -385,6 +463,12 @@ function asBranch({ kind }: TaskCall): Branch {
   return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
 }
 
+const NOTHING: Amounts = {};
+const NO_META: JsonObject = Object.freeze({});
+
 function isMet(): PilotageError {
-  return new PilotageError('cancelled', 'The join has what it needed, or the plan has ended.');
+  return new PilotageError(
+    'cancelled',
+    'The join has what it needed, the plan has ended, or another branch has failed.',
+  );
 }

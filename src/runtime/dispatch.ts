@@ -9,13 +9,15 @@ import type { ArtifactRow } from '../core/context.ts';
 import type { Branch } from '../core/decision.ts';
 import { describeThrown, type ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
-import { type Captured, captureJson, captureObject, deepFreeze, type Json } from '../core/json.ts';
+import { type Captured, captureJson, captureObject, deepFreeze, type Json, type JsonObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { shownName } from '../core/shown-name.ts';
+import type { ToolSchema } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
-import type { AuthorisedTools, ReadyTool } from '../tools/catalogue.ts';
+import type { AuthorisedTools, ReadyFunction, ReadyPlannerTool, ReadyTool } from '../tools/catalogue.ts';
+import type { Backoff } from '../tools/tool.ts';
 import type { Approval, OpenStep } from '../view/run-state.ts';
-import { CallContext } from './call-context.ts';
+import { CallContext, type OwnCall, type Piece } from './call-context.ts';
 import { type Flight, LazySignal, type Settled } from './flight.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import { mayBeHeavy, storeHeavy } from './heavy.ts';
@@ -29,6 +31,13 @@ export interface CallResult {
   readonly discovered?: readonly string[];
   /** What the tool stored beside its value; absent when there is nothing. */
   readonly artifacts?: readonly ArtifactRow[];
+}
+
+/** The call may be made, and a task is to carry it out. */
+export interface TaskAsk {
+  readonly kind: 'task';
+  readonly tool: ReadyPlannerTool;
+  readonly args: Json;
 }
 
 export interface Call {
@@ -51,10 +60,16 @@ export interface Call {
 export interface DispatchPorts {
   readonly clock: Clock;
   readonly artifacts: ArtifactStore;
+  /** What the run was started with beside its query. */
+  readonly meta: JsonObject;
+  /** Tells whoever reads the run, or one above it, of a chunk. */
+  tellChunk(call: OwnCall, piece: Piece): void;
+  /** From 0 up to 1. */
+  random(): number;
   /** Makes durable that the call begins. @throws the journal's refusal. */
   begin(call: Call, costMicroUsd: number | undefined): Promise<void>;
-  /** Sets money aside for a call. False when the budget has no room for it. */
-  reserve(call: Call, costMicroUsd: number): boolean;
+  /** Takes the place of a call in the budget, and its money. An axis that has no room for it: then nothing was taken. */
+  reserve(call: Pick<Call, 'open' | 'index'>, costMicroUsd: number | undefined): 'calls' | 'cost' | undefined;
   /** The deferred tools that the run has found. */
   found(): readonly string[];
   /** The arguments, as approved or with references replaced by the values of earlier branches. */
@@ -95,7 +110,7 @@ function unknownTool(tools: AuthorisedTools, name: string): ErrorData {
 }
 
 /** @throws the journal's refusal to let the call begin; nothing else. */
-export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult | PauseAsk> {
+export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult | PauseAsk | TaskAsk> {
   const { branch } = call;
   if (branch.refusal !== undefined) return { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 };
   let prepared: Prepared;
@@ -110,7 +125,9 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   }
   if ('error' in prepared) return listed({ outcome: refused(prepared.error, call), attempts: 0 }, call, ports);
   const { tool, args } = prepared;
-  if (call.held && tool.effect === 'once') return { outcome: heldBack(tool), attempts: 0 };
+  const isCarried = 'carriedOutBy' in tool;
+  // The task is held as its owner is.
+  if (call.held && tool.effect === 'once' && !isCarried) return { outcome: heldBack(tool), attempts: 0 };
   const asks = call.tools.policy !== undefined && !call.interrupted;
   const forbidden = asks ? await forbiddenBy(call, given) : undefined;
   if (forbidden !== undefined) return { outcome: { kind: 'error', error: forbidden }, attempts: 0 };
@@ -119,7 +136,26 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
     if (asked?.kind === 'pause') return call.flight.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
     if (asked !== undefined) return { outcome: { kind: 'error', error: asked.error }, attempts: 0 };
   }
-  return make(call, tool, args, ports, given);
+  return isCarried ? askForTask(call, tool, args, ports) : make(call, tool, args, ports, given);
+}
+
+/** The task gets the arguments as a function would: with the defaults of the schema, and what it makes of them. */
+function askForTask(
+  call: Call,
+  tool: ReadyPlannerTool,
+  args: unknown,
+  ports: Pick<DispatchPorts, 'reserve'>,
+): CallResult | TaskAsk {
+  if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
+  try {
+    const captured = captureJson(args, 'args').json;
+    const lacks = ports.reserve(call, undefined);
+    if (lacks !== undefined) return { outcome: noRoom(tool.schema, undefined, lacks), attempts: 0 };
+    return { kind: 'task', tool, args: captured };
+  } catch (thrown) {
+    const message = `The arguments of ${tool.schema.name}, as its schema gives them, cannot be recorded: ${describeThrown(thrown)}`;
+    return { outcome: { kind: 'error', error: { code: 'tool_invalid_args', message } }, attempts: 0 };
+  }
 }
 
 /** Why the program's rule does not allow the call. What happened before a crash is looked up before it is asked. */
@@ -142,7 +178,7 @@ async function forbiddenBy(
 /** Makes a call whose arguments fit and that nobody has to be asked for. */
 async function make(
   call: Call,
-  tool: ReadyTool,
+  tool: ReadyFunction,
   args: unknown,
   ports: DispatchPorts,
   given: Json,
@@ -161,7 +197,8 @@ async function make(
       return listed(ended({ kind: 'error', error: forbidden }, startedAt, 0, cost), call, ports);
     }
   } else {
-    if (cost !== undefined && !ports.reserve(call, cost)) return { outcome: noRoom(tool), attempts: 0 };
+    const lacks = ports.reserve(call, cost);
+    if (lacks !== undefined) return { outcome: noRoom(tool.schema, cost, lacks), attempts: 0 };
     if (cost !== undefined || tool.effect === 'once') await ports.begin(call, cost);
   }
   for (let attempt = 1; ; attempt += 1) {
@@ -170,12 +207,15 @@ async function make(
     const context = new CallContext(call, ports, signal, attempt);
     const outcome = await call.flight.attempt(
       () => tool.source.run(args as never, context),
-      (settled) => outcomeOf(settled, attempt, call, tool, ports),
+      (settled) => {
+        context.end();
+        return outcomeOf(settled, attempt, call, tool, ports);
+      },
       { timeoutMs, signal },
     );
     if (outcome?.kind === 'pause') return outcome;
     if (outcome !== undefined) return listed(ended(outcome, startedAt, attempt, cost), call, ports, context);
-    await call.flight.pause(retryDelayMs(attempt));
+    await call.flight.pause(retryDelayMs(tool.backoff, attempt, ports.random()));
   }
 }
 
@@ -246,9 +286,12 @@ function heldBack({ schema: { name } }: ReadyTool): Outcome {
   return { kind: 'error', error: { code: 'effect_held_back', message } };
 }
 
-function noRoom(tool: ReadyTool): Outcome {
-  const message = `The budget has no room for ${tool.schema.name}, which costs ${tool.costMicroUsd} millionths of a dollar.`;
-  return { kind: 'error', error: { code: 'budget_exceeded', message } };
+function noRoom({ name }: ToolSchema, costMicroUsd: number | undefined, axis: 'calls' | 'cost'): Outcome {
+  const message =
+    axis === 'calls'
+      ? `The budget has no call left. ${name} was not called.`
+      : `The budget has no room for ${name}, which costs ${costMicroUsd} millionths of a dollar.`;
+  return { kind: 'error', error: { code: 'budget_exceeded', message, data: { axis } } };
 }
 
 /** `undefined`: it failed in a way that may pass, and there are attempts left. */
@@ -256,7 +299,7 @@ function outcomeOf(
   settled: Settled<unknown>,
   attempt: number,
   call: Call,
-  tool: ReadyTool,
+  tool: ReadyFunction,
   ports: DispatchPorts,
 ): Outcome | PauseAsk | Promise<Outcome> | undefined {
   if (settled.kind === 'value') return valueOutcome(settled.value, call, tool, ports);
@@ -273,7 +316,7 @@ interface LookedUp {
 }
 
 /** Asks a `once` tool what became of a call that was cut off. */
-async function reconcile(call: Call, tool: ReadyTool, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
+async function reconcile(call: Call, tool: ReadyFunction, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
   const unknown: Outcome = {
     kind: 'unknown',
     error: {
@@ -287,7 +330,10 @@ async function reconcile(call: Call, tool: ReadyTool, args: unknown, ports: Disp
   if (source.reconcile === undefined) return { outcome: unknown, context };
   const asked = await call.flight.attempt(
     () => source.reconcile?.(args as never, context),
-    (settled) => settled,
+    (settled) => {
+      context.end();
+      return settled;
+    },
     { timeoutMs, signal },
   );
   const answer = asked.kind === 'value' ? asked.value : undefined;
@@ -295,12 +341,11 @@ async function reconcile(call: Call, tool: ReadyTool, args: unknown, ports: Disp
   return { outcome: answer?.status === 'not_done' ? undefined : unknown, context };
 }
 
-const FIRST_DELAY_MS = 100;
-const MAX_DELAY_MS = 30_000;
-
-/** Full jitter: a random time from 0 to the exponential bound (100 ms, 200 ms, … 30 s). */
-function retryDelayMs(attempt: number): number {
-  return Math.random() * Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (attempt - 1));
+/** Full jitter: a random time from 0 to the exponential bound, by default 100 ms, 200 ms, … 30 s. */
+function retryDelayMs({ baseMs, multiplier, maxMs }: Required<Backoff>, attempt: number, random: number): number {
+  // A power beyond all numbers times a base of 0 would be none.
+  const power = Math.min(multiplier ** (attempt - 1), Number.MAX_VALUE);
+  return random * Math.min(maxMs, baseMs * power);
 }
 
 /** Only what an error says of itself counts: its `retryable` flag or an HTTP status. Texts are never searched. */
@@ -314,20 +359,20 @@ function mayPass(settled: Settled<unknown>): boolean {
   return typeof status === 'number' && (status >= 500 || status === 429);
 }
 
-function failure(settled: Settled<unknown>, tool: ReadyTool, attempts: number): Outcome {
+function failure(settled: Settled<unknown>, tool: ReadyFunction, attempts: number): Outcome {
   const cause = settledError(settled, tool);
   if (attempts === 1) return { kind: 'error', error: cause };
   const message = `${tool.schema.name} failed ${attempts} times; the last time: ${cause.message}`;
   return { kind: 'error', error: { code: 'tool_retries_exhausted', message, data: { attempts, cause: { ...cause } } } };
 }
 
-function settledError(settled: Settled<unknown>, tool: ReadyTool): ErrorData {
+function settledError(settled: Settled<unknown>, tool: ReadyFunction): ErrorData {
   if (settled.kind === 'thrown') return errorData(settled.error);
   const maybe = tool.effect === 'once' || tool.effect === 'keyed' ? ' It may have happened all the same.' : '';
   return { code: 'tool_timeout', message: `${tool.schema.name} did not end within ${tool.timeoutMs} ms.${maybe}` };
 }
 
-function abortedOutcome(settled: Settled<unknown>, tool: ReadyTool): Outcome {
+function abortedOutcome(settled: Settled<unknown>, tool: ReadyFunction): Outcome {
   if (settled.kind !== 'abandoned') return cancelled();
   const message = `${tool.schema.name} ignored its abort signal and was abandoned.`;
   if (tool.effect !== 'once') return { kind: 'cancelled', error: { code: 'tool_abandoned', message } };
@@ -338,7 +383,15 @@ function cancelled(): Outcome {
   return { kind: 'cancelled', error: { code: 'cancelled', message: 'The call was stopped before it ended.' } };
 }
 
-function valueOutcome(value: unknown, call: Call, tool: ReadyTool, ports: DispatchPorts): Outcome | Promise<Outcome> {
+/** Whose value it is. */
+type Valued = Pick<ReadyTool, 'checkValue'> & { readonly schema: Pick<ToolSchema, 'name'> };
+
+export function valueOutcome(
+  value: unknown,
+  call: Pick<Call, 'identity'>,
+  tool: Valued,
+  ports: Pick<DispatchPorts, 'artifacts'>,
+): Outcome | Promise<Outcome> {
   try {
     const captured = captureJson(value === undefined ? null : value, 'value');
     if (tool.checkValue === undefined && !mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
@@ -351,7 +404,12 @@ function valueOutcome(value: unknown, call: Call, tool: ReadyTool, ports: Dispat
   }
 }
 
-async function checkAndStore(captured: Captured, call: Call, tool: ReadyTool, ports: DispatchPorts): Promise<Outcome> {
+async function checkAndStore(
+  captured: Captured,
+  call: Pick<Call, 'identity'>,
+  tool: Valued,
+  ports: Pick<DispatchPorts, 'artifacts'>,
+): Promise<Outcome> {
   const checked = await tool.checkValue?.(captured.json);
   if (checked?.ok === false) {
     const message = `The value of ${tool.schema.name} does not fit its output schema: ${checked.why}.`;

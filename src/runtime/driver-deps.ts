@@ -3,17 +3,28 @@ import type { Clock } from '../core/clock.ts';
 import type { Planner } from '../core/planner.ts';
 import type { ArtifactStore, Journal } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
+import type { RunBudget } from '../tools/tool.ts';
 import type { NoticeHub } from './notices.ts';
 import type { ProgressGuard } from './progress-guard.ts';
 
-export interface DriverDeps {
-  readonly journal: Journal;
-  readonly artifacts: ArtifactStore;
+/** A planner that a runtime knows, with what its runs see. */
+export interface Equipped {
   readonly planner: Planner;
-  readonly clock: Clock;
-  readonly hub: NoticeHub;
   /** The tools of a run. `found`: those that its calls made known, listed after the others. */
   toolsOf(scopes: readonly string[], found: readonly string[]): AuthorisedTools;
+  /** What a run of it may use at most. */
+  readonly budget: RunBudget | undefined;
+}
+
+export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf'> {
+  readonly journal: Journal;
+  readonly artifacts: ArtifactStore;
+  /** The planner of that name, if the runtime knows it. */
+  equipped(name: string): Equipped | undefined;
+  readonly clock: Clock;
+  /** From 0 up to 1. */
+  random(): number;
+  readonly hub: NoticeHub;
   readonly progress: ProgressGuard;
   newToken(): string;
   /** A run that was told something, or that was just stored: somebody has to drive it. */

@@ -13,7 +13,7 @@ import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import { resolveWakeMode, type SpokenDelta } from '../core/planner.ts';
-import { MAX_TREE_TASKS, type TaskMessage } from '../core/task.ts';
+import { MAX_TREE_CALLS, MAX_TREE_TASKS, type TaskMessage } from '../core/task.ts';
 import type { Claim } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { nextStep, type OpenStep, type RunState } from '../view/run-state.ts';
@@ -68,7 +68,13 @@ export class RunDriver {
   constructor(deps: DriverDeps, state: RunState, claim: Claim) {
     this.#deps = deps;
     const { clock, newToken, progress, planner } = deps;
-    this.#nextDeps = { clock, newToken, progress, wakeMode: resolveWakeMode(planner) };
+    this.#nextDeps = {
+      clock,
+      newToken,
+      progress,
+      wakeMode: resolveWakeMode(planner),
+      costless: planner.costless === true,
+    };
     this.state = state;
     this.fence = claim.fence;
     this.#ledger = new Ledger(deps, state, claim.fence, () => {
@@ -146,7 +152,7 @@ export class RunDriver {
         case 'end':
           return { kind: 'ended' };
         case 'record':
-          if (todo.cancels !== undefined) await this.#stopTasks(todo.cancels);
+          if (todo.cancels !== undefined) await this.#stopTasks(todo.cancels, 'Its group does not need it any more.');
           await this.#record(todo.entries);
           break;
         case 'plan':
@@ -234,9 +240,7 @@ export class RunDriver {
     return 'error' in prepared ? prepared.error : undefined;
   }
 
-  /** Of a group that has ended. */
-  #stopTasks(tasks: readonly string[]): Promise<void> {
-    const reason = 'Its group does not need it any more.';
+  #stopTasks(tasks: readonly string[], reason: string): Promise<void> {
     return stopTasks(this.#deps, tasks, { by: this.state.identity.run, reason });
   }
 
@@ -296,13 +300,15 @@ export class RunDriver {
     const { open } = this.state;
     if (open === null) return;
     if (this.#stop !== undefined) return this.#commit(await this.#landed());
-    const { entries, starts } = await this.#untilTimeout(() => this.#calls.advance(open));
+    const { entries, starts, stops } = await this.#untilTimeout(() => this.#calls.advance(open));
     if (this.#isLettingGo()) return this.#commit(entries.filter(isResult));
+    if (stops !== undefined) await this.#stopTasks(stops, 'Its call is not needed any more.');
     if (starts === undefined) return this.#commit(entries);
+    const [spawned] = entries;
+    const isCalled = spawned?.kind === 'spawned' && spawned.called === true;
     try {
-      await this.#commit(entries, { starts, treeLimit: MAX_TREE_TASKS });
+      await this.#commit(entries, { starts, treeLimit: isCalled ? MAX_TREE_CALLS : MAX_TREE_TASKS });
     } catch (error) {
-      const [spawned] = entries;
       if (!PilotageError.is(error, 'task_limit') || spawned?.kind !== 'spawned') throw error;
       const { step, call } = spawned;
       await this.#commit([refused({ step, call }, 'task_limit', error.message)]);

@@ -4,7 +4,6 @@ import type { Entry, Repinned } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { deepFreeze } from '../core/json.ts';
-import { MAX_TREE_TASKS } from '../core/task.ts';
 import type { Claim, NewRun, RunRecord, RunStatus } from '../journal/port.ts';
 import { hasEnded } from '../journal/rules.ts';
 import { applyEntry, foldEntries, type RunState } from '../view/run-state.ts';
@@ -22,6 +21,8 @@ export interface FleetOptions {
   readonly slots: SlotLimits;
   readonly leaseMs: number;
   readonly migrate: Migrate | undefined;
+  /** Whose runs are taken over. */
+  readonly planners: readonly string[];
   /** A run that is a turn of its session's conversation has ended here. */
   onTurn(identity: Identity): void;
 }
@@ -37,6 +38,8 @@ interface Live {
 }
 
 const UNDER_WAY: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
+/** More tasks of one run are hardly under way at once: those that it spawned, and those that carry out its calls. */
+const MAX_UNDER_WAY = 200;
 
 export class Fleet {
   readonly #deps: DriverDeps;
@@ -75,7 +78,8 @@ export class Fleet {
       if (slot && claim === undefined) this.#freeSlot(identity.tenant);
     }
     if (claim === undefined) return false;
-    this.#drive(new RunDriver(this.#deps, foldEntries(run.entries), claim));
+    const state = foldEntries(run.entries);
+    this.#drive(new RunDriver(this.#depsOf(state), state, claim));
     return true;
   }
 
@@ -127,7 +131,7 @@ export class Fleet {
     }
   }
 
-  /** Takes over one due run of this planner. False when there is none, or no room. */
+  /** Takes over one due run of a planner that is known here. False when there is none, or no room. */
   async #driveNext(): Promise<boolean> {
     if (!this.#slots.takeAny()) return false;
     let tenant: string | undefined;
@@ -154,7 +158,7 @@ export class Fleet {
     return this.#deps.journal.claim({
       owner: this.#owner,
       leaseMs: this.#options.leaseMs,
-      planner: this.#deps.planner.name,
+      planners: this.#options.planners,
       exceptTenants: this.#slots.fullTenants(),
     });
   }
@@ -199,7 +203,7 @@ export class Fleet {
   }
 
   async #wakeTasks(parent: string): Promise<void> {
-    const tasks = await this.#deps.journal.list({ parent, status: UNDER_WAY, limit: MAX_TREE_TASKS });
+    const tasks = await this.#deps.journal.list({ parent, status: UNDER_WAY, limit: MAX_UNDER_WAY });
     for (const { identity } of tasks) this.wake(identity.run);
   }
 
@@ -240,7 +244,7 @@ export class Fleet {
       const state = foldEntries(await this.#deps.journal.read(claim.run));
       const repin = await this.#repinFor(state, acceptChanges);
       if (repin !== undefined) await this.#append(state, claim, repin);
-      return new RunDriver(this.#deps, state, claim);
+      return new RunDriver(this.#depsOf(state), state, claim);
     } catch (error) {
       // This process stood still meanwhile, and somebody else drives the run.
       if (PilotageError.is(error, 'lease_lost')) return undefined;
@@ -249,6 +253,12 @@ export class Fleet {
       await this.#giveBack(claim, wakeAt).catch((second: unknown) => this.#deps.onFault(second));
       throw error;
     }
+  }
+
+  /** With the planner of the run and its tools; the main one goes on with runs of a planner that is not known any more. */
+  #depsOf(state: RunState): DriverDeps {
+    const { planner, toolsOf } = this.#deps.equipped(state.planner) ?? this.#deps;
+    return planner === this.#deps.planner ? this.#deps : { ...this.#deps, planner, toolsOf };
   }
 
   async #append(state: RunState, { run, fence }: Claim, body: Repinned): Promise<void> {
@@ -260,7 +270,7 @@ export class Fleet {
 
   /** The entry with which a run goes on that was started with other code; `undefined` when nothing has changed. */
   async #repinFor(state: RunState, acceptChanges: boolean): Promise<Repinned | undefined> {
-    const { planner, toolsOf } = this.#deps;
+    const { planner, toolsOf } = this.#depsOf(state);
     const tools = toolsOf(state.scopes, state.found);
     const changes = changesOf(state, planner, tools);
     if (changes.length === 0) return undefined;

@@ -7,7 +7,7 @@ import type { Journal } from '../journal/port.ts';
 import { applyEntry, openState, type RunState } from '../view/run-state.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 
-/** A slow reader keeps at most this many tokens waiting; older ones are dropped, and offsets show the gap. */
+/** A slow reader keeps at most this many tokens and chunks waiting; older ones are dropped, and their numbers show the gap. */
 const TOKEN_BACKLOG = 4_096;
 
 export interface FollowOptions<T> {
@@ -16,7 +16,7 @@ export interface FollowOptions<T> {
   readonly hub: NoticeHub;
   /** This process drives the run now. */
   readonly isDriven: () => boolean;
-  /** Tokens are wanted, so the planner is asked to stream. */
+  /** Tokens and chunks are wanted, so the planner is asked to stream. */
   readonly tokens: boolean;
   /** What to yield for an entry. `before` is the state without it; absent for the first. */
   readonly onEntry: (entry: Entry, before: RunState | undefined) => readonly T[];
@@ -87,6 +87,8 @@ export class Follower<T> {
     this.#dirty = false;
     const { journal, run } = this.#options;
     const entries = await journal.read(run, (this.#state?.head ?? 0) + 1);
+    // What was told until now goes first: what the journal has beyond it came later.
+    if (this.#state !== undefined) yield* this.#live();
     for (const entry of entries) yield* this.#see(entry);
   }
 
@@ -161,7 +163,7 @@ export class Follower<T> {
   }
 }
 
-/** A reset is no token: it is never dropped. */
+/** Or a chunk. A reset is no token: it is never dropped. */
 function isToken(notice: Notice): boolean {
-  return notice.type === 'delta' && notice.delta.type !== 'reset';
+  return notice.type === 'chunk' || (notice.type === 'delta' && notice.delta.type !== 'reset');
 }

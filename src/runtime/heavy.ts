@@ -101,8 +101,13 @@ function isContinuation(byte: number | undefined): boolean {
 
 /** The whole value behind an outcome. @throws PilotageError `artifact_not_found`. */
 export async function wholeValue(outcome: ValueOutcome, scope: Scope, artifacts: ArtifactStore): Promise<Json> {
-  if (outcome.artifact === undefined) return outcome.value;
-  const stored = await artifacts.get(scope, outcome.artifact.artifactRef);
+  return outcome.artifact === undefined ? outcome.value : storedJson({ ...outcome.artifact }, scope, artifacts);
+}
+
+/** The JSON that an artifact holds. @param ref its reference. @throws PilotageError `artifact_not_found`. */
+export async function storedJson(ref: Json, scope: Scope, artifacts: ArtifactStore): Promise<Json> {
+  const artifactRef = isJsonObject(ref) ? String(ref['artifactRef']) : '';
+  const stored = await artifacts.get(scope, artifactRef);
   if (stored !== undefined) return JSON.parse(Buffer.from(stored.bytes).toString('utf8')) as Json;
-  throw new PilotageError('artifact_not_found', `The artifact ${outcome.artifact.artifactRef} is not in the store.`);
+  throw new PilotageError('artifact_not_found', `The artifact ${artifactRef} is not in the store.`);
 }

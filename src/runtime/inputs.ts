@@ -45,11 +45,19 @@ export async function contextAtStart(
 }
 
 function pickGiven(context: GivenContext, identity: Identity): GivenContext {
-  const { hints, externalMemory, conversationMemory, retrieved, skills, reasoningReplay } = context;
+  const { args, meta, hints, externalMemory, conversationMemory, retrieved, skills, reasoningReplay } = context;
+  if (meta !== undefined && !isJsonObject(meta)) {
+    throw new PilotageError(
+      'invalid_config',
+      'context.meta is no object. Give one, with what tools may read as its keys.',
+    );
+  }
   for (const [name, block] of Object.entries({ externalMemory, conversationMemory, retrieved })) {
     if (block !== undefined) assertBlock(name, block, identity);
   }
   return {
+    ...(args === undefined ? {} : { args }),
+    ...(meta === undefined ? {} : { meta }),
     ...(hints === undefined ? {} : { hints }),
     ...(externalMemory === undefined ? {} : { externalMemory }),
     ...(conversationMemory === undefined ? {} : { conversationMemory }),

@@ -29,6 +29,8 @@ export interface NextDeps {
   /** Gives a fresh pause token. */
   newToken(): string;
   readonly wakeMode: WakeMode;
+  /** The planner's moves cost nothing. */
+  readonly costless: boolean;
   readonly progress: ProgressGuard;
 }
 
@@ -61,7 +63,7 @@ export function next(state: RunState, deps: NextDeps): Next {
 /** Between two steps, with nothing to wait for. */
 function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   if (state.rejections >= MAX_REJECTIONS) return record([rejectedTooOften(state)]);
-  const reached = reachedLimit(state);
+  const reached = reachedLimit(state, deps.costless);
   if (reached?.lent === true && !overdue) return park(state);
   const axis = overdue ? 'deadline' : reached?.axis;
   if (axis !== undefined) {
@@ -159,7 +161,7 @@ function ceiling(state: RunState, axis: BudgetAxis): Finished {
   };
 }
 
-function askForRaise(state: RunState, axis: BudgetAxis, token: string): Paused {
+function askForRaise(state: RunState, axis: Exclude<BudgetAxis, 'calls'>, token: string): Paused {
   const { limits, totals } = state;
   const payload = {
     steps: { limit: limits.steps ?? DEFAULT_STEP_LIMIT, used: totals.steps },

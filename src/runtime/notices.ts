@@ -8,6 +8,8 @@ export type Notice =
   | { readonly type: 'delta'; readonly step: number; readonly delta: SpokenDelta; readonly offset: number }
   /** How a task of the run has come on. */
   | { readonly type: 'progress'; readonly progress: EventPayloads['task.progress'] }
+  /** A piece of what a call of the run, or of a task below it, gives on its way. */
+  | { readonly type: 'chunk'; readonly chunk: EventPayloads['tool.chunk'] }
   /** A call's result came after it had been given up. */
   | { readonly type: 'late'; readonly step: number; readonly call: number; readonly tool: string }
   /** This process does not drive the run any more. `error`: because of this. */
@@ -23,7 +25,7 @@ export class NoticeHub {
   #closed: { readonly error: unknown } | undefined;
 
   /**
-   * @param tokens whether deltas are wanted; while nobody wants them, planners do not stream.
+   * @param tokens whether deltas and chunks are wanted; while nobody wants them, planners do not stream.
    * @throws the error that the hub was closed with.
    */
   listen(run: string, hear: (notice: Notice) => void, tokens: boolean): () => void {
@@ -50,7 +52,7 @@ export class NoticeHub {
     const listeners = this.#listeners.get(run);
     if (listeners === undefined) return;
     for (const listener of listeners) {
-      if (notice.type !== 'delta' || listener.tokens) listener.hear(notice);
+      if (listener.tokens || (notice.type !== 'delta' && notice.type !== 'chunk')) listener.hear(notice);
     }
   }
 

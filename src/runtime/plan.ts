@@ -203,7 +203,7 @@ function plannerFailed(thrown: unknown, step: number): EntryBody {
   // What a planner of ours says ends a run ends it under its own code.
   if (PilotageError.is(thrown) && ERROR_CONSEQUENCES[thrown.code] === 'run') {
     const { code, message, data } = thrown.toJSON();
-    return { kind: 'failed', error: { code, message: `Step ${step}: ${message}`, data: { ...data, step } } };
+    return { kind: 'failed', error: { code, message, data: { ...data, step } } };
   }
   const cause = errorData(thrown, thrown instanceof Error ? thrown.name : typeof thrown);
   return {
@@ -217,8 +217,13 @@ function plannerFailed(thrown: unknown, step: number): EntryBody {
 }
 
 async function finished(decision: Extract<Decision, { kind: 'finish' }>, ask: Ask): Promise<Finished> {
-  const { reason, payload, metadata } = decision;
-  const ending = { kind: 'finished' as const, reason, ...(metadata === undefined ? {} : { metadata }) };
+  const { reason, payload, stored, metadata } = decision;
+  const ending = {
+    kind: 'finished' as const,
+    reason,
+    ...(stored === undefined ? {} : { stored }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
   if (payload === undefined) return ending;
   const bytes = Buffer.from(JSON.stringify(payload));
   if (bytes.length < HEAVY_BYTES) return { ...ending, payload: payload as NonNullable<Finished['payload']> };
@@ -227,7 +232,7 @@ async function finished(decision: Extract<Decision, { kind: 'finish' }>, ask: As
     fileName: 'answer.json',
     source: 'run: answer',
   });
-  return { ...ending, payload: { ...artifact } };
+  return { ...ending, payload: { ...artifact }, stored: true };
 }
 
 function paused(decision: Extract<Decision, { kind: 'request_pause' }>, step: number, ask: Ask): Paused {

@@ -13,6 +13,8 @@ export type RunResult =
       /** The words for a person. */
       readonly answer: string;
       readonly payload?: Json;
+      /** The payload is the reference of the artifact that holds it; `Run.payload` gives the whole. */
+      readonly stored?: true;
       readonly metadata?: JsonObject;
       readonly usage: Readonly<RunTotals>;
     }
@@ -38,13 +40,14 @@ export function resultOf(state: RunState): RunResult | undefined {
   const usage = { ...totals };
   if (ending?.kind === 'failed') return { status: 'failed', error: ending.error, usage };
   if (ending?.kind === 'finished') {
-    const { reason, payload, metadata } = ending;
+    const { reason, payload, stored, metadata } = ending;
     return {
       status: 'finished',
       reason,
       answer: answerText(reason, payload),
       usage,
       ...(payload === undefined ? {} : { payload }),
+      ...(stored === undefined ? {} : { stored }),
       ...(metadata === undefined ? {} : { metadata }),
     };
   }

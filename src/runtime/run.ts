@@ -1,10 +1,10 @@
 /** A handle of one run. It holds no state: any process with the journal can make one. */
 import type { Caller, Control, ControlType } from '../core/control.ts';
 import { PilotageError } from '../core/errors.ts';
-import type { RunEvent } from '../core/event.ts';
+import type { EventPayloads, RunEvent } from '../core/event.ts';
 import type { Json, JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
-import type { Journal } from '../journal/port.ts';
+import type { ArtifactStore, Journal } from '../journal/port.ts';
 import { event } from '../view/event.ts';
 import { eventsOf } from '../view/events.ts';
 import { type Redact, redacted } from '../view/redact.ts';
@@ -12,6 +12,7 @@ import { foldEntries, nextStep, type RunState } from '../view/run-state.ts';
 import { answerable, isPaused } from '../view/waits.ts';
 import { Follower } from './follow.ts';
 import type { ForkOptions } from './fork.ts';
+import { storedJson } from './heavy.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, resultOf } from './result.ts';
@@ -21,6 +22,7 @@ import { untilTaken } from './until-taken.ts';
 
 export interface RunPorts {
   readonly journal: Journal;
+  readonly artifacts: ArtifactStore;
   readonly hub: NoticeHub;
   isDriven(): boolean;
   /** The state in which this process lets go of the run; `undefined` when it does not drive it. */
@@ -48,7 +50,8 @@ export interface EventOptions {
   readonly from?: number;
   /**
    * Every text of an event's payload passes through it before this reader gets the event; the journal keeps it whole. What
-   * it throws ends the stream. Tokens are left out, as a secret may be cut in two by them; the step's decision has the text.
+   * it throws ends the stream. Tokens and chunks are left out, as a secret may be cut in two by them: the text is in the
+   * step's decision, and the value in the end of the call.
    */
   readonly redact?: Redact;
 }
@@ -129,6 +132,20 @@ export class Run {
     if (result === undefined)
       throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);
     return result;
+  }
+
+  /**
+   * What the finished run gave, whole also when it is stored as an artifact. Waits as `result` does.
+   * @returns `undefined` for a run that failed, is paused, or gave nothing.
+   * @throws PilotageError `run_not_found`, or `artifact_not_found`.
+   */
+  async payload(): Promise<Json | undefined> {
+    const result = await this.result();
+    if (result.status !== 'finished') return undefined;
+    const { payload, stored } = result;
+    if (payload === undefined || stored === undefined) return payload;
+    const { identity } = await this.state();
+    return storedJson(payload, identity, this.#ports.artifacts);
   }
 
   /** The state as the journal has it now. @throws PilotageError `run_not_found`. */
@@ -298,6 +315,12 @@ function pausedEvent(state: RunState): RunEvent {
   return event('run.paused', at, state.identity, { pauses: answerable(state) });
 }
 
+/** What the journal has brought already may be ahead of the driver's notices: nothing comes after the end of its call. */
+function isUnderWay({ run, step, call }: EventPayloads['tool.chunk'], { identity, open, tasks }: RunState): boolean {
+  if (run === identity.run) return open?.move.step === step && open.calls[call] === null;
+  return tasks.every(({ id, end }) => end === undefined || (run !== id && !run.startsWith(`${id}.`)));
+}
+
 function passingEvent(notice: Exclude<Notice, { type: 'entry' | 'exit' }>, state: RunState): readonly RunEvent[] {
   const at = { seq: state.head, at: state.updatedAt };
   if (notice.type === 'late') {
@@ -305,6 +328,9 @@ function passingEvent(notice: Exclude<Notice, { type: 'entry' | 'exit' }>, state
     return [event('tool.late', at, state.identity, { step, call, tool })];
   }
   if (notice.type === 'progress') return [event('task.progress', at, state.identity, notice.progress)];
+  if (notice.type === 'chunk') {
+    return isUnderWay(notice.chunk, state) ? [event('tool.chunk', at, state.identity, notice.chunk)] : [];
+  }
   const { step, delta, offset } = notice;
   // The step's decision was read from the journal already: the text is in it.
   if (step < nextStep(state) || state.ending !== null) return [];

@@ -7,28 +7,32 @@ import { assertMaySend, type Caller } from '../core/control.ts';
 import type { Asked, Entry } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Identity } from '../core/identity.ts';
-import { captureJson } from '../core/json.ts';
+import { captureJson, jsonEquals } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
-import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
+import type { Planner, PlannerFunction } from '../core/planner.ts';
 import type { ToolPolicy } from '../core/policy.ts';
 import { DEFAULT_JOURNAL_PATH } from '../journal/default-path.ts';
 import type { Journal, RunQuery, RunRecord } from '../journal/port.ts';
+import { ownedBy } from '../journal/rules.ts';
 import { sqliteJournal } from '../journal/sqlite.ts';
-import { type Catalogue, createCatalogue, type ToolSet } from '../tools/catalogue.ts';
+import { createCatalogue, type ToolSet } from '../tools/catalogue.ts';
+import type { EquippedPlanner } from '../tools/tool.ts';
 import { toolGet } from '../tools/tool-get.ts';
 import { toolSearch } from '../tools/tool-search.ts';
 import { foldEntries } from '../view/run-state.ts';
 import { patientArtifacts } from './append.ts';
 import { artifactFetch } from './artifact-fetch.ts';
-import type { DriverDeps } from './driver-deps.ts';
+import type { DriverDeps, Equipped } from './driver-deps.ts';
 import { Fleet } from './fleet.ts';
 import { type ForkOptions, forkRun } from './fork.ts';
 import { contextAtStart, loadInputs } from './inputs.ts';
 import { NoticeHub } from './notices.ts';
 import { type Migrate, pinOf } from './pins.ts';
+import { mainOf, Planners } from './planners.ts';
 import { assertProgressGuard, type ProgressGuard } from './progress-guard.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
 import { Run, type RunPorts } from './run.ts';
+import { limitsWithin } from './run-budget.ts';
 import { addressee } from './send-control.ts';
 import {
   assertMemoryOptions,
@@ -45,9 +49,12 @@ import { watchProgressOfTasks } from './task-progress.ts';
 import { Tasks } from './tasks.ts';
 
 export interface RuntimeOptions {
-  readonly planner: Planner | PlannerFunction;
+  /** Makes the decisions of runs that name no other. One with tools of its own, such as a flow, is given without `tools`. */
+  readonly planner: Planner | PlannerFunction | EquippedPlanner;
   /** A list, or a record by name whose values may be AI SDK `tool()` objects. */
   readonly tools?: ToolSet;
+  /** Other planners that runs can be started with, by their names; those that tools bring along need not be named. */
+  readonly planners?: readonly EquippedPlanner[];
   /**
    * A journal, or the path of an SQLite file. Default: `.pilotage/pilotage.db` in the current folder. A file is opened when
    * it is first needed, and closed with the runtime; a journal that is passed in stays open.
@@ -62,6 +69,8 @@ export interface RuntimeOptions {
   /** How long a run stays with a process that says nothing. Default 5,000; renewed every third of it. */
   readonly leaseMs?: number;
   readonly clock?: Clock;
+  /** A number from 0 up to 1, for the jitter of retries. Default `Math.random`. */
+  readonly random?: () => number;
   /** How runs continue the earlier ones of their session. Default: not at all. */
   readonly memory?: MemoryOptions;
   /** What is done about a run that goes round in circles. Default: the planner is told after three times. */
@@ -86,12 +95,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 }
 
 export class Runtime {
-  readonly #planner: Planner;
+  readonly #planners: Planners;
   readonly #options: RuntimeOptions;
   readonly #clock: Clock;
   readonly #hub = new NoticeHub();
   readonly #slots: SlotLimits;
-  readonly #catalogue: Catalogue;
   #deps: DriverDeps | undefined;
   #fleet: Fleet | undefined;
   readonly #memory: Remembering | undefined;
@@ -111,7 +119,7 @@ export class Runtime {
   });
 
   constructor(options: RuntimeOptions) {
-    this.#planner = asPlanner(options.planner);
+    const main = mainOf(options.planner, options.tools);
     if (options.limits !== undefined) assertLimits(options.limits);
     for (const name of ['maxLiveRuns', 'maxLiveRunsPerTenant', 'leaseMs'] as const) {
       const value = options[name];
@@ -124,7 +132,8 @@ export class Runtime {
     assertMemoryOptions(memory);
     this.#memory = memory.strategy === 'none' ? undefined : memory;
     const fetch = artifactFetch(() => this.#driverDeps().artifacts);
-    this.#catalogue = createCatalogue(options.tools ?? [], [fetch, toolSearch, toolGet], options.policy);
+    const { planners = [], policy } = options;
+    this.#planners = new Planners(main, planners, (own) => createCatalogue(own, [fetch, toolSearch, toolGet], policy));
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
   }
@@ -132,8 +141,9 @@ export class Runtime {
   /**
    * Stores a run, due at once, and drives it as soon as there is a slot. A run id that exists already is the same run:
    * nothing is stored, and it goes on if nobody drives it.
-   * @throws PilotageError `identity_required`, `unserializable`, `memory_block_unserializable`, `invalid_config`,
-   * `runtime_closed`, `scope_mismatch` for a run id that somebody else uses or for their memory, or a store error.
+   * @throws PilotageError `identity_required`, `planner_unknown`, `unserializable`, `memory_block_unserializable`, `invalid_config`,
+   * `runtime_closed`, `scope_mismatch` for a run id that somebody else uses or for their memory, `idempotency_conflict` for
+   * that of a run that was started with something else, or a store error.
    */
   start(query: string, options: StartOptions): Promise<Run> {
     return this.#start(query, options);
@@ -154,7 +164,7 @@ export class Runtime {
     this.#assertOpen();
     const fleet = this.#readyFleet();
     if (!(await fleet.launch({ identity, priority, entries: [entry] }))) {
-      await this.#assertSameOwner(identity);
+      await this.#assertSameRun(entry);
       fleet.enqueue({ run: identity.run, tenant: identity.tenant, priority });
     }
     return this.#handle(identity.run);
@@ -170,26 +180,30 @@ export class Runtime {
     return this.#handle(id, options.as);
   }
 
-  /** For a planner that wants its readers to see its tasks move. */
+  /** For planners that want their readers to see their tasks move. */
   readonly #lookAtTasks: NonNullable<RunPorts['lookAtTasks']> = (state, tell) =>
     watchProgressOfTasks({
       journal: this.#driverDeps().journal,
       clock: this.#clock,
-      state,
+      state: () => {
+        const known = state();
+        return known !== undefined && isHybrid(this.#planners.heirOf(known.planner)) ? known : undefined;
+      },
       tell,
       onFault: (error) => this.#fault(error),
     });
 
   #handle(id: string, as?: Caller): Run {
-    const { journal } = this.#driverDeps();
+    const { journal, artifacts } = this.#driverDeps();
     const fleet = this.#readyFleet();
     return new Run(id, {
       journal,
+      artifacts,
       hub: this.#hub,
       isDriven: () => fleet.drives(id),
       settled: () => fleet.settled(id),
       ...(as === undefined ? {} : { as }),
-      ...(this.#planner.wakeMode === 'hybrid' ? { lookAtTasks: this.#lookAtTasks } : {}),
+      ...(this.#planners.all.some(isHybrid) ? { lookAtTasks: this.#lookAtTasks } : {}),
       handle: (run) => this.#handle(run, as),
       mayResume: async () => {
         const record = as === undefined ? undefined : await journal.get(id);
@@ -205,18 +219,24 @@ export class Runtime {
 
   async #fork(run: string, options: ForkOptions): Promise<Run> {
     this.#assertOpen();
-    const forked = await forkRun(this.#driverDeps(), run, options);
+    const forked = await forkRun({ ...this.#driverDeps(), ...(await this.#heirOf(run)) }, run, options);
     await this.#readyFleet().claimAndDrive(forked.run, false);
     return this.#handle(forked.run);
   }
 
   async #replay(run: string, signal: AbortSignal | undefined): Promise<ReplayReport> {
     this.#assertOpen();
-    const { journal, artifacts, planner, toolsOf } = this.#driverDeps();
+    const { journal, artifacts } = this.#driverDeps();
+    const { planner, toolsOf } = await this.#heirOf(run);
     const entries = await journal.read(run);
     const { context, identity } = foldEntries(entries.slice(0, 1));
     const inputs = await loadInputs(context.inputs ?? [], identity, artifacts);
     return replayRun({ entries, planner, toolsOf, inputs, ...(signal === undefined ? {} : { signal }) });
+  }
+
+  /** Who would go on with the run today. */
+  async #heirOf(run: string): Promise<Equipped> {
+    return this.#planners.heirOf((await this.#driverDeps().journal.get(run))?.planner);
   }
 
   /** Stored runs, newest first. */
@@ -252,21 +272,27 @@ export class Runtime {
 
   #startedEntry(query: string, identity: Identity, options: StartOptions, asked?: Asked): Entry {
     if (typeof query !== 'string') throw new PilotageError('invalid_config', 'The query must be a string.');
-    const limits = { ...this.#options.limits, ...options.limits };
-    assertLimits(limits);
+    const { planner, toolsOf, budget } = this.#plannerFor(options);
+    const given = { ...this.#options.limits, ...options.limits };
+    assertLimits(given);
+    const at = this.#clock.now();
     const body = {
       kind: 'started' as const,
       identity,
       query,
-      planner: this.#planner.name,
-      limits,
+      planner: planner.name,
+      limits: limitsWithin(given, budget, at),
       scopes: options.scopes ?? [],
-      pin: pinOf(this.#planner, this.#catalogue.view(options.scopes ?? [])),
+      pin: pinOf(planner, toolsOf(options.scopes ?? [], [])),
       ...(options.history === undefined ? {} : { history: options.history }),
       ...(options.conversation === false ? { conversation: false } : {}),
       ...(asked === undefined ? {} : { asked }),
     };
-    return captureJson({ ...body, seq: 1, at: this.#clock.now() }, 'run').json as unknown as Entry;
+    return captureJson({ ...body, seq: 1, at }, 'run').json as unknown as Entry;
+  }
+
+  #plannerFor({ planner }: StartOptions): Equipped {
+    return planner === undefined ? this.#planners.main : this.#planners.named(planner);
   }
 
   async #remembered(scope: Identity, { history, conversation }: StartOptions): Promise<Remembered | undefined> {
@@ -274,14 +300,25 @@ export class Runtime {
     return historyFor(this.#driverDeps().journal.memory, scope, this.#memory);
   }
 
-  /** A run id that somebody else used is never handed out. */
-  async #assertSameOwner({ tenant, user, session, run }: Identity): Promise<void> {
-    const record = await this.#driverDeps().journal.get(run);
-    const other = record?.identity;
-    if (other === undefined || (other.tenant === tenant && other.user === user && other.session === session)) return;
+  /** A run id that somebody else used is never handed out, nor one of a run that was asked for something else. */
+  async #assertSameRun(asked: Entry): Promise<void> {
+    if (asked.kind !== 'started') return;
+    const { identity, query, context } = asked;
+    const { run } = identity;
+    const stored = await this.#driverDeps().journal.get(run);
+    if (stored === undefined) return;
+    if (ownedBy(stored.identity) !== ownedBy(identity)) {
+      throw new PilotageError(
+        'scope_mismatch',
+        `The run id ${run} cannot be used. Leave it out, and a fresh one is made.`,
+      );
+    }
+    const [first] = await this.#driverDeps().journal.read(run, 1, 1);
+    if (first?.kind !== 'started') return;
+    if (first.query === query && jsonEquals(first.context?.args ?? null, context?.args ?? null)) return;
     throw new PilotageError(
-      'scope_mismatch',
-      `The run id ${run} cannot be used. Leave it out, and a fresh one is made.`,
+      'idempotency_conflict',
+      `The run ${run} was started with another query or input. Give each run an identity of its own; local('name') makes one.`,
     );
   }
 
@@ -300,6 +337,7 @@ export class Runtime {
       slots: this.#slots,
       leaseMs: this.#options.leaseMs ?? DEFAULT_LEASE_MS,
       migrate: this.#options.migrate,
+      planners: this.#planners.names,
       onTurn: (identity) => this.#summaries?.turnEnded(identity),
     });
     return this.#fleet;
@@ -309,13 +347,16 @@ export class Runtime {
     if (this.#deps !== undefined) return this.#deps;
     const { journal: given = DEFAULT_JOURNAL_PATH } = this.#options;
     const journal = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
+    const { planner, toolsOf } = this.#planners.main;
     this.#deps = {
       journal,
       artifacts: patientArtifacts(journal.artifacts, this.#clock),
-      planner: this.#planner,
+      planner,
+      toolsOf,
+      equipped: (name) => this.#planners.find(name),
       clock: this.#clock,
+      random: this.#options.random ?? Math.random,
       hub: this.#hub,
-      toolsOf: (scopes, found) => this.#catalogue.view(scopes, found),
       progress: this.#options.progress ?? {},
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
@@ -341,6 +382,10 @@ export class Runtime {
 
 function warn(error: unknown): void {
   process.emitWarning(error instanceof Error ? error : new Error(String(error)));
+}
+
+function isHybrid({ planner }: Equipped): boolean {
+  return planner.wakeMode === 'hybrid';
 }
 
 function pickIdentity({ tenant, user, session, run }: Identity): Identity {

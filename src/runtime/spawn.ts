@@ -1,54 +1,55 @@
 /** Starting a task: the entries of its owner, and the new run that is stored with them. Pure. */
-import type { SpawnTask } from '../core/decision.ts';
-import type { CallEnded, Entry, EntryBody, Spawned } from '../core/entry.ts';
+import type { RunContext } from '../core/context.ts';
+import type { SpawnTask, TaskLimits } from '../core/decision.ts';
+import type { CallEnded, Entry, EntryBody, Pin, Spawned } from '../core/entry.ts';
 import type { ErrorCode } from '../core/errors.ts';
-import { deepFreeze } from '../core/json.ts';
-import { MAX_LIVE_TASKS, MAX_TASK_DEPTH, type TaskOrigin } from '../core/task.ts';
+import { deepFreeze, type Json, type JsonObject } from '../core/json.ts';
+import type { BudgetAxis } from '../core/limits.ts';
+import { MAX_LIVE_TASKS, MAX_TASK_DEPTH, type TaskOrigin, taskId } from '../core/task.ts';
 import type { NewRun } from '../journal/port.ts';
-import { shareFor } from '../view/budget.ts';
+import { type Amounts, shareFor } from '../view/budget.ts';
 import type { RunState } from '../view/run-state.ts';
+import { concurrencyOf, openBehind } from '../view/waits.ts';
+import type { Equipped } from './driver-deps.ts';
+import { pinOf } from './pins.ts';
+import { limitsWithin } from './run-budget.ts';
 
 /** Entries to append, and what is stored in the same commit. */
 export interface Landing {
   readonly entries: readonly EntryBody[];
   readonly starts?: readonly NewRun[];
+  /** Tasks that are told to stop before the entries are written. */
+  readonly stops?: readonly string[];
 }
 
-interface CallAt {
+export interface CallAt {
   readonly step: number;
   readonly call: number;
 }
 
-/** @param taken money that calls beside it have been promised. */
+/** @param taken what calls beside it take of the budget. */
 export function spawn(
   state: RunState,
   at: CallAt,
   { task: kind, spec, groupId }: SpawnTask,
   now: number,
-  taken: number,
+  taken: Amounts,
 ): Landing {
   const share = shareFor(state, spec.limits, taken);
-  const refusal = spawnRefusal(state, groupId, share !== undefined);
-  if (refusal !== undefined || share === undefined) {
-    return { entries: [refused(at, ...(refusal ?? (['budget_exceeded', NOTHING_LEFT] as const)))] };
-  }
+  const refusal = tooDeep(state) ?? tooMany(state) ?? groupRefusal(state, groupId);
+  if (refusal !== undefined) return { entries: [refused(at, ...refusal)] };
+  if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)] };
   const { onCancel = 'cascade', retainTurn = kind === 'foreground', description, failFast, quorum } = spec;
-  const id = `${state.identity.run}.${at.step}.${at.call}`;
-  const group = groupId ?? `group:${id}`;
-  const origin: TaskOrigin = {
-    parent: state.identity.run,
-    root: state.task?.root ?? state.identity.run,
-    depth: (state.task?.depth ?? 0) + 1,
-    kind,
-    description,
-    group,
-    onCancel,
-  };
+  const { query, priority = 0 } = spec;
+  const { planner, pin } = state;
+  const about = { kind, description, onCancel, group: groupId ?? groupOf(taskIn(state, at)) };
+  const run = newTask(state, at, now, { ...about, query, planner, pin, priority, limits: share.limits });
+  const { run: id } = run.identity;
   const spawned: Spawned = {
     kind: 'spawned',
     ...at,
     task: id,
-    group,
+    group: about.group,
     taskKind: kind,
     description,
     onCancel,
@@ -58,46 +59,135 @@ export function spawn(
     ...(failFast === undefined ? {} : { failFast }),
     ...(quorum === undefined ? {} : { quorum }),
   };
-  const first: Entry = deepFreeze({
-    kind: 'started',
-    seq: 1,
-    at: now,
-    identity: { ...state.identity, run: id },
-    query: spec.query,
-    conversation: false,
-    planner: state.planner,
-    // A pause for a raise would leave what the owner has set aside.
-    limits: { ...share.limits, onCeiling: 'finish' },
-    scopes: state.scopes,
-    ...(state.pin === null ? {} : { pin: state.pin }),
-    task: origin,
-    ...(state.fork === null ? {} : { fork: state.fork }),
-  });
-  const run: NewRun = { identity: first.identity, priority: spec.priority ?? 0, entries: [first] };
   if (retainTurn) return { entries: [spawned], starts: [run] };
   const outcome = { kind: 'value' as const, value: { task_id: id, kind, status: 'spawned' } };
   return { entries: [spawned, { kind: 'call_ended', ...at, outcome, attempts: 0 }], starts: [run] };
 }
 
+/** A call of a tool that a task is to carry out. */
+export interface CalledTask {
+  readonly tool: string;
+  readonly args: Json;
+  readonly carrier: Equipped;
+  /** So many calls of the tool are under way at once, at most; `Infinity` for any number. */
+  readonly atOnce: number;
+}
+
+/**
+ * The task gets what its planner's budget asks for, as far as it is there. On the other axes it gets as much of
+ * what is left as each of the calls that may be started beside it: all of it when there are none.
+ * @param taken what calls beside it take of the budget.
+ */
+export function spawnCalled(state: RunState, at: CallAt, called: CalledTask, now: number, taken: Amounts): Landing {
+  const { tool, args, carrier, atOnce } = called;
+  const share = shareFor(state, limitsWithin({}, carrier.budget, now), taken, placesLeft(state, at.call));
+  const refusal = tooDeep(state);
+  if (refusal !== undefined) return { entries: [refused(at, ...refusal)] };
+  if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)] };
+  const group = groupOf(taskIn(state, at));
+  const about = { kind: 'foreground', description: tool, group, onCancel: 'cascade' } as const;
+  const { meta } = state.context;
+  const { limits, reserved } = share;
+  const planner = carrier.planner.name;
+  const pin = pinOf(carrier.planner, carrier.toolsOf(state.scopes, []));
+  const context = meta === undefined ? { args } : { args, meta };
+  const run = newTask(state, at, now, { ...about, query: tool, planner, pin, priority: 0, limits, context });
+  const spawned: Spawned = {
+    kind: 'spawned',
+    ...at,
+    task: run.identity.run,
+    group,
+    taskKind: about.kind,
+    description: tool,
+    onCancel: about.onCancel,
+    retained: true,
+    called: true,
+    ...(Number.isFinite(atOnce) ? { atOnce } : {}),
+    reserved,
+    seal: true,
+  };
+  return { entries: [spawned], starts: [run] };
+}
+
+/** Of the calls of the open step, how many may be under way while this one is, with itself. */
+function placesLeft({ open }: RunState, call: number): number {
+  const decision = open?.move.decision;
+  if (open === null || decision?.kind !== 'call_parallel') return 1;
+  const carried = open.waits.filter(({ called }) => called !== undefined);
+  const free = open.pending - open.waits.length - openBehind(open, decision, call);
+  return Math.max(1, Math.min(free, concurrencyOf(decision) - carried.length));
+}
+
+interface NewTask extends Pick<TaskOrigin, 'kind' | 'description' | 'group' | 'onCancel'> {
+  readonly query: string;
+  readonly planner: string;
+  readonly pin: Pin | null;
+  readonly priority: number;
+  readonly limits: TaskLimits;
+  readonly context?: RunContext;
+}
+
+function newTask(state: RunState, at: CallAt, now: number, task: NewTask): NewRun {
+  const { kind, description, group, onCancel, query, planner, pin, priority, limits, context } = task;
+  const { identity, scopes, fork } = state;
+  const { run: parent } = identity;
+  const { root = parent, depth = 0 } = state.task ?? {};
+  const first: Entry = deepFreeze({
+    kind: 'started',
+    seq: 1,
+    at: now,
+    identity: { ...identity, run: taskIn(state, at) },
+    query,
+    conversation: false,
+    ...(context === undefined ? {} : { context }),
+    planner,
+    // A pause for a raise would leave what the owner has set aside.
+    limits: { ...limits, onCeiling: 'finish' },
+    scopes,
+    ...(pin === null ? {} : { pin }),
+    task: { parent, root, depth: depth + 1, kind, description, group, onCancel },
+    ...(fork === null ? {} : { fork }),
+  });
+  return { identity: first.identity, priority, entries: [first] };
+}
+
+function taskIn({ identity }: RunState, { step, call }: CallAt): string {
+  return taskId(identity.run, step, call);
+}
+
+/** The group of a task that is in none with others. */
+function groupOf(task: string): string {
+  return `group:${task}`;
+}
+
 const NOTHING_LEFT = 'The budget has nothing left that a task could get. No task was started.';
 
-function spawnRefusal(state: RunState, groupId: string | undefined, hasRoom: boolean): [ErrorCode, string] | undefined {
-  const depth = (state.task?.depth ?? 0) + 1;
-  if (depth > MAX_TASK_DEPTH) {
-    return ['task_limit', `A task here would be at depth ${depth}; the cap is ${MAX_TASK_DEPTH}. No task was started.`];
-  }
-  const live = state.tasks.filter(({ end }) => end === undefined).length;
-  if (live >= MAX_LIVE_TASKS) {
-    return ['task_limit', `${live} tasks of this run are under way, the most there can be. Await some first.`];
-  }
-  const group = state.groups.find(({ id }) => id === groupId);
-  if (group !== undefined && (group.sealed || group.end !== undefined)) {
-    return ['group_ended', `The group ${group.id} takes no more tasks. Use another group id.`];
-  }
-  return hasRoom ? undefined : ['budget_exceeded', NOTHING_LEFT];
+function nothingLeft(at: CallAt, axis: BudgetAxis): CallEnded {
+  return refused(at, 'budget_exceeded', NOTHING_LEFT, { axis });
+}
+
+type Refusal = readonly [ErrorCode, string];
+
+function tooDeep({ task }: RunState): Refusal | undefined {
+  const depth = (task?.depth ?? 0) + 1;
+  if (depth <= MAX_TASK_DEPTH) return undefined;
+  return ['task_limit', `A task here would be at depth ${depth}; the cap is ${MAX_TASK_DEPTH}. No task was started.`];
+}
+
+function tooMany({ tasks }: RunState): Refusal | undefined {
+  const live = tasks.filter(({ end, called }) => end === undefined && called === undefined).length;
+  if (live < MAX_LIVE_TASKS) return undefined;
+  return ['task_limit', `${live} tasks of this run are under way, the most there can be. Await some first.`];
+}
+
+function groupRefusal({ groups }: RunState, groupId: string | undefined): Refusal | undefined {
+  const group = groups.find(({ id }) => id === groupId);
+  if (group === undefined || (!group.sealed && group.end === undefined)) return undefined;
+  return ['group_ended', `The group ${group.id} takes no more tasks. Use another group id.`];
 }
 
 /** The outcome of a task call that could not be made. */
-export function refused(at: CallAt, code: ErrorCode, message: string): CallEnded {
-  return { kind: 'call_ended', ...at, outcome: { kind: 'error', error: { code, message } }, attempts: 0 };
+export function refused(at: CallAt, code: ErrorCode, message: string, data?: JsonObject): CallEnded {
+  const error = { code, message, ...(data === undefined ? {} : { data }) };
+  return { kind: 'call_ended', ...at, outcome: { kind: 'error', error }, attempts: 0 };
 }

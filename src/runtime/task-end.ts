@@ -3,7 +3,7 @@ import type { EntryBody, Failed, Finished } from '../core/entry.ts';
 import type { Usage } from '../core/step.ts';
 import type { TaskEnd, TaskUsage } from '../core/task.ts';
 import type { Told } from '../journal/port.ts';
-import { setAsideFor } from '../view/budget.ts';
+import { countsAsCall, setAsideFor } from '../view/budget.ts';
 import type { Ending, RunState } from '../view/run-state.ts';
 
 /** The runs that are told how this one ends. */
@@ -45,21 +45,20 @@ export function taskEndOf(state: RunState): TaskEnd | undefined {
 
 /** How this ending reads, without what was used. */
 export function endOf(task: string, ending: Ending | Finished | Failed): Omit<TaskEnd, 'usage'> {
-  if (ending.kind === 'failed') {
-    const { code, message } = ending.error;
-    return { task, status: 'failed', error: { code, message } };
-  }
-  const { reason, payload } = ending;
-  const result = payload === undefined ? {} : { result: payload };
+  if (ending.kind === 'failed') return { task, status: 'failed', error: ending.error };
+  const { reason, payload, stored, metadata } = ending;
+  const whole = stored === undefined ? {} : { stored };
+  const result = payload === undefined ? {} : { result: payload, ...whole };
   if (reason === 'goal') return { task, status: 'complete', ...result };
-  const error = { code: reason, message: `The task ended with ${reason}.` };
+  const data = metadata === undefined ? {} : { data: metadata };
+  const error = { code: reason, message: `The task ended with ${reason}.`, ...data };
   return { task, status: reason === 'cancelled' ? 'cancelled' : 'failed', ...result, error };
 }
 
 /** What was used by the end of these entries. What tasks that go on may still use was given to them: it is used too. */
 function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
   const { totals } = state;
-  const usage = { ...totals, steps: totals.steps + totals.taskSteps };
+  const usage = { ...totals, steps: totals.steps + totals.taskSteps, calls: totals.calls + totals.taskCalls };
   for (const body of bodies) {
     // What a task of another run used, which this one waited for, is not its own.
     if (body.kind === 'task_ended' && !state.tasks.some(({ id }) => id === body.task)) continue;
@@ -67,12 +66,17 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
     usage.inputTokens += inputTokens;
     usage.outputTokens += outputTokens;
     usage.costMicroUsd += costMicroUsd;
-    if (body.kind === 'task_ended') usage.steps += body.usage.steps;
+    if (body.kind === 'task_ended') {
+      usage.steps += body.usage.steps;
+      usage.calls += body.usage.calls ?? 0;
+    }
+    if (body.kind === 'call_ended' && state.open !== null && countsAsCall(state.open, body)) usage.calls += 1;
   }
   const ended = new Set(bodies.flatMap((body) => (body.kind === 'task_ended' ? [body.task] : [])));
   const open = { tasks: state.tasks.filter(({ id }) => !ended.has(id)) };
   return {
     steps: usage.steps + setAsideFor(open, 'steps'),
+    calls: usage.calls + setAsideFor(open, 'calls'),
     inputTokens: usage.inputTokens + setAsideFor(open, 'tokens'),
     outputTokens: usage.outputTokens,
     costMicroUsd: usage.costMicroUsd + setAsideFor(open, 'costMicroUsd') + promisedBeside(state, bodies),

@@ -1,6 +1,6 @@
 /** A planner and tools as a process that can die runs them: watched, and cut off from the world when it is dead. */
 import { asPlanner, type MoveSource, type Planner, type PlannerFunction, type RunView } from '../core/planner.ts';
-import { LoginRequired, type Tool } from '../tools/tool.ts';
+import { type AnyTool, LoginRequired, type Tool } from '../tools/tool.ts';
 import { type CrashProcess, never } from './crash-process.ts';
 import type { CrashRecord } from './crash-record.ts';
 import type { CrashWorld } from './crash-scenario.ts';
@@ -18,7 +18,38 @@ export function worldOf(process: CrashProcess, record: CrashRecord): CrashWorld 
   };
 }
 
-export function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecord): Tool {
+/** The tools, and those of the planners that carry them out: each tool and each planner once, however often it is given. */
+export function mortalTools(
+  tools: readonly AnyTool[],
+  process: CrashProcess,
+  record: CrashRecord,
+  known: Known = { tools: new Map(), planners: new Map() },
+): AnyTool[] {
+  return tools.map((tool) => {
+    const before = known.tools.get(tool);
+    if (before !== undefined) return before;
+    if (!('carriedOutBy' in tool)) {
+      const made = mortalTool(tool, process, record);
+      known.tools.set(tool, made);
+      return made;
+    }
+    const { planner: given, tools: below, ...rest } = tool.carriedOutBy;
+    const planner = known.planners.get(given) ?? mortalPlanner(given, process, record);
+    known.planners.set(given, planner);
+    const own: AnyTool[] = [];
+    const made = { ...tool, carriedOutBy: { ...rest, planner, tools: own } };
+    known.tools.set(tool, made);
+    own.push(...mortalTools(below, process, record, known));
+    return made;
+  });
+}
+
+interface Known {
+  readonly tools: Map<AnyTool, AnyTool>;
+  readonly planners: Map<Planner, Planner>;
+}
+
+function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecord): Tool {
   const { name, effect = 'once' } = tool;
   const run: Tool['run'] = async (args, context) => {
     await process.reach(`before ${name}`);

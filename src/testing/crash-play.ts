@@ -10,7 +10,7 @@ import type { Run } from '../runtime/run.ts';
 import { createRuntime, type Runtime } from '../runtime/runtime.ts';
 import { foldEntries, type RunState } from '../view/run-state.ts';
 import { isPaused } from '../view/waits.ts';
-import { mortalPlanner, mortalTool, worldOf } from './crash-actors.ts';
+import { mortalPlanner, mortalTools, worldOf } from './crash-actors.ts';
 import {
   effectProblems,
   endingProblems,
@@ -94,7 +94,7 @@ async function live(setting: Play, process: CrashProcess): Promise<void> {
   const runtime = createRuntime({
     ...scenario.options,
     planner: mortalPlanner(scenario.planner, process, record),
-    tools: scenario.tools(worldOf(process, record)).map((tool) => mortalTool(tool, process, record)),
+    tools: mortalTools(scenario.tools(worldOf(process, record)), process, record),
     journal: new FaultyJournal(journal, process, record),
     clock: process.clock(clock),
     leaseMs: LEASE_MS,
@@ -118,10 +118,13 @@ async function live(setting: Play, process: CrashProcess): Promise<void> {
 
 async function toTheEnd(runtime: Runtime, setting: Play): Promise<void> {
   const { scenario, identity } = setting;
-  const limits = scenario.limits === undefined ? {} : { limits: scenario.limits };
+  const options = {
+    ...(scenario.limits === undefined ? {} : { limits: scenario.limits }),
+    ...(scenario.args === undefined ? {} : { context: { args: scenario.args } }),
+  };
   let run = runtime.run(identity.run);
   const state = await stateOf(run);
-  if (state === undefined) run = await runtime.start(scenario.query, { identity, ...limits });
+  if (state === undefined) run = await runtime.start(scenario.query, { identity, ...options });
   else if (state.ending === null && !waitsForAnswer(state)) await run.resume();
   // Only a worker finds tasks of a run that has ended or waits for somebody, and runs that somebody outside spoke to.
   const isStill = state !== undefined && (state.ending !== null || waitsForAnswer(state));

@@ -80,12 +80,15 @@ export class CrashRecord {
 
   attempt(attempt: Attempt): void {
     this.attempts.push(attempt);
-    if (attempt.effect !== 'once') return;
-    const { run, tool, key } = attempt;
-    const began = this.#entries(run).some(
-      (entry) => entry.kind === 'call_began' && key.endsWith(`/${entry.step}.${entry.call}`),
-    );
-    if (!began) this.faults.push(`${tool}, a once tool, was started before the journal had that its call began.`);
+    const { run, tool, key, effect } = attempt;
+    const kinds = this.#entries(run).flatMap((entry) => {
+      const isOfCall = 'call' in entry && key.endsWith(`/${entry.step}.${entry.call}`);
+      return isOfCall ? [entry.kind] : [];
+    });
+    if (kinds.includes('call_ended'))
+      this.faults.push(`${tool} was run after the journal had that its call has ended.`);
+    if (effect === 'once' && !kinds.includes('call_began'))
+      this.faults.push(`${tool}, a once tool, was started before the journal had that its call began.`);
   }
 
   effect(key: string): void {

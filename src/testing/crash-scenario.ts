@@ -2,13 +2,14 @@
 import type { Clock } from '../core/clock.ts';
 import type { Control } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
+import type { Json } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Planner, PlannerFunction } from '../core/planner.ts';
 import type { Journal } from '../journal/port.ts';
 import type { PauseNotice } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
 import type { RuntimeOptions } from '../runtime/runtime.ts';
-import type { Tool, ToolContext } from '../tools/tool.ts';
+import type { AnyTool, ToolContext } from '../tools/tool.ts';
 import type { RunState } from '../view/run-state.ts';
 
 export interface CrashScenario {
@@ -19,8 +20,10 @@ export interface CrashScenario {
    */
   readonly planner: Planner | PlannerFunction;
   /** Made anew for each process. A tool whose effect is counted calls `world.effect(context)` at the moment of it. */
-  readonly tools: (world: CrashWorld) => readonly Tool[];
+  readonly tools: (world: CrashWorld) => readonly AnyTool[];
   readonly query: string;
+  /** What the planner reads as `context.args`: the input of a flow. */
+  readonly args?: Json;
   readonly limits?: Limits;
   /**
    * Opens the journal as a process does when it starts; the same `store` again is the same data. It is closed when the

@@ -2,7 +2,7 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
 import { describeThrown, PilotageError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
-import type { InputSchema, Tool } from './tool.ts';
+import type { AnyTool, InputSchema, Tool } from './tool.ts';
 
 /** The parts of an AI SDK tool that matter here. Its effect is taken as `once`, because it does not say. */
 export interface AiSdkTool {
@@ -12,7 +12,7 @@ export interface AiSdkTool {
   readonly needsApproval?: unknown;
 }
 
-export function isAiSdkTool(tool: Tool | AiSdkTool): tool is AiSdkTool {
+export function isAiSdkTool(tool: AnyTool | AiSdkTool): tool is AiSdkTool {
   return typeof tool === 'object' && tool !== null && 'inputSchema' in tool;
 }
 

@@ -10,25 +10,37 @@ import type { Effect, Loading, ToolSchema, ToolView } from '../core/tool-schema.
 import { type AiSdkTool, fromAiSdk, isAiSdkTool } from './ai-sdk.ts';
 import { rankedExamples } from './examples.ts';
 import { type Check, checkOf, jsonSchemaOf } from './schema.ts';
-import type { ApprovalGate, Tool } from './tool.ts';
+import type { AnyTool, ApprovalGate, Backoff, EquippedPlanner, PlannerTool, Tool } from './tool.ts';
 
 export const DEFAULT_TIMEOUT_MS = 30_000;
 export const DEFAULT_RETRIES = 3;
 
 /** A tool made ready: defaults filled in, checks prepared. */
-export interface ReadyTool {
+export type ReadyTool = ReadyFunction | ReadyPlannerTool;
+
+interface Ready {
   readonly schema: ToolSchema;
   readonly checkArgs: Check;
   readonly checkValue: Check | undefined;
   readonly effect: Effect;
-  readonly timeoutMs: number;
-  readonly retries: number;
   readonly concurrency: number;
-  readonly costMicroUsd: number;
   readonly scopes: readonly string[];
   /** Who is asked before a call is made. */
   readonly gate: ApprovalGate | undefined;
+}
+
+/** A tool whose own function carries out its calls. */
+export interface ReadyFunction extends Ready {
+  readonly timeoutMs: number;
+  readonly retries: number;
+  readonly backoff: Required<Backoff>;
+  readonly costMicroUsd: number;
   readonly source: Tool;
+}
+
+/** A tool whose calls are tasks. */
+export interface ReadyPlannerTool extends Ready {
+  readonly carriedOutBy: EquippedPlanner;
 }
 
 /** What dispatch may use; planners get it as a `ToolView`, which has no tool's function in it. */
@@ -48,7 +60,7 @@ export interface Catalogue {
 }
 
 /** A list of tools, or a record by name, whose values may be AI SDK `tool()` objects. */
-export type ToolSet = readonly Tool[] | Readonly<Record<string, Tool | AiSdkTool>>;
+export type ToolSet = readonly AnyTool[] | Readonly<Record<string, AnyTool | AiSdkTool>>;
 
 /** Views that are kept; a run keeps its own. */
 const MAX_VIEWS = 1_000;
@@ -99,9 +111,19 @@ function kept<T>(known: Map<string, T>, key: string, make: () => T): T {
   return made;
 }
 
-function listOf(tools: ToolSet): readonly Tool[] {
-  if (Array.isArray(tools)) return tools as readonly Tool[];
-  return Object.entries(tools as Readonly<Record<string, Tool | AiSdkTool>>).map(([name, tool]) => {
+/** The planners that carry out tools of the set, each time they occur. Those of their own tools are not among them. */
+export function carriersOf(tools: ToolSet): readonly EquippedPlanner[] {
+  const given: readonly unknown[] = Array.isArray(tools) ? tools : Object.values(tools);
+  return given.flatMap((tool) => (isPlannerTool(tool) ? [tool.carriedOutBy] : []));
+}
+
+function isPlannerTool(tool: unknown): tool is PlannerTool {
+  return typeof tool === 'object' && tool !== null && 'carriedOutBy' in tool;
+}
+
+function listOf(tools: ToolSet): readonly AnyTool[] {
+  if (Array.isArray(tools)) return tools as readonly AnyTool[];
+  return Object.entries(tools as Readonly<Record<string, AnyTool | AiSdkTool>>).map(([name, tool]) => {
     if (isAiSdkTool(tool)) return fromAiSdk(name, tool);
     if (tool?.name === name) return tool;
     throw new PilotageError(
@@ -161,7 +183,7 @@ function digestOf({ inputSchema, effect }: ToolSchema): string {
     .slice(0, 12);
 }
 
-function prepare(tool: Tool): ReadyTool {
+function prepare(tool: AnyTool): ReadyTool {
   if (typeof tool?.name !== 'string' || tool.name.trim() === '') {
     throw new PilotageError('tool_name_empty', 'A tool has no name. Give it one that the model can call.');
   }
@@ -172,14 +194,49 @@ function prepare(tool: Tool): ReadyTool {
       `${owner} has a name that begins with _. Rename it: such names are reserved, as _finish and _spawn_task are.`,
     );
   }
-  if (typeof tool.run !== 'function') {
-    throw new PilotageError('tool_without_run', `${owner} has no run function.`);
-  }
   if (typeof tool.description !== 'string') {
     throw new PilotageError('invalid_config', `${owner} has no description. Say what it does; the model reads it.`);
   }
-  const { effect = 'once', loading = 'always', timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
-  assertWhole(owner, { timeoutMs, retries, concurrency: tool.concurrency ?? 1, costMicroUsd: tool.costMicroUsd ?? 0 });
+  const ready = readyOf(tool, owner);
+  if (!isPlannerTool(tool)) return readyFunction(tool, owner, ready);
+  if ('run' in tool || 'costMicroUsd' in tool) {
+    throw new PilotageError(
+      'invalid_config',
+      `${owner} is carried out by a planner: leave out run, and costMicroUsd. It costs what the planner's runs use.`,
+    );
+  }
+  return { ...ready, carriedOutBy: tool.carriedOutBy };
+}
+
+function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
+  if (typeof tool.run !== 'function') {
+    throw new PilotageError('tool_without_run', `${owner} has no run function.`);
+  }
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES, costMicroUsd = 0 } = tool;
+  assertWhole(owner, { timeoutMs, retries, costMicroUsd });
+  const backoff = backoffOf(tool, owner);
+  return { ...ready, timeoutMs, retries: ready.effect === 'once' ? 0 : retries, backoff, costMicroUsd, source: tool };
+}
+
+function backoffOf({ backoff = {} }: Tool, owner: string): Required<Backoff> {
+  const isObject = typeof backoff === 'object' && backoff !== null;
+  const { baseMs = 100, multiplier = 2, maxMs = 30_000, ...rest } = isObject ? backoff : { rest: backoff };
+  if (Object.keys(rest).length === 0 && isAtLeast(baseMs, 0) && isAtLeast(multiplier, 1) && isAtLeast(maxMs, 0)) {
+    return { baseMs, multiplier, maxMs };
+  }
+  throw new PilotageError(
+    'invalid_config',
+    `${owner} has a backoff that is none: give { baseMs, multiplier, maxMs }, milliseconds from 0 and a multiplier from 1 up.`,
+  );
+}
+
+function isAtLeast(value: number, least: number): boolean {
+  return Number.isFinite(value) && value >= least;
+}
+
+function readyOf(tool: AnyTool, owner: string): Ready {
+  const { effect = 'once', loading = 'always', concurrency = Number.POSITIVE_INFINITY } = tool;
+  if (tool.concurrency !== undefined) assertWhole(owner, { concurrency });
   assertEffect(owner, effect);
   assertLoading(owner, loading);
   const inputSchema = jsonSchemaOf(tool.input, owner);
@@ -199,17 +256,13 @@ function prepare(tool: Tool): ReadyTool {
     checkArgs,
     checkValue: tool.output === undefined ? undefined : checkOf(tool.output, `${owner}'s output`),
     effect,
-    timeoutMs,
-    retries: effect === 'once' ? 0 : retries,
-    concurrency: tool.concurrency ?? Number.POSITIVE_INFINITY,
-    costMicroUsd: tool.costMicroUsd ?? 0,
+    concurrency,
     scopes: tool.scopes ?? [],
     gate: gateOf(tool, owner),
-    source: tool,
   };
 }
 
-function gateOf({ approve }: Tool, owner: string): ApprovalGate | undefined {
+function gateOf({ approve }: AnyTool, owner: string): ApprovalGate | undefined {
   if (approve === undefined) return undefined;
   if (approve === 'always') return {};
   if (typeof approve === 'function') return { when: approve };

@@ -2,12 +2,12 @@
 import { PilotageError } from '../core/errors.ts';
 import { captureObject, isJsonObject, type JsonObject } from '../core/json.ts';
 import type { Check } from './schema.ts';
-import type { Tool, ToolExample } from './tool.ts';
+import type { AnyTool, ToolExample } from './tool.ts';
 
 const RANKS: readonly ToolExample['tag'][] = ['minimal', 'common', 'edge-case', undefined];
 
 /** The arguments alone, frozen, the plainest first. @throws PilotageError `tool_example_invalid`. */
-export function rankedExamples(tool: Tool, schema: JsonObject, check: Check): readonly JsonObject[] {
+export function rankedExamples(tool: AnyTool, schema: JsonObject, check: Check): readonly JsonObject[] {
   const ranked = (tool.examples ?? []).map((example, index) => {
     const why = misfit(example, schema, check);
     if (why !== undefined) {

@@ -3,10 +3,14 @@ export type { AuthorisedTools, Catalogue, ReadyTool, ToolSet } from './catalogue
 export { createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS } from './catalogue.ts';
 export type { Checked } from './schema.ts';
 export type {
+  AnyTool,
   ArtifactDescription,
+  EquippedPlanner,
   InputOf,
   InputSchema,
+  PlannerTool,
   Reconciled,
+  RunBudget,
   Tool,
   ToolContext,
   ToolExample,

@@ -3,6 +3,8 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { ArtifactRef } from '../core/artifact.ts';
 import type { Identity } from '../core/identity.ts';
 import type { Json, JsonObject } from '../core/json.ts';
+import type { Limits } from '../core/limits.ts';
+import type { Planner } from '../core/planner.ts';
 import type { Effect, Loading, ToolView } from '../core/tool-schema.ts';
 
 /** A Standard Schema (zod, valibot, arktype …) or a plain JSON Schema object. */
@@ -23,6 +25,13 @@ export interface ToolContext {
   readonly attempt: number;
   /** The tools that this run may use. */
   readonly tools: ToolView;
+  /** What the run was started with beside its query and arguments; empty when there is nothing. */
+  readonly meta: JsonObject;
+  /**
+   * Gives a piece of the result to whoever reads the run's events now, or those of a run above it: an event `tool.chunk`.
+   * It is not recorded. @throws PilotageError `unserializable` for what is no JSON.
+   */
+  emit(chunk: unknown): void;
   /**
    * Makes deferred tools known: they are listed from the next step on. Names that the run may not use, or that are listed
    * already, are passed over. It counts when the attempt ends with a value.
@@ -71,6 +80,16 @@ export interface ApprovalGate<A = unknown> {
   readonly expiresInMs?: number;
 }
 
+/** The wait before retry n is random, from 0 up to `baseMs * multiplier ** (n - 1)`, and to `maxMs` at most (full jitter). */
+export interface Backoff {
+  /** Default 100. */
+  readonly baseMs?: number;
+  /** From 1. Default 2. */
+  readonly multiplier?: number;
+  /** Default 30,000. */
+  readonly maxMs?: number;
+}
+
 export interface ToolOptions<S extends InputSchema = InputSchema> {
   /** Any text that does not begin with `_`: such names belong to the planners. */
   readonly name: string;
@@ -101,6 +120,8 @@ export interface ToolOptions<S extends InputSchema = InputSchema> {
   readonly timeoutMs?: number;
   /** Attempts after the first that failed in a way that may pass. Default 3; always 0 for `once`. */
   readonly retries?: number;
+  /** How long it is waited before each of them. */
+  readonly backoff?: Backoff;
   /** Calls of this tool that may be in flight in one run. */
   readonly concurrency?: number;
   /** What one call costs, in millionths of a US dollar; reserved before it starts. */
@@ -111,6 +132,30 @@ export interface ToolOptions<S extends InputSchema = InputSchema> {
 
 /** A tool of any argument type. Method bivariance lets `ToolOptions<S>` be assigned to it. */
 export type Tool = ToolOptions<InputSchema>;
+
+/** What a run may use at most, beside what it is given: the smaller one counts on each axis. */
+export interface RunBudget extends Pick<Limits, 'steps' | 'calls' | 'costMicroUsd' | 'tokens'> {
+  /** From its start on. */
+  readonly deadlineMs?: number;
+}
+
+/** A planner with tools of its own: its runs see these and no others. */
+export interface EquippedPlanner {
+  readonly planner: Planner;
+  readonly tools: readonly AnyTool[];
+  readonly budget?: RunBudget;
+}
+
+/**
+ * A tool whose calls are carried out by a run of their own, a task of the run that calls: it has the arguments as
+ * `context.args`, may pause, and goes on after a crash where it was. What it finishes with is the value.
+ */
+export interface PlannerTool<S extends InputSchema = InputSchema>
+  extends Omit<ToolOptions<S>, 'run' | 'reconcile' | 'timeoutMs' | 'retries' | 'backoff' | 'costMicroUsd'> {
+  readonly carriedOutBy: EquippedPlanner;
+}
+
+export type AnyTool = Tool | PlannerTool;
 
 /** Types the arguments of `run` from the schema. The result is the plain object that was passed in. */
 export function tool<const S extends InputSchema>(options: ToolOptions<S>): ToolOptions<S> {

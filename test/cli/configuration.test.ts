@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { createRuntime, finish, loadConfig, local } from '../../src/index.ts';
 import { type OpenAIServer, openaiServer, type ServerHandler } from '../../src/testing/openai-server.ts';
 import { makeFolder, runIn } from './command.ts';
 import { operatedFolder } from './operated.ts';
@@ -101,6 +102,42 @@ describe('pilotage.config.ts', () => {
     folder.write('pilotage.config.ts', "throw new Error('broken')");
     expect(await folder.run(['run', 'x'])).toMatchObject({ code: 2, stderr: expect.stringContaining('broken') });
     expect(existsSync(join(folder.path, '.pilotage'))).toBe(false);
+  });
+});
+
+describe('a run of another of the configured planners', () => {
+  it('is listed, approved and resumed; the main planner needs no model for that', async () => {
+    const folder = makeFolder();
+    folder.write(
+      'pilotage.config.ts',
+      `
+import { defineConfig } from '${INDEX}';
+const pay = {
+  name: 'pay', description: 'Pays', input: { type: 'object' }, approve: 'always', run: () => 'paid',
+};
+const next = (run) => run.trajectory.count === 0
+  ? { kind: 'call_tool', tool: 'pay', args: {} }
+  : { kind: 'finish', reason: 'goal', payload: run.trajectory.steps[0].calls[0].outcome.value };
+export default defineConfig({
+  planner: { guidance: 'Answer in one word.' },
+  planners: [{ planner: { name: 'flow:pay', next }, tools: [pay] }],
+  journal: 'runs.db',
+});
+`,
+    );
+    const { journal, planners = [] } = await loadConfig(join(folder.path, 'pilotage.config.ts'));
+    const runtime = createRuntime({ planner: finish(), planners, ...(journal === undefined ? {} : { journal }) });
+    const run = await runtime.start('q', { identity: local('ana'), planner: 'flow:pay' });
+    expect(await run.result()).toMatchObject({ status: 'paused' });
+    await runtime.close();
+    expect((await folder.run(['list'])).stdout).toContain(run.id);
+    expect(await folder.run(['resume', run.id])).toMatchObject({ code: 5 });
+    expect((await folder.run(['approve', run.id])).code).toBe(0);
+    expect(await folder.run(['resume', run.id])).toMatchObject({ code: 0, stdout: 'paid\n' });
+    expect(await folder.run(['replay', run.id])).toMatchObject({ code: 0, stdout: 'All 2 decisions agree.\n' });
+    // A run of its main planner does need one.
+    const none = await folder.run(['run', 'q']);
+    expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining('planner.model is missing') });
   });
 });
 

@@ -77,6 +77,34 @@ plan refund: 7 nodes (1 done, 1 failed, 1 running, 1 paused, 2 waiting, 1 skippe
 `);
   });
 
+  it('names the ways to a node, and its arguments when it is known which way it goes', () => {
+    const when = (equals: Json) => ({ when: { branch: 'by', equals } });
+    const from = (id: string) => ({ args: { got: { $from: id } } });
+    const lines = treeLines(
+      plan(
+        { id: 'by', status: 'done' },
+        { id: 'a', after: ['by'], args: { x: 1 }, ...when('a'), status: 'done' },
+        { id: 'merge', after: ['a', 'by'], args: null, routes: [from('a'), { args: {}, ...when('b') }] },
+        { id: 'reply', after: ['a'], args: { got: 1 }, routes: [from('a'), { args: {} }], status: 'ready' },
+        {
+          id: 'none',
+          after: ['by'],
+          args: null,
+          routes: ['c', 'd', 'e', 'f'].map((equals) => ({ args: {}, ...when(equals) })),
+          status: 'skipped',
+          error: { code: 'branch_not_started', message: 'm', data: { branch: 0 } },
+        },
+      ),
+    );
+    expect(text(lines.slice(1))).toBe(`
+└─ ✓ by  look_up  done
+   ├─ ✓ a  look_up {"x":1}  (if by is "a")  done
+   │  ├─ · merge  look_up  (after a, or if by is "b")  waiting
+   │  └─ ○ reply  look_up {"got":1}  (after a, or at once)  ready
+   └─ – none  look_up  (if by is "c", or if by is "d", or if by is "e", or 1 more way)  skipped: by is something else
+`);
+  });
+
   it('keeps to the width of a terminal: deep nodes are drawn at one depth, and name what they are under', () => {
     const chain = Array.from({ length: 12 }, (_, index) => ({
       id: `n${index}`,

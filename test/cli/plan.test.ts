@@ -252,7 +252,7 @@ describe('pilotage plan --dry-run', () => {
     expect(thrown).toMatchObject({
       code: 3,
       stdout: '',
-      stderr: `✗ failed: plan_invalid: Step 0: The plan cannot be carried out.
+      stderr: `✗ failed: plan_invalid: The plan cannot be carried out.
     The step a has an unknown tool.
     b and c wait for each other.
 `,

@@ -39,6 +39,7 @@ describe('the command line', () => {
     [['run', 'a', '--base-url', 'http://127.0.0.1:1', '--model', 'm', '--api-key-env', 'NOPE'], 'not set'],
     [['run', 'a', '--max-steps', '0'], '--max-steps takes a whole number'],
     [['run', 'a', '--max-steps', '1e3'], '--max-steps takes a whole number'],
+    [['run', 'a', '--max-calls', '0'], '--max-calls takes a whole number'],
     [['run', 'a', '--timeout', '-1'], 'timeout'],
     [['run', 'a', '--max-cost-usd', 'x'], '--max-cost-usd takes a number'],
     [['run', 'a', '--prices', '1'], '--prices takes two numbers'],

@@ -26,6 +26,8 @@ const clock = tool({
   run: () => 12,
 });
 
+const watch = tool({ name: 'watch', description: 'Tells the hour.', input: { type: 'object' }, run: () => 12 });
+
 describe('a configuration that is made ready', () => {
   it('is what a runtime takes: the run it describes comes to its end', async () => {
     const model = scriptedModel([{ calls: [{ tool: 'clock', args: {} }] }, { text: 'Noon.' }]);
@@ -59,6 +61,32 @@ describe('a configuration that is made ready', () => {
     try {
       const run = await runtime.start('What time is it?', { identity: local('ana') });
       expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', payload: 'Noon.' });
+    } finally {
+      await runtime.close();
+    }
+  });
+
+  it('has planners beside its own, whose runs have their own tools', async () => {
+    const other = {
+      name: 'other',
+      next: () => ({ kind: 'finish' as const, reason: 'goal' as const, payload: 'other' }),
+    };
+    const config = defineConfig({
+      planner,
+      tools: [clock],
+      planners: [{ planner: other, tools: [watch], budget: { calls: 2 } }],
+      limits: { calls: 5 },
+      journal: memoryJournal(),
+    });
+    const { runtime: options } = await readyConfig(config);
+    expect(options.planners).toBe(config.planners);
+    const runtime = createRuntime(options);
+    try {
+      const run = await runtime.start('q', { identity: local('ana'), planner: 'other' });
+      expect(await run.result()).toMatchObject({ status: 'finished', payload: 'other' });
+      const { limits, pin } = await run.state();
+      expect(limits).toEqual({ calls: 2 });
+      expect(Object.keys(pin?.tools ?? {})).toEqual(['artifact_fetch', 'watch']);
     } finally {
       await runtime.close();
     }
@@ -140,6 +168,13 @@ describe('a configuration that is made ready', () => {
     ['migrate', { migrate: 'always' }],
     ['policy', { policy: ['read'] }],
     ['tools', { tools: 'clock' }],
+    ['planners', { planners: planner }],
+    ['planners[1]', { planners: [{ planner: { ...planner, name: 'other' }, tools: [] }, planner] }],
+    [
+      'The budget of the planner "other"',
+      { planners: [{ planner: { ...planner, name: 'other' }, tools: [], budget: { calls: -1 } }] },
+    ],
+    ['limits.calls', { limits: { calls: -1 } }],
     ['planningHints', { planningHints: 'none' }],
     ['planningHints.constraints', { planningHints: { constraints: ['none'] } }],
     ['planningHints.preferredTools', { planningHints: { preferredTools: [5] } }],

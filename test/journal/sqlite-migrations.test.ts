@@ -132,10 +132,10 @@ describe('the file of an older version', () => {
     ]);
     expect(await journal.read('new')).toEqual([startedEntry(identity('new'), { planner: 'deep "x"' }), stepEntry(2)]);
     const lease = { owner: 'heir', leaseMs: 60_000 };
-    expect(await journal.claim({ ...lease, planner: 'finish' })).toBe(undefined);
-    expect(await journal.claim({ ...lease, planner: 'react' })).toBe(undefined);
-    expect((await journal.claim({ ...lease, planner: 'react', from: 'dead' }))?.run).toBe('leased');
-    expect((await journal.claim({ ...lease, planner: 'deep "x"' }))?.run).toBe('new');
+    expect(await journal.claim({ ...lease, planners: ['finish'] })).toBe(undefined);
+    expect(await journal.claim({ ...lease, planners: ['react'] })).toBe(undefined);
+    expect((await journal.claim({ ...lease, planners: ['react'], from: 'dead' }))?.run).toBe('leased');
+    expect((await journal.claim({ ...lease, planners: ['deep "x"'] }))?.run).toBe('new');
     expect(await journal.claim({ ...lease, from: 'dead' })).toBe(undefined);
   });
 

@@ -298,7 +298,7 @@ describe('what a planner throws', () => {
       throw thrown(code);
     });
     const { result, events } = await played(next);
-    const error = { code, message: 'Step 1: No way on.', data: { share: 97, step: 1 } };
+    const error = { code, message: 'No way on.', data: { share: 97, step: 1 } };
     expect(result).toMatchObject({ status: 'failed', error });
     expect(only(events, 'planner.error')).toMatchObject([{ error }]);
   });

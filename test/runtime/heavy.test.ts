@@ -24,6 +24,8 @@ const contextOf = (identity: Identity): ToolContext => ({
   attempt: 1,
   signal: new AbortController().signal,
   tools: toolView([]),
+  meta: {},
+  emit: () => {},
   discover: () => {},
   saveArtifact: () => Promise.reject(new Error('nothing is stored here')),
 });

@@ -51,5 +51,6 @@ export function contextOf(signal: AbortSignal = new AbortController().signal): T
   const identity = { tenant: 't', user: 'u', session: 's', run: 'r' };
   const tools = { list: () => [], all: () => [], get: () => undefined };
   const saveArtifact = () => Promise.reject(new Error('A workspace tool stores nothing.'));
-  return { signal, idempotencyKey: 'k', identity, attempt: 1, tools, discover: () => {}, saveArtifact };
+  const quiet = { emit: () => {}, discover: () => {}, saveArtifact };
+  return { signal, idempotencyKey: 'k', identity, attempt: 1, tools, meta: {}, ...quiet };
 }

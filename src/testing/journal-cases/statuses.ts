@@ -113,30 +113,50 @@ export const statusCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'a claim chooses among the due runs of a planner, and of tenants that are not excepted',
+    name: 'a claim chooses among the due runs of some planners, and of tenants that are not excepted',
     async run({ journal, clock }) {
       for (const planner of ['x', 'y', 'z'])
         for (const tenant of ['t1', 't2', 't3']) await createOf(journal, planner, tenant);
-      assert.equal(await journal.claim({ ...ana, planner: 'nobody' }), undefined);
+      assert.equal(await journal.claim({ ...ana, planners: ['nobody'] }), undefined);
+      assert.equal(await journal.claim({ ...ana, planners: [] }), undefined);
       assert.equal(await journal.claim({ ...ana, exceptTenants: ['t1', 't2', 't3'] }), undefined);
-      assert.deepEqual(await claimAll(journal, { ...ana, planner: 'y', exceptTenants: ['t2'] }), ['y.t1', 'y.t3']);
-      assert.deepEqual(await claimAll(journal, { ...ana, planner: 'y', exceptTenants: [] }), ['y.t2']);
+      assert.deepEqual(await claimAll(journal, { ...ana, planners: ['y'], exceptTenants: ['t2'] }), ['y.t1', 'y.t3']);
+      assert.deepEqual(await claimAll(journal, { ...ana, planners: ['y'], exceptTenants: [] }), ['y.t2']);
       assert.deepEqual(await claimAll(journal, { ...ana, exceptTenants: ['t1', 't3', 't"3'] }), ['x.t2', 'z.t2']);
       assert.deepEqual(await claimAll(journal, ana), ['x.t1', 'x.t3', 'z.t1', 'z.t3']);
       clock.advance(LEASE_MS);
-      assert.deepEqual(await claimAll(journal, { ...ben, planner: 'z', exceptTenants: ['t1'] }), ['z.t2', 'z.t3']);
-      const named = present(await journal.claim({ ...ben, run: 'x.t1', planner: 'y', exceptTenants: ['t1'] }));
+      assert.deepEqual(await claimAll(journal, { ...ben, planners: ['z', 'nobody'], exceptTenants: ['t1'] }), [
+        'z.t2',
+        'z.t3',
+      ]);
+      const named = present(await journal.claim({ ...ben, run: 'x.t1', planners: ['y'], exceptTenants: ['t1'] }));
       assert.equal(named.run, 'x.t1');
     },
   },
   {
-    name: 'of a dead owner’s runs, too, only those of the planner and of other tenants are taken',
+    name: 'of the due runs of several planners the one with the highest priority comes first, then the oldest',
+    async run({ journal, clock }) {
+      for (const tenant of ['t1', 't2'])
+        for (const planner of ['z', 'x', 'y']) await createOf(journal, planner, tenant);
+      const urgent = identity('y.urgent');
+      const entries = [startedEntry(urgent, { planner: 'y' })];
+      await journal.create(newRun('y.urgent', { identity: urgent, entries, priority: 5 }));
+      const inOrder = ['y.urgent', 'z.t1', 'y.t1', 'z.t2', 'y.t2'];
+      assert.deepEqual(await claimAll(journal, { ...ana, planners: ['y', 'z'] }), inOrder);
+      clock.advance(LEASE_MS);
+      // Order and repetition in the list say nothing.
+      assert.deepEqual(await claimAll(journal, { ...ben, planners: ['z', 'y', 'z', '"', ''] }), inOrder);
+      assert.deepEqual(await claimAll(journal, { ...ben, planners: ['x'] }), ['x.t1', 'x.t2']);
+    },
+  },
+  {
+    name: 'of a dead owner’s runs, too, only those of the planners and of other tenants are taken',
     async run({ journal }) {
       for (const planner of ['x', 'y']) for (const tenant of ['t1', 't2']) await createOf(journal, planner, tenant);
       assert.equal((await claimAll(journal, ana)).length, 4);
       const heir = { ...ben, from: 'ana' };
-      assert.deepEqual(await claimAll(journal, { ...heir, planner: 'y', exceptTenants: ['t1'] }), ['y.t2']);
-      assert.deepEqual(await claimAll(journal, { ...heir, planner: 'x' }), ['x.t1', 'x.t2']);
+      assert.deepEqual(await claimAll(journal, { ...heir, planners: ['y'], exceptTenants: ['t1'] }), ['y.t2']);
+      assert.deepEqual(await claimAll(journal, { ...heir, planners: ['x', 'nobody'] }), ['x.t1', 'x.t2']);
       assert.deepEqual(await claimAll(journal, heir), ['y.t1']);
     },
   },

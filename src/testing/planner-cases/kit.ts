@@ -137,12 +137,13 @@ function shown(value: unknown): string {
 
 /** The same planner to everybody else, asked through `next`. */
 function around(planner: Planner, next: Planner['next']): Planner {
-  const { name, version, modelDriven } = planner;
+  const { name, version, modelDriven, costless } = planner;
   return {
     name,
     wakeMode: resolveWakeMode(planner),
     ...(version === undefined ? {} : { version }),
     ...(modelDriven === undefined ? {} : { modelDriven }),
+    ...(costless === undefined ? {} : { costless }),
     ...(planner.compact === undefined ? {} : { compact: planner.compact.bind(planner) }),
     next,
   };

@@ -1,0 +1,31 @@
+/** A call that a task has carried out: what the task's end is as the outcome of the call. */
+import type { Identity } from '../core/identity.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { TaskEnd } from '../core/task.ts';
+import type { ArtifactStore } from '../journal/port.ts';
+import type { ReadyTool } from '../tools/catalogue.ts';
+import { errorData, valueOutcome } from './dispatch.ts';
+import { storedJson } from './heavy.ts';
+
+export interface CalledPorts {
+  readonly identity: Identity;
+  readonly artifacts: ArtifactStore;
+}
+
+/** @param tool whose call it is. Absent: somebody has accepted that it is gone, and nothing checks its value. */
+export async function outcomeOfTask(
+  end: TaskEnd,
+  name: string,
+  tool: ReadyTool | undefined,
+  ports: CalledPorts,
+): Promise<Outcome> {
+  const { status, result = null, stored, error = { code: status, message: `The task ended as ${status}.` } } = end;
+  if (status !== 'complete') return { kind: status === 'cancelled' ? 'cancelled' : 'error', error };
+  const { identity, artifacts } = ports;
+  try {
+    const value = stored === undefined ? result : await storedJson(result, identity, artifacts);
+    return await valueOutcome(value, ports, tool ?? { schema: { name }, checkValue: undefined }, ports);
+  } catch (thrown) {
+    return { kind: 'error', error: errorData(thrown) };
+  }
+}

@@ -1,0 +1,534 @@
+/** One runtime, several planners: each run has the planner it was started with, its tools and its budget. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { local } from '../../src/core/identity.ts';
+import type { Limits } from '../../src/core/limits.ts';
+import type { Planner, PlannerFunction, WakeMode } from '../../src/core/planner.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import type { Journal } from '../../src/journal/port.ts';
+import { limitsWithin } from '../../src/runtime/run-budget.ts';
+import type { StartOptions } from '../../src/runtime/start-options.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import type { AnyTool, EquippedPlanner, PlannerTool, RunBudget } from '../../src/tools/tool.ts';
+import {
+  ANY,
+  advanceUntil,
+  call,
+  collect,
+  echo,
+  entriesOf,
+  finish,
+  holding,
+  make,
+  observations,
+  only,
+  pausesOf,
+  quiet,
+  script,
+  start,
+  until,
+  type World,
+  type WorldOptions,
+  watched,
+  world,
+} from './support.ts';
+import { PARENT, plays, spawns } from './task-support.ts';
+
+const own = make('own', () => 'of the other', { effect: 'read' });
+const mainPlanner: Planner = { name: 'main', next: script(call('echo', { of: 'main' })) };
+
+interface Second {
+  readonly name?: string;
+  readonly version?: string;
+  readonly wakeMode?: WakeMode;
+  readonly next?: PlannerFunction;
+  readonly tools?: readonly AnyTool[];
+  readonly budget?: RunBudget;
+}
+
+function second({ tools = [own], budget, name = 'second', next = script(call('own')), ...more }: Second = {}) {
+  const planner: Planner = { name, next, ...more };
+  return { planner, tools, ...(budget === undefined ? {} : { budget }) } satisfies EquippedPlanner;
+}
+
+function both(other: EquippedPlanner, more: Partial<WorldOptions> = {}): World {
+  return world({ planner: mainPlanner, tools: [echo], planners: [other], ...more });
+}
+
+/** A tool that the planner carries out. */
+function carriedOutBy(given: EquippedPlanner, name = `ask_${given.planner.name}`): PlannerTool {
+  return { name, description: name, input: ANY, carriedOutBy: given };
+}
+
+describe('several planners in one runtime', () => {
+  it('a run is the planner’s that it names, with its own tools and pin; the others are as without it', async () => {
+    const seen: string[][] = [];
+    const noted =
+      (next: PlannerFunction): PlannerFunction =>
+      (run, signal) => {
+        seen.push(run.tools.all().map(({ name }) => name));
+        return next(run, signal);
+      };
+    const other = second({ version: '7', next: noted(script(call('own'), call('echo'))) });
+    const planner = { ...mainPlanner, next: noted(script(call('echo'), call('own'))) };
+    const made = both(other, { planner });
+    const run = await start(made, { planner: 'second' });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', payload: 'done' });
+    expect(observations(await run.state())).toMatchObject(['of the other', { error: { code: 'tool_not_found' } }]);
+    const [started] = await entriesOf(made.journal, run, 'started');
+    expect(started).toMatchObject({ planner: 'second', pin: { version: '7', tools: { own: expect.any(String) } } });
+    expect(Object.keys(started?.pin?.tools ?? {})).toEqual(['artifact_fetch', 'own']);
+    expect((await made.journal.get(run.id))?.planner).toBe('second');
+    expect(seen.splice(0)).toEqual(Array.from({ length: 3 }, () => ['artifact_fetch', 'own']));
+
+    const plain = await start(made);
+    expect(await plain.result()).toMatchObject({ status: 'finished' });
+    expect(observations(await plain.state())).toMatchObject([{}, { error: { code: 'tool_not_found' } }]);
+    expect(seen).toEqual(Array.from({ length: 3 }, () => ['artifact_fetch', 'echo']));
+    expect((await made.journal.get(plain.id))?.planner).toBe('main');
+    expect(await (await start(made, { planner: 'main' })).result()).toMatchObject({ status: 'finished' });
+    expect(made.faults).toEqual([]);
+  });
+
+  it('refuses a name that it does not know, with those it does, and stores nothing', async () => {
+    const made = both(second());
+    await expect(start(made, { planner: 'flow:gone' })).rejects.toMatchObject({
+      code: 'planner_unknown',
+      message: expect.stringMatching(/"flow:gone".*main, second.*createRuntime.*planners/),
+      data: { planner: 'flow:gone', known: ['main', 'second'] },
+    });
+    expect(await made.runtime.list()).toEqual([]);
+  });
+
+  it('knows those that carry out tools, and tools of theirs; a circle of them ends', async () => {
+    const tools: AnyTool[] = [own];
+    const inner = second({ name: 'inner', tools });
+    const middle = second({ name: 'middle', tools: [own, carriedOutBy(inner), carriedOutBy(inner, 'once_more')] });
+    tools.push(carriedOutBy(middle));
+    const named = second({ tools: [own, carriedOutBy(inner)] });
+    const made = both(named, { tools: { echo, ask_middle: carriedOutBy(middle) } });
+    for (const planner of ['inner', 'middle', 'second']) {
+      const run = await start(made, { planner });
+      expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+      expect(observations(await run.state())).toEqual(['of the other']);
+    }
+  });
+
+  it('has the program’s policy for the tools of each', async () => {
+    const policy = ({ tool }: { tool: string }): true | string => (tool === 'own' ? 'not today' : true);
+    const made = both(second(), { policy: (asked) => policy(asked as never) });
+    const run = await start(made, { planner: 'second' });
+    await run.result();
+    expect(observations(await run.state())).toMatchObject([{ error: { code: 'policy_refused' } }]);
+  });
+
+  it('gives tasks that a planner starts to the same planner', async () => {
+    const next = plays({ q: script(spawns('child')), child: script(call('own')) });
+    const made = both(second({ next }));
+    await (await start(made, { identity: PARENT, planner: 'second' })).result();
+    const task = made.runtime.run('p.0.0');
+    expect(await task.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(await task.state()).toMatchObject({ planner: 'second', task: { parent: 'p' } });
+    expect(observations(await task.state())).toEqual(['of the other']);
+  });
+
+  it('starts tasks of a session with it, under a key that is for this planner', async () => {
+    const made = both(second());
+    const { run: _, ...scope } = local('ana', { session: 's' });
+    const spawned = await made.runtime.tasks.spawn('q', { identity: scope, idempotencyKey: 'k', planner: 'second' });
+    expect(await spawned.run.result()).toMatchObject({ status: 'finished' });
+    expect((await spawned.run.state()).planner).toBe('second');
+    await expect(made.runtime.tasks.spawn('q', { identity: scope, idempotencyKey: 'k' })).rejects.toMatchObject({
+      code: 'idempotency_conflict',
+    });
+  });
+
+  it.each<[WakeMode, WakeMode, string, boolean]>([
+    ['push', 'hybrid', 'second', true],
+    ['push', 'hybrid', 'main', false],
+    ['hybrid', 'push', 'second', false],
+    ['hybrid', 'push', 'main', true],
+  ])('main %s, other %s: readers of a run of %s see its tasks move: %s', async (ofMain, ofOther, planner, shown) => {
+    const held = holding();
+    const child = holding();
+    const tools = [held.tool, { ...child.tool, name: 'held' }];
+    const next = plays({ q: script(spawns('child'), call('hold')), child: script(call('held')) });
+    const made = both(second({ wakeMode: ofOther, next, tools }), {
+      planner: { name: 'main', wakeMode: ofMain, next },
+      tools,
+    });
+    const run = await start(made, { identity: PARENT, planner });
+    await Promise.all([held.entered, child.entered]);
+    const reading = collect(run);
+    await quiet();
+    made.clock.advance(1_000);
+    await quiet();
+    child.release();
+    held.release();
+    expect(only(await reading, 'task.progress').length > 0).toBe(shown);
+  });
+});
+
+describe('what a runtime refuses of its planners', () => {
+  const again: EquippedPlanner = second();
+  const other: EquippedPlanner = second({ next: script(finish('other')) });
+  const twice = /"second" is given twice, with other tools or another budget/;
+  const equals: readonly [string, readonly EquippedPlanner[], readonly AnyTool[]][] = [
+    ['the same object', [again, again], []],
+    ['the same parts', [again, { ...again, tools: [...again.tools] }], []],
+    ['one that a tool brings along too', [again], [carriedOutBy(again)]],
+    ['the main one', [{ planner: mainPlanner, tools: [echo] }], []],
+    ['the main one, with a budget', [{ planner: mainPlanner, tools: [echo], budget: { steps: 1 } }], []],
+    [
+      'an equal budget',
+      [
+        { ...again, budget: { steps: 1, calls: 2 } },
+        { ...again, budget: { calls: 2, steps: 1 } },
+      ],
+      [],
+    ],
+  ];
+
+  it.each(equals)('a planner that is given twice is one: %s', (_, planners, tools) => {
+    const main = planners.some(({ planner }) => planner === mainPlanner) ? [echo] : [echo, ...tools];
+    expect(() => world({ planner: mainPlanner, tools: main, planners })).not.toThrow();
+  });
+
+  it.each<[string, readonly EquippedPlanner[], readonly AnyTool[], RegExp]>([
+    ['two of one name', [again, other], [], /Two planners are named "second"/],
+    ['one named as the main one', [second({ name: 'main' })], [], /Two planners are named "main"/],
+    ['two of one name, one brought by a tool', [again], [carriedOutBy(other)], /Two planners are named "second"/],
+    ['other tools', [again, { ...again, tools: [own, echo] }], [], twice],
+    ['fewer tools', [{ ...again, tools: [own, echo] }, again], [], twice],
+    ['other tools of the main one', [{ planner: mainPlanner, tools: [] }], [], /"main" is given twice/],
+    ['another budget', [again, { ...again, budget: { steps: 2 } }], [], twice],
+    ['no budget after one', [{ ...again, budget: { steps: 2 } }], [carriedOutBy(again)], twice],
+    ['a budget below 0', [second({ budget: { calls: -1 } })], [], /planner "second" has calls -1/],
+    ['a time that is no number', [second({ budget: { deadlineMs: Number.NaN } })], [], /has deadlineMs NaN/],
+    ['no list', { second: again } as never, [], /planners is no list/],
+    ['a planner without tools', [mainPlanner as never], [], /^planners\[0\] has no list of tools/],
+    [
+      'a tool without its planner',
+      [],
+      [carriedOutBy(again), { ...carriedOutBy(other), carriedOutBy: null as never }],
+      /^The carriedOutBy of a tool has no list of tools/,
+    ],
+  ])('%s', (_, planners, tools, message) => {
+    const making = (): unknown => world({ planner: mainPlanner, tools: [echo, ...tools], planners });
+    expect(making).toThrow(
+      expect.objectContaining({ code: 'invalid_config', message: expect.stringMatching(message) }),
+    );
+  });
+
+  it('a tool of another planner as one of its own', () => {
+    expect(() => both(second({ tools: [own, own] }))).toThrow(expect.objectContaining({ code: 'tool_name_taken' }));
+    expect(() => both({ planner: { name: 'x' } as never, tools: [] })).toThrow(
+      expect.objectContaining({ code: 'no_planner' }),
+    );
+  });
+});
+
+describe('the budget of a planner', () => {
+  it.each<[string, RunBudget | undefined, Limits | undefined, Limits | undefined, Limits]>([
+    ['none', undefined, { calls: 4 }, undefined, { calls: 4 }],
+    [
+      'only its own',
+      { steps: 3, calls: 5, costMicroUsd: 7, tokens: 9 },
+      undefined,
+      undefined,
+      { steps: 3, calls: 5, costMicroUsd: 7, tokens: 9 },
+    ],
+    [
+      'the smaller of it',
+      { steps: 3, calls: 5, tokens: 9 },
+      { steps: 9, calls: 9, tokens: 90 },
+      undefined,
+      { steps: 3, calls: 5, tokens: 9 },
+    ],
+    [
+      'the smaller of what is given',
+      { steps: 9, costMicroUsd: 9 },
+      { steps: 2, costMicroUsd: 0 },
+      undefined,
+      { steps: 2, costMicroUsd: 0 },
+    ],
+    [
+      'each axis by itself',
+      { steps: 9, calls: 1 },
+      { steps: 2, calls: 8, onCeiling: 'pause' },
+      undefined,
+      { steps: 2, calls: 1, onCeiling: 'pause' },
+    ],
+    ['also of the runtime’s limits', { steps: 9 }, { tokens: 8 }, { steps: 4, tokens: 9 }, { steps: 4, tokens: 8 }],
+    ['more than the default', { steps: 500 }, undefined, undefined, { steps: 500 }],
+  ])('%s', async (_, budget, given, limits, expected) => {
+    const made = both(second(budget === undefined ? {} : { budget }), limits === undefined ? {} : { limits });
+    const run = await start(made, { planner: 'second', ...(given === undefined ? {} : { limits: given }) });
+    expect((await run.state()).limits).toEqual(expected);
+    // The main planner has none.
+    const plain = await start(made, given === undefined ? {} : { limits: given });
+    expect((await plain.state()).limits).toEqual({ ...limits, ...given });
+  });
+
+  it('its time counts from the start, by the runtime’s clock; an earlier deadline stays', async () => {
+    const made = both(second({ budget: { deadlineMs: 500 } }));
+    made.clock.advance(40);
+    const now = made.clock.now();
+    const deadline = async (limits: Limits): Promise<number | undefined> =>
+      (await (await start(made, { planner: 'second', limits })).state()).limits.deadlineAt;
+    expect(await deadline({})).toBe(now + 500);
+    expect(await deadline({ deadlineAt: now + 501 })).toBe(now + 500);
+    expect(await deadline({ deadlineAt: now + 499 })).toBe(now + 499);
+  });
+
+  it('ends a run that has used it up', async () => {
+    const made = both(second({ budget: { steps: 2 }, next: () => call('own') }));
+    const run = await start(made, { planner: 'second', limits: { steps: 50 } });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'no_path' });
+    expect((await run.state()).steps).toHaveLength(2);
+  });
+
+  it('that one of the others says of the main planner, holds for its runs', async () => {
+    const budget: RunBudget = { calls: 3 };
+    const made = both({ planner: mainPlanner, tools: [echo], budget });
+    expect((await (await start(made)).state()).limits).toEqual({ calls: 3 });
+  });
+
+  it('limitsWithin: never more than either says, and never less than the smaller', () => {
+    const amount = fc.option(fc.nat(1_000), { nil: undefined });
+    const axes = { steps: amount, calls: amount, costMicroUsd: amount, tokens: amount };
+    const defined = <T extends object>(value: T): T =>
+      Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined)) as T;
+    const limits = fc.record({ ...axes, deadlineAt: amount }).map(defined) as fc.Arbitrary<Limits>;
+    const budget = fc.record({ ...axes, deadlineMs: amount }).map(defined) as fc.Arbitrary<RunBudget>;
+    fc.assert(
+      fc.property(limits, budget, fc.nat(500), (given, most, now) => {
+        const within = limitsWithin(given, most, now);
+        const { deadlineMs, ...rest } = most;
+        const other: Limits = deadlineMs === undefined ? rest : { ...rest, deadlineAt: now + deadlineMs };
+        for (const axis of ['steps', 'calls', 'costMicroUsd', 'tokens', 'deadlineAt'] as const) {
+          const said = [given[axis], other[axis]].filter((value) => value !== undefined);
+          expect(within[axis]).toBe(said.length === 0 ? undefined : Math.min(...said));
+        }
+      }),
+    );
+  });
+});
+
+interface Parked {
+  readonly id: string;
+  readonly journal: Journal;
+  readonly clock: VirtualClock;
+  readonly before: string;
+}
+
+const gatedTool = make('own', () => 'paid', { effect: 'once', approve: 'always' });
+const gated = (more: Second = {}): EquippedPlanner => second({ tools: [gatedTool], ...more });
+
+/** A run of the second planner that is left paused by a process that is gone. */
+async function parked(other: EquippedPlanner = gated()): Promise<Parked> {
+  const clock = new VirtualClock();
+  const journal = memoryJournal({ clock });
+  const first = both(other, { journal, clock });
+  const run = await start(first, { planner: other.planner.name });
+  await pausesOf(run);
+  await first.runtime.close();
+  return { id: run.id, journal, clock, before: JSON.stringify(await journal.read(run.id)) };
+}
+
+describe('a run of the second planner, in another process', () => {
+  it('is taken over by work(), and goes on with its own planner and tools', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const { tool: hold, entered } = holding();
+    const first = both(second({ next: script(call('own')), tools: [{ ...hold, name: 'own' }] }), { journal, clock });
+    const run = await start(first, { planner: 'second' });
+    await entered;
+    await first.runtime.close();
+    const other = both(second({ tools: [{ ...own, effect: 'pure' }] }), { journal, clock });
+    other.runtime.work();
+    const there = other.runtime.run(run.id);
+    await advanceUntil(clock, async () => (await journal.get(run.id))?.status === 'finished');
+    expect(observations(await there.state())).toEqual(['of the other']);
+    expect(await entriesOf(journal, there, 'repinned')).toEqual([]);
+    expect(other.faults).toEqual([]);
+    await other.runtime.close();
+  });
+
+  it('is left alone by a worker that does not know its planner, and taken by one that does', async () => {
+    const { id, journal, clock, before } = await parked();
+    // Whoever answers it drives nothing.
+    const { runtime } = both(gated(), { journal, clock });
+    const [open] = await pausesOf(runtime.run(id));
+    await runtime.close();
+    await journal.signal(id, { id: 'c1', type: 'APPROVE', payload: { token: open?.token ?? '' } });
+    const lost = world({ planner: mainPlanner, tools: [echo], journal, clock });
+    lost.runtime.work();
+    // It takes what is its own meanwhile.
+    const mine = await start(lost);
+    await mine.result();
+    clock.advance(60_000);
+    await quiet();
+    expect(JSON.stringify(await journal.read(id))).toBe(before);
+    expect((await journal.get(id))?.lease).toBeUndefined();
+    expect(lost.faults).toEqual([]);
+    await lost.runtime.close();
+    const knows = both(gated(), { journal, clock });
+    knows.runtime.work();
+    await until(async () => (await journal.get(id))?.status === 'finished');
+    expect(observations(await knows.runtime.run(id).state())).toEqual(['paid']);
+    await knows.runtime.close();
+  });
+
+  it('that a deploy does not know any more: run_changed names it, nothing is lost, and it goes on where it is known', async () => {
+    const { id, journal, clock, before } = await parked();
+    const lost = world({ planner: mainPlanner, tools: [echo], journal, clock });
+    const run = lost.runtime.run(id);
+    const [open] = await pausesOf(run);
+    for (const attempt of [() => run.approve(open?.token), () => run.resume()]) {
+      await expect(attempt()).rejects.toMatchObject({
+        code: 'run_changed',
+        message: expect.stringContaining('planner: second → main'),
+        data: { run: id, changes: expect.arrayContaining([{ what: 'planner', was: 'second', now: 'main' }]) },
+      });
+    }
+    expect(JSON.stringify(await journal.read(id))).toBe(before);
+    expect(await journal.inbox(id)).toMatchObject([{ type: 'APPROVE' }]);
+    expect(await journal.get(id)).toMatchObject({ status: 'paused', planner: 'second' });
+    await lost.runtime.close();
+    const back = both(gated(), { journal, clock });
+    await back.runtime.run(id).resume();
+    expect(await back.runtime.run(id).result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(observations(await back.runtime.run(id).state())).toEqual(['paid']);
+  });
+
+  it('goes on with the main planner and its tools when somebody accepts that', async () => {
+    const { id, journal, clock } = await parked();
+    const planner = watched(script(call('echo')));
+    const next: Planner = { name: 'main', next: planner };
+    const lost = world({ planner: next, tools: [echo], journal, clock });
+    const run = lost.runtime.run(id);
+    await run.resume({ acceptChanges: true });
+    expect(await entriesOf(journal, run, 'repinned')).toMatchObject([{ planner: 'main' }]);
+    await run.approve();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(planner.views[0]?.tools.all().map(({ name }) => name)).toEqual(['artifact_fetch', 'echo']);
+    expect((await journal.get(id))?.planner).toBe('main');
+  });
+
+  it('another version or tool of its own planner is a change, those of the main one are none', async () => {
+    const { id, journal, clock } = await parked(gated({ version: '1' }));
+    const changes = both(gated({ version: '2', tools: [{ ...gatedTool, effect: 'keyed' }] }), { journal, clock });
+    await expect(changes.runtime.run(id).resume()).rejects.toMatchObject({
+      data: {
+        changes: [
+          { what: 'planner version', was: '1', now: '2' },
+          { what: 'tool own', was: expect.any(String), now: expect.any(String) },
+        ],
+      },
+    });
+    await changes.runtime.close();
+    const same = both(gated({ version: '1' }), {
+      journal,
+      clock,
+      planner: { name: 'another', version: '3', next: script() },
+      tools: [{ ...gatedTool, effect: 'keyed' }],
+    });
+    await same.runtime.run(id).approve();
+    expect(await same.runtime.run(id).result()).toMatchObject({ status: 'finished' });
+    expect(await entriesOf(journal, same.runtime.run(id), 'repinned')).toEqual([]);
+  });
+});
+
+describe('fork and replay of a run of the second planner', () => {
+  const branching = script(call('own'), call('own', { again: true }));
+
+  it('are made with its planner and tools', async () => {
+    const made = both(second({ version: '2', next: branching }));
+    const run = await start(made, { planner: 'second' });
+    await run.result();
+    expect(await run.replay()).toEqual({ run: run.id, from: 0, compared: 3 });
+    const fork = await run.fork({ step: 1 });
+    expect(await fork.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(await fork.state()).toMatchObject({
+      planner: 'second',
+      pin: { version: '2' },
+      fork: { run: run.id, step: 1 },
+    });
+    expect(observations(await fork.state())).toEqual(['of the other', 'of the other']);
+    expect(await entriesOf(made.journal, fork, 'repinned')).toEqual([]);
+    expect(await fork.replay()).toEqual({ run: fork.id, from: 1, compared: 2 });
+  });
+
+  it('are made with the main planner where its own is not known any more', async () => {
+    const { id, journal, clock } = await parked();
+    const lost = world({ planner: mainPlanner, tools: [echo], journal, clock });
+    expect(await lost.runtime.run(id).replay()).toMatchObject({
+      compared: 1,
+      divergence: { step: 0, recorded: { decision: { tool: 'own' } }, now: { decision: { tool: 'echo' } } },
+    });
+    const fork = await lost.runtime.run(id).fork({ step: 0 });
+    expect(await fork.result()).toMatchObject({ status: 'finished' });
+    expect((await fork.state()).planner).toBe('main');
+    await expect(lost.runtime.run('nobody').fork()).rejects.toMatchObject({ code: 'run_not_found' });
+    await expect(lost.runtime.run('nobody').replay()).rejects.toMatchObject({ code: 'run_not_found' });
+  });
+
+  it('that was accepted by the main planner, are made with the main one', async () => {
+    const { id, journal, clock } = await parked();
+    const lost = world({ planner: mainPlanner, tools: [echo], journal, clock });
+    await lost.runtime.run(id).resume({ acceptChanges: true });
+    await pausesOf(lost.runtime.run(id));
+    await lost.runtime.close();
+    const back = both(gated(), { journal, clock });
+    const fork = await back.runtime.run(id).fork({ step: 0 });
+    expect((await fork.state()).planner).toBe('main');
+  });
+});
+
+describe('what a run is called with', () => {
+  const given = async (context: StartOptions['context']) => {
+    const planner = watched(script(call('own')));
+    const made = both(second({ next: planner }));
+    const run = await start(made, { planner: 'second', ...(context === undefined ? {} : { context }) });
+    await run.result();
+    const [started] = await entriesOf(made.journal, run, 'started');
+    return { recorded: started?.context, seen: planner.views.map((view) => view.context) };
+  };
+
+  it.each([
+    { text: 'x', list: [1, null] },
+    [1, 2],
+    'text',
+    0,
+    false,
+    null,
+  ])('arguments %j are recorded, and there at every step', async (args) => {
+    const meta = { route_policy: { by_topic: 'refund' } };
+    const { recorded, seen } = await given({ args, meta });
+    expect(recorded).toEqual({ args, meta });
+    expect(seen).toEqual([recorded, recorded]);
+    expect(Object.isFrozen(recorded?.meta)).toBe(true);
+  });
+
+  it('without any there is nothing', async () => {
+    expect(await given({ hints: { constraints: 'c' } })).toMatchObject({ recorded: { hints: { constraints: 'c' } } });
+    expect((await given({ hints: {} })).recorded).not.toHaveProperty('args');
+    expect((await given(undefined)).recorded).toBeUndefined();
+  });
+
+  it.each<[string, object, string, RegExp]>([
+    ['meta that is a list', { meta: [1] }, 'invalid_config', /context\.meta is no object/],
+    ['meta that is a text', { meta: 'x' }, 'invalid_config', /context\.meta is no object/],
+    ['meta that is null', { meta: null }, 'invalid_config', /context\.meta is no object/],
+    ['arguments that are no JSON', { args: { at: [() => 1] } }, 'unserializable', /context\.args\.at/],
+    ['meta that is no JSON', { meta: { run: () => 1 } }, 'unserializable', /context\.meta\.run/],
+  ])('refuses %s, and starts nothing', async (_, context, code, message) => {
+    const made = both(second());
+    await expect(start(made, { planner: 'second', context })).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(message),
+    });
+    expect(await made.runtime.list()).toEqual([]);
+  });
+});
