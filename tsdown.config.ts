@@ -17,6 +17,7 @@ const config: UserConfig = defineConfig({
     'src/planners/htn/index.ts',
     'src/planners/htn-model/index.ts',
     'src/planners/pipeline/index.ts',
+    'src/flow/index.ts',
     'src/testing/index.ts',
     'src/cli/main.ts',
   ],

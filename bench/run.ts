@@ -8,6 +8,8 @@ import { concurrent } from './concurrent.ts';
 import { dag, replayGraphs } from './dag.ts';
 import { disk } from './disk.ts';
 import { durable } from './durable.ts';
+import { flow } from './flow.ts';
+import { flowSoak } from './flow-soak.ts';
 import { machine } from './machine.ts';
 import type { Measured } from './measure.ts';
 import { packageCost } from './package-cost.ts';
@@ -26,6 +28,8 @@ const MEASURES: Readonly<Record<string, () => Promise<Measured>>> = {
   concurrent,
   parallel,
   dag,
+  flow,
+  'flow-soak': flowSoak,
   durable,
   disk,
   resume,

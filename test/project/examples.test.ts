@@ -1,15 +1,46 @@
-/** The numbered examples run as they stand, and `docs/planners.md` shows what they are and what they print. */
+/** The numbered examples run as they stand, and `docs/planners.md` and `docs/flows.md` show what they are and what they print. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { PilotageError } from '../../src/core/errors.ts';
+import type { Json } from '../../src/core/json.ts';
+import {
+  type Edge,
+  edge,
+  type FlowBudget,
+  type FlowFault,
+  flow,
+  type GraphNode,
+  join as joinOf,
+  node,
+  predicateRouter,
+  unionRouter,
+} from '../../src/flow/index.ts';
 import { projectDir } from './scratch.ts';
 
 const examplesDir = join(projectDir, 'examples');
 const examples = readdirSync(examplesDir).filter((name) => /^\d\d-.*\.ts$/.test(name));
-const doc = readFileSync(join(projectDir, 'docs/planners.md'), 'utf8');
+
+interface Page {
+  readonly file: string;
+  readonly text: string;
+  /** The examples that it shows. */
+  readonly examples: readonly string[];
+}
+
+const firstOfFlows = '12';
+const pages: readonly Page[] = [
+  page('docs/planners.md', (name) => name < firstOfFlows),
+  page('docs/flows.md', (name) => name >= firstOfFlows),
+];
+
+function page(file: string, shows: (name: string) => boolean): Page {
+  const text = readFileSync(join(projectDir, file), 'utf8');
+  return { file, text, examples: examples.filter(shows) };
+}
 
 // They are to leave nothing behind where they are run.
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-examples-'));
@@ -45,6 +76,19 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
   '09-htn-with-a-model.ts': [/^send_again\n/, /We are sorry/],
   '10-hddl.ts': [/✗ by stay: does not apply/, /^goal .*"drop blue dock"/m],
   '11-change-a-plan.ts': [/^paused\n/, /"40 × lamp"/, /^(?![\s\S]*written)/],
+  '12-flow.ts': [/^by van for 47, .*\nby air for 125, .*\nnode_exception: .*stock.*No such item/, /^flowchart TD$/m],
+  '13-flow-as-a-tool.ts': [/^read\.item \{"reading":/m, /^research .*"papers":2/m, /\nTwo papers, 43 pages/],
+  // The letter that was approved, and not the one that the flow wrote.
+  '14-flow-approval.ts': [
+    /^paused approval_required .*sorry/,
+    /^goal (?!.*sorry).*A new lamp/m,
+    /^1 shorten tool\.completed$/m,
+  ],
+  '15-flow-document.ts': [
+    /^Thank you .*\nPaid back: /,
+    /^support\.yaml:10:20 .*"classify"\?$/m,
+    /:19:16 \/edges\/0\/1: /,
+  ],
 };
 
 describe.each(examples)('%s', (name) => {
@@ -56,9 +100,10 @@ describe.each(examples)('%s', (name) => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('is short, and the page on planners leads to it', () => {
+  it('is short, and its page leads to it', () => {
     expect(readFileSync(join(examplesDir, name), 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(60);
-    expect(doc).toContain(`(../examples/${name})`);
+    const shows = pages.filter((page) => page.examples.includes(name));
+    expect(shows.map(({ text }) => text.includes(`(../examples/${name})`))).toEqual([true]);
   });
 });
 
@@ -74,25 +119,100 @@ function blocksOf(markdown: string): Block[] {
   return Array.from(found, ([, kind, file, text = '']) => ({ kind, file, text }));
 }
 
-describe('docs/planners.md', () => {
+describe.each(pages)('$file', ({ file: path, text: doc, examples: shown }) => {
   const blocks = blocksOf(doc);
 
-  it('shows nothing but what stands in the examples, or is printed by them', async () => {
+  it('shows nothing but what stands in its examples, or is printed by them', async () => {
     expect(blocks.length).toBeGreaterThan(15);
     for (const { kind, file = '', text } of blocks) {
-      expect(examples, text).toContain(file);
+      expect(shown, text).toContain(file);
       if (kind === 'output') expect(await outputOf(file)).toContain(text);
       else expect(readFileSync(join(examplesDir, file), 'utf8')).toContain(text);
     }
   });
 
   it('has no link to a heading or a file that is not there', () => {
-    const headings = Array.from(doc.matchAll(/^#+ (.*)$/gm), ([, text = '']) => `#${anchorOf(text)}`);
-    for (const [, target = ''] of doc.matchAll(/\]\((#[^)]*)\)/g)) expect(headings).toContain(target);
-    for (const [, path = ''] of doc.matchAll(/\]\(\.\.\/examples\/([^)]+)\)/g)) expect(examples).toContain(path);
+    for (const [, file = '', heading = ''] of doc.matchAll(/\]\((?!https?:)([^#)]*)#?([^)]*)\)/g)) {
+      const target = file === '' ? path : join(dirname(path), file);
+      expect(existsSync(join(projectDir, target)), target).toBe(true);
+      if (heading !== '') expect(headingsOf(readFileSync(join(projectDir, target), 'utf8')), target).toContain(heading);
+    }
   });
 });
 
+describe('docs/flows.md', () => {
+  it('says of refused flows what these are told', () => {
+    const doc = readFileSync(join(projectDir, 'docs/flows.md'), 'utf8');
+    const rows = Array.from(
+      doc.matchAll(/^\| `(\w+)` \| (.*) \|$/gm),
+      ([, code = '', message = '']) => `${code}: ${message}`,
+    );
+    const told = refusedFlows().flatMap((build) => faultsOf(build));
+    const first = rows.findIndex((row) => row.startsWith('unreachable'));
+    const last = rows.findIndex((row) => row.startsWith('back_edges_meet'));
+    expect(last - first).toBeGreaterThan(15);
+    for (const row of rows.slice(first, last + 1)) expect(told).toContain(row);
+  });
+});
+
+/** What the table of faults is taken from. */
+function refusedFlows(): readonly (() => unknown)[] {
+  const plain = (name: string, allowCycle = false) =>
+    node(name, { effect: 'pure', allowCycle, run: (given: Json) => given });
+  const [a, b, c, d] = [plain('a'), plain('b'), plain('c'), plain('d')] as const;
+  const pick = predicateRouter<Json>({ branches: [{ when: () => true, to: b }], default: c }).asNode('pick');
+  const joined = (...of: readonly GraphNode[]) => joinOf('both', { of, effect: 'pure', run: () => 1 });
+  const made = (parts: { entry: GraphNode; exit: unknown; edges?: readonly Edge[]; budget?: FlowBudget }) => () =>
+    flow({ name: 'f', input: {}, ...parts, exit: parts.exit as never });
+  const again = (router: string, exit: GraphNode) =>
+    predicateRouter<Json>({ branches: [{ when: () => true, to: round }], default: exit }).asNode(router, {
+      allowCycle: true,
+    });
+  const [round, left, right] = [plain('p', true), plain('q', true), plain('s', true)] as const;
+  const lost = unionRouter({ select: 'kind', branches: { x: undefined as never } }).asNode('pick');
+  const without = node('a', { run: undefined as never, effect: 'pure' });
+  return [
+    made({ entry: a, exit: b, edges: [edge(a, b), edge(c, d)] }),
+    made({ entry: a, exit: [b, c], edges: [edge(a, b)] }),
+    made({ entry: a, exit: [] }),
+    made({ entry: a, exit: b, edges: [edge(a, pick)] }),
+    made({ entry: a, exit: [b, c], edges: [edge(a, b), edge(a, c)] }),
+    made({ entry: a, exit: d, edges: [edge(a, b), edge(a, c), edge(b, d), edge(c, d)] }),
+    made({ entry: a, exit: joined(b, c), edges: [edge(a, pick)] }),
+    made({ entry: a, exit: joined(pick, c), edges: [edge(a, pick)] }),
+    made({ entry: a, exit: pick, edges: [edge(a, pick)] }),
+    made({ entry: a, exit: b, edges: [edge(a, b), edge(a, plain('b'))] }),
+    made({ entry: lost, exit: a }),
+    made({ entry: without, exit: without }),
+    made({ entry: node('pay', { policy: { retries: 2 }, run: () => 1 }), exit: a }),
+    made({ entry: a, exit: a, budget: { hops: -1 } }),
+    made({ entry: a, exit: b, edges: [edge(a, b), edge(b, a)] }),
+    made({
+      entry: round,
+      exit: joined(c, d),
+      budget: { hops: 9 },
+      edges: [edge(round, left), edge(round, right), edge(left, again('rp', c)), edge(right, again('rq', d))],
+    }),
+  ];
+}
+
+function faultsOf(build: () => unknown): string[] {
+  try {
+    build();
+  } catch (error) {
+    const { faults } = (error as PilotageError).data as unknown as { faults: readonly FlowFault[] };
+    return faults.map(({ code, message }) => `${code}: ${message}`);
+  }
+  throw new Error('It was built.');
+}
+
+function headingsOf(markdown: string): string[] {
+  return Array.from(markdown.matchAll(/^#+ (.*)$/gm), ([, text = '']) => anchorOf(text));
+}
+
 function anchorOf(heading: string): string {
-  return heading.toLowerCase().replaceAll(' ', '-');
+  return heading
+    .toLowerCase()
+    .replace(/[^\w -]/g, '')
+    .replaceAll(' ', '-');
 }

@@ -1,0 +1,41 @@
+/** The graph of 20 nodes as a flow, on a runtime with its journal in memory. */
+import { edge, type Flow, flow, join, node, predicateRouter } from '../src/flow/index.ts';
+import { createRuntime, local, memoryJournal } from '../src/index.ts';
+import { addOne, addUp, FAN, HEAD, isEven, TAIL } from './flow-graph.ts';
+
+const NUMBER = { type: 'number' } as const;
+
+const plus = (name: string) => node(name, { effect: 'pure', run: (value: number) => addOne(value) });
+
+function twentyNodes(): Flow<number, number> {
+  const head = HEAD.map(plus);
+  const fan = FAN.map(plus);
+  const [even, odd] = [plus('even'), plus('odd')];
+  const tail = TAIL.map(plus);
+  const joined = join('join', { of: fan, effect: 'pure', run: (parts) => addUp(Object.values(parts)) });
+  const parity = predicateRouter({ branches: [{ when: isEven, to: even }], default: odd }).asNode('parity');
+  const chain = (nodes: typeof head) => nodes.slice(1).map((to, index) => edge(nodes[index] as typeof to, to));
+  const [first, last, next] = [head[0], tail.at(-1), tail[0]] as [typeof even, typeof even, typeof even];
+  const fork = head.at(-1) as typeof even;
+  const edges = [
+    ...chain(head),
+    ...fan.map((branch) => edge(fork, branch)),
+    edge(joined, parity),
+    edge(even, next),
+    edge(odd, next),
+    ...chain(tail),
+  ];
+  return flow({ name: 'twenty', input: NUMBER, output: NUMBER, entry: first, exit: last, edges }) as Flow<
+    number,
+    number
+  >;
+}
+
+export function ourFlow(): { run(input: number): Promise<number>; close(): Promise<void> } {
+  const made = twentyNodes();
+  const runtime = createRuntime({ planner: made.planner, tools: made.tools, journal: memoryJournal() });
+  return {
+    run: (input) => made.run(runtime, input, { identity: local('bench') }),
+    close: () => runtime.close(),
+  };
+}

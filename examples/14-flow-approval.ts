@@ -1,0 +1,60 @@
+/**
+ * A flow that waits for a person: it goes round until a draft is short enough, and what it sends has to be approved, by the handle
+ * of its run. In a project of your own, import from 'pilotage' and 'pilotage/flow'.
+ */
+import { z } from 'zod';
+import { edge, flow, node, predicateRouter } from '../src/flow/index.ts';
+import { createRuntime, finish, local, memoryJournal } from '../src/index.ts';
+
+interface Letter {
+  readonly to: string;
+  readonly text: string;
+}
+
+const write = node('write', {
+  effect: 'read',
+  run: ({ to }: { to: string }): Letter => ({ to, text: 'We are sorry. Truly. A new lamp is on its way.' }),
+});
+const shorten = node('shorten', {
+  effect: 'pure',
+  allowCycle: true,
+  run: ({ to, text }: Letter): Letter => ({ to, text: text.replace(/\. [^.]*\./, '.') }),
+});
+const send = node('send', {
+  effect: 'once',
+  approve: { reason: 'a letter goes to a customer', expiresInMs: 24 * 3_600_000 },
+  input: z.object({ to: z.email(), text: z.string().max(40) }),
+  run: ({ to, text }) => `sent to ${to}: ${text}`,
+});
+const byLength = predicateRouter<Letter>({
+  branches: [{ when: ({ text }) => text.length > 40, to: shorten }],
+  default: send,
+}).asNode('by_length', { allowCycle: true });
+
+const apologise = flow({
+  name: 'apologise',
+  input: z.object({ to: z.email() }),
+  budget: { hops: 20 },
+  entry: write,
+  exit: send,
+  edges: [edge(write, byLength), edge(shorten, byLength)],
+});
+
+// `planner` is for runs that name none: here there are no such runs.
+const planner = finish({ reason: 'no_path' });
+const runtime = createRuntime({ planner, planners: [apologise], journal: memoryJournal() });
+const run = await apologise.start(runtime, { to: 'bo@example.org' }, { identity: local('ana') });
+
+const first = await run.result();
+if (first.status === 'paused')
+  console.log(first.status, first.pauses[0]?.reason, JSON.stringify(first.pauses[0]?.payload));
+// With other arguments than the node was handed. They are checked as these were.
+await run.approve(undefined, {
+  args: { to: 'bo@example.org', text: 'A new lamp is on its way.' },
+  reason: 'No pleading.',
+});
+
+const result = await run.result();
+if (result.status === 'finished') console.log(result.reason, result.payload);
+for await (const event of run.events()) if ('outcome' in event) console.log(event.step, event.tool, event.type);
+await runtime.close();

@@ -1,0 +1,57 @@
+/**
+ * A flow as a document: the graph is YAML (or JSON), and says by name which functions of the program its nodes run. A second
+ * text shows what a wrong document is told. In a project of your own, import from 'pilotage' and 'pilotage/flow'.
+ */
+import { flowFrom } from '../src/flow/index.ts';
+import { createRuntime, finish, local, memoryJournal } from '../src/index.ts';
+
+const text = `name: support
+input:
+  type: object
+  required: [text]
+  properties: { text: { type: string } }
+output: { type: string }
+entry: classify
+exit: [refund, answer]
+nodes:
+  classify: { run: classify, effect: read, timeoutMs: 5000, retries: 2 }
+  by_kind:
+    router:
+      select: /kind
+      branches: { refund: refund, question: answer }
+      default: answer
+  refund: { run: refund, effect: keyed }
+  answer: { run: answer, effect: pure }
+edges:
+  - [classify, by_kind]
+`;
+
+interface Mail {
+  readonly kind: string;
+  readonly text: string;
+}
+
+const functions = {
+  classify: ({ text }: { text: string }): Mail => ({ kind: /money back/i.test(text) ? 'refund' : 'question', text }),
+  refund: ({ text }: Mail) => `Paid back: ${text}`,
+  answer: ({ text }: Mail) => `Thank you for your mail: ${text}`,
+};
+
+const support = flowFrom<{ text: string }, string>(text, { functions, file: 'support.yaml' });
+// `planner` is for runs that name none: here there are no such runs.
+const planner = finish({ reason: 'no_path' });
+const runtime = createRuntime({ planner, planners: [support], journal: memoryJournal() });
+for (const text of ['Where is my lamp?', 'I want my money back.']) {
+  console.log(await support.run(runtime, { text }, { identity: local('ana') }));
+}
+await runtime.close();
+
+const wrong = text
+  .replace('run: classify', 'run: clasify')
+  .replace('effect: pure', 'effects: pure')
+  .replace('[classify, by_kind]', '[classify, by_topic]');
+try {
+  flowFrom(wrong, { functions, file: 'support.yaml' });
+} catch (error) {
+  console.log(error instanceof Error ? error.message : error);
+}
