@@ -239,7 +239,7 @@ describe('deterministic in a runtime', () => {
       status: 'failed',
       error: {
         code: 'deterministic_step',
-        message: 'Step 1: steps[1] (render) failed: no page',
+        message: 'steps[1] (render) failed: no page',
         data: { step: 1, index: 1, id: 'render' },
       },
     });

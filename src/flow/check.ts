@@ -1,0 +1,171 @@
+/** Whether a flow can be carried out. Everything that is wrong is told at once. */
+import { MAX_TASK_DEPTH } from '../core/task.ts';
+import { MAX_PLAN_BRANCHES } from '../core/validate-decision.ts';
+import type { AnyTool } from '../tools/tool.ts';
+import { cyclesOf } from './cycles.ts';
+import { type FlowFault, faultOf, flowInvalid, listed } from './fault.ts';
+import { type FlowParts, gather, type Sketch, unreachedFaults } from './gather.ts';
+import type { FlowBudget, FlowGraph, GraphEdge, GraphNode } from './graph.ts';
+import { routingFaults } from './guards.ts';
+import { MAX_CONCURRENCY } from './map.ts';
+
+export interface GivenFlow extends FlowParts {
+  readonly name: string;
+  readonly budget: FlowBudget;
+}
+
+/** @throws PilotageError `flow_invalid` with every fault. */
+export function checkedGraph(given: GivenFlow): FlowGraph {
+  const { name, budget, exits } = given;
+  const { sketch, faults: gathered } = gather(given);
+  const faults = [...nameFaults(`The flow ${JSON.stringify(name)}`, name), ...budgetFaults(budget), ...gathered];
+  if (exits.length === 0)
+    faults.push(faultOf('no_exit', 'The flow has no exit. Name the node that gives its output.', []));
+  if (sketch === undefined) throw flowInvalid(shownFlow(name), faults);
+  const nodes = new Map([...sketch.nodes].map(([at, node]) => [at, inFlow(node, name, sketch)]));
+  for (const node of nodes.values()) faults.push(...nodeFaults(node));
+  faults.push(...shapeFaults(sketch), ...unreachedFaults(sketch));
+  const cycles = cyclesOf(sketch);
+  faults.push(...cycles.faults, ...hopFaults(cycles.back.size > 0, budget));
+  // Without these it cannot be said what runs.
+  if (!faults.some(({ code }) => MISSHAPEN.has(code))) faults.push(...routingFaults(sketch, cycles.back));
+  if (faults.length > 0) throw flowInvalid(shownFlow(name), faults);
+  const edges = [...sketch.nodes.keys()].flatMap((from) =>
+    (sketch.ways.get(from) ?? []).map((to): GraphEdge => ({ from, to, back: cycles.back.get(from)?.has(to) === true })),
+  );
+  const { entry } = sketch;
+  return Object.freeze({ name, nodes, edges: Object.freeze(edges), entry, exits: sketch.exits, budget });
+}
+
+const MISSHAPEN: ReadonlySet<FlowFault['code']> = new Set([
+  'not_a_node',
+  'duplicate_name',
+  'no_exit',
+  'no_parents',
+  'no_targets',
+  'router_as_parent',
+  'edge_into_join',
+  'join_as_entry',
+  'too_many_nodes',
+  'cycle_without_router',
+]);
+
+function shownFlow(name: unknown): string {
+  return typeof name === 'string' && isName(name) ? name : 'without a proper name';
+}
+
+function inFlow({ toolIn, ...node }: GraphNode, flow: string, { ways }: Sketch): GraphNode {
+  if (toolIn === undefined) return Object.freeze(node);
+  return Object.freeze({ ...node, tool: toolIn({ flow, waysOut: ways.get(node.name) ?? [] }) });
+}
+
+/** Of nodes, and of flows, whose names stand in the names of planners. */
+function isName(name: string): boolean {
+  return /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/.test(name);
+}
+
+function nameFaults(owner: string, name: unknown): FlowFault[] {
+  if (typeof name === 'string' && isName(name)) return [];
+  const message = `${owner} has no proper name: give a letter, then letters, digits, "_", "-" and ".", 64 at most.`;
+  return [faultOf('bad_name', message, typeof name === 'string' ? [name] : [])];
+}
+
+const AXES = ['hops', 'deadlineMs', 'costMicroUsd', 'tokens'] as const;
+
+function budgetFaults(budget: FlowBudget): FlowFault[] {
+  return AXES.flatMap((axis) => {
+    const amount = budget[axis];
+    if (amount === undefined || (Number.isFinite(amount) && amount >= 0)) return [];
+    return [faultOf('bad_budget', `budget.${axis} is ${amount}; give a number from 0 up, or leave it out.`, [])];
+  });
+}
+
+function hopFaults(hasCycle: boolean, { hops }: FlowBudget): FlowFault[] {
+  if (!hasCycle || hops !== undefined) return [];
+  const message =
+    'The flow has a cycle and no budget.hops, so that nothing bounds how often it is gone round. Give it one.';
+  return [faultOf('cycle_without_hops', message, [])];
+}
+
+function nodeFaults(node: GraphNode): FlowFault[] {
+  const { name, kind, tool, effect, concurrency = 1 } = node;
+  const faults = nameFaults(`The ${kind} ${JSON.stringify(name)}`, name);
+  // The function of a map is that of its items.
+  const called = kind === 'map' && 'carriedOutBy' in tool ? (tool.carriedOutBy.tools[0] as AnyTool) : tool;
+  if (!('carriedOutBy' in called)) {
+    if (typeof called.run !== 'function') {
+      faults.push(faultOf('no_function', `The ${kind} ${name} has no function to run.`, [name]));
+    }
+    if (effect === 'once' && called.retries !== undefined && called.retries > 0) {
+      const message = `The ${kind} ${name} has retries and the effect once: what may have happened is never run again. Give it another effect, or no retries.`;
+      faults.push(faultOf('retries_on_once', message, [name]));
+    }
+  }
+  const levels = levelsOf(tool);
+  if (levels > MAX_TASK_DEPTH) {
+    const message = `The ${kind} ${name} has ${levels} levels of flows and maps in it; a run has at most ${MAX_TASK_DEPTH} below it. Take one level out.`;
+    faults.push(faultOf('too_deep', message, [name]));
+  }
+  if (!(Number.isInteger(concurrency) && concurrency >= 1 && concurrency <= MAX_CONCURRENCY)) {
+    const message = `The map ${name} has the concurrency ${concurrency}; give a whole number from 1 to ${MAX_CONCURRENCY}.`;
+    faults.push(faultOf('bad_concurrency', message, [name]));
+  }
+  return faults;
+}
+
+/** How many runs below each other carry out a call. */
+function levelsOf(tool: AnyTool): number {
+  if (!('carriedOutBy' in tool)) return 0;
+  return 1 + Math.max(0, ...tool.carriedOutBy.tools.map(levelsOf));
+}
+
+/** What each kind of node asks of those around it. */
+function shapeFaults({ nodes, ways, exits, entry }: Sketch): FlowFault[] {
+  const faults: FlowFault[] = [];
+  const add = (code: FlowFault['code'], message: string, ...names: string[]): void => {
+    faults.push(faultOf(code, message, names));
+  };
+  if (nodes.size > MAX_PLAN_BRANCHES) {
+    add('too_many_nodes', `The flow has ${nodes.size} nodes; at most ${MAX_PLAN_BRANCHES} are allowed. Split it.`);
+  }
+  for (const { name, kind, parents = [] } of nodes.values()) {
+    if (kind === 'router' && ways.get(name)?.length === 0) {
+      add('no_targets', `The router ${name} has no node that it could pick.`, name);
+    }
+    if (kind === 'router' && exits.includes(name)) {
+      add('router_as_exit', `The router ${name} is an exit. A router gives no output: let its targets be exits.`, name);
+    }
+    if (kind !== 'join') continue;
+    const names = parents.map((parent) => parent?.name);
+    if (new Set(names).size < Math.max(1, names.length)) {
+      add(
+        'no_parents',
+        `The join ${name} needs at least one parent, and each once. It has: ${listed(names) || 'none'}.`,
+        name,
+      );
+    }
+    if (name === entry) add('join_as_entry', `The join ${name} is the entry, to which no parent leads.`, name);
+    for (const parent of parents) {
+      if (parent?.kind !== 'router') continue;
+      add(
+        'router_as_parent',
+        `The router ${parent.name} is a parent of the join ${name}. A router gives no value of its own: name its targets.`,
+        name,
+        parent.name,
+      );
+    }
+  }
+  for (const [from, targets] of ways) {
+    for (const to of targets) {
+      const { kind, parents = [] } = nodes.get(to) as GraphNode;
+      if (kind !== 'join' || parents.some((parent) => parent?.name === from)) continue;
+      add(
+        'edge_into_join',
+        `An edge leads from ${from} to the join ${to}, which gets its input from its parents alone. Make ${from} a parent, or take the edge away.`,
+        from,
+        to,
+      );
+    }
+  }
+  return faults;
+}

@@ -1,0 +1,91 @@
+/** What is wrong with a flow document, and where. */
+import { PilotageError } from '../core/errors.ts';
+import { oneLine } from '../core/shown-name.ts';
+
+export interface Place {
+  /** Both from 1. */
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface DocumentFault extends Partial<Place> {
+  readonly code: string;
+  readonly message: string;
+  /** JSON Pointer from the top of the document. */
+  readonly path: string;
+}
+
+/** Where something stands: a document that was given as an object has paths alone. */
+export interface Spot {
+  readonly path: string;
+  readonly place?: Place;
+}
+
+export const TOP: Spot = { path: '' };
+
+export function faultAt(code: string, { path, place }: Spot, message: string): DocumentFault {
+  return { code, message, path: path === '' ? path : oneLine(path, MAX_PATH_CHARS), ...place };
+}
+
+const MAX_PATH_CHARS = 300;
+const MAX_SHOWN = 50;
+
+/** @param source the file, or what stands for it. */
+export function documentInvalid(source: string, faults: readonly DocumentFault[]): PilotageError {
+  const order = [...faults].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
+  const shown = order.slice(0, MAX_SHOWN);
+  const lines = shown.map((fault) => lineOf(source, fault));
+  const more = order.length > shown.length ? [`And ${order.length - shown.length} more.`] : [];
+  const data = { faults: shown.map((fault) => ({ ...fault })) };
+  return new PilotageError('flow_invalid', ['The flow document is wrong.', ...lines, ...more].join('\n'), { data });
+}
+
+function lineOf(source: string, { path, line, column, message }: DocumentFault): string {
+  const place = line === undefined ? '' : `:${line}:${column}`;
+  return `${source}${place}${path === '' ? '' : ` ${path}`}: ${message}`;
+}
+
+/** A name from the document as it stands in a message. */
+export function quoted(name: string): string {
+  return JSON.stringify(oneLine(name, MAX_NAME_CHARS));
+}
+
+const MAX_NAME_CHARS = 64;
+const MAX_LISTED = 20;
+
+/** What to write in place of an unknown word. @param of what `known` are: `keys here`. */
+export function advice(word: string, known: readonly string[], of: string): string {
+  const near = nearest(word, known);
+  if (near !== undefined) return `Did you mean ${quoted(near)}?`;
+  if (known.length === 0) return `There are no ${of}.`;
+  const more = known.length > MAX_LISTED ? ` and ${known.length - MAX_LISTED} more` : '';
+  return `The ${of} are ${known.slice(0, MAX_LISTED).map(quoted).join(', ')}${more}.`;
+}
+
+/** The known word with the fewest changes, if they are no more than one in three letters, and leave one as it was. */
+function nearest(word: string, known: readonly string[]): string | undefined {
+  if (word.length > MAX_NAME_CHARS) return undefined;
+  const most = Math.min(Math.ceil(word.length / 3), word.length - 1);
+  let best: string | undefined;
+  let fewest = most + 1;
+  for (const each of known) {
+    if (Math.abs(each.length - word.length) > most) continue;
+    const changes = changesBetween(word.toLowerCase(), each.toLowerCase());
+    if (changes < fewest) [best, fewest] = [each, changes];
+  }
+  return best;
+}
+
+/** Letters to put in, take out or replace. */
+function changesBetween(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...to].entries()) {
+      const replaced = (row[j] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

@@ -1,0 +1,168 @@
+/** The nodes of a flow document, each made by the builder that a program calls too. */
+import type { Effect } from '../core/tool-schema.ts';
+import { quoted, type Spot } from './document-fault.ts';
+import type { Field, Part } from './document-part.ts';
+import {
+  type Fields,
+  type Form,
+  fieldsOf,
+  flagOf,
+  functionOf,
+  given,
+  namedOf,
+  needed,
+  nodeNamesOf,
+  note,
+  numberOf,
+  type Reading,
+  schemaOf,
+  textOf,
+  wholeOf,
+  wordOf,
+  wrongType,
+} from './document-read.ts';
+import { readRouter } from './document-router.ts';
+import { join } from './join.ts';
+import { map } from './map.ts';
+import { node } from './node.ts';
+
+export interface NodePlan extends Form {
+  readonly name: string;
+  /** Its key. */
+  readonly spot: Spot;
+}
+
+/** Stands where a function is missing, which is a fault. */
+const NEVER = (): undefined => undefined;
+const EFFECTS: readonly Effect[] = ['pure', 'read', 'keyed', 'once'];
+const CALL_KEYS = [
+  ...['description', 'output', 'effect', 'timeoutMs', 'retries', 'backoff', 'approve', 'costMicroUsd'],
+  ...['reconcile', 'allowCycle'],
+];
+const KINDS = ['run', 'router', 'join', 'map', 'flow'] as const;
+const ALL_KEYS = [...KINDS, 'input', 'item', 'concurrency', ...CALL_KEYS];
+
+/** Nothing when its form cannot be told. */
+export function readNode(name: string, { key, part }: Field, reading: Reading): NodePlan | undefined {
+  const form = readForm(name, part, reading);
+  if (form === undefined) reading.graphBroken = true;
+  return form === undefined ? undefined : { name, spot: key, ...form };
+}
+
+function readForm(name: string, part: Part, reading: Reading): Form | undefined {
+  if (part.fields === undefined) return wrongType(part, 'an object', reading);
+  const has = (key: string): boolean => part.fields?.has(key) === true;
+  const kinds = KINDS.filter((kind) => has(kind) && !(kind === 'run' && has('join')));
+  const [kind] = kinds;
+  if (kind === undefined || kinds.length > 1) {
+    if (kind === undefined) fieldsOf(part, ALL_KEYS, reading);
+    const found = kinds.length > 1 ? ` It has ${kinds.map(quoted).join(' and ')}.` : '';
+    const message = `A node has exactly one of "run", "router", "join" with "run", "map" and "flow".${found}`;
+    return note(reading, 'node_kind', part, message);
+  }
+  switch (kind) {
+    case 'run':
+      return readCall(name, part, reading);
+    case 'join':
+      return readJoin(name, part, reading);
+    case 'map':
+      return readMap(name, part, reading);
+    case 'flow':
+      return readSubflow(name, part, reading);
+    case 'router':
+      return readRouter(name, part, reading);
+    default:
+      return kind satisfies never;
+  }
+}
+
+function readCall(name: string, part: Part, reading: Reading): Form | undefined {
+  const fields = fieldsOf(part, ['run', 'input', ...CALL_KEYS], reading);
+  const run = fields?.get('run');
+  if (fields === undefined || run === undefined) return undefined;
+  const options = {
+    ...callOptions(fields, reading),
+    ...given('input', fields, (value) => schemaOf(value, reading)),
+    run: functionOf(run, reading) as () => unknown,
+  };
+  return { needs: [], make: () => node(name, options) };
+}
+
+function readJoin(name: string, part: Part, reading: Reading): Form | undefined {
+  const fields = fieldsOf(part, ['join', 'run', ...CALL_KEYS], reading);
+  const parents = fields?.get('join');
+  if (fields === undefined || parents === undefined) return undefined;
+  const needs = nodeNamesOf(parents, reading);
+  const run = needed(fields, 'run', part, 'A node with "join"', reading);
+  const options = {
+    ...callOptions(fields, reading),
+    run: (run === undefined ? NEVER : functionOf(run, reading)) as () => unknown,
+  };
+  return needs && { needs, make: (nodeOf) => join(name, { ...options, of: needs.map(nodeOf) }) };
+}
+
+function readMap(name: string, part: Part, reading: Reading): Form | undefined {
+  const fields = fieldsOf(part, ['map', 'item', 'concurrency', ...CALL_KEYS], reading);
+  const run = fields?.get('map');
+  if (fields === undefined || run === undefined) return undefined;
+  const options = {
+    ...callOptions(fields, reading),
+    ...given('item', fields, (value) => schemaOf(value, reading)),
+    ...given('concurrency', fields, (value) => wholeOf(value, 1, reading)),
+    run: functionOf(run, reading) as () => unknown,
+  };
+  return { needs: [], make: () => map(name, options) };
+}
+
+function readSubflow(name: string, part: Part, reading: Reading): Form | undefined {
+  const fields = fieldsOf(part, ['flow', 'allowCycle'], reading);
+  const named = fields?.get('flow');
+  if (fields === undefined || named === undefined) return undefined;
+  const subflow = namedOf(named, reading.flows, 'flow', reading);
+  const options = given('allowCycle', fields, (value) => flagOf(value, reading));
+  // One that is missing is a fault already; what stands for it keeps the graph whole.
+  return { needs: [], make: () => subflow?.asNode(name, options) ?? node(name, { ...options, run: NEVER }) };
+}
+
+function callOptions(fields: Fields, reading: Reading) {
+  const timing = {
+    ...given('timeoutMs', fields, (part) => wholeOf(part, 1, reading)),
+    ...given('retries', fields, (part) => wholeOf(part, 0, reading)),
+    ...given('backoff', fields, (part) => readBackoff(part, reading)),
+  };
+  return {
+    ...given('description', fields, (part) => textOf(part, reading)),
+    ...given('output', fields, (part) => schemaOf(part, reading)),
+    // In place of a wrong one: with `once` retries would be wrong too.
+    ...given('effect', fields, (part) => wordOf(part, EFFECTS, reading) ?? 'pure'),
+    ...given('approve', fields, (part) => readApprove(part, reading)),
+    ...given('costMicroUsd', fields, (part) => wholeOf(part, 0, reading)),
+    ...given('reconcile', fields, (part) => functionOf(part, reading) as () => never),
+    ...given('allowCycle', fields, (part) => flagOf(part, reading)),
+    ...(Object.keys(timing).length === 0 ? {} : { policy: timing }),
+  };
+}
+
+function readBackoff(part: Part, reading: Reading) {
+  const fields = fieldsOf(part, ['baseMs', 'multiplier', 'maxMs'], reading);
+  if (fields === undefined) return undefined;
+  return {
+    ...given('baseMs', fields, (value) => numberOf(value, 0, reading)),
+    ...given('multiplier', fields, (value) => numberOf(value, 1, reading)),
+    ...given('maxMs', fields, (value) => numberOf(value, 0, reading)),
+  };
+}
+
+function readApprove(part: Part, reading: Reading) {
+  if (part.json === 'always') return part.json;
+  if (part.fields === undefined) return wrongType(part, '"always" or an object', reading);
+  const fields = fieldsOf(part, ['when', 'reason', 'approver', 'onReject', 'expiresInMs'], reading);
+  if (fields === undefined) return undefined;
+  return {
+    ...given('when', fields, (value) => functionOf(value, reading) as () => boolean),
+    ...given('reason', fields, (value) => textOf(value, reading)),
+    ...given('approver', fields, (value) => wordOf(value, ['anyone', 'another'], reading)),
+    ...given('onReject', fields, (value) => wordOf(value, ['tell', 'end'], reading)),
+    ...given('expiresInMs', fields, (value) => wholeOf(value, 1, reading)),
+  };
+}

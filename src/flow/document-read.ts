@@ -1,0 +1,165 @@
+/** Values of a flow document. A reader gives nothing for what it cannot take, and notes a fault: reading goes on. */
+import { PilotageError } from '../core/errors.ts';
+import { isJsonObject, type JsonObject } from '../core/json.ts';
+import { checkOf } from '../tools/schema.ts';
+import type { InputSchema } from '../tools/tool.ts';
+import { advice, type DocumentFault, faultAt, quoted, type Spot } from './document-fault.ts';
+import type { Part } from './document-part.ts';
+import type { Flow } from './flow.ts';
+import type { GraphNode } from './graph.ts';
+
+/** What a document refers to by name, and what was found wrong with it. */
+export interface Reading {
+  readonly functions: Readonly<Record<string, (...args: never[]) => unknown>>;
+  readonly flows: Readonly<Record<string, Flow>>;
+  readonly schemas: Readonly<Record<string, InputSchema>>;
+  readonly faults: DocumentFault[];
+  /** The names of the nodes that the document has. */
+  nodes: ReadonlySet<string>;
+  /** Nodes or ways between them could not be read: nothing can be said of the graph as a whole. */
+  graphBroken: boolean;
+}
+
+/** What a node is, beside its name: it can be made once those that it needs are. */
+export interface Form {
+  /** The parents of a join, the targets of a router. */
+  readonly needs: readonly string[];
+  make(nodeOf: (name: string) => GraphNode): GraphNode;
+}
+
+export type Fields = ReadonlyMap<string, Part>;
+
+export function note(reading: Reading, code: string, spot: Spot, message: string): undefined {
+  reading.faults.push(faultAt(code, spot, message));
+}
+
+/** The fields of an object that has no other keys than these. */
+export function fieldsOf(part: Part, keys: readonly string[], reading: Reading): Fields | undefined {
+  if (part.fields === undefined) return wrongType(part, 'an object', reading);
+  const known = new Map<string, Part>();
+  for (const [name, { key, part: value }] of part.fields) {
+    if (keys.includes(name)) known.set(name, value);
+    else note(reading, 'unknown_key', key, `There is no key ${quoted(name)} here. ${advice(name, keys, 'keys here')}`);
+  }
+  return known;
+}
+
+/** A part that has to be there. @param of what it belongs to: `The flow`. */
+export function needed(fields: Fields, key: string, of: Part, what: string, reading: Reading): Part | undefined {
+  return fields.get(key) ?? note(reading, 'missing_key', of, `${what} needs ${quoted(key)}.`);
+}
+
+/** The option `key`, if the document has it and it could be read: to be spread. */
+export function given<K extends string, T>(
+  key: K,
+  fields: Fields,
+  read: (part: Part) => T | undefined,
+): { readonly [P in K]?: T } {
+  const part = fields.get(key);
+  const value = part === undefined ? undefined : read(part);
+  return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]: T });
+}
+
+export function wrongType(part: Part, wanted: string, reading: Reading): undefined {
+  return note(reading, 'wrong_type', part, `This is ${kindOf(part)}; give ${wanted}.`);
+}
+
+function kindOf({ json, items }: Part): string {
+  if (json === null) return 'empty';
+  if (items !== undefined) return 'a list';
+  if (isJsonObject(json)) return 'an object';
+  if (json === '') return 'an empty text';
+  return typeof json === 'string' ? 'a text' : `the ${typeof json} ${String(json)}`;
+}
+
+export function textOf(part: Part, reading: Reading, wanted = 'a text'): string | undefined {
+  if (typeof part.json === 'string' && part.json.trim() !== '') return part.json;
+  return wrongType(part, wanted, reading);
+}
+
+export function flagOf(part: Part, reading: Reading): boolean | undefined {
+  return typeof part.json === 'boolean' ? part.json : wrongType(part, 'true or false', reading);
+}
+
+export function wholeOf(part: Part, least: number, reading: Reading): number | undefined {
+  const { json } = part;
+  if (typeof json === 'number' && Number.isSafeInteger(json) && json >= least) return json;
+  return wrongType(part, `a whole number from ${least}`, reading);
+}
+
+export function numberOf(part: Part, least: number, reading: Reading): number | undefined {
+  const { json } = part;
+  return typeof json === 'number' && json >= least ? json : wrongType(part, `a number from ${least}`, reading);
+}
+
+export function wordOf<const W extends string>(part: Part, words: readonly W[], reading: Reading): W | undefined {
+  const found = words.find((word) => word === part.json);
+  return found ?? wrongType(part, `one of ${words.map(quoted).join(', ')}`, reading);
+}
+
+export function isPointer(text: string): boolean {
+  return text === '' || text.startsWith('/');
+}
+
+export function pointerOf(part: Part, reading: Reading): string | undefined {
+  if (typeof part.json === 'string' && isPointer(part.json)) return part.json;
+  return wrongType(part, 'a JSON Pointer: "" for the whole, else it begins with "/"', reading);
+}
+
+/** An entry of one of the tables. @param what `function`, `flow` or `schema`. */
+export function namedOf<T>(
+  part: Part,
+  table: Readonly<Record<string, T>>,
+  what: string,
+  reading: Reading,
+): T | undefined {
+  const name = textOf(part, reading, `the name of a ${what}`);
+  if (name === undefined || Object.hasOwn(table, name)) return name === undefined ? undefined : table[name];
+  const known = advice(name, Object.keys(table), `${what}s`);
+  return note(reading, `unknown_${what}`, part, `There is no ${what} ${quoted(name)} in \`${what}s\`. ${known}`);
+}
+
+/** Any function, so that the rest can be judged where one is missing. It is never called: there is a fault. */
+const NOTHING = (): undefined => undefined;
+
+export function functionOf(part: Part, reading: Reading): (...args: never[]) => unknown {
+  const found = namedOf(part, reading.functions, 'function', reading);
+  if (found === undefined || typeof found === 'function') return found ?? NOTHING;
+  note(reading, 'unknown_function', part, `\`functions\` has no function under ${quoted(String(part.json))}.`);
+  return NOTHING;
+}
+
+/** The name of a schema, or a JSON Schema. */
+export function schemaOf(part: Part, reading: Reading): InputSchema | undefined {
+  const schema =
+    typeof part.json === 'string' ? namedOf(part, reading.schemas, 'schema', reading) : inlineSchema(part, reading);
+  if (schema === undefined) return undefined;
+  try {
+    checkOf(schema, 'The document');
+    return schema;
+  } catch (cause) {
+    if (!PilotageError.is(cause)) throw cause;
+    return note(reading, 'schema_invalid', part, cause.message);
+  }
+}
+
+function inlineSchema({ json, ...spot }: Part, reading: Reading): JsonObject | undefined {
+  return isJsonObject(json) ? json : wrongType({ ...spot, json }, 'the name of a schema or a JSON Schema', reading);
+}
+
+/** The name of a node of the flow. Without it the graph is not whole. */
+export function nodeNameOf(part: Part, reading: Reading): string | undefined {
+  const name = textOf(part, reading, 'the name of a node');
+  if (name !== undefined && reading.nodes.has(name)) return name;
+  reading.graphBroken = true;
+  if (name === undefined) return undefined;
+  const message = `There is no node ${quoted(name)}. ${advice(name, [...reading.nodes], 'nodes')}`;
+  return note(reading, 'unknown_node', part, message);
+}
+
+/** Names of nodes; nothing when one of them is none. */
+export function nodeNamesOf(part: Part, reading: Reading): readonly string[] | undefined {
+  if (part.items === undefined) return wrongType(part, 'a list of nodes', reading);
+  const names = part.items.flatMap((item) => nodeNameOf(item, reading) ?? []);
+  return names.length === part.items.length ? names : undefined;
+}

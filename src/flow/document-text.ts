@@ -1,0 +1,167 @@
+/**
+ * Flow documents as texts: YAML 1.2, of which JSON is a part. Size and depth are bounded before anything is made of a text, and
+ * no tag makes anything but JSON.
+ */
+import { createRequire } from 'node:module';
+import type { Alias, Document, LineCounter, Pair, Parser } from 'yaml';
+import { describeThrown, type PilotageError } from '../core/errors.ts';
+import { captureJson, type Json } from '../core/json.ts';
+import { type DocumentFault, documentInvalid, faultAt, type Place, quoted, type Spot, TOP } from './document-fault.ts';
+import { below, type Field, MAX_DEPTH, type Part, Size } from './document-part.ts';
+
+const MAX_CHARS = 524_288;
+
+export interface ReadText {
+  readonly top: Part;
+  /** Keys that stand twice: the rest can be judged all the same. */
+  readonly faults: readonly DocumentFault[];
+}
+
+/** @throws PilotageError `flow_invalid` with all faults when it is no YAML, or no JSON can be made of it. */
+export function readText(given: string, source: string): ReadText {
+  const text = given.replace(/^\uFEFF/, '');
+  if (text.length > MAX_CHARS) {
+    const message = `The text has ${text.length} characters; at most ${MAX_CHARS} are read.`;
+    throw documentInvalid(source, [faultAt('too_large', TOP, message)]);
+  }
+  const reader = readerOf(text, source);
+  const document = documentOf(reader);
+  const syntax = syntaxFaults(document, reader);
+  if (syntax.length > 0) throw documentInvalid(source, syntax);
+  const walk: Walk = { ...reader, document, size: new Size(source), faults: [] };
+  const top = partOfNode(document.contents, reader.spotAt(0), 0, walk);
+  if (walk.faults.some(({ code }) => code !== 'duplicate_key')) throw documentInvalid(source, walk.faults);
+  return { top, faults: walk.faults };
+}
+
+type Yaml = typeof import('yaml');
+
+interface Reader {
+  readonly yaml: Yaml;
+  readonly text: string;
+  readonly lines: LineCounter;
+  placeOf(offset: number): Place;
+  spotAt(offset: number): Spot;
+  refusal(code: string, offset: number, message: string): PilotageError;
+}
+
+function readerOf(text: string, source: string): Reader {
+  // Loaded with the first text: importing the package stays light.
+  const yaml: Yaml = createRequire(import.meta.url)('yaml');
+  const lines = new yaml.LineCounter();
+  const placeOf = (offset: number): Place => {
+    const { line, col } = lines.linePos(Math.min(offset, text.length));
+    return { line, column: col };
+  };
+  const spotAt = (offset: number): Spot => ({ path: '', place: placeOf(offset) });
+  const refusal = (code: string, offset: number, message: string): PilotageError =>
+    documentInvalid(source, [faultAt(code, spotAt(offset), message)]);
+  return { yaml, text, lines, placeOf, spotAt, refusal };
+}
+
+function documentOf(reader: Reader): Document.Parsed {
+  const { yaml, text, refusal } = reader;
+  // Keys that stand twice are found below, in one pass; the library compares every two.
+  const composer = new yaml.Composer({ uniqueKeys: false, stringKeys: true, resolveKnownTags: false });
+  let first: Document.Parsed | undefined;
+  for (const each of composer.compose(tokensOf(reader), true, text.length)) {
+    if (first !== undefined) {
+      throw refusal('syntax', each.range[0], 'A second document begins here; give one flow a text.');
+    }
+    first = each;
+  }
+  // By `true` there always is one.
+  return first as Document.Parsed;
+}
+
+/**
+ * What `parseDocument` does, but for the depth: making nodes of tokens takes stack for each level, and running out of it in
+ * the middle of a regular expression ends the process.
+ */
+function* tokensOf({ yaml, text, lines, refusal }: Reader): ReturnType<Parser['parse']> {
+  const parser = new yaml.Parser(lines.addNewLine);
+  lines.addNewLine(0);
+  for (const lexeme of new yaml.Lexer().lex(text)) {
+    yield* parser.next(lexeme);
+    // Beside the collections there are the document and a value.
+    if (parser.stack.length > MAX_DEPTH + 2) {
+      throw refusal('too_large', parser.offset, `It is nested deeper than ${MAX_DEPTH} levels.`);
+    }
+  }
+  yield* parser.end();
+}
+
+function syntaxFaults({ errors, warnings, directives }: Document.Parsed, { spotAt }: Reader): DocumentFault[] {
+  const faults = [...errors, ...warnings].map(({ code, message, pos }) => {
+    const spot = spotAt(pos[0]);
+    if (code === 'NON_STRING_KEY') return faultAt('syntax', spot, 'Keys are texts; write this one as a text.');
+    if (code !== 'TAG_RESOLVE_FAILED') return faultAt('syntax', spot, sentence(message));
+    return faultAt('tag_refused', spot, `${sentence(message)} Tags make nothing here; write the value plainly.`);
+  });
+  if (directives.yaml.version === '1.2') return faults;
+  return [...faults, faultAt('syntax', spotAt(0), 'Only YAML 1.2 is read; take the directive out.')];
+}
+
+interface Walk extends Reader {
+  readonly document: Document.Parsed;
+  readonly size: Size;
+  readonly faults: DocumentFault[];
+}
+
+function partOfNode(node: unknown, spot: Spot, depth: number, walk: Walk): Part {
+  const { yaml } = walk;
+  const here = placed(node, spot, walk);
+  walk.size.count(here, depth);
+  if (yaml.isAlias(node)) return partOfAlias(node, here, depth, walk);
+  if (yaml.isMap(node)) return partOfMap(node.items, here, depth, walk);
+  if (yaml.isSeq(node)) {
+    const items = node.items.map((item, at) => partOfNode(item, below(here, at, here.place), depth + 1, walk));
+    return { ...here, json: items.map(({ json }) => json), items };
+  }
+  return { ...here, json: yaml.isScalar(node) ? plain(node.value, here, walk) : null };
+}
+
+function placed(node: unknown, spot: Spot, { yaml, placeOf }: Walk): Spot {
+  const range = yaml.isNode(node) ? node.range : undefined;
+  return range?.[0] === undefined ? spot : { path: spot.path, place: placeOf(range[0]) };
+}
+
+function partOfMap(pairs: readonly Pair[], here: Spot, depth: number, walk: Walk): Part {
+  const fields = new Map<string, Field>();
+  for (const { key, value } of pairs) {
+    const name = walk.yaml.isScalar(key) ? String(key.value ?? '') : '';
+    const spot = placed(key, below(here, name, here.place), walk);
+    if (!fields.has(name)) {
+      fields.set(name, { key: spot, part: partOfNode(value, spot, depth + 1, walk) });
+      continue;
+    }
+    const message = `The key ${quoted(name)} stands here for the second time; take one out.`;
+    walk.faults.push(faultAt('duplicate_key', spot, message));
+  }
+  // Not by assignment: a key `__proto__` is a key.
+  const json = Object.fromEntries([...fields].map(([name, { part }]) => [name, part.json]));
+  return { ...here, json, fields };
+}
+
+/** Faults in what it stands for are told where that is written, under the path of the alias. */
+function partOfAlias(alias: Alias, spot: Spot, depth: number, walk: Walk): Part {
+  walk.size.countAlias(spot);
+  const node = alias.resolve(walk.document);
+  if (node !== undefined) return partOfNode(node, spot, depth + 1, walk);
+  const message = `There is no anchor ${quoted(`&${alias.source}`)} before this alias.`;
+  walk.faults.push(faultAt('syntax', spot, message));
+  return { ...spot, json: null };
+}
+
+function plain(value: unknown, spot: Spot, { faults }: Walk): Json {
+  try {
+    return captureJson(value, 'the value').json;
+  } catch (cause) {
+    faults.push(faultAt('not_json', spot, describeThrown(cause)));
+    return null;
+  }
+}
+
+function sentence(text: string): string {
+  return text.endsWith('.') ? text : `${text}.`;
+}

@@ -1,0 +1,216 @@
+/**
+ * The declarative form of a flow: a JSON or YAML document that names the functions of a program. It says what `flow` says, is
+ * made with the same builders, and passes the same checks. Nothing in it is evaluated, and no function is called.
+ */
+import { PilotageError } from '../core/errors.ts';
+import type { Json, JsonObject } from '../core/json.ts';
+import type { InputSchema } from '../tools/tool.ts';
+import { documentInvalid, quoted, type Spot } from './document-fault.ts';
+import { type NodePlan, readNode } from './document-node.ts';
+import { type Part, readObject } from './document-part.ts';
+import {
+  fieldsOf,
+  given,
+  needed,
+  nodeNameOf,
+  nodeNamesOf,
+  note,
+  type Reading,
+  schemaOf,
+  textOf,
+  wholeOf,
+  wrongType,
+} from './document-read.ts';
+import { readText } from './document-text.ts';
+import type { FlowFault } from './fault.ts';
+import { edge, type Flow, flow } from './flow.ts';
+import type { FlowBudget, GraphNode } from './graph.ts';
+
+/** What a document refers to, by the names that it uses. */
+export interface FlowFromOptions {
+  /** What nodes run, routers ask, and approvals and lookups call. */
+  readonly functions: Readonly<Record<string, (...args: never[]) => unknown>>;
+  readonly flows?: Readonly<Record<string, Flow>>;
+  readonly schemas?: Readonly<Record<string, InputSchema>>;
+  /** Where the text comes from: it stands before each fault. Default `document`. */
+  readonly file?: string;
+}
+
+const KEYS = ['name', 'description', 'input', 'output', 'budget', 'entry', 'exit', 'nodes', 'edges'];
+
+/**
+ * Reads a flow from a text, JSON or YAML 1.2, or from the object that such a text stands for. What it takes and gives is checked
+ * by the schemas of the document as it runs; the types are what the caller says of them.
+ * @throws PilotageError `flow_invalid` with every fault, each with its line and column when there is a text:
+ * `data.faults` is `[{ code, message, path, line?, column? }]`, the path a JSON Pointer.
+ */
+export function flowFrom<In = unknown, Out = Json>(
+  document: string | JsonObject,
+  options: FlowFromOptions,
+): Flow<In, Out> {
+  const { functions, flows = {}, schemas = {}, file: source = 'document' } = options;
+  const isText = typeof document === 'string';
+  const { top, faults } = isText ? readText(document, source) : { top: readObject(document, source), faults: [] };
+  const reading: Reading = { functions, flows, schemas, faults: [...faults], nodes: new Set(), graphBroken: false };
+  const made = readFlow(top, reading);
+  if (made === undefined || reading.faults.length > 0) throw documentInvalid(source, reading.faults);
+  return made as Flow<In, Out>;
+}
+
+function readFlow(top: Part, reading: Reading): Flow | undefined {
+  const fields = fieldsOf(top, KEYS, reading);
+  if (fields === undefined) return undefined;
+  const need = (key: string): Part | undefined => needed(fields, key, top, 'The flow', reading);
+  const [name, input] = [need('name'), need('input')];
+  const options = {
+    // Without a name, or with a wrong one, there is a fault, and the rest is judged all the same.
+    name: (name === undefined ? undefined : textOf(name, reading)) ?? 'flow',
+    input: (input === undefined ? undefined : schemaOf(input, reading)) ?? {},
+    ...given('description', fields, (part) => textOf(part, reading)),
+    ...given('output', fields, (part) => schemaOf(part, reading)),
+    ...given('budget', fields, (part) => readBudget(part, reading)),
+  };
+  const plans = readNodes(need('nodes'), reading);
+  const ways = readWays({ entry: need('entry'), exit: need('exit'), edges: fields.get('edges') }, reading);
+  if (ways === undefined || reading.graphBroken) return undefined;
+  noteUnused(plans, ways, reading);
+  const nodes = makeNodes(plans, reading);
+  if (nodes === undefined) return undefined;
+  const nodeOf = (each: string): GraphNode => nodes.get(each) as GraphNode;
+  const { entry, exits, edges } = ways;
+  const parts = new Map<string, Spot | undefined>([
+    ['bad_name', name],
+    ['no_exit', fields.get('exit')],
+    ['cycle_without_hops', fields.get('budget')],
+  ]);
+  const spots = new Map(plans.map(({ name: each, spot }) => [each, spot]));
+  const spotOf = ({ code, nodes: [first = ''] }: FlowFault): Spot => spots.get(first) ?? parts.get(code) ?? top;
+  return noting(spotOf, reading, () =>
+    flow({
+      ...options,
+      entry: nodeOf(entry),
+      exit: exits.map(nodeOf),
+      edges: edges.map(([from, to]) => edge(nodeOf(from), nodeOf(to))),
+    }),
+  );
+}
+
+function readNodes(part: Part | undefined, reading: Reading): readonly NodePlan[] {
+  if (part?.fields === undefined) {
+    reading.graphBroken = true;
+    if (part !== undefined) wrongType(part, 'an object: from the name of each node to what it is', reading);
+    return [];
+  }
+  reading.nodes = new Set(part.fields.keys());
+  return [...part.fields].flatMap(([name, field]) => readNode(name, field, reading) ?? []);
+}
+
+interface Ways {
+  readonly entry: string;
+  readonly exits: readonly string[];
+  readonly edges: readonly (readonly [from: string, to: string])[];
+}
+
+type WayParts = { readonly [K in 'entry' | 'exit' | 'edges']: Part | undefined };
+
+function readWays(parts: WayParts, reading: Reading): Ways | undefined {
+  const entry = parts.entry === undefined ? undefined : nodeNameOf(parts.entry, reading);
+  const exits = parts.exit === undefined ? undefined : readExits(parts.exit, reading);
+  const edges = parts.edges === undefined ? [] : readEdges(parts.edges, reading);
+  return entry === undefined || exits === undefined || edges === undefined ? undefined : { entry, exits, edges };
+}
+
+function readExits(part: Part, reading: Reading): readonly string[] | undefined {
+  if (part.items !== undefined) return nodeNamesOf(part, reading);
+  const exit = nodeNameOf(part, reading);
+  return exit === undefined ? undefined : [exit];
+}
+
+function readEdges(part: Part, reading: Reading): Ways['edges'] | undefined {
+  if (part.items === undefined) return wrongType(part, 'a list of [from, to]', reading);
+  const edges = part.items.flatMap((item) => {
+    if (item.items?.length !== 2) wrongType(item, 'two nodes: [from, to]', reading);
+    const [from, to] = (item.items?.length === 2 ? nodeNamesOf(item, reading) : undefined) ?? [];
+    return from === undefined || to === undefined ? [] : [[from, to] as const];
+  });
+  return edges.length === part.items.length ? edges : undefined;
+}
+
+/** Stands for hops that are wrong: that a cycle has none is not said as well. */
+const SOME_HOPS = 1;
+
+function readBudget(part: Part, reading: Reading): FlowBudget {
+  const fields = fieldsOf(part, ['hops', 'deadlineMs', 'costMicroUsd', 'tokens'], reading);
+  if (fields === undefined) return { hops: SOME_HOPS };
+  return {
+    ...given('hops', fields, (value) => wholeOf(value, 1, reading) ?? SOME_HOPS),
+    ...given('deadlineMs', fields, (value) => wholeOf(value, 1, reading)),
+    ...given('costMicroUsd', fields, (value) => wholeOf(value, 0, reading)),
+    ...given('tokens', fields, (value) => wholeOf(value, 0, reading)),
+  };
+}
+
+/** A program's flow has the nodes that its edges lead to; one that stands in a document for nothing is a slip. */
+function noteUnused(plans: readonly NodePlan[], { entry, exits, edges }: Ways, reading: Reading): void {
+  const used = new Set([entry, ...exits, ...edges.flat(), ...plans.flatMap(({ needs }) => needs)]);
+  for (const { name, spot } of plans) {
+    const message = `Nothing leads to the node ${quoted(name)}; add an edge, or take it out.`;
+    if (!used.has(name)) note(reading, 'node_unused', spot, message);
+  }
+}
+
+/** Each after those that it needs. Nothing when some need each other, or a builder refused one: these are faults. */
+function makeNodes(plans: readonly NodePlan[], reading: Reading): ReadonlyMap<string, GraphNode> | undefined {
+  const made = new Map<string, GraphNode>();
+  const users = new Map<string, NodePlan[]>(plans.map(({ name }) => [name, []]));
+  const open = new Map(plans.map((plan) => [plan, new Set(plan.needs).size]));
+  for (const plan of plans) for (const need of new Set(plan.needs)) users.get(need)?.push(plan);
+  const ready = plans.filter(({ needs }) => needs.length === 0);
+  for (const plan of ready) {
+    open.delete(plan);
+    // What needs one that was refused cannot be made, and says nothing of itself.
+    const whole = plan.needs.every((need) => made.has(need));
+    const node = whole
+      ? noting(
+          () => plan.spot,
+          reading,
+          () => plan.make((need) => made.get(need) as GraphNode),
+        )
+      : undefined;
+    if (node !== undefined) made.set(plan.name, node);
+    for (const user of users.get(plan.name) ?? []) {
+      const left = (open.get(user) ?? 0) - 1;
+      open.set(user, left);
+      if (left === 0) ready.push(user);
+    }
+  }
+  if (open.size > 0) noteCycle([...open.keys()], reading);
+  return made.size === plans.length ? made : undefined;
+}
+
+/** @param left all of them on a cycle, or in need of one that is. */
+function noteCycle(left: readonly NodePlan[], reading: Reading): void {
+  const byName = new Map(left.map((plan) => [plan.name, plan]));
+  const path: NodePlan[] = [];
+  let at = left[0];
+  while (at !== undefined && !path.includes(at)) {
+    path.push(at);
+    at = byName.get(at.needs.find((need) => byName.has(need)) ?? '');
+  }
+  if (at === undefined) return;
+  const cycle = [...path.slice(path.indexOf(at)), at].map(({ name }) => quoted(name)).join(' -> ');
+  const message = `${cycle}: these need each other, with nothing between them but targets of routers and parents of joins. Put a node that runs between them.`;
+  note(reading, 'cycle_without_node', at.spot, message);
+}
+
+/** Runs the builder of a flow or of a node; what it refuses becomes faults. */
+function noting<T>(spotOf: (fault: FlowFault) => Spot, reading: Reading, build: () => T): T | undefined {
+  try {
+    return build();
+  } catch (cause) {
+    if (!PilotageError.is(cause, 'flow_invalid')) throw cause;
+    const faults = cause.data?.['faults'] as unknown as readonly FlowFault[];
+    for (const fault of faults) note(reading, fault.code, spotOf(fault), fault.message);
+    return undefined;
+  }
+}

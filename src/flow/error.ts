@@ -1,0 +1,168 @@
+/** How a flow fails: from the outcome of a node to the error of the run, and from there to the one who called. */
+import { type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
+import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import type { GraphNode } from './graph.ts';
+import type { Failure } from './progress.ts';
+
+export interface FlowErrorParts {
+  /** Of the run. */
+  readonly identity: Identity;
+  readonly flow: string;
+  /** Absent when it was no node that failed, but the run as a whole. */
+  readonly node?: string;
+  /** How often the node was tried; 0 when it never was. */
+  readonly attempts: number;
+  readonly data?: JsonObject;
+  readonly cause?: PilotageError;
+}
+
+/** Why a flow gave no output. What a node says of its error is in `cause`, and changes no field here. */
+export class FlowError extends PilotageError {
+  override readonly name: string = 'FlowError';
+  readonly identity: Identity;
+  readonly flow: string;
+  readonly node: string | undefined;
+  readonly attempts: number;
+
+  constructor(code: ErrorCode, message: string, { identity, flow, node, attempts, data, cause }: FlowErrorParts) {
+    super(code, message, { data, cause });
+    this.identity = identity;
+    this.flow = flow;
+    this.node = node;
+    this.attempts = attempts;
+  }
+}
+
+/** The codes with which the run of a flow fails. */
+const FLOW_CODES: ReadonlySet<string> = new Set<ErrorCode>([
+  'node_timeout',
+  'node_exception',
+  'validation_failed',
+  'flow_budget_exceeded',
+  'route_not_found',
+]);
+
+const CODES: Readonly<Record<string, ErrorCode>> = {
+  tool_timeout: 'node_timeout',
+  tool_invalid_args: 'validation_failed',
+  tool_invalid_output: 'validation_failed',
+  unserializable: 'validation_failed',
+  budget_exceeded: 'flow_budget_exceeded',
+};
+
+/** What a call that was tried more than once says of its last error. */
+const RETRIED = 'tool_retries_exhausted';
+
+/** The error that ends the run of a flow of which a node has failed. */
+export function nodeFailed(
+  flow: string,
+  { name, kind }: Pick<GraphNode, 'name' | 'kind'>,
+  failed: Failure,
+): PilotageError {
+  const cause = causeOf(failed.error);
+  const { attempts } = failed.record;
+  const { id } = failed;
+  const { code, axis } = verdictOf(cause, kind);
+  const times = attempts > 1 ? ` ${attempts} times` : '';
+  const data: JsonObject = {
+    flow,
+    node: name,
+    instance: id,
+    attempts,
+    cause: { ...cause },
+    ...(axis === undefined ? {} : { axis }),
+  };
+  const which = id === name ? name : `${name} (${id})`;
+  const message =
+    axis !== undefined && attempts === 0
+      ? `The node ${which} of ${flow} was not started: ${roomFor(axis)}.`
+      : `The node ${which} of ${flow} failed${times}: ${cause.message}`;
+  return new PilotageError(code, message, { data });
+}
+
+function causeOf(error: ErrorData): ErrorData {
+  const last = error.code === RETRIED ? asErrorData(error.data?.['cause']) : undefined;
+  return last ?? error;
+}
+
+function roomFor(axis: string): string {
+  return axis === 'deadline' ? 'the time of the flow is over' : `there is no room for it in the budget of ${axis}`;
+}
+
+interface Verdict {
+  readonly code: ErrorCode;
+  readonly axis?: string;
+}
+
+function verdictOf({ code, data }: ErrorData, kind: GraphNode['kind']): Verdict {
+  const isRun = kind === 'flow' || kind === 'map';
+  if (isRun && (code === 'no_path' || code === 'deadline_exceeded')) {
+    const axis = axisOf(data?.['budget']);
+    if (axis !== undefined) return { code: 'flow_budget_exceeded', axis };
+  }
+  if ((isRun || kind === 'router') && FLOW_CODES.has(code)) {
+    const axis = axisOf(data?.['axis']);
+    return { code: code as ErrorCode, ...(axis === undefined ? {} : { axis }) };
+  }
+  const mapped = Object.hasOwn(CODES, code) ? CODES[code] : undefined;
+  if (mapped !== 'flow_budget_exceeded') return { code: mapped ?? 'node_exception' };
+  return { code: mapped, axis: axisOf(data?.['axis']) ?? 'cost' };
+}
+
+/** A flow speaks of its calls as hops. */
+function axisOf(axis: Json | undefined): string | undefined {
+  if (typeof axis !== 'string') return undefined;
+  return axis === 'calls' ? 'hops' : axis;
+}
+
+/** How the run of a flow has ended, as far as this room needs to know. */
+export type FlowEnd =
+  | { readonly status: 'failed'; readonly error: ErrorData }
+  | { readonly status: 'finished'; readonly reason: string; readonly metadata?: JsonObject };
+
+/** The error of a run that ended without an output. One that is no flow's is given as it is. */
+export function flowError(end: FlowEnd, identity: Identity, flow: string): PilotageError {
+  return end.status === 'failed' ? fromFailure(end.error, identity, flow) : fromFinish(end, identity, flow);
+}
+
+function fromFailure(error: ErrorData, identity: Identity, flow: string): PilotageError {
+  if (!FLOW_CODES.has(error.code)) return PilotageError.fromData(error);
+  const { node, attempts, cause } = error.data ?? {};
+  const read = asErrorData(cause);
+  return new FlowError(error.code as ErrorCode, error.message, {
+    identity,
+    flow,
+    attempts: typeof attempts === 'number' ? attempts : 0,
+    ...(typeof node === 'string' ? { node } : {}),
+    ...(error.data === undefined ? {} : { data: error.data }),
+    ...(read === undefined ? {} : { cause: PilotageError.fromData(read) }),
+  });
+}
+
+function fromFinish(
+  { reason, metadata }: Extract<FlowEnd, { status: 'finished' }>,
+  identity: Identity,
+  flow: string,
+): PilotageError {
+  const axis = axisOf(metadata?.['budget']);
+  const parts = { identity, flow, attempts: 0 };
+  if (axis !== undefined) {
+    const what = axis === 'deadline' ? 'its time is over' : `its budget of ${axis} is used up`;
+    const message = `The flow ${flow} was ended: ${what}.`;
+    return new FlowError('flow_budget_exceeded', message, { ...parts, data: { flow, axis } });
+  }
+  const data = { flow, reason, ...(metadata === undefined ? {} : { metadata }) };
+  if (reason === 'cancelled') {
+    return new FlowError('run_cancelled', `The run of the flow ${flow} was cancelled.`, { ...parts, data });
+  }
+  const message = `The run of the flow ${flow} was ended with ${reason}, and has no output.`;
+  return new FlowError('node_exception', message, { ...parts, data });
+}
+
+function asErrorData(value: Json | undefined): ErrorData | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { code, message, data } = value;
+  if (typeof code !== 'string' || typeof message !== 'string') return undefined;
+  return isJsonObject(data) ? { code, message, data } : { code, message };
+}

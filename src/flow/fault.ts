@@ -1,0 +1,60 @@
+/** What is wrong with the definition of a flow. */
+import { PilotageError } from '../core/errors.ts';
+
+export interface FlowFault {
+  readonly code: FlowFaultCode;
+  readonly message: string;
+  /** The names of those that it is about. */
+  readonly nodes: readonly string[];
+}
+
+export type FlowFaultCode =
+  | 'bad_name'
+  | 'bad_budget'
+  | 'no_exit'
+  | 'not_a_node'
+  | 'duplicate_name'
+  | 'no_function'
+  | 'bad_concurrency'
+  | 'retries_on_once'
+  | 'no_parents'
+  | 'no_targets'
+  | 'router_as_parent'
+  | 'router_as_exit'
+  | 'edge_into_join'
+  | 'join_as_entry'
+  | 'unreachable'
+  | 'exit_unreachable'
+  | 'too_many_nodes'
+  | 'too_deep'
+  | 'cycle'
+  | 'cycle_without_router'
+  | 'cycle_without_hops'
+  | 'join_never_runs'
+  | 'ways_in_meet'
+  | 'exits_meet'
+  | 'no_exit_reached'
+  | 'back_edges_meet'
+  | 'too_many_routings';
+
+export function faultOf(code: FlowFaultCode, message: string, nodes: readonly string[]): FlowFault {
+  return { code, message, nodes };
+}
+
+const MAX_FAULTS = 20;
+const MAX_NAMES = 10;
+
+/** Names for a message. */
+export function listed(names: readonly string[]): string {
+  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : '';
+  return `${names.slice(0, MAX_NAMES).join(', ')}${more}`;
+}
+
+/** The error of a flow that cannot be built: `data.faults` has the first twenty faults. */
+export function flowInvalid(flow: string, faults: readonly FlowFault[]): PilotageError {
+  const shown = faults.slice(0, MAX_FAULTS);
+  const more = faults.length > shown.length ? ` And ${faults.length - shown.length} more.` : '';
+  const message = `The flow ${flow} cannot be built. ${shown.map((fault) => fault.message).join(' ')}${more}`;
+  const data = { flow, faults: shown.map(({ code, message: said, nodes }) => ({ code, message: said, nodes })) };
+  return new PilotageError('flow_invalid', message, { data });
+}

@@ -1,0 +1,106 @@
+/** Flows: graphs that people write, carried out as ordinary runs. */
+import type { Json } from '../core/json.ts';
+import type { Effect } from '../core/tool-schema.ts';
+import { checkOf } from '../tools/schema.ts';
+import type { InputSchema, PlannerTool, RunBudget } from '../tools/tool.ts';
+import { checkedGraph } from './check.ts';
+import type { Edge } from './gather.ts';
+import type { FlowBudget, FlowGraph, GraphNode } from './graph.ts';
+import { flowPlanner } from './planner.ts';
+import { runFlow, startFlow } from './run.ts';
+import { mermaidOf, topologyOf } from './topology.ts';
+import type { AsJson, Exits, ExitsOut, Flow, FlowToolOptions, Gives, Node, Schema, Takes } from './types.ts';
+
+export type { Edge } from './gather.ts';
+export type { Flow, FlowToolOptions } from './types.ts';
+
+export interface FlowDefinition<In, Args, Exit, Fits, Read> {
+  /** A letter, then letters, digits, `_`, `-` and `.`, 64 at most. */
+  readonly name: string;
+  readonly description?: string;
+  /** What the flow takes. The entry gets what the schema makes of it. */
+  readonly input: Schema<In, Args>;
+  /** What it gives. Default: what its exits give. */
+  readonly output?: Schema<Fits, Read>;
+  /** A flow with a cycle must have hops. */
+  readonly budget?: FlowBudget;
+  readonly entry: Takes<NoInfer<AsJson<Args>>>;
+  /** One node or several, of which exactly one runs. */
+  readonly exit: Exit & Exits<NoInfer<Fits>>;
+  /** Beside those that routers and joins bring along. */
+  readonly edges?: readonly Edge[];
+}
+
+/** What the first node gives, the second takes. */
+export function edge<T>(from: Gives<T>, to: Takes<NoInfer<T>>): Edge {
+  return { from, to };
+}
+
+/**
+ * Builds a flow of its parts, and checks it.
+ * @throws PilotageError `flow_invalid` with everything that is wrong: `data.faults` is `[{ code, message, nodes }]`.
+ * `tool_schema_invalid` for a schema that is none.
+ */
+export function flow<Exit extends Exits<unknown>, In = Json, Args = never, Fits = unknown, Read = unknown>(
+  definition: FlowDefinition<In, Args, Exit, Fits, Read>,
+): Flow<In, unknown extends Fits ? ExitsOut<Exit> : Fits, unknown extends Read ? ExitsOut<Exit> : AsJson<Read>> {
+  const { name, description = `The flow ${name}.`, input, output, budget = {}, entry, exit, edges = [] } = definition;
+  const exits: readonly GraphNode[] = Array.isArray(exit) ? exit : [exit as GraphNode];
+  const graph = checkedGraph({ name, budget, entry, exits, edges });
+  return built(graph, description, input, output) as never;
+}
+
+function built(graph: FlowGraph, description: string, input: InputSchema, output: InputSchema | undefined): Flow {
+  const { name, nodes } = graph;
+  const effect = strongest([...nodes.values()].map((node) => node.effect));
+  const schemas = output === undefined ? { input } : { input, output };
+  const made: Flow = {
+    name,
+    description,
+    ...schemas,
+    graph,
+    planner: flowPlanner(graph),
+    tools: Object.freeze([...nodes.values()].map(({ tool }) => tool)),
+    budget: Object.freeze(runBudget(graph)),
+    checkInput: checkOf(input, `The input of the flow ${name}`),
+    ...(output === undefined ? {} : { checkOutput: checkOf(output, `The output of the flow ${name}`) }),
+    asNode: <const Name extends string>(as: Name = name as Name, { allowCycle = false } = {}) => {
+      const node: GraphNode = {
+        name: as,
+        kind: 'flow',
+        tool: made.asTool({ name: as }),
+        effect,
+        allowCycle,
+        flow: name,
+      };
+      return Object.freeze(node) as Node<Name, never, unknown>;
+    },
+    asTool: (options: FlowToolOptions = {}): PlannerTool =>
+      Object.freeze({ name, description, ...options, ...schemas, effect, carriedOutBy: made }),
+    start: (runtime, given, options) => startFlow(made, runtime, given, options),
+    run: (runtime, given, options) => runFlow(made, runtime, given, options),
+    topology: () => topologyOf(graph),
+    mermaid: () => mermaidOf(graph),
+  };
+  return Object.freeze(made);
+}
+
+const FROM_STRONGEST: readonly Effect[] = ['once', 'keyed', 'read'];
+
+function strongest(effects: readonly Effect[]): Effect {
+  return FROM_STRONGEST.find((effect) => effects.includes(effect)) ?? 'pure';
+}
+
+/** Rounds of a flow that a run has steps for anyway. */
+const FREE_ROUNDS = 50;
+
+/**
+ * Steps are not what bounds a flow. They are left at the default of all runs, and where the hops allow for more rounds than
+ * that, set so high that neither these nor the flow's tasks, whose steps count too, come to an end before the hops do.
+ */
+function runBudget({ budget, edges }: FlowGraph): RunBudget {
+  const { hops, ...rest } = budget;
+  if (hops === undefined) return rest;
+  const mayGoRound = edges.some(({ back }) => back) && hops > FREE_ROUNDS;
+  return mayGoRound ? { ...rest, calls: hops, steps: 64 + 4 * hops } : { ...rest, calls: hops };
+}

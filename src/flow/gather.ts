@@ -1,0 +1,122 @@
+/** From the parts of a flow to its nodes and edges, before anything is said of whether they make sense. */
+import { type FlowFault, faultOf, listed } from './fault.ts';
+import type { GraphNode } from './graph.ts';
+
+/** A connection that is given to a flow. */
+export interface Edge {
+  readonly from: GraphNode;
+  readonly to: GraphNode;
+}
+
+export interface FlowParts {
+  readonly entry: GraphNode;
+  readonly exits: readonly GraphNode[];
+  readonly edges: readonly Edge[];
+}
+
+/** The nodes of a flow and how they hang together, by their names. */
+export interface Sketch {
+  /** In the order of first sight from the entry on, then those to which no edge leads. */
+  readonly nodes: ReadonlyMap<string, GraphNode>;
+  /** For each node those to which its edges lead: targets and given edges in their order, then joins. Each once. */
+  readonly ways: ReadonlyMap<string, readonly string[]>;
+  readonly entry: string;
+  readonly exits: readonly string[];
+  /** Those to which edges lead from the entry. */
+  readonly reached: ReadonlySet<string>;
+}
+
+export interface Gathered {
+  /** Absent when there is no entry. */
+  readonly sketch?: Sketch;
+  readonly faults: readonly FlowFault[];
+}
+
+/** Follows edges, parents and targets from all that was given. */
+export function gather({ entry, exits, edges }: FlowParts): Gathered {
+  const faults: FlowFault[] = [];
+  const found = new Map<string, GraphNode>();
+  const doubles = new Set<string>();
+  const open: GraphNode[] = [];
+  const see = (given: unknown, where: string, near: readonly string[] = []): void => {
+    if (!isNode(given)) {
+      const what = typeof given === 'string' ? `the text ${JSON.stringify(given.slice(0, MAX_SHOWN))}` : String(given);
+      faults.push(faultOf('not_a_node', `${where} is ${what}, and no node. Give the node itself.`, near));
+      return;
+    }
+    const other = found.get(given.name);
+    if (other === undefined) {
+      found.set(given.name, given);
+      open.push(given);
+    } else if (other !== given) doubles.add(given.name);
+  };
+  see(entry, 'The entry');
+  for (const exit of exits) see(exit, 'An exit');
+  for (const [index, edge] of edges.entries()) {
+    const { from, to }: Partial<Edge> = edge ?? {};
+    const names = [from, to].filter(isNode).map(({ name }) => name);
+    see(from, `The beginning of the edge ${index}${names.length === 1 ? ` to ${names[0]}` : ''}`, names);
+    see(to, `The end of the edge ${index}${names.length === 1 ? ` from ${names[0]}` : ''}`, names);
+  }
+  for (const { name, parents = [], targets = [] } of open) {
+    for (const parent of parents) see(parent, `A parent of the join ${name}`, [name]);
+    for (const target of targets) see(target, `A target of the router ${name}`, [name]);
+  }
+  for (const name of doubles) {
+    faults.push(faultOf('duplicate_name', `Two nodes are named ${name}. Give each a name of its own.`, [name]));
+  }
+  if (!isNode(entry)) return { faults };
+  return { sketch: sketchOf({ entry, exits, edges }, [...found.values()]), faults };
+}
+
+const MAX_SHOWN = 64;
+
+function isNode(given: unknown): given is GraphNode {
+  return typeof given === 'object' && given !== null && 'kind' in given && 'tool' in given && 'allowCycle' in given;
+}
+
+function sketchOf({ entry, exits, edges }: FlowParts, found: readonly GraphNode[]): Sketch {
+  const ways = waysOf(found, edges);
+  const reached = reachOf([entry.name], (name) => ways.get(name) ?? []);
+  const rest = found.map(({ name }) => name).filter((name) => !reached.has(name));
+  const byName = new Map(found.map((node) => [node.name, node]));
+  const nodes = new Map([...reached, ...rest].map((name) => [name, byName.get(name) as GraphNode]));
+  const names = exits.filter(isNode).map(({ name }) => name);
+  return { nodes, ways, entry: entry.name, exits: [...new Set(names)], reached };
+}
+
+function waysOf(found: readonly GraphNode[], edges: readonly Edge[]): ReadonlyMap<string, readonly string[]> {
+  const ways = new Map(found.map(({ name }) => [name, new Set<string>()]));
+  const add = (from: unknown, to: unknown): void => {
+    if (isNode(from) && isNode(to)) ways.get(from.name)?.add(to.name);
+  };
+  for (const node of found) for (const target of node.targets ?? []) add(node, target);
+  for (const edge of edges) add(edge?.from, edge?.to);
+  for (const node of found) for (const parent of node.parents ?? []) add(parent, node);
+  return new Map([...ways].map(([name, targets]) => [name, [...targets]]));
+}
+
+/** What is reached from `starts`, with these, in the order of first sight. */
+export function reachOf(starts: Iterable<string>, waysFrom: (name: string) => readonly string[]): Set<string> {
+  const reached = new Set(starts);
+  // A set that grows while it is walked is walked to its end.
+  for (const name of reached) for (const next of waysFrom(name)) reached.add(next);
+  return reached;
+}
+
+/** Nodes that no way leads to. */
+export function unreachedFaults({ nodes, reached, exits, entry }: Sketch): readonly FlowFault[] {
+  const lost = [...nodes.keys()].filter((name) => !reached.has(name));
+  const [lostExits, others] = [
+    lost.filter((name) => exits.includes(name)),
+    lost.filter((name) => !exits.includes(name)),
+  ];
+  const faults = lostExits.map((name) => {
+    const message = `The exit ${name} cannot be reached from the entry ${entry}. Connect it, or take it away.`;
+    return faultOf('exit_unreachable', message, [name]);
+  });
+  if (others.length === 0) return faults;
+  const verb = others.length === 1 ? 'The node' : 'The nodes';
+  const message = `${verb} ${listed(others)} cannot be reached from the entry ${entry}. Connect them, or take them away.`;
+  return [...faults, faultOf('unreachable', message, others)];
+}

@@ -1,0 +1,59 @@
+/** A flow as data and functions: what its builders make, its checks read, and its planner carries out. */
+import type { Effect } from '../core/tool-schema.ts';
+import type { AnyTool, RunBudget } from '../tools/tool.ts';
+
+export type NodeKind = 'node' | 'router' | 'join' | 'map' | 'flow';
+
+/** A node of a graph. Its tool has the node's name, and is what a call of it runs. */
+export interface GraphNode {
+  /** Unique in its flow: a letter, then letters, digits, `_`, `-` and `.`. */
+  readonly name: string;
+  readonly kind: NodeKind;
+  readonly tool: AnyTool;
+  readonly effect: Effect;
+  /** It may be on a cycle. */
+  readonly allowCycle: boolean;
+  /** Of a join, the nodes whose values it gets, keyed by their names. */
+  readonly parents?: readonly GraphNode[];
+  /** Of a router, the nodes it may pick, in the order of its branches, its default last; each is a way out of it. */
+  readonly targets?: readonly GraphNode[];
+  /** Of a flow as a node, the name of that flow. */
+  readonly flow?: string;
+  /** Of a map, the items that are worked on at once. */
+  readonly concurrency?: number;
+  /** Of a router and a map, whose tools have to know where they stand: the tool in a flow. `flow` asks it for each node. */
+  toolIn?(place: NodePlace): AnyTool;
+}
+
+export interface NodePlace {
+  /** The name of the flow. */
+  readonly flow: string;
+  /** The nodes to which edges lead. */
+  readonly waysOut: readonly string[];
+}
+
+export interface GraphEdge {
+  readonly from: string;
+  readonly to: string;
+  /** It leads back: taking it begins another round of the flow, with a fresh instance of each node that it reaches. */
+  readonly back: boolean;
+}
+
+/** A graph that was checked. */
+export interface FlowGraph {
+  readonly name: string;
+  /** In the order of first sight from the entry on: the same for the same definition. */
+  readonly nodes: ReadonlyMap<string, GraphNode>;
+  /** With those that joins and routers imply, each once. */
+  readonly edges: readonly GraphEdge[];
+  readonly entry: string;
+  /** Of these exactly one runs, in the last round. */
+  readonly exits: readonly string[];
+  readonly budget: FlowBudget;
+}
+
+/** What a run of the flow may use at most; of what its caller has left, the smaller counts on each axis. */
+export interface FlowBudget extends Pick<RunBudget, 'deadlineMs' | 'costMicroUsd' | 'tokens'> {
+  /** Nodes that are started, routers and the items of a map too. A flow with a cycle must have it. */
+  readonly hops?: number;
+}

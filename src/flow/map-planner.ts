@@ -1,0 +1,98 @@
+/** The planner of a map node: one call an item, then their values as one list. */
+import { FINISH_TOOL } from '../core/builtin-tools.ts';
+import { type Branch, branchId, type CallParallel, type Finish } from '../core/decision.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { Json } from '../core/json.ts';
+import type { Planner, RunView, Trajectory } from '../core/planner.ts';
+import type { Reference } from '../core/reference.ts';
+import { nodeFailed } from './error.ts';
+import { finishWith, inputOf } from './planner.ts';
+import { failureOf } from './progress.ts';
+
+/** So many items a map may have. */
+export const MAX_ITEMS = 10_000;
+
+/**
+ * The run has the items as `context.args`, and finishes with the values of their calls, in their order. The first item that
+ * fails fails the run.
+ * @param itemTool the tool that is called with each item.
+ * @param concurrency items under way at once.
+ */
+export function mapPlanner(name: string, itemTool: string, concurrency: number): Planner {
+  return Object.freeze({
+    name,
+    wakeMode: 'poll' as const,
+    costless: true as const,
+    next: (run: RunView, signal: AbortSignal) => {
+      signal.throwIfAborted();
+      return { decision: decide({ name, itemTool, concurrency }, run) };
+    },
+  });
+}
+
+interface MapOf {
+  readonly name: string;
+  readonly itemTool: string;
+  readonly concurrency: number;
+}
+
+function decide(map: MapOf, run: RunView): CallParallel | Finish {
+  const items = itemsOf(map.name, run);
+  if (items.length === 0) return { kind: 'finish', reason: 'goal', payload: [] };
+  const { values, parts, finish } = progressOf(map, run.trajectory);
+  if (finish !== undefined) return finish;
+  const rest = items.flatMap((args, index): Branch[] =>
+    values.has(String(index)) ? [] : [{ id: String(index), tool: map.itemTool, args }],
+  );
+  const plan = parts === 0 ? map.name : `${map.name}#${parts + 1}`;
+  const { concurrency } = map;
+  if (rest.length > 0) {
+    return { kind: 'call_parallel', branches: rest, plan, onInvalid: 'per_branch', failFast: true, concurrency };
+  }
+  const args = items.map((_, index) => ({ ...values.get(String(index)) }) as Json);
+  return { kind: 'call_parallel', branches: [{ id: FINISH_TOOL, tool: FINISH_TOOL, args }], plan };
+}
+
+function itemsOf(name: string, run: RunView): readonly Json[] {
+  const items = inputOf(name, run);
+  if (Array.isArray(items) && items.length <= MAX_ITEMS) return items as readonly Json[];
+  const what = Array.isArray(items) ? `${items.length} items` : 'something else';
+  const message = `${name} takes a list of at most ${MAX_ITEMS} items, and was given ${what}.`;
+  throw new PilotageError('validation_failed', message, { data: { flow: name, where: 'input' } });
+}
+
+interface MapProgress {
+  /** Of each item that has ended, where its value is. */
+  readonly values: ReadonlyMap<string, Reference>;
+  readonly parts: number;
+  readonly finish?: Finish;
+}
+
+/** @throws PilotageError of the first item that failed. */
+function progressOf({ name, itemTool }: MapOf, trajectory: Trajectory): MapProgress {
+  const values = new Map<string, Reference>();
+  let parts = 0;
+  for (let index = 0; index < trajectory.count; index += 1) {
+    const step = trajectory.step(index);
+    if (step?.decision.kind !== 'call_parallel') continue;
+    const failure = failureOf(step);
+    if (failure !== undefined) throw nodeFailed(name, { name: itemTool, kind: 'node' }, failure);
+    parts += 1;
+    for (const [call, branch] of step.decision.branches.entries()) {
+      const outcome = step.calls[call]?.outcome;
+      const id = branchId(branch, call);
+      if (outcome?.kind === 'value') {
+        if (branch.tool === FINISH_TOOL) return { values, parts, finish: finishWith(outcome) };
+        values.set(id, { $from: id, step: index });
+      } else if (outcome?.kind === 'skipped' && outcome.error.code === 'node_removed') {
+        throw itemRemoved(name, itemTool, id);
+      }
+    }
+  }
+  return { values, parts };
+}
+
+function itemRemoved(flow: string, node: string, item: string): PilotageError {
+  const message = `The item ${item} of ${flow} was taken out of its plan: there is no list without it.`;
+  return new PilotageError('node_exception', message, { data: { flow, node, attempts: 0 } });
+}

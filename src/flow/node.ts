@@ -1,0 +1,117 @@
+/** Nodes that run a function, and what all nodes with a function have in common. */
+import { describeThrown } from '../core/errors.ts';
+import { isJsonObject, type Json } from '../core/json.ts';
+import type { Effect } from '../core/tool-schema.ts';
+import type { ApprovalGate, Backoff, InputSchema, Reconciled, Tool, ToolContext } from '../tools/tool.ts';
+import { ToolFailure } from '../tools/tool.ts';
+import type { AsJson, Node, Schema } from './types.ts';
+
+export interface NodePolicy {
+  /** For one attempt. Default 30,000. */
+  readonly timeoutMs?: number;
+  /**
+   * Attempts after the first that failed. Default 0; a node with the effect `once` has none. With retries given, an error is
+   * tried again unless it says of itself that this is of no use: by `retryable: false`, or an HTTP status below 500 other than 429.
+   */
+  readonly retries?: number;
+  /** How long it is waited before each of them. */
+  readonly backoff?: Backoff;
+}
+
+/** What a node says of its function. */
+export interface CallOptions<Args, Raw> {
+  readonly description?: string;
+  /** Of the value. One that does not fit fails the node. It is handed on as it was, without transforms of the schema. */
+  readonly output?: Schema<Raw, unknown>;
+  /** Default `once`: the safest promise. */
+  readonly effect?: Effect;
+  /** The value must be JSON; nothing is null. */
+  run(args: Args, context: ToolContext): Raw | Promise<Raw>;
+  readonly policy?: NodePolicy;
+  /** Somebody is asked before it runs. */
+  readonly approve?: 'always' | ApprovalGate<Args>['when'] | ApprovalGate<Args>;
+  /** What one call costs, in millionths of a US dollar; reserved before it starts. */
+  readonly costMicroUsd?: number;
+  /** Asked after a crash in the middle of a `once` node: did it happen? */
+  reconcile?(args: Args, context: ToolContext): Reconciled | Promise<Reconciled>;
+  /** The node may be on a cycle. Default false. */
+  readonly allowCycle?: boolean;
+}
+
+export interface NodeOptions<Args, In, Raw> extends CallOptions<Args, Raw> {
+  /** Of what it takes. Without it nothing is checked, and the type of what `run` takes is believed. */
+  readonly input?: Schema<In, Args>;
+}
+
+/** A node of a flow: it runs once a round, when a node that leads to it has ended and, of a router, has picked it. */
+export function node<const Name extends string, const Raw, Args = Json, In = Args>(
+  name: Name,
+  options: NodeOptions<Args, In, Raw>,
+): Node<Name, In, AsJson<Raw>> {
+  const { effect = 'once', allowCycle = false, input = {} } = options;
+  return Object.freeze({ name, kind: 'node', tool: callTool(name, input, options), effect, allowCycle });
+}
+
+/** The tool of a function in a flow. */
+export function callTool<Args, Raw>(name: string, input: InputSchema, options: CallOptions<Args, Raw>): Tool {
+  const { description = `The node ${name} of a flow.`, output, effect = 'once', policy = {} } = options;
+  const { approve, costMicroUsd, reconcile } = options;
+  const { timeoutMs, retries = 0, backoff } = policy;
+  const tool = {
+    name,
+    description,
+    input,
+    effect,
+    retries,
+    // What is no function stays as it is, for the check of the flow to see.
+    run: retries > 0 && typeof options.run === 'function' ? tryingAgain(options) : options.run,
+    ...(output === undefined ? {} : { output }),
+    ...(approve === undefined ? {} : { approve }),
+    ...(costMicroUsd === undefined ? {} : { costMicroUsd }),
+    ...(reconcile === undefined ? {} : { reconcile }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(backoff === undefined ? {} : { backoff }),
+  };
+  // The arguments are what the schema puts out: what `run` takes, by the types of the builder.
+  return tool as Tool;
+}
+
+function tryingAgain<Args, Raw>(options: Pick<CallOptions<Args, Raw>, 'run'>): CallOptions<Args, Raw>['run'] {
+  return (args, context) => {
+    try {
+      const made = options.run(args, context);
+      return isThenable(made)
+        ? Promise.resolve(made).catch((thrown: unknown) => Promise.reject(mayPass(thrown)))
+        : made;
+    } catch (thrown) {
+      throw mayPass(thrown);
+    }
+  };
+}
+
+function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
+/** What does not say whether trying again may help is taken to pass. */
+function mayPass(thrown: unknown): unknown {
+  if (saysOfItself(thrown)) return thrown;
+  const { code, data }: { code?: unknown; data?: unknown } = isJsonObject(thrown) ? thrown : {};
+  return new ToolFailure(describeThrown(thrown), {
+    retryable: true,
+    cause: thrown,
+    ...(typeof code === 'string' && code !== '' ? { code } : {}),
+    ...(isJsonObject(data) ? { data } : {}),
+  });
+}
+
+function saysOfItself(thrown: unknown): boolean {
+  if (typeof thrown !== 'object' || thrown === null) return false;
+  const { code, retryable, status, statusCode } = thrown as Readonly<Record<string, unknown>>;
+  return (
+    code === 'auth_required' ||
+    typeof retryable === 'boolean' ||
+    typeof status === 'number' ||
+    typeof statusCode === 'number'
+  );
+}

@@ -1,0 +1,105 @@
+/** The planner of a flow: a pure function of its graph and of what its run has come to. */
+import { createHash } from 'node:crypto';
+import type { CallParallel, Finish } from '../core/decision.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { Json } from '../core/json.ts';
+import type { Move, Planner, RunView } from '../core/planner.ts';
+import { allReferencesIn } from '../core/reference.ts';
+import { nodeFailed } from './error.ts';
+import type { FlowGraph, GraphNode } from './graph.ts';
+import { type Done, markOf, type Round, type Steps } from './progress.ts';
+import { nextPart } from './rounds.ts';
+import { type Shape, shapeOf } from './shape.ts';
+
+/** Nodes of a flow that may run at once. */
+const CONCURRENCY = 50;
+
+const NO_STEPS: Steps = { count: 0, step: () => undefined };
+
+/**
+ * Each round of the flow is one plan, whose branches are its nodes. The run has the flow's input as `context.args`; it
+ * finishes with what the exit has come to, and fails with the error of the first node that does.
+ * @throws PilotageError `flow_invalid` when too many ways lead to a node.
+ */
+export function flowPlanner(graph: FlowGraph): Planner {
+  const shape = shapeOf(graph);
+  nextPart(shape, NO_STEPS, null);
+  return Object.freeze({
+    name: `flow:${graph.name}`,
+    version: digestOf(graph),
+    wakeMode: 'poll' as const,
+    costless: true as const,
+    next: (run: RunView, signal: AbortSignal): Move => {
+      signal.throwIfAborted();
+      return decide(shape, run);
+    },
+  });
+}
+
+function decide(shape: Shape, run: RunView): Move {
+  const { graph } = shape;
+  const { trajectory } = run;
+  const part = nextPart(shape, trajectory, inputOf(graph.name, run));
+  switch (part.do) {
+    case 'run': {
+      const plan = trajectory.count === 0 ? graph.name : `${graph.name}#${trajectory.count + 1}`;
+      const how = { onInvalid: 'per_branch', failFast: true, concurrency: CONCURRENCY } as const;
+      const decision: CallParallel = { kind: 'call_parallel', branches: part.branches, plan, ...how };
+      return { decision, provenance: markOf(part.round) };
+    }
+    case 'fail':
+      throw nodeFailed(graph.name, nodeNamed(graph, part.failure.node), part.failure);
+    case 'end':
+      if (part.exit === undefined) throw noExit(graph.name, part.round);
+      return { decision: finishWith(part.exit) };
+    default:
+      return part satisfies never;
+  }
+}
+
+/**
+ * What a planner that is called as a function is given.
+ * @throws PilotageError `validation_failed` when that is nothing, or when a part of it would be read as a reference.
+ */
+export function inputOf(name: string, { context: { args } }: RunView): Json {
+  if (args === undefined) {
+    const message = `The run of ${name} has no input. Start it with context.args, or through the flow's start or run.`;
+    throw new PilotageError('validation_failed', message, { data: { flow: name, where: 'input' } });
+  }
+  if (allReferencesIn(args).length === 0) return args;
+  const message = `The input of ${name} has an object with the key "$from", which stands for the value of a node. Give it another form.`;
+  throw new PilotageError('validation_failed', message, { data: { flow: name, where: 'input' } });
+}
+
+/** What has come to a value, whole also when that was stored. */
+export function finishWith({ value, artifact }: Pick<Done, 'value' | 'artifact'>): Finish {
+  if (artifact === undefined) return { kind: 'finish', reason: 'goal', payload: value };
+  return { kind: 'finish', reason: 'goal', payload: artifact, stored: true };
+}
+
+/** A node that failed under other code may be gone from the graph. */
+function nodeNamed({ nodes }: FlowGraph, name: string): Pick<GraphNode, 'name' | 'kind'> {
+  return nodes.get(name) ?? { name, kind: 'node' };
+}
+
+function noExit(flow: string, { nodes }: Round): PilotageError {
+  for (const [node, status] of nodes) {
+    if (status.kind !== 'passed' || status.removed === undefined) continue;
+    const message = `The flow ${flow} has come to no exit: the node ${node}, on which one hangs, was taken out of its plan.`;
+    const data = { flow, node, attempts: 0, cause: { ...status.removed } };
+    return new PilotageError('node_exception', message, { data });
+  }
+  const message = `The flow ${flow} has come to no exit: nothing is left to run. Was its graph changed under way?`;
+  return new PilotageError('node_exception', message, { data: { flow, attempts: 0 } });
+}
+
+/** Of what decides which nodes run, and with what: a run is not to go on unasked when that has changed. */
+function digestOf({ nodes, edges, entry, exits }: FlowGraph): string {
+  const described = [...nodes.values()].map(({ name, kind, parents }) => [
+    name,
+    kind,
+    parents?.map((node) => node.name),
+  ]);
+  const whole = JSON.stringify([described, edges.map(({ from, to, back }) => [from, to, back]), entry, exits]);
+  return createHash('sha256').update(whole).digest('hex').slice(0, 32);
+}

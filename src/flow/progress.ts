@@ -1,0 +1,166 @@
+/** What the nodes of a flow have come to, as the steps of its run say it. */
+import type { ArtifactRef } from '../core/artifact.ts';
+import { type Branch, branchesOf, branchId } from '../core/decision.ts';
+import type { ErrorData } from '../core/errors.ts';
+import type { Json, JsonObject } from '../core/json.ts';
+import { errorOf, type Outcome } from '../core/outcome.ts';
+import type { CallRecord, Step } from '../core/step.ts';
+import type { FlowGraph } from './graph.ts';
+
+/** An instance of a node that has ended with a value. */
+export interface Done {
+  readonly kind: 'done';
+  readonly step: number;
+  readonly id: string;
+  readonly value: Json;
+  /** The whole value; `value` is a preview of it. */
+  readonly artifact?: ArtifactRef;
+}
+
+/** Of a node of a round. `open`: it is still to be run, or to be passed over. */
+export type Status = Done | { readonly kind: 'passed'; readonly removed?: ErrorData } | { readonly kind: 'open' };
+
+/** What runs until a way back is taken or the end is reached: one step, or more when the goal is changed on the way. */
+export interface Round {
+  /** From 1. */
+  readonly number: number;
+  /** The nodes at which it begins, each with its arguments. */
+  readonly heads: ReadonlyMap<string, Json>;
+  readonly nodes: Map<string, Status>;
+}
+
+/** What was planned of a node last, in whichever round. */
+export interface Last {
+  readonly id: string;
+  /** The value of its last instance, unless that was passed over. */
+  readonly done?: Done;
+  /** It was not begun: its name is free. */
+  readonly isFree: boolean;
+}
+
+export interface Progress {
+  readonly round: Round;
+  readonly last: ReadonlyMap<string, Last>;
+}
+
+export interface Failure {
+  readonly node: string;
+  readonly id: string;
+  readonly record: CallRecord;
+  readonly error: ErrorData;
+}
+
+export const OPEN: Status = { kind: 'open' };
+export const PASSED: Status = { kind: 'passed' };
+
+export function hasOpen({ nodes }: Round): boolean {
+  for (const { kind } of nodes.values()) if (kind === 'open') return true;
+  return false;
+}
+
+/** Of each node what was planned last; looked for from the end on, no further than needed. */
+export function lastOf({ nodes }: FlowGraph, steps: Steps): ReadonlyMap<string, Last> {
+  const last = new Map<string, Last>();
+  for (let index = steps.count - 1; index >= 0 && last.size < nodes.size; index -= 1) {
+    const { decision, calls = [] } = steps.step(index) ?? {};
+    if (decision?.kind !== 'call_parallel') continue;
+    for (const [call, branch] of decision.branches.entries()) {
+      // Under other code than that with which it was planned, the graph may know it no more.
+      if (last.has(branch.tool) || !nodes.has(branch.tool)) continue;
+      const status = statusOf(branch, call, calls[call]?.outcome, index);
+      const found = { id: branchId(branch, call), isFree: status.kind === 'open' };
+      last.set(branch.tool, status.kind === 'done' ? { ...found, done: status } : found);
+    }
+  }
+  return last;
+}
+
+/** What of a trajectory it takes. */
+export interface Steps {
+  readonly count: number;
+  step(index: number): Step | undefined;
+}
+
+/** What a move says of its round, for the moves after it. */
+export function markOf({ number, heads }: Round): JsonObject {
+  return { round: number, heads: [...heads.keys()] };
+}
+
+/** The round of the last step, with what all its steps have come to; `undefined`: nothing was planned yet. */
+export function lastRound({ nodes }: FlowGraph, trajectory: Steps): Round | undefined {
+  const steps: Step[] = [];
+  for (let index = trajectory.count - 1; index >= 0; index -= 1) {
+    const found = trajectory.step(index);
+    if (found?.decision.kind !== 'call_parallel') continue;
+    if (steps[0] !== undefined && numberOf(found) !== numberOf(steps[0])) break;
+    steps.unshift(found);
+  }
+  const [first] = steps;
+  if (first === undefined) return undefined;
+  const round: Round = { number: numberOf(first), heads: headsOf(first), nodes: new Map() };
+  for (const { tool } of branchesOf(first.decision)) if (nodes.has(tool)) round.nodes.set(tool, OPEN);
+  for (const each of steps) takeStep(round, each);
+  return round;
+}
+
+function numberOf({ provenance }: Step): number {
+  const number = provenance?.['round'];
+  return typeof number === 'number' ? number : 0;
+}
+
+function headsOf({ provenance, decision }: Step): ReadonlyMap<string, Json> {
+  const names = provenance?.['heads'];
+  const heads = new Map<string, Json>();
+  for (const { tool, args } of branchesOf(decision)) {
+    if (Array.isArray(names) && names.includes(tool)) heads.set(tool, args);
+  }
+  return heads;
+}
+
+function takeStep({ nodes }: Round, { decision, calls, index }: Step): void {
+  const planned = new Set<string>();
+  for (const [call, branch] of branchesOf(decision).entries()) {
+    if (!nodes.has(branch.tool)) continue;
+    planned.add(branch.tool);
+    nodes.set(branch.tool, statusOf(branch, call, calls[call]?.outcome, index));
+  }
+  // What was not planned then comes to nothing now.
+  for (const [node, { kind }] of nodes) if (kind === 'open' && !planned.has(node)) nodes.set(node, PASSED);
+}
+
+function statusOf(branch: Branch, call: number, outcome: Outcome | undefined, step: number): Status {
+  if (outcome?.kind === 'value') {
+    const { value, artifact } = outcome;
+    const done = { kind: 'done' as const, step, id: branchId(branch, call), value };
+    return artifact === undefined ? done : { ...done, artifact };
+  }
+  const error = outcome && errorOf(outcome);
+  if (error?.code === 'plan_redirected') return OPEN;
+  return error?.code === 'node_removed' ? { kind: 'passed', removed: error } : PASSED;
+}
+
+/** Of the calls that failed the one that ended first. Those that were stopped for it are no reason. */
+export function failureOf({ decision, calls }: Pick<Step, 'decision' | 'calls'>): Failure | undefined {
+  let first: Failure | undefined;
+  for (const [call, branch] of branchesOf(decision).entries()) {
+    const record = calls[call];
+    const error = record === undefined ? undefined : failed(record.outcome);
+    if (record === undefined || error === undefined) continue;
+    if (first === undefined || isBefore(record, first.record)) {
+      first = { node: branch.tool, id: branchId(branch, call), record, error };
+    }
+  }
+  return first;
+}
+
+function failed(outcome: Outcome): ErrorData | undefined {
+  return outcome.kind === 'error' || outcome.kind === 'unknown' || outcome.kind === 'cancelled'
+    ? outcome.error
+    : undefined;
+}
+
+function isBefore(record: CallRecord, other: CallRecord): boolean {
+  const wasStopped = record.outcome.kind === 'cancelled';
+  if (wasStopped !== (other.outcome.kind === 'cancelled')) return !wasStopped;
+  return record.seq < other.seq;
+}

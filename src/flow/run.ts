@@ -1,0 +1,151 @@
+/** Starting a flow in a runtime, and waiting for its output. */
+import { type ErrorCode, PilotageError } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
+import { captureJson, type Json, type JsonObject } from '../core/json.ts';
+import type { Limits } from '../core/limits.ts';
+import type { Planner } from '../core/planner.ts';
+import type { Check } from '../tools/schema.ts';
+import { FlowError, flowError } from './error.ts';
+
+export interface FlowOptions {
+  readonly identity: Identity;
+  /** For every node to read as `context.meta`. Under `route_policy`, what routers are to pick, by their names. */
+  readonly meta?: JsonObject;
+  /** Beside the flow's own budget: the smaller counts on each axis. */
+  readonly limits?: Limits;
+  /** Scopes that the user holds. Default none. */
+  readonly scopes?: readonly string[];
+  /** -1000 to 1000; higher is driven first. Default 0. */
+  readonly priority?: number;
+  /** True: the run is a turn of its session's conversation. Default false. */
+  readonly conversation?: boolean;
+}
+
+/** What a runtime is started with for a flow. */
+export interface FlowStart extends Omit<FlowOptions, 'meta'> {
+  readonly planner: string;
+  readonly context: { readonly args: Json; readonly meta?: JsonObject };
+}
+
+/** A runtime that knows the flow's planner. */
+export interface FlowRuntime<R> {
+  start(query: string, options: FlowStart): Promise<R>;
+}
+
+/** What is asked of its runs. */
+export interface FlowRun {
+  readonly id: string;
+  result(): Promise<FlowResult>;
+  /** What the run has finished with, whole also when it was stored. */
+  payload(): Promise<Json | undefined>;
+}
+
+type FlowResult =
+  | Parameters<typeof flowError>[0]
+  | { readonly status: 'paused'; readonly pauses: readonly { readonly token: string; readonly reason: string }[] };
+
+/** What of a flow it takes to run it. */
+export interface Runnable {
+  readonly name: string;
+  readonly planner: Planner;
+  readonly checkInput: Check;
+  readonly checkOutput?: Check;
+}
+
+/**
+ * Starts a run of the flow, which goes on by itself.
+ * @throws FlowError `validation_failed` for an input that does not fit: nothing is stored. PilotageError `planner_unknown`
+ * when the runtime does not know the flow.
+ */
+export async function startFlow<R>(
+  flow: Runnable,
+  runtime: FlowRuntime<R>,
+  input: unknown,
+  { meta, ...options }: FlowOptions,
+): Promise<R> {
+  const args = await checkedBy(flow.checkInput, input, { flow, identity: options.identity, where: 'input' });
+  return runtime.start(flow.name, {
+    conversation: false,
+    ...options,
+    planner: flow.planner.name,
+    context: meta === undefined ? { args } : { args, meta },
+  });
+}
+
+/**
+ * Runs the flow to its end.
+ * @returns the output, as JSON, after the flow's output schema.
+ * @throws FlowError why there is none; `run_paused` when somebody has to answer first.
+ */
+export async function runFlow(
+  flow: Runnable,
+  runtime: FlowRuntime<FlowRun>,
+  input: unknown,
+  options: FlowOptions,
+): Promise<Json> {
+  const run = await startFlow(flow, runtime, input, options);
+  const identity = { ...options.identity, run: run.id };
+  const result = await run.result();
+  if (result.status === 'paused') throw paused(flow.name, identity, result.pauses);
+  if (result.status === 'failed' || result.reason !== 'goal') throw flowError(result, identity, flow.name);
+  const output = (await run.payload()) ?? null;
+  return flow.checkOutput === undefined
+    ? output
+    : checkedBy(flow.checkOutput, output, { flow, identity, where: 'output' });
+}
+
+interface Place {
+  readonly flow: Runnable;
+  readonly identity: Identity;
+  readonly where: 'input' | 'output';
+}
+
+/** What a schema makes of the value, as JSON. */
+async function checkedBy(check: Check, given: unknown, place: Place): Promise<Json> {
+  const checked = await check(asJson(given, place));
+  if (!checked.ok) throw unfit(place, `does not fit its schema: ${checked.why}`);
+  return asJson(checked.value, place);
+}
+
+function asJson(value: unknown, place: Place): Json {
+  try {
+    return captureJson(value, place.where).json;
+  } catch (cause) {
+    if (!PilotageError.is(cause)) throw cause;
+    throw unfit(place, `is no JSON: ${cause.message}`, cause);
+  }
+}
+
+function unfit({ flow: { name }, identity, where }: Place, what: string, cause?: PilotageError): FlowError {
+  return failedWith(
+    'validation_failed',
+    `The ${where} of the flow ${name} ${what}`,
+    { identity, flow: name },
+    { where },
+    cause,
+  );
+}
+
+function paused(
+  flow: string,
+  identity: Identity,
+  pauses: readonly { readonly token: string; readonly reason: string }[],
+): FlowError {
+  const reasons = pauses.map(({ reason }) => reason).join(', ');
+  const message =
+    `The flow ${flow} waits for somebody to answer (${reasons}). The run ${identity.run} goes on when it is resumed; ` +
+    'start flows that pause with start, which gives the run.';
+  const asked = pauses.map(({ token, reason }) => ({ token, reason }));
+  return failedWith('run_paused', message, { identity, flow }, { run: identity.run, pauses: asked });
+}
+
+function failedWith(
+  code: ErrorCode,
+  message: string,
+  { identity, flow }: Pick<FlowError, 'identity' | 'flow'>,
+  data: JsonObject,
+  cause?: PilotageError,
+): FlowError {
+  const parts = { identity, flow, attempts: 0, data: { ...data, flow } };
+  return new FlowError(code, message, cause === undefined ? parts : { ...parts, cause });
+}

@@ -1,0 +1,94 @@
+/** What the types of a flow promise: nodes whose shapes do not fit cannot be connected. Nothing here exists at run time. */
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { Json, JsonObject } from '../core/json.ts';
+import type { Check } from '../tools/schema.ts';
+import type { EquippedPlanner, InputSchema, PlannerTool, RunBudget } from '../tools/tool.ts';
+import type { FlowGraph, GraphNode } from './graph.ts';
+import type { FlowOptions, FlowRun, FlowRuntime } from './run.ts';
+import type { Topology } from './topology.ts';
+
+declare const TAKES: unique symbol;
+declare const GIVES: unique symbol;
+
+/** A node that takes values of `In`. A plain `GraphNode`, of which nothing is known, takes anything. */
+export interface Takes<In> extends GraphNode {
+  readonly [TAKES]?: (value: In) => void;
+}
+
+/** A node that gives values of `Out`. */
+export interface Gives<Out> extends GraphNode {
+  readonly [GIVES]?: Out;
+}
+
+export interface Node<Name extends string, In, Out> extends Takes<In>, Gives<Out> {
+  readonly name: Name;
+}
+
+/** What a node takes: before its schema's defaults and transforms. */
+export type InOf<N> = N extends { readonly [TAKES]?: (value: infer In) => void } ? In : unknown;
+
+/** What a node gives, as the next one gets it: JSON. */
+export type OutOf<N> = N extends { readonly [GIVES]?: infer Out } ? Out : unknown;
+
+/** A Standard Schema that takes `In` and puts out `Out`, or a plain JSON Schema, which says nothing to the types. */
+export type Schema<In, Out> = StandardSchemaV1<In, Out> | JsonObject;
+
+/** A value as it is after it was written as JSON: what a node returns, as others get it. */
+export type AsJson<T> = [Json] extends [T]
+  ? T
+  : T extends void
+    ? null
+    : T extends string | number | boolean | null
+      ? T
+      : T extends Uint8Array
+        ? string
+        : T extends { toJSON(): infer Written }
+          ? AsJson<Written>
+          : T extends object
+            ? { -readonly [Key in keyof T]: FieldAsJson<T[Key]> }
+            : never;
+
+/** A field that is undefined is left out, as an optional one is. */
+type FieldAsJson<T> = Json extends T ? T : T extends undefined ? undefined : AsJson<T>;
+
+/** One exit or several. */
+export type Exits<Out> = Gives<Out> | readonly Gives<Out>[];
+export type ExitsOut<E> = E extends readonly (infer N)[] ? OutOf<N> : OutOf<E>;
+
+/** How a flow looks as a tool. Its schemas are the flow's, its effect is the strongest of its nodes. */
+export type FlowToolOptions = Partial<Omit<PlannerTool, 'input' | 'output' | 'effect' | 'carriedOutBy'>>;
+
+/**
+ * A flow. It is a planner with tools: a runtime knows it when it is among its `planners`, or when one of its tools is the flow.
+ * `In` is what it takes, `Out` what its exit gives, `Read` what `run` gives: after the transforms of the output schema.
+ */
+export interface Flow<In = never, Out = unknown, Read = Out> extends EquippedPlanner {
+  readonly name: string;
+  readonly description: string;
+  readonly input: InputSchema;
+  readonly output?: InputSchema;
+  readonly graph: FlowGraph;
+  readonly budget: RunBudget;
+  readonly checkInput: Check;
+  readonly checkOutput?: Check;
+  /** A node that runs the flow, as a task. Its default name is the flow's. */
+  asNode<const Name extends string = string>(
+    name?: Name,
+    options?: { readonly allowCycle?: boolean },
+  ): Node<Name, In, Out>;
+  asTool(options?: FlowToolOptions): PlannerTool;
+  /**
+   * Starts a run of the flow, which goes on by itself.
+   * @returns the runtime's handle of the run.
+   * @throws FlowError `validation_failed` for an input that does not fit; nothing is stored then.
+   */
+  start<Run>(runtime: FlowRuntime<Run>, input: In, options: FlowOptions): Promise<Run>;
+  /**
+   * Runs the flow to its end.
+   * @throws FlowError why there is no output; `run_paused` when somebody has to answer first.
+   */
+  run(runtime: FlowRuntime<FlowRun>, input: In, options: FlowOptions): Promise<Read>;
+  topology(): Topology;
+  /** The text of a Mermaid flowchart. */
+  mermaid(): string;
+}

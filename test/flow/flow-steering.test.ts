@@ -1,0 +1,318 @@
+/** People and crashes in the middle of a flow. */
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type Identity, local } from '../../src/core/identity.ts';
+import type { Json } from '../../src/core/json.ts';
+import type { Effect } from '../../src/core/tool-schema.ts';
+import { edge, type Flow, flow } from '../../src/flow/flow.ts';
+import { join } from '../../src/flow/join.ts';
+import { map } from '../../src/flow/map.ts';
+import { node } from '../../src/flow/node.ts';
+import { predicateRouter } from '../../src/flow/router.ts';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { aborted, cutJournal, entriesOf, type Gate, gate, turn, until } from '../runtime/support.ts';
+import { journalPath, placed } from './support.ts';
+
+const identity = (): Identity => local('ana');
+
+interface Worked {
+  readonly calls: string[];
+  readonly gates: Record<string, Gate>;
+  node<const Name extends string>(
+    name: Name,
+    more?: { readonly effect?: Effect; readonly allowCycle?: boolean },
+  ): ReturnType<typeof node<Name, string, string, string>>;
+}
+
+/** Nodes that give what they got with their name behind it; those in `held` wait for their gate. */
+function worked(...held: readonly string[]): Worked {
+  const calls: string[] = [];
+  const gates = Object.fromEntries(held.map((name) => [name, gate()]));
+  return {
+    calls,
+    gates,
+    node: (name, { effect = 'read', allowCycle = false } = {}) =>
+      node(name, {
+        effect,
+        allowCycle,
+        run: async (text: string, { signal }) => {
+          calls.push(name);
+          const held = gates[name];
+          if (held !== undefined) await Promise.race([held.opened, aborted(signal)]);
+          return `${text}-${name}`;
+        },
+      }),
+  };
+}
+
+/** a, b, then by the router to c or d, and the end. */
+function routed(w: Worked, pick: (text: string) => boolean = () => true) {
+  const [a, b, c, d, end] = [w.node('a'), w.node('b'), w.node('c'), w.node('d'), w.node('end')] as const;
+  const router = predicateRouter<string>({ branches: [{ when: pick, to: c }], default: d }).asNode('r');
+  return flow({
+    name: 'routed',
+    input: z.string(),
+    entry: a,
+    exit: end,
+    edges: [edge(a, b), edge(b, router), edge(c, end), edge(d, end)],
+  });
+}
+
+describe('a person at a flow', () => {
+  it('AG-06 paused between two nodes it goes on where it was', async () => {
+    const w = worked('a');
+    const made = routed(w);
+    const runtime = placed([made]);
+    const run = await made.start(runtime, 'x', { identity: identity() });
+    await until(() => w.calls.length === 1);
+    await run.steer('PAUSE');
+    w.gates['a']?.open();
+    expect(await run.result()).toMatchObject({ status: 'paused' });
+    expect(w.calls).toEqual(['a']);
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished', payload: 'x-a-b-c-end' });
+  });
+
+  it('whoever resumes it may change what a node is given, also one that several ways lead to, or take one out', async () => {
+    const w = worked('a');
+    const made = routed(w);
+    const runtime = placed([made]);
+    const paused = async () => {
+      const run = await made.start(runtime, 'x', { identity: identity() });
+      await until(() => w.calls.length === 1);
+      await run.steer('PAUSE');
+      w.gates['a']?.open();
+      await run.result();
+      return run;
+    };
+    const run = await paused();
+    await run.resume({ nodes: { end: { args: 'edited' } } });
+    expect(await run.result()).toMatchObject({ status: 'finished', payload: 'edited-end' });
+    expect(w.calls).toEqual(['a', 'b', 'c', 'end']);
+  });
+
+  it('a node that is taken out leaves the flow without its exit, and the error names it', async () => {
+    const w = worked('a');
+    const made = routed(w);
+    const run = await made.start(placed([made]), 'x', { identity: identity() });
+    await until(() => w.calls.length === 1);
+    await run.steer('PAUSE');
+    w.gates['a']?.open();
+    await run.result();
+    await run.resume({ nodes: { b: { skip: true } } });
+    expect(await run.result()).toMatchObject({
+      status: 'failed',
+      error: { code: 'node_exception', data: { node: 'b', cause: { code: 'node_removed' } } },
+    });
+    expect(w.calls).toEqual(['a']);
+  });
+
+  it('AG-06 a new goal in the middle is nothing to a flow: it goes on with what was not begun', async () => {
+    const w = worked('b');
+    const made = routed(w, () => false);
+    const run = await made.start(placed([made]), 'x', { identity: identity() });
+    await until(() => w.calls.includes('b'));
+    await run.steer('REDIRECT', { goal: 'another' });
+    await until(async () => (await run.state()).goal === 'another');
+    w.gates['b']?.open();
+    expect(await run.result()).toMatchObject({ status: 'finished', payload: 'x-a-b-d-end' });
+    expect(w.calls).toEqual(['a', 'b', 'd', 'end']);
+    expect((await run.replay()).divergence).toBeUndefined();
+  });
+
+  it('replays without a divergence, also over rounds', async () => {
+    const w = worked();
+    const more = w.node('more', { allowCycle: true });
+    const end = w.node('end');
+    const router = predicateRouter<string>({
+      branches: [{ when: (text) => text.length < 20, to: more }],
+      default: end,
+    });
+    const made = flow({
+      name: 'rounds',
+      input: z.string(),
+      budget: { hops: 40 },
+      entry: more,
+      exit: end,
+      edges: [edge(more, router.asNode('r', { allowCycle: true }))],
+    });
+    const run = await made.start(placed([made]), 'x', { identity: identity() });
+    expect(await run.result()).toMatchObject({ status: 'finished', payload: 'x-more-more-more-more-end' });
+    const report = await run.replay();
+    expect(report).toMatchObject({ compared: 5 });
+    expect(report.divergence).toBeUndefined();
+  });
+
+  it('a fork goes on from a round with another value in it', async () => {
+    const w = worked();
+    const more = w.node('more', { allowCycle: true });
+    const end = w.node('end');
+    const router = predicateRouter<string>({
+      branches: [{ when: (text) => text.length < 12, to: more }],
+      default: end,
+    });
+    const made = flow({
+      name: 'forked',
+      input: z.string(),
+      budget: { hops: 40 },
+      entry: more,
+      exit: end,
+      edges: [edge(more, router.asNode('r', { allowCycle: true }))],
+    });
+    const run = await made.start(placed([made]), 'x', { identity: identity() });
+    expect(await run.result()).toMatchObject({ payload: 'x-more-more-more-end' });
+    const fork = await run.fork({ step: 1, result: { call: 0, value: 'yy' } });
+    expect(await fork.result()).toMatchObject({ status: 'finished', payload: 'yy-more-more-end' });
+  });
+
+  it('a deploy with another graph is run_changed, and goes on when somebody accepts it', async () => {
+    const path = journalPath();
+    const w = worked();
+    const line = (names: readonly ['a', 'b', 'end'] | readonly ['a', 'end']): Flow<string, string> => {
+      const a = node('a', { effect: 'once', approve: 'always', run: (text: string) => `${text}-a` });
+      const end = w.node('end');
+      const b = w.node('b');
+      const edges = names.length === 3 ? [edge(a, b), edge(b, end)] : [edge(a, end), edge(a, b)];
+      return flow({ name: 'line', input: z.string(), entry: a, exit: end, edges });
+    };
+    const old = line(['a', 'b', 'end']);
+    const first = placed([old], { journal: path });
+    const { id } = await old.start(first, 'x', { identity: identity() });
+    await first.run(id).result();
+    await first.close();
+    const changed = line(['a', 'end']);
+    const second = placed([changed], { journal: path });
+    await expect(second.run(id).resume()).rejects.toMatchObject({ code: 'run_changed' });
+    await second.run(id).resume({ acceptChanges: true });
+    await second.run(id).approve();
+    expect(await second.run(id).result()).toMatchObject({ status: 'finished', payload: 'x-a-b-end' });
+  });
+});
+
+/** A process that dies, and one that takes over. */
+async function afterCrash<In>(
+  make: (calls: string[], isFirst: boolean) => Flow<In, unknown>,
+  input: In,
+  dies: (calls: readonly string[]) => boolean,
+): Promise<{ readonly before: string[]; readonly behind: string[]; readonly result: unknown }> {
+  const clock = new VirtualClock();
+  const path = journalPath();
+  const shared = sqliteJournal({ path, clock });
+  const [before, behind]: [string[], string[]] = [[], []];
+  const cut = cutJournal(shared);
+  const here = (made: Flow<In, unknown>, journal: typeof shared): Runtime =>
+    createRuntime({ planner: made.planner, tools: made.tools, journal, clock });
+  const made = make(before, true);
+  const run = await made.start(here(made, cut.journal), input, { identity: identity() });
+  await until(() => dies(before));
+  // What has ended by now is written.
+  let head = -1;
+  for (let now = 0; now !== head; now = (await shared.read(run.id)).length) {
+    head = now;
+    for (let count = 0; count < 50; count += 1) await turn();
+  }
+  cut.cut();
+  clock.advance(60_000);
+  const next = make(behind, false);
+  const second = here(next, shared);
+  await second.run(run.id).resume();
+  const result = await second.run(run.id).result();
+  expect((await entriesOf(shared, second.run(run.id), 'finished')).length).toBeLessThan(2);
+  await second.close();
+  await shared.close();
+  return { before, behind, result };
+}
+
+const never = new Promise<never>(() => {});
+
+/** A node that notes its calls, and hangs for good where the first process is to die. */
+function step<const Name extends string>(name: Name, calls: string[], hangs: boolean, effect: Effect = 'read') {
+  return node(name, {
+    effect,
+    run: (text: string): string | Promise<string> => {
+      calls.push(name);
+      return hangs ? never : `${text}-${name}`;
+    },
+  });
+}
+
+describe('after a crash', () => {
+  it('AG-41 no node runs again that has ended, over a router and a join', async () => {
+    const { before, behind, result } = await afterCrash(
+      (calls, isFirst) => {
+        const [a, b, c] = [step('a', calls, false), step('b', calls, false), step('c', calls, isFirst)] as const;
+        const other = step('other', calls, false);
+        const router = predicateRouter<string>({ branches: [{ when: () => true, to: c }], default: other }).asNode('r');
+        const both = join('both', { of: [b, c], effect: 'pure', run: ({ b, c }) => `${b} ${c}` });
+        return flow({
+          name: 'crashed',
+          input: z.string(),
+          entry: a,
+          exit: [both, other],
+          edges: [edge(a, b), edge(a, router)],
+        });
+      },
+      'x',
+      (calls) => calls.includes('b') && calls.includes('c'),
+    );
+    expect(before.toSorted()).toEqual(['a', 'b', 'c']);
+    expect(behind).toEqual(['c']);
+    expect(result).toMatchObject({ status: 'finished', payload: 'x-a-b x-a-c' });
+  });
+
+  it('a once node that was under way may have happened: node_exception says so, with outcome_unknown', async () => {
+    const { behind, result } = await afterCrash(
+      (calls, isFirst) => {
+        const [a, pay] = [step('a', calls, false), step('pay', calls, isFirst, 'once')] as const;
+        return flow({ name: 'paying', input: z.string(), entry: a, exit: pay, edges: [edge(a, pay)] });
+      },
+      'x',
+      (calls) => calls.includes('pay'),
+    );
+    expect(behind).toEqual([]);
+    expect(result).toMatchObject({
+      status: 'failed',
+      error: { code: 'node_exception', data: { node: 'pay', cause: { code: 'outcome_unknown' } } },
+    });
+  });
+
+  it('a map goes on with the items that have not ended', async () => {
+    const { before, behind, result } = await afterCrash(
+      (calls, isFirst) => {
+        const scores = map('scores', {
+          effect: 'read',
+          concurrency: 2,
+          run: (n: number): number | Promise<number> => {
+            calls.push(`${n}`);
+            return isFirst && n > 2 ? never : n * 2;
+          },
+        });
+        return flow({ name: 'scored', input: z.array(z.number()), entry: scores, exit: scores });
+      },
+      [1, 2, 3, 4, 5],
+      (calls) => calls.length === 4,
+    );
+    expect(before).toEqual(['1', '2', '3', '4']);
+    expect(behind.toSorted()).toEqual(['3', '4', '5']);
+    expect(result).toMatchObject({ status: 'finished', payload: [2, 4, 6, 8, 10] satisfies Json });
+  });
+
+  it('a flow in a flow goes on where it was', async () => {
+    const { before, behind, result } = await afterCrash(
+      (calls, isFirst) => {
+        const [one, two] = [step('one', calls, false), step('two', calls, isFirst)] as const;
+        const inner = flow({ name: 'inner', input: z.string(), entry: one, exit: two, edges: [edge(one, two)] });
+        const [a, end] = [step('a', calls, false), step('end', calls, false)] as const;
+        const sub = inner.asNode('sub');
+        return flow({ name: 'outer', input: z.string(), entry: a, exit: end, edges: [edge(a, sub), edge(sub, end)] });
+      },
+      'x',
+      (calls) => calls.includes('two'),
+    );
+    expect(before).toEqual(['a', 'one', 'two']);
+    expect(behind).toEqual(['two', 'end']);
+    expect(result).toMatchObject({ status: 'finished', payload: 'x-a-one-two-end' });
+  });
+});

@@ -1,0 +1,351 @@
+import { describe, expectTypeOf, it } from 'vitest';
+import { z } from 'zod';
+import {
+  edge,
+  type Flow,
+  type FlowRuntime,
+  flow,
+  type InOf,
+  join,
+  map,
+  type Node,
+  node,
+  type OutOf,
+  predicateRouter,
+  unionRouter,
+} from '../../src/flow/index.ts';
+import { createRuntime, type Identity, type Json, type Run, type ToolContext } from '../../src/index.ts';
+
+const text = z.object({ text: z.string() });
+const count = node('count', { input: text, effect: 'pure', run: (args) => args.text.length });
+const show = node('show', { input: z.number(), run: (n) => ({ shown: String(n) }) });
+const shout = node('shout', { input: text, run: async (args) => ({ text: args.text.toUpperCase() }) });
+
+describe('nodes', () => {
+  it('know what they take and give', () => {
+    expectTypeOf(count).toEqualTypeOf<Node<'count', { text: string }, number>>();
+    expectTypeOf(shout).toEqualTypeOf<Node<'shout', { text: string }, { text: string }>>();
+    expectTypeOf(show.name).toEqualTypeOf<'show'>();
+  });
+
+  it('take what their schema takes, and run with what it puts out', () => {
+    const plan = node('plan', {
+      input: z.object({ days: z.number().default(1), at: z.string().transform((at) => new Date(at)) }),
+      run: (args, context) => {
+        expectTypeOf(args).toEqualTypeOf<{ days: number; at: Date }>();
+        expectTypeOf(context).toEqualTypeOf<ToolContext>();
+        return args.at;
+      },
+      approve: (args) => args.days > 3,
+      reconcile: (args) => ({ status: 'done', value: args.at }),
+    });
+    expectTypeOf<InOf<typeof plan>>().toEqualTypeOf<{ days?: number | undefined; at: string }>();
+    // A date is text for the next node.
+    expectTypeOf<OutOf<typeof plan>>().toEqualTypeOf<string>();
+  });
+
+  it('give their values as JSON, with the words of a union kept', () => {
+    const sort = node('sort', {
+      input: text,
+      run: (args) =>
+        args.text === ''
+          ? { kind: 'empty', seen: new Set<string>() }
+          : { kind: 'full', list: [1, 2], gone: undefined as undefined | string },
+    });
+    expectTypeOf<OutOf<typeof sort>['kind']>().toEqualTypeOf<'empty' | 'full'>();
+    expectTypeOf<OutOf<typeof count>>().toEqualTypeOf<number>();
+    expectTypeOf<OutOf<ReturnType<typeof nothing>>>().toEqualTypeOf<null>();
+    const nothing = () => node('nothing', { input: text, run: () => {} });
+  });
+
+  it('without a schema take what the function says, or JSON', () => {
+    const typed = node('typed', { run: (mail: { id: string }) => mail.id });
+    expectTypeOf<InOf<typeof typed>>().toEqualTypeOf<{ id: string }>();
+    const plain = node('plain', { input: { type: 'object' }, run: (args) => expectTypeOf(args).toEqualTypeOf<Json>() });
+    expectTypeOf<InOf<typeof plain>>().toEqualTypeOf<Json>();
+  });
+
+  it('may give any JSON', () => {
+    const loose = node('loose', { run: (given): Json => given });
+    expectTypeOf<OutOf<typeof loose>>().toEqualTypeOf<Json>();
+    edge(loose, node('next', { run: (given: Json) => given }));
+    const fields = node('fields', { run: (given: Json): Record<string, Json> => ({ given }) });
+    expectTypeOf<OutOf<typeof fields>>().toEqualTypeOf<Record<string, Json>>();
+    const unsaid = node('unsaid', { run: (given: unknown): unknown => given });
+    expectTypeOf<OutOf<typeof unsaid>>().toEqualTypeOf<unknown>();
+    // @ts-expect-error nobody knows what it gives
+    edge(unsaid, count);
+  });
+
+  it('give what their output schema takes', () => {
+    const output = z.object({ kind: z.enum(['a', 'b']) });
+    const fits = node('fits', { input: text, output, run: () => ({ kind: 'a' }) });
+    expectTypeOf<OutOf<typeof fits>>().toExtend<{ kind: 'a' | 'b' }>();
+    // @ts-expect-error the value does not fit the schema
+    node('misfit', { input: text, output, run: () => ({ kind: 3 }) });
+  });
+
+  it('refuse what no node has', () => {
+    // @ts-expect-error there is no such field
+    node('a', { input: text, run: (args) => args.txt });
+    // @ts-expect-error the effect is none
+    node('a', { input: text, effect: 'maybe', run: () => 1 });
+    // @ts-expect-error retries are part of the policy
+    node('a', { input: text, run: () => 1, retries: 3 });
+    // @ts-expect-error there is no function
+    node('a', { input: text });
+  });
+});
+
+describe('edges', () => {
+  it('connect what fits', () => {
+    edge(count, show);
+    edge(shout, count);
+    edge(shout, shout);
+  });
+
+  it('do not connect what does not fit', () => {
+    // @ts-expect-error it gives a number, and text is needed
+    edge(count, shout);
+    // @ts-expect-error it gives { shown }, and { text } is needed
+    edge(show, count);
+    const maybe = node('maybe', { input: text, run: (args): string | undefined => args.text });
+    const takesText = node('takes_text', { input: z.string(), run: (given) => given });
+    // @ts-expect-error nothing becomes null
+    edge(maybe, takesText);
+    const when = node('when', { input: text, run: () => new Date(0) });
+    const takesDate = node('takes_date', { input: z.date(), run: (date) => date });
+    edge(when, takesText);
+    // @ts-expect-error a date does not stay one on its way
+    edge(when, takesDate);
+  });
+});
+
+describe('joins', () => {
+  it('get what their parents give, by their names', () => {
+    const both = join('both', {
+      of: [count, shout],
+      run: (input, context) => {
+        expectTypeOf(input).toEqualTypeOf<{ count: number; shout: { text: string } }>();
+        expectTypeOf(context).toEqualTypeOf<ToolContext>();
+        return input.shout.text.repeat(input.count);
+      },
+    });
+    expectTypeOf<OutOf<typeof both>>().toEqualTypeOf<string>();
+    join('both', { of: [count, shout], run: ({ count: n, shout: { text: said } }) => [n, said] });
+    // @ts-expect-error there is no such parent
+    join('both', { of: [count], run: ({ shout }) => shout });
+    // @ts-expect-error the parent gives a number
+    join('both', { of: [count], run: (input) => input.count.length });
+  });
+
+  it('are led to by their parents alone', () => {
+    const both = join('both', { of: [count, shout], run: (input) => input });
+    // @ts-expect-error an edge cannot make up the input of a join
+    edge(count, both);
+    const toJoin = predicateRouter({ branches: [{ when: (n: number) => n > 1, to: both }] }).asNode('to_join');
+    // @ts-expect-error nor can a router hand it over
+    edge(count, toJoin);
+    // @ts-expect-error nor the input of the flow
+    flow({ name: 'f', input: text, entry: both, exit: both });
+  });
+});
+
+describe('maps', () => {
+  const lengths = map('lengths', { item: z.string(), run: (item) => item.length, concurrency: 3 });
+
+  it('take a list of items and give a list of values', () => {
+    expectTypeOf(lengths).toEqualTypeOf<Node<'lengths', readonly string[], number[]>>();
+    const halves = map('halves', { run: async (item: { n: number }) => ({ half: item.n / 2 }) });
+    expectTypeOf<InOf<typeof halves>>().toEqualTypeOf<readonly { n: number }[]>();
+    expectTypeOf<OutOf<typeof halves>>().toEqualTypeOf<{ half: number }[]>();
+  });
+
+  it('refuse lists of something else', () => {
+    const words = node('words', { input: text, run: (args) => args.text.split(' ') });
+    const letters = node('letters', { input: z.array(z.string()), run: (all) => all.join('') });
+    edge(words, lengths);
+    edge(words, letters);
+    // @ts-expect-error it gives numbers, and texts are needed
+    edge(lengths, letters);
+    // @ts-expect-error it gives one thing, and a list is needed
+    edge(shout, lengths);
+    // @ts-expect-error an item is text
+    map('a', { item: z.string(), run: (item) => item.toFixed() });
+  });
+});
+
+const mail = z.object({ topic: z.string(), order: z.string() });
+const refund = node('refund', { input: mail, run: ({ order }) => ({ refunded: order }) });
+const answer = node('answer', { input: z.object({ topic: z.string() }), run: ({ topic }) => ({ about: topic }) });
+
+describe('predicate routers', () => {
+  it('hand the payload that their targets need to each predicate', () => {
+    const byTopic = predicateRouter({
+      branches: [
+        {
+          when: (payload) => {
+            expectTypeOf(payload).toEqualTypeOf<{ topic: string; order: string }>();
+            return payload.topic === 'refund';
+          },
+          to: refund,
+        },
+      ],
+      default: answer,
+    }).asNode('by_topic');
+    expectTypeOf<InOf<typeof byTopic>>().toEqualTypeOf<{ topic: string; order: string }>();
+    const read = node('read', { run: (given: string) => ({ topic: given, order: 'o1' }) });
+    edge(read, byTopic);
+    // @ts-expect-error a target needs the order
+    edge(answer, byTopic);
+    edge(byTopic, answer);
+    // @ts-expect-error the payload that it hands on has no text
+    edge(byTopic, count);
+  });
+
+  it('refuse targets and predicates that do not fit the payload', () => {
+    predicateRouter({ branches: [{ when: (n: number) => n > 1, to: show }] });
+    // @ts-expect-error the target takes text
+    predicateRouter({ branches: [{ when: (n: number) => n > 1, to: count }] });
+    // @ts-expect-error the default takes text
+    predicateRouter({ branches: [{ when: (n: number) => n > 1, to: show }], default: count });
+    // @ts-expect-error no payload fits both targets
+    predicateRouter({ branches: [{ when: () => true, to: show }], default: count });
+    // @ts-expect-error there is no such field
+    predicateRouter({ branches: [{ when: (payload) => payload.subject === '', to: refund }] });
+    // @ts-expect-error a predicate says true or false
+    predicateRouter({ branches: [{ when: () => 'yes', to: refund }] });
+    // @ts-expect-error and says it at once
+    predicateRouter({ branches: [{ when: async () => true, to: refund }] });
+  });
+});
+
+describe('union routers', () => {
+  const paid = node('paid', {
+    input: z.object({ kind: z.literal('paid'), amount: z.number() }),
+    run: (it) => it.amount,
+  });
+  const open = node('open', { input: z.object({ kind: z.literal('open'), due: z.string() }), run: (it) => it.due });
+  const other = node('other', { input: z.object({ kind: z.string(), note: z.string() }), run: (it) => it.note });
+  const look = node('look', {
+    input: text,
+    run: (args) => (args.text === '' ? { kind: 'paid', amount: 3 } : { kind: 'open', due: args.text }),
+  });
+
+  it('take the union of what their branches take, each with its tag', () => {
+    const byKind = unionRouter({ select: 'kind', branches: { paid, open } }).asNode('by_kind');
+    expectTypeOf<InOf<typeof byKind>>().toExtend<{ kind: 'paid'; amount: number } | { kind: 'open'; due: string }>();
+    edge(look, byKind);
+    const wider = node('wider', { input: text, run: () => ({ kind: 'refused', why: '' }) });
+    // @ts-expect-error no branch has this tag
+    edge(wider, byKind);
+    const lacking = node('lacking', { input: text, run: () => ({ kind: 'paid' }) });
+    // @ts-expect-error the branch of this tag needs an amount
+    edge(lacking, byKind);
+    // @ts-expect-error it has no tag
+    edge(shout, byKind);
+  });
+
+  it('take what the default takes', () => {
+    const byKind = unionRouter({ select: 'kind', branches: { paid }, default: other }).asNode('by_kind');
+    const noted = node('noted', { input: text, run: () => ({ kind: 'noted', note: '' }) });
+    edge(noted, byKind);
+    // @ts-expect-error neither the branch nor the default takes it
+    edge(shout, byKind);
+  });
+
+  it('tag a target that does not look at the tag', () => {
+    const byKind = unionRouter({ select: 'kind', branches: { text: count } }).asNode('by_kind');
+    const made = node('made', { input: text, run: () => ({ kind: 'text', text: 'a' }) });
+    edge(made, byKind);
+    // @ts-expect-error it leads nowhere
+    edge(shout, byKind);
+  });
+
+  it('may ask a function for the tag', () => {
+    const byAmount = unionRouter({
+      select: (payload) => {
+        expectTypeOf(payload.kind).toEqualTypeOf<'paid' | 'open'>();
+        return payload.kind;
+      },
+      branches: { paid, open },
+    }).asNode('by_amount');
+    edge(look, byAmount);
+    // @ts-expect-error no branch takes it
+    edge(shout, byAmount);
+    // @ts-expect-error a tag is text
+    unionRouter({ select: () => 3, branches: { paid } });
+  });
+});
+
+declare const identity: Identity;
+declare const support: Flow<{ text: string }, { shown: string }>;
+
+describe('flows', () => {
+  it('know what they take and give', () => {
+    const sized = flow({ name: 'sized', input: text, entry: count, exit: show, edges: [edge(count, show)] });
+    expectTypeOf(sized).toEqualTypeOf<Flow<{ text: string }, { shown: string }>>();
+    const either = flow({ name: 'either', input: mail, entry: refund, exit: [refund, answer] });
+    expectTypeOf(either).toEqualTypeOf<
+      Flow<{ topic: string; order: string }, { refunded: string } | { about: string }>
+    >();
+  });
+
+  it('give their entry what their schema puts out', () => {
+    const input = z.object({ text: z.string().default('') });
+    const made = flow({ name: 'made', input, entry: count, exit: count });
+    expectTypeOf(made).toEqualTypeOf<Flow<{ text?: string | undefined }, number>>();
+    // @ts-expect-error the entry takes text
+    flow({ name: 'a', input: z.object({ n: z.number() }), entry: count, exit: count });
+    flow({ name: 'a', input: { type: 'object' }, entry: count, exit: count });
+  });
+
+  it('check their exits against their output schema', () => {
+    const output = z.object({ shown: z.string() });
+    const made = flow({ name: 'a', input: z.number(), output, entry: show, exit: show });
+    expectTypeOf(made).toEqualTypeOf<Flow<number, { shown: string }>>();
+    const read = flow({
+      name: 'a',
+      input: z.number(),
+      output: output.transform((o) => o.shown),
+      entry: show,
+      exit: show,
+    });
+    expectTypeOf(read).toEqualTypeOf<Flow<number, { shown: string }, string>>();
+    // @ts-expect-error the exit gives no number
+    flow({ name: 'a', input: z.number(), output: z.number(), entry: show, exit: show });
+    // @ts-expect-error one of the exits gives a number
+    flow({ name: 'a', input: text, output: z.object({ text: z.string() }), entry: shout, exit: [shout, count] });
+  });
+
+  it('are nodes of other flows', () => {
+    const part = support.asNode('part');
+    expectTypeOf(part).toEqualTypeOf<Node<'part', { text: string }, { shown: string }>>();
+    edge(shout, part);
+    // @ts-expect-error the flow takes text
+    edge(count, part);
+    // @ts-expect-error what it gives is no number
+    edge(part, show);
+    join('both', { of: [part, count], run: (input) => expectTypeOf(input.part.shown).toEqualTypeOf<string>() });
+    const flows: Readonly<Record<string, Flow>> = { support };
+    expectTypeOf(flows).toBeObject();
+  });
+
+  it('are run with what they take, and give what their exit gives', () => {
+    const runtime = createRuntime({ planner: support.planner, tools: support.tools });
+    expectTypeOf(() => support.start(runtime, { text: 'a' }, { identity })).returns.resolves.toEqualTypeOf<Run>();
+    expectTypeOf(() => support.run(runtime, { text: 'a' }, { identity })).returns.resolves.toEqualTypeOf<{
+      shown: string;
+    }>();
+    expectTypeOf(runtime).toExtend<FlowRuntime<Run>>();
+    // @ts-expect-error the flow takes text
+    expectTypeOf(() => support.run(runtime, { txt: 'a' }, { identity })).toBeFunction();
+    // @ts-expect-error every run has an identity
+    expectTypeOf(() => support.run(runtime, { text: 'a' }, {})).toBeFunction();
+  });
+
+  it('are tools and planners of a runtime', () => {
+    expectTypeOf(() => createRuntime({ planner: support.planner, tools: [support.asTool()] })).toBeFunction();
+    expectTypeOf(() => createRuntime({ planner: support.planner, planners: [support] })).toBeFunction();
+  });
+});
