@@ -1,45 +1,74 @@
 /** A flow of 20 nodes: what a node costs over a bare promise chain, and beside LangGraph on the same graph. */
 import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type Measured, type Row, short } from './measure.ts';
+import { RUN_NODES } from './flow-graph.ts';
+import { type Measured, median, short } from './measure.ts';
+import { sample, startSide } from './sides.ts';
 
-interface Sides {
-  readonly version: string;
-  readonly floorUs: number;
-  readonly nodeUs: number;
-  readonly langgraphUs: number;
-  readonly langgraphSavedUs: number;
-  readonly ratio: number;
-  readonly ratioSaved: number;
-}
+const ROUNDS = 15;
+const PEERS = fileURLToPath(new URL('peers/', import.meta.url));
+const KINDS = ['floor', 'ours', 'langgraph', 'langgraph-saved'] as const;
+
+type Samples = Readonly<Record<(typeof KINDS)[number], number[]>>;
 
 export async function flow(): Promise<Measured> {
-  const sides = measureSides();
-  const { version, floorUs, nodeUs, langgraphUs, langgraphSavedUs, ratio, ratioSaved } = sides;
-  const rows: Row[] = [
-    ['CPU a node of a flow of 20, in memory', `${nodeUs} us`, `over a promise chain's ${floorUs} us`],
-    [
-      `the same on LangGraph ${version}`,
-      `${langgraphUs} us`,
-      `${ratio} x ours, without a checkpointer (at least 10); ${langgraphSavedUs} us, ${ratioSaved} x, with its MemorySaver`,
-    ],
-  ];
+  installPeers();
+  const samples = await sampled();
+  /** Microseconds a node over the floor of the same round. */
+  const over = (kind: keyof Samples): number[] =>
+    samples[kind].map((us, round) => (us - (samples.floor[round] ?? Number.NaN)) / RUN_NODES);
+  const ours = over('ours');
+  const ratio = (kind: keyof Samples): number =>
+    short(median(over(kind).map((us, round) => us / (ours[round] ?? Number.NaN))));
+  const us = (kind: keyof Samples): number => short(median(over(kind)));
+  const keys = {
+    flow_node_cpu_us: us('ours'),
+    flow_langgraph_ratio: ratio('langgraph'),
+    flow_langgraph_saved_ratio: ratio('langgraph-saved'),
+  };
+  const floorUs = short(median(samples.floor) / RUN_NODES);
   return {
-    keys: { flow_node_cpu_us: nodeUs, flow_langgraph_ratio: ratio, flow_langgraph_saved_ratio: short(ratioSaved) },
-    rows,
+    keys,
+    rows: [
+      [
+        'CPU a node of a flow of 20 nodes, in memory',
+        `${keys.flow_node_cpu_us} us`,
+        `over a promise chain's ${floorUs} us`,
+      ],
+      [
+        `the same on LangGraph ${versionOfLangGraph()}, no checkpointer`,
+        `${us('langgraph')} us`,
+        `${keys.flow_langgraph_ratio} x ours (at least 10)`,
+      ],
+      ['with its MemorySaver', `${us('langgraph-saved')} us`, `${keys.flow_langgraph_saved_ratio} x ours`],
+    ],
   };
 }
 
-/** The peers are installed by `node bench/peers/run.mjs`; all sides share one process, which is not this one. */
-function measureSides(): Sides {
-  const peers = fileURLToPath(new URL('peers/', import.meta.url));
-  const install = spawnSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
-    cwd: peers,
-    encoding: 'utf8',
-  });
-  if (install.status !== 0) throw new Error(`The peers could not be installed: ${install.stderr}`);
-  const env = { ...process.env, LANGSMITH_TRACING: 'false' };
-  const child = spawnSync(process.execPath, ['flow-langgraph.mjs'], { cwd: peers, encoding: 'utf8', env });
-  if (child.status !== 0) throw new Error(`The flows were not measured: ${child.stderr}`);
-  return JSON.parse(child.stdout) as Sides;
+async function sampled(): Promise<Samples> {
+  const samples: Samples = { floor: [], ours: [], langgraph: [], 'langgraph-saved': [] };
+  const children = [];
+  try {
+    for (const kind of KINDS) children.push([kind, await startSide(`${PEERS}flow-side.mjs`, [kind])] as const);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (const [kind, child] of children) samples[kind].push(await sample(child));
+    }
+  } finally {
+    for (const [, child] of children) child.kill();
+  }
+  return samples;
+}
+
+/** LangGraph is installed beside the other peers, when it is not there yet. */
+function installPeers(): void {
+  if (existsSync(`${PEERS}node_modules/.package-lock.json`)) return;
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const { status, stderr } = spawnSync('npm', args, { cwd: PEERS, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`The peers could not be installed: ${stderr}`);
+}
+
+function versionOfLangGraph(): string {
+  const text = readFileSync(`${PEERS}node_modules/@langchain/langgraph/package.json`, 'utf8');
+  return (JSON.parse(text) as { readonly version: string }).version;
 }

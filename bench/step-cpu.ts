@@ -3,13 +3,13 @@
  * turns: neither pays for the other's garbage, and no collection is forced, which would throw away optimised code that a
  * process at work keeps.
  */
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { type Measured, median, type Row, short } from './measure.ts';
+import { sample, startSide } from './sides.ts';
 import { SIZES, type Size } from './workload.ts';
 
 const ROUNDS = 15;
+const CHILD = fileURLToPath(new URL('step-cpu-child.ts', import.meta.url));
 
 interface Sides {
   readonly floorUs: number[];
@@ -41,43 +41,17 @@ export async function stepCpu(): Promise<Measured> {
 }
 
 async function sampleSides(steps: Size): Promise<Sides> {
-  const floor = await start('floor', steps);
-  const ours = await start('ours', steps);
+  const floor = await startSide(CHILD, ['floor', String(steps)]);
+  const ours = await startSide(CHILD, ['ours', String(steps)]);
   const sides: Sides = { floorUs: [], ourUs: [] };
   try {
     for (let round = 0; round < ROUNDS; round += 1) {
-      sides.floorUs.push(await sample(floor));
-      sides.ourUs.push(await sample(ours));
+      sides.floorUs.push((await sample(floor)) / steps);
+      sides.ourUs.push((await sample(ours)) / steps);
     }
   } finally {
     floor.kill();
     ours.kill();
   }
   return sides;
-}
-
-async function start(kind: 'floor' | 'ours', steps: Size): Promise<ChildProcess> {
-  const child = fork(fileURLToPath(new URL('step-cpu-child.ts', import.meta.url)), [kind, String(steps)]);
-  await heard(child);
-  return child;
-}
-
-async function sample(child: ChildProcess): Promise<number> {
-  child.send('sample');
-  return Number(await heard(child));
-}
-
-/** The child's next message. @throws when it ends without one. */
-async function heard(child: ChildProcess): Promise<unknown> {
-  const heardIt = new AbortController();
-  const gone = once(child, 'exit', { signal: heardIt.signal }).then(([code]) => {
-    throw new Error(`A side of the step measure ended with ${code}.`);
-  });
-  const message = once(child, 'message', { signal: heardIt.signal }).then(([value]): unknown => value);
-  try {
-    return await Promise.race([message, gone]);
-  } finally {
-    heardIt.abort();
-    await Promise.allSettled([message, gone]);
-  }
 }

@@ -33,6 +33,7 @@ const GROUPS = {
   SP: 48,
   DS: 19,
   AG: 47,
+  RT: 35,
 };
 
 /** The cases that a text names; `DV-01..03`, `DV-01, 05` and `DV-01, ER-02` are lists. */
