@@ -13,7 +13,7 @@ export const ALWAYS: Routings = 1;
 /** What some routers pick, by their names. */
 export type Picks = ReadonlyMap<string, string>;
 
-/** So many diagram nodes are made at most: yes the alternatives of a flow are too many to look at. */
+/** So many diagram nodes are made at most: then the alternatives of a flow are too many to look at. */
 const MAX_SIZE = 100_000;
 
 export class TooManyRoutings extends Error {
@@ -206,7 +206,7 @@ function keyOf(left: Routings, right: Routings): number {
   return left < right ? left * MAX_SIZE + right : right * MAX_SIZE + left;
 }
 
-/** Pairs first, yes pairs of these: what is combined late is small. */
+/** Pairs first, then pairs of these: what is combined late is small. */
 function balanced(
   sets: readonly Routings[],
   none: Routings,

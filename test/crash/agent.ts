@@ -134,7 +134,8 @@ export function tools(effectsFile: string, say: (line: string) => void): Tool[] 
   });
 }
 
-function appendDurably(path: string, line: string): void {
+/** Writes the line, and returns when it is on disk. */
+export function appendDurably(path: string, line: string): void {
   const file = openSync(path, 'a');
   try {
     writeSync(file, `${line}\n`);
@@ -145,6 +146,10 @@ function appendDurably(path: string, line: string): void {
 }
 
 export function readEffects(path: string): EffectLine[] {
+  return readLines(path) as EffectLine[];
+}
+
+export function readLines(path: string): unknown[] {
   const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1);
-  return lines.map((line) => JSON.parse(line) as EffectLine);
+  return lines.map((line) => JSON.parse(line));
 }

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { PilotageError } from '../../src/core/errors.ts';
 import { local } from '../../src/core/identity.ts';
-import type { Journal } from '../../src/journal/port.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
 import { planner, runId, tools } from './agent.ts';
+import { telling } from './telling.ts';
 
 const [folder = '', seed = '', first = '', count = ''] = process.argv.slice(2);
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -18,7 +18,7 @@ const journal = sqliteJournal({ path: join(folder, 'pilotage.db') });
 const runtime = createRuntime({
   planner,
   tools: tools(join(folder, 'effects.jsonl'), say),
-  journal: telling(journal),
+  journal: telling(journal, ({ seq, kind }, run) => say(`ack ${run} ${seq} ${kind}`)),
   onFault: (error) => {
     throw error;
   },
@@ -50,19 +50,4 @@ async function toTheEnd(id: string): Promise<void> {
       });
     }
   }
-}
-
-/** The journal, which says what it has acknowledged. */
-function telling(inner: Journal): Journal {
-  const append: Journal['append'] = async (request) => {
-    await inner.append(request);
-    for (const entry of request.entries) say(`ack ${request.run} ${entry.seq} ${entry.kind}`);
-  };
-  return new Proxy(inner, {
-    get: (target, name) => {
-      if (name === 'append') return append;
-      const member: unknown = Reflect.get(target, name);
-      return typeof member === 'function' ? member.bind(target) : member;
-    },
-  });
 }

@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import { assertCrashProof, type CrashReport, crashEverywhere } from '../../src/testing/index.ts';
+import { flowScenarios } from './flow-scenarios.ts';
 import { planScenarios } from './plan-scenarios.ts';
 import { scenarios } from './scenarios.ts';
 import { taskScenarios } from './task-scenarios.ts';
 
-const all = [...scenarios, ...taskScenarios, ...planScenarios];
+const all = [...scenarios, ...taskScenarios, ...planScenarios, ...flowScenarios];
 /** Played once more in a file that each process opens anew. */
 const IN_SQLITE = [
   'one after another',
@@ -16,6 +17,7 @@ const IN_SQLITE = [
   'heavy results',
   'a task that asks somebody, twice',
   'a plan that grows while it is carried out',
+  'a flow with a router, a map, a subflow, an approval and a join',
 ];
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-crash-'));

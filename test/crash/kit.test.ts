@@ -394,4 +394,11 @@ describe('the checks of a journal', () => {
     record.attempt({ run: 'r', tool: 'pay', effect: 'once', key: 'k', args: '{}' });
     expect(record.faults).toEqual(['pay, a once tool, was started before the journal had that its call began.']);
   });
+
+  it('refuse a call that is run after its end was recorded', () => {
+    const record = new CrashRecord(() => undefined);
+    record.acknowledge('r', whole);
+    record.attempt({ run: 'r', tool: 'read', effect: 'read', key: 'local/r/0.0', args: '{}' });
+    expect(record.faults).toEqual(['read was run after the journal had that its call has ended.']);
+  });
 });

@@ -1,15 +1,13 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, it } from 'vitest';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import { treeOf } from '../../src/testing/crash-tree.ts';
 import { seededRandom } from '../../src/testing/seeded-random.ts';
 import { foldEntries } from '../../src/view/run-state.ts';
 import { type EffectLine, readEffects, runId } from './agent.ts';
+import { type Life, live } from './lives.ts';
 import { payloadOf, problemsOf, summaryOf, type Witness } from './verdict.ts';
 
 const KILLS = 50;
@@ -21,37 +19,14 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const witnesses: Witness[] = [];
 
-interface Life {
-  readonly killed: boolean;
-  /** What it said, whole lines only. */
-  readonly lines: readonly string[];
-}
-
-/** Starts a child and kills it `delayMs` after its `lineCount`-th line, unless it has ended by then. */
-async function live(args: readonly string[], lineCount: number, delayMs: number): Promise<Life> {
-  const child = spawn(process.execPath, [CHILD, folder, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_COMPILE_CACHE: join(folder, 'compiled') },
-  });
-  let said = '';
-  let complaint = '';
+/** Starts a child and kills it `delayMs` after its `lineCount`-th line. */
+function liveFor(args: readonly string[], lineCount: number, delayMs: number): Promise<Life> {
   let count = 0;
-  const kill = async (): Promise<void> => {
-    if (delayMs > 0) await sleep(delayMs);
-    child.kill('SIGKILL');
+  const isEnough = (): boolean => {
+    count += 1;
+    return count >= lineCount;
   };
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    complaint += text;
-  });
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
-    const before = count;
-    count += text.split('\n').length - 1;
-    if (before < lineCount && count >= lineCount) void kill();
-  });
-  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
-  if (signal !== 'SIGKILL' && code !== 0) throw new Error(`The child ended with ${code ?? signal}: ${complaint}`);
-  return { killed: signal === 'SIGKILL', lines: said.split('\n').slice(0, -1) };
+  return live({ program: CHILD, folder, args, isEnough, delayMs });
 }
 
 it('survives SIGKILL at random moments: no entry lost, nothing done twice, every run ends as it would have', async () => {
@@ -60,12 +35,12 @@ it('survives SIGKILL at random moments: no entry lost, nothing done twice, every
   const random = seededRandom(seed);
   const said: string[] = [];
   // One that ends by itself leaves its compiled modules to the others: they start three times as fast.
-  await live([`${seed}`, '0', '0'], Number.POSITIVE_INFINITY, 0);
+  await liveFor([`${seed}`, '0', '0'], Number.POSITIVE_INFINITY, 0);
   let kills = 0;
   let runs = 0;
   while (kills < KILLS) {
     for (;;) {
-      const life = await live(
+      const life = await liveFor(
         [`${seed}`, `${runs}`, `${RUNS_AT_ONCE}`],
         1 + Math.floor(random() * 40),
         Math.floor(random() * 6),

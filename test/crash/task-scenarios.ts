@@ -14,7 +14,7 @@ import type {
 } from '../../src/index.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { CrashScenario } from '../../src/testing/index.ts';
-import { LoginRequired } from '../../src/tools/tool.ts';
+import { type AnyTool, LoginRequired, type PlannerTool } from '../../src/tools/tool.ts';
 import { call, endless, oneOfEach, ordered, outcomes, worker } from './scenarios.ts';
 
 const parallel = (...branches: readonly Branch[]): CallParallel => ({ kind: 'call_parallel', branches });
@@ -364,6 +364,61 @@ const changedCode: CrashScenario = {
   check: (_, __, tree) => otherEnds(tree, { '2.0': 'goal' }),
 };
 
+/** A tool whose calls are carried out by a planner with tools of its own. */
+function carried(name: string, next: PlannerFunction, tools: readonly AnyTool[], more: Partial<PlannerTool> = {}) {
+  const carriedOutBy = { planner: { name: `by ${name}`, next }, tools };
+  return { name, description: name, input: { type: 'object' }, ...more, carriedOutBy } satisfies AnyTool;
+}
+
+const called: CrashScenario = {
+  name: 'calls that tasks carry out, alone and beside others, with an approval inside',
+  query: 'root',
+  tools: (world) => {
+    const pay = worker(world, 'pay', { approve: 'always' });
+    const inner = carried('inner', ordered([call('pay', { n: 5 })], outcomes), [pay]);
+    const outer = carried(
+      'outer',
+      ordered([call('keyed', { n: 3 }), call('inner', { n: 4 }), call('once', { n: 6 })], outcomes),
+      [...oneOfEach(world), inner],
+    );
+    return [...oneOfEach(world), outer, carried('fails', () => ({ kind: 'finish', reason: 'no_path' }), [])];
+  },
+  planner: ordered(
+    [
+      call('once', { n: 0 }),
+      call('outer', { n: 1 }),
+      parallel(branch('outer', { n: 2 }), branch('once', { n: 7 }), branch('fails', {})),
+    ],
+    outcomes,
+  ),
+  answer: (run, { token }) => run.approve(token),
+  check: (state, entries, tree) => [
+    ...otherEnds(tree, { '1.0': 'goal', '1.0.1.0': 'goal', '2.0': 'goal', '2.0.1.0': 'goal', '2.2': 'no_path' }),
+    ...(entries.filter(({ kind }) => kind === 'spawned').length === 3 ? [] : ['A call was started anew.']),
+    ...(state.groups.length === 0 && state.background.length === 0 ? [] : ['A call came as a result by itself.']),
+  ],
+};
+
+const calledForNothing: CrashScenario = {
+  name: 'a call that a task carries out, and that a join does not need any more',
+  query: 'root',
+  tools: (world) => {
+    const slow = worker(world, 'slow', { effect: 'keyed', run: endless(world) });
+    return [...oneOfEach(world), carried('endless', endlessly('slow'), [slow])];
+  },
+  planner: ordered(
+    [
+      { ...parallel(branch('endless', {}), branch('keyed', { n: 0 })), join: { kind: 'first_success' } },
+      call('once', { n: 1 }),
+    ],
+    statuses,
+  ),
+  check: ({ totals }, _, tree) => [
+    ...(['cancelled', 'missing'].includes(endOf(taskOf(tree, '0.0'))) ? [] : ['The call that was given up went on.']),
+    ...(totals.calls >= 2 ? [] : [`${totals.calls} calls were counted.`]),
+  ],
+};
+
 export const taskScenarios: readonly CrashScenario[] = [
   approvals,
   logins,
@@ -375,4 +430,6 @@ export const taskScenarios: readonly CrashScenario[] = [
   quorum,
   cancelledTree,
   changedCode,
+  called,
+  calledForNothing,
 ];
