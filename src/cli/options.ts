@@ -32,6 +32,10 @@ export interface Options extends ModelOptions {
   readonly maxCalls?: number;
   readonly maxCostMicroUsd?: number;
   readonly timeoutMs?: number;
+  /** One of the configured planners beside the main one, such as a flow. */
+  readonly planner?: string;
+  /** What that planner is given. */
+  readonly input?: Json;
   readonly message?: string;
   /** The conversation that a run continues, or whose runs are listed. */
   readonly session?: string;
@@ -107,7 +111,7 @@ const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
-  run: { ...DRIVING, session: TEXT },
+  run: { ...DRIVING, session: TEXT, planner: TEXT, input: TEXT },
   plan: { ...DRIVING, session: TEXT, 'dry-run': FLAG, run: TEXT },
   resume: { ...DRIVING, message: TEXT, token: TEXT, payload: TEXT, nodes: TEXT, 'accept-changes': FLAG },
   list: { ...COMMON, status: { ...TEXT, multiple: true }, limit: TEXT, session: TEXT, parent: TEXT },
@@ -206,6 +210,8 @@ function optionsOf(values: Values): Options {
     ...given('maxCalls', wholeNumber(text('max-calls'), 'max-calls')),
     ...given('maxCostMicroUsd', maxCostUsd === undefined ? undefined : Math.round(maxCostUsd * 1_000_000)),
     ...given('timeoutMs', timeout === undefined ? undefined : Math.ceil(timeout * 1000)),
+    ...given('planner', text('planner')),
+    ...given('input', jsonValue(text('input'), 'input')),
     ...given('message', text('message')),
     ...given('session', text('session')),
     ...given('parent', text('parent')),

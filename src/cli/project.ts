@@ -26,7 +26,7 @@ export async function findProject({ config }: Options): Promise<Project | undefi
 /** What a run is made for where no planner is configured. */
 export interface Purpose {
   /** The run that is gone on with, or looked at again. */
-  readonly stored?: RunState;
+  readonly stored?: Pick<RunState, 'planner'>;
   /** A plan is wanted. */
   readonly plans?: boolean;
 }

@@ -4,6 +4,7 @@ import type { ReadyConfig } from '../config/ready.ts';
 import { local } from '../core/identity.ts';
 import type { Limits } from '../core/limits.ts';
 import { follow, limitsOf, withRuntime } from './drive.ts';
+import { UsageError } from './exit-code.ts';
 import { journalOf, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
 import { findProject, type Project, setUp } from './project.ts';
@@ -13,8 +14,10 @@ import type { Terminal } from './terminal.ts';
 /** @returns the exit code. */
 export async function runCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
   const project = await findProject(options);
-  const ready = await setUp(options, project);
-  if (ready.runtime.planner === survey) terminal.note(NO_MODEL);
+  const { planner, input } = options;
+  if (planner === undefined && input !== undefined) throw new UsageError('--input goes with --planner.');
+  const ready = await setUp(options, project, planner === undefined ? {} : { stored: { planner } });
+  if (planner === undefined && ready.runtime.planner === survey) terminal.note(NO_MODEL);
   return startRun({ goal, project, ready }, options, terminal);
 }
 
@@ -31,12 +34,13 @@ export async function startRun(made: NewRun, options: Options, terminal: Termina
   const { hints } = ready;
   return withJournal(journalOf(options, project), (journal) =>
     withRuntime(ready, journal, terminal, async (runtime) => {
-      const { session } = options;
+      const { session, planner, input } = options;
       const run = await runtime.start(goal, {
         identity: local(userName(), session === undefined ? {} : { session }),
         limits: { ...limitsOf(options), onCeiling: ceilingOf(options, project) },
         conversation: session !== undefined,
-        ...(hints === undefined ? {} : { context: { hints } }),
+        ...(planner === undefined ? {} : { planner }),
+        context: { ...(hints === undefined ? {} : { hints }), ...(input === undefined ? {} : { args: input }) },
       });
       return follow(run, 1, { journal, options, terminal, showsPlans });
     }),

@@ -1,6 +1,7 @@
 /** How a configuration is checked: every key is known, every value of the right kind, every refusal names the key's path. */
 import { PilotageError } from '../core/errors.ts';
 import { captureJson, captureObject } from '../core/json.ts';
+import { nearest } from '../core/nearest.ts';
 
 /**
  * Judges one value.
@@ -105,27 +106,4 @@ function shown(value: unknown): string {
 function advice(key: string, known: readonly string[]): string {
   const near = nearest(key, known);
   return near === undefined ? `The keys here are ${known.join(', ')}.` : `Did you mean ${near}?`;
-}
-
-/** The known word with the fewest changes, if they are no more than one in three letters. */
-function nearest(word: string, known: readonly string[]): string | undefined {
-  const ranked = known
-    .map((each) => ({ each, changes: changesBetween(word.toLowerCase(), each.toLowerCase()) }))
-    .sort((a, b) => a.changes - b.changes);
-  const [best] = ranked;
-  return best !== undefined && best.changes <= Math.ceil(word.length / 3) ? best.each : undefined;
-}
-
-/** Letters to put in, take out or replace. Keys of a configuration are short. */
-function changesBetween(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (const [i, letter] of [...from].entries()) {
-    const next = [i + 1];
-    for (const [j, other] of [...to].entries()) {
-      const replaced = (row[j] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
 }

@@ -1,5 +1,6 @@
 /** What is wrong with a flow document, and where. */
 import { PilotageError } from '../core/errors.ts';
+import { nearest } from '../core/nearest.ts';
 import { oneLine } from '../core/shown-name.ts';
 
 export interface Place {
@@ -60,32 +61,4 @@ export function advice(word: string, known: readonly string[], of: string): stri
   if (known.length === 0) return `There are no ${of}.`;
   const more = known.length > MAX_LISTED ? ` and ${known.length - MAX_LISTED} more` : '';
   return `The ${of} are ${known.slice(0, MAX_LISTED).map(quoted).join(', ')}${more}.`;
-}
-
-/** The known word with the fewest changes, if they are no more than one in three letters, and leave one as it was. */
-function nearest(word: string, known: readonly string[]): string | undefined {
-  if (word.length > MAX_NAME_CHARS) return undefined;
-  const most = Math.min(Math.ceil(word.length / 3), word.length - 1);
-  let best: string | undefined;
-  let fewest = most + 1;
-  for (const each of known) {
-    if (Math.abs(each.length - word.length) > most) continue;
-    const changes = changesBetween(word.toLowerCase(), each.toLowerCase());
-    if (changes < fewest) [best, fewest] = [each, changes];
-  }
-  return best;
-}
-
-/** Letters to put in, take out or replace. */
-function changesBetween(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (const [i, letter] of [...from].entries()) {
-    const next = [i + 1];
-    for (const [j, other] of [...to].entries()) {
-      const replaced = (row[j] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
 }

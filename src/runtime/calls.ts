@@ -30,6 +30,7 @@ import type { PauseAsk } from './gates.ts';
 import { storeHeavy } from './heavy.ts';
 import type { Schedule } from './schedule.ts';
 import { setUp } from './set-up.ts';
+import { type Beside, besideOf } from './share.ts';
 import { SharedTimer } from './shared-timer.ts';
 import { type CallAt, type Landing, refused, spawn, spawnCalled } from './spawn.ts';
 import { renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
@@ -366,11 +367,25 @@ export class Calls {
     const { name } = carriedOutBy.planner;
     const carrier = deps.equipped(name);
     if (carrier !== undefined) {
-      const called = { tool: schema.name, args, carrier, atOnce };
+      const called = { tool: schema.name, args, carrier, atOnce, beside: this.#beside(open, call) };
       return this.#reservedFor((now, taken) => spawnCalled(state, at, called, now, taken));
     }
     const message = `${schema.name} is carried out by the planner ${JSON.stringify(name)}, which this runtime does not know.`;
     return { entries: [refused(at, 'planner_unknown', message)] };
+  }
+
+  #beside(open: OpenStep, call: number): Beside {
+    const started = this.#underWay(open);
+    const tools = this.#ports.tools();
+    return besideOf(
+      this.#ports.state,
+      call,
+      (other) => started.has(other),
+      (name) => {
+        const tool = tools.ready(name);
+        return tool !== undefined && 'carriedOutBy' in tool ? undefined : (tool?.costMicroUsd ?? 0);
+      },
+    );
   }
 
   #reservedFor(start: (now: number, taken: Amounts) => Landing): Landing {

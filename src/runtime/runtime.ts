@@ -164,7 +164,7 @@ export class Runtime {
     this.#assertOpen();
     const fleet = this.#readyFleet();
     if (!(await fleet.launch({ identity, priority, entries: [entry] }))) {
-      await this.#assertSameRun(entry);
+      await this.#assertSameRun(entry, options.planner);
       fleet.enqueue({ run: identity.run, tenant: identity.tenant, priority });
     }
     return this.#handle(identity.run);
@@ -300,10 +300,10 @@ export class Runtime {
     return historyFor(this.#driverDeps().journal.memory, scope, this.#memory);
   }
 
-  /** A run id that somebody else used is never handed out, nor one of a run that was asked for something else. */
-  async #assertSameRun(asked: Entry): Promise<void> {
+  /** A run id that somebody else used is never handed out, nor that of a run which was given something else to work on. */
+  async #assertSameRun(asked: Entry, planner: string | undefined): Promise<void> {
     if (asked.kind !== 'started') return;
-    const { identity, query, context } = asked;
+    const { identity, context } = asked;
     const { run } = identity;
     const stored = await this.#driverDeps().journal.get(run);
     if (stored === undefined) return;
@@ -315,10 +315,11 @@ export class Runtime {
     }
     const [first] = await this.#driverDeps().journal.read(run, 1, 1);
     if (first?.kind !== 'started') return;
-    if (first.query === query && jsonEquals(first.context?.args ?? null, context?.args ?? null)) return;
+    const isOfPlanner = planner === undefined || planner === first.planner;
+    if (isOfPlanner && jsonEquals(first.context?.args ?? null, context?.args ?? null)) return;
     throw new PilotageError(
       'idempotency_conflict',
-      `The run ${run} was started with another query or input. Give each run an identity of its own; local('name') makes one.`,
+      `The run ${run} was started with another planner or input. Give each run an identity of its own; local('name') makes one.`,
     );
   }
 

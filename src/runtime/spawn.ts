@@ -9,10 +9,10 @@ import { MAX_LIVE_TASKS, MAX_TASK_DEPTH, type TaskOrigin, taskId } from '../core
 import type { NewRun } from '../journal/port.ts';
 import { type Amounts, shareFor } from '../view/budget.ts';
 import type { RunState } from '../view/run-state.ts';
-import { concurrencyOf, openBehind } from '../view/waits.ts';
 import type { Equipped } from './driver-deps.ts';
 import { pinOf } from './pins.ts';
 import { limitsWithin } from './run-budget.ts';
+import { type Beside, splitWith } from './share.ts';
 
 /** Entries to append, and what is stored in the same commit. */
 export interface Landing {
@@ -71,16 +71,18 @@ export interface CalledTask {
   readonly carrier: Equipped;
   /** So many calls of the tool are under way at once, at most; `Infinity` for any number. */
   readonly atOnce: number;
+  /** What may be started while it is under way. */
+  readonly beside: Beside;
 }
 
 /**
- * The task gets what its planner's budget asks for, as far as it is there. On the other axes it gets as much of
- * what is left as each of the calls that may be started beside it: all of it when there are none.
+ * The task gets what its planner's budget asks for, as far as it is there. On the other axes it gets what is
+ * left, but for what calls beside it may need: all of it when there are none.
  * @param taken what calls beside it take of the budget.
  */
 export function spawnCalled(state: RunState, at: CallAt, called: CalledTask, now: number, taken: Amounts): Landing {
   const { tool, args, carrier, atOnce } = called;
-  const share = shareFor(state, limitsWithin({}, carrier.budget, now), taken, placesLeft(state, at.call));
+  const share = shareFor(state, limitsWithin({}, carrier.budget, now), taken, splitWith(called.beside));
   const refusal = tooDeep(state);
   if (refusal !== undefined) return { entries: [refused(at, ...refusal)] };
   if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)] };
@@ -107,15 +109,6 @@ export function spawnCalled(state: RunState, at: CallAt, called: CalledTask, now
     seal: true,
   };
   return { entries: [spawned], starts: [run] };
-}
-
-/** Of the calls of the open step, how many may be under way while this one is, with itself. */
-function placesLeft({ open }: RunState, call: number): number {
-  const decision = open?.move.decision;
-  if (open === null || decision?.kind !== 'call_parallel') return 1;
-  const carried = open.waits.filter(({ called }) => called !== undefined);
-  const free = open.pending - open.waits.length - openBehind(open, decision, call);
-  return Math.max(1, Math.min(free, concurrencyOf(decision) - carried.length));
 }
 
 interface NewTask extends Pick<TaskOrigin, 'kind' | 'description' | 'group' | 'onCancel'> {

@@ -92,17 +92,21 @@ export function reachedLimit(
   return undefined;
 }
 
+/** What a task gets of what is left on an axis that it does not ask for. */
+export type Split = (room: number, axis: SumAxis) => number;
+
+const half: Split = (room) => Math.ceil(room / 2);
+
 /**
- * What a task of this run gets: what it asks for as far as it is there, by default half of what is left on each limited
- * axis; or the axis on which nothing is left.
+ * What a task of this run gets: what it asks for as far as it is there, and by default half of what is left on each
+ * limited axis; or the axis on which nothing is left.
  * @param taken what calls under way take that the state does not know of.
- * @param parts in place of a half, such a part.
  */
 export function shareFor(
   state: RunState,
   asked: TaskLimits = {},
   taken: Amounts = {},
-  parts = 2,
+  split: Split = half,
 ): { readonly limits: TaskLimits; readonly reserved: TaskLimits } | { readonly lacks: BudgetAxis } {
   const left = leftOf(state);
   const limits: { -readonly [K in keyof TaskLimits]: TaskLimits[K] } = { ...asked };
@@ -110,7 +114,7 @@ export function shareFor(
   for (const axis of AXES) {
     if (left[axis] === undefined) continue;
     const room = left[axis] - (taken[axis] ?? 0);
-    const share = Math.min(asked[axis] ?? Math.ceil(room / parts), room);
+    const share = Math.min(asked[axis] ?? split(room, axis), room);
     if (share <= 0) return { lacks: NAMES[axis] };
     limits[axis] = share;
     reserved[axis] = share;

@@ -120,8 +120,8 @@ function linksOf(branches: readonly Branch[]): PlanLinks {
   return made;
 }
 
-/** How many open calls of the step cannot begin before this one has ended. */
-export function openBehind({ calls }: OpenStep, { branches }: CallParallel, call: number): number {
+/** The open calls of the step that cannot begin before this one has ended. */
+export function openBehind({ calls }: OpenStep, { branches }: CallParallel, call: number): Set<number> {
   const { dependents } = linksOf(branches);
   const behind = new Set<number>();
   const open = [call];
@@ -132,7 +132,7 @@ export function openBehind({ calls }: OpenStep, { branches }: CallParallel, call
       open.push(next);
     }
   }
-  return behind.size;
+  return behind;
 }
 
 /** Enough branches have ended well for what the join asks, the plan has its end, or one has failed that stops the others. */

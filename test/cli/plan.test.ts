@@ -44,7 +44,7 @@ plan refund: 4 nodes (2 done, 1 failed, 1 skipped)
    ├─ ✗ courier  ask_courier {"order":"lost"}  failed: tool_failed
    │  └─ – photo  look_up {"order":"photo"}  skipped: courier failed
    └─ ✓ say  message "Found."  done
-1 step, 3 calls
+1 step, 2 calls
 `);
   });
 

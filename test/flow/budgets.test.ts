@@ -63,6 +63,27 @@ describe('what is just enough', () => {
     expect(await came.catch((thrown: { code: string }) => thrown.code)).toEqual(wanted);
   });
 
+  it('a map beside other nodes leaves them a hop each, and has the rest', async () => {
+    const start = node('start', { effect: 'pure', run: (value: number[]) => value });
+    const scores = map('scores', { effect: 'pure', run: (item: number) => item });
+    const [first, second] = ['first', 'second'].map((name) =>
+      node(name, { effect: 'pure', run: (value: Json) => value }),
+    ) as [typeof start, typeof start];
+    const all = join('all', { of: [scores, second], effect: 'pure', run: ({ scores: items }) => items.length });
+    const edges = [edge(start, scores), edge(start, first), edge(first, second)];
+    const parts = { name: 'wide', input: LIST, entry: start, exit: all, edges };
+    const items = Array.from({ length: 20 }, (_, index) => index);
+    for (const [hops, wanted] of [
+      [25, 20],
+      [24, 'flow_budget_exceeded'],
+    ] as const) {
+      const made = flow({ ...parts, budget: { hops } });
+      const runtime = createRuntime({ planner: made, journal: memoryJournal() });
+      const came = within(runtime, () => made.run(runtime, items as never, { identity: identity() }));
+      expect(await came.catch((thrown: { code: string }) => thrown.code)).toBe(wanted);
+    }
+  });
+
   it('two flows beside each other have equal parts of what is left, and what one leaves comes back', async () => {
     const inner = (name: string) => {
       const work = node('work', { effect: 'pure', run: (value: number) => value });

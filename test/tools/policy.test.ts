@@ -343,7 +343,7 @@ describe('time limits', () => {
       outcome: { kind: 'cancelled', error: { code: 'cancelled' } },
     });
     expect(reasons).toMatchObject([
-      { code: 'cancelled', message: 'The join has what it needed, or the plan has ended.' },
+      { code: 'cancelled', message: 'The join has what it needed, the plan has ended, or another branch has failed.' },
     ]);
   });
 });

@@ -1,0 +1,60 @@
+/** How a budget is shared between a call that a task carries out and the calls that may be under way beside it. */
+import { isPlanTool } from '../core/builtin-tools.ts';
+import { isTaskTool } from '../core/task-calls.ts';
+import type { Split } from '../view/budget.ts';
+import { presentName, type RunState } from '../view/state.ts';
+import { concurrencyOf, openBehind } from '../view/waits.ts';
+
+export interface Beside {
+  /** Calls of tools that need no task: each is one call, and costs what it costs. */
+  readonly plain: number;
+  readonly plainMicroUsd: number;
+  /** Calls that tasks carry out, with this one. */
+  readonly tasks: number;
+}
+
+const ALONE: Beside = { plain: 0, plainMicroUsd: 0, tasks: 1 };
+
+/**
+ * What may still be started while the call is under way.
+ * @param isUnderWay of a call: what it takes is counted already.
+ * @param costOf in millionths of a US dollar, of a call of the tool; `undefined`: a task carries it out.
+ */
+export function besideOf(
+  state: RunState,
+  call: number,
+  isUnderWay: (call: number) => boolean,
+  costOf: (tool: string) => number | undefined,
+): Beside {
+  const { open } = state;
+  const decision = open?.move.decision;
+  if (open === null || decision?.kind !== 'call_parallel') return ALONE;
+  const taken = openBehind(open, decision, call);
+  for (const wait of open.waits) taken.add(wait.call);
+  let { plain, plainMicroUsd, tasks } = ALONE;
+  for (const [other, record] of open.calls.entries()) {
+    if (record !== null || other === call || taken.has(other) || isUnderWay(other)) continue;
+    const tool = presentName(state, decision.branches[other]?.tool ?? '');
+    if (isPlanTool(tool) || isTaskTool(tool)) continue;
+    const cost = costOf(tool);
+    if (cost === undefined) tasks += 1;
+    else {
+      plain += 1;
+      plainMicroUsd += cost;
+    }
+  }
+  const carried = open.waits.filter(({ called }) => called !== undefined).length;
+  return { plain, plainMicroUsd, tasks: Math.max(1, Math.min(tasks, concurrencyOf(decision) - carried)) };
+}
+
+/**
+ * The tasks have equal parts of what the other calls leave. Not all of these need come to run: a task has no less than if it
+ * had shared with each of them.
+ */
+export function splitWith({ plain, plainMicroUsd, tasks }: Beside): Split {
+  return (room, axis) => {
+    const needed = axis === 'calls' ? plain : axis === 'costMicroUsd' ? plainMicroUsd : 0;
+    const others = needed === 0 ? 0 : plain;
+    return Math.max(Math.ceil((room - needed) / tasks), Math.ceil(room / (tasks + others)));
+  };
+}

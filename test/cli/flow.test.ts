@@ -1,0 +1,42 @@
+/** A flow of the configuration is run, answered and gone on with from the command line. */
+import { describe, expect, it } from 'vitest';
+import { makeFolder, runIn } from './command.ts';
+
+const INDEX = new URL('../../src/index.ts', import.meta.url).href;
+const FLOW = new URL('../../src/flow/index.ts', import.meta.url).href;
+
+const CONFIG = `
+import { defineConfig, finish } from '${INDEX}';
+import { edge, flow, node } from '${FLOW}';
+const input = { type: 'object', properties: { item: { type: 'string' } }, required: ['item'] };
+const read = node('read', { effect: 'pure', input, run: ({ item }) => item.toUpperCase() });
+const send = node('send', { effect: 'once', approve: 'always', run: (item) => 'sent ' + item });
+export default defineConfig({
+  planner: finish(),
+  planners: [flow({ name: 'ship', input, entry: read, exit: send, edges: [edge(read, send)] })],
+});
+`;
+
+describe('pilotage run --planner', () => {
+  it('runs a flow with its input; approve and resume carry it to its output', async () => {
+    const folder = makeFolder();
+    folder.write('pilotage.config.ts', CONFIG);
+    const started = await folder.run(['run', 'a lamp', '--planner', 'flow:ship', '--input', '{"item":"lamp"}']);
+    expect(started).toMatchObject({ code: 5, stdout: '' });
+    expect(started.stderr).toContain('flow:ship: a lamp');
+    const run = runIn(started.stderr);
+    expect(await folder.run(['approve', run])).toMatchObject({ code: 0 });
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: 'sent LAMP\n' });
+  });
+
+  it('says what it does not take', async () => {
+    const folder = makeFolder();
+    folder.write('pilotage.config.ts', CONFIG);
+    expect(await folder.run(['run', 'q', '--input', '{}'])).toMatchObject({ code: 2 });
+    const unknown = await folder.run(['run', 'q', '--planner', 'flow:nope']);
+    expect(unknown.stderr).toContain('knows no planner "flow:nope", only finish, flow:ship');
+    const misfit = await folder.run(['run', 'q', '--planner', 'flow:ship', '--input', '{"item":1}']);
+    expect(misfit).toMatchObject({ code: 3 });
+    expect(misfit.stderr).toContain('validation_failed');
+  });
+});
