@@ -133,7 +133,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'forget the arguments that an approver gave',
-    file: 'runtime/calls.ts',
+    file: 'runtime/call-args.ts',
     find: 'if (approved !== undefined) return approved;',
     replace: 'if (approved === null) return approved;',
   },
@@ -158,8 +158,8 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'forget a task whose end comes with the ending',
     file: 'runtime/task-end.ts',
-    find: "if (body.kind === 'task_ended') usage.steps += body.usage.steps;",
-    replace: "if (body.kind === 'started') usage.steps += 1;",
+    find: 'usage.steps += body.usage.steps;',
+    replace: 'usage.steps += 0;',
   },
   {
     name: 'give money twice to calls that start together',
