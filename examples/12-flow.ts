@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { edge, FlowError, flow, join, node, predicateRouter } from '../src/flow/index.ts';
-import { createRuntime, finish, local, memoryJournal } from '../src/index.ts';
+import { createRuntime, local, memoryJournal } from '../src/index.ts';
 
 const order = z.object({ item: z.string(), grams: z.number().positive(), country: z.string().default('NO') });
 type Order = z.infer<typeof order>;
@@ -48,8 +48,7 @@ const ship = flow({
   edges: [edge(read, stock), edge(read, byCountry), edge(inland, label), edge(abroad, label)],
 });
 
-const planner = finish({ reason: 'no_path' });
-const runtime = createRuntime({ planner, planners: [ship], journal: memoryJournal() });
+const runtime = createRuntime({ planner: ship, journal: memoryJournal() });
 const orders = [{ grams: 700 }, { grams: 700, country: 'IS' }, { grams: 9_000, item: 'anvil' }];
 for (const each of orders) {
   // A fresh identity each time: it names the run.

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { edge, flow, node, predicateRouter } from '../src/flow/index.ts';
-import { createRuntime, finish, local, memoryJournal } from '../src/index.ts';
+import { createRuntime, local, memoryJournal } from '../src/index.ts';
 
 interface Letter {
   readonly to: string;
@@ -40,9 +40,7 @@ const apologise = flow({
   edges: [edge(write, byLength), edge(shorten, byLength)],
 });
 
-// `planner` is for runs that name none: here there are no such runs.
-const planner = finish({ reason: 'no_path' });
-const runtime = createRuntime({ planner, planners: [apologise], journal: memoryJournal() });
+const runtime = createRuntime({ planner: apologise, journal: memoryJournal() });
 const run = await apologise.start(runtime, { to: 'bo@example.org' }, { identity: local('ana') });
 
 const first = await run.result();

@@ -3,7 +3,7 @@
  * text shows what a wrong document is told. In a project of your own, import from 'pilotage' and 'pilotage/flow'.
  */
 import { flowFrom } from '../src/flow/index.ts';
-import { createRuntime, finish, local, memoryJournal } from '../src/index.ts';
+import { createRuntime, local, memoryJournal } from '../src/index.ts';
 
 const text = `name: support
 input:
@@ -38,9 +38,7 @@ const functions = {
 };
 
 const support = flowFrom<{ text: string }, string>(text, { functions, file: 'support.yaml' });
-// `planner` is for runs that name none: here there are no such runs.
-const planner = finish({ reason: 'no_path' });
-const runtime = createRuntime({ planner, planners: [support], journal: memoryJournal() });
+const runtime = createRuntime({ planner: support, journal: memoryJournal() });
 for (const text of ['Where is my lamp?', 'I want my money back.']) {
   console.log(await support.run(runtime, { text }, { identity: local('ana') }));
 }

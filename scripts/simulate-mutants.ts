@@ -205,6 +205,24 @@ const MUTANTS: readonly Mutant[] = [
     replace: 'const isOver = sealed && members.length === 0;',
   },
   {
+    name: 'give a call another value than the run that carried it out',
+    file: 'runtime/called.ts',
+    find: 'const value = stored === undefined ? result :',
+    replace: 'const value = stored === undefined ? [result] :',
+  },
+  {
+    name: 'have a call carried out again when its run has ended',
+    file: 'runtime/calls.ts',
+    find: 'if (carried !== undefined) return this.#endCalled(open, branch, carried);',
+    replace: 'if (carried === null) return this.#endCalled(open, branch, carried);',
+  },
+  {
+    name: 'let the run go on of a call that is given up',
+    file: 'runtime/step-schedule.ts',
+    find: 'return carried.length === 0 ? { entries }',
+    replace: 'return carried.length >= 0 ? { entries }',
+  },
+  {
     name: 'await the run of somebody else',
     file: 'runtime/await.ts',
     find: 'return identity.tenant === tenant && identity.user === user && identity.session === session ? found : undefined;',

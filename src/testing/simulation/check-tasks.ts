@@ -11,6 +11,7 @@ export function checkTasks(run: EndedRun, runs: Runs, ledger: Ledger, shown: Sho
   if (run.state.ending === null) return;
   checkOrigin(run, runs, ledger);
   checkEnds(run, runs, ledger);
+  checkCalled(run, runs, ledger);
   checkGroups(run, runs, ledger);
   checkShown(run, ledger, shown);
   checkCascade(run, runs, ledger);
@@ -53,6 +54,30 @@ function checkEnds(run: EndedRun, runs: Runs, ledger: Ledger): void {
   }
 }
 
+/** A call that a run has carried out has come to what that run came to; when it was given up, that run was told to stop. */
+function checkCalled(run: EndedRun, runs: Runs, ledger: Ledger): void {
+  const ends = entriesOf(run, 'call_ended');
+  for (const { task, step, call, called } of entriesOf(run, 'spawned')) {
+    const end = ends.find((ended) => ended.step === step && ended.call === call);
+    const child = runs.get(task);
+    const ending = child?.state.ending;
+    if (called === undefined || end === undefined || ending === undefined || ending === null) continue;
+    const { outcome } = end;
+    const isOver = (child?.endedAt ?? Number.POSITIVE_INFINITY) < (run.landed[end.seq - 1] ?? 0);
+    if (outcome.kind === 'cancelled' && child !== undefined && !isOver && !wasStopped(child, ledger)) {
+      ledger.violated('cascade', `${task} went on when its call had been given up`, run.id);
+    }
+    const isGoal = ending.kind === 'finished' && ending.reason === 'goal';
+    if (outcome.kind === 'error' && isGoal) {
+      ledger.violated('tasks', `the call that ${task} carried out is an error, and it reached its goal`, run.id);
+    }
+    if (outcome.kind !== 'value') continue;
+    if (!isGoal || !jsonEquals(ending.payload ?? null, outcome.value)) {
+      ledger.violated('tasks', `the call that ${task} carried out has another value than it`, run.id);
+    }
+  }
+}
+
 /** What the one who waits was told, if it is not what the task's own journal says. */
 function disagreement({ status, result, usage }: TaskEnded, { state }: EndedRun): string | undefined {
   const { ending, totals, tasks } = state;
@@ -91,7 +116,8 @@ function statusOf(reason: string): string {
 function checkGroups(run: EndedRun, runs: Runs, ledger: Ledger): void {
   const ended = Map.groupBy(entriesOf(run, 'group_ended'), ({ group }) => group);
   const moves = entriesOf(run, 'moved');
-  for (const [group, members] of Map.groupBy(entriesOf(run, 'spawned'), (spawned) => spawned.group)) {
+  const inGroups = entriesOf(run, 'spawned').filter(({ called }) => called === undefined);
+  for (const [group, members] of Map.groupBy(inGroups, (spawned) => spawned.group)) {
     const ends = ended.get(group) ?? [];
     const [end] = ends;
     if (ends.length > 1) ledger.violated('groups', `${group} ended ${ends.length} times`, run.id);

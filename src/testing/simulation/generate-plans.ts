@@ -14,7 +14,7 @@ import {
 import type { Json, JsonObject } from '../../core/json.ts';
 import type { Dice } from './dice.ts';
 import type { Plan, PlannedMove } from './script.ts';
-import { TOOL_KINDS } from './tools.ts';
+import { CARRIED, TOOL_KINDS } from './tools.ts';
 
 type MoveKind = 'call' | 'parallel' | 'spawn' | 'await' | 'pause' | 'end';
 
@@ -110,7 +110,7 @@ export class PlanWriter {
       case 'parallel':
         return this.#parallel(depth);
       case 'spawn':
-        if (!this.#maySpawn(depth)) return this.#call();
+        if (!this.#maySpawn(depth)) return this.#call(depth);
         return {
           kind: 'spawn_task',
           task: dice.pick(['foreground', 'background', 'background']),
@@ -118,18 +118,18 @@ export class PlanWriter {
         };
       case 'await':
         // Without a task of its own it awaits those of others, now and then.
-        return before.some(spawns) || dice.chance(0.2) ? awaitTask(dice) : this.#call();
+        return before.some(spawns) || dice.chance(0.2) ? awaitTask(dice) : this.#call(depth);
       case 'pause':
         return this.#pause();
       case 'end':
-        if (dice.chance(0.6)) return this.#call();
+        if (dice.chance(0.6)) return this.#call(depth);
         return {
           kind: 'finish',
           reason: dice.pick(FINISH_REASONS as [(typeof FINISH_REASONS)[number]]),
           payload: 'early',
         };
       default:
-        return this.#call();
+        return this.#call(depth);
     }
   }
 
@@ -137,8 +137,17 @@ export class PlanWriter {
     return depth < DEEPEST && Object.keys(this.plans).length < MAX_PLANS;
   }
 
-  #call(): Decision {
-    return { kind: 'call_tool', tool: this.#tool(), args: this.#args() };
+  #call(depth: number): Decision {
+    return this.#dice.chance(0.1) && this.#maySpawn(depth)
+      ? { kind: 'call_tool', ...this.#carried(depth) }
+      : { kind: 'call_tool', tool: this.#tool(), args: this.#args() };
+  }
+
+  /** A call that a run carries out, which has a plan of its own. */
+  #carried(depth: number): { readonly tool: string; readonly args: JsonObject } {
+    this.#calls += 1;
+    const id = `c${this.#calls}`;
+    return { tool: this.#dice.pick(Object.keys(CARRIED) as [string]), args: { id, plan: this.write(depth + 1) } };
   }
 
   #tool(): string {
@@ -181,6 +190,7 @@ export class PlanWriter {
     if (dice.chance(0.2) && this.#maySpawn(depth)) {
       return { id, tool: SPAWN_TOOL, args: spawnArgs(dice, this.#spawn(depth)), ...order };
     }
+    if (dice.chance(0.12) && this.#maySpawn(depth)) return { id, ...this.#carried(depth), ...order };
     if (dice.chance(0.08)) return { id, tool: AWAIT_TOOL, args: awaitArgs(dice), ...order };
     const args = this.#args();
     const tool = this.#tool();

@@ -15,9 +15,9 @@ export interface PlannerWorld {
   readonly shown: ShownGroups;
 }
 
-export function simulatedPlanner({ script, process, ledger, shown }: PlannerWorld): Planner {
+export function simulatedPlanner(name: string, { script, process, ledger, shown }: PlannerWorld): Planner {
   return {
-    name: 'simulated',
+    name,
     ...(script.upgrades ? { version: process.name } : {}),
     wakeMode: script.wakeMode,
     next: (view) => {
@@ -25,7 +25,7 @@ export function simulatedPlanner({ script, process, ledger, shown }: PlannerWorl
       ledger.tell(process.name, () => `${view.identity.run}: asked for step ${view.trajectory.count}`);
       checkView(view, ledger);
       shown.note(view, ledger);
-      const { moves = [], obeys } = script.plans[view.query] ?? {};
+      const { moves = [], obeys } = script.plans[planNamed(view)] ?? {};
       const move = moves[view.trajectory.count];
       if (obeys && view.goal !== view.query) return finish('redirected');
       if (view.noProgress !== undefined) return { kind: 'finish', reason: 'no_path' };
@@ -38,6 +38,12 @@ export function simulatedPlanner({ script, process, ledger, shown }: PlannerWorl
       return move?.thinkMs === undefined ? decide() : process.wait(move.thinkMs).then(decide);
     },
   };
+}
+
+/** The query, or of a run that carries out a call what its arguments say. */
+function planNamed({ query, context: { args } }: RunView): string {
+  const plan = args === undefined || !isJsonObject(args) ? undefined : args['plan'];
+  return typeof plan === 'string' ? plan : query;
 }
 
 /** Gives a plan branch by branch. */

@@ -4,12 +4,15 @@ import { branchesOf, branchId, type Decision } from '../../core/decision.ts';
 import type { Entry } from '../../core/entry.ts';
 import { atPointer, isJsonObject, type Json, type JsonObject, jsonEquals } from '../../core/json.ts';
 import type { Outcome } from '../../core/outcome.ts';
+import type { Planner } from '../../core/planner.ts';
 import { allReferencesIn, asReference } from '../../core/reference.ts';
 import { openRoute, waysOf } from '../../core/routes.ts';
 import { dependenciesOf } from '../../core/validate-decision.ts';
 import {
+  type AnyTool,
   type ApprovalGate,
   LoginRequired,
+  type PlannerTool,
   type Reconciled,
   type Tool,
   type ToolContext,
@@ -93,6 +96,29 @@ export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
   login: { effect: 'read', login: true },
   login_send: { effect: 'once', login: true },
 };
+
+/** Tools whose calls are carried out by a run that works by the plan that the arguments name. */
+export const CARRIED: Readonly<Record<string, Pick<PlannerTool, 'concurrency'>>> = {
+  carry: {},
+  carry_one: { concurrency: 1 },
+};
+
+const CARRIED_INPUT: JsonObject = {
+  type: 'object',
+  properties: { id: { type: 'string' }, plan: { type: 'string' } },
+  required: ['id', 'plan'],
+  additionalProperties: false,
+};
+
+/** The tools of a process, with those that runs of the planner carry out, which have all of them again. */
+export function withCarried(tools: readonly Tool[], planner: Planner): readonly AnyTool[] {
+  const all: AnyTool[] = [...tools];
+  const carriedOutBy = { planner, tools: all };
+  for (const [name, kind] of Object.entries(CARRIED)) {
+    all.push({ ...kind, name, description: `Has ${name} done.`, input: CARRIED_INPUT, effect: 'pure', carriedOutBy });
+  }
+  return all;
+}
 
 export interface ToolWorld {
   readonly process: SimulatedProcess;

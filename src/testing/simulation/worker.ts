@@ -8,7 +8,7 @@ import { type ShownGroups, simulatedPlanner } from './planner.ts';
 import type { Fault, SimulationScript } from './script.ts';
 import { type OperationFault, SimulatedStore } from './store.ts';
 import { SimulatedProcess, type SimulatedTime } from './time.ts';
-import { simulatedTools } from './tools.ts';
+import { simulatedTools, withCarried } from './tools.ts';
 
 export interface WorkerWorld {
   readonly script: SimulationScript;
@@ -112,15 +112,17 @@ export class Worker {
       nextFault: () => this.#nextFault(process),
     });
     ledger.tell(process.name, () => 'starts');
+    const tools = simulatedTools({
+      process,
+      ledger,
+      underWay: new Set(),
+      nextCall: () => this.#nextCall(),
+      mayDie: (call, landed) => this.#mayDie(process, call, landed),
+    });
+    const planners = { script, process, ledger, shown };
     const runtime = createRuntime({
-      planner: simulatedPlanner({ script, process, ledger, shown }),
-      tools: simulatedTools({
-        process,
-        ledger,
-        underWay: new Set(),
-        nextCall: () => this.#nextCall(),
-        mayDie: (call, landed) => this.#mayDie(process, call, landed),
-      }),
+      planner: simulatedPlanner('simulated', planners),
+      tools: withCarried(tools, simulatedPlanner('carrier', planners)),
       journal: store,
       clock: process.clock,
       random: () => this.#jitter.next(),
