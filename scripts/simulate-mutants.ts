@@ -163,9 +163,9 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'give money twice to calls that start together',
-    file: 'runtime/calls.ts',
-    find: 'for (const reserved of this.#reserved.values()) sum += reserved;',
-    replace: 'for (const reserved of this.#reserved.values()) sum += reserved * 0;',
+    file: 'runtime/taken.ts',
+    find: 'for (const money of this.#money.values()) sum += money;',
+    replace: 'for (const money of this.#money.values()) sum += money * 0;',
   },
   {
     name: 'let go of a run that was claimed again meanwhile',

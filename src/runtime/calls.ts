@@ -9,7 +9,6 @@ import { runsAbove } from '../core/task.ts';
 import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
-import { type Amounts, leftOf } from '../view/budget.ts';
 import type { OpenStep, RunState, TaskWait } from '../view/state.ts';
 import { beginAwait, endOfWait } from './await.ts';
 import { argsOf } from './call-args.ts';
@@ -34,6 +33,7 @@ import { type Beside, besideOf } from './share.ts';
 import { SharedTimer } from './shared-timer.ts';
 import { type CallAt, type Landing, refused, spawn, spawnCalled } from './spawn.ts';
 import { renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
+import { Taken } from './taken.ts';
 
 export interface CallPorts {
   readonly deps: DriverDeps;
@@ -53,13 +53,7 @@ export class Calls {
   /** Calls that have landed since the schedule was last told. */
   #returned: number[] = [];
   #nudged = false;
-  /** What is set aside for a task whose start is being written. */
-  #spawning: Amounts = NOTHING;
-  /** Calls of `#startedOf`, the open step, that were started, as long as the state has not counted them. */
-  readonly #started = new Set<number>();
-  #startedOf: OpenStep | undefined;
-  /** Money of calls whose beginning is being written, by call. */
-  readonly #reserved = new Map<number, number>();
+  readonly #taken: Taken;
   #planned: { readonly step: number; readonly schedule: Schedule } | undefined;
   #wake: (() => void) | undefined;
   #refusal: { readonly error: unknown } | undefined;
@@ -73,13 +67,14 @@ export class Calls {
     const { deps, state } = ports;
     const { identity } = state;
     const { clock, artifacts } = deps;
+    const taken = new Taken(state);
+    this.#taken = taken;
     this.#dispatchPorts = {
       clock,
       artifacts,
       // What is in the journal is set aside by the state; here it is only until then.
-      begin: ({ open, index }, cost) =>
-        ports.begin(open.move.step, index, cost).finally(() => this.#reserved.delete(index)),
-      reserve: (call, costMicroUsd) => this.#reserve(call, costMicroUsd),
+      begin: ({ open, index }, cost) => ports.begin(open.move.step, index, cost).finally(() => taken.hasBegun(index)),
+      reserve: ({ open, index }, costMicroUsd = 0) => taken.reserve(open, index, costMicroUsd),
       random: () => deps.random(),
       meta: state.context.meta ?? NO_META,
       tellChunk: (call, piece) => this.#tellChunk(call, piece),
@@ -114,7 +109,7 @@ export class Calls {
    */
   advance(open: OpenStep): Promise<Landing> {
     const { step, decision } = open.move;
-    this.#spawning = NOTHING;
+    this.#taken.lentIsKnown();
     // A call alone waits for nothing and nothing waits for it: the short cut changes no outcome.
     const { state } = this.#ports;
     if (decision.kind === 'call_tool') return this.#beginAlone(open, renamed(state, decision));
@@ -250,7 +245,7 @@ export class Calls {
   #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk | TaskAsk): Landed {
     if (!('kind' in result)) return [callEnded(open, index, result)];
     // Nothing is under way yet; a task takes its place when its turn has come.
-    this.#started.delete(index);
+    this.#taken.giveBack(index);
     if (result.kind === 'task') return () => this.#spawnCalled(open, index, result);
     const { kind: _, expiresInMs, ...asked } = result;
     const { clock, newToken } = this.#ports.deps;
@@ -356,26 +351,27 @@ export class Calls {
   }
 
   #spawn(at: CallAt, decision: SpawnTask): Landing {
-    return this.#reservedFor((now, taken) => spawn(this.#ports.state, at, decision, now, taken));
+    const { deps, state } = this.#ports;
+    return this.#taken.lend((taken) => spawn(state, at, decision, deps.clock.now(), taken));
   }
 
   #spawnCalled(open: OpenStep, call: number, { tool, args }: TaskAsk): Landing {
     const { deps, state } = this.#ports;
     const at = { step: open.move.step, call };
-    this.#underWay(open).add(call);
+    this.#taken.underWay(open).add(call);
     const { schema, carriedOutBy, concurrency: atOnce } = tool;
     const { name } = carriedOutBy.planner;
     const carrier = deps.equipped(name);
     if (carrier !== undefined) {
       const called = { tool: schema.name, args, carrier, atOnce, beside: this.#beside(open, call) };
-      return this.#reservedFor((now, taken) => spawnCalled(state, at, called, now, taken));
+      return this.#taken.lend((taken) => spawnCalled(state, at, called, deps.clock.now(), taken));
     }
     const message = `${schema.name} is carried out by the planner ${JSON.stringify(name)}, which this runtime does not know.`;
     return { entries: [refused(at, 'planner_unknown', message)] };
   }
 
   #beside(open: OpenStep, call: number): Beside {
-    const started = this.#underWay(open);
+    const started = this.#taken.underWay(open);
     const tools = this.#ports.tools();
     return besideOf(
       this.#ports.state,
@@ -386,50 +382,6 @@ export class Calls {
         return tool !== undefined && 'carriedOutBy' in tool ? undefined : (tool?.costMicroUsd ?? 0);
       },
     );
-  }
-
-  #reservedFor(start: (now: number, taken: Amounts) => Landing): Landing {
-    const { deps, state } = this.#ports;
-    const calls = state.open === null ? 0 : this.#underWay(state.open).size;
-    const landing = start(deps.clock.now(), { costMicroUsd: this.#promised(), calls });
-    const [spawned] = landing.entries;
-    this.#spawning = spawned?.kind === 'spawned' ? spawned.reserved : NOTHING;
-    return landing;
-  }
-
-  #promised(): number {
-    let sum = 0;
-    for (const reserved of this.#reserved.values()) sum += reserved;
-    return sum;
-  }
-
-  #reserve({ open, index }: Pick<Call, 'open' | 'index'>, costMicroUsd = 0): 'calls' | 'cost' | undefined {
-    const { calls = Number.POSITIVE_INFINITY, costMicroUsd: money = Number.POSITIVE_INFINITY } = leftOf(
-      this.#ports.state,
-    );
-    const started = this.#underWay(open);
-    if (calls - started.size - (this.#spawning.calls ?? 0) < 1) return 'calls';
-    if (costMicroUsd > money - this.#promised() - (this.#spawning.costMicroUsd ?? 0)) return 'cost';
-    started.add(index);
-    if (costMicroUsd > 0) this.#reserved.set(index, costMicroUsd);
-    return undefined;
-  }
-
-  /**
-   * Calls of the open step that are started and not counted yet, also those that a process began before it died: whatever
-   * becomes of such a call, it is one.
-   */
-  #underWay(open: OpenStep): Set<number> {
-    const started = this.#started;
-    if (this.#startedOf !== open) {
-      this.#startedOf = open;
-      started.clear();
-      for (const call of open.began) started.add(call);
-    }
-    for (const call of started) {
-      if (open.calls[call] !== null || open.waits.some((wait) => wait.call === call)) started.delete(call);
-    }
-    return started;
   }
 
   #tellChunk({ open, index, branch: { tool } }: OwnCall, piece: Piece): void {
@@ -478,7 +430,6 @@ function asBranch({ kind }: TaskCall): Branch {
   return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
 }
 
-const NOTHING: Amounts = {};
 const NO_META: JsonObject = Object.freeze({});
 
 function isMet(): PilotageError {

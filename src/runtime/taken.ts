@@ -1,0 +1,83 @@
+/** What calls of the open step take of the budget, as long as the state has not counted it. */
+import { type Amounts, leftOf } from '../view/budget.ts';
+import type { OpenStep, RunState } from '../view/run-state.ts';
+import type { Landing } from './spawn.ts';
+
+const NOTHING: Amounts = {};
+
+export class Taken {
+  readonly #state: RunState;
+  /** What is set aside for a task whose start is being written. */
+  #spawning: Amounts = NOTHING;
+  /** Calls of `#open` that were started. */
+  readonly #started = new Set<number>();
+  #open: OpenStep | undefined;
+  /** Money of calls whose beginning is being written, by call. */
+  readonly #money = new Map<number, number>();
+
+  constructor(state: RunState) {
+    this.#state = state;
+  }
+
+  /**
+   * Takes the place of a call, and its money.
+   * @returns the axis that has no room for it: then nothing was taken.
+   */
+  reserve(open: OpenStep, call: number, costMicroUsd: number): 'calls' | 'cost' | undefined {
+    const { calls = Number.POSITIVE_INFINITY, costMicroUsd: money = Number.POSITIVE_INFINITY } = leftOf(this.#state);
+    const started = this.underWay(open);
+    if (calls - started.size - (this.#spawning.calls ?? 0) < 1) return 'calls';
+    if (costMicroUsd > money - this.#promised() - (this.#spawning.costMicroUsd ?? 0)) return 'cost';
+    started.add(call);
+    if (costMicroUsd > 0) this.#money.set(call, costMicroUsd);
+    return undefined;
+  }
+
+  /** The state knows that the call has begun, and its money with it. */
+  hasBegun(call: number): void {
+    this.#money.delete(call);
+  }
+
+  /** The call is not under way yet. */
+  giveBack(call: number): void {
+    this.#started.delete(call);
+  }
+
+  /** Starts a task; what it is lent is taken until its start is written. */
+  lend(start: (taken: Amounts) => Landing): Landing {
+    const { open } = this.#state;
+    const calls = open === null ? 0 : this.underWay(open).size;
+    const landing = start({ costMicroUsd: this.#promised(), calls });
+    const [spawned] = landing.entries;
+    this.#spawning = spawned?.kind === 'spawned' ? spawned.reserved : NOTHING;
+    return landing;
+  }
+
+  /** The state has counted what was lent last. */
+  lentIsKnown(): void {
+    this.#spawning = NOTHING;
+  }
+
+  /**
+   * Calls of the open step that are started and not counted yet, also those that a process began before it died: whatever
+   * becomes of such a call, it is one.
+   */
+  underWay(open: OpenStep): Set<number> {
+    const started = this.#started;
+    if (this.#open !== open) {
+      this.#open = open;
+      started.clear();
+      for (const call of open.began) started.add(call);
+    }
+    for (const call of started) {
+      if (open.calls[call] !== null || open.waits.some((wait) => wait.call === call)) started.delete(call);
+    }
+    return started;
+  }
+
+  #promised(): number {
+    let sum = 0;
+    for (const money of this.#money.values()) sum += money;
+    return sum;
+  }
+}
