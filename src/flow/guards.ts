@@ -24,6 +24,8 @@ export function routingFaults(sketch: Sketch, back: BackEdges): readonly FlowFau
 /** What runs until an edge back is taken, or an exit is reached. */
 interface Round {
   readonly heads: readonly string[];
+  /** No node has a value of an earlier one; a later round may begin at the entry too. */
+  readonly isFirst: boolean;
   /** What its sets of routings are made with. */
   readonly sets: RoutingSets;
   /** For each of its nodes the routings under which it runs. */
@@ -77,7 +79,7 @@ class Guards {
     const faults: FlowFault[] = [];
     const pairs = new Map<string, readonly [string, string]>();
     const joins = new Map<string, JoinFate>();
-    const first = this.#round([this.#sketch.entry]);
+    const first = this.#round([this.#sketch.entry], true);
     for (const round of [first, ...this.#headsToLookAt(first).map((head) => this.#round([head]))]) {
       const returns = this.#returns(round);
       this.#noteJoins(round, joins);
@@ -94,23 +96,22 @@ class Guards {
     return [...new Map(told.map((fault) => [`${fault.code} ${fault.nodes.join(' ')}`, fault])).values()];
   }
 
-  #round(heads: readonly string[]): Round {
+  #round(heads: readonly string[], isFirst = false): Round {
     const members = this.#reachOf(heads);
     const order = this.#order.filter((name) => members.has(name));
     const routers = order.filter((name) => this.#isRouter(name));
     const sets = new RoutingSets(routers.map((name) => [name, this.#sketch.ways.get(name) ?? []] as const));
-    const round: Round = { heads, sets, runs: new Map() };
+    const round: Round = { heads, isFirst, sets, runs: new Map() };
     for (const name of order) round.runs.set(name, this.#runs(name, round));
     return round;
   }
 
   #runs(name: string, round: Round): Routings {
-    const { heads, sets } = round;
+    const { heads, isFirst, sets } = round;
     if (heads.includes(name)) return ALWAYS;
     const parents = this.#parentsOf(name);
     if (parents === undefined) return sets.any(this.#waysIn(name, round).map(({ when }) => when)).any;
     // A parent outside a later round may have a value of an earlier one; in the first there is none.
-    const isFirst = heads.includes(this.#sketch.entry);
     const outside = (parent: string) => (isFirst && this.#sketch.reached.has(parent) ? NEVER : ALWAYS);
     return sets.all(parents.map((parent) => round.runs.get(parent) ?? outside(parent)));
   }
@@ -224,8 +225,8 @@ class Guards {
   }
 
   /** Which round, for a message. */
-  #where({ heads }: Round): string {
-    return heads.includes(this.#sketch.entry) ? '' : ` that begins at ${listed(heads)}`;
+  #where({ heads, isFirst }: Round): string {
+    return isFirst ? '' : ` that begins at ${listed(heads)}`;
   }
 
   #parentsOf(name: string): readonly string[] | undefined {

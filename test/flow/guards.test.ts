@@ -99,6 +99,18 @@ describe('rounds', () => {
     expect(looping(nodes, 'end')).toEqual([]);
   });
 
+  it('refuse two edges back to the entry, of which one can be taken only once a join has a value of an earlier round', () => {
+    const nodes = {
+      a: plain('b'),
+      b: router('a', 'c'),
+      c: plain('h'),
+      e: { kind: 'join', of: ['a', 'c'], to: ['f'] },
+      f: router('a'),
+      h: plain(),
+    } as const;
+    expect(codes(looping(nodes, 'h'))).toContain('back_edges_meet');
+  });
+
   it('refuse two edges back that can be taken together and meet', () => {
     const nodes = {
       start: plain('a', 'b'),

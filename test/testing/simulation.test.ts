@@ -47,7 +47,7 @@ describe('the simulation', () => {
     expect([...faults].sort()).toEqual(['crash', 'deploy', 'kill', 'stall', 'store']);
     expect(controls.size).toBe(9);
     const happened: string[] = [];
-    for (let seed = 0; seed < 40; seed += 1) happened.push(await historyOf(seed));
+    for (let seed = 0; seed < 80; seed += 1) happened.push(await historyOf(seed));
     for (const kind of [
       'spawned',
       'task_ended',
