@@ -93,7 +93,10 @@ class Guards {
     const never = this.#joinsThatNeverRun(joins);
     // Where a join never runs, an exit behind it is not reached: that is told already.
     const told = never.length === 0 ? faults : [...never, ...faults.filter(({ code }) => code !== 'no_exit_reached')];
-    return [...new Map(told.map((fault) => [`${fault.code} ${fault.nodes.join(' ')}`, fault])).values()];
+    // Of a fault of several rounds the first is told.
+    return [...Map.groupBy(told, ({ code, nodes }) => `${code} ${nodes.join(' ')}`).values()].flatMap(
+      ([first]) => first ?? [],
+    );
   }
 
   #round(heads: readonly string[], isFirst = false): Round {
