@@ -363,7 +363,7 @@ export class Calls {
     const { name } = carriedOutBy.planner;
     const carrier = deps.equipped(name);
     if (carrier !== undefined) {
-      const called = { tool: schema.name, args, carrier, atOnce, beside: this.#beside(open, call) };
+      const called = { tool: schema.name, args, carrier, atOnce, beside: () => this.#beside(open, call) };
       return this.#taken.lend((taken) => spawnCalled(state, at, called, deps.clock.now(), taken));
     }
     const message = `${schema.name} is carried out by the planner ${JSON.stringify(name)}, which this runtime does not know.`;

@@ -50,9 +50,13 @@ export function besideOf(
 /**
  * The tasks have equal parts of what the other calls leave. Not all of these need come to run: a task has no less than if it
  * had shared with each of them.
+ * @param beside looks through the calls of the step: it is asked once, and not without a limit to share.
  */
-export function splitWith({ plain, plainMicroUsd, tasks }: Beside): Split {
+export function splitWith(beside: () => Beside): Split {
+  let known: Beside | undefined;
   return (room, axis) => {
+    known ??= beside();
+    const { plain, plainMicroUsd, tasks } = known;
     const needed = axis === 'calls' ? plain : axis === 'costMicroUsd' ? plainMicroUsd : 0;
     const others = needed === 0 ? 0 : plain;
     return Math.max(Math.ceil((room - needed) / tasks), Math.ceil(room / (tasks + others)));

@@ -72,7 +72,7 @@ export interface CalledTask {
   /** So many calls of the tool are under way at once, at most; `Infinity` for any number. */
   readonly atOnce: number;
   /** What may be started while it is under way. */
-  readonly beside: Beside;
+  beside(): Beside;
 }
 
 /**
@@ -82,7 +82,12 @@ export interface CalledTask {
  */
 export function spawnCalled(state: RunState, at: CallAt, called: CalledTask, now: number, taken: Amounts): Landing {
   const { tool, args, carrier, atOnce } = called;
-  const share = shareFor(state, limitsWithin({}, carrier.budget, now), taken, splitWith(called.beside));
+  const share = shareFor(
+    state,
+    limitsWithin({}, carrier.budget, now),
+    taken,
+    splitWith(() => called.beside()),
+  );
   const refusal = tooDeep(state);
   if (refusal !== undefined) return { entries: [refused(at, ...refusal)] };
   if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)] };
