@@ -60,6 +60,18 @@ function routed(w: Worked, pick: (text: string) => boolean = () => true) {
   });
 }
 
+/** Goes round until the text is so long. */
+function lengthening(w: Worked, chars: number): Flow<string, unknown> {
+  const more = w.node('more', { allowCycle: true });
+  const end = w.node('end');
+  const router = predicateRouter<string>({
+    branches: [{ when: (text) => text.length < chars, to: more }],
+    default: end,
+  });
+  const edges = [edge(more, router.asNode('r', { allowCycle: true }))];
+  return flow({ name: 'rounds', input: z.string(), budget: { hops: 40 }, entry: more, exit: end, edges });
+}
+
 describe('a person at a flow', () => {
   it('AG-06 paused between two nodes it goes on where it was', async () => {
     const w = worked('a');
@@ -124,20 +136,7 @@ describe('a person at a flow', () => {
 
   it('replays without a divergence, also over rounds', async () => {
     const w = worked();
-    const more = w.node('more', { allowCycle: true });
-    const end = w.node('end');
-    const router = predicateRouter<string>({
-      branches: [{ when: (text) => text.length < 20, to: more }],
-      default: end,
-    });
-    const made = flow({
-      name: 'rounds',
-      input: z.string(),
-      budget: { hops: 40 },
-      entry: more,
-      exit: end,
-      edges: [edge(more, router.asNode('r', { allowCycle: true }))],
-    });
+    const made = lengthening(w, 20);
     const run = await made.start(placed([made]), 'x', { identity: identity() });
     expect(await run.result()).toMatchObject({ status: 'finished', payload: 'x-more-more-more-more-end' });
     const report = await run.replay();
@@ -147,20 +146,7 @@ describe('a person at a flow', () => {
 
   it('a fork goes on from a round with another value in it', async () => {
     const w = worked();
-    const more = w.node('more', { allowCycle: true });
-    const end = w.node('end');
-    const router = predicateRouter<string>({
-      branches: [{ when: (text) => text.length < 12, to: more }],
-      default: end,
-    });
-    const made = flow({
-      name: 'forked',
-      input: z.string(),
-      budget: { hops: 40 },
-      entry: more,
-      exit: end,
-      edges: [edge(more, router.asNode('r', { allowCycle: true }))],
-    });
+    const made = lengthening(w, 12);
     const run = await made.start(placed([made]), 'x', { identity: identity() });
     expect(await run.result()).toMatchObject({ payload: 'x-more-more-more-end' });
     const fork = await run.fork({ step: 1, result: { call: 0, value: 'yy' } });
