@@ -71,6 +71,7 @@ export type {
 export type { PolicyCall, ToolPolicy } from './core/policy.ts';
 export type {
   OutputMode,
+  OwnRemarkType,
   PlanFault,
   PlanTry,
   PlanTryPurpose,

@@ -5,6 +5,7 @@ import type { ErrorData } from '../core/errors.ts';
 import type { RunEvent } from '../core/event.ts';
 import type { Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
+import type { OwnRemarkType } from '../core/remark.ts';
 import type { Usage } from '../core/step.ts';
 import { isTaskTool } from '../core/task-calls.ts';
 import type { PlanView } from '../view/plan.ts';
@@ -133,8 +134,12 @@ export class EventLines {
         ];
       case 'trajectory.compression_failed':
         return [line('bad', `! the history could not be summarised: ${oneLine(event.errorMessage, 200)}`)];
+      case 'planner.remark_dropped':
+        return [line('bad', `! a remark of the planner was dropped: ${oneLine(event.why, 200)}`)];
       default:
-        return event satisfies never;
+        return [
+          line('plain', `  ◇ ${oneLine((event satisfies RunEvent<OwnRemarkType>).type, 100)}  ${ownText(event)}`),
+        ];
     }
   }
 
@@ -238,6 +243,11 @@ function saidText(message: Json): string {
 
 function plainText(value: Json): string {
   return typeof value === 'string' ? value : jsonLine(value);
+}
+
+/** What a planner says in an event of its own. */
+function ownText({ data }: RunEvent<OwnRemarkType>): string {
+  return oneLine(plainText(data), 200);
 }
 
 function exhaustedText({ attempts, reasons }: RunEvent<'planner.repair_exhausted'>): string {

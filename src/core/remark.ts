@@ -1,5 +1,6 @@
 /** What a planner tells about the making of a move. Each remark is recorded with the move and read back as an event. */
 import type { ErrorData } from './errors.ts';
+import type { Json } from './json-type.ts';
 import type { Usage } from './usage.ts';
 
 export type RepairTier = 'reminder' | 'warning' | 'critical';
@@ -56,8 +57,13 @@ export interface RemarkPayloads {
   };
   /** An attachment could not be read; the request says so. */
   'input.unreadable': { readonly artifactRef: string; readonly fileName?: string };
+  /** The planner remarked something that is no remark. `remark` is its type as far as it had one, at most 100 characters. */
+  'planner.remark_dropped': { readonly remark: string; readonly why: string };
+  /** An event of the planner's own: a name with a slash, such as `acme/plan.scored`, and whatever it has to say. */
+  [own: OwnRemarkType]: { readonly data: Json };
 }
 
+export type OwnRemarkType = `${string}/${string}`;
 export type RemarkType = keyof RemarkPayloads;
 
 /** What is wrong with a plan. */
@@ -90,24 +96,6 @@ export interface PlanTry {
   /** `unreadable`: no plan was found in it. `failed`: the model gave no reply. */
   readonly result: 'valid' | 'unreadable' | 'invalid' | 'forbidden' | 'failed';
   readonly faults: readonly PlanFault[];
-}
-
-const TYPES: Readonly<Record<RemarkType, true>> = {
-  'planner.repair_guidance_injected': true,
-  'planner.repair_exhausted': true,
-  'planner.action_extra_field_dropped': true,
-  'planner.reply_repaired': true,
-  'model.fallback': true,
-  'model.output_downgraded': true,
-  'plan.retrieved': true,
-  'plan.try': true,
-  'plan.verified': true,
-  'plan.fallback': true,
-  'input.unreadable': true,
-};
-
-export function isRemarkType(type: unknown): type is RemarkType {
-  return typeof type === 'string' && Object.hasOwn(TYPES, type);
 }
 
 export type Remark<T extends RemarkType = RemarkType> = { [K in T]: { readonly type: K } & RemarkPayloads[K] }[T];

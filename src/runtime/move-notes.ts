@@ -1,8 +1,9 @@
 /** What a planner says beside its decision, on its way into an entry. */
-import { PilotageError } from '../core/errors.ts';
-import { captureJson, captureObject, isJsonObject } from '../core/json.ts';
+import { isOwnRemark, MAX_OWN_REMARKS, remarkName, whyNoRemark } from '../core/check-remark.ts';
+import { describeThrown, PilotageError } from '../core/errors.ts';
+import { captureJson, captureObject, type Json } from '../core/json.ts';
 import type { Move } from '../core/planner.ts';
-import { isRemarkType, type Remark } from '../core/remark.ts';
+import type { Remark } from '../core/remark.ts';
 import type { MoveNotes } from '../core/step.ts';
 
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -14,17 +15,42 @@ export function takeNotes(moved: Mutable<MoveNotes>, move: Move): void {
   if (reasoning !== undefined && reasoning !== '') moved.reasoning = textOf(reasoning, 'reasoning');
   if (usage !== undefined) moved.usage = captureObject(usage, 'move.usage').json;
   if (providerState !== undefined) moved.providerState = captureJson(providerState, 'move.providerState').json;
-  if (remarks !== undefined && remarks.length > 0) moved.remarks = remarksOf(remarks);
+  if (remarks !== undefined) {
+    const told = remarksOf(remarks);
+    if (told.length > 0) moved.remarks = told;
+  }
   if (provenance !== undefined) moved.provenance = captureObject(provenance, 'move.provenance').json;
 }
 
-function remarksOf(remarks: readonly Remark[]): readonly Remark[] {
-  const { json } = captureJson(remarks, 'move.remarks');
-  // Each becomes an event of its type: nothing else may pass for one.
-  if (Array.isArray(json) && json.every((remark) => isJsonObject(remark) && isRemarkType(remark['type']))) {
-    return json as unknown as readonly Remark[];
+/** Those that are remarks. In the place of what is none stands a remark that says so: it costs a run nothing else. */
+function remarksOf(given: readonly Remark[]): readonly Remark[] {
+  if (!Array.isArray(given)) return [dropped(undefined, 'The remarks of a move are a list.')];
+  const told: Remark[] = [];
+  let others = 0;
+  for (const each of given) {
+    const remark = capturedRemark(each);
+    const isOther = isOwnRemark(remark) || remark.type === 'planner.remark_dropped';
+    if (isOther) others += 1;
+    if (!isOther || others <= MAX_OWN_REMARKS) told.push(remark);
   }
-  throw new PilotageError('invalid_decision', "The remarks of the planner's move must be a list of known remarks.");
+  const more = others - MAX_OWN_REMARKS;
+  if (more > 0)
+    told.push(dropped(undefined, `${more} more: a move has ${MAX_OWN_REMARKS} remarks of its own at most.`));
+  return told;
+}
+
+function capturedRemark(given: unknown): Remark {
+  try {
+    const { json } = captureJson(given, 'remark');
+    const why = whyNoRemark(json);
+    return why === undefined ? (json as unknown as Remark) : dropped(json, why);
+  } catch (thrown) {
+    return dropped(undefined, describeThrown(thrown));
+  }
+}
+
+function dropped(remark: Json | undefined, why: string): Remark {
+  return Object.freeze({ type: 'planner.remark_dropped', remark: remarkName(remark), why });
 }
 
 function textOf(value: unknown, name: string): string {

@@ -92,6 +92,24 @@ describe('EV-13 an event', () => {
     const made: Remark = { type: 'planner.finish', reason: 'goal' };
     expectTypeOf(made).toEqualTypeOf<Remark>();
   });
+
+  it('may be one of a planner’s own, of any name with a slash and with JSON for data', () => {
+    const own: Remark = { type: 'acme/plan.scored', data: { score: 1 } };
+    // @ts-expect-error its name has no slash
+    const plain: Remark = { type: 'scored', data: 1 };
+    // @ts-expect-error a function is not JSON
+    const call: Remark = { type: 'acme/x', data: () => 1 };
+    // @ts-expect-error all that it says is its data
+    const beside: Remark = { type: 'acme/x', data: 1, score: 1 };
+    expectTypeOf([own, plain, call, beside]).toExtend<Remark[]>();
+    const read = (event: RunEvent): Json | undefined => {
+      if (event.type === 'acme/plan.scored') return event.data;
+      if (event.type === 'token') expectTypeOf(event.text).toEqualTypeOf<string>();
+      return undefined;
+    };
+    expectTypeOf(read).returns.toEqualTypeOf<Json | undefined>();
+    expectTypeOf<RunEvent<'acme/plan.scored'>['data']>().toEqualTypeOf<Json>();
+  });
 });
 
 describe('a planner', () => {

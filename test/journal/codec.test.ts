@@ -170,6 +170,7 @@ const context = fc.record(
 const remark: fc.Arbitrary<Remark> = fc.oneof(
   fc.record({ type: fc.constant('planner.action_extra_field_dropped' as const), field: text }),
   fc.record({ type: fc.constant('model.fallback' as const), from: text, to: text, error }),
+  fc.record({ type: fc.constant('acme/plan.scored' as const), data: json }),
   fc.record({
     type: fc.constant('planner.repair_exhausted' as const),
     attempts: count,

@@ -282,6 +282,8 @@ const REMARKS: { readonly [T in RemarkType]: Remark<T> } = {
   },
   'plan.verified': { type: 'plan.verified', candidates: 3, valid: 2, chosen: 2, scores: [0.2, 0.9] },
   'plan.fallback': { type: 'plan.fallback', because: 'exhausted', faults: [], planner: 'rules' },
+  'planner.remark_dropped': { type: 'planner.remark_dropped', remark: 'scored', why: 'It has no name with a slash.' },
+  'acme/plan.scored': { type: 'acme/plan.scored', data: { score: 0.7 } },
 };
 export const remarks: readonly Remark[] = Object.values(REMARKS);
 export const remarked = (): Promise<readonly RunEvent[]> => events([{ decision: call('works'), remarks }]);

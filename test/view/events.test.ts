@@ -89,6 +89,8 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'plan.try': remarked,
   'plan.verified': remarked,
   'plan.fallback': remarked,
+  'planner.remark_dropped': remarked,
+  'acme/plan.scored': remarked,
   'plan.grown': () => eventsOfPlanner(grows),
   message: () => eventsOfPlanner(grows),
   'trajectory.compressed': () => compactedBy(compaction),
@@ -141,6 +143,8 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'plan.try': ['try', 'purpose', 'model', 'template', 'prompt', 'output', 'latencyMs', 'result', 'faults'],
   'plan.verified': ['candidates', 'valid', 'chosen'],
   'plan.fallback': ['because', 'faults'],
+  'planner.remark_dropped': ['remark', 'why'],
+  'acme/plan.scored': ['data'],
   'plan.grown': ['step', 'nodes', 'done'],
   message: ['step', 'call', 'message'],
   'trajectory.compressed': ['stepsBefore', 'stepsAfter', 'tokenEstimate'],
@@ -157,7 +161,7 @@ describe('the types of events', () => {
   it.each(
     Object.keys(EMITTERS) as EventType[],
   )('EV-13 EV-01 EV-02 %s is emitted, with identity, time and its payload', async (type) => {
-    const found = only(await EMITTERS[type](), type);
+    const found = only((await EMITTERS[type]?.()) ?? [], type);
     expect(found.length).toBeGreaterThan(0);
     for (const event of found) {
       expect(event.identity).toEqual({
@@ -168,7 +172,7 @@ describe('the types of events', () => {
       });
       expect(event.occurredAt).toBeGreaterThan(Date.UTC(2024));
       expect(Number.isInteger(event.seq)).toBe(true);
-      for (const field of FIELDS[type]) expect(event).toHaveProperty([field]);
+      for (const field of FIELDS[type] ?? []) expect(event).toHaveProperty([field]);
       for (const value of Object.values(event)) expect(value).not.toBeUndefined();
     }
   });

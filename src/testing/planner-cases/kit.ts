@@ -1,10 +1,10 @@
 /** What the planner cases are written with: asking a planner by hand, and driving it in a real runtime. */
 import assert from 'node:assert/strict';
+import { whyNoRemark } from '../../core/check-remark.ts';
 import type { Decision } from '../../core/decision.ts';
 import { describeThrown, PilotageError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import { type Delta, isMove, type Move, type Planner, type RunView, resolveWakeMode } from '../../core/planner.ts';
-import { isRemarkType } from '../../core/remark.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
 import { memoryJournal } from '../../journal/memory.ts';
 import type { Journal } from '../../journal/port.ts';
@@ -111,8 +111,9 @@ export function checkedMove(made: unknown, when: string): Move {
   const move = isMove(made as Decision | Move) ? (made as Move) : { decision: made as Decision };
   const { text = '', reasoning = '', remarks = [] } = move;
   assert.ok(typeof text === 'string' && typeof reasoning === 'string', `${when}: its text or reasoning is no text`);
-  const known = Array.isArray(remarks) && remarks.every(({ type }) => isRemarkType(type));
-  assert.ok(known, `${when}: its remarks are no list of known remarks`);
+  assert.ok(Array.isArray(remarks), `${when}: its remarks are no list`);
+  const wrong = remarks.map((remark) => whyNoRemark(remark as unknown as Json)).find((why) => why !== undefined);
+  assert.ok(wrong === undefined, `${when}: a remark of it is none. ${wrong}`);
   try {
     return { ...move, decision: validateDecision(move.decision) };
   } catch (cause) {

@@ -1,0 +1,111 @@
+/** Whether a value is a remark. What is none must not become an event: its readers go by the type. */
+import { encodedBytes, isJsonObject, type Json, type JsonObject } from './json.ts';
+import type { OwnRemarkType, Remark, RemarkPayloads, RemarkType } from './remark.ts';
+
+/** What one remark of a planner's own may have as its data, in bytes of JSON. */
+export const MAX_OWN_REMARK_BYTES = 32_768;
+/** Remarks of a planner's own that one move may have. */
+export const MAX_OWN_REMARKS = 100;
+
+type Field = (value: Json | undefined) => boolean;
+type KnownType = Exclude<RemarkType, OwnRemarkType>;
+
+const text: Field = (value) => typeof value === 'string';
+const number: Field = (value) => typeof value === 'number';
+const told: Field = (value) => isJsonObject(value) && text(value['code']) && text(value['message']);
+const listOf =
+  (item: Field): Field =>
+  (value) =>
+    Array.isArray(value) && value.every(item);
+const maybe =
+  (field: Field): Field =>
+  (value) =>
+    value === undefined || field(value);
+
+/** What readers take for granted of each remark of ours. */
+const FIELDS: { readonly [K in KnownType]: { readonly [F in keyof RemarkPayloads[K]]-?: Field } } = {
+  'planner.repair_guidance_injected': { tier: text, counter: text, count: number },
+  'planner.repair_exhausted': { attempts: number, consecutiveArgFailures: number, reasons: listOf(text) },
+  'planner.action_extra_field_dropped': { field: text },
+  'planner.reply_repaired': { issues: listOf(told) },
+  'planner.remark_dropped': { remark: text, why: text },
+  'model.fallback': { from: text, to: text, error: told },
+  'model.output_downgraded': { model: text, from: text, to: text },
+  'plan.retrieved': { documents: number, tokens: number, cut: number, error: maybe(told) },
+  'plan.try': {
+    try: number,
+    previous: maybe(number),
+    purpose: text,
+    model: text,
+    template: (value) => isJsonObject(value) && text(value['id']) && number(value['version']),
+    temperature: maybe(number),
+    seed: maybe(number),
+    prompt: text,
+    output: text,
+    latencyMs: number,
+    usage: maybe(isJsonObject),
+    result: text,
+    faults: listOf(told),
+  },
+  'plan.verified': {
+    candidates: number,
+    valid: number,
+    chosen: number,
+    scores: maybe(listOf(number)),
+    error: maybe(told),
+  },
+  'plan.fallback': { because: text, faults: listOf(told), planner: maybe(text) },
+  'input.unreadable': { artifactRef: text, fileName: maybe(text) },
+};
+
+/** A name of somebody, a slash, and a name of theirs: letters, digits, and `.`, `_`, `-`, with further slashes between. */
+const OWN_TYPE = /^[A-Za-z0-9][\w.-]*(?:\/[\w.-]+)+$/;
+const MAX_TYPE_CHARS = 100;
+
+/** Why `value` is no remark, and what to write instead; `undefined` when it is one. */
+export function whyNoRemark(value: Json): string | undefined {
+  const type = isJsonObject(value) ? value['type'] : undefined;
+  if (!isJsonObject(value) || typeof type !== 'string') {
+    return 'A remark is an object with a type. Write { type: "yourname/what.happened", data }.';
+  }
+  if (isKnown(type)) return whyMisshapen(type, value);
+  if (OWN_TYPE.test(type) && type.length <= MAX_TYPE_CHARS) return whyNotOwn(value);
+  return (
+    `${JSON.stringify(shortened(type))} is no remark of Pilotage, and no name with a slash. Write { type: "yourname/what.happened", ` +
+    `data }, with letters, digits, ".", "_" and "-", ${MAX_TYPE_CHARS} characters at most.`
+  );
+}
+
+/** How `planner.remark_dropped` names what was dropped. */
+export function remarkName(value: Json | undefined): string {
+  const type = isJsonObject(value) ? value['type'] : undefined;
+  return typeof type === 'string' ? shortened(type) : '';
+}
+
+export function isOwnRemark(remark: Remark): remark is Remark<OwnRemarkType> {
+  return !isKnown(remark.type);
+}
+
+function isKnown(type: string): type is KnownType {
+  return Object.hasOwn(FIELDS, type);
+}
+
+function whyMisshapen(type: KnownType, remark: JsonObject): string | undefined {
+  const fields: Readonly<Record<string, Field>> = FIELDS[type];
+  const wrong = Object.keys(fields).find((name) => fields[name]?.(remark[name]) === false);
+  return wrong === undefined ? undefined : `Its ${wrong} is not what a remark of this type has.`;
+}
+
+function whyNotOwn({ type: _, data, ...rest }: JsonObject): string | undefined {
+  const [other] = Object.keys(rest);
+  if (other !== undefined)
+    return `It has the field ${JSON.stringify(shortened(other))}. Put all that it says into data.`;
+  if (data === undefined) return 'It has no data. Give what it says, or null.';
+  const bytes = encodedBytes(data);
+  if (bytes <= MAX_OWN_REMARK_BYTES) return undefined;
+  return `Its data has ${bytes} bytes of JSON; ${MAX_OWN_REMARK_BYTES} is the most. Tell less, or a reference to the rest.`;
+}
+
+function shortened(name: string): string {
+  return name.slice(0, MAX_TYPE_CHARS);
+}
