@@ -1,6 +1,6 @@
 /** Goes through a text once, from left to right, and collects what can be read as a call. */
 import { isDefinition, readCalls, unwrapArguments, type WrittenCall } from './call-shapes.ts';
-import type { CallForm, FoundCall } from './found-call.ts';
+import type { CallSyntax, FoundCall } from './found-call.ts';
 import type { ParseLimits, Work } from './limits.ts';
 import { isLooseObject, type LooseObject } from './loose-value.ts';
 import { type ParseTool, propertiesOf, type ToolNames } from './names.ts';
@@ -79,11 +79,12 @@ function step(scan: Scan, at: number): number | undefined {
   return at + 1;
 }
 
-function push(scan: Scan, calls: readonly WrittenCall[], form: CallForm, reader: Reader, start: number): void {
+function push(scan: Scan, calls: readonly WrittenCall[], syntax: CallSyntax, reader: Reader, start: number): void {
   for (const call of calls) {
     scan.found.push({
       ...call,
-      form,
+      syntax,
+      form: 'clear',
       start,
       end: reader.at,
       isLoose: reader.isLoose,

@@ -1,10 +1,12 @@
 /** A call with the place in the text where it was found. */
+import type { CallForm } from './call-form.ts';
 import type { WrittenCall } from './call-shapes.ts';
 
 /** How a call was written. `args` is an object of arguments without a name. */
-export type CallForm = 'object' | 'named' | 'python' | 'react' | 'tag' | 'args';
+export type CallSyntax = 'object' | 'named' | 'python' | 'react' | 'tag' | 'args';
 
 export interface FoundCall extends WrittenCall {
+  readonly syntax: CallSyntax;
   readonly form: CallForm;
   readonly start: number;
   readonly end: number;

@@ -1,4 +1,5 @@
 /** `pilotage/parse`: from what a model wrote to calls and values. */
+export type { CallForm } from './call-form.ts';
 export { coerceToSchema } from './coerce.ts';
 export type { ParseIssue, ParseIssueCode } from './issue.ts';
 export { DEFAULT_PARSE_LIMITS, type ParseLimits } from './limits.ts';
@@ -7,4 +8,10 @@ export { JsonStream, type JsonStreamFault, type JsonStreamIssue, type JsonStream
 export { type NdjsonIssue, NdjsonStream } from './stream-ndjson.ts';
 export { type ToolCallEnd, type ToolCallPart, ToolCallStream } from './stream-text.ts';
 export { type ParsedArguments, parseToolArgs } from './tool-args.ts';
-export { type ParsedCall, type ParsedCalls, parseToolCalls } from './tool-calls.ts';
+export {
+  DEFAULT_STRICTNESS,
+  type ParsedCall,
+  type ParsedCalls,
+  type ParseOptions,
+  parseToolCalls,
+} from './tool-calls.ts';

@@ -10,7 +10,8 @@
  * - `mismatch`: a value still does not fit the schema.
  * - `unresolved`: code stands where the schema wants a value, such as a variable for the result of another call. Such a call
  *   is left out when there are others.
- * - `unknown_tool`: a call of a tool that was not given.
+ * - `unknown_tool`: a call of a tool that was not given; it is none of the calls.
+ * - `not_taken`: a call in a form less sure than the strictness asks for; it is none of the calls.
  * - `duplicate_dropped`: the same call written again, or a call of a draft that a later version replaces.
  * - `truncated`: the text ends inside this call; its last value may be cut short. Such a call should not be run.
  * - `limit`: a limit ended the reading early.
@@ -25,6 +26,7 @@ export type ParseIssueCode =
   | 'mismatch'
   | 'unresolved'
   | 'unknown_tool'
+  | 'not_taken'
   | 'duplicate_dropped'
   | 'truncated'
   | 'limit';

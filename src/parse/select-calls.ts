@@ -1,4 +1,4 @@
-/** Which of the calls that were found are meant: known tools before unknown ones, each call once, the final version. */
+/** Which of the calls that were found are meant: those of tools that were given, each once, the final version. */
 import { jsonEquals } from '../core/json.ts';
 import type { FittedArguments } from './fit-arguments.ts';
 import type { FoundCall } from './found-call.ts';
@@ -12,16 +12,20 @@ export interface FittedCall {
 export interface Selection {
   readonly kept: readonly FittedCall[];
   readonly repeated: readonly FittedCall[];
+  /** Calls of tools that are not there, told only where no other call is, or in one list with it. */
+  readonly unknown: readonly FittedCall[];
 }
 
 export function selectCalls(calls: readonly FittedCall[], text: string): Selection {
   const known = calls.filter(({ found }) => found.tool !== undefined);
-  const candidates = known.length > 0 ? known : calls;
-  const whole = candidates.filter(({ found }) => !found.isTruncated);
+  const whole = known.filter(({ found }) => !found.isTruncated);
   const ready = whole.filter(({ fitted }) => !fitted.issues.some(({ code }) => code === 'unresolved'));
-  return dropRepeats(
-    dropVariants(groupCalls(ready.length > 0 ? ready : whole.length > 0 ? whole : candidates, text), text),
-  );
+  const groups = dropVariants(groupCalls(ready.length > 0 ? ready : whole.length > 0 ? whole : known, text), text);
+  return { ...dropRepeats(groups), unknown: calls.filter((call) => isToldUnknown(call.found, known.length)) };
+}
+
+function isToldUnknown({ tool, form }: FoundCall, known: number): boolean {
+  return tool === undefined && (known === 0 || form === 'exact');
 }
 
 type Group = readonly FittedCall[];
@@ -54,7 +58,7 @@ function dropVariants(groups: readonly Group[], text: string): readonly Group[] 
 }
 
 /** The same call again is the same call, unless the model gave the two different ids. */
-function dropRepeats(groups: readonly Group[]): Selection {
+function dropRepeats(groups: readonly Group[]): Pick<Selection, 'kept' | 'repeated'> {
   const kept: FittedCall[] = [];
   const repeated: FittedCall[] = [];
   for (const call of groups.flat()) (kept.some((other) => isSameCall(other, call)) ? repeated : kept).push(call);
@@ -64,8 +68,6 @@ function dropRepeats(groups: readonly Group[]): Selection {
 function isSameCall(left: FittedCall, right: FittedCall): boolean {
   return (
     left.found.tool === right.found.tool &&
-    // A known tool may be written in two ways; of an unknown one there is only the name.
-    (left.found.tool !== undefined || left.found.name === right.found.name) &&
     (left.found.callId === right.found.callId || left.found.callId === undefined || right.found.callId === undefined) &&
     jsonEquals(left.fitted.args, right.fitted.args)
   );

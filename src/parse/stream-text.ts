@@ -1,14 +1,18 @@
 /** A model's text as it comes: what a reader may see at once, and the calls in it as soon as each is complete. */
 import { jsonEquals } from '../core/json.ts';
+import { type CallForm, isSureEnough } from './call-form.ts';
 import { DEFAULT_PARSE_LIMITS } from './limits.ts';
 import { type ParseTool, type ToolNames, toolNames } from './names.ts';
 import { type Segment, Segmenter } from './stream-segments.ts';
-import { type ParsedCall, type ParsedCalls, readToolCalls } from './tool-calls.ts';
+import { DEFAULT_STRICTNESS, type ParsedCall, type ParsedCalls, readToolCalls } from './tool-calls.ts';
 
 export interface ToolCallPart {
   /** Prose that follows what was given before: no call, no tag for calls, no thought, nor half of one. */
   readonly text: string;
-  /** Calls of the given tools that were completed, each once. They are early news: the calls that count are those of `end`. */
+  /**
+   * Calls of the given tools that were completed, each once. They are early news, and none is `exact`, since that depends on
+   * what follows: the calls that count are those of `end`.
+   */
   readonly calls: readonly ParsedCall[];
 }
 
@@ -29,12 +33,17 @@ export class ToolCallStream {
   readonly #tools: readonly ParseTool[];
   readonly #names: ToolNames;
   readonly #segmenter: Segmenter;
+  readonly #strictness: CallForm;
   #whole = '';
   /** The calls that were given early. */
   readonly #given: ParsedCall[] = [];
 
-  constructor(tools: readonly ParseTool[]) {
+  constructor(
+    tools: readonly ParseTool[],
+    { strictness = DEFAULT_STRICTNESS }: { readonly strictness?: CallForm } = {},
+  ) {
     this.#tools = tools;
+    this.#strictness = strictness;
     this.#names = toolNames(tools);
     this.#segmenter = new Segmenter(this.#names);
   }
@@ -47,7 +56,7 @@ export class ToolCallStream {
   /** Says that no more text comes. The calls and issues are those of `parseToolCalls` for the whole text. */
   end(): ToolCallEnd {
     const { text } = this.#present(this.#segmenter.end());
-    return { ...readToolCalls(this.#whole, this.#names, DEFAULT_PARSE_LIMITS), text };
+    return { ...readToolCalls(this.#whole, this.#names, DEFAULT_PARSE_LIMITS, this.#strictness), text };
   }
 
   #present(segments: readonly Segment[]): ToolCallPart {
@@ -58,7 +67,7 @@ export class ToolCallStream {
         text += segment.text;
         continue;
       }
-      const found = readToolCalls(segment.text, this.#names, DEFAULT_PARSE_LIMITS).calls;
+      const found = readToolCalls(segment.text, this.#names, DEFAULT_PARSE_LIMITS, DEFAULT_STRICTNESS).calls;
       const isCall = found.length > 0 || segment.isHidden || this.#isMeantAsCall(segment.text);
       if (isCall) calls.push(...this.#news(found));
       else text += segment.text;
@@ -69,9 +78,10 @@ export class ToolCallStream {
   /** A call that was given before is the same call written again; in one segment it is meant twice. */
   #news(found: readonly ParsedCall[]): ParsedCall[] {
     const room = DEFAULT_PARSE_LIMITS.maxCalls - this.#given.length;
-    const news = found.filter(
+    const early = found.map((call): ParsedCall => (call.form === 'exact' ? { ...call, form: 'clear' } : call));
+    const news = early.filter(
       (call) =>
-        this.#tools.some(({ name }) => name === call.tool) &&
+        isSureEnough(call.form, this.#strictness) &&
         !this.#given.some((given) => given.tool === call.tool && jsonEquals(given.args, call.args)),
     );
     const calls = news.slice(0, room);

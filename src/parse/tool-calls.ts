@@ -2,7 +2,9 @@
 import type { JsonObject } from '../core/json.ts';
 import { shownName } from '../core/shown-name.ts';
 import { bareCalls } from './bare-arguments.ts';
+import { type CallForm, isSureEnough } from './call-form.ts';
 import { readCalls } from './call-shapes.ts';
+import { exactCalls } from './exact-calls.ts';
 import { findCalls } from './find-calls.ts';
 import { fitArguments, NO_SOURCES } from './fit-arguments.ts';
 import type { FoundCall } from './found-call.ts';
@@ -16,9 +18,11 @@ import { endsText, opensText } from './turns.ts';
 import { unknownCalls } from './unknown-calls.ts';
 
 export interface ParsedCall {
-  /** The declared name, or the name as written when no such tool was given. */
+  /** The declared name of the tool. */
   readonly tool: string;
   readonly args: JsonObject;
+  /** How surely the text makes this call. */
+  readonly form: CallForm;
   /** The id that the model gave the call, if it gave one. */
   readonly callId?: string;
 }
@@ -28,24 +32,38 @@ export interface ParsedCalls {
   readonly issues: ParseIssue[];
 }
 
+export interface ParseOptions extends ParseLimits {
+  /** The least sure form of a call that is taken. Default `loose`: all of them. */
+  readonly strictness?: CallForm;
+}
+
+export const DEFAULT_STRICTNESS: CallForm = 'loose';
+
 /**
- * The calls that a text makes of the given tools, in the order written. A text without a call gives no calls. Calls of
- * tools that were not given are passed over when there is a call of one that was. Never throws.
+ * The calls that a text makes of the given tools, in the order written. A text without a call gives no calls. A call of a
+ * tool that was not given, or of a form less sure than `strictness` asks for, is an issue and no call. Never throws.
  */
-export function parseToolCalls(text: string, tools: readonly ParseTool[], limits?: ParseLimits): ParsedCalls {
-  return readToolCalls(text, toolNames(tools), withDefaults(limits));
+export function parseToolCalls(text: string, tools: readonly ParseTool[], options: ParseOptions = {}): ParsedCalls {
+  const { strictness = DEFAULT_STRICTNESS, ...limits } = options;
+  return readToolCalls(text, toolNames(tools), withDefaults(limits), strictness);
 }
 
 /** As `parseToolCalls`, with what is the same for every text of a stream. */
-export function readToolCalls(text: string, names: ToolNames, bounds: Required<ParseLimits>): ParsedCalls {
+export function readToolCalls(
+  text: string,
+  names: ToolNames,
+  bounds: Required<ParseLimits>,
+  strictness: CallForm,
+): ParsedCalls {
   const issues: ParseIssue[] = [];
   const read = text.length > bounds.maxChars ? text.slice(0, bounds.maxChars) : text;
   if (read !== text) issues.push({ code: 'limit', message: `only the first ${bounds.maxChars} characters were read` });
-  const found = findStrict(read, names, bounds) ?? findLoose(read, names, bounds, issues);
+  const found =
+    exactCalls(read, names, bounds) ?? findStrict(read, names, bounds) ?? findLoose(read, names, bounds, issues);
   const fitted = found.map(
     (call): FittedCall => ({ found: call, fitted: fitArguments(call, call.tool, call.sources) }),
   );
-  return present(fitted, read, bounds, issues);
+  return present(fitted, read, bounds, strictness, issues);
 }
 
 /** The whole text is JSON that says calls. */
@@ -56,7 +74,8 @@ function findStrict(text: string, names: ToolNames, limits: Required<ParseLimits
   if (reading.kind !== 'calls') return undefined;
   return reading.calls.map((call) => ({
     ...call,
-    form: 'object',
+    syntax: 'object',
+    form: 'clear',
     start: 0,
     end: 0,
     isLoose: false,
@@ -86,16 +105,24 @@ function findLoose(
 
 /** A call of a tool that is not there counts only where it is all that the text is about. */
 function isEmphatic(call: FoundCall, text: string): boolean {
-  return call.form === 'react' || opensText(text, call.start) || endsText(text, call.end);
+  return call.syntax === 'react' || opensText(text, call.start) || endsText(text, call.end);
 }
 
 function present(
   fitted: readonly FittedCall[],
   text: string,
   limits: Required<ParseLimits>,
+  strictness: CallForm,
   issues: ParseIssue[],
 ): ParsedCalls {
-  const { kept, repeated } = selectCalls(fitted, text);
+  const { kept: selected, repeated, unknown } = selectCalls(fitted, text);
+  const kept = selected.filter(({ found }) => isSureEnough(found.form, strictness));
+  for (const { found } of selected) {
+    if (isSureEnough(found.form, strictness)) continue;
+    issues.push({ code: 'not_taken', message: `a call of ${shownName(found.name)} in a form that is not sure enough` });
+  }
+  for (const name of new Set(unknown.slice(0, limits.maxCalls).map(({ found }) => shownName(found.name))))
+    issues.push({ code: 'unknown_tool', message: `there is no tool named ${name}` });
   if (kept.length > limits.maxCalls)
     issues.push({ code: 'limit', message: `only the first ${limits.maxCalls} calls were kept` });
   const calls: ParsedCall[] = [];
@@ -104,6 +131,7 @@ function present(
     calls.push({
       tool: found.tool?.name ?? found.name,
       args: fitted.args,
+      form: found.form,
       ...(found.callId === undefined ? {} : { callId: found.callId }),
     });
     for (const issue of callIssues(found)) issues.push({ ...issue, call });
@@ -121,8 +149,7 @@ function present(
 function callIssues(found: FoundCall): ParseIssue[] {
   const issues: ParseIssue[] = [];
   const name = shownName(found.name);
-  if (found.tool === undefined) issues.push({ code: 'unknown_tool', message: `there is no tool named ${name}` });
-  else if (found.tool.name !== found.name) issues.push({ code: 'renamed', message: `the tool was written as ${name}` });
+  if (found.tool?.name !== found.name) issues.push({ code: 'renamed', message: `the tool was written as ${name}` });
   if (found.isLoose) issues.push({ code: 'repaired', message: 'the text is not well-formed' });
   if (found.isTruncated) issues.push({ code: 'truncated', message: 'the text ends inside the call' });
   for (const field of found.extraFields ?? []) {

@@ -15,6 +15,24 @@ export function thoughtEnd(text: string, at: number, work: Work): number | undef
   return match[1] === 'think' ? text.length : undefined;
 }
 
+const OPEN_THOUGHT = /<(think|thinking|reasoning|reflection|scratchpad)>/g;
+
+/** The text without thinking, or nothing when it ends inside of it. */
+export function withoutThoughts(text: string): string | undefined {
+  let words = '';
+  let at = answerStart(text);
+  for (;;) {
+    OPEN_THOUGHT.lastIndex = at;
+    const match = OPEN_THOUGHT.exec(text);
+    if (match === null) return words + text.slice(at);
+    const closing = `</${match[1]}>`;
+    const end = text.indexOf(closing, match.index);
+    if (end < 0) return undefined;
+    words += text.slice(at, match.index);
+    at = end + closing.length;
+  }
+}
+
 /** Where the text goes on after thinking that has an end but no beginning; 0 when there is none. */
 export function answerStart(text: string): number {
   const end = text.indexOf('</think>');

@@ -33,7 +33,8 @@ export function unknownCalls(
     calls.push({
       name,
       ...args,
-      form: 'python',
+      syntax: 'python',
+      form: 'clear',
       start: at,
       end: reader.at,
       isLoose: false,

@@ -40,7 +40,7 @@ function stream(text: string, sizes: readonly number[] = [text.length]): Streame
   return { text: shown + last, early, end };
 }
 
-const PARIS: ParsedCall = { tool: 'get_weather', args: { city: 'Paris' } };
+const PARIS: ParsedCall = { tool: 'get_weather', args: { city: 'Paris' }, form: 'clear' };
 
 /** The ways to write `get_weather` with one city. A call must not show, whatever is in the city. */
 const FORMS: readonly [form: string, write: (city: string) => string][] = [
@@ -101,7 +101,7 @@ describe('ToolCallStream', () => {
     expect(parts.map(({ text }) => text)).toEqual(['', 'Looking now: 1 ', '< 2 ', '', '', '', ' ']);
     expect(parts.map((part) => part.calls.length)).toEqual([0, 0, 0, 0, 0, 1, 0]);
     expect(calls.end()).toEqual({
-      calls: [{ tool: 'web.search', args: { query: 'x' } }],
+      calls: [{ tool: 'web.search', args: { query: 'x' }, form: 'clear' }],
       issues: [],
       text: 'Done',
     });

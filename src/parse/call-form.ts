@@ -1,0 +1,17 @@
+/** How surely a text makes a call, and which calls a caller takes. */
+
+/**
+ * - `exact`: the very form that the text-mode prompt teaches, at the end of a reply whose words speak for the call or not
+ *   against it. Nothing was repaired, guessed or renamed.
+ * - `clear`: the tool is named together with its arguments in one of the many forms of models, in a place where a reply
+ *   makes a call.
+ * - `loose`: arguments without a name, which only one tool takes.
+ */
+export type CallForm = 'exact' | 'clear' | 'loose';
+
+const FORMS: readonly CallForm[] = ['exact', 'clear', 'loose'];
+
+/** Whether a call of that form is at least as sure as asked. */
+export function isSureEnough(form: CallForm, strictness: CallForm): boolean {
+  return FORMS.indexOf(form) <= FORMS.indexOf(strictness);
+}

@@ -1,0 +1,84 @@
+/** Calls in the very form that the text-mode prompt teaches (`prompt/system-prompt.ts`). What is not quite that is none. */
+import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import { isDefinition } from './call-shapes.ts';
+import { NO_SOURCES } from './fit-arguments.ts';
+import type { FoundCall } from './found-call.ts';
+import type { ParseLimits } from './limits.ts';
+import { speaksOfCall } from './mood.ts';
+import type { ToolNames } from './names.ts';
+import { holdsPlaceholder } from './placeholders.ts';
+import { readStrictJson } from './strict-json.ts';
+import { turnEnd, withoutThoughts } from './turns.ts';
+
+const OPENING = /^```json[ \t]*\r?\n/;
+const CLOSING = /\r?\n```\s*$/;
+
+/**
+ * The calls of a reply that ends with one fenced block of them: `{"tool": name, "args": {…}}`, or a list of such objects.
+ * Words may stand before it, if they do not speak of the call instead of making it. Nothing when the block is anything
+ * else, or says no tool that was given; unknown tools beside known ones have no `tool`.
+ */
+export function exactCalls(text: string, names: ToolNames, limits: Required<ParseLimits>): FoundCall[] | undefined {
+  const closing = CLOSING.exec(text);
+  if (closing === null) return undefined;
+  const start = text.lastIndexOf('\n```json', closing.index) + 1;
+  const opening = OPENING.exec(text.slice(start, start + 40));
+  if (opening === null || start + opening[0].length > closing.index) return undefined;
+  const calls = readBlock(text.slice(start + opening[0].length, closing.index), names, limits);
+  if (calls === undefined || !calls.some(({ tool }) => tool !== undefined)) return undefined;
+  const prose = proseOf(text.slice(0, start));
+  if (prose === undefined || speaksOfCall(prose)) return undefined;
+  return calls.map((call) => ({ ...call, start, end: text.length }));
+}
+
+type BlockCall = Omit<FoundCall, 'start' | 'end'>;
+
+function readBlock(body: string, names: ToolNames, limits: Required<ParseLimits>): BlockCall[] | undefined {
+  const value = readStrictJson(body, limits.maxDepth);
+  if (value === undefined) return undefined;
+  const calls = (Array.isArray(value) ? value : [value]).map((item) => readCall(item, names));
+  const whole = calls.filter((call) => call !== undefined);
+  return whole.length === calls.length ? whole : undefined;
+}
+
+/** An object with a tool and its arguments, and nothing beside them. */
+function readCall(value: Json, names: ToolNames): BlockCall | undefined {
+  if (!isJsonObject(value) || Object.keys(value).length !== 2) return undefined;
+  const { tool: name, args } = value;
+  if (typeof name !== 'string' || !isJsonObject(args)) return undefined;
+  const tool = names.resolve(name)?.tool;
+  if (tool !== undefined && (tool.name !== name || isNoArguments(args, tool))) return undefined;
+  return {
+    name,
+    ...(tool === undefined ? {} : { tool }),
+    named: args,
+    positional: [],
+    syntax: 'object',
+    form: 'exact',
+    isLoose: false,
+    isTruncated: false,
+    sources: NO_SOURCES,
+  };
+}
+
+function isNoArguments(args: JsonObject, tool: Parameters<typeof isDefinition>[1]): boolean {
+  return isDefinition(args, tool) || holdsPlaceholder(args);
+}
+
+/** Words that stand in a fence, a quotation, a comment or an element are not the model's own. */
+const CODE = /^[ \t]*(?:```|~~~|>)|<!--|<(?:[a-z][\w-]*)(?:\s[^<>]*)?>/m;
+
+/** The words before the block, without thinking, or nothing when the block stands inside something. */
+function proseOf(before: string): string | undefined {
+  const prose = withoutThoughts(before);
+  if (prose === undefined || CODE.test(prose)) return undefined;
+  const lines = prose.split('\n');
+  if (lines.some((line) => turnEnd(line.trimStart().replace(/^[*#]+\s*/, ''), 0))) return undefined;
+  return hasOpenQuotation(lines.slice(-4).join('\n')) ? undefined : prose;
+}
+
+function hasOpenQuotation(words: string): boolean {
+  const straight = words.split('"').length - 1;
+  const ticks = words.split('`').length - 1;
+  return straight % 2 === 1 || ticks % 2 === 1 || words.lastIndexOf('\u201c') > words.lastIndexOf('\u201d');
+}
