@@ -147,18 +147,48 @@ describe('asking again', () => {
     for (const reason of exhausted?.reasons ?? []) expect(reason).toHaveLength(256);
   });
 
-  it('RP-08 the same fault in spite of its reminder ends the asking', async () => {
-    const { requests, result, events } = await played([EMPTY, EMPTY], { react: { reasks: 5 } });
-    expect(requests).toHaveLength(2);
-    expect(result).toMatchObject({ reason: 'no_path', metadata: { repair_exhausted: true, repair_attempts: 2 } });
-    expect(exhaustedOf(events)[0]?.reasons).toHaveLength(2);
-    // A bad call is first answered by its error alone: the reminder comes with the third request.
-    const calls = await played([bad(), bad(), bad()], { react: { reasks: 5 } });
-    expect(calls.requests.map(tiers)).toEqual([[], [], ['reminder']]);
-    // Another mistake of the same kind is no repetition.
-    expect((await played([bad(1), bad(2), bad(3), bad(4), DONE], { react: { reasks: 5 } })).result).toMatchObject({
-      reason: 'goal',
-    });
+  const SAME: readonly [string, ScriptedReply, 'native' | 'text', readonly string[]][] = [
+    ['an empty reply', EMPTY, 'native', ['none', 'reminder', 'warning', 'critical']],
+    ['an empty reply in text mode', EMPTY, 'text', ['none', 'reminder', 'warning', 'critical']],
+    ['blanks', text(' \n'), 'native', ['none', 'reminder', 'warning', 'critical']],
+    [
+      'a reply that was torn off',
+      { text: 'half', finish: 'error' },
+      'native',
+      ['none', 'reminder', 'warning', 'critical'],
+    ],
+    ['half a template', text('<tool_call>{"name":'), 'native', ['none', 'reminder', 'warning', 'critical']],
+    [
+      'a bad _finish',
+      { calls: [{ tool: '_finish', args: {} }] },
+      'native',
+      ['none', 'reminder', 'warning', 'critical'],
+    ],
+    // The first bad call is answered by its error alone.
+    ['a bad call', bad(), 'native', ['none', 'none', 'reminder', 'warning', 'critical']],
+    [
+      'a bad call in text',
+      text('{"tool":"search","args":{}}'),
+      'text',
+      ['none', 'none', 'reminder', 'warning', 'critical'],
+    ],
+  ];
+
+  it.each(
+    SAME,
+  )('RP-08, RP-10, RP-20 the very same fault has all its tries and reaches every tier: %s', async (_, reply, mode, order) => {
+    for (const reasks of [0, 1, 2, 3, 4, 10]) {
+      const replies = Array.from({ length: reasks + 1 }, () => reply);
+      const { requests, result, events } = await played(replies, { react: { reasks } }, mode);
+      expect(result).toMatchObject({ reason: 'no_path', metadata: { repair_attempts: reasks + 1 } });
+      expect(exhaustedOf(events)).toMatchObject([{ attempts: reasks + 1 }]);
+      expect(requests.map((request) => tiers(request).at(-1) ?? 'none')).toEqual(
+        replies.map((_, index) => order[index] ?? 'critical'),
+      );
+      // One good reply in time is enough.
+      const saved = await played([...replies.slice(1), DONE], { react: { reasks } }, mode);
+      expect(saved.result).toMatchObject({ reason: 'goal', answer: 'done' });
+    }
   });
 
   it('RP-09 kinds of fault are counted apart', async () => {
@@ -350,16 +380,16 @@ describe('errors of a model', () => {
 
 describe('replies that are no answer', () => {
   it.each<[string, Replies]>([
-    ['nothing, twice', [EMPTY, EMPTY]],
-    ['blanks, twice', [text(' \n'), text('\n ')]],
+    ['nothing, over and over', [EMPTY, EMPTY, EMPTY]],
+    ['blanks, over and over', [text(' \n'), text('\n '), EMPTY]],
     ['cut by length', [{ text: 'The answer is forty', finish: 'length' }]],
     ['filtered', [{ text: 'The ans', finish: 'content-filter' }]],
     ['filtered, with a call', [{ ...good(), finish: 'content-filter' }]],
     ['torn off, over and over', [1, 2, 3].map((n) => ({ text: `part ${n}`, finish: 'error' as const }))],
     ['a cut _finish', [{ calls: [{ tool: '_finish', args: { answer: 'forty' } }], finish: 'length' }]],
     [
-      'a cut call, twice',
-      [1, 2].map((n) => ({ calls: [{ tool: 'search', input: `{"q": "${n}` }], finish: 'length' as const })),
+      'a cut call, over and over',
+      [1, 2, 3].map((n) => ({ calls: [{ tool: 'search', input: `{"q": "${n}` }], finish: 'length' as const })),
     ],
   ])('RA-09, RA-18 is never the goal: %s', async (_, replies) => {
     const { result } = await played(replies);
@@ -484,39 +514,41 @@ describe('the next rung', () => {
   });
 
   it('each model has tries of its own, and the end tells of all of them', async () => {
-    const models = [named('first', [EMPTY, EMPTY]), named('second', [1, 2, 3].map(bad))];
+    const models = [named('first', [EMPTY, EMPTY, EMPTY]), named('second', [1, 2, 3].map(bad))];
     const { result, events } = await play({ model: models });
     for (const model of models) model.assertConsumed();
     expect(result).toMatchObject({
       reason: 'no_path',
-      metadata: { repair_attempts: 5, repair_consecutive_arg_failures: 3 },
+      metadata: { repair_attempts: 6, repair_consecutive_arg_failures: 3 },
     });
-    expect(exhaustedOf(events)).toMatchObject([{ attempts: 5 }]);
+    expect(exhaustedOf(events)).toMatchObject([{ attempts: 6 }]);
   });
 
   it('a model whose window is too small for the run is no rung', async () => {
-    const large = named('large', [EMPTY, EMPTY]);
+    const large = named('large', [EMPTY, EMPTY, EMPTY]);
     const small = named('small', []);
     const pool = [large, { model: small, contextTokens: 100 }];
     const { result } = await play({ model: pool, react: { fallback: script() } });
     expect(result).toMatchObject({ reason: 'goal', answer: 'done' });
-    const alone = await play({ model: [named('large', [EMPTY, EMPTY]), { model: small, contextTokens: 100 }] });
+    const alone = await play({ model: [named('large', [EMPTY, EMPTY, EMPTY]), { model: small, contextTokens: 100 }] });
     expect(alone.result).toMatchObject({ reason: 'no_path', metadata: { repair_exhausted: true } });
     expect(small.calls).toHaveLength(0);
   });
 
   it('the fallback planner takes over when every model has had its tries, and keeps the rest of the run', async () => {
-    const models = [named('first', [EMPTY, EMPTY]), named('second', [EMPTY, EMPTY])];
+    const models = [named('first', [EMPTY, EMPTY, EMPTY]), named('second', [EMPTY, EMPTY, EMPTY])];
     const decisions = [call('read', { q: 'a' }), call('search', { q: 'b' }), finish('by plan b')];
     const planner: Planner = {
       name: 'plan b',
-      next: ({ trajectory }) => decisions[trajectory.count - 4] ?? finish('too many'),
+      next: ({ trajectory }) => decisions[trajectory.count - 6] ?? finish('too many'),
     };
     const { steps, result, events } = await play({ model: models, react: { fallback: planner } });
     expect(result).toMatchObject({ reason: 'goal', answer: 'by plan b' });
     expect(steps.map(({ provenance }) => provenance?.['model'] ?? provenance?.['fallback'])).toEqual([
       'first',
       'first',
+      'first',
+      'second',
       'second',
       'second',
       'plan b',
@@ -528,12 +560,12 @@ describe('the next rung', () => {
   it('the fallback planner stays, whatever becomes of its own steps, also after a restart', async () => {
     const path = temporaryFile();
     const journal = openJournal(path);
-    const model = scriptedModel([EMPTY, EMPTY]);
+    const model = scriptedModel([EMPTY, EMPTY, EMPTY]);
     const planner = (): Planner => ({
       name: 'plan b',
       next: ({ trajectory }) => {
-        if (trajectory.count === 2) return call('nothing', {});
-        return trajectory.count === 3 ? { kind: 'request_pause', reason: 'await_input' } : finish('by plan b');
+        if (trajectory.count === 3) return call('nothing', {});
+        return trajectory.count === 4 ? { kind: 'request_pause', reason: 'await_input' } : finish('by plan b');
       },
     });
     const before = reactWorld({ model, react: { fallback: planner() }, journal });

@@ -220,7 +220,7 @@ describe('a registry', () => {
     const second = named('second', [DONE]);
     const made = await play({ model: createModelRegistry([first, second], { clock }) });
     expect(made.result).toMatchObject({ reason: 'goal' });
-    expect(first.calls).toHaveLength(2);
+    expect(first.calls).toHaveLength(3);
   });
 
   it('a model that was down is recorded as such, and comes later in the next run', async () => {

@@ -120,7 +120,7 @@ describe('text mode', () => {
     const { events, result } = await played([{ text: '<think>2 and 2</think>\nIt is 4.' }], {}, playStreamed);
     expect(result).toMatchObject({ reason: 'goal', answer: 'It is 4.' });
     expect(shownTexts(events).map((shown) => shown.trim())).toEqual(['It is 4.']);
-    const thought = await played([{ text: '<think>2 and' }, { text: '<think>2 and 2' }]);
+    const thought = await played(['2', '2 and', '2 and 2'].map((thought) => ({ text: `<think>${thought}` })));
     expect(thought.result).toMatchObject({ reason: 'no_path' });
     expect(thought.steps[0]).toMatchObject({ error: { code: 'reply_empty' } });
     const draft = '<think>{"tool":"search","args":{"q":"draft"}}</think>';
@@ -179,11 +179,17 @@ describe('the ladder in text mode', () => {
 
 describe('a pool of both kinds', () => {
   it('a model without native calls that takes over gets the same history in its own form, and the other way round', async () => {
-    const native = named('native', [good('a'), {}, {}, DONE]);
+    const native = named('native', [good('a'), {}, {}, {}, DONE]);
     const worded = named('worded', [fenced(searchFor('b'))]);
     const { result, steps } = await play({ model: [native, { model: worded, toolCalls: 'text' }] });
     expect(result).toMatchObject({ reason: 'goal', answer: 'done' });
-    expect(steps.map(({ provenance }) => provenance?.['model'])).toEqual(['native', 'native', 'native', 'worded']);
+    expect(steps.map(({ provenance }) => provenance?.['model'])).toEqual([
+      'native',
+      'native',
+      'native',
+      'native',
+      'worded',
+    ]);
     const [asked] = worded.calls;
     expect(asked).not.toHaveProperty('tools');
     const words = asked?.prompt.map(wordsOf) ?? [];

@@ -9,10 +9,10 @@ import { shownName } from '../../core/shown-name.ts';
 import { isTaskTool, taskCall } from '../../core/task-calls.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
 import { MAX_BRANCHES } from '../../core/validate-decision.ts';
-import type { Reply, StopReason } from '../../model/reply.ts';
+import type { Reply } from '../../model/reply.ts';
 import { readTaskCall } from './control-calls.ts';
 import { faultData } from './faults.ts';
-import { type ReadCall, type ReadReply, readReply } from './read-reply.ts';
+import { CUT_OFF, type ReadCall, type ReadReply, readReply } from './read-reply.ts';
 
 export interface DecideOptions {
   readonly mode: 'native' | 'text';
@@ -46,15 +46,12 @@ export interface Decided {
   readonly answered?: true;
 }
 
-/** The reply ended before the model was done: its text is not an answer, and its last call may be half a call. */
-const CUT_OFF: ReadonlySet<StopReason> = new Set(['length', 'interrupted', 'error']);
-
 export function decide(given: Reply, options: DecideOptions): Decided {
   if (given.finish === 'content-filter') return { decision: stopped(given), text: '' };
   const droppedCall = cutCall(given);
   // A reply that broke off in the middle of its last call has the calls before it.
   const reply = droppedCall === undefined ? given : { ...given, calls: given.calls.slice(0, -1) };
-  const read = readReply(reply, options);
+  const read = readReply(reply, { ...options, hasAnswerSchema: options.readAnswer !== undefined });
   const decided: Mutable<Decided> = decideRead(read, reply, droppedCall, options);
   decided.remarks = read.remarks;
   if (droppedCall !== undefined) decided.droppedCall = droppedCall;
@@ -99,7 +96,7 @@ function decideText(reply: Reply, unreadable: string | undefined, options: Decid
   const { text, finish } = reply;
   if (CUT_OFF.has(finish)) {
     // A text that is too long would be too long again; one that was torn off would not.
-    if (finish === 'length' && text !== '') return { decision: stopped(reply), text };
+    if (finish === 'length' && text !== '' && unreadable === undefined) return { decision: stopped(reply), text };
     const message = 'The reply ended before it was complete. Answer again, and more briefly.';
     return { decision: stopped(reply), text, fault: faultData('reply_interrupted', message) };
   }

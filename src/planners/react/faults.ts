@@ -42,8 +42,6 @@ export interface Fault {
   readonly counter: RepairCounter;
   /** The tool, for a call. */
   readonly tool?: string;
-  /** Two faults with the same key are the same mistake made again. */
-  readonly key: string;
   readonly message: string;
 }
 
@@ -56,7 +54,7 @@ const NONE: readonly Fault[] = Object.freeze([]);
 /** What was wrong with the reply that made this step. A tool that ran and failed is no fault of the reply's. */
 export function faultsOf(step: Step): readonly Fault[] {
   const { calls, error, decision } = step;
-  if (calls.length === 0) return error === undefined ? NONE : [replyFault(error, step.text ?? '')];
+  if (calls.length === 0) return error === undefined ? NONE : [replyFault(error)];
   let faults: Fault[] | undefined;
   for (let index = 0; index < calls.length; index += 1) {
     const outcome = calls[index]?.outcome;
@@ -66,20 +64,14 @@ export function faultsOf(step: Step): readonly Fault[] {
     const branch = branchesOf(decision)[index];
     if (branch === undefined) continue;
     faults ??= [];
-    const { code, message } = outcome.error;
-    faults.push({
-      counter,
-      tool: branch.tool,
-      message,
-      key: JSON.stringify([code, branch.tool, branch.args, message]),
-    });
+    faults.push({ counter, tool: branch.tool, message: outcome.error.message });
   }
   return faults ?? NONE;
 }
 
 /** A decision that the runtime refused is a reply that could not be carried out, too. */
-function replyFault({ code, message }: ErrorData, text: string): Fault {
-  return { counter: counterOf(code) ?? 'reply', message, key: JSON.stringify([code, text, message]) };
+function replyFault({ code, message }: ErrorData): Fault {
+  return { counter: counterOf(code) ?? 'reply', message };
 }
 
 function counterOf(code: string): RepairCounter | undefined {

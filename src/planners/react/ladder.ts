@@ -69,7 +69,6 @@ class Climb {
   #tries = new Map<RepairCounter, number>();
   #counts = { finish: 0, multi_action: 0, reply: 0 };
   #argsByTool = new Map<string, number>();
-  #lastKey: string | undefined;
   readonly #faults: Fault[] = [];
 
   constructor(reasks: number) {
@@ -84,7 +83,6 @@ class Climb {
       this.#tries.clear();
       this.#failed = 0;
       this.#faults.length = 0;
-      this.#lastKey = undefined;
       return;
     }
     this.#failed += 1;
@@ -92,11 +90,7 @@ class Climb {
     for (const counter of new Set(faults.map((fault) => fault.counter))) {
       this.#tries.set(counter, (this.#tries.get(counter) ?? 0) + 1);
     }
-    const key = faults.map((fault) => fault.key).join('\n');
-    // The very same mistake in spite of the reminder: asking once more would not help.
-    const isStuck = key === this.#lastKey && wasReminded(step);
-    this.#lastKey = key;
-    if (isStuck || Math.max(...this.#tries.values()) > this.#reasks) this.#nextModel();
+    if (Math.max(...this.#tries.values()) > this.#reasks) this.#nextModel();
   }
 
   #count(faults: readonly Fault[]): void {
@@ -114,7 +108,6 @@ class Climb {
     this.#tries.clear();
     this.#counts = { finish: 0, multi_action: 0, reply: 0 };
     this.#argsByTool.clear();
-    this.#lastKey = undefined;
   }
 
   rung(): Rung {
@@ -136,10 +129,6 @@ export function modelsLeft(ranked: readonly ReadyModel[], { spent, current }: Ru
 function modelOf({ provenance }: Step): string | undefined {
   const name = provenance?.['modelName'] ?? provenance?.['model'];
   return typeof name === 'string' ? name : undefined;
-}
-
-function wasReminded({ remarks = [] }: Step): boolean {
-  return remarks.some(({ type }) => type === 'planner.repair_guidance_injected');
 }
 
 const MAX_CHAIN_CHARS = 1_024;

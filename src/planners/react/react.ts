@@ -119,7 +119,8 @@ export function react(options: ReactOptions): Planner {
     for (;;) {
       try {
         const callable = { tools: view.tools, tasks: mayStartTasks(options, view) };
-        const asked = yield* proseOnly(streamModel(turn.asking), callable, turn.asked);
+        const prose = { callable, model: turn.asked, hasAnswerSchema: readAnswer !== undefined };
+        const asked = yield* proseOnly(streamModel(turn.asking), prose);
         return moveOf(asked, turn.remarks, view, making);
       } catch (error) {
         const move = recover(error, turn);

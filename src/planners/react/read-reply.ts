@@ -2,13 +2,14 @@
 
 import { FINISH_TOOL } from '../../core/builtin-tools.ts';
 import type { ErrorData } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
+import { isJsonObject, type Json } from '../../core/json.ts';
 import type { Remark } from '../../core/remark.ts';
 import { shownName } from '../../core/shown-name.ts';
-import type { ToolView } from '../../core/tool-schema.ts';
-import type { ModelCall, Reply } from '../../model/reply.ts';
+import type { ToolSchema, ToolView } from '../../core/tool-schema.ts';
+import type { ModelCall, Reply, StopReason } from '../../model/reply.ts';
 import { type ParsedCall, type ParseIssue, type ParseTool, parseToolArgs, ToolCallStream } from '../../parse/index.ts';
 import { CONTROL_TOOLS } from '../../prompt/reserved-tools.ts';
+import { readTemplate } from './chat-template.ts';
 import { faultData } from './faults.ts';
 
 export interface ReadCall {
@@ -52,12 +53,17 @@ export function parseTools({ tools, tasks }: Callable): readonly ParseTool[] {
 
 export interface ReadOptions extends Callable {
   readonly mode: 'native' | 'text';
+  /** The answer has to fit a schema. */
+  readonly hasAnswerSchema: boolean;
 }
+
+/** The reply ended before the model was done: its text is not an answer, and its last call may be half a call. */
+export const CUT_OFF: ReadonlySet<StopReason> = new Set(['length', 'interrupted', 'error']);
 
 export function readReply(reply: Reply, options: ReadOptions): ReadReply {
   if (reply.calls.length > 0) return readNative(reply, options);
   if (options.mode === 'text') return readText(reply.text, options);
-  return looksLikeCall(reply.text) ? readLeaked(reply.text, options) : { text: reply.text, calls: [], remarks: [] };
+  return readLeaked(reply, options);
 }
 
 function readNative({ text, calls }: Reply, callable: Callable): ReadReply {
@@ -111,21 +117,47 @@ function textCall({ tool, args, callId = '' }: ParsedCall, cut: boolean): ReadCa
 }
 
 /**
- * A native model that wrote its call as text. Only a text that is nothing but the call counts: an answer may well quote
- * one.
+ * What a model with native calls wrote in place of them. Words are an answer, whatever they look like; so is JSON. Only the
+ * template of a call counts, and only when nothing of it is missing, to be mended, or of a tool that was not offered. One
+ * that does not count is no answer either: nobody wants to read its tokens.
  */
-function readLeaked(text: string, callable: Callable): ReadReply {
-  const read = readText(text, callable);
-  const isCallOnly =
-    read.calls.length > 0 && read.text === '' && read.calls.every(({ refusal }) => refusal === undefined);
-  if (!isCallOnly) return { text, calls: [], remarks: [] };
+function readLeaked({ text, finish }: Reply, options: ReadOptions): ReadReply {
+  const words: ReadReply = { text, calls: [], remarks: [] };
+  // Whatever is JSON may be that answer, and nothing else is asked for.
+  if (options.hasAnswerSchema) return words;
+  const reading = readTemplate(text, (tool, argument) => typeOf(options.tools.get(tool), argument));
+  if (reading.kind === 'prose') return words;
+  if (reading.kind === 'broken' || CUT_OFF.has(finish)) return { ...words, unreadable: BROKEN_TEMPLATE };
+  const unknown = reading.calls.find(({ tool }) => !isOffered(tool, options));
+  if (unknown !== undefined) return { ...words, unreadable: `There is no tool named "${shownName(unknown.tool)}".` };
+  const issues: ParseIssue[] = [];
+  const calls = reading.calls.map(({ tool, args }) =>
+    readNativeCall({ tool, callId: '', input: JSON.stringify(args) }, options, issues),
+  );
+  if (issues.some(({ code }) => !HARMLESS.has(code))) return { ...words, unreadable: BROKEN_TEMPLATE };
   const leaked = { code: 'repaired', message: 'The calls were written as text in place of native calls.' };
-  return { ...read, remarks: [...read.remarks, { type: 'planner.reply_repaired', issues: [leaked] }] };
+  return { text: '', calls, remarks: [...remarksOf(issues), { type: 'planner.reply_repaired', issues: [leaked] }] };
 }
 
-function looksLikeCall(text: string): boolean {
-  const first = text.trimStart()[0];
-  return first === '{' || first === '[' || first === '<' || first === '`';
+const BROKEN_TEMPLATE =
+  'It is a call that was written as text, and it is not whole and well formed. Make the call as a tool call, or answer in words.';
+
+/** What is done to the arguments of a native call too, and leaves their meaning as it is. */
+const HARMLESS: ReadonlySet<ParseIssue['code']> = new Set([
+  'coerced',
+  'default_filled',
+  'argument_dropped',
+  'mismatch',
+]);
+
+function isOffered(tool: string, { tools, tasks }: Callable): boolean {
+  return tools.list().some(({ name }) => name === tool) || (tasks && CONTROL_TOOLS.some(({ name }) => name === tool));
+}
+
+function typeOf(tool: ToolSchema | undefined, argument: string): Json | undefined {
+  const properties = tool?.inputSchema['properties'];
+  const property = isJsonObject(properties) && Object.hasOwn(properties, argument) ? properties[argument] : undefined;
+  return isJsonObject(property) ? property['type'] : undefined;
 }
 
 function isCut({ code }: ParseIssue): boolean {
