@@ -166,7 +166,7 @@ describe('the ladder in text mode', () => {
     expect(result).toMatchObject({ reason: 'goal' });
     expect(wordsOf(requests[1]?.prompt.at(-1))).toMatch(/tool_invalid_args — .*search.* end in the middle/);
     const told = requests[2]?.prompt.slice(requests[1]?.prompt.length).map(wordsOf).join('\n');
-    expect(told).toMatch(/tool_not_found — .*nothing/);
+    expect(told).toMatch(/reply_unreadable — there is no tool named nothing/);
   });
 
   it('RP-22 the same ladder: error, error and reminder, then no path', async () => {
