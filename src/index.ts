@@ -69,6 +69,7 @@ export type {
   WakeMode,
 } from './core/planner.ts';
 export type { PolicyCall, ToolPolicy } from './core/policy.ts';
+export { literal } from './core/reference.ts';
 export type {
   OutputMode,
   OwnRemarkType,

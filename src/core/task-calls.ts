@@ -2,6 +2,7 @@
 import { AWAIT_TOOL, SPAWN_TOOL } from './builtin-tools.ts';
 import type { AwaitTask, Decision, SpawnSpec, SpawnTask, TaskLimits } from './decision.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import { unescaped } from './reference.ts';
 
 export type TaskCall = SpawnTask | AwaitTask;
 
@@ -32,7 +33,7 @@ export function taskCallAt(decision: Decision, index: number): TaskCall | undefi
   if (decision.kind === 'spawn_task' || decision.kind === 'await_task') return decision;
   const branch = decision.kind === 'call_parallel' ? decision.branches[index] : undefined;
   return branch !== undefined && isTaskTool(branch.tool)
-    ? taskCall(branch.tool, branch.args, branch.callId)
+    ? taskCall(branch.tool, unescaped(branch.args), branch.callId)
     : undefined;
 }
 

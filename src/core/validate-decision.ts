@@ -17,7 +17,7 @@ import {
 import { PilotageError } from './errors.ts';
 import { captureJson, captureObject, isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertLimits } from './limits.ts';
-import { allReferencesIn } from './reference.ts';
+import { allReferencesIn, referenceFault, unescaped } from './reference.ts';
 import { needsOf } from './routes.ts';
 import { isTaskTool, taskCall } from './task-calls.ts';
 
@@ -145,10 +145,11 @@ function validateBranch(branch: Branch, name: string, isOfPlan: boolean): void {
   optionalText(branch.callId, `${name}.callId`);
   optionalRefusal(branch.refusal, `${name}.refusal`);
   validateWay(branch, name);
+  if (branch.refusal === undefined) validateReferences(branch, name);
   validateRoutes(branch, name);
   // What refers to another branch is known, and checked, only when that branch has ended.
   if (branch.refusal === undefined && isTaskTool(branch.tool) && allReferencesIn(branch.args).length === 0) {
-    validateDecision(taskCall(branch.tool, branch.args));
+    validateDecision(taskCall(branch.tool, unescaped(branch.args)));
   }
 }
 
@@ -164,6 +165,7 @@ function validateRoutes({ tool, args, after, when, routes }: Branch, name: strin
   for (const [index, route] of routes.entries()) {
     if (!isJsonObject(route)) throw invalid(`${name}.routes[${index}] is no route`);
     validateWay(route as unknown as Route, `${name}.routes[${index}]`);
+    validateReferences(route as unknown as Route, `${name}.routes[${index}]`);
   }
 }
 
@@ -176,6 +178,11 @@ function validateWay({ args, after, when }: Route, name: string): void {
   if (when === undefined) return;
   if (!isJsonObject(when) || when.equals === undefined) throw invalid(`${name}.when must be { branch, equals }`);
   requireText(when.branch, `${name}.when.branch`);
+}
+
+function validateReferences({ args }: Route, name: string): void {
+  const fault = referenceFault(args);
+  if (fault !== undefined) throw invalid(`${name}.args: ${fault}`);
 }
 
 function assertGraph(branches: readonly Branch[]): void {

@@ -4,7 +4,7 @@ import { type Branch, branchId, type CallParallel, type Finish } from '../core/d
 import { PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Planner, RunView, Trajectory } from '../core/planner.ts';
-import type { Reference } from '../core/reference.ts';
+import { literal, type Reference } from '../core/reference.ts';
 import { nodeFailed } from './error.ts';
 import { finishWith, inputOf } from './planner.ts';
 import { failureOf } from './progress.ts';
@@ -42,7 +42,7 @@ function decide(map: MapOf, run: RunView): CallParallel | Finish {
   const { values, parts, finish } = progressOf(map, run.trajectory);
   if (finish !== undefined) return finish;
   const rest = items.flatMap((args, index): Branch[] =>
-    values.has(String(index)) ? [] : [{ id: String(index), tool: map.itemTool, args }],
+    values.has(String(index)) ? [] : [{ id: String(index), tool: map.itemTool, args: literal(args) }],
   );
   const plan = parts === 0 ? map.name : `${map.name}#${parts + 1}`;
   const { concurrency } = map;

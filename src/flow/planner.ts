@@ -4,7 +4,7 @@ import type { CallParallel, Finish } from '../core/decision.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Move, Planner, RunView } from '../core/planner.ts';
-import { allReferencesIn } from '../core/reference.ts';
+import { literal } from '../core/reference.ts';
 import { nodeFailed } from './error.ts';
 import type { FlowGraph, GraphNode } from './graph.ts';
 import { type Done, markOf, type Round, type Steps } from './progress.ts';
@@ -39,7 +39,7 @@ export function flowPlanner(graph: FlowGraph): Planner {
 function decide(shape: Shape, run: RunView): Move {
   const { graph } = shape;
   const { trajectory } = run;
-  const part = nextPart(shape, trajectory, inputOf(graph.name, run));
+  const part = nextPart(shape, trajectory, literal(inputOf(graph.name, run)));
   switch (part.do) {
     case 'run': {
       const plan = trajectory.count === 0 ? graph.name : `${graph.name}#${trajectory.count + 1}`;
@@ -59,15 +59,11 @@ function decide(shape: Shape, run: RunView): Move {
 
 /**
  * What a planner that is called as a function is given.
- * @throws PilotageError `validation_failed` when that is nothing, or when a part of it would be read as a reference.
+ * @throws PilotageError `validation_failed` when that is nothing.
  */
 export function inputOf(name: string, { context: { args } }: RunView): Json {
-  if (args === undefined) {
-    const message = `The run of ${name} has no input. Start it with context.args, or through the flow's start or run.`;
-    throw new PilotageError('validation_failed', message, { data: { flow: name, where: 'input' } });
-  }
-  if (allReferencesIn(args).length === 0) return args;
-  const message = `The input of ${name} has an object with the key "$from", which stands for the value of a node. Give it another form.`;
+  if (args !== undefined) return args;
+  const message = `The run of ${name} has no input. Start it with context.args, or through the flow's start or run.`;
   throw new PilotageError('validation_failed', message, { data: { flow: name, where: 'input' } });
 }
 

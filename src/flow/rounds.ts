@@ -31,7 +31,7 @@ export type NextPart =
   /** `exit` is the exit that has run; none: somebody has taken nodes out, or the graph is another than it was. */
   | { readonly do: 'end'; readonly exit?: Done; readonly round: Round };
 
-/** @param input what the entry is given. */
+/** @param input the arguments of the entry. */
 export function nextPart(shape: Shape, steps: Steps, input: Json): NextPart {
   const { graph } = shape;
   const before = lastRound(graph, steps);

@@ -4,6 +4,7 @@ import type { ReasoningReplay } from '../core/context.ts';
 import { type AwaitTask, branchesOf, type SpawnTask } from '../core/decision.ts';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
+import { unescaped } from '../core/reference.ts';
 import type { Step } from '../core/step.ts';
 import { errorText, resultOf, verdictText } from './outcome-text.ts';
 
@@ -30,8 +31,9 @@ export function callsOf(step: Step): readonly StepCall[] {
     case 'call_tool':
       return [{ tool: decision.tool, args: decision.args, callId: decision.callId, outcome }];
     default:
+      // A model's own arguments stand in a parallel call with an escape where they look like a reference.
       return branchesOf(decision).map(({ tool, args, callId }, index) => {
-        return { tool, args, callId, outcome: calls[index]?.outcome };
+        return { tool, args: unescaped(args), callId, outcome: calls[index]?.outcome };
       });
   }
 }

@@ -3,7 +3,7 @@ import { type Branch, branchesOf, branchId } from '../core/decision.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
-import { allReferencesIn, type Reference, resolveReferences } from '../core/reference.ts';
+import { allReferencesIn, type Reference, resolveReferences, unescaped } from '../core/reference.ts';
 import { openRoute } from '../core/routes.ts';
 import type { CallRecord, Step } from '../core/step.ts';
 import type { ArtifactStore } from '../journal/port.ts';
@@ -32,7 +32,7 @@ export function argsOf(open: OpenStep, index: number, branch: Branch, ports: Arg
   // Only branches refer to others; the arguments of a call alone are its tool's.
   if (open.move.decision.kind !== 'call_parallel') return args;
   const references = allReferencesIn(args);
-  return references.length === 0 ? args : resolved(open, args, references, ports);
+  return references.length === 0 ? unescaped(args) : resolved(open, args, references, ports);
 }
 
 async function resolved(open: OpenStep, args: Json, references: readonly Reference[], ports: ArgsPorts): Promise<Json> {

@@ -3,7 +3,7 @@ import { isPlanTool } from '../core/builtin-tools.ts';
 import { type Branch, branchesOf, branchId } from '../core/decision.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import { isJsonObject, type Json } from '../core/json.ts';
-import { allReferencesIn, type Reference } from '../core/reference.ts';
+import { allReferencesIn, type Reference, referenceFault, unescaped } from '../core/reference.ts';
 import { needsOf, waysOf } from '../core/routes.ts';
 import type { OpenStep, RunState } from '../view/run-state.ts';
 
@@ -35,13 +35,17 @@ export async function editRefusal(
     if (isJsonObject(edit) && edit['skip'] === true) continue;
     const args = isJsonObject(edit) ? edit['args'] : undefined;
     if (args === undefined) return refuse(`the edit of ${JSON.stringify(id)} is neither { args } nor { skip: true }`);
+    const fault = referenceFault(args);
+    if (fault !== undefined) return refuse(`the arguments for ${JSON.stringify(id)}: ${fault}`);
     const foreign = foreignReference(branch, open.move.step, args);
     if (foreign !== undefined) {
       return refuse(`${JSON.stringify(id)} would refer to ${JSON.stringify(foreign)}, which it does not come after`);
     }
     // What refers to other nodes is checked when they have ended.
     const error =
-      allReferencesIn(args).length === 0 && !isPlanTool(branch.tool) ? await misfit(branch.tool, args) : undefined;
+      allReferencesIn(args).length === 0 && !isPlanTool(branch.tool)
+        ? await misfit(branch.tool, unescaped(args))
+        : undefined;
     if (error !== undefined) return refuse(`the arguments for ${JSON.stringify(id)} do not fit: ${error.message}`);
   }
   return undefined;

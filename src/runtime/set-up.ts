@@ -4,7 +4,7 @@ import { type Branch, branchesOf, type Decision } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
 import type { ErrorData } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
-import { allReferencesIn } from '../core/reference.ts';
+import { allReferencesIn, unescaped } from '../core/reference.ts';
 import { waysOf } from '../core/routes.ts';
 import { isTaskTool } from '../core/task-calls.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
@@ -53,7 +53,7 @@ async function refusalOf(tools: AuthorisedTools, branch: Branch, index: number):
   for (const { args } of waysOf(branch)) {
     // Arguments that refer to another branch are known, and checked, only when that branch has ended.
     if (tools.get(tool) !== undefined && allReferencesIn(args).length > 0) continue;
-    const prepared = await prepareCall(tools, tool, args);
+    const prepared = await prepareCall(tools, tool, unescaped(args));
     if ('error' in prepared) return refusalFor(prepared.error, index, data);
   }
   return undefined;

@@ -2,7 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PilotageError } from '../../src/core/errors.ts';
 import type { Json } from '../../src/core/json.ts';
-import { allReferencesIn, referencesIn, resolveReferences } from '../../src/core/reference.ts';
+import {
+  allReferencesIn,
+  literal,
+  mapReferences,
+  referenceFault,
+  referencesIn,
+  resolveReferences,
+  unescaped,
+} from '../../src/core/reference.ts';
 
 const results: Record<string, Json> = {
   s1: { items: [{ id: 7 }, { id: 8 }], 'a/b': { 'm~n': 'escaped' }, empty: null },
@@ -53,9 +61,72 @@ describe('references in arguments', () => {
     ['a step below 0', { $from: 's1', step: -1 }],
     ['half a step', { $from: 's1', step: 0.5 }],
     ['a step that is text', { $from: 's1', step: '0' }],
-  ])('is plain data with %s', (_, args) => {
+  ])('is no reference with %s', (_, args) => {
     expect(referencesIn(args)).toEqual(new Set());
     expect(resolve(args)).toEqual(args);
+  });
+
+  it.each<[Json, string]>([
+    [{ $from: 's1', path: '/items', note: 1 }, 'write {"$literal": …} around'],
+    [{ $from: 's1', path: 5 }, 'is no reference'],
+    [{ a: [{ $from: 5 }] }, '{"$from":5} is no reference'],
+    [{ $from: 's1', step: -1 }, 'is no reference'],
+    [{ $literal: 1, more: 2 }, 'the only key of its object'],
+    [{ $from: 's1', path: 'hits.0' }, 'the path "hits.0" is no JSON Pointer; write "/hits/0"'],
+    [{ $from: 's1', path: 'hits' }, 'write "/hits"'],
+    [{ $from: 's1', path: '$.hits[0].id' }, 'write "/hits/0/id"'],
+    [{ $from: 's1', path: "hits['a b']" }, 'write "/hits/a b"'],
+    [{ $from: 's1', path: '#/hits/0' }, 'write "/hits/0"'],
+    [{ $from: 's1', path: '/a~b' }, 'write "/a~0b"'],
+    [{ $from: 's1', path: 'a/b' }, 'write "/a/b"'],
+  ])('what only looks like a reference is a fault that says what to write: %j', (args, said) => {
+    expect(referenceFault(args)).toContain(said);
+    expect(referenceFault({ deep: [args] })).toContain(said);
+    expect(referenceFault(literal(args))).toBeUndefined();
+  });
+
+  it.each<Json>([
+    { $from: 's1' },
+    { $from: 's1', path: '' },
+    { $from: 's1', path: '/a~1b/~0/', step: 0 },
+    { path: 'hits.0' },
+    [{ $literal: { $from: 5, path: 'x' } }],
+  ])('is none: %j', (args) => {
+    expect(referenceFault(args)).toBeUndefined();
+  });
+
+  /** JSON of any depth in which the keys of references and escapes are common. */
+  const hostile = fc.letrec<{ node: Json }>((tie) => ({
+    node: fc.oneof(
+      { depthSize: 'small' },
+      fc.constantFrom<Json>('s1', '/items/0/id', 'hits.0', 0, null),
+      fc.jsonValue({ maxDepth: 1 }) as fc.Arbitrary<Json>,
+      fc.array(tie('node'), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom('$from', '$literal', 'path', 'step', 'x', '__proto__'), tie('node')),
+    ),
+  })).node;
+
+  it('a literal is the value that was put in, whatever that is, at any depth and however often', () => {
+    const fail = (): never => expect.unreachable();
+    fc.assert(
+      fc.property(hostile, fc.nat(3), (value, times) => {
+        let args: Json = value;
+        for (let time = 0; time <= times; time += 1) args = literal(args);
+        expect(referencesIn(args)).toEqual(new Set());
+        expect(referenceFault(args)).toBeUndefined();
+        for (let time = 0; time <= times; time += 1) args = resolveReferences(args, fail);
+        expect(args).toEqual(value);
+        // Within arguments of the plan's own, beside a reference.
+        const whole = { body: [literal(value)], of: { $from: 's1', path: '/items/0/id' } };
+        expect(resolve(whole)).toEqual({ body: [value], of: 7 });
+        expect(unescaped(whole)).toEqual({ body: [value], of: whole.of });
+        expect(mapReferences(whole, (reference) => ({ ...reference, step: 3 }))).toEqual({
+          body: [literal(value)],
+          of: { ...whole.of, step: 3 },
+        });
+      }),
+      { numRuns: 500 },
+    );
   });
 
   it("a tool's value that looks like a reference is data: it is not followed", () => {

@@ -228,6 +228,22 @@ describe('validateDecision', () => {
       parallel({ args: { a: { $from: 'ghost' }, b: undefined } }),
       '"ghost"',
     ],
+    [
+      'a path that is no pointer',
+      parallel({ id: 'a' }, { args: { a: { $from: 'a', path: 'hits.0' } } }),
+      'write "/hits/0"',
+    ],
+    [
+      'a path that is no pointer in an earlier step',
+      parallel({ args: [{ $from: 'a', path: 'x', step: 0 }] }),
+      'branches[0].args',
+    ],
+    ['what only looks like a reference', parallel({ args: { a: { $from: 1 } } }), '{"$from":1} is no reference'],
+    [
+      'a path of a route that is no pointer',
+      parallel({ id: 'a' }, { args: null, routes: [{ args: { $from: 'a', path: 'x' } }] }),
+      'branches[1].routes[0].args',
+    ],
     ['routes that are no list', parallel({ args: null, routes: {} }), 'branches[0].routes must be'],
     ['no routes', parallel({ args: null, routes: [] }), 'branches[0].routes must be'],
     ['a route that is null', parallel({ args: null, routes: [null] }), 'branches[0].routes[0] is no route'],

@@ -16,7 +16,7 @@ import {
   type PlanYield,
   planNodes,
 } from '../../src/planners/graph/index.ts';
-import { earlierValues } from '../../src/planners/graph/outcome.ts';
+import { earlierPlaces } from '../../src/planners/graph/outcome.ts';
 import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
 import { ask, failure, listen, stepOf, value } from './drive.ts';
 
@@ -252,7 +252,7 @@ describe('makers', () => {
         kind: 'call_parallel',
         plan: 'step-1',
         onInvalid: 'per_branch',
-        branches: [{ id: 'told', tool: '_message', args: 'hello' }],
+        branches: [{ id: 'told', tool: '_message', args: { $from: '0', path: '/0', step: 0 } }],
       },
       { kind: 'call_tool', tool: 'handler', args: { id: 'i', input: 'hello' } },
       { kind: 'finish', reason: 'goal', payload: [['hello'], 'handled'] },
@@ -270,7 +270,7 @@ describe('makers', () => {
     const artifact = { artifactRef: 'art_1', mime: 'application/json', sizeBytes: 40_000 };
     const made = await next(() => any('a'));
     const run = view({ steps: [stepOf(0, made, [{ kind: 'value', value: 'preview', artifact }])] });
-    expect(earlierValues(run).size).toBe(0);
+    expect(earlierPlaces(run, true).size).toBe(0);
     await expect(next(() => any('b', { input: { v: { $from: 'a' } } }), run)).rejects.toMatchObject({
       data: { faults: [{ code: 'reference_unknown' }] },
     });
@@ -428,7 +428,7 @@ describe('a stream of steps', () => {
     const first: Step = { ...stepOf(0, move, outcomes), error: interrupted };
     const again = await given(stream(...yields), view({ steps: [first] }));
     const { branches } = again.move.decision as CallParallel;
-    expect(branches).toEqual([{ id: 'd', tool: 'any', args: { v: 1 } }]);
+    expect(branches).toEqual([{ id: 'd', tool: 'any', args: { v: { $from: 'a', path: '/x', step: 0 } } }]);
     // Cut off once more, with d done: then there is nothing left to run.
     const second: Step = { ...stepOf(1, again.move, [value(4)]), error: interrupted };
     const steps = [first, second];

@@ -144,7 +144,7 @@ describe('$from', () => {
             whole: { $from: 's' },
             part: [{ $from: 's', path: '/items/0/id' }],
             odd: { $from: 's', path: '/a~1b/~0' },
-            not: { $from: 's', more: 1 },
+            not: { $literal: { $from: 's', more: 1 } },
           },
         },
         source,

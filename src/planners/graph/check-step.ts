@@ -1,6 +1,6 @@
 /** What can be said of a step by itself. */
 import type { Json } from '../../core/json.ts';
-import { referencesIn } from '../../core/reference.ts';
+import { referenceFault, referencesIn } from '../../core/reference.ts';
 import type { PlanFault } from '../../core/remark.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
 import { fault, type GivenStep } from './given-plan.ts';
@@ -20,7 +20,17 @@ export function stepFaults(step: GivenStep, rules: StepRules): PlanFault[] {
   if (type === undefined) {
     faults.push(fault('step_type', `The step ${shown(step)} needs a type: one of ${STEP_TYPES.join(', ')}.`, id));
   }
+  const malformed = malformedReference(step);
+  if (malformed !== undefined) {
+    faults.push(fault('reference_invalid', `In the input of the step ${shown(step)} ${malformed}.`, id));
+    return faults;
+  }
   return [...faults, ...faultsOfType(step, rules)];
+}
+
+/** What is in the way of looking at the rest: it would be taken for a value. */
+function malformedReference({ input, meta, type }: GivenStep): string | undefined {
+  return referenceFault(type === 'internal' ? [input ?? null, meta ?? null] : (input ?? null));
 }
 
 function faultsOfType(step: GivenStep, rules: StepRules): PlanFault[] {

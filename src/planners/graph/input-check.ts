@@ -4,15 +4,16 @@
  */
 import { describeThrown } from '../../core/errors.ts';
 import type { Json, JsonObject } from '../../core/json.ts';
-import { referencePaths } from './references.ts';
+import { shapeOf } from './references.ts';
 import { explainAll, type SchemaError, schemaErrors } from './schema-check.ts';
 
 /** Why the input does not fit; `undefined` when it does, or may. */
 export function inputProblem(schema: JsonObject, input: Json): string | undefined {
   try {
-    const errors = schemaErrors(schema, input);
+    const { value, open } = shapeOf(input);
+    const errors = schemaErrors(schema, value);
     if (errors.length === 0) return undefined;
-    const certain = certainErrors(errors, referencePaths(input));
+    const certain = certainErrors(errors, open);
     return certain.length === 0 ? undefined : explainAll(certain);
   } catch (cause) {
     // A schema that refers to itself, and an input as deep as the stack.

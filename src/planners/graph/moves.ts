@@ -3,10 +3,10 @@ import type { Decision } from '../../core/decision.ts';
 import type { Move, RunView } from '../../core/planner.ts';
 import { branchOfStep, type PlanHow, planDecision } from './branches.ts';
 import { checkPlan, planInvalid } from './check-plan.ts';
-import { earlierValues, freshPlanId } from './outcome.ts';
+import { earlierPlaces, freshPlanId } from './outcome.ts';
 import type { ReadyPlan, ReadyStep } from './plan.ts';
 import { policyFaults } from './policy.ts';
-import { withEarlierValues } from './references.ts';
+import { boundToEarlier, wholeArgs } from './references.ts';
 
 export interface MoveRules extends PlanHow {
   readonly maxSteps?: number;
@@ -14,7 +14,7 @@ export interface MoveRules extends PlanHow {
 
 /** The whole plan as one move. @throws PilotageError `plan_invalid` with all that is wrong. */
 export async function planMove(given: unknown, rules: MoveRules, run: RunView, signal: AbortSignal): Promise<Move> {
-  const ready = await readyPlan(given, rules, run, signal);
+  const ready = await readyPlan(given, rules, run, signal, false);
   const plan = { ...ready, planId: freshPlanId(run, ready.planId) };
   return { decision: planDecision(plan, rules), provenance: { planner: 'graph', plan: plan.planId } };
 }
@@ -27,14 +27,15 @@ export async function stepMove(
   signal: AbortSignal,
   planner: string,
 ): Promise<Move> {
-  const plan = await readyPlan({ steps: [given] }, rules, run, signal);
+  const plan = await readyPlan({ steps: [given] }, rules, run, signal, true);
   const provenance = { planner, step: plan.steps[0]?.id ?? '' };
   return { decision: decisionOf(plan, run, rules), provenance };
 }
 
 function decisionOf(plan: ReadyPlan, run: RunView, how: PlanHow): Decision {
   const step = plan.steps[0] as ReadyStep;
-  const { tool, args } = branchOfStep(step, how.internal);
+  const { tool, args: written } = branchOfStep(step, how.internal);
+  const args = wholeArgs(written, run);
   switch (step.type) {
     case 'tool':
     case 'internal':
@@ -54,17 +55,18 @@ async function readyPlan(
   { internal, maxSteps }: MoveRules,
   run: RunView,
   signal: AbortSignal,
+  isAlone: boolean,
 ): Promise<ReadyPlan> {
-  const values = earlierValues(run);
+  // A call that stands alone has its values from the start; nobody looks them up in the store.
+  const places = earlierPlaces(run, isAlone);
   const checked = checkPlan(given, {
     tools: run.tools,
-    earlier: new Set(values.keys()),
+    earlier: new Set(places.keys()),
     ...(internal === undefined ? {} : { internal }),
     ...(maxSteps === undefined ? {} : { maxSteps }),
   });
   if ('faults' in checked) throw planInvalid(checked.faults);
-  // The policy judges what will be carried out.
-  const plan = withEarlierValues(checked.plan, values);
+  const plan = boundToEarlier(checked.plan, places, run);
   const forbidden = run.tools.policy === undefined ? [] : await policyFaults(plan, run, signal, internal);
   if (forbidden.length > 0) throw planInvalid(forbidden);
   return plan;

@@ -8,9 +8,12 @@ import type { Json, JsonObject } from '../../core/json.ts';
 import { isPassedOver } from '../../core/passed-over.ts';
 import type { RunView } from '../../core/planner.ts';
 import type { Step } from '../../core/step.ts';
+import type { Place } from './references.ts';
 
 export interface PlanNode {
   readonly id: string;
+  /** The index of the step of the run that has carried out the plan. */
+  readonly step: number;
   readonly index: number;
   readonly branch: Branch;
   readonly status: 'done' | 'failed' | 'skipped' | 'cancelled' | 'unknown';
@@ -30,7 +33,7 @@ export function planNodes(step: Step): readonly PlanNode[] {
   const passed = (index: number): { readonly passed?: true } =>
     isPassedOver(index, (other) => outcomes[other], known) ? { passed: true } : {};
   return branches.map((branch, index) => {
-    const node = { id: branchId(branch, index), index, branch };
+    const node = { id: branchId(branch, index), step: step.index, index, branch };
     const outcome = outcomes[index];
     switch (outcome?.kind) {
       case 'value': {
@@ -149,33 +152,30 @@ function idsOf(name: string, nodes: readonly PlanNode[], wanted: PlanNode['statu
 }
 
 /**
- * What the nodes of the plans of the run, and its single steps, have come to; of each id the latest. Without values of
- * which the trajectory has only a preview.
+ * Where the nodes of the plans of the run, and its single steps, have left a value; of each id the latest.
+ * @param isWhole without those of which the trajectory has only a preview.
  */
-export function earlierValues({ trajectory }: RunView): ReadonlyMap<string, Json> {
-  const values = new Map<string, Json>();
+export function earlierPlaces({ trajectory }: RunView, isWhole: boolean): ReadonlyMap<string, Place> {
+  const places = new Map<string, Place>();
   for (let index = 0; index < trajectory.count; index += 1) {
     const step = trajectory.step(index);
     if (step === undefined) continue;
-    for (const [id, value] of valuesOf(step)) values.set(id, value);
+    const single = planIdOf(step) === undefined ? singleStepOf(step) : undefined;
+    if (single === undefined && planIdOf(step) === undefined) continue;
+    for (const [call, branch] of branchesOf(step.decision).entries()) {
+      const outcome = step.calls[call]?.outcome;
+      if (outcome?.kind !== 'value' || (isWhole && outcome.artifact !== undefined)) continue;
+      const id = branchId(branch, call);
+      places.set(single ?? id, { step: index, branch: id });
+    }
   }
-  return values;
+  return places;
 }
 
-function valuesOf(step: Step): readonly (readonly [string, Json])[] {
-  if (planIdOf(step) !== undefined) {
-    return wholeValues(planNodes(step));
-  }
-  const id = singleStepOf(step);
-  const outcome = step.calls[0]?.outcome;
-  if (id === undefined || outcome?.kind !== 'value' || outcome.artifact !== undefined) return [];
-  return [[id, outcome.value]];
-}
-
-export function wholeValues(nodes: readonly PlanNode[]): readonly (readonly [string, Json])[] {
-  return nodes.flatMap(({ id, value, artifact }) =>
-    value === undefined || artifact !== undefined ? [] : [[id, value] as const],
-  );
+/** Where the values of nodes are. */
+export function placesOf(nodes: Iterable<PlanNode>): ReadonlyMap<string, Place> {
+  const done = [...nodes].filter(({ status }) => status === 'done');
+  return new Map(done.map(({ id, step }) => [id, { step, branch: id }]));
 }
 
 /** The id of the step of a maker that gives one at a time. */

@@ -7,6 +7,7 @@ import type { PlanFault } from '../../core/remark.ts';
 import { branchOfStep } from './branches.ts';
 import { fault } from './given-plan.ts';
 import type { PlanStepType, ReadyPlan, ReadyStep } from './plan.ts';
+import { knownArgs } from './references.ts';
 
 /**
  * Asks the policy of the run, if it has one, about every call of the plan; one that throws, or gives anything but `true`,
@@ -26,7 +27,7 @@ export async function policyFaults(
     steps.map((step) => {
       const { tool, args } = branchOfStep(step, internal);
       if (tool === MESSAGE_TOOL || tool === FINISH_TOOL) return undefined;
-      return whyForbidden(policy, { tool, args, identity: run.identity }, signal);
+      return whyForbidden(policy, { tool, args: knownArgs(args, run), identity: run.identity }, signal);
     }),
   );
   return steps.flatMap((step, index) => {

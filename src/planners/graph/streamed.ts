@@ -4,18 +4,17 @@
  */
 import { FINISH_TOOL } from '../../core/builtin-tools.ts';
 import type { Branch } from '../../core/decision.ts';
-import { isJsonObject, type Json, jsonEquals } from '../../core/json.ts';
+import { isJsonObject, jsonEquals } from '../../core/json.ts';
 import type { Delta, Move, RunView } from '../../core/planner.ts';
-import type { PlanFault } from '../../core/remark.ts';
 import { branchOfStep } from './branches.ts';
 import { checkPlan, MAX_PLAN_STEPS, planInvalid } from './check-plan.ts';
 import { referencesOf } from './check-step.ts';
 import { fault, readGivenPlan } from './given-plan.ts';
 import type { MoveRules } from './moves.ts';
-import { finishOfNodes, freshPlanId, type PlanNode, wholeValues } from './outcome.ts';
+import { finishOfNodes, freshPlanId, type PlanNode, placesOf } from './outcome.ts';
 import type { PlanStep, PlanYield, ReadyStep } from './plan.ts';
 import { policyFaults } from './policy.ts';
-import { withEarlierValues } from './references.ts';
+import { boundToEarlier, type Place } from './references.ts';
 
 /**
  * @param before the nodes of the plan that was interrupted, if the maker is asked for the rest of it.
@@ -62,7 +61,7 @@ class GrowingPlan {
   readonly #rules: MoveRules;
   readonly #before: ReadonlyMap<string, PlanNode>;
   /** What was done before, for steps that this plan has not anew. */
-  readonly #values: Map<string, Json>;
+  readonly #done: Map<string, Place>;
   /** All that was given, in this plan or not. */
   readonly #given = new Set<string>();
   readonly #inPlan = new Map<string, Branch>();
@@ -76,7 +75,7 @@ class GrowingPlan {
     this.#run = run;
     this.#rules = rules;
     this.#before = new Map(before.map((node) => [node.id, node]));
-    this.#values = new Map(wholeValues(before));
+    this.#done = new Map(placesOf(before));
   }
 
   /** `undefined` for a step that is not to be run. @throws PilotageError `plan_invalid`. */
@@ -100,7 +99,7 @@ class GrowingPlan {
     }
     const forbidden = await policyFaults({ steps: [settled] }, this.#run, signal, this.#rules.internal);
     if (forbidden.length > 0) throw planInvalid(forbidden);
-    this.#values.delete(step.id);
+    this.#done.delete(step.id);
     this.#inPlan.set(step.id, branch);
     this.branches.push(branch);
     return branch;
@@ -154,19 +153,12 @@ class GrowingPlan {
     if (step.after.some((id) => this.#passed.has(id))) return undefined;
     const { when, ...rest } = step;
     const after = step.after.filter((id) => this.#inPlan.has(id));
-    const [ready = step] = withEarlierValues({ planId: '', steps: [{ ...rest, after }] }, this.#values).steps;
-    const lost = [...referencesOf({ ...ready, name: ready.id })].find((id) => !this.#inPlan.has(id));
-    if (lost !== undefined) throw planInvalid([outOfReach(step.id, lost)]);
+    const [ready = step] = boundToEarlier({ planId: '', steps: [{ ...rest, after }] }, this.#done, this.#run).steps;
     if (when === undefined) return ready;
     if (this.#inPlan.has(when.step)) return { ...ready, when };
-    return jsonEquals(this.#values.get(when.step), when.equals) ? ready : undefined;
+    const decided = this.#before.get(when.step);
+    return decided?.artifact === undefined && jsonEquals(decided?.value, when.equals) ? ready : undefined;
   }
-}
-
-function outOfReach(step: string, id: string): PlanFault {
-  const [name, other] = [JSON.stringify(step), JSON.stringify(id)];
-  const message = `The step ${name} refers to ${other}, whose result is an artifact and out of reach after the interruption.`;
-  return fault('reference_unknown', message, step);
 }
 
 /** Whether it has come to something, and is one of these: the same words under another id are another step. */

@@ -7,6 +7,7 @@ import { plannerOf } from './planner.ts';
 import type { ChooseMethod, FillLeaf } from './questions.ts';
 import type { Observe } from './replay.ts';
 import type { HtnTables } from './state.ts';
+import { withTaskValues } from './task-values.ts';
 import type { HtnStep } from './work.ts';
 
 /** Of `depth` and `nodes`, for planners. */
@@ -25,7 +26,10 @@ export interface HtnOptions {
   state(run: RunView): HtnTables | Promise<HtnTables>;
   /** What is to be done, in that order. Asked once for each goal of the run. */
   todo(run: RunView): readonly HtnTask[] | Promise<readonly HtnTask[]>;
-  /** How an action is carried out. `undefined`: it only changes the state. Its `id` can be left out. */
+  /**
+   * How an action is carried out. `undefined`: it only changes the state. Its `id` can be left out. What it takes from the
+   * arguments of the action are values, whatever they hold; references are what it writes itself.
+   */
   step(action: HtnTask, run: RunView): HtnStep | undefined;
   /**
    * Takes what a step came to into the state, behind the effects of its action. What it finds is gone by from the next
@@ -92,7 +96,7 @@ export function htn(options: HtnOptions): Planner {
       ...(domain.fingerprint === undefined ? {} : { fingerprint: domain.fingerprint }),
       tables: () => options.state(run),
       todo: () => options.todo(run),
-      stepOf: (action) => options.step(action, run),
+      stepOf: (action) => withTaskValues(options.step(action, run), action),
       observe: observe && ((state, step) => observe.call(options, state, step)),
       choose: choose && ((task, methods) => choose.call(options, task, methods, run, signal)),
       fill: fill && ((task) => fill.call(options, task, run, signal)),

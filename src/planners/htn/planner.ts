@@ -8,7 +8,7 @@ import { planDecision } from '../graph/branches.ts';
 import { checkPlan, planInvalid } from '../graph/check-plan.ts';
 import { finishOfPlan, freshPlanId, planNodes } from '../graph/outcome.ts';
 import type { ReadyPlan, ReadyStep } from '../graph/plan.ts';
-import { withEarlierValues } from '../graph/references.ts';
+import { boundToEarlier, wholeArgs } from '../graph/references.ts';
 import type { HtnTask } from './domain.ts';
 import type { Item, Resolve } from './item.ts';
 import { type Helpers, Questions } from './questions.ts';
@@ -197,17 +197,18 @@ class Turn {
       },
     );
     if ('faults' in checked) throw planInvalid(checked.faults);
-    const values = new Map(Array.from(done.values(), ({ id, value }) => [id, value]));
-    const plan = withEarlierValues(checked.plan, values);
-    return (lazy ? callOf(plan) : undefined) ?? planDecision(plan, internal === undefined ? {} : { internal });
+    const plan = boundToEarlier(checked.plan, done, this.#run);
+    return (
+      (lazy ? callOf(plan, this.#run) : undefined) ?? planDecision(plan, internal === undefined ? {} : { internal })
+    );
   }
 }
 
 /** A single step with a tool is a call. */
-function callOf({ steps }: ReadyPlan): Decision | undefined {
+function callOf({ steps }: ReadyPlan, run: RunView): Decision | undefined {
   const [step] = steps;
   if (steps.length !== 1 || step?.type !== 'tool' || step.toolId === undefined) return undefined;
-  return { kind: 'call_tool', tool: step.toolId, args: step.input ?? {} };
+  return { kind: 'call_tool', tool: step.toolId, args: wholeArgs(step.input ?? {}, run) };
 }
 
 function leftOf(work: Work, { left }: Past): Work {

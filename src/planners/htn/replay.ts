@@ -12,6 +12,9 @@ import { readWork, recordIn, type Work } from './work.ts';
 /** A step that has ended well. */
 export interface DoneStep {
   readonly id: string;
+  /** Where in the run its value is: the index of the run's step, and the branch of that. */
+  readonly step: number;
+  readonly branch: string;
   /** What it was a step of. */
   readonly action: HtnTask;
   readonly tool: string;
@@ -64,7 +67,8 @@ function replayStep(step: Step, work: Work, state: HtnState, done: Map<string, D
     for (const passed of items.slice(until, index + 1)) applyAction(passed, state);
     until = index + 1;
     for (const { node, id } of own) {
-      const ended = { id, action: item.task, tool: node.branch.tool, value: node.value ?? null };
+      const { step: at, id: branch, value = null } = node;
+      const ended = { id, step: at, branch, action: item.task, tool: node.branch.tool, value };
       done.set(id, ended);
       observe?.(state, ended);
     }

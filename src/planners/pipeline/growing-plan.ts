@@ -115,7 +115,7 @@ export class GrowingPlan {
 
   /** @returns no step for one that is known, or done, as it stands. */
   #check(given: Json): { readonly step: ReadyStep | undefined } | { readonly faults: readonly PlanFault[] } {
-    const { work, internal } = this.#judging;
+    const { work } = this.#judging;
     const id = isJsonObject(given) ? given['id'] : undefined;
     const before = typeof id === 'string' ? this.#known.get(id) : undefined;
     if (before !== undefined && jsonEquals(before.given, given)) return { step: undefined };
@@ -134,7 +134,7 @@ export class GrowingPlan {
     const ended = step.after.find((need) => this.#known.get(need)?.step.type === 'finish');
     if (ended !== undefined)
       return bad('after_finish', `The step ${step.id} comes after a finish, which ends the plan.`, step.id);
-    const left = leaveOutDone({ planId: this.planId, steps: [step] }, work, internal);
+    const left = leaveOutDone({ planId: this.planId, steps: [step] }, this.#judging);
     if ('faults' in left) return work.done.has(step.id) && isSameAgain(left.faults) ? { step: undefined } : left;
     const [resolved = step] = left.plan.steps;
     const refused = this.#refusalOf(resolved);

@@ -1,17 +1,17 @@
 /** Whether what a model gave is a plan that may run: its shape and logic, then what was done before, then the policy. */
 import type { Branch, CallParallel } from '../../core/decision.ts';
 import { PilotageError } from '../../core/errors.ts';
-import { type Json, jsonEquals } from '../../core/json.ts';
+import { jsonEquals } from '../../core/json.ts';
 import type { RunView } from '../../core/planner.ts';
-import { referencesIn } from '../../core/reference.ts';
+import { mapReferences, type Reference } from '../../core/reference.ts';
 import type { PlanFault } from '../../core/remark.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
 import { branchOfStep, planDecision } from '../graph/branches.ts';
 import { checkPlan, type PlanRules } from '../graph/check-plan.ts';
-import { freshPlanId, type PlanNode } from '../graph/outcome.ts';
+import { freshPlanId, type PlanNode, placesOf } from '../graph/outcome.ts';
 import type { ReadyPlan, ReadyStep } from '../graph/plan.ts';
 import { policyFaults } from '../graph/policy.ts';
-import { withEarlierValues } from '../graph/references.ts';
+import { boundToEarlier, knownArgs } from '../graph/references.ts';
 import type { Work } from './phase.ts';
 import type { Judged } from './tries.ts';
 
@@ -25,10 +25,10 @@ export interface Judging {
 }
 
 export async function judgePlan(given: unknown, judging: Judging): Promise<Judged> {
-  const { run, signal, work, internal } = judging;
+  const { run, signal, internal } = judging;
   const checked = checkPlan(given, rulesOf(judging));
   if ('faults' in checked) return { result: 'invalid', faults: checked.faults };
-  const left = leaveOutDone({ ...checked.plan, planId: freshPlanId(run, checked.plan.planId) }, work, internal);
+  const left = leaveOutDone({ ...checked.plan, planId: freshPlanId(run, checked.plan.planId) }, judging);
   if ('faults' in left) return { result: 'invalid', faults: left.faults };
   const { plan } = left;
   const refused = refusalOf(plan, judging);
@@ -57,10 +57,12 @@ export function decisionOf(plan: ReadyPlan, { concurrency, internal }: Judging):
 
 export type Left = { readonly plan: ReadyPlan } | { readonly faults: readonly PlanFault[] };
 
-/** The plan without steps that are done as they stand, and with the results of those in the place of references to them. */
-export function leaveOutDone(plan: ReadyPlan, { done }: Work, internal: string | undefined): Left {
+/** The plan without steps that are done as they stand; references to those are bound to where their results are. */
+export function leaveOutDone(plan: ReadyPlan, judging: Judging): Left {
+  const { run, work } = judging;
+  const { done } = work;
   if (done.size === 0) return { plan };
-  const faults = plan.steps.flatMap((step) => doneFaults(step, done, internal));
+  const faults = plan.steps.flatMap((step) => doneFaults(step, judging));
   if (faults.length > 0) return { faults };
   const gone = new Set(plan.steps.flatMap(({ id }) => (done.has(id) ? [id] : [])));
   const steps = plan.steps.filter(({ id }) => !gone.has(id));
@@ -69,44 +71,38 @@ export function leaveOutDone(plan: ReadyPlan, { done }: Work, internal: string |
   }
   const waiting = steps.map((step) => ({ ...step, after: step.after.filter((id) => !gone.has(id)) }));
   try {
-    return { plan: withEarlierValues({ ...plan, steps: waiting }, valuesOf(done)) };
+    return { plan: boundToEarlier({ ...plan, steps: waiting }, placesOf(done.values()), run) };
   } catch (error) {
     if (!PilotageError.is(error, 'reference_unresolved')) throw error;
     return { faults: [{ code: error.code, message: error.message }] };
   }
 }
 
-function valuesOf(done: Work['done']): ReadonlyMap<string, Json> {
-  return new Map([...done].map(([id, { value = null }]) => [id, value]));
-}
-
-function doneFaults(step: ReadyStep, done: Work['done'], internal: string | undefined): PlanFault[] {
+function doneFaults(step: ReadyStep, { run, work: { done }, internal }: Judging): PlanFault[] {
   const { id } = step;
   const before = done.get(id);
-  if (before !== undefined) return isSame(branchOfStep(step, internal), before, done) ? [] : [reused(id)];
+  if (before !== undefined) return isSame(branchOfStep(step, internal), before, done, run) ? [] : [reused(id)];
   const needed = step.when?.step;
   // The route was taken with the plan before; its result cannot decide again.
-  if (needed !== undefined && done.has(needed)) return [decided(id, needed)];
-  const large = [...referencesIn(step.input ?? null)].filter((name) => done.get(name)?.artifact !== undefined);
-  return large.map((name) => tooLarge(id, name));
+  return needed !== undefined && done.has(needed) ? [decided(id, needed)] : [];
 }
 
 /** The same call, with its references as they were written or with what they stood for. */
-function isSame({ tool, args }: Branch, { branch }: PlanNode, done: Work['done']): boolean {
+function isSame({ tool, args }: Branch, { branch, step }: PlanNode, done: Work['done'], run: RunView): boolean {
   if (tool !== branch.tool) return false;
   if (jsonEquals(args, branch.args)) return true;
-  const now = resolved(args, done);
-  return now !== undefined && jsonEquals(now, resolved(branch.args, done));
-}
-
-function resolved(args: Json, done: Work['done']): Json | undefined {
-  const step = { id: '', type: 'tool', input: args, after: [] } as const;
   try {
-    return withEarlierValues({ planId: '', steps: [step] }, valuesOf(done)).steps[0]?.input;
+    const now = mapReferences(args, (reference) => boundTo(reference, done.get(reference.$from)?.step));
+    const then = mapReferences(branch.args, (reference) => boundTo(reference, step));
+    return jsonEquals(knownArgs(now, run), knownArgs(then, run));
   } catch (error) {
-    if (PilotageError.is(error, 'reference_unresolved')) return undefined;
+    if (PilotageError.is(error, 'reference_unresolved')) return false;
     throw error;
   }
+}
+
+function boundTo(reference: Reference, step: number | undefined): Reference {
+  return reference.step !== undefined || step === undefined ? reference : { ...reference, step };
 }
 
 function reused(id: string): PlanFault {
@@ -117,11 +113,6 @@ function reused(id: string): PlanFault {
 function decided(id: string, needed: string): PlanFault {
   const message = `The step ${JSON.stringify(id)} has a condition on ${JSON.stringify(needed)}, which is done: its result is known. Leave the condition out, or the step.`;
   return { code: 'step_done', message, step: id };
-}
-
-function tooLarge(id: string, needed: string): PlanFault {
-  const message = `The step ${JSON.stringify(id)} refers to ${JSON.stringify(needed)}, whose result is too large to be passed on. Read it from its artifact.`;
-  return { code: 'reference_unresolved', message, step: id };
 }
 
 /** What the runtime would not take. */

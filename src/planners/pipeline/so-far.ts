@@ -34,7 +34,7 @@ export function soFarText(run: RunView, work: Work): string {
 
 const REST: readonly string[] = [
   'Plan only what is left to do for the goal. What is done is not done again: leave those steps out, and give new steps ids of their own.',
-  'A step may refer to the result of one that has an id and the status "done" with {"$from": "<id>"}, unless it has an artifact: then the result is only its beginning.',
+  'A step may refer to the result of one that has an id and the status "done" with {"$from": "<id>"}. Where there is an artifact, what is shown is only the beginning of the result; the reference stands for all of it.',
   'If nothing is left to do, plan one step of the type finish.',
 ];
 

@@ -4,6 +4,7 @@ import { FINISH_TOOL } from '../../core/builtin-tools.ts';
 import type { AwaitTask, Branch, CallTool, Decision, Finish } from '../../core/decision.ts';
 import type { ErrorData } from '../../core/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
+import { literal } from '../../core/reference.ts';
 import type { Remark } from '../../core/remark.ts';
 import { shownName } from '../../core/shown-name.ts';
 import { isTaskTool, taskCall } from '../../core/task-calls.ts';
@@ -136,7 +137,8 @@ function decideCalls(calls: readonly ReadCall[], reply: Reply, text: string, opt
   }
   const branches = calls.map((call, index): Branch => {
     const { tool, args, refusal } = beside(call, options);
-    const branch = { tool: tool || 'unnamed', args, callId: ids[index] as string };
+    // Nobody has told a chat model of references: what looks like one is an argument.
+    const branch = { tool: tool || 'unnamed', args: literal(args), callId: ids[index] as string };
     return refusal === undefined ? branch : { ...branch, refusal };
   });
   const parallel = { kind: 'call_parallel' as const, branches, onInvalid: 'per_branch' as const };
