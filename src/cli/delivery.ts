@@ -2,7 +2,7 @@
 import type { Entry } from '../core/entry.ts';
 import type { ErrorData } from '../core/errors.ts';
 import type { Journal } from '../journal/port.ts';
-import { deadOwner } from '../runtime/owner.ts';
+import { isDeadOwner } from '../runtime/owner.ts';
 import { lookUntil } from './wait.ts';
 
 export type Delivery =
@@ -48,5 +48,5 @@ function deliveryIn({ error, undelivered }: Extract<Entry, { kind: 'control' }>)
 /** A process that holds the run's lease and, as far as this machine knows, lives. */
 async function hasDriver(journal: Journal, run: string): Promise<boolean> {
   const lease = (await journal.get(run))?.lease;
-  return lease !== undefined && deadOwner(lease.owner) === undefined;
+  return lease !== undefined && !isDeadOwner(lease.owner);
 }

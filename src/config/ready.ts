@@ -54,6 +54,7 @@ const CONFIG: Shape<Config> = {
   maxLiveRuns: anything,
   maxLiveRunsPerTenant: anything,
   leaseMs: anything,
+  takeoverGraceMs: anything,
   progress: shape<ProgressGuard>({ hintAfter: anything, action: anything, actAfter: anything }),
   policy: aFunction,
   migrate: aFunction,

@@ -11,7 +11,6 @@ import type {
   Claim,
   ClaimRequest,
   Journal,
-  LeaseRequest,
   NewRun,
   Park,
   Renewal,
@@ -34,6 +33,7 @@ import {
   beginningOf,
   hasEnded,
   journalClosed,
+  mayLive,
   pageSize,
   plannerAfter,
   runNotFound,
@@ -66,6 +66,7 @@ interface StoredRun {
   wakeAt: number | null;
   owner: string | undefined;
   leaseUntil: number;
+  takenOverAt: number | undefined;
 }
 
 /** One promise for every append: on the hot path a new one would be a good part of the cost. */
@@ -114,6 +115,7 @@ class MemoryJournal implements Journal {
       wakeAt: 0,
       owner: undefined,
       leaseUntil: 0,
+      takenOverAt: undefined,
     };
     this.#runs.set(identity.run, stored);
     this.#unended.add(stored);
@@ -298,13 +300,15 @@ function isWanted(run: StoredRun, { planners, exceptTenants }: ClaimRequest): bo
 }
 
 /** A claimed run is due again when its lease is over, until `release` parks it. */
-function grant(run: StoredRun, lease: LeaseRequest, now: number): Claim {
+function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
+  if (run.owner !== undefined && mayLive(run.owner, lease)) run.takenOverAt = now;
   run.owner = lease.owner;
   run.leaseUntil = wholeMs(now + lease.leaseMs, 'leaseMs');
   run.wakeAt = 0;
   if (run.status === 'pending' || run.status === 'waiting') run.status = 'running';
   run.fence += 1;
-  return { run: run.identity.run, fence: run.fence, head: run.entries.length, signals: run.signals };
+  const claim = { run: run.identity.run, fence: run.fence, head: run.entries.length, signals: run.signals };
+  return run.takenOverAt === undefined ? claim : { ...claim, takenOverMsAgo: Math.max(0, now - run.takenOverAt) };
 }
 
 function matches(run: StoredRun, query: RunQuery): boolean {

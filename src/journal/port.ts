@@ -7,6 +7,7 @@
  * J2 An append lands whole, or not at all, and only at `expected + 1` under the current fence.
  * J3 A signal is stored when `signal` returns, once per control id, and makes a parked run due.
  * J4 A run has at most one unexpired lease; each claim raises its fence.
+ * J5 Who had the lease and may live still is not forgotten: each later claim says how long ago the run was taken from it.
  */
 import type { ArtifactRef } from '../core/artifact.ts';
 import type { ArtifactRow } from '../core/context.ts';
@@ -48,6 +49,8 @@ export interface ClaimRequest extends LeaseRequest {
   readonly run?: string;
   /** Claims although this owner's lease is not over: the caller knows that it is dead. */
   readonly from?: string;
+  /** Whether an owner whose lease ran out is known to be dead. Asked of the run that is claimed only. Default: nobody is. */
+  readonly isDead?: (owner: string) => boolean;
   /** Without `run`: only runs of these planners, and of none of these tenants. */
   readonly planners?: readonly string[];
   readonly exceptTenants?: readonly string[];
@@ -59,6 +62,11 @@ export interface Claim {
   readonly head: number;
   /** Counts the signals that the run has ever had. */
   readonly signals: number;
+  /**
+   * How long ago the run was last claimed from an owner that had neither given it back nor was known to be dead: with this
+   * claim or an earlier one. By the store's clock; absent when that never happened.
+   */
+  readonly takenOverMsAgo?: number;
 }
 
 export interface Append {
@@ -141,6 +149,7 @@ export interface Journal {
 
   /**
    * A lease that is over but that nobody has claimed still appends. Ids in `takes` that are not in the inbox are passed over.
+   * An old fence is told before a head that moved: `journal_conflict` says that the fence is current.
    * @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), `run_not_found`, `task_limit`,
    * `inbox_changed`, or a store error.
    */

@@ -3,7 +3,7 @@ import { INBOX_CAP } from '../core/control.ts';
 import type { Started } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Scope, scopeKey } from '../core/identity.ts';
-import type { Append, LeaseRequest, NewRun, RunQuery, RunRecord, RunStatus } from './port.ts';
+import type { Append, ClaimRequest, LeaseRequest, NewRun, RunQuery, RunRecord, RunStatus } from './port.ts';
 import type { SessionSummary } from './session-memory.ts';
 
 const DEFAULT_PAGE = 50;
@@ -44,6 +44,11 @@ export function assertPriority(priority: number): void {
 export function assertLease(lease: Pick<LeaseRequest, 'leaseMs'>): void {
   if (Number.isFinite(lease.leaseMs) && lease.leaseMs > 0) return;
   throw new PilotageError('invalid_config', `leaseMs is ${lease.leaseMs}; give a positive number.`);
+}
+
+/** Whether the owner that a run is claimed from may go on with it: nobody knows that it is dead. */
+export function mayLive(owner: string, { from, isDead }: ClaimRequest): boolean {
+  return owner !== from && isDead?.(owner) !== true;
 }
 
 /** @throws PilotageError `journal_conflict` for entries that do not count on from `expected`. */

@@ -6,7 +6,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Message } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
-import type { Append, Claim, ClaimRequest, LeaseRequest, Park, Renewal, RunStatus } from './port.ts';
+import type { Append, Claim, ClaimRequest, Park, Renewal, RunStatus } from './port.ts';
 import {
   assertCurrent,
   assertRoom,
@@ -14,6 +14,7 @@ import {
   assertTakesSignals,
   assertTreeLimit,
   hasEnded,
+  mayLive,
   runNotFound,
   wholeMs,
 } from './rules.ts';
@@ -32,9 +33,11 @@ interface RunRow {
   readonly fence: number;
   readonly owner: string | null;
   readonly lease_until: number | null;
+  readonly taken_over_at: number | null;
 }
 
-const FIND_RUN = 'SELECT key, id, status, head, last_entry, signals, fence, owner, lease_until FROM runs WHERE ';
+const FIND_RUN =
+  'SELECT key, id, status, head, last_entry, signals, fence, owner, lease_until, taken_over_at FROM runs WHERE ';
 const firstInLine = (due: string): string => `(
   SELECT key FROM runs
   WHERE planner = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants))
@@ -91,7 +94,7 @@ function prepareStatements(db: DatabaseSync) {
     setStatus: db.prepare('UPDATE runs SET status = :status WHERE id = :run AND status <> :status'),
     // A claimed run is due again when its lease is over, until a release parks it.
     grant: db.prepare(`
-      UPDATE runs SET owner = ?, lease_until = ?, fence = fence + 1, wake_at = 0,
+      UPDATE runs SET owner = ?, lease_until = ?, taken_over_at = ?, fence = fence + 1, wake_at = 0,
         status = CASE WHEN status IN ('pending', 'waiting') THEN 'running' ELSE status END
       WHERE key = ?`),
     renew: db.prepare('UPDATE runs SET lease_until = ? WHERE key = ?'),
@@ -201,10 +204,12 @@ export class SqliteRows {
     return key === undefined ? undefined : this.#grant(key, request, now);
   }
 
-  #grant(key: number, lease: LeaseRequest, now: number): Claim {
-    this.#sql.grant.run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), key);
+  #grant(key: number, lease: ClaimRequest, now: number): Claim {
     const row = this.#sql.findRunByKey.get(key) as unknown as RunRow;
-    return { run: row.id, fence: row.fence, head: row.head, signals: row.signals };
+    const takenOverAt = row.owner !== null && mayLive(row.owner, lease) ? now : row.taken_over_at;
+    this.#sql.grant.run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), takenOverAt, key);
+    const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals };
+    return takenOverAt === null ? claim : { ...claim, takenOverMsAgo: Math.max(0, now - takenOverAt) };
   }
 
   /** Counts the run's signals; `undefined` when the lease is not held any more. */

@@ -1,6 +1,7 @@
 /** Keeps what is to be stored while the store cannot take it for now. */
 import type { ArtifactRef } from '../core/artifact.ts';
 import type { Clock } from '../core/clock.ts';
+import { encodeEntry } from '../core/entry.ts';
 import { ERROR_CONSEQUENCES, PilotageError } from '../core/errors.ts';
 import type { Append, ArtifactStore, Journal } from '../journal/port.ts';
 
@@ -18,19 +19,28 @@ const RETRY_DELAYS_MS = [50, 200, 800, 2_000, 3_000];
  */
 export function appendAgain({ journal, clock }: Deps, request: Append, first: unknown): Promise<void> {
   return tryAgain(clock, first, () =>
-    journal.append(request).catch((error: unknown) => {
-      // Only the holder of the lease appends: the head moved because the try before had landed.
-      if (!PilotageError.is(error, 'journal_conflict')) throw error;
+    journal.append(request).catch(async (error: unknown) => {
+      // The fence is ours, and the head moved: the try before had landed, if these are the entries that are there.
+      if (!PilotageError.is(error, 'journal_conflict') || !(await hasLanded(journal, request))) throw error;
     }),
   );
+}
+
+async function hasLanded(journal: Journal, { run, expected, entries }: Append): Promise<boolean> {
+  const there = await journal.read(run, expected + 1, entries.length);
+  return there.length === entries.length && there.map(encodeEntry).join('\n') === entries.map(encodeEntry).join('\n');
+}
+
+/** Does it, and again for some seconds while the store cannot. @throws PilotageError of the store. */
+export function patiently<T>(clock: Clock, write: () => Promise<T>): Promise<T> {
+  return write().catch((error: unknown) => tryAgain(clock, error, write));
 }
 
 /** The same store, which keeps what is to be put while it cannot be taken. */
 export function patientArtifacts(store: ArtifactStore, clock: Clock): ArtifactStore {
   return {
     put(scope, bytes, about) {
-      const put = (): Promise<ArtifactRef> => store.put(scope, bytes, about);
-      return put().catch((error: unknown) => tryAgain(clock, error, put));
+      return patiently(clock, (): Promise<ArtifactRef> => store.put(scope, bytes, about));
     },
     get: (scope, artifactRef) => store.get(scope, artifactRef),
     list: (scope, limit) => store.list(scope, limit),

@@ -2,6 +2,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Journal } from '../journal/port.ts';
 import type { RunDriver } from './driver.ts';
+import { momentOf } from './held-lease.ts';
 
 interface BeatDeps {
   readonly journal: Journal;
@@ -34,9 +35,10 @@ export function startBeat(deps: BeatDeps): () => void {
   };
 }
 
-async function renew({ journal, leaseMs, drivers }: BeatDeps): Promise<void> {
+async function renew({ journal, clock, leaseMs, drivers }: BeatDeps): Promise<void> {
   const asked = drivers();
-  const leases = asked.map((driver) => ({ run: driver.state.identity.run, fence: driver.fence }));
+  const askedAt = momentOf(clock);
+  const leases = asked.map(({ lease: { run, fence } }) => ({ run, fence }));
   const signals = await journal.renew(leases, leaseMs);
   const now = new Set(drivers());
   for (const [index, driver] of asked.entries()) {
@@ -44,6 +46,9 @@ async function renew({ journal, leaseMs, drivers }: BeatDeps): Promise<void> {
     if (seen === undefined) {
       // A driver that has just ended has given its lease up itself.
       if (now.has(driver)) driver.stop('lost');
-    } else if (seen > driver.state.messagesTaken) driver.poke();
+      continue;
+    }
+    driver.lease.renewed(askedAt);
+    if (seen > driver.state.messagesTaken) driver.poke();
   }
 }

@@ -27,6 +27,7 @@ import type { DriverDeps } from './driver-deps.ts';
 import { Flight } from './flight.ts';
 import type { PauseAsk } from './gates.ts';
 import { storeHeavy } from './heavy.ts';
+import type { HeldLease } from './held-lease.ts';
 import type { Schedule } from './schedule.ts';
 import { setUp } from './set-up.ts';
 import { type Beside, besideOf } from './share.ts';
@@ -40,6 +41,7 @@ export interface CallPorts {
   readonly state: RunState;
   /** Makes durable that a call begins. */
   begin(step: number, call: number, costMicroUsd: number | undefined): Promise<void>;
+  readonly lease: HeldLease;
   tools(): AuthorisedTools;
 }
 
@@ -74,6 +76,7 @@ export class Calls {
       artifacts,
       // What is in the journal is set aside by the state; here it is only until then.
       begin: ({ open, index }, cost) => ports.begin(open.move.step, index, cost).finally(() => taken.hasBegun(index)),
+      lease: ports.lease,
       reserve: ({ open, index }, costMicroUsd = 0) => taken.reserve(open, index, costMicroUsd),
       random: () => deps.random(),
       meta: state.context.meta ?? NO_META,

@@ -21,6 +21,7 @@ import { CallContext, type OwnCall, type Piece } from './call-context.ts';
 import { type Flight, LazySignal, type Settled } from './flight.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import { mayBeHeavy, storeHeavy } from './heavy.ts';
+import type { HeldLease } from './held-lease.ts';
 
 export interface CallResult {
   readonly outcome: Outcome;
@@ -68,6 +69,7 @@ export interface DispatchPorts {
   random(): number;
   /** Makes durable that the call begins. @throws the journal's refusal. */
   begin(call: Call, costMicroUsd: number | undefined): Promise<void>;
+  readonly lease: Pick<HeldLease, 'isCertain' | 'prove' | 'graceLeftMs'>;
   /** Takes the place of a call in the budget, and its money. An axis that has no room for it: then nothing was taken. */
   reserve(call: Pick<Call, 'open' | 'index'>, costMicroUsd: number | undefined): 'calls' | 'cost' | undefined;
   /** The deferred tools that the run has found. */
@@ -175,7 +177,10 @@ async function forbiddenBy(
   );
 }
 
-/** Makes a call whose arguments fit and that nobody has to be asked for. */
+/**
+ * Makes a call whose arguments fit and that nobody has to be asked for. An effect is entered only by the owner of the run.
+ * @throws PilotageError `lease_lost`, or the error of the store.
+ */
 async function make(
   call: Call,
   tool: ReadyFunction,
@@ -188,7 +193,7 @@ async function make(
   const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
   const startedAt = ports.clock.now();
   if (tool.effect === 'once' && call.interrupted) {
-    const { outcome, context } = await reconcile(call, tool, args, ports);
+    const { outcome, context } = await settled(call, tool, args, ports);
     if (outcome !== undefined) return listed(ended(outcome, startedAt, 1, cost), call, ports, context);
   }
   if (call.interrupted) {
@@ -202,6 +207,10 @@ async function make(
     if (cost !== undefined || tool.effect === 'once') await ports.begin(call, cost);
   }
   for (let attempt = 1; ; attempt += 1) {
+    // What is called for the first time has just been written down by its owner; what is called again is not.
+    if (tool.effect === 'once' && call.interrupted) await ports.lease.prove();
+    // Old news when this process stood still since. From here to the effect nothing is waited for.
+    while (hasEffect(tool) && !ports.lease.isCertain && !call.flight.aborted) await ports.lease.prove();
     if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost);
     const signal = new LazySignal();
     const context = new CallContext(call, ports, signal, attempt);
@@ -315,15 +324,27 @@ interface LookedUp {
   readonly context: CallContext;
 }
 
+function hasEffect({ effect }: ReadyFunction): boolean {
+  return effect === 'once' || effect === 'keyed';
+}
+
+/**
+ * What became of a call that was cut off. That it did not happen is believed only of those who cannot be at it any more: before
+ * that, a process that stood still may wake up and go on.
+ */
+async function settled(call: Call, tool: ReadyFunction, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
+  for (;;) {
+    const graceLeftMs = ports.lease.graceLeftMs;
+    const found = await reconcile(call, tool, args, ports);
+    if (found.outcome !== undefined || graceLeftMs === 0) return found;
+    await call.flight.pause(graceLeftMs);
+    if (call.flight.aborted) return { ...found, outcome: inDoubt(tool) };
+  }
+}
+
 /** Asks a `once` tool what became of a call that was cut off. */
 async function reconcile(call: Call, tool: ReadyFunction, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
-  const unknown: Outcome = {
-    kind: 'unknown',
-    error: {
-      code: 'outcome_unknown',
-      message: `${tool.schema.name} was started before a crash, and nothing says whether it happened. It was not run again.`,
-    },
-  };
+  const unknown = inDoubt(tool);
   const { source, timeoutMs } = tool;
   const signal = new LazySignal();
   const context = new CallContext(call, ports, signal, 1);
@@ -339,6 +360,11 @@ async function reconcile(call: Call, tool: ReadyFunction, args: unknown, ports: 
   const answer = asked.kind === 'value' ? asked.value : undefined;
   if (answer?.status === 'done') return { outcome: await valueOutcome(answer.value, call, tool, ports), context };
   return { outcome: answer?.status === 'not_done' ? undefined : unknown, context };
+}
+
+function inDoubt({ schema: { name } }: ReadyFunction): Outcome {
+  const message = `${name} was started before a crash, and nothing says whether it happened. It was not run again.`;
+  return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
 }
 
 /** Full jitter: a random time from 0 to the exponential bound, by default 100 ms, 200 ms, … 30 s. */
@@ -368,7 +394,7 @@ function failure(settled: Settled<unknown>, tool: ReadyFunction, attempts: numbe
 
 function settledError(settled: Settled<unknown>, tool: ReadyFunction): ErrorData {
   if (settled.kind === 'thrown') return errorData(settled.error);
-  const maybe = tool.effect === 'once' || tool.effect === 'keyed' ? ' It may have happened all the same.' : '';
+  const maybe = hasEffect(tool) ? ' It may have happened all the same.' : '';
   return { code: 'tool_timeout', message: `${tool.schema.name} did not end within ${tool.timeoutMs} ms.${maybe}` };
 }
 

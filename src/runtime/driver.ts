@@ -27,6 +27,7 @@ import { prepareCall } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
 import { cutOff } from './growth.ts';
+import type { HeldLease } from './held-lease.ts';
 import { loadInputs } from './inputs.ts';
 import { type Changes, isEnding, Ledger } from './ledger.ts';
 import { type NextDeps, next } from './next.ts';
@@ -47,7 +48,7 @@ export type Exit =
 
 export class RunDriver {
   readonly state: RunState;
-  readonly fence: number;
+  readonly lease: HeldLease;
   readonly #deps: DriverDeps;
   readonly #nextDeps: NextDeps;
   readonly #ledger: Ledger;
@@ -65,7 +66,7 @@ export class RunDriver {
   #stop: 'cancel' | 'deadline' | 'closing' | 'lost' | undefined;
   #deadline: { readonly limits: Limits; readonly cancel: () => void } | undefined;
 
-  constructor(deps: DriverDeps, state: RunState, claim: Claim) {
+  constructor(deps: DriverDeps, state: RunState, claim: Pick<Claim, 'signals'>, lease: HeldLease) {
     this.#deps = deps;
     const { clock, newToken, progress, planner } = deps;
     this.#nextDeps = {
@@ -76,8 +77,8 @@ export class RunDriver {
       costless: planner.costless === true,
     };
     this.state = state;
-    this.fence = claim.fence;
-    this.#ledger = new Ledger(deps, state, claim.fence, () => {
+    this.lease = lease;
+    this.#ledger = new Ledger(deps, state, lease.fence, () => {
       this.#inboxDirty = true;
     });
     this.#moves = new Flight(deps.clock, () => {});
@@ -87,6 +88,7 @@ export class RunDriver {
       state,
       begin: (step, call, costMicroUsd) =>
         this.#commit([{ kind: 'call_began', step, call, ...(costMicroUsd === undefined ? {} : { costMicroUsd }) }]),
+      lease,
       tools: () => this.#tools(),
     });
   }
@@ -335,10 +337,9 @@ export class RunDriver {
   }
 
   async #park(wakeAt: number | null, status: 'waiting' | 'paused'): Promise<void> {
-    const { run } = this.state.identity;
     if (status === 'paused') await this.#tellPauses();
     const park = { wakeAt, status, seenSignals: this.state.messagesTaken };
-    const parked = await this.#deps.journal.release({ run, fence: this.fence }, park);
+    const parked = await this.#deps.journal.release(this.lease, park);
     if (!parked) this.#inboxDirty = true;
   }
 
@@ -360,8 +361,7 @@ export class RunDriver {
 
   /** A deadline that had stopped everything was moved: what was aborted stays so, and a fresh driver is needed. */
   async #startOver(): Promise<Exit> {
-    const { run } = this.state.identity;
-    await this.#deps.journal.release({ run, fence: this.fence }, { seenSignals: this.state.messagesTaken });
+    await this.#deps.journal.release(this.lease, { seenSignals: this.state.messagesTaken });
     this.#inboxDirty = true;
     return { kind: 'parked' };
   }
@@ -413,8 +413,7 @@ export class RunDriver {
     await this.#settle();
     if (this.#stop === 'lost') return this.#lost();
     await this.#commit(this.#calls.takeEnded().filter(isResult));
-    const { run } = this.state.identity;
-    await this.#deps.journal.release({ run, fence: this.fence }, { seenSignals: this.state.messagesTaken });
+    await this.#deps.journal.release(this.lease, { seenSignals: this.state.messagesTaken });
     return { kind: 'closed' };
   }
 
@@ -429,9 +428,8 @@ export class RunDriver {
   /** The run may be resumed at once; a worker tries it again after a while. */
   async #giveUp(): Promise<void> {
     const { journal, clock, onFault } = this.#deps;
-    const { run } = this.state.identity;
     const park = { wakeAt: clock.now() + TRY_AGAIN_MS, seenSignals: Number.MAX_SAFE_INTEGER };
-    await journal.release({ run, fence: this.fence }, park).catch(onFault);
+    await journal.release(this.lease, park).catch(onFault);
   }
 }
 

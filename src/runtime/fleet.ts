@@ -11,7 +11,8 @@ import { mayPass } from './append.ts';
 import { startBeat } from './beat.ts';
 import { type Exit, RunDriver, TRY_AGAIN_MS } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { deadOwner, ownerName } from './owner.ts';
+import { HeldLease, type Moment, momentOf } from './held-lease.ts';
+import { isDeadOwner, ownerName } from './owner.ts';
 import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
 import { sendControl } from './send-control.ts';
 import { type SlotLimits, Slots, type Waiting } from './slots.ts';
@@ -20,6 +21,7 @@ import { startSweeping } from './sweep.ts';
 export interface FleetOptions {
   readonly slots: SlotLimits;
   readonly leaseMs: number;
+  readonly takeoverGraceMs: number;
   readonly migrate: Migrate | undefined;
   /** Whose runs are taken over. */
   readonly planners: readonly string[];
@@ -71,6 +73,7 @@ export class Fleet {
     const { identity } = run;
     const slot = this.#slots.take(identity.tenant);
     const lease = slot ? { claim: { owner: this.#owner, leaseMs: this.#options.leaseMs } } : {};
+    const askedAt = momentOf(this.#deps.clock);
     let claim: Claim | undefined;
     try {
       claim = await this.#deps.journal.create({ ...run, ...lease });
@@ -79,7 +82,7 @@ export class Fleet {
     }
     if (claim === undefined) return false;
     const state = foldEntries(run.entries);
-    this.#drive(new RunDriver(this.#depsOf(state), state, claim));
+    this.#drive(new RunDriver(this.#depsOf(state), state, claim, this.#heldBy(claim, askedAt)));
     return true;
   }
 
@@ -135,6 +138,7 @@ export class Fleet {
   async #driveNext(): Promise<boolean> {
     if (!this.#slots.takeAny()) return false;
     let tenant: string | undefined;
+    const askedAt = momentOf(this.#deps.clock);
     try {
       const claim = await this.#claimNext();
       if (claim === undefined) return false;
@@ -145,7 +149,7 @@ export class Fleet {
         return false;
       }
       tenant = identity.tenant;
-      return await this.#driveClaimed(tenant, () => this.#driverOf(claim, false));
+      return await this.#driveClaimed(tenant, () => this.#driverOf(claim, askedAt, false));
     } finally {
       if (tenant === undefined) {
         this.#slots.freeAny();
@@ -158,6 +162,7 @@ export class Fleet {
     return this.#deps.journal.claim({
       owner: this.#owner,
       leaseMs: this.#options.leaseMs,
+      isDead: isDeadOwner,
       planners: this.#options.planners,
       exceptTenants: this.#slots.fullTenants(),
     });
@@ -224,14 +229,21 @@ export class Fleet {
 
   async #claimRun(run: string, acceptChanges = false): Promise<RunDriver | undefined> {
     const { lease } = await this.#record(run);
-    const from = lease === undefined ? undefined : deadOwner(lease.owner);
+    const askedAt = momentOf(this.#deps.clock);
     const claim = await this.#deps.journal.claim({
       run,
       owner: this.#owner,
       leaseMs: this.#options.leaseMs,
-      ...(from === undefined ? {} : { from }),
+      isDead: isDeadOwner,
+      ...(lease !== undefined && isDeadOwner(lease.owner) ? { from: lease.owner } : {}),
     });
-    return claim && this.#driverOf(claim, acceptChanges);
+    return claim && this.#driverOf(claim, askedAt, acceptChanges);
+  }
+
+  #heldBy(claim: Claim, askedAt: Moment): HeldLease {
+    const { journal, clock } = this.#deps;
+    const { leaseMs, takeoverGraceMs } = this.#options;
+    return new HeldLease({ journal, clock, leaseMs, takeoverGraceMs }, claim, askedAt);
   }
 
   /**
@@ -239,12 +251,13 @@ export class Fleet {
    * given back, for somebody to look at.
    * @throws PilotageError `run_changed`, the error of the store, or what the migrate hook throws.
    */
-  async #driverOf(claim: Claim, acceptChanges: boolean): Promise<RunDriver | undefined> {
+  async #driverOf(claim: Claim, askedAt: Moment, acceptChanges: boolean): Promise<RunDriver | undefined> {
+    const lease = this.#heldBy(claim, askedAt);
     try {
       const state = foldEntries(await this.#deps.journal.read(claim.run));
       const repin = await this.#repinFor(state, acceptChanges);
       if (repin !== undefined) await this.#append(state, claim, repin);
-      return new RunDriver(this.#depsOf(state), state, claim);
+      return new RunDriver(this.#depsOf(state), state, claim, lease);
     } catch (error) {
       // This process stood still meanwhile, and somebody else drives the run.
       if (PilotageError.is(error, 'lease_lost')) return undefined;

@@ -1,21 +1,87 @@
 /** Names this process as the owner of leases, so that its death can be noticed on the same machine without waiting. */
+import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
-/** `host:pid:random`. */
-export function ownerName(): string {
-  return `${encodeURIComponent(hostname())}:${process.pid}:${crypto.randomUUID().slice(0, 8)}`;
+/** What a process can find out about itself and its neighbours. `undefined`: it cannot be found out here. */
+export interface Surroundings {
+  readonly host: string;
+  readonly pid: number;
+  /** Another one after each boot of the machine, and on each machine. */
+  readonly boot: string | undefined;
+  /** Processes have different numbers in different ones. */
+  readonly pidNamespace: string | undefined;
+  /** When the process with this number of the same namespace was started, in whatever unit, or that there is none. */
+  startOf(pid: number): string | 'gone' | undefined;
 }
 
-/** The owner itself when it was a process of this machine that is gone; `undefined` when it may be alive. */
-export function deadOwner(owner: string): string | undefined {
-  const [host, pidText] = owner.split(':');
-  const pid = Number(pidText);
-  if (host !== encodeURIComponent(hostname()) || !Number.isInteger(pid) || pid <= 0) return undefined;
+/** `host:pid:boot:PID namespace:start of the process:random`; what cannot be found out is empty. */
+export function ownerName(here: Surroundings = SURROUNDINGS): string {
+  const { host, pid, boot = '', pidNamespace = '' } = here;
+  const start = here.startOf(pid) ?? '';
+  return [encodeURIComponent(host), pid, boot, pidNamespace, start, crypto.randomUUID().slice(0, 8)].join(':');
+}
+
+/**
+ * The owner was a process of this machine, boot and PID namespace, and is gone; another may have its number by now. In every
+ * doubt it lives: somebody else's machine, container or platform, a name of another form.
+ */
+export function isDeadOwner(owner: string, here: Surroundings = SURROUNDINGS): boolean {
+  const [host, pidText = '', boot, pidNamespace, start, ...rest] = owner.split(':');
+  if (rest.length !== 1 || !/^[1-9]\d*$/.test(pidText)) return false;
+  if (!boot || !pidNamespace || !start) return false;
+  if (host !== encodeURIComponent(here.host) || boot !== here.boot || pidNamespace !== here.pidNamespace) return false;
+  const now = here.startOf(Number(pidText));
+  return now !== undefined && now !== start;
+}
+
+/** Read from Linux' /proc. Elsewhere nobody is known to be dead, and a lease is over when its time is. */
+export const SURROUNDINGS: Surroundings = {
+  host: hostname(),
+  pid: process.pid,
+  get boot() {
+    return ownProc()?.boot;
+  },
+  get pidNamespace() {
+    return ownProc()?.pidNamespace;
+  },
+  startOf: (pid) => (ownProc() === undefined ? undefined : startOf(pid)),
+};
+
+let known: { readonly boot: string; readonly pidNamespace: string } | 'none' | undefined;
+
+/** `undefined` where there is no /proc, or one of another PID namespace, whose numbers mean other processes. */
+function ownProc(): { readonly boot: string; readonly pidNamespace: string } | undefined {
+  known ??= readOwnProc() ?? 'none';
+  return known === 'none' ? undefined : known;
+}
+
+function readOwnProc(): { readonly boot: string; readonly pidNamespace: string } | undefined {
+  try {
+    // One number for each namespace from that of /proc down to the process's own.
+    const numbers = /^NSpid:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
+    if (numbers?.trim() !== String(process.pid)) return undefined;
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    const pidNamespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0];
+    return boot === '' || pidNamespace === undefined ? undefined : { boot, pidNamespace };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Its place in /proc may be hidden from other users, so that only the signal says that there is no such process. */
+function startOf(pid: number): string | 'gone' | undefined {
   try {
     process.kill(pid, 0);
-    return undefined;
   } catch (error) {
-    // EPERM: somebody else's living process.
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH' ? owner : undefined;
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return 'gone';
+  }
+  try {
+    // After the name, which may hold anything: the state first, the start as the twentieth.
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
+    // It has ended, and the one who started it has not asked yet how.
+    if (fields[0] === 'Z' || fields[0] === 'X') return 'gone';
+    return fields[19];
+  } catch {
+    return undefined;
   }
 }

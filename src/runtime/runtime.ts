@@ -68,6 +68,11 @@ export interface RuntimeOptions {
   readonly maxLiveRunsPerTenant?: number;
   /** How long a run stays with a process that says nothing. Default 5,000; renewed every third of it. */
   readonly leaseMs?: number;
+  /**
+   * A run that was taken from a process of which nobody knows whether it is dead: for so long the answer of `reconcile` that a
+   * call did not happen is not believed, because that process may still be at it. Default: two leases.
+   */
+  readonly takeoverGraceMs?: number;
   readonly clock?: Clock;
   /** A number from 0 up to 1, for the jitter of retries. Default `Math.random`. */
   readonly random?: () => number;
@@ -88,6 +93,8 @@ export interface RuntimeOptions {
 
 const DEFAULT_LEASE_MS = 5_000;
 const DEFAULT_LIVE_RUNS = 10;
+/** A process may stand still for three leases before an effect that it has under way can meet a second one. */
+const GRACE_IN_LEASES = 2;
 
 /** @throws PilotageError `no_planner`, `invalid_config`, or a tool's registration error. Nothing is opened yet. */
 export function createRuntime(options: RuntimeOptions): Runtime {
@@ -125,6 +132,13 @@ export class Runtime {
       const value = options[name];
       if (value === undefined || (Number.isInteger(value) && value > 0)) continue;
       throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 1 up.`);
+    }
+    const { takeoverGraceMs = 0 } = options;
+    if (!Number.isInteger(takeoverGraceMs) || takeoverGraceMs < 0) {
+      throw new PilotageError(
+        'invalid_config',
+        `takeoverGraceMs is ${takeoverGraceMs}; give a whole number from 0 up.`,
+      );
     }
     if (options.progress !== undefined) assertProgressGuard(options.progress);
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
@@ -334,9 +348,11 @@ export class Runtime {
   }
 
   #readyFleet(): Fleet {
+    const { leaseMs = DEFAULT_LEASE_MS, takeoverGraceMs = GRACE_IN_LEASES * leaseMs } = this.#options;
     this.#fleet ??= new Fleet(this.#driverDeps(), {
       slots: this.#slots,
-      leaseMs: this.#options.leaseMs ?? DEFAULT_LEASE_MS,
+      leaseMs,
+      takeoverGraceMs,
       migrate: this.#options.migrate,
       planners: this.#planners.names,
       onTurn: (identity) => this.#summaries?.turnEnded(identity),

@@ -41,6 +41,7 @@ describe('a configuration that is made ready', () => {
       maxLiveRuns: 2,
       maxLiveRunsPerTenant: 1,
       leaseMs: 4_000,
+      takeoverGraceMs: 9_000,
       progress: { hintAfter: 2 },
       migrate,
     });
@@ -54,6 +55,7 @@ describe('a configuration that is made ready', () => {
       maxLiveRuns: 2,
       maxLiveRunsPerTenant: 1,
       leaseMs: 4_000,
+      takeoverGraceMs: 9_000,
       progress: { hintAfter: 2 },
       migrate,
     });
@@ -163,6 +165,7 @@ describe('a configuration that is made ready', () => {
     ['maxLiveRuns', { maxLiveRuns: 0 }],
     ['maxLiveRunsPerTenant', { maxLiveRunsPerTenant: 1.5 }],
     ['leaseMs', { leaseMs: '5s' }],
+    ['takeoverGraceMs', { takeoverGraceMs: -1 }],
     ['progress', { progress: true }],
     ['progress.hintAfter', { progress: { hintAfter: 1 } }],
     ['migrate', { migrate: 'always' }],

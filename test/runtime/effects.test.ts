@@ -5,6 +5,7 @@ import { memoryJournal } from '../../src/journal/memory.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import type { Reconciled, Tool } from '../../src/tools/tool.ts';
 import {
+  advanceUntil,
   call,
   cutJournal,
   gate,
@@ -50,6 +51,7 @@ async function crashInCall(effect: Effect, more: Partial<Tool> = {}) {
   const second = world({ planner, tools: [act], journal: shared, clock });
   const run = second.runtime.run(id);
   await run.resume();
+  await advanceUntil(clock, async () => (await run.state()).ending !== null);
   const result = await run.result();
   return { run, result, state: await run.state(), keys, attempts, planner, journal: shared };
 }
@@ -95,7 +97,9 @@ describe('RL-33 a process that dies in the middle of a call', () => {
         return says;
       },
     });
-    expect(asked).toEqual([[{ n: 1 }, keys[0]]]);
+    // That it did not happen is asked once more when the process before can be at it no longer.
+    const times = says?.status === 'not_done' ? 2 : 1;
+    expect(asked).toEqual(Array.from({ length: times }, () => [{ n: 1 }, keys[0]]));
     expect(new Set(keys).size).toBe(1);
     expect(keys).toHaveLength(runs);
     expect(state.steps[0]?.calls[0]?.outcome).toMatchObject(outcome);

@@ -7,6 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { local } from '../../src/core/identity.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { ownerName } from '../../src/runtime/owner.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
   aborted,
@@ -34,6 +35,8 @@ const folder = mkdtempSync(join(tmpdir(), 'pilotage-leases-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const identity = local('ana', { run: 'r' });
+/** Says by which name that process would own leases. */
+const NAME = `import('${new URL('../../src/runtime/owner.ts', import.meta.url).href}').then(({ ownerName }) => console.log(ownerName()))`;
 
 describe('leases', () => {
   it('are renewed as long as a call takes, by a timer', async () => {
@@ -122,10 +125,10 @@ describe('leases', () => {
   });
 
   it('of a dead process of this machine are taken over without waiting', async () => {
-    const { stdout } = spawnSync(process.execPath, ['-p', 'process.pid'], { encoding: 'utf8' });
+    const { stdout } = spawnSync(process.execPath, ['-e', NAME], { encoding: 'utf8' });
     const clock = new VirtualClock();
     const journal = memoryJournal({ clock });
-    const owner = `${encodeURIComponent(hostname())}:${stdout.trim()}:dead`;
+    const owner = stdout.trim();
     await journal.create({ identity, priority: 0, entries: [startedEntry('r', 0)], claim: { owner, leaseMs: 60_000 } });
     const run = world({ planner: script(), journal, clock }).runtime.run('r');
     await run.resume();
@@ -133,7 +136,8 @@ describe('leases', () => {
   });
 
   it.each([
-    ['a living process', `${encodeURIComponent(hostname())}:${process.pid}:alive`],
+    ['a living process', ownerName()],
+    ['a process of which only the number is known', `${encodeURIComponent(hostname())}:${2 ** 22 - 1}:gone`],
     ['another machine', 'elsewhere:1:x'],
     ['nobody we can ask', 'someone'],
   ])('of %s are waited for', async (_, owner) => {

@@ -24,7 +24,7 @@ export const leaseCases: readonly JournalCase[] = [
       assert.equal(await journal.claim({ ...ana, run: 'r1' }), undefined);
       clock.advance(LEASE_MS);
       const second = present(await journal.claim(ben));
-      assert.deepEqual(second, { run: 'r1', fence: first.fence + 1, head: 1, signals: 0 });
+      assert.deepEqual(second, { run: 'r1', fence: first.fence + 1, head: 1, signals: 0, takenOverMsAgo: 0 });
       assert.equal(await journal.claim(ana), undefined);
     },
   },
@@ -47,6 +47,55 @@ export const leaseCases: readonly JournalCase[] = [
       await expectCode(journal.append(step(zombie, 1)), 'lease_lost');
       await expectCode(journal.append(step(zombie, 2)), 'lease_lost');
       assert.deepEqual(await sequence(journal, 'r1'), [1, 2]);
+    },
+  },
+  {
+    name: 'J4 an old fence is told before a head that moved, also when what was appended is there',
+    async run({ journal, clock }) {
+      const zombie = await createClaimed(journal, 'r1');
+      await journal.append(step(zombie, 1));
+      await expectCode(journal.append(step(zombie, 1)), 'journal_conflict');
+      clock.advance(LEASE_MS);
+      present(await journal.claim(ben));
+      await expectCode(journal.append(step(zombie, 1)), 'lease_lost');
+      await expectCode(journal.append({ ...step(zombie, 1), seenSignals: 0 }), 'lease_lost');
+      assert.deepEqual(await sequence(journal, 'r1'), [1, 2]);
+    },
+  },
+  {
+    name: 'J5 a claim says how long ago the run was taken from an owner that may live still',
+    async run({ journal, clock }) {
+      const first = await createClaimed(journal, 'r1');
+      assert.equal('takenOverMsAgo' in first, false);
+      clock.advance(LEASE_MS + 5);
+      const asked: string[] = [];
+      const isDead = (owner: string): boolean => asked.push(owner) > 9;
+      assert.equal(present(await journal.claim({ ...ben, isDead })).takenOverMsAgo, 0);
+      assert.deepEqual(asked, ['ana']);
+      // Neither a death nor a release after it makes the first owner dead.
+      clock.advance(100);
+      assert.equal(present(await journal.claim({ ...ana, run: 'r1', from: 'ben' })).takenOverMsAgo, 100);
+      clock.advance(LEASE_MS);
+      const third = present(await journal.claim({ ...ben, isDead: (owner) => owner === 'ana' }));
+      assert.equal(third.takenOverMsAgo, 100 + LEASE_MS);
+      assert.equal(await journal.release(third, { seenSignals: 0 }), true);
+      clock.advance(1);
+      assert.equal(present(await journal.claim(ana)).takenOverMsAgo, 101 + LEASE_MS);
+      clock.advance(LEASE_MS);
+      assert.equal(present(await journal.claim({ ...ben, run: 'r1' })).takenOverMsAgo, 0);
+    },
+  },
+  {
+    name: 'J5 no owner is left in doubt that gave the run back or is known to be dead',
+    async run({ journal, clock }) {
+      const [released, dead] = [await createClaimed(journal, 'r1'), await createClaimed(journal, 'r2')];
+      assert.equal(await journal.release(released, { seenSignals: 0 }), true);
+      clock.advance(LEASE_MS);
+      for (const run of ['r1', 'r2']) {
+        const claim = present(await journal.claim({ ...ben, run, isDead: (owner) => owner === 'ana' }));
+        assert.equal('takenOverMsAgo' in claim, false);
+      }
+      assert.deepEqual(await journal.renew([dead], LEASE_MS), [undefined]);
     },
   },
   {

@@ -1,0 +1,78 @@
+/**
+ * What this process knows of a lease that it has: until when the run is certainly its own, and for how long somebody who had
+ * the run before may be at it still.
+ */
+import type { Clock } from '../core/clock.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { Claim, Journal } from '../journal/port.ts';
+import { patiently } from './append.ts';
+
+/** A moment by two clocks: the one may be set, the other may stand still while the machine sleeps. */
+export interface Moment {
+  readonly wallMs: number;
+  readonly steadyMs: number;
+}
+
+export function momentOf(clock: Clock): Moment {
+  return { wallMs: clock.now(), steadyMs: performance.now() };
+}
+
+export interface HeldLeaseDeps {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly leaseMs: number;
+  /** How long an owner that is not known to be dead may be at its calls after the run was taken from it. */
+  readonly takeoverGraceMs: number;
+}
+
+export class HeldLease {
+  readonly run: string;
+  readonly fence: number;
+  readonly #deps: HeldLeaseDeps;
+  readonly #graceEndsAt: number;
+  /** When the last commit that renewed it was asked for: the lease lasts at least that long from then on. */
+  #renewedAt: Moment;
+
+  /** @param askedAt before the claim was sent. */
+  constructor(deps: HeldLeaseDeps, { run, fence, takenOverMsAgo }: Claim, askedAt: Moment) {
+    this.run = run;
+    this.fence = fence;
+    this.#deps = deps;
+    this.#renewedAt = askedAt;
+    this.#graceEndsAt = takenOverMsAgo === undefined ? 0 : deps.clock.now() + deps.takeoverGraceMs - takenOverMsAgo;
+  }
+
+  /** @param askedAt before the renewal was sent. */
+  renewed(askedAt: Moment): void {
+    if (askedAt.steadyMs > this.#renewedAt.steadyMs) this.#renewedAt = askedAt;
+  }
+
+  /** Nobody else can have claimed the run by now, as far as this process's clocks say: it did not stand still too long. */
+  get isCertain(): boolean {
+    const { wallMs, steadyMs } = this.#renewedAt;
+    const now = momentOf(this.#deps.clock);
+    return Math.max(now.wallMs - wallMs, now.steadyMs - steadyMs) < this.#deps.leaseMs;
+  }
+
+  /** Renews the lease, which only its owner can. @throws PilotageError `lease_lost`, or the error of the store. */
+  async prove(): Promise<void> {
+    const { journal, clock, leaseMs } = this.#deps;
+    const { run, fence } = this;
+    let askedAt = momentOf(clock);
+    const [signals] = await patiently(clock, () => {
+      askedAt = momentOf(clock);
+      return journal.renew([{ run, fence }], leaseMs);
+    });
+    if (signals === undefined) {
+      throw new PilotageError('lease_lost', `Run ${run} has been claimed by somebody else. Stop working on it.`, {
+        data: { run, fence },
+      });
+    }
+    this.renewed(askedAt);
+  }
+
+  /** How long what an earlier owner had under way may still take effect. 0: no longer. */
+  get graceLeftMs(): number {
+    return Math.max(0, this.#graceEndsAt - this.#deps.clock.now());
+  }
+}

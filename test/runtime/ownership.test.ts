@@ -1,0 +1,284 @@
+/** Effects are entered by the owner of a run alone, also when a process stands still at the worst moment. */
+import { describe, expect, it } from 'vitest';
+import { local } from '../../src/core/identity.ts';
+import type { Effect } from '../../src/core/tool-schema.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import type { Append, Journal } from '../../src/journal/port.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import type { Reconciled, Tool } from '../../src/tools/tool.ts';
+import {
+  advanceUntil,
+  call,
+  changed,
+  cutJournal,
+  gate,
+  make,
+  named,
+  observations,
+  outcomes,
+  parallel,
+  quiet,
+  script,
+  start,
+  until,
+  world,
+} from './support.ts';
+
+const identity = local('ana', { run: 'r' });
+const LEASE_MS = 5_000;
+const GRACE_MS = 2 * LEASE_MS;
+
+/** A process that can stand still: what it has asked the store for is answered when it goes on. */
+class Standing {
+  readonly journal: Journal;
+  #goesOn: Promise<void> = Promise.resolve();
+  #go = (): void => {};
+
+  constructor(base: Journal, stopsAfter: (append: Append) => boolean = () => false) {
+    this.journal = changed(base, {
+      append: async (request) => {
+        await base.append(request);
+        if (stopsAfter(request)) this.stop();
+        await this.#goesOn;
+      },
+      renew: async (leases, leaseMs) => {
+        await this.#goesOn;
+        return base.renew(leases, leaseMs);
+      },
+    });
+  }
+
+  stop(): void {
+    const goesOn = gate();
+    this.#goesOn = goesOn.opened;
+    this.#go = () => goesOn.open();
+  }
+
+  go(): void {
+    this.#go();
+  }
+}
+
+const begins = ({ entries }: Append): boolean => entries.some(({ kind }) => kind === 'call_began');
+const moves = ({ entries }: Append): boolean => entries.some(({ kind }) => kind === 'moved');
+
+/** A tool of one process, which notes who ran it. */
+function paid(ran: string[], who: string, more: Partial<Tool> = {}): Tool {
+  return make(
+    'pay',
+    () => {
+      ran.push(who);
+      return `paid by ${who}`;
+    },
+    { effect: 'once', ...more },
+  );
+}
+
+describe('a process that stands still before an effect', () => {
+  const notDone = (): Reconciled => ({ status: 'not_done' });
+  const planner = script(call('pay'));
+
+  it.each([
+    ['once', begins],
+    ['keyed', moves],
+  ] as [
+    Effect,
+    (append: Append) => boolean,
+  ][])('does not enter a %s tool when it wakes up and the run was taken', async (effect, stopsAfter) => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const standing = new Standing(journal, stopsAfter);
+    const ran: string[] = [];
+    const first = world({ planner, tools: [paid(ran, 'A', { effect })], journal: standing.journal, clock });
+    await start(first, { identity });
+    await until(async () => (await journal.get('r'))?.head === (effect === 'once' ? 3 : 2));
+    const second = world({ planner, tools: [paid(ran, 'B', { effect, reconcile: notDone })], journal, clock });
+    second.runtime.work();
+    await advanceUntil(clock, () => ran.length === 1);
+    standing.go();
+    await until(() => first.faults.length === 1);
+    expect(first.faults).toMatchObject([{ code: 'lease_lost' }]);
+    expect(await second.runtime.run('r').result()).toMatchObject({ status: 'finished' });
+    expect(ran).toEqual(['B']);
+    await second.runtime.close();
+  });
+
+  it('enters it when nobody took the run meanwhile: it has asked first', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const standing = new Standing(journal, begins);
+    const ran: string[] = [];
+    const first = world({ planner, tools: [paid(ran, 'A')], journal: standing.journal, clock });
+    const run = await start(first, { identity });
+    await until(async () => (await journal.get('r'))?.head === 3);
+    clock.advance(3 * LEASE_MS);
+    standing.go();
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(ran).toEqual(['A']);
+    expect(first.faults).toEqual([]);
+  });
+
+  it('does not run again what did not happen, when it lost the run while it asked', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const dying = cutJournal(journal);
+    const entered = gate();
+    const hanging = make('pay', () => new Promise(() => entered.open()), { effect: 'once' });
+    await start(world({ planner, tools: [hanging], journal: dying.journal, clock }), { identity });
+    await entered.opened;
+    dying.cut();
+    clock.advance(LEASE_MS + 1);
+    const ran: string[] = [];
+    let asked = 0;
+    const taken = paid(ran, 'B', {
+      reconcile: async () => {
+        asked += 1;
+        const owner = (await journal.get('r'))?.lease?.owner ?? '';
+        if (asked === 2) await journal.claim({ run: 'r', owner: 'other', leaseMs: 60_000, from: owner });
+        return { status: 'not_done' };
+      },
+    });
+    const second = world({ planner, tools: [taken], journal, clock });
+    await second.runtime.run('r').resume();
+    await advanceUntil(clock, () => second.faults.length === 1);
+    expect(second.faults).toMatchObject([{ code: 'lease_lost' }]);
+    expect([asked, ran]).toEqual([2, []]);
+  });
+
+  it('holds for each of several calls whose loop stood still between their beginnings and themselves', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const ran: string[] = [];
+    // The first call blocks the loop for two leases, while the second is on its way into its effect.
+    const blocking = make('block', () => void clock.advance(2 * LEASE_MS), { effect: 'once' });
+    const renewed: number[] = [];
+    const counting = changed(journal, {
+      renew: (leases, leaseMs) => {
+        renewed.push(ran.length);
+        return journal.renew(leases, leaseMs);
+      },
+    });
+    const both = script(parallel(named('block', 'pay')));
+    const run = await start(world({ planner: both, tools: [blocking, paid(ran, 'A')], journal: counting, clock }), {
+      identity,
+    });
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
+    expect(ran).toEqual(['A']);
+    expect(renewed).toContain(0);
+  });
+});
+
+describe('a run taken from a process that may live still', () => {
+  /** The first process has entered `pay`, and stands still in it. */
+  async function stoppedInside() {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const standing = new Standing(journal);
+    const entered = gate();
+    const wakes = gate();
+    const world_: string[] = [];
+    const slow = make(
+      'pay',
+      async () => {
+        standing.stop();
+        entered.open();
+        await wakes.opened;
+        world_.push('A');
+        return 'paid by A';
+      },
+      { effect: 'once', timeoutMs: 3_600_000 },
+    );
+    const first = world({ planner: script(call('pay')), tools: [slow], journal: standing.journal, clock });
+    await start(first, { identity });
+    await entered.opened;
+    const asked: number[] = [];
+    const reconcile = (): Reconciled => {
+      asked.push(clock.now());
+      return world_.includes('A') ? { status: 'done', value: 'looked up' } : { status: 'not_done' };
+    };
+    const heir = (takeoverGraceMs?: number) => {
+      const tools = [paid(world_, 'B', { reconcile })];
+      const grace = takeoverGraceMs === undefined ? {} : { takeoverGraceMs };
+      return world({ planner: script(call('pay')), tools, journal, clock, ...grace });
+    };
+    return { clock, journal, standing, wakes, done: world_, asked, heir, first };
+  }
+
+  it('believes that a call did not happen only when the grace is over: what it had under way counts', async () => {
+    const { clock, standing, wakes, done, asked, heir } = await stoppedInside();
+    clock.advance(LEASE_MS + 1);
+    const second = heir();
+    const run = second.runtime.run('r');
+    await run.resume();
+    await until(() => asked.length === 1);
+    clock.advance(GRACE_MS - 1_000);
+    await quiet();
+    expect(asked).toHaveLength(1);
+    // It wakes up: its effect takes place, and its news is refused.
+    wakes.open();
+    standing.go();
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
+    expect(asked).toHaveLength(2);
+    expect(done).toEqual(['A']);
+    expect(observations(await run.state())).toEqual(['looked up']);
+  });
+
+  it('then runs the call, under the lease that it kept meanwhile', async () => {
+    const { clock, done, asked, heir } = await stoppedInside();
+    clock.advance(LEASE_MS + 1);
+    const second = heir();
+    const run = second.runtime.run('r');
+    await run.resume();
+    await until(() => asked.length === 1);
+    const third = heir();
+    third.runtime.work();
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
+    expect(done).toEqual(['B']);
+    expect((asked[1] ?? 0) - (asked[0] ?? 0)).toBeGreaterThanOrEqual(GRACE_MS);
+    expect(asked).toHaveLength(2);
+    expect(second.faults).toEqual([]);
+    await third.runtime.close();
+  });
+
+  it('counts the grace from the takeover, whoever has the run by then', async () => {
+    const { clock, journal, done, asked, heir } = await stoppedInside();
+    clock.advance(LEASE_MS + 1);
+    const takenAt = clock.now();
+    const second = heir();
+    await second.runtime.run('r').resume();
+    await until(() => asked.length === 1);
+    clock.advance(2_000);
+    await second.runtime.close();
+    expect((await journal.get('r'))?.lease).toBeUndefined();
+    // That one gave it back, but the first one may be at it still.
+    const third = heir();
+    const run = third.runtime.run('r');
+    await run.resume();
+    await until(() => asked.length === 2);
+    expect(done).toEqual([]);
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
+    expect(done).toEqual(['B']);
+    expect(asked[2]).toBe(takenAt + GRACE_MS);
+  });
+
+  it('is as long as the runtime says; with 0 the first answer counts', async () => {
+    const { clock, done, asked, heir } = await stoppedInside();
+    clock.advance(LEASE_MS + 1);
+    const run = heir(0).runtime.run('r');
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect([asked.length, done]).toEqual([1, ['B']]);
+  });
+
+  it('hears a cancel in the grace: the call is in doubt, and not made', async () => {
+    const { clock, done, asked, heir } = await stoppedInside();
+    clock.advance(LEASE_MS + 1);
+    const run = heir().runtime.run('r');
+    await run.resume();
+    await until(() => asked.length === 1);
+    await run.cancel();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect(outcomes(await run.state())).toEqual(['unknown']);
+    expect([asked.length, done]).toEqual([1, []]);
+  });
+});
