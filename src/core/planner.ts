@@ -1,5 +1,5 @@
 /** The seam: a planner is asked for one decision, and knows nothing of how it is carried out. */
-import type { Compaction, CompactionAttempt } from './compaction.ts';
+import type { Compaction, CompactionAttempt, CompactionFailures } from './compaction.ts';
 import type { LoadedInput, RunContext } from './context.ts';
 import type { Control } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
@@ -63,6 +63,8 @@ export interface Trajectory {
   readonly background: readonly BackgroundResult[];
   /** The last summary of the first steps, if there is one. All steps are still here. */
   readonly compaction?: Compaction;
+  /** What has failed since then; absent when nothing has. */
+  readonly compactionFailures?: CompactionFailures;
 }
 
 /** What is left of the run's budget; an absent part has no limit. */
@@ -124,7 +126,8 @@ export interface Planner {
   /** @throws the signal's reason when it is aborted. */
   next(run: RunView, signal: AbortSignal): MoveSource;
   /**
-   * Asked before `next`, once a step: shortens the history when the request has become too long. `undefined`: it fits.
+   * Asked before `next`, once a step: shortens the history when the request has become too long. `undefined`: it fits, or
+   * it is too early to try again.
    * @throws the signal's reason when it is aborted; it reports every other failure.
    */
   compact?(run: RunView, signal: AbortSignal): Promise<CompactionAttempt | undefined>;

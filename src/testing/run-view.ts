@@ -1,5 +1,5 @@
 /** A run view made by hand, for testing a planner without a runtime. */
-import type { Compaction } from '../core/compaction.ts';
+import type { Compaction, CompactionFailures } from '../core/compaction.ts';
 import type { LoadedInput, RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
 import type { Turn } from '../core/entry.ts';
@@ -20,6 +20,7 @@ export interface RunViewOptions {
   readonly steps?: readonly Step[];
   readonly steering?: readonly SteeringTurn[];
   readonly compaction?: Compaction;
+  readonly compactionFailures?: CompactionFailures;
   readonly controls?: readonly Control[];
   readonly tools?: ToolView;
   readonly startedAt?: number;
@@ -62,7 +63,13 @@ export function runView(options: RunViewOptions = {}): RunView {
 }
 
 function trajectoryOf(options: RunViewOptions, steps: readonly Step[]): Trajectory {
-  const { steering = NO_STEERING, groups = NO_GROUPS, background = NO_BACKGROUND, compaction } = options;
+  const {
+    steering = NO_STEERING,
+    groups = NO_GROUPS,
+    background = NO_BACKGROUND,
+    compaction,
+    compactionFailures,
+  } = options;
   return Object.freeze({
     count: steps.length,
     steps,
@@ -72,6 +79,7 @@ function trajectoryOf(options: RunViewOptions, steps: readonly Step[]): Trajecto
     groups: new Map(groups.map((group) => [group.id, group])),
     background,
     ...(compaction === undefined ? {} : { compaction }),
+    ...(compactionFailures === undefined ? {} : { compactionFailures }),
   });
 }
 

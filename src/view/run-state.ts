@@ -83,6 +83,7 @@ export function openState(entry: Entry): RunState {
     found: foundAtStart(entry),
     compaction: null,
     compactedAt: -1,
+    compactionFailures: null,
     totals: { steps: 0, taskSteps: 0, calls: 0, taskCalls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
     ending: null,
   };
@@ -212,6 +213,10 @@ export function applyEntry(state: RunState, entry: Entry): void {
       return;
     case 'compaction_failed':
       state.compactedAt = entry.step;
+      state.compactionFailures = Object.freeze({
+        times: (state.compactionFailures?.times ?? 0) + 1,
+        step: entry.step,
+      });
       addUsage(state.totals, entry.usage);
       return;
     case 'finished': {
@@ -327,6 +332,7 @@ function applyCompacted(state: RunState, compacted: Compacted, entry: Entry): vo
   if (before > step || step !== nextStep(state)) throw corrupt(entry, `step ${nextStep(state)} is next`);
   state.compaction = Object.freeze({ summary, before, tokenEstimate });
   state.compactedAt = step;
+  state.compactionFailures = null;
   addUsage(state.totals, compacted.usage);
 }
 

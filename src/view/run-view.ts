@@ -1,6 +1,6 @@
 /** What a planner sees of a run: a fresh frozen object for each step over the state's own frozen parts. */
 
-import type { Compaction } from '../core/compaction.ts';
+import type { Compaction, CompactionFailures } from '../core/compaction.ts';
 import type { LoadedInput } from '../core/context.ts';
 import { deepFreeze } from '../core/json.ts';
 import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
@@ -75,6 +75,7 @@ class StepsSoFar implements Trajectory {
   readonly tasks: readonly TaskView[];
   readonly background: readonly BackgroundResult[];
   declare readonly compaction?: Compaction;
+  declare readonly compactionFailures?: CompactionFailures;
   readonly #steps: readonly Step[];
   readonly #groups: readonly GroupState[];
 
@@ -86,6 +87,7 @@ class StepsSoFar implements Trajectory {
     this.tasks = Object.freeze(state.tasks);
     this.background = Object.freeze(state.background);
     if (state.compaction !== null) this.compaction = state.compaction;
+    if (state.compactionFailures !== null) this.compactionFailures = state.compactionFailures;
     Object.freeze(this);
   }
 

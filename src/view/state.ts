@@ -1,5 +1,5 @@
 /** What a run's entries add up to: plain JSON data, made and changed by the fold alone. */
-import type { Compaction } from '../core/compaction.ts';
+import type { Compaction, CompactionFailures } from '../core/compaction.ts';
 import type { RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
 import { branchesOf, type FinishReason, type PauseReason, type TaskLimits } from '../core/decision.ts';
@@ -169,6 +169,8 @@ export interface RunState {
   compaction: Compaction | null;
   /** The step before which the history was last tried to be shortened. -1: never. */
   compactedAt: number;
+  /** Tries since the last summary that gave none. */
+  compactionFailures: CompactionFailures | null;
   ending: Ending | null;
 }
 

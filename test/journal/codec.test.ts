@@ -410,7 +410,13 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
       kind: fc.constant('compaction_failed' as const),
       step: count,
       error: fc.record({
-        code: fc.constantFrom('summariser_error' as const, 'empty_summary' as const, 'estimator_error' as const),
+        code: fc.constantFrom(
+          'summariser_error' as const,
+          'empty_summary' as const,
+          'invalid_summary' as const,
+          'long_summary' as const,
+          'estimator_error' as const,
+        ),
         message: text,
       }),
       tokenEstimate: count,

@@ -345,17 +345,18 @@ describe('a summary that cannot be made', () => {
       isDown ? { error: httpError(500) } : { text: JSON.stringify(summaryOf(index)) },
     );
     const script: ReplyFunction = (_, index) => {
-      if (index === 5) isDown = false;
-      return index < 7 ? pages(index) : DONE;
+      if (index === 11) isDown = false;
+      return index < 20 ? pages(index) : DONE;
     };
     const { events, requests, compacted, result } = await played({ script, compaction: { summariser } });
     expect(result).toMatchObject({ reason: 'goal' });
     expect(failures(events).map(({ errorCode, stepsObserved }) => [errorCode, stepsObserved])).toEqual([
       ['summariser_error', 4],
-      ['summariser_error', 5],
+      ['summariser_error', 6],
+      ['summariser_error', 10],
     ]);
-    expect(pagesIn(requests[5] ?? { prompt: [] })).toEqual(from(0, 5));
-    expect(compacted[0]).toMatchObject({ step: 6 });
+    expect(pagesIn(requests[17] ?? { prompt: [] })).toEqual(from(0, 17));
+    expect(compacted[0]).toMatchObject({ step: 18 });
   });
 
   it('CP-06 one that says nothing: empty_summary', async () => {

@@ -8,7 +8,7 @@ import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-mo
 import { tool } from '../../src/tools/tool.ts';
 import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
 import { httpError } from '../model/support.ts';
-import { call, finish, only, outcomes, script, start, until, world } from '../runtime/support.ts';
+import { call, entriesOf, finish, only, outcomes, script, start, until, world } from '../runtime/support.ts';
 import { ask } from './drive.ts';
 import {
   bad,
@@ -581,11 +581,16 @@ describe('the next rung', () => {
   });
 
   it('the ladder goes on over a compaction', async () => {
-    const summary = { goals: ['g'], facts: [], pending: [], lastOutputDigest: '', note: '' };
-    const summariser = scriptedModel(() => text(JSON.stringify(summary)));
+    const long = tool({ ...search, run: () => 'word '.repeat(400) });
+    const summariser = scriptedModel((_, index) =>
+      text(JSON.stringify({ goals: ['go'], facts: [`${index} of it`], pending: [], lastOutputDigest: 'it', note: '' })),
+    );
     const react = { compaction: { budgetTokens: 1, summariser } };
-    const { requests, result } = await played([good(), bad(1), bad(2), bad(3)], { react });
-    expect(summariser.calls.length).toBeGreaterThan(1);
+    const { requests, result, run, journal } = await played([good(), bad(1), bad(2), bad(3)], {
+      react,
+      tools: [long],
+    });
+    expect((await entriesOf(journal, run, 'compacted')).length).toBeGreaterThan(0);
     expect(requests.map(tiers)).toEqual([[], [], [], ['reminder']]);
     expect(result).toMatchObject({ reason: 'no_path', metadata: { repair_attempts: 3 } });
   });

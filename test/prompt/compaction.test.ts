@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Summary } from '../../src/core/compaction.ts';
 import type { JsonObject } from '../../src/core/json.ts';
-import { chooseCut, readSummary, SUMMARY_SCHEMA, summaryRequest } from '../../src/prompt/compaction.ts';
+import { chooseCut, summaryRequest } from '../../src/prompt/compaction.ts';
+import { readSummary, SUMMARY_SCHEMA } from '../../src/prompt/summary.ts';
 import { runView } from '../../src/testing/run-view.ts';
 import { callTool, failure, group, says, stepOf, textOf, value } from './kit.ts';
 
@@ -65,12 +66,21 @@ describe('reading a summary', () => {
     expect(Object.keys(SUMMARY_SCHEMA['properties'] as JsonObject)).toEqual(Object.keys(summary));
   });
 
-  it('takes a near miss, and nothing for a summary that says nothing', () => {
-    expect(readSummary({ goals: ' one ', facts: [1, '', { a: 1 }], extra: true })).toEqual({
-      ...{ goals: ['one'], facts: ['1', '{"a":1}'], pending: [], lastOutputDigest: '', note: '' },
-    });
-    const empty = { goals: [], facts: [' '], pending: null, lastOutputDigest: '', note: '\n' };
-    for (const nothing of [undefined, null, 'text', [], {}, empty]) expect(readSummary(nothing)).toBeUndefined();
+  it('every part that has to say something does', () => {
+    const whole = { ...summary, note: '', pending: [] };
+    expect(readSummary({ ...whole })).toEqual(whole);
+    expect(readSummary({ ...whole, goals: [' one ', ''], extra: true })).toEqual({ ...whole, goals: ['one'] });
+    for (const nothing of ['', ' ', '\n', '...', '-', 'n/a', 'N/A', 'None', 'null', 'TODO', 'string', 'unknown.']) {
+      expect(readSummary({ ...whole, goals: [nothing] })).toEqual({ empty: ['goals', 'pending', 'note'] });
+      expect(readSummary({ ...whole, facts: [nothing, nothing] })).toEqual({ empty: ['facts', 'pending', 'note'] });
+      expect(readSummary({ ...whole, lastOutputDigest: nothing })).toEqual({
+        empty: ['pending', 'lastOutputDigest', 'note'],
+      });
+    }
+    const parts = SUMMARY_SCHEMA['properties'] as JsonObject;
+    const echo = (part: string) => String((parts[part] as JsonObject)['description']);
+    expect(readSummary({ ...whole, facts: [echo('facts')] })).toMatchObject({ empty: ['facts', 'pending', 'note'] });
+    for (const none of [null, 'text', [], {}]) expect(readSummary(none)).toMatchObject({ empty: { length: 5 } });
   });
 });
 

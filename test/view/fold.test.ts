@@ -72,7 +72,13 @@ const summary = fc.record({
   note: fc.string({ maxLength: 600 }),
 });
 const failure = fc.record({
-  code: fc.constantFrom('summariser_error' as const, 'empty_summary' as const, 'estimator_error' as const),
+  code: fc.constantFrom(
+    'summariser_error' as const,
+    'empty_summary' as const,
+    'invalid_summary' as const,
+    'long_summary' as const,
+    'estimator_error' as const,
+  ),
   message: fc.string({ maxLength: 600 }),
 });
 const usage = fc.record(

@@ -151,6 +151,7 @@ describe('the fold', () => {
       found: [],
       compaction: null,
       compactedAt: -1,
+      compactionFailures: null,
       totals: { steps: 0, taskSteps: 0, calls: 0, taskCalls: 0, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 },
       ending: null,
     });

@@ -3,16 +3,17 @@
 import { systemClock } from '../../core/clock.ts';
 import type { CompactionAttempt, CompactionErrorCode } from '../../core/compaction.ts';
 import { describeThrown } from '../../core/errors.ts';
-import type { Planner, RunView } from '../../core/planner.ts';
+import type { Planner, RunView, Trajectory } from '../../core/planner.ts';
 import type { Usage } from '../../core/step.ts';
 import { type ReadyModel, readyModel } from '../../model/entry.ts';
 import { askStructured } from '../../model/structured.ts';
 import { estimateTokens } from '../../model/tokens.ts';
-import { coerceToSchema } from '../../parse/index.ts';
-import { chooseCut, readSummary, SUMMARY_SCHEMA, summaryRequest } from '../../prompt/compaction.ts';
+import { chooseCut, summaryRequest } from '../../prompt/compaction.ts';
+import { SUMMARY_SCHEMA } from '../../prompt/summary.ts';
 import type { ModelPool } from '../model-pool.ts';
 import type { CompactionOptions, ReactOptions } from './options.ts';
-import type { Requests } from './requests.ts';
+import { summaryIn } from './read-summary.ts';
+import { FULL_WINDOW, type Requests, windowShare } from './requests.ts';
 
 export interface CompactorParts {
   readonly options: ReactOptions;
@@ -32,21 +33,37 @@ export function compactor(
 ): NonNullable<Planner['compact']> {
   const given = summariser === undefined ? undefined : readyModel(summariser);
   return async (view, signal) => {
-    const model = given ?? (pool.ranked()[0] as ReadyModel);
+    const asked = pool.ranked()[0] as ReadyModel;
+    const isDue = isTimeToTry(view.trajectory);
     let tokenEstimate = 0;
     let before: number | undefined;
     try {
-      const asked = pool.ranked()[0] as ReadyModel;
       tokenEstimate = requests.tokensOf(view, asked);
       if (tokenEstimate <= budgetTokens) return undefined;
+      // The last chance to go on is not waited away.
+      if (!isDue && hasRoom(view, pool, requests)) return undefined;
       before = cutOf(view, stepSizes(view, requests, asked), tokenEstimate, budgetTokens);
     } catch (error) {
-      return failed('estimator_error', error, tokenEstimate);
+      return isDue ? failed('estimator_error', error, tokenEstimate) : undefined;
     }
     // The newest step alone is left, or next to nothing before it.
     if (before === undefined) return undefined;
-    return summarise({ view, before, model, tokenEstimate, options }, signal);
+    return summarise({ view, before, model: given ?? asked, asked, tokenEstimate, options, requests }, signal);
   };
+}
+
+/** After the first failure it is tried again two steps later, then after four, eight and so on, up to this many. */
+const LONGEST_WAIT = 64;
+
+function isTimeToTry({ count, compactionFailures }: Trajectory): boolean {
+  if (compactionFailures === undefined) return true;
+  const { step, times } = compactionFailures;
+  return count >= step + Math.min(2 ** times, LONGEST_WAIT);
+}
+
+/** Some model can still be sent the request as it is. */
+function hasRoom(view: RunView, pool: ModelPool, requests: Requests): boolean {
+  return pool.ranked().some((model) => windowShare(view, model, requests) < FULL_WINDOW);
 }
 
 /** Tokens of each step that is sent in full, oldest first. */
@@ -72,34 +89,44 @@ function sumOf(numbers: readonly number[]): number {
 interface Summarising {
   readonly view: RunView;
   readonly before: number;
+  /** The summariser. */
   readonly model: ReadyModel;
+  /** The model that is to be asked next, whose messages are to get shorter. */
+  readonly asked: ReadyModel;
   readonly tokenEstimate: number;
   readonly options: ReactOptions;
+  readonly requests: Requests;
 }
 
 async function summarise(
-  { view, before, model, tokenEstimate, options }: Summarising,
+  { view, before, model, asked, tokenEstimate, options, requests }: Summarising,
   signal: AbortSignal,
 ): Promise<CompactionAttempt> {
   const { clock = systemClock, retries, stallMs } = options;
   try {
-    const asked = await askStructured({
+    const made = await askStructured({
       model,
       request: { prompt: summaryRequest(view, before) },
       schema: SUMMARY_SCHEMA,
       name: 'summary',
-      parse: (text) => readSummary(coerceToSchema(text, SUMMARY_SCHEMA).value),
+      parse: (text) => summaryIn(text, view.trajectory.compaction?.summary),
       signal,
       clock,
       ...(retries === undefined ? {} : { retries }),
       ...(stallMs === undefined ? {} : { stallMs }),
     });
-    const { usage } = asked;
-    if (!asked.ok) return failed('summariser_error', asked.error, tokenEstimate, usage);
-    if (asked.value === undefined) {
-      return failed('empty_summary', 'The summariser gave no summary.', tokenEstimate, usage);
+    const { usage } = made;
+    if (!made.ok) return failed('summariser_error', made.error, tokenEstimate, usage);
+    if ('refused' in made.value) {
+      const { code, message } = made.value.refused;
+      return failed(code, message, tokenEstimate, usage);
     }
-    const compaction = { summary: asked.value, before, tokenEstimate };
+    const compaction = { summary: made.value.summary, before, tokenEstimate };
+    const { before: now, after } = requests.tokensWith(view, asked, compaction);
+    if (after >= now) {
+      const message = `The summary is no shorter than the steps: about ${after} tokens with it, ${now} without.`;
+      return failed('long_summary', message, tokenEstimate, usage);
+    }
     return usage === undefined ? { compaction } : { compaction, usage };
   } catch (error) {
     signal.throwIfAborted();

@@ -18,7 +18,7 @@ import { compactor } from './compact.ts';
 import { exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
 import { moveOf } from './move.ts';
 import { assertOptions, DEFAULT_REASKS, mayStartTasks, type ReactOptions } from './options.ts';
-import { Requests } from './requests.ts';
+import { FULL_WINDOW, Requests, windowShare } from './requests.ts';
 import { proseOnly } from './text-stream.ts';
 
 /**
@@ -69,9 +69,7 @@ export function react(options: ReactOptions): Planner {
   function fitting(view: RunView, rung: Rung): readonly ReadyModel[] {
     const models = modelsLeft(pool.ranked(), rung);
     if (models.every(({ contextTokens }) => contextTokens === undefined)) return models;
-    const sizes = models.map((model) =>
-      model.contextTokens === undefined ? 0 : requests.tokensOf(view, model) / model.contextTokens,
-    );
+    const sizes = models.map((model) => windowShare(view, model, requests));
     const fit = models.filter((_, index) => (sizes[index] as number) < FULL_WINDOW);
     if (fit.length > 0 || rung.spent.length > 0) return fit;
     const share = Math.round(Math.min(...sizes) * 100);
@@ -162,9 +160,6 @@ function triedModels({ data }: PilotageError): readonly string[] {
   const tries = Array.isArray(data?.['tries']) ? (data['tries'] as readonly Json[]) : [];
   return tries.flatMap((each) => (isJsonObject(each) && typeof each['model'] === 'string' ? [each['model']] : []));
 }
-
-/** From this share of a window on a request is not sent: the estimate is rough, and the reply needs room. */
-const FULL_WINDOW = 0.95;
 
 /** The models have had their tries: the move that ends the run, unless somebody takes over. */
 interface LadderTurn {

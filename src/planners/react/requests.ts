@@ -7,13 +7,15 @@ import type {
   LanguageModelV4Prompt,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
+import type { Compaction } from '../../core/compaction.ts';
 import type { Identity } from '../../core/identity.ts';
-import type { RunView } from '../../core/planner.ts';
+import type { RunView, Trajectory } from '../../core/planner.ts';
 import type { OutputMode } from '../../core/remark.ts';
 import type { ToolSchema } from '../../core/tool-schema.ts';
 import { type ReadyModel, takesMedia } from '../../model/entry.ts';
 import { oneCallAtATime } from '../../model/parallel-tool-calls.ts';
 import { structuredFormat } from '../../model/structured.ts';
+import { estimateTokens } from '../../model/tokens.ts';
 import { CONTROL_TOOLS, type DeclaredTool } from '../../prompt/reserved-tools.ts';
 import { systemPrompt } from '../../prompt/system-prompt.ts';
 import { toolDescription } from '../../prompt/tool-text.ts';
@@ -92,6 +94,15 @@ export class Requests {
     });
   }
 
+  /** About how many tokens our messages have, and would have with this summary in place of steps. */
+  tokensWith(view: RunView, model: ReadyModel, compaction: Compaction): { before: number; after: number } {
+    const shorter = { ...view, trajectory: withCompaction(view.trajectory, compaction) };
+    return {
+      before: estimateTokens({ prompt: this.transcriptOf(view, model).upTo(view) }),
+      after: estimateTokens({ prompt: this.#begin(shorter, model).upTo(shorter) }),
+    };
+  }
+
   transcriptOf(view: RunView, model: ReadyModel): Transcript {
     let ofRun = this.#transcripts.get(view.identity);
     const known = ofRun?.get(model);
@@ -145,6 +156,29 @@ export class Requests {
     }
     return settings;
   }
+}
+
+/** From this share of a window on a request is not sent: the estimate is rough, and the reply needs room. */
+export const FULL_WINDOW = 0.95;
+
+/** How much of the model's window the next request takes; 0 when nobody knows how large that is. */
+export function windowShare(view: RunView, model: ReadyModel, requests: Requests): number {
+  return model.contextTokens === undefined ? 0 : requests.tokensOf(view, model) / model.contextTokens;
+}
+
+/** The same steps, of which the first are summed up. */
+function withCompaction(trajectory: Trajectory, compaction: Compaction): Trajectory {
+  const { count, steering, tasks, background } = trajectory;
+  return {
+    ...{ count, steering, tasks, background, compaction },
+    step: (index) => trajectory.step(index),
+    get steps() {
+      return trajectory.steps;
+    },
+    get groups() {
+      return trajectory.groups;
+    },
+  };
 }
 
 /** By the list of tools that they were made from, so that the same list is always the same objects. */
