@@ -126,6 +126,30 @@ const MUTANTS: readonly Mutant[] = [
     replace: 'if (cost !== undefined) await ports.begin(call, cost);',
   },
   {
+    name: 'enter an effect after a long standstill without asking whose the run is',
+    file: 'runtime/dispatch.ts',
+    find: '!ports.lease.isCertain &&',
+    replace: 'ports.lease.isCertain === undefined &&',
+  },
+  {
+    name: 'believe at once that a call did not happen',
+    file: 'runtime/dispatch.ts',
+    find: 'if (found.outcome !== undefined || graceLeftMs === 0) return found;',
+    replace: 'if (found.outcome !== undefined || graceLeftMs >= 0) return found;',
+  },
+  {
+    name: 'forget that a run was taken from a process that may live',
+    file: 'journal/memory.ts',
+    find: 'run.takenOverAt = now;',
+    replace: 'run.updatedAt = now;',
+  },
+  {
+    name: 'take an append that lost its lease for landed',
+    file: 'runtime/append.ts',
+    find: "if (!PilotageError.is(error, 'journal_conflict') ||",
+    replace: "if (PilotageError.is(error, 'lease_lost')) return;\n      if (!PilotageError.is(error, 'journal_conflict') ||",
+  },
+  {
     name: 'make a gated call without asking',
     file: 'runtime/dispatch.ts',
     find: 'if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {',

@@ -15,6 +15,7 @@ export class SeededAmbient {
     process.on('unhandledRejection', this.#note);
     Math.random = random;
     Date.now = now;
+    Object.defineProperty(performance, 'now', { configurable: true, value: now });
     const later = (act: (...args: unknown[]) => void, ...args: unknown[]): void =>
       void this.#immediates.push(() => act(...args));
     globalThis.setImmediate = later as unknown as typeof globalThis.setImmediate;
@@ -35,7 +36,8 @@ export class SeededAmbient {
     Math.random = this.#before.random;
     Date.now = this.#before.now;
     globalThis.setImmediate = this.#before.setImmediate;
-    // The method of the prototype is in sight again.
+    // The methods of the prototypes are in sight again.
+    Reflect.deleteProperty(performance, 'now');
     Reflect.deleteProperty(crypto, 'randomUUID');
     // Rejections are reported when the event loop goes round.
     await new Promise<void>((resolve) => setImmediate(resolve));

@@ -99,13 +99,22 @@ function fault(dice: Dice, workers: number): Fault {
   const at = dice.between(0, dice.pick([800, 4_000]));
   // Most histories are over after some dozens of operations.
   const operation = dice.pick([dice.between(0, 20), dice.between(0, 40), dice.between(0, 80)]);
-  switch (dice.pick(['crash', 'crash', 'stall', 'stall', 'store', 'store', 'kill', 'deploy'])) {
+  switch (dice.pick(['crash', 'crash', 'stall', 'stall', 'store', 'store', 'kill', 'freeze', 'deploy'])) {
     case 'crash':
       return { kind: 'crash', worker, operation, landed, downMs };
     case 'stall':
       return { kind: 'stall', worker, operation, ms: dice.pick([300, 1_700, 4_000]) };
     case 'store':
-      return { kind: 'store', worker, operation, landed, times: dice.between(1, 3) };
+      return {
+        kind: 'store',
+        worker,
+        operation,
+        landed,
+        times: dice.between(1, 3),
+        ...dice.maybe(0.3, () => ({ stallMs: dice.pick([700, 4_000]) })),
+      };
+    case 'freeze':
+      return { kind: 'freeze', worker, call: dice.between(0, 8), ms: dice.pick([700, 1_700, 4_000]) };
     case 'kill':
       return { kind: 'kill', worker, call: dice.between(0, 8), landed, downMs };
     default:

@@ -64,8 +64,8 @@ export interface LedgerRun {
   readonly taken: Map<string, number>;
   /** The order in which entries landed, by seq. */
   readonly landed: number[];
-  /** Processes that have had a lease of it. */
-  readonly owners: Set<SimulatedProcess>;
+  /** Who claimed it last. */
+  holder: SimulatedProcess | undefined;
   endedAt: number | undefined;
   fence: number;
   leaseUntil: number;
@@ -135,7 +135,7 @@ export class Ledger {
       messages: new Map(),
       taken: new Map(),
       landed: entries.map(() => order),
-      owners: new Set(),
+      holder: undefined,
       endedAt: undefined,
       fence: 0,
       leaseUntil: 0,
@@ -149,7 +149,7 @@ export class Ledger {
     const run = this.runs.get(claim.run);
     if (run === undefined) return;
     const now = this.#clock.now();
-    run.owners.add(process);
+    run.holder = process;
     if (run.leaseUntil > now) {
       this.violated('leases', `${process.name} got a lease that another owner still holds`, claim.run);
     }
@@ -208,7 +208,12 @@ export class Ledger {
     });
   }
 
-  attempted(attempt: Omit<Attempt, 'order'>): void {
+  attempted(attempt: Omit<Attempt, 'order'>, process: SimulatedProcess): void {
+    const { effect, tool, id, run } = attempt;
+    const entersWorld = effect === 'once' || effect === 'keyed';
+    if (entersWorld && this.runs.get(run)?.holder !== process) {
+      this.violated('once', `${tool} ${id} was run by ${process.name}, which had lost the run`, run);
+    }
     this.attempts.push({ ...attempt, order: this.next() });
   }
 

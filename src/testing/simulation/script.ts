@@ -96,8 +96,15 @@ export type Fault =
   | (FaultAtOperation & { readonly kind: 'crash'; readonly landed: boolean; readonly downMs: number })
   /** Timers and answers reach the process only when this time is over. */
   | (FaultAtOperation & { readonly kind: 'stall'; readonly ms: number })
-  /** This operation, and so many after it, fail, although they may have landed. */
-  | (FaultAtOperation & { readonly kind: 'store'; readonly landed: boolean; readonly times: number })
+  /** So many operations from this one on fail, although they may have landed. Then the process may stall for `stallMs`. */
+  | (FaultAtOperation & {
+      readonly kind: 'store';
+      readonly landed: boolean;
+      readonly times: number;
+      readonly stallMs?: number;
+    })
+  /** The process stalls in the n-th tool call that it makes, just before the call takes effect. */
+  | { readonly kind: 'freeze'; readonly worker: number; readonly call: number; readonly ms: number }
   /** The process dies in the n-th tool call that it makes, before the call took effect or after. */
   | {
       readonly kind: 'kill';

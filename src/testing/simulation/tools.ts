@@ -123,10 +123,10 @@ export function withCarried(tools: readonly Tool[], planner: Planner): readonly 
 export interface ToolWorld {
   readonly process: SimulatedProcess;
   readonly ledger: Ledger;
-  /** Keys of calls that are under way in this process. */
-  readonly underWay: Set<string>;
   /** The process may die in the call with this number, before it takes effect or after. */
   mayDie(call: number, landed: boolean): void;
+  /** The process may stand still in the call with this number, before it takes effect. */
+  mayFreeze(call: number): void;
   /** Counts the calls of this process and of those that were in its place before. */
   nextCall(): number;
 }
@@ -152,14 +152,7 @@ function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
     description: `Does ${name}.`,
     input: INPUT,
     ...(approve === undefined ? {} : { approve }),
-    run: async (args: unknown, context: ToolContext) => {
-      world.underWay.add(context.idempotencyKey);
-      try {
-        return await run(name, args as CallArgs, context, world, login);
-      } finally {
-        world.underWay.delete(context.idempotencyKey);
-      }
-    },
+    run: (args: unknown, context: ToolContext) => run(name, args as CallArgs, context, world, login),
   };
   if (!reconcile) return made;
   return { ...made, reconcile: (_: unknown, context: ToolContext) => whatHappened(context, world) };
@@ -183,11 +176,13 @@ async function run(
   const { run: owner } = identity;
   checkIdentity(context, ledger);
   checkCall(name, args, owner, ledger, approveBig ? args.big === true : approve !== undefined);
-  ledger.attempted({ tool: name, effect, key, run: owner, id, args: JSON.stringify(args), costMicroUsd });
+  ledger.attempted({ tool: name, effect, key, run: owner, id, args: JSON.stringify(args), costMicroUsd }, process);
   const call = world.nextCall();
   await pause(ms / 2, process, deaf ? undefined : signal);
   world.mayDie(call, false);
   if (!process.alive) return never();
+  world.mayFreeze(call);
+  await process.wait(0);
   if (fail === 'always') throw new ToolFailure('It cannot be done.', { code: 'refused' });
   if (fail === 'throughout' || (fail === 'once' && attempt === 1)) {
     throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
@@ -214,15 +209,11 @@ function pause(ms: number, process: SimulatedProcess, signal: AbortSignal | unde
   });
 }
 
-/** The world knows what happened, unless a process that nobody hears of may still be at it. */
-function whatHappened(
-  { idempotencyKey: key, identity }: ToolContext,
-  { ledger, process, underWay }: ToolWorld,
-): Reconciled {
+/** The world knows what has happened, and nothing of what is on its way. */
+function whatHappened({ idempotencyKey: key, identity }: ToolContext, { ledger, process }: ToolWorld): Reconciled {
   const done = ledger.effects.has(key);
-  const owners = [...(ledger.runs.get(identity.run)?.owners ?? [])];
+  ledger.tell(process.name, () => `${identity.run}: the world says ${done ? 'done' : 'not done'}`);
   if (done) return { status: 'done', value: { run: identity.run, tenant: identity.tenant, id: 'done' } };
-  if (underWay.has(key) || owners.some((other) => other !== process && other.alive)) return { status: 'unknown' };
   ledger.notDone(key);
   return { status: 'not_done' };
 }

@@ -61,7 +61,13 @@ export class Watching {
 
   async #events(run: Run, process: SimulatedProcess): Promise<void> {
     const types: string[] = [];
-    for await (const { type } of run.events()) types.push(type);
+    for await (const { type, seq, occurredAt } of run.events()) {
+      types.push(type);
+      const entry = this.#ledger.runs.get(run.id)?.entries[seq - 1];
+      if (process.alive && entry?.at !== occurredAt) {
+        this.#ledger.violated('watchers', `somebody was told ${type} of an entry ${seq} that is not there`, run.id);
+      }
+    }
     if (!process.alive) return;
     const endings = types.filter((type) => TERMINAL.has(type)).length;
     const isOver = TERMINAL.has(types.at(-1) ?? '');

@@ -18,6 +18,9 @@ export interface WorkerWorld {
   readonly shown: ShownGroups;
 }
 
+/** A call, and all the time for which a process stands still in the middle of it. */
+const GRACE_MS = 30_000;
+
 type OperationKind = Extract<Fault, { operation: number }>;
 
 export class Worker {
@@ -30,7 +33,7 @@ export class Worker {
   readonly #jitter: Dice;
   #operations = 0;
   #calls = 0;
-  #failing: { left: number; readonly landed: boolean } | undefined;
+  #failing: { left: number; readonly landed: boolean; readonly stallMs: number } | undefined;
   #healthy = false;
   #closing = false;
   #lives = 0;
@@ -115,9 +118,9 @@ export class Worker {
     const tools = simulatedTools({
       process,
       ledger,
-      underWay: new Set(),
       nextCall: () => this.#nextCall(),
       mayDie: (call, landed) => this.#mayDie(process, call, landed),
+      mayFreeze: (call) => this.#mayFreeze(process, call),
     });
     const planners = { script, process, ledger, shown };
     const runtime = createRuntime({
@@ -127,6 +130,7 @@ export class Worker {
       clock: process.clock,
       random: () => this.#jitter.next(),
       leaseMs: script.leaseMs,
+      takeoverGraceMs: GRACE_MS,
       maxLiveRuns: script.slots,
       maxLiveRunsPerTenant: script.slots,
       ...(script.upgrades ? { migrate: () => ({}) } : {}),
@@ -144,12 +148,23 @@ export class Worker {
   #mayDie(process: SimulatedProcess, call: number, landed: boolean): void {
     if (this.#healthy || !process.alive) return;
     const fault = this.#world.script.faults.find(
-      ({ kind, worker, ...at }) =>
-        kind === 'kill' && worker === this.#index && 'call' in at && at.call === call && at.landed === landed,
+      (at) => at.kind === 'kill' && at.worker === this.#index && at.call === call && at.landed === landed,
     );
     if (fault?.kind !== 'kill') return;
     this.#die(process, 'dies in a call');
     this.#comeBack(fault.downMs);
+  }
+
+  #mayFreeze(process: SimulatedProcess, call: number): void {
+    if (this.#healthy || !process.alive) return;
+    for (const fault of this.#world.script.faults) {
+      if (fault.kind === 'freeze' && fault.worker === this.#index && fault.call === call) this.#stall(process, fault.ms);
+    }
+  }
+
+  #stall(process: SimulatedProcess, ms: number): void {
+    this.#world.ledger.tell(process.name, () => `stalls for ${ms} ms`);
+    process.stall(ms);
   }
 
   #die(process: SimulatedProcess, what: string): void {
@@ -165,11 +180,10 @@ export class Worker {
       case undefined:
         break;
       case 'store':
-        this.#failing = { left: fault.times, landed: fault.landed };
+        this.#failing = { left: fault.times, landed: fault.landed, stallMs: fault.stallMs ?? 0 };
         break;
       case 'stall':
-        this.#world.ledger.tell(process.name, () => `stalls for ${fault.ms} ms`);
-        process.stall(fault.ms);
+        this.#stall(process, fault.ms);
         break;
       case 'crash':
         this.#dying = process;
@@ -180,6 +194,7 @@ export class Worker {
     }
     if (this.#failing === undefined || this.#failing.left === 0) return undefined;
     this.#failing.left -= 1;
+    if (this.#failing.left === 0 && this.#failing.stallMs > 0) this.#stall(process, this.#failing.stallMs);
     return { kind: 'store', landed: this.#failing.landed };
   }
 
