@@ -147,7 +147,8 @@ const MUTANTS: readonly Mutant[] = [
     name: 'take an append that lost its lease for landed',
     file: 'runtime/append.ts',
     find: "if (!PilotageError.is(error, 'journal_conflict') ||",
-    replace: "if (PilotageError.is(error, 'lease_lost')) return;\n      if (!PilotageError.is(error, 'journal_conflict') ||",
+    replace:
+      "if (PilotageError.is(error, 'lease_lost')) return;\n      if (!PilotageError.is(error, 'journal_conflict') ||",
   },
   {
     name: 'make a gated call without asking',

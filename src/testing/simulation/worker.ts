@@ -158,7 +158,8 @@ export class Worker {
   #mayFreeze(process: SimulatedProcess, call: number): void {
     if (this.#healthy || !process.alive) return;
     for (const fault of this.#world.script.faults) {
-      if (fault.kind === 'freeze' && fault.worker === this.#index && fault.call === call) this.#stall(process, fault.ms);
+      if (fault.kind === 'freeze' && fault.worker === this.#index && fault.call === call)
+        this.#stall(process, fault.ms);
     }
   }
 
