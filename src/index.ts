@@ -126,6 +126,16 @@ export type { StartOptions } from './runtime/start-options.ts';
 export type { TaskRecord } from './runtime/task-record.ts';
 export type { GroupResolved, SpawnOptions, TaskQuery, Tasks } from './runtime/tasks.ts';
 export type {
+  Handle,
+  HandleClosing,
+  HandleContext,
+  HandleReason,
+  HandleSet,
+  LiveHandles,
+  NoHandles,
+} from './tools/handle.ts';
+export { handle } from './tools/handle.ts';
+export type {
   AnyTool,
   ApprovalGate,
   ArtifactDescription,

@@ -91,6 +91,10 @@ export class EventLines {
         return [line('quiet', `  … ${this.#chunkSource(event)}  ${oneLine(plainText(event.chunk), 200)}`)];
       case 'tool.late':
         return [line('quiet', `  late result of ${oneLine(event.tool, 60)} was dropped`)];
+      case 'handle.opened':
+        return [line('quiet', `  ${oneLine(event.handle, 60)} was opened${event.opening === 1 ? '' : ' anew'}`)];
+      case 'handle.lost':
+        return [line('bad', `! ${oneLine(event.handle, 60)} is gone, and all that it kept`)];
       case 'token.reset':
         return [line('quiet', '  the answer begins anew')];
       case 'planner.no_progress':

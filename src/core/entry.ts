@@ -4,6 +4,7 @@ import type { ArtifactRow, RunContext } from './context.ts';
 import type { Caller, Control } from './control.ts';
 import type { Branch, Decision, FinishReason, PauseReason, TaskLimits } from './decision.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
+import type { HandleNote } from './handle.ts';
 import type { Identity } from './identity.ts';
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Limits } from './limits.ts';
@@ -104,6 +105,8 @@ export interface CallEnded {
   readonly costMicroUsd?: number;
   readonly discovered?: readonly string[];
   readonly artifacts?: readonly ArtifactRow[];
+  /** Live handles that the call was the first to use, or found gone. */
+  readonly handles?: readonly HandleNote[];
 }
 export interface Paused {
   readonly kind: 'paused';

@@ -94,6 +94,8 @@ export const ERROR_CONSEQUENCES = {
   tool_timeout: 'planner',
   tool_retries_exhausted: 'planner',
   tool_abandoned: 'planner',
+  handle_failed: 'planner',
+  handle_lost: 'planner',
   outcome_unknown: 'planner',
   budget_exceeded: 'planner',
   workspace_refused: 'planner',

@@ -60,6 +60,13 @@ export interface EventPayloads extends RemarkPayloads {
   'tool.failed': CallEndedPayload;
   /** A branch that never started: because of another branch, or because somebody took it out of its plan. */
   'tool.skipped': CallEndedPayload;
+  /**
+   * A live handle that a tool has was opened. `opening` is 1 for the first time in the run; with a higher number it is a new
+   * value, and what the one before it kept is gone. Told with the end of the first call that used it.
+   */
+  'handle.opened': { readonly step: number; readonly call: number; readonly handle: string; readonly opening: number };
+  /** That opening of a handle, which earlier calls used, is gone: after a crash, in another process, or while the run waited. */
+  'handle.lost': { readonly step: number; readonly call: number; readonly handle: string; readonly opening: number };
   /** A result that came after its call had been given up. It is dropped. */
   'tool.late': { readonly step: number; readonly call: number; readonly tool: string };
   /**

@@ -2,6 +2,7 @@
 import type { ArtifactRow } from './context.ts';
 import type { Decision } from './decision.ts';
 import type { ErrorData } from './errors.ts';
+import type { HandleNote } from './handle.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { Outcome } from './outcome.ts';
 import type { Remark } from './remark.ts';
@@ -34,6 +35,8 @@ export interface CallRecord {
   readonly discovered?: readonly string[];
   /** What the tool stored on the way, beside its value. */
   readonly artifacts?: readonly ArtifactRow[];
+  /** Live handles that the call was the first to use, or found gone. */
+  readonly handles?: readonly HandleNote[];
 }
 
 export interface Step extends MoveNotes {

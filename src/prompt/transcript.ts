@@ -13,6 +13,7 @@ import { artifactLines, artifactsOf } from './artifact-manifest.ts';
 import { type AssistantPart, restoreParts } from './assistant-parts.ts';
 import { nativeTurns, textTurns } from './call-turns.ts';
 import { groupText } from './group-text.ts';
+import { lostHandlesText } from './handle-text.ts';
 import { assistantTurn, userTurn } from './messages.ts';
 import { verdictText } from './outcome-text.ts';
 import { isSpoken, steeringText } from './steering-text.ts';
@@ -182,6 +183,8 @@ export class Transcript {
     }
     const ids = this.#claimIds(step, calls);
     this.#messages.push(...(mode === 'native' ? nativeTurns(step, calls, ids, said) : textTurns(step, calls, said)));
+    const lost = lostHandlesText(step);
+    if (lost !== undefined) this.#messages.push(userTurn(lost));
     if (step.calls.some(hasNews)) this.#addNews(artifactsOf(step, { results: false }), found(step), view);
   }
 

@@ -7,6 +7,7 @@ import type { Identity } from '../core/identity.ts';
 import { captureJson, type JsonObject } from '../core/json.ts';
 import type { ToolView } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
+import type { HandleSet } from '../tools/handle.ts';
 import type { ArtifactDescription, ToolContext } from '../tools/tool.ts';
 import type { LazySignal } from './flight.ts';
 
@@ -29,26 +30,36 @@ interface ContextPorts {
   tellChunk(call: OwnCall, piece: Piece): void;
 }
 
+const NO_HANDLES: Readonly<Record<string, unknown>> = Object.freeze({});
+
 /** A chunk, and which one it is of which attempt. */
 export type Piece = Pick<EventPayloads['tool.chunk'], 'attempt' | 'index' | 'chunk'>;
 
 /** The context of one attempt. Everything in it that most tools never use is made when it is asked for. */
-export class CallContext implements ToolContext {
+export class CallContext implements ToolContext<HandleSet> {
   readonly idempotencyKey: string;
   readonly identity: Identity;
   readonly attempt: number;
   readonly #call: OwnCall;
   readonly #ports: ContextPorts;
   readonly #lazy: LazySignal;
+  readonly handles: Readonly<Record<string, unknown>>;
   #discovered: string[] | undefined;
   #saving: Promise<ArtifactRow>[] | undefined;
   #emitted = 0;
   #isOver = false;
 
-  constructor(call: OwnCall, ports: ContextPorts, lazy: LazySignal, attempt: number) {
+  constructor(
+    call: OwnCall,
+    ports: ContextPorts,
+    lazy: LazySignal,
+    attempt: number,
+    handles: Readonly<Record<string, unknown>> = NO_HANDLES,
+  ) {
     this.idempotencyKey = call.idempotencyKey;
     this.identity = call.identity;
     this.attempt = attempt;
+    this.handles = handles;
     this.#call = call;
     this.#ports = ports;
     this.#lazy = lazy;

@@ -83,6 +83,7 @@ export class Calls {
       tellChunk: (call, piece) => this.#tellChunk(call, piece),
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),
+      hand: ({ open, flight }, wanted) => deps.handles.hand(state, { step: open.move.step, flight }, wanted),
     };
     this.#keyPrefix = `${scopeKey(identity)}/${encodeURIComponent(identity.run)}`;
   }
@@ -405,7 +406,7 @@ export class Calls {
 }
 
 function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEnded {
-  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts } = result;
+  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles } = result;
   const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
     kind: 'call_ended',
     step: move.step,
@@ -417,6 +418,7 @@ function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEn
   if (costMicroUsd !== undefined) ended.costMicroUsd = costMicroUsd;
   if (discovered !== undefined) ended.discovered = discovered;
   if (artifacts !== undefined) ended.artifacts = artifacts;
+  if (handles !== undefined) ended.handles = handles;
   return ended;
 }
 

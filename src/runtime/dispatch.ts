@@ -8,6 +8,7 @@ import type { Clock } from '../core/clock.ts';
 import type { ArtifactRow } from '../core/context.ts';
 import type { Branch } from '../core/decision.ts';
 import { describeThrown, type ErrorData } from '../core/errors.ts';
+import type { HandleNote } from '../core/handle.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson, captureObject, deepFreeze, type Json, type JsonObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
@@ -15,11 +16,13 @@ import { shownName } from '../core/shown-name.ts';
 import type { ToolSchema } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyFunction, ReadyPlannerTool, ReadyTool } from '../tools/catalogue.ts';
+import type { NamedHandle } from '../tools/handle.ts';
 import type { Backoff } from '../tools/tool.ts';
 import type { Approval, OpenStep } from '../view/run-state.ts';
 import { CallContext, type OwnCall, type Piece } from './call-context.ts';
 import { type Flight, LazySignal, type Settled } from './flight.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
+import type { Handed } from './handles.ts';
 import { mayBeHeavy, storeHeavy } from './heavy.ts';
 import type { HeldLease } from './held-lease.ts';
 
@@ -32,6 +35,8 @@ export interface CallResult {
   readonly discovered?: readonly string[];
   /** What the tool stored beside its value; absent when there is nothing. */
   readonly artifacts?: readonly ArtifactRow[];
+  /** Live handles of which the journal is to know; absent when there are none. */
+  readonly handles?: readonly HandleNote[];
 }
 
 /** The call may be made, and a task is to carry it out. */
@@ -70,6 +75,8 @@ export interface DispatchPorts {
   /** Makes durable that the call begins. @throws the journal's refusal. */
   begin(call: Call, costMicroUsd: number | undefined): Promise<void>;
   readonly lease: Pick<HeldLease, 'isCertain' | 'prove' | 'graceLeftMs'>;
+  /** Opens the handles that the call needs, or gives those that are open. */
+  hand(call: Pick<Call, 'open' | 'flight'>, wanted: readonly NamedHandle[]): Promise<Handed>;
   /** Takes the place of a call in the budget, and its money. An axis that has no room for it: then nothing was taken. */
   reserve(call: Pick<Call, 'open' | 'index'>, costMicroUsd: number | undefined): 'calls' | 'cost' | undefined;
   /** The deferred tools that the run has found. */
@@ -189,8 +196,7 @@ async function make(
   given: Json,
 ): Promise<CallResult | PauseAsk> {
   if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
-  const { costMicroUsd, timeoutMs } = tool;
-  const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
+  const cost = tool.costMicroUsd > 0 ? tool.costMicroUsd : undefined;
   const startedAt = ports.clock.now();
   if (tool.effect === 'once' && call.interrupted) {
     const { outcome, context } = await settled(call, tool, args, ports);
@@ -201,7 +207,44 @@ async function make(
     if (forbidden !== undefined) {
       return listed(ended({ kind: 'error', error: forbidden }, startedAt, 0, cost), call, ports);
     }
-  } else {
+  }
+  if (tool.handles === undefined) return carryOut(call, tool, args, ports, startedAt);
+  const { notes, got } = await ports.hand(call, tool.handles);
+  const made =
+    got.kind === 'values'
+      ? await carryOut(call, tool, args, ports, startedAt, got.values)
+      : notHanded(got, call, tool, startedAt);
+  return 'kind' in made || notes.length === 0 ? made : { ...made, handles: notes };
+}
+
+/** A call whose handles are not there has not begun, and costs nothing; what begun before a crash may have happened. */
+function notHanded(
+  got: Exclude<Handed['got'], { kind: 'values' }>,
+  call: Call,
+  tool: ReadyFunction,
+  startedAt: number,
+): CallResult | PauseAsk {
+  if (got.kind === 'cancelled') return { outcome: cancelled(), startedAt, attempts: 0 };
+  const login = loginFor(got.error, tool.schema.name);
+  if (login !== undefined) return login;
+  const error = errorData(got.error, 'handle_failed');
+  // What a `once` tool was asked about has not happened.
+  const outcome: Outcome = tool.effect === 'once' ? { kind: 'error', error } : refused(error, call);
+  return { outcome, startedAt, attempts: 0 };
+}
+
+/** Reserves, begins, and tries until there is an outcome. */
+async function carryOut(
+  call: Call,
+  tool: ReadyFunction,
+  args: unknown,
+  ports: DispatchPorts,
+  startedAt: number,
+  handles?: Readonly<Record<string, unknown>>,
+): Promise<CallResult | PauseAsk> {
+  const { costMicroUsd, timeoutMs } = tool;
+  const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
+  if (!call.interrupted) {
     const lacks = ports.reserve(call, cost);
     if (lacks !== undefined) return { outcome: noRoom(tool.schema, cost, lacks), attempts: 0 };
     if (cost !== undefined || tool.effect === 'once') await ports.begin(call, cost);
@@ -213,7 +256,7 @@ async function make(
     while (hasEffect(tool) && !ports.lease.isCertain && !call.flight.aborted) await ports.lease.prove();
     if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost);
     const signal = new LazySignal();
-    const context = new CallContext(call, ports, signal, attempt);
+    const context = new CallContext(call, ports, signal, attempt, handles);
     const outcome = await call.flight.attempt(
       () => tool.source.run(args as never, context),
       (settled) => {

@@ -4,6 +4,7 @@ import type { Planner } from '../core/planner.ts';
 import type { ArtifactStore, Journal } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { RunBudget } from '../tools/tool.ts';
+import type { Handles } from './handles.ts';
 import type { NoticeHub } from './notices.ts';
 import type { ProgressGuard } from './progress-guard.ts';
 
@@ -24,6 +25,8 @@ export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf'> {
   readonly clock: Clock;
   /** From 0 up to 1. */
   random(): number;
+  /** What is open of the runs that are driven here. */
+  readonly handles: Handles;
   readonly hub: NoticeHub;
   readonly progress: ProgressGuard;
   newToken(): string;

@@ -16,6 +16,7 @@ import { resolveWakeMode, type SpokenDelta } from '../core/planner.ts';
 import { MAX_TREE_CALLS, MAX_TREE_TASKS, type TaskMessage } from '../core/task.ts';
 import type { Claim } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
+import type { HandleReason } from '../tools/handle.ts';
 import { nextStep, type OpenStep, type RunState } from '../view/run-state.ts';
 import { presentName } from '../view/state.ts';
 import { answerable, isBlocked, isHeld, nextTimeout } from '../view/waits.ts';
@@ -125,7 +126,17 @@ export class RunDriver {
     this.#halt(why);
   }
 
+  /** Live handles are held as long as it drives, and closed, or kept for a while, before it has let go. */
   async drive(): Promise<Exit> {
+    const { handles } = this.#deps;
+    const { run } = this.state.identity;
+    handles.hold(run);
+    const exit = await this.#untilExit();
+    await handles.letGo(run, reasonOf(exit, this.state), exit.kind === 'parked' && this.hasNews);
+    return exit;
+  }
+
+  async #untilExit(): Promise<Exit> {
     try {
       return await this.#loop();
     } catch (error) {
@@ -431,6 +442,15 @@ export class RunDriver {
     const park = { wakeAt: clock.now() + TRY_AGAIN_MS, seenSignals: Number.MAX_SAFE_INTEGER };
     await journal.release(this.lease, park).catch(onFault);
   }
+}
+
+/** What the handles of a run are told when it is let go of. */
+function reasonOf({ kind }: Exit, { ending }: RunState): HandleReason {
+  if (kind === 'lost') return 'lost';
+  if (kind === 'closed') return 'closing';
+  if (ending === null || kind !== 'ended') return 'let_go';
+  if (ending.kind === 'failed') return 'failed';
+  return ending.reason === 'cancelled' ? 'cancelled' : 'finished';
 }
 
 /** A broken run is left alone for so long. */

@@ -25,6 +25,7 @@ import { artifactFetch } from './artifact-fetch.ts';
 import type { DriverDeps, Equipped } from './driver-deps.ts';
 import { Fleet } from './fleet.ts';
 import { type ForkOptions, forkRun } from './fork.ts';
+import { Handles } from './handles.ts';
 import { contextAtStart, loadInputs } from './inputs.ts';
 import { NoticeHub } from './notices.ts';
 import { type Migrate, pinOf } from './pins.ts';
@@ -278,6 +279,7 @@ export class Runtime {
     // Whoever is told now finds the runtime closed.
     await Promise.resolve();
     await this.#fleet?.close();
+    await this.#deps?.handles.close();
     await this.#summaries?.close();
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
     const { journal } = this.#options;
@@ -373,6 +375,7 @@ export class Runtime {
       equipped: (name) => this.#planners.find(name),
       clock: this.#clock,
       random: this.#options.random ?? Math.random,
+      handles: new Handles({ clock: this.#clock, onFault: (error) => this.#fault(error) }),
       hub: this.#hub,
       progress: this.#options.progress ?? {},
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,

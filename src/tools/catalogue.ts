@@ -9,6 +9,7 @@ import type { ToolPolicy } from '../core/policy.ts';
 import type { Effect, Loading, ToolSchema, ToolView } from '../core/tool-schema.ts';
 import { type AiSdkTool, fromAiSdk, isAiSdkTool } from './ai-sdk.ts';
 import { rankedExamples } from './examples.ts';
+import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';
 import { type Check, checkOf, jsonSchemaOf } from './schema.ts';
 import type { AnyTool, ApprovalGate, Backoff, EquippedPlanner, PlannerTool, Tool } from './tool.ts';
 
@@ -35,6 +36,8 @@ export interface ReadyFunction extends Ready {
   readonly retries: number;
   readonly backoff: Required<Backoff>;
   readonly costMicroUsd: number;
+  /** Absent: it needs none. */
+  readonly handles: readonly NamedHandle[] | undefined;
   readonly source: Tool;
 }
 
@@ -83,6 +86,7 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
     }
     ready.set(tool.name, made);
   }
+  assertDistinct([...ready.values()].flatMap((tool) => ('source' in tool ? (tool.handles ?? []) : [])));
   const sorted = [...ready.values()].sort((a, b) => (a.schema.name < b.schema.name ? -1 : 1));
   const allowed = new Map<string, Allowed>();
   const views = new Map<string, AuthorisedTools>();
@@ -199,10 +203,10 @@ function prepare(tool: AnyTool): ReadyTool {
   }
   const ready = readyOf(tool, owner);
   if (!isPlannerTool(tool)) return readyFunction(tool, owner, ready);
-  if ('run' in tool || 'costMicroUsd' in tool) {
+  if ('run' in tool || 'costMicroUsd' in tool || 'handles' in tool) {
     throw new PilotageError(
       'invalid_config',
-      `${owner} is carried out by a planner: leave out run, and costMicroUsd. It costs what the planner's runs use.`,
+      `${owner} is carried out by a planner: leave out run, handles and costMicroUsd. It costs what the planner's runs use.`,
     );
   }
   return { ...ready, carriedOutBy: tool.carriedOutBy };
@@ -215,7 +219,9 @@ function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
   const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES, costMicroUsd = 0 } = tool;
   assertWhole(owner, { timeoutMs, retries, costMicroUsd });
   const backoff = backoffOf(tool, owner);
-  return { ...ready, timeoutMs, retries: ready.effect === 'once' ? 0 : retries, backoff, costMicroUsd, source: tool };
+  const handles = namedHandles(tool.handles, owner);
+  const tries = ready.effect === 'once' ? 0 : retries;
+  return { ...ready, timeoutMs, retries: tries, backoff, costMicroUsd, handles, source: tool };
 }
 
 function backoffOf({ backoff = {} }: Tool, owner: string): Required<Backoff> {

@@ -6,6 +6,7 @@ import type { Json, JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Planner } from '../core/planner.ts';
 import type { Effect, Loading, ToolView } from '../core/tool-schema.ts';
+import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
 
 /** A Standard Schema (zod, valibot, arktype …) or a plain JSON Schema object. */
 export type InputSchema = StandardSchemaV1 | JsonObject;
@@ -15,7 +16,7 @@ export type InputOf<S extends InputSchema> = S extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<S>
   : Record<string, Json>;
 
-export interface ToolContext {
+export interface ToolContext<H extends HandleSet = NoHandles> {
   /** Aborts at the tool's time limit, when the run is cancelled, and when a join has what it needs. */
   readonly signal: AbortSignal;
   /** The same on every attempt of this call, also after a restart; different for every other call. */
@@ -27,6 +28,8 @@ export interface ToolContext {
   readonly tools: ToolView;
   /** What the run was started with beside its query and arguments; empty when there is nothing. */
   readonly meta: JsonObject;
+  /** The live values of the handles that the tool names. For `reconcile` there are none: what it asks about is over. */
+  readonly handles: LiveHandles<H>;
   /**
    * Gives a piece of the result to whoever reads the run's events now, or those of a run above it: an event `tool.chunk`.
    * It is not recorded. @throws PilotageError `unserializable` for what is no JSON.
@@ -90,7 +93,7 @@ export interface Backoff {
   readonly maxMs?: number;
 }
 
-export interface ToolOptions<S extends InputSchema = InputSchema> {
+export interface ToolOptions<S extends InputSchema = InputSchema, H extends HandleSet = NoHandles> {
   /** Any text that does not begin with `_`: such names belong to the planners. */
   readonly name: string;
   readonly description: string;
@@ -98,11 +101,13 @@ export interface ToolOptions<S extends InputSchema = InputSchema> {
   /** Default `once`: the safest promise. */
   readonly effect?: Effect;
   /** The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. */
-  run(args: InputOf<S>, context: ToolContext): unknown;
+  run(args: InputOf<S>, context: ToolContext<H>): unknown;
   /** Asked after a crash in the middle of a `once` call: did it happen? */
   reconcile?(args: InputOf<S>, context: ToolContext): Reconciled | Promise<Reconciled>;
   /** Each call waits for somebody's approval, which may come with other arguments; a function says whether it does. */
   readonly approve?: 'always' | ApprovalGate<InputOf<S>>['when'] | ApprovalGate<InputOf<S>>;
+  /** What calls of a run share while a process drives it. They are opened before `run`, and the call is not made without them. */
+  readonly handles?: H;
   /** JSON Schema or Standard Schema of the value. A value that does not fit is the outcome `tool_invalid_output`. */
   readonly output?: InputSchema;
   /** What `tool_search` can be narrowed to. */
@@ -131,7 +136,7 @@ export interface ToolOptions<S extends InputSchema = InputSchema> {
 }
 
 /** A tool of any argument type. Method bivariance lets `ToolOptions<S>` be assigned to it. */
-export type Tool = ToolOptions<InputSchema>;
+export type Tool = ToolOptions<InputSchema, HandleSet>;
 
 /** What a run may use at most, beside what it is given: the smaller one counts on each axis. */
 export interface RunBudget extends Pick<Limits, 'steps' | 'calls' | 'costMicroUsd' | 'tokens'> {
@@ -151,14 +156,16 @@ export interface EquippedPlanner {
  * `context.args`, may pause, and goes on after a crash where it was. What it finishes with is the value.
  */
 export interface PlannerTool<S extends InputSchema = InputSchema>
-  extends Omit<ToolOptions<S>, 'run' | 'reconcile' | 'timeoutMs' | 'retries' | 'backoff' | 'costMicroUsd'> {
+  extends Omit<ToolOptions<S>, 'run' | 'reconcile' | 'timeoutMs' | 'retries' | 'backoff' | 'costMicroUsd' | 'handles'> {
   readonly carriedOutBy: EquippedPlanner;
 }
 
 export type AnyTool = Tool | PlannerTool;
 
 /** Types the arguments of `run` from the schema. The result is the plain object that was passed in. */
-export function tool<const S extends InputSchema>(options: ToolOptions<S>): ToolOptions<S> {
+export function tool<const S extends InputSchema, H extends HandleSet = NoHandles>(
+  options: ToolOptions<S, H>,
+): ToolOptions<S, H> {
   return options;
 }
 

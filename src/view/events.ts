@@ -8,6 +8,7 @@ import type { JsonObject } from '../core/json.ts';
 import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
 import type { MoveNotes } from '../core/step.ts';
 import { event } from './event.ts';
+import { handleEvents } from './handles.ts';
 import { nodeEdits, REMOVED } from './plan-edits.ts';
 import { openBranches, type RunState } from './run-state.ts';
 import { taskEvents } from './task-events.ts';
@@ -134,6 +135,7 @@ function grownEvents(entry: Entry, grown: PlanGrown, before: RunState): RunEvent
 function callEvents(entry: Entry, ended: CallEnded, before: RunState): RunEvent[] {
   const { step, call, outcome } = ended;
   const completed = callEvent(entry, ended, before);
+  if (ended.handles !== undefined) return [...handleEvents(entry, ended, before), completed];
   if (outcome.kind !== 'value' || openBranches(before)[call]?.tool !== MESSAGE_TOOL) return [completed];
   return [completed, event('message', entry, before.identity, { step, call, message: outcome.value })];
 }

@@ -26,6 +26,7 @@ import type { Outcome } from '../core/outcome.ts';
 import type { CallRecord, Step, Usage } from '../core/step.ts';
 import { countsAsCall } from './budget.ts';
 import { grownMove } from './growth.ts';
+import { withNotes } from './handles.ts';
 import { nodeEdits, REMOVED } from './plan-edits.ts';
 import { nextStep, type OpenPause, type OpenStep, type RunState, type RunTotals } from './state.ts';
 import {
@@ -80,6 +81,7 @@ export function openState(entry: Entry): RunState {
     noProgress: null,
     watchedFrom: 0,
     rejections: 0,
+    handles: NONE,
     found: foundAtStart(entry),
     compaction: null,
     compactedAt: -1,
@@ -298,7 +300,7 @@ function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
 function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
   const open = openOf(state, entry, ended.step);
   if (open.calls[ended.call] !== null) throw corrupt(entry, `call ${ended.call} cannot end here`);
-  const { outcome, startedAt, attempts, discovered, artifacts } = ended;
+  const { outcome, startedAt, attempts, discovered, artifacts, handles } = ended;
   const record: { -readonly [K in keyof CallRecord]: CallRecord[K] } = {
     outcome,
     endedAt: entry.at,
@@ -307,6 +309,10 @@ function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
   };
   if (startedAt !== undefined) record.startedAt = startedAt;
   if (artifacts !== undefined) record.artifacts = artifacts;
+  if (handles !== undefined) {
+    record.handles = handles;
+    state.handles = withNotes(state.handles, handles, ended.step);
+  }
   if (discovered !== undefined) {
     record.discovered = discovered;
     const fresh = discovered.filter((name) => !state.found.includes(name));

@@ -5,6 +5,7 @@ import type { Control } from '../core/control.ts';
 import { branchesOf, type FinishReason, type PauseReason, type TaskLimits } from '../core/decision.ts';
 import type { ForkOrigin, Moved, Pin, Turn } from '../core/entry.ts';
 import type { ErrorData } from '../core/errors.ts';
+import type { HandleState } from '../core/handle.ts';
 import type { Identity } from '../core/identity.ts';
 import type { Json, JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
@@ -164,6 +165,8 @@ export interface RunState {
   /** Moves in a row that did not pass validation. */
   rejections: number;
   totals: RunTotals;
+  /** Live handles that calls have used, which may be gone by now. Replaced when something changes. */
+  handles: readonly HandleState[];
   /** Tools that calls made known, in order of first sight. Replaced when it grows. */
   found: readonly string[];
   compaction: Compaction | null;

@@ -508,6 +508,22 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
       [parallel(['never', 'works'], { join: { kind: 'first_success' } })],
       [never, works],
     ),
+  handle_failed: () => {
+    const slow = { name: 'slow', timeoutMs: 1, open: () => new Promise<never>(() => {}), close: () => {} };
+    return plannerInTime('handle_failed', [call('works')], [{ ...works, handles: { slow } }]);
+  },
+  handle_lost: () => {
+    let uses = 0;
+    const frail = {
+      name: 'frail',
+      onLost: 'fail' as const,
+      open: () => ({}),
+      close: () => {},
+      isOpen: () => uses++ > 0,
+    };
+    const used = [call('works'), call('works')];
+    return planner('handle_lost', used, { tools: [{ ...works, handles: { frail } }] });
+  },
   outcome_unknown: () =>
     plannerInTime(
       'outcome_unknown',

@@ -25,6 +25,7 @@ const contextOf = (identity: Identity): ToolContext => ({
   signal: new AbortController().signal,
   tools: toolView([]),
   meta: {},
+  handles: {},
   emit: () => {},
   discover: () => {},
   saveArtifact: () => Promise.reject(new Error('nothing is stored here')),

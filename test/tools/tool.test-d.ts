@@ -2,7 +2,16 @@ import { tool as aiTool, jsonSchema } from 'ai';
 import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import type { Json } from '../../src/core/json.ts';
-import { createRuntime, finish, type Tool, type ToolContext, tool } from '../../src/index.ts';
+import {
+  createRuntime,
+  finish,
+  type HandleReason,
+  handle,
+  type NoHandles,
+  type Tool,
+  type ToolContext,
+  tool,
+} from '../../src/index.ts';
 import type { ToolSet } from '../../src/tools/catalogue.ts';
 
 describe('tool()', () => {
@@ -62,6 +71,60 @@ describe('tool()', () => {
     tool({ name: 'a', input: z.object({}), run: () => 1 });
     // @ts-expect-error there is no such argument
     tool({ name: 'a', description: 'd', input: z.object({ a: z.string() }), run: ({ b }) => b });
+  });
+});
+
+describe('handle()', () => {
+  interface Page {
+    goto(url: string): Promise<string>;
+  }
+  const page = handle({
+    name: 'page',
+    open: async ({ identity, signal, opening }): Promise<Page> => {
+      expectTypeOf(identity.run).toEqualTypeOf<string>();
+      expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
+      expectTypeOf(opening).toEqualTypeOf<number>();
+      return { goto: async (url) => url };
+    },
+    close: (value, { reason }) => {
+      expectTypeOf(value).toEqualTypeOf<Page>();
+      expectTypeOf(reason).toEqualTypeOf<HandleReason>();
+    },
+    isOpen: (value) => value.goto !== undefined,
+  });
+  const count = handle({ name: 'count', open: () => 1, close: () => {} });
+
+  it('gives a tool the values that its factories open, by the names that it chose', () => {
+    const visit = tool({
+      name: 'visit',
+      description: 'd',
+      input: z.object({ url: z.string() }),
+      handles: { page, n: count },
+      run: ({ url }, { handles, signal }) => {
+        expectTypeOf(handles).toEqualTypeOf<{ readonly page: Page; readonly n: number }>();
+        expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
+        // @ts-expect-error the tool has named no such handle
+        handles.tab;
+        return handles.page.goto(url);
+      },
+      // What it asks about is over: there is no page.
+      reconcile: (_, { handles }) => {
+        expectTypeOf(handles).toEqualTypeOf<NoHandles>();
+        return { status: 'unknown' };
+      },
+    });
+    expectTypeOf(visit).toExtend<Tool>();
+    expectTypeOf(() => createRuntime({ planner: finish(), tools: [visit] })).toBeFunction();
+    expectTypeOf(() => createRuntime({ planner: finish(), tools: { visit } })).toBeFunction();
+  });
+
+  it('has a close for what its open gives, and is named where it is used', () => {
+    // @ts-expect-error nothing closes it
+    handle({ name: 'a', open: () => 1 });
+    // @ts-expect-error it closes something else
+    handle({ name: 'a', open: () => 1, close: (value: string) => value });
+    // @ts-expect-error a value is no handle
+    tool({ name: 'a', description: 'd', input: z.object({}), handles: { page: 1 }, run: () => 1 });
   });
 });
 

@@ -52,5 +52,5 @@ export function contextOf(signal: AbortSignal = new AbortController().signal): T
   const tools = { list: () => [], all: () => [], get: () => undefined };
   const saveArtifact = () => Promise.reject(new Error('A workspace tool stores nothing.'));
   const quiet = { emit: () => {}, discover: () => {}, saveArtifact };
-  return { signal, idempotencyKey: 'k', identity, attempt: 1, tools, meta: {}, ...quiet };
+  return { signal, idempotencyKey: 'k', identity, attempt: 1, tools, meta: {}, handles: {}, ...quiet };
 }

@@ -244,6 +244,13 @@ export const grows: Planner = {
   },
 };
 
+/** A handle that is not open any more when the second call needs it. */
+export function reopened(): Promise<readonly RunEvent[]> {
+  const page = { name: 'page', open: () => ({}), close: () => {}, isOpen: () => false };
+  const uses: Tool = { ...works, name: 'uses', handles: { page } };
+  return events([call('uses'), call('uses')], { tools: [uses] });
+}
+
 /** One of each remark that a planner can make. */
 const REMARKS: { readonly [T in RemarkType]: Remark<T> } = {
   'planner.repair_guidance_injected': {

@@ -1,0 +1,276 @@
+/**
+ * The live handles of the runs that this process drives. Each is opened by the first call that needs it, shared by all calls
+ * of its run, and closed when the run is let go of. The journal knows only which opening calls have used, so that a value
+ * that is gone is noticed, whoever drives the run then.
+ */
+import type { Clock } from '../core/clock.ts';
+import { describeThrown, PilotageError } from '../core/errors.ts';
+import type { HandleNote, HandleState } from '../core/handle.ts';
+import type { Identity } from '../core/identity.ts';
+import { DEFAULT_OPEN_MS, type Handle, type HandleReason, type NamedHandle } from '../tools/handle.ts';
+import type { RunState } from '../view/run-state.ts';
+import { Flight, LazySignal, type Settled } from './flight.ts';
+
+export interface HandlePorts {
+  readonly clock: Clock;
+  /** Told what goes wrong when a value is closed. */
+  onFault(error: unknown): void;
+}
+
+/** A call that needs handles. */
+export interface HandleUser {
+  readonly flight: Flight;
+  readonly step: number;
+}
+
+/** What a call that needs handles gets. The notes are recorded with its end, whatever that is. */
+export interface Handed {
+  readonly notes: readonly HandleNote[];
+  readonly got:
+    | { readonly kind: 'values'; readonly values: Readonly<Record<string, unknown>> }
+    | { readonly kind: 'failed'; readonly error: unknown }
+    | { readonly kind: 'cancelled' };
+}
+
+/** One value, from the beginning of its opening on. */
+interface Live {
+  readonly handle: Handle;
+  readonly identity: Identity;
+  readonly opening: number;
+  readonly flight: Flight;
+  readonly opened: Promise<Settled<unknown>>;
+  /** Set once it is open. */
+  settled?: Settled<unknown>;
+  /** Ends the time for which it is kept. */
+  stopKeeping?: () => void;
+}
+
+interface OfRun {
+  /** By name, in the order in which they were opened. */
+  readonly live: Map<string, Live>;
+  /** Values that were found unusable here, until the journal knows. */
+  readonly gone: Map<string, HandleState>;
+}
+
+/** How long closing one value may take. */
+export const CLOSE_MS = 5_000;
+/** A run that something was said to while it was being parked goes on at once. */
+const KEEP_FOR_NEWS_MS = 5_000;
+
+export class Handles {
+  readonly #ports: HandlePorts;
+  readonly #runs = new Map<string, OfRun>();
+  /** Values that are being closed beside a run. */
+  readonly #closing = new Set<Promise<void>>();
+
+  constructor(ports: HandlePorts) {
+    this.#ports = ports;
+  }
+
+  /** Runs of which a value is open, or being opened. */
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  /** The values for one call, each opened if it is not open yet. Nothing of the call has begun. */
+  async hand(state: RunState, user: HandleUser, wanted: readonly NamedHandle[]): Promise<Handed> {
+    const values: Record<string, unknown> = {};
+    const notes: HandleNote[] = [];
+    for (const [key, handle] of wanted) {
+      const found = this.#find(state, user.step, handle);
+      if ('lost' in found) {
+        notes.push({ name: handle.name, opening: found.lost, lost: true });
+        return { notes, got: { kind: 'failed', error: lostError(handle, found.lost) } };
+      }
+      const settled = found.settled ?? (await waitFor(found, user.flight));
+      if (settled === undefined) return { notes, got: { kind: 'cancelled' } };
+      if (settled.kind !== 'value') return { notes, got: { kind: 'failed', error: openError(found, settled) } };
+      values[key] = settled.value;
+      const known = state.handles.find(({ name }) => name === handle.name);
+      if (known === undefined || known.opening < found.opening)
+        notes.push({ name: handle.name, opening: found.opening });
+    }
+    return { notes, got: { kind: 'values', values: Object.freeze(values) } };
+  }
+
+  /** The run is driven here again: what was kept of it is kept as long as it is. */
+  hold(run: string): void {
+    for (const live of this.#runs.get(run)?.live.values() ?? []) {
+      live.stopKeeping?.();
+      delete live.stopKeeping;
+    }
+  }
+
+  /**
+   * The run is not driven here any more. `undefined`: nothing of it was open.
+   * @param news it goes on here at once.
+   */
+  letGo(run: string, reason: HandleReason, news = false): Promise<void> | undefined {
+    const of = this.#runs.get(run);
+    if (of === undefined) return undefined;
+    of.gone.clear();
+    // What was opened last may need what was opened before it.
+    const closed = [...of.live.values()].reverse().filter((live) => !this.#keep(run, of, live, reason, news));
+    if (of.live.size === 0) this.#runs.delete(run);
+    return this.#closeAll(run, of, closed, reason);
+  }
+
+  /** Closes everything that is open still. */
+  async close(): Promise<void> {
+    const runs = [...this.#runs];
+    await Promise.all(runs.map(([run]) => this.letGo(run, 'closing')));
+    await Promise.all(this.#closing);
+  }
+
+  #keep(run: string, of: OfRun, live: Live, reason: HandleReason, news: boolean): boolean {
+    const { keepMs = 0 } = live.handle;
+    const kept = reason === 'let_go' ? Math.max(keepMs, news ? KEEP_FOR_NEWS_MS : 0) : 0;
+    if (kept === 0 || live.settled === undefined) return false;
+    live.stopKeeping = this.#ports.clock.after(kept, () => this.#drop(run, of, live, 'let_go'));
+    return true;
+  }
+
+  /** The value that is open or being opened, or the number of the opening that is gone. */
+  #find({ identity, handles }: RunState, step: number, handle: Handle): Live | { readonly lost: number } {
+    const { run } = identity;
+    const of = this.#runs.get(run) ?? { live: new Map(), gone: new Map() };
+    this.#runs.set(run, of);
+    const { name } = handle;
+    const known = later(
+      handles.find((each) => each.name === name),
+      of.gone.get(name),
+    );
+    const live = of.live.get(name);
+    const isOurs = live !== undefined && isLastOpening(live, known);
+    if (isOurs && this.#isOpen(live)) return live;
+    const last = Math.max(live?.opening ?? 0, known?.opening ?? 0);
+    if (live !== undefined) this.#drop(run, of, live, 'lost');
+    const isNews = isOurs || (known !== undefined && (known.lostAt ?? step) === step);
+    if (!isNews || handle.onLost !== 'fail') return this.#open(of, identity, handle, last + 1);
+    of.gone.set(name, { name, opening: last, lostAt: step });
+    this.#runs.set(run, of);
+    return { lost: last };
+  }
+
+  #isOpen({ handle, settled }: Live): boolean {
+    // Whoever waits for it is told how it was opened.
+    if (settled?.kind !== 'value') return true;
+    try {
+      return handle.isOpen?.(settled.value) ?? true;
+    } catch {
+      return false;
+    }
+  }
+
+  #open(of: OfRun, identity: Identity, handle: Handle, opening: number): Live {
+    const { run } = identity;
+    const { timeoutMs = DEFAULT_OPEN_MS } = handle;
+    const lazy = new LazySignal();
+    const flight = new Flight(this.#ports.clock, () => {});
+    const made = Promise.withResolvers<unknown>();
+    const open = (): Promise<unknown> => {
+      const context = {
+        identity,
+        opening,
+        get signal() {
+          return lazy.signal;
+        },
+      };
+      made.resolve(new Promise((resolve) => resolve(handle.open(context))));
+      return made.promise;
+    };
+    const opened = flight.attempt(open, (settled) => this.#noted(of, live, settled, made.promise), {
+      timeoutMs,
+      signal: lazy,
+    });
+    const live: Live = { handle, identity, opening, flight, opened };
+    of.live.set(handle.name, live);
+    this.#runs.set(run, of);
+    return live;
+  }
+
+  #noted(of: OfRun, live: Live, settled: Settled<unknown>, made: Promise<unknown>): Settled<unknown> {
+    live.settled = settled;
+    if (settled.kind === 'value') return settled;
+    this.#forget(live.identity.run, of, live);
+    // What comes after it was given up is closed all the same.
+    made.then(
+      (value) => this.#beside(this.#closeValue(live, value, 'lost')),
+      () => {},
+    );
+    return settled;
+  }
+
+  #forget(run: string, of: OfRun, live: Live): void {
+    live.stopKeeping?.();
+    if (of.live.get(live.handle.name) === live) of.live.delete(live.handle.name);
+    if (of.live.size === 0 && of.gone.size === 0 && this.#runs.get(run) === of) this.#runs.delete(run);
+  }
+
+  #drop(run: string, of: OfRun, live: Live, reason: HandleReason): void {
+    this.#beside(this.#closeAll(run, of, [live], reason));
+  }
+
+  #beside(work: Promise<void>): void {
+    const closing: Promise<void> = work.finally(() => void this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+
+  /** One after another. What is still being opened is given up first. */
+  async #closeAll(run: string, of: OfRun, all: readonly Live[], reason: HandleReason): Promise<void> {
+    for (const live of all) this.#forget(run, of, live);
+    for (const live of all) {
+      live.flight.abort(new PilotageError('cancelled', 'The run was let go of.'));
+      const settled = await live.opened;
+      if (settled.kind === 'value') await this.#closeValue(live, settled.value, reason);
+    }
+  }
+
+  async #closeValue({ handle, identity }: Live, value: unknown, reason: HandleReason): Promise<void> {
+    const flight = new Flight(this.#ports.clock, () => {});
+    const work = async (): Promise<void> => handle.close(value, { identity, reason });
+    const settled = await flight.attempt(work, (how) => how, { timeoutMs: CLOSE_MS });
+    if (settled.kind === 'value') return;
+    const thrown = settled.kind === 'thrown' ? settled.error : undefined;
+    const why = thrown === undefined ? `it did not end within ${CLOSE_MS} ms` : describeThrown(thrown);
+    const message = `The handle ${handle.name} of the run ${identity.run} could not be closed: ${why}`;
+    this.#ports.onFault(new PilotageError('handle_failed', message, { cause: thrown }));
+  }
+}
+
+/** Nobody has opened it again since, and no call was told that it is gone. */
+function isLastOpening(live: Live, known: HandleState | undefined): boolean {
+  if (known === undefined || live.opening > known.opening) return true;
+  return live.opening === known.opening && known.lostAt === undefined;
+}
+
+function later(left: HandleState | undefined, right: HandleState | undefined): HandleState | undefined {
+  if (left === undefined || right === undefined) return left ?? right;
+  return right.opening >= left.opening ? right : left;
+}
+
+/** Until it is open or not, or the call is given up. The opening goes on: others may wait for it. */
+function waitFor({ opened }: Live, flight: Flight): Promise<Settled<unknown> | undefined> {
+  return flight.attempt(
+    ({ signal }) => {
+      const { promise, reject } = Promise.withResolvers<never>();
+      if (signal.aborted) reject(signal.reason);
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      return Promise.race([opened, promise]);
+    },
+    (settled) => (settled.kind === 'value' ? settled.value : undefined),
+  );
+}
+
+function openError({ handle: { name, timeoutMs = DEFAULT_OPEN_MS } }: Live, settled: Settled<unknown>): unknown {
+  if (settled.kind === 'thrown') return settled.error;
+  const why = settled.kind === 'timeout' ? `within ${timeoutMs} ms` : 'before the run was let go of';
+  return new PilotageError('handle_failed', `The handle ${name} was not opened ${why}. The next call tries again.`);
+}
+
+function lostError({ name }: Handle, opening: number): PilotageError {
+  const message =
+    `The handle ${name} that earlier calls of this run used is gone, and all that it kept. This call was not made; from the ` +
+    'next step on a new one is opened, with which that work has to be done again.';
+  return new PilotageError('handle_lost', message, { data: { handle: name, opening } });
+}

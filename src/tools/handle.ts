@@ -1,0 +1,112 @@
+/** Live values that the calls of a run share, such as a browser page or a transaction: opened and closed by the runtime. */
+import { PilotageError } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
+
+export interface HandleContext {
+  readonly identity: Identity;
+  /** Aborts at the time limit, and when the run is let go of. */
+  readonly signal: AbortSignal;
+  /** 1 for the first of the run. With a higher one the value before it is gone, and whatever it kept. */
+  readonly opening: number;
+}
+
+/**
+ * - `finished`, `failed`, `cancelled`: the run has ended so.
+ * - `let_go`: the run waits for something, or could not go on for now, and any process may go on with it.
+ * - `lost`: another process has the run, or the value was not usable any more.
+ * - `closing`: the runtime was closed.
+ */
+export type HandleReason = 'finished' | 'failed' | 'cancelled' | 'let_go' | 'lost' | 'closing';
+
+export interface HandleClosing {
+  readonly identity: Identity;
+  readonly reason: HandleReason;
+}
+
+export interface Handle<T = unknown> {
+  /** Letters, digits, `.`, `_` and `-`, the first a letter. People and models read it when the handle was lost. */
+  readonly name: string;
+  /**
+   * Called before the first call of a run that needs it, once for all calls of the run in this process. What it throws is the
+   * outcome of the calls that wait for it; the next call tries again. A `LoginRequired` pauses the run.
+   */
+  open(context: HandleContext): T | Promise<T>;
+  /** Called once for each value that was opened. It has 5,000 ms. What it throws is told to `onFault` of the runtime. */
+  close(value: T, closing: HandleClosing): void | Promise<void>;
+  /** Asked before each call that uses the value. When it says no, or throws, the value is closed, and lost. Default: yes. */
+  isOpen?(value: T): boolean;
+  /**
+   * What a call finds when the value that earlier calls used is gone: after a crash, in another process, or because the run was
+   * let go of meanwhile.
+   * - `reopen` (default): a new one, and the journal, readers and the model are told.
+   * - `fail`: all calls of that step that need it have the outcome `handle_lost`, and are not made. From the next step on, when
+   *   the planner has seen that, a new one is opened.
+   */
+  readonly onLost?: 'reopen' | 'fail';
+  /** How long it is kept when the run waits and is let go of, in case that this process goes on with it. Default 0. */
+  readonly keepMs?: number;
+  /** For opening it. Default 30,000. */
+  readonly timeoutMs?: number;
+}
+
+/** By the names under which a tool gets the values. */
+export type HandleSet = Readonly<Record<string, Handle>>;
+export type NoHandles = Readonly<Record<never, never>>;
+
+export type LiveHandles<H extends HandleSet> = {
+  readonly [K in keyof H]: H[K] extends Handle<infer T> ? T : never;
+};
+
+/** Types the value from what `open` gives. The result is the plain object that was passed in. */
+export function handle<T>(options: Handle<T>): Handle<T> {
+  return options;
+}
+
+export const DEFAULT_OPEN_MS = 30_000;
+
+/** The name under which a tool gets the value, and the handle. */
+export type NamedHandle = readonly [key: string, handle: Handle];
+
+/** @throws PilotageError `invalid_config` for what is no handle. */
+export function namedHandles(given: unknown, owner: string): readonly NamedHandle[] | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new PilotageError('invalid_config', `${owner} has handles that are none: give { page: handle({ … }) }.`);
+  }
+  const named = Object.entries(given);
+  for (const [key, each] of named) assertHandle(each, `${owner} has a handle ${JSON.stringify(key)} that`);
+  return named.length === 0 ? undefined : named;
+}
+
+const NAME = /^[A-Za-z][\w.-]{0,99}$/;
+
+function assertHandle(given: unknown, what: string): void {
+  const refuse = (why: string): PilotageError => new PilotageError('invalid_config', `${what} ${why}`);
+  if (typeof given !== 'object' || given === null) throw refuse('is none: give handle({ name, open, close }).');
+  const { name, open, close, isOpen, onLost = 'reopen', keepMs = 0, timeoutMs = 1 } = given as Partial<Handle>;
+  if (typeof name !== 'string' || !NAME.test(name)) {
+    throw refuse('has no name: give it one of letters, digits, ".", "_" and "-", the first a letter.');
+  }
+  if (typeof open !== 'function' || typeof close !== 'function') {
+    throw refuse('has no open or no close. Say how the value is opened and closed; close may do nothing.');
+  }
+  if (isOpen !== undefined && typeof isOpen !== 'function') throw refuse('has an isOpen that is no function.');
+  if (onLost !== 'reopen' && onLost !== 'fail')
+    throw refuse(`has the onLost ${JSON.stringify(onLost)}; use reopen or fail.`);
+  if (!Number.isInteger(keepMs) || keepMs < 0) throw refuse(`has keepMs ${keepMs}; give a whole number from 0 up.`);
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 1)
+    throw refuse(`has timeoutMs ${timeoutMs}; give a whole number from 1 up.`);
+}
+
+/** @throws PilotageError `invalid_config` when two handles share a name: a run has one value of each name. */
+export function assertDistinct(used: Iterable<NamedHandle>): void {
+  const known = new Map<string, Handle>();
+  for (const [, each] of used) {
+    const other = known.get(each.name) ?? each;
+    if (other !== each) {
+      const message = `Two handles are named ${JSON.stringify(each.name)}. Give all tools that share one the same handle, or rename one.`;
+      throw new PilotageError('invalid_config', message);
+    }
+    known.set(each.name, each);
+  }
+}
