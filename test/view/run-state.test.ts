@@ -149,6 +149,7 @@ describe('the fold', () => {
       watchedFrom: 0,
       rejections: 0,
       found: [],
+      handles: [],
       compaction: null,
       compactedAt: -1,
       compactionFailures: null,
