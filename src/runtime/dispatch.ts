@@ -12,7 +12,6 @@ import type { HandleNote } from '../core/handle.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson, captureObject, deepFreeze, type Json, type JsonObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
-import { shownName } from '../core/shown-name.ts';
 import type { ToolSchema } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyFunction, ReadyPlannerTool, ReadyTool } from '../tools/catalogue.ts';
@@ -25,6 +24,7 @@ import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
 import { mayBeHeavy, storeHeavy } from './heavy.ts';
 import type { HeldLease } from './held-lease.ts';
+import { type Prepared, prepareCall } from './prepare-call.ts';
 
 export interface CallResult {
   readonly outcome: Outcome;
@@ -83,39 +83,6 @@ export interface DispatchPorts {
   found(): readonly string[];
   /** The arguments, as approved or with references replaced by the values of earlier branches. */
   resolveArgs(call: Call): Json | Promise<Json>;
-}
-
-/** Arguments that are ready to be handed to a tool. */
-export type Prepared = { readonly tool: ReadyTool; readonly args: unknown } | { readonly error: ErrorData };
-
-/** Resolves the tool and checks the arguments. Nothing has been started when this gives an error. */
-export function prepareCall(tools: AuthorisedTools, name: string, args: Json): Prepared | Promise<Prepared> {
-  const tool = tools.ready(name);
-  if (tool === undefined) return { error: unknownTool(tools, name) };
-  const checked = tool.checkArgs(args);
-  const finish = (result: Awaited<typeof checked>): Prepared =>
-    result.ok
-      ? { tool, args: result.value }
-      : {
-          error: {
-            code: 'tool_invalid_args',
-            message: `The arguments of ${name} do not fit its schema: ${result.why}.`,
-          },
-        };
-  return checked instanceof Promise ? checked.then(finish) : finish(checked);
-}
-
-const MAX_NAMES = 50;
-
-/** The same words whether nobody has such a tool or only this run may not use it. */
-function unknownTool(tools: AuthorisedTools, name: string): ErrorData {
-  const known = tools.list().map((tool) => tool.name);
-  const names = known.slice(0, MAX_NAMES).join(', ') || 'none';
-  const more = known.length > MAX_NAMES ? `, and ${known.length - MAX_NAMES} more` : '';
-  return {
-    code: 'tool_not_found',
-    message: `There is no tool named ${JSON.stringify(shownName(name))}. The tools are: ${names}${more}.`,
-  };
 }
 
 /** @throws the journal's refusal to let the call begin; nothing else. */
@@ -196,7 +163,8 @@ async function make(
   given: Json,
 ): Promise<CallResult | PauseAsk> {
   if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
-  const cost = tool.costMicroUsd > 0 ? tool.costMicroUsd : undefined;
+  const { costMicroUsd, timeoutMs } = tool;
+  const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
   const startedAt = ports.clock.now();
   if (tool.effect === 'once' && call.interrupted) {
     const { outcome, context } = await settled(call, tool, args, ports);
@@ -208,42 +176,8 @@ async function make(
       return listed(ended({ kind: 'error', error: forbidden }, startedAt, 0, cost), call, ports);
     }
   }
-  if (tool.handles === undefined) return carryOut(call, tool, args, ports, startedAt);
-  const { notes, got } = await ports.hand(call, tool.handles);
-  const made =
-    got.kind === 'values'
-      ? await carryOut(call, tool, args, ports, startedAt, got.values)
-      : notHanded(got, call, tool, startedAt);
-  return 'kind' in made || notes.length === 0 ? made : { ...made, handles: notes };
-}
-
-/** A call whose handles are not there has not begun, and costs nothing; what begun before a crash may have happened. */
-function notHanded(
-  got: Exclude<Handed['got'], { kind: 'values' }>,
-  call: Call,
-  tool: ReadyFunction,
-  startedAt: number,
-): CallResult | PauseAsk {
-  if (got.kind === 'cancelled') return { outcome: cancelled(), startedAt, attempts: 0 };
-  const login = loginFor(got.error, tool.schema.name);
-  if (login !== undefined) return login;
-  const error = errorData(got.error, 'handle_failed');
-  // What a `once` tool was asked about has not happened.
-  const outcome: Outcome = tool.effect === 'once' ? { kind: 'error', error } : refused(error, call);
-  return { outcome, startedAt, attempts: 0 };
-}
-
-/** Reserves, begins, and tries until there is an outcome. */
-async function carryOut(
-  call: Call,
-  tool: ReadyFunction,
-  args: unknown,
-  ports: DispatchPorts,
-  startedAt: number,
-  handles?: Readonly<Record<string, unknown>>,
-): Promise<CallResult | PauseAsk> {
-  const { costMicroUsd, timeoutMs } = tool;
-  const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
+  const handed = tool.handles === undefined ? undefined : await ports.hand(call, tool.handles);
+  if (handed !== undefined && handed.values === undefined) return notHanded(handed, call, tool, startedAt);
   if (!call.interrupted) {
     const lacks = ports.reserve(call, cost);
     if (lacks !== undefined) return { outcome: noRoom(tool.schema, cost, lacks), attempts: 0 };
@@ -254,9 +188,9 @@ async function carryOut(
     if (tool.effect === 'once' && call.interrupted) await ports.lease.prove();
     // Old news when this process stood still since. From here to the effect nothing is waited for.
     while (hasEffect(tool) && !ports.lease.isCertain && !call.flight.aborted) await ports.lease.prove();
-    if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost);
+    if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, handed?.notes);
     const signal = new LazySignal();
-    const context = new CallContext(call, ports, signal, attempt, handles);
+    const context = new CallContext(call, ports, signal, attempt, handed?.values);
     const outcome = await call.flight.attempt(
       () => tool.source.run(args as never, context),
       (settled) => {
@@ -266,9 +200,27 @@ async function carryOut(
       { timeoutMs, signal },
     );
     if (outcome?.kind === 'pause') return outcome;
-    if (outcome !== undefined) return listed(ended(outcome, startedAt, attempt, cost), call, ports, context);
+    if (outcome !== undefined) {
+      return listed(ended(outcome, startedAt, attempt, cost, handed?.notes), call, ports, context);
+    }
     await call.flight.pause(retryDelayMs(tool.backoff, attempt, ports.random()));
   }
+}
+
+/** A call whose handles are not there has not begun, and costs nothing; one that was begun before a crash may have happened. */
+function notHanded(
+  { error, notes }: Handed,
+  call: Call,
+  tool: ReadyFunction,
+  startedAt: number,
+): CallResult | PauseAsk {
+  if (error === undefined) return ended(cancelled(), startedAt, 0, undefined, notes);
+  const login = loginFor(error, tool.schema.name);
+  if (login !== undefined) return login;
+  const failed = errorData(error, 'handle_failed');
+  // A `once` tool was asked: it has not happened.
+  const outcome: Outcome = tool.effect === 'once' ? { kind: 'error', error: failed } : refused(failed, call);
+  return ended(outcome, startedAt, 0, undefined, notes);
 }
 
 /** The result with what the call made known and stored. Only an attempt that ended with a value leaves something. */
@@ -300,6 +252,7 @@ async function withSaved(
 }
 
 const NO_NAMES: readonly string[] = [];
+const NO_NOTES: readonly HandleNote[] = [];
 
 /** The tool itself and the given ones, as far as they are deferred and were not found before. Each once. */
 export function newlyFound(
@@ -317,8 +270,16 @@ function withFound(result: CallResult, discovered: readonly string[]): CallResul
   return discovered.length === 0 ? result : { ...result, discovered };
 }
 
-function ended(outcome: Outcome, startedAt: number, attempts: number, cost: number | undefined): CallResult {
-  return cost === undefined ? { outcome, startedAt, attempts } : { outcome, startedAt, attempts, costMicroUsd: cost };
+function ended(
+  outcome: Outcome,
+  startedAt: number,
+  attempts: number,
+  cost: number | undefined,
+  notes: readonly HandleNote[] = NO_NOTES,
+): CallResult {
+  const made =
+    cost === undefined ? { outcome, startedAt, attempts } : { outcome, startedAt, attempts, costMicroUsd: cost };
+  return notes.length === 0 ? made : { ...made, handles: notes };
 }
 
 /** A call that is refused now, but was under way when its process died, may have happened. */

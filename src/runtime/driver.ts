@@ -24,7 +24,6 @@ import type { Ask, PlanGrowth } from './ask.ts';
 import { Calls } from './calls.ts';
 import { stopTasks } from './cascade.ts';
 import { isVerdict, takeMessages } from './controls.ts';
-import { prepareCall } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
 import { cutOff } from './growth.ts';
@@ -33,6 +32,7 @@ import { loadInputs } from './inputs.ts';
 import { type Changes, isEnding, Ledger } from './ledger.ts';
 import { type NextDeps, next } from './next.ts';
 import { askPlanner } from './plan.ts';
+import { prepareCall } from './prepare-call.ts';
 import { refused } from './spawn.ts';
 import { listenersOf } from './task-end.ts';
 

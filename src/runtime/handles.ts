@@ -23,13 +23,12 @@ export interface HandleUser {
   readonly step: number;
 }
 
-/** What a call that needs handles gets. The notes are recorded with its end, whatever that is. */
+/** What a call that needs handles gets: the values, or why there are none; neither when it was aborted. */
 export interface Handed {
+  readonly values?: Readonly<Record<string, unknown>>;
+  readonly error?: unknown;
+  /** They are recorded with the end of the call, whatever that is. */
   readonly notes: readonly HandleNote[];
-  readonly got:
-    | { readonly kind: 'values'; readonly values: Readonly<Record<string, unknown>> }
-    | { readonly kind: 'failed'; readonly error: unknown }
-    | { readonly kind: 'cancelled' };
 }
 
 /** One value, from the beginning of its opening on. */
@@ -80,17 +79,17 @@ export class Handles {
       const found = this.#find(state, user.step, handle);
       if ('lost' in found) {
         notes.push({ name: handle.name, opening: found.lost, lost: true });
-        return { notes, got: { kind: 'failed', error: lostError(handle, found.lost) } };
+        return { notes, error: lostError(handle, found.lost) };
       }
       const settled = found.settled ?? (await waitFor(found, user.flight));
-      if (settled === undefined) return { notes, got: { kind: 'cancelled' } };
-      if (settled.kind !== 'value') return { notes, got: { kind: 'failed', error: openError(found, settled) } };
+      if (settled === undefined) return { notes };
+      if (settled.kind !== 'value') return { notes, error: openError(found, settled) };
       values[key] = settled.value;
       const known = state.handles.find(({ name }) => name === handle.name);
       if (known === undefined || known.opening < found.opening)
         notes.push({ name: handle.name, opening: found.opening });
     }
-    return { notes, got: { kind: 'values', values: Object.freeze(values) } };
+    return { notes, values: Object.freeze(values) };
   }
 
   /** The run is driven here again: what was kept of it is kept as long as it is. */
@@ -263,7 +262,7 @@ function waitFor({ opened }: Live, flight: Flight): Promise<Settled<unknown> | u
 }
 
 function openError({ handle: { name, timeoutMs = DEFAULT_OPEN_MS } }: Live, settled: Settled<unknown>): unknown {
-  if (settled.kind === 'thrown') return settled.error;
+  if (settled.kind === 'thrown') return settled.error ?? new Error('Opening it failed without an error.');
   const why = settled.kind === 'timeout' ? `within ${timeoutMs} ms` : 'before the run was let go of';
   return new PilotageError('handle_failed', `The handle ${name} was not opened ${why}. The next call tries again.`);
 }
