@@ -155,11 +155,12 @@ export class EventLines {
   }
 
   #callLine(event: RunEvent<'tool.completed' | 'tool.failed' | 'tool.skipped'>): Line {
-    const { outcome, tool, attempts, step, call, latencyMs } = event;
+    const { outcome, tool, attempts, step, call, latencyMs, reuses } = event;
     const args = this.#args.get(`${step}.${call}`) ?? '';
     const { symbol, tone } = MARKS[outcome.kind];
     const words = [`  ${symbol} ${this.#plan.nameOf(event)}${toolText(tool)}`, args, duration(latencyMs)];
     if (attempts > 1) words.push(`${attempts} attempts`);
+    if (reuses !== undefined) words.push(reusedText(attempts, reuses.step));
     if ('error' in outcome) words.push(this.#errorText(step, outcome.error));
     return line(tone, words.filter((word) => word !== '').join('  '));
   }
@@ -171,6 +172,11 @@ export class EventLines {
     const text = name === '' ? message : message.replace(`branch ${call}`, () => name);
     return `${oneLine(code, 60)}: ${oneLine(text, 160)}`;
   }
+}
+
+/** People count steps from 1. */
+function reusedText(attempts: number, step: number): string {
+  return attempts === 0 ? `as in step ${step + 1}, not called again` : `under the key of step ${step + 1}`;
 }
 
 const ANSWERS: Readonly<Partial<Record<ControlType, true>>> = { APPROVE: true, REJECT: true, RESUME: true };

@@ -46,6 +46,12 @@ export interface Branch {
    * runs with the arguments of the first open one; with none open it is skipped. Not for branches that spawn or await.
    */
   readonly routes?: readonly Route[];
+  /**
+   * The plan was made when the run had done something already. If the tool is `once` or `keyed` and a call of an earlier step had
+   * these arguments and has a value, or may have happened, that is the outcome and nothing is called; one of a `keyed` tool that
+   * may have happened is made again under its key.
+   */
+  readonly reuse?: true;
 }
 
 export type Join =
@@ -83,6 +89,8 @@ export interface CallTool {
   readonly callId?: string;
   /** As on a branch. */
   readonly refusal?: ErrorData;
+  /** As on a branch. */
+  readonly reuse?: true;
 }
 export interface CallParallel {
   readonly kind: 'call_parallel';

@@ -9,7 +9,7 @@ import type { Identity } from './identity.ts';
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Limits } from './limits.ts';
 import type { Outcome, Verdict } from './outcome.ts';
-import type { MoveNotes, Usage } from './step.ts';
+import type { CallPlace, MoveNotes, Usage } from './step.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
 import { readDecision } from './validate-decision.ts';
 
@@ -107,6 +107,8 @@ export interface CallEnded {
   readonly artifacts?: readonly ArtifactRow[];
   /** Live handles that the call was the first to use, or found gone. */
   readonly handles?: readonly HandleNote[];
+  /** Nothing was done: the outcome is that of an equal call of an earlier step. With attempts: it was made under the key of that. */
+  readonly reuses?: CallPlace;
 }
 export interface Paused {
   readonly kind: 'paused';

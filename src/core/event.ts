@@ -11,6 +11,7 @@ import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { Outcome, Verdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
+import type { CallPlace } from './step.ts';
 import type { TaskEnd, TaskKind, TaskPause, TaskStatus } from './task.ts';
 import type { Usage } from './usage.ts';
 
@@ -21,6 +22,8 @@ interface CallEndedPayload {
   readonly outcome: Outcome;
   readonly latencyMs: number;
   readonly attempts: number;
+  /** The outcome is that of an equal call of an earlier step; with attempts, the call was made under the key of that. */
+  readonly reuses?: CallPlace;
 }
 
 export interface EventPayloads extends RemarkPayloads {

@@ -23,6 +23,12 @@ export interface MoveNotes {
   readonly remarks?: readonly Remark[];
 }
 
+/** A call of the run. */
+export interface CallPlace {
+  readonly step: number;
+  readonly call: number;
+}
+
 export interface CallRecord {
   readonly outcome: Outcome;
   /** Absent when the call never started. Milliseconds since the epoch, as `endedAt`. */
@@ -37,6 +43,8 @@ export interface CallRecord {
   readonly artifacts?: readonly ArtifactRow[];
   /** Live handles that the call was the first to use, or found gone. */
   readonly handles?: readonly HandleNote[];
+  /** An earlier call of the same tool with the same arguments, whose outcome it took, or under whose idempotency key it was made. */
+  readonly reuses?: CallPlace;
 }
 
 export interface Step extends MoveNotes {
@@ -44,6 +52,8 @@ export interface Step extends MoveNotes {
   readonly decision: Decision;
   /** One record a branch, in branch order; one for a pause, a spawn or an await. */
   readonly calls: readonly CallRecord[];
+  /** Arguments that somebody gave to calls in place of those that were decided, as in a plan: with references and escapes. */
+  readonly given?: readonly { readonly call: number; readonly args: Json }[];
   /** The error of the step as a whole: a join that was not met, a set-up that was refused, a reply that was no move. */
   readonly error?: ErrorData;
   readonly startedAt: number;

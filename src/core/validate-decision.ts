@@ -75,13 +75,15 @@ function freeze<T extends Decision>(decision: T): T {
 }
 
 function freezeCall(call: CallTool): Decision {
-  const { kind, tool, args: given, callId, refusal } = call;
+  const { kind, tool, args: given, callId, refusal, reuse } = call;
   requireText(tool, 'tool');
   optionalText(callId, 'callId');
   optionalRefusal(refusal, 'refusal');
+  optionalTrue(reuse, 'reuse');
   const args = asDecision(() => captureJson(given, 'args').json);
   if (refusal !== undefined) return freeze({ kind, tool, args, refusal, ...(callId === undefined ? {} : { callId }) });
-  return Object.freeze(callId === undefined ? { kind, tool, args } : { kind, tool, args, callId });
+  const made: CallTool = callId === undefined ? { kind, tool, args } : { kind, tool, args, callId };
+  return Object.freeze(reuse === undefined ? made : { ...made, reuse });
 }
 
 function validateStored({ stored, payload }: Finish): void {
@@ -125,7 +127,7 @@ function freezeParallel(decision: CallParallel): Decision {
   const frozen = freeze(decision);
   const { branches, join, onInvalid, failFast, concurrency, plan } = frozen;
   if (onInvalid !== undefined) requireMember(onInvalid, ['fail_all', 'per_branch'], 'onInvalid');
-  if (failFast !== undefined && failFast !== true) throw invalid('failFast must be true, or be left out');
+  optionalTrue(failFast, 'failFast');
   if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1)) {
     throw invalid(`concurrency is ${concurrency}, and must be a whole number from 1 up`);
   }
@@ -144,6 +146,7 @@ function validateBranch(branch: Branch, name: string, isOfPlan: boolean): void {
   optionalText(branch.id, `${name}.id`);
   optionalText(branch.callId, `${name}.callId`);
   optionalRefusal(branch.refusal, `${name}.refusal`);
+  optionalTrue(branch.reuse, `${name}.reuse`);
   validateWay(branch, name);
   if (branch.refusal === undefined) validateReferences(branch, name);
   validateRoutes(branch, name);
@@ -317,6 +320,10 @@ function optionalRefusal(value: unknown, name: string): void {
   if (value === undefined) return;
   if (isJsonObject(value) && typeof value['code'] === 'string' && typeof value['message'] === 'string') return;
   throw invalid(`${name} must be { code, message }`);
+}
+
+function optionalTrue(value: unknown, name: string): void {
+  if (value !== undefined && value !== true) throw invalid(`${name} must be true, or be left out`);
 }
 
 function optionalMs(value: unknown, name: string): void {

@@ -2,7 +2,6 @@
 import { type Branch, branchesOf, branchId } from '../core/decision.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
 import { allReferencesIn, type Reference, resolveReferences, unescaped } from '../core/reference.ts';
 import { openRoute } from '../core/routes.ts';
 import type { CallRecord, Step } from '../core/step.ts';
@@ -11,37 +10,81 @@ import type { OpenStep, RunState } from '../view/run-state.ts';
 import { wholeValue } from './heavy.ts';
 
 export interface ArgsPorts {
-  readonly state: RunState;
+  readonly state: Pick<RunState, 'identity' | 'steps'>;
   readonly artifacts: ArtifactStore;
+}
+
+export interface OpenArgsPorts extends ArgsPorts {
   /** Where a branch of the open step stands among its calls. */
   indexOf(id: string): number | undefined;
 }
+
+/** By the id of a branch of the same step. */
+type RecordOf = (id: string) => CallRecord | null | undefined;
 
 /**
  * What was approved goes before what somebody changed in the plan, and that before what was decided.
  * @throws PilotageError `reference_unresolved` (or rejects with it) for a reference to a branch without a value, to nothing
  * in its value, or to a step that is not earlier; `artifact_not_found` when the store has a value no more.
  */
-export function argsOf(open: OpenStep, index: number, branch: Branch, ports: ArgsPorts): Json | Promise<Json> {
+export function argsOf(open: OpenStep, index: number, branch: Branch, ports: OpenArgsPorts): Json | Promise<Json> {
   const approved = open.approvals.find(({ call }) => call === index)?.args;
   if (approved !== undefined) return approved;
-  const outcomeOf = (id: string): Outcome | undefined => recordOf(open, id, ports)?.outcome;
   const edited = open.edits.find(({ call }) => call === index)?.args;
-  const given = branch.routes === undefined ? branch.args : (openRoute(branch, outcomeOf)?.args ?? null);
-  const args = edited ?? given;
-  // Only branches refer to others; the arguments of a call alone are its tool's.
-  if (open.move.decision.kind !== 'call_parallel') return args;
-  const references = allReferencesIn(args);
-  return references.length === 0 ? unescaped(args) : resolved(open, args, references, ports);
+  const recordOf: RecordOf = (id) => {
+    const at = ports.indexOf(id);
+    return at === undefined ? undefined : open.calls[at];
+  };
+  const { step, decision } = open.move;
+  return asGiven({ step, isAlone: decision.kind !== 'call_parallel' }, branch, edited, recordOf, ports);
 }
 
-async function resolved(open: OpenStep, args: Json, references: readonly Reference[], ports: ArgsPorts): Promise<Json> {
+/** The same of a call of a step that has ended. */
+export async function argsInStep(step: Step, index: number, ports: ArgsPorts): Promise<Json> {
+  const { decision, given = [] } = step;
+  const branches = branchesOf(decision);
+  const records = recordsOf(step);
+  const edited = given.find(({ call }) => call === index)?.args;
+  // Nobody refers to another call where there is but one; what was given is written as in a plan all the same.
+  const isAlone = edited === undefined && decision.kind !== 'call_parallel';
+  const at = { step: step.index, isAlone };
+  return asGiven(at, branches[index] as Branch, edited, (id) => records.get(id), ports);
+}
+
+interface At {
+  readonly step: number;
+  /** Only branches refer to others; the arguments of a call alone are its tool's. */
+  readonly isAlone: boolean;
+}
+
+function asGiven(
+  { step, isAlone }: At,
+  branch: Branch,
+  edited: Json | undefined,
+  recordOf: RecordOf,
+  ports: ArgsPorts,
+): Json | Promise<Json> {
+  const decided =
+    branch.routes === undefined ? branch.args : (openRoute(branch, (id) => recordOf(id)?.outcome)?.args ?? null);
+  const args = edited ?? decided;
+  if (isAlone) return args;
+  const references = allReferencesIn(args);
+  return references.length === 0 ? unescaped(args) : resolved(step, args, references, recordOf, ports);
+}
+
+async function resolved(
+  now: number,
+  args: Json,
+  references: readonly Reference[],
+  recordOf: RecordOf,
+  ports: ArgsPorts,
+): Promise<Json> {
   const values = new Map<string, Json>();
   for (const reference of references) {
     const key = keyOf(reference);
     if (values.has(key)) continue;
     const { $from, step } = reference;
-    const record = step === undefined ? recordOf(open, $from, ports) : earlier(open, $from, step, ports);
+    const record = step === undefined ? recordOf($from) : earlier(now, $from, step, ports);
     if (record?.outcome.kind !== 'value') continue;
     values.set(key, await wholeValue(record.outcome, ports.state.identity, ports.artifacts));
   }
@@ -52,17 +95,12 @@ function keyOf({ $from, step }: Reference): string {
   return `${step ?? ''}/${$from}`;
 }
 
-function recordOf({ calls }: OpenStep, id: string, ports: ArgsPorts): CallRecord | null | undefined {
-  const index = ports.indexOf(id);
-  return index === undefined ? undefined : calls[index];
-}
-
-function earlier({ move }: OpenStep, id: string, at: number, { state }: ArgsPorts): CallRecord | undefined {
+function earlier(now: number, id: string, at: number, { state }: ArgsPorts): CallRecord | undefined {
   const step = state.steps[at];
-  if (step !== undefined) return recordsOf(step).get(id);
+  if (step !== undefined && at < now) return recordsOf(step).get(id);
   throw new PilotageError(
     'reference_unresolved',
-    `The branch ${JSON.stringify(id)} of step ${at} is referred to in step ${move.step}, which step ${at} is not before.`,
+    `The branch ${JSON.stringify(id)} of step ${at} is referred to in step ${now}, which step ${at} is not before.`,
   );
 }
 

@@ -5,6 +5,7 @@ import type { CallEnded, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { scopeKey } from '../core/identity.ts';
 import { captureJson, type Json, type JsonObject } from '../core/json.ts';
+import type { CallPlace } from '../core/step.ts';
 import { runsAbove } from '../core/task.ts';
 import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
 import { validateDecision } from '../core/validate-decision.ts';
@@ -24,6 +25,7 @@ import {
   type TaskAsk,
 } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
+import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
 import { Flight } from './flight.ts';
 import type { PauseAsk } from './gates.ts';
 import { storeHeavy } from './heavy.ts';
@@ -62,6 +64,7 @@ export class Calls {
   readonly #keyPrefix: string;
   readonly #dispatchPorts: DispatchPorts;
   readonly #timer: SharedTimer;
+  readonly #earlier: EarlierCalls;
 
   constructor(ports: CallPorts) {
     this.#ports = ports;
@@ -69,6 +72,7 @@ export class Calls {
     const { deps, state } = ports;
     const { identity } = state;
     const { clock, artifacts } = deps;
+    this.#earlier = new EarlierCalls({ state, artifacts, effectOf: (tool) => this.#effectOf(tool) });
     const taken = new Taken(state);
     this.#taken = taken;
     this.#dispatchPorts = {
@@ -84,6 +88,8 @@ export class Calls {
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),
       hand: ({ open, flight }, wanted) => deps.handles.hand(state, { step: open.move.step, flight }, wanted),
+      earlier: ({ branch }, args) => this.#earlier.find(branch.tool, args),
+      keyOf: (place) => this.#keyOf(place),
     };
     this.#keyPrefix = `${scopeKey(identity)}/${encodeURIComponent(identity.run)}`;
   }
@@ -338,7 +344,7 @@ export class Calls {
       deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }),
     );
     this.#inFlight.set(index, flight);
-    const idempotencyKey = `${this.#keyPrefix}/${step}.${index}`;
+    const idempotencyKey = this.#keyOf({ step, call: index });
     const call: Call = {
       open,
       index,
@@ -398,6 +404,16 @@ export class Calls {
     for (const reader of heard) deps.hub.tell(reader, { type: 'chunk', chunk });
   }
 
+  #effectOf(recorded: string): ReturnType<EarlierPorts['effectOf']> {
+    const { tool: name } = renamed(this.#ports.state, { tool: recorded });
+    const effect = this.#ports.tools().ready(name)?.effect;
+    return effect === undefined ? undefined : { name, effect };
+  }
+
+  #keyOf({ step, call }: CallPlace): string {
+    return `${this.#keyPrefix}/${step}.${call}`;
+  }
+
   #resolveArgs({ open, index, branch }: Pick<Call, 'open' | 'index' | 'branch'>): Json | Promise<Json> {
     const { deps, state } = this.#ports;
     const indexOf = (id: string): number | undefined => this.#planned?.schedule.indexOf(id);
@@ -406,7 +422,7 @@ export class Calls {
 }
 
 function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEnded {
-  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles } = result;
+  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses } = result;
   const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
     kind: 'call_ended',
     step: move.step,
@@ -419,6 +435,7 @@ function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEn
   if (discovered !== undefined) ended.discovered = discovered;
   if (artifacts !== undefined) ended.artifacts = artifacts;
   if (handles !== undefined) ended.handles = handles;
+  if (reuses !== undefined) ended.reuses = reuses;
   return ended;
 }
 

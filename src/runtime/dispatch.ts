@@ -12,6 +12,7 @@ import type { HandleNote } from '../core/handle.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson, captureObject, deepFreeze, type Json, type JsonObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
+import type { CallPlace } from '../core/step.ts';
 import type { ToolSchema } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyFunction, ReadyPlannerTool, ReadyTool } from '../tools/catalogue.ts';
@@ -19,6 +20,7 @@ import type { NamedHandle } from '../tools/handle.ts';
 import type { Backoff } from '../tools/tool.ts';
 import type { Approval, OpenStep } from '../view/run-state.ts';
 import { CallContext, type OwnCall, type Piece } from './call-context.ts';
+import type { Earlier } from './earlier-calls.ts';
 import { type Flight, LazySignal, type Settled } from './flight.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
@@ -37,6 +39,8 @@ export interface CallResult {
   readonly artifacts?: readonly ArtifactRow[];
   /** Live handles of which the journal is to know; absent when there are none. */
   readonly handles?: readonly HandleNote[];
+  /** The equal call of an earlier step whose outcome or key this is. */
+  readonly reuses?: CallPlace;
 }
 
 /** The call may be made, and a task is to carry it out. */
@@ -81,6 +85,10 @@ export interface DispatchPorts {
   reserve(call: Pick<Call, 'open' | 'index'>, costMicroUsd: number | undefined): 'calls' | 'cost' | undefined;
   /** The deferred tools that the run has found. */
   found(): readonly string[];
+  /** What an equal call of an earlier step has left. */
+  earlier(call: Call, args: Json): Promise<Earlier | undefined>;
+  /** The idempotency key of a call of the run. */
+  keyOf(place: CallPlace): string;
   /** The arguments, as approved or with references replaced by the values of earlier branches. */
   resolveArgs(call: Call): Json | Promise<Json>;
 }
@@ -101,6 +109,23 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   }
   if ('error' in prepared) return listed({ outcome: refused(prepared.error, call), attempts: 0 }, call, ports);
   const { tool, args } = prepared;
+  const earlier = branch.reuse === true && hasEffect(tool) ? await ports.earlier(call, given) : undefined;
+  if (earlier === undefined) return carryOut(call, tool, args, ports, given);
+  const { outcome, place: reuses } = earlier;
+  if (outcome !== undefined && !call.interrupted) return { outcome, attempts: 0, reuses };
+  if (outcome !== undefined) return carryOut(call, tool, args, ports, given);
+  const made = await carryOut({ ...call, idempotencyKey: ports.keyOf(reuses) }, tool, args, ports, given);
+  return 'kind' in made ? made : { ...made, reuses };
+}
+
+/** Whoever has to be asked is asked, and then the call is made. */
+async function carryOut(
+  call: Call,
+  tool: ReadyTool,
+  args: unknown,
+  ports: DispatchPorts,
+  given: Json,
+): Promise<CallResult | PauseAsk | TaskAsk> {
   const isCarried = 'carriedOutBy' in tool;
   // The task is held as its owner is.
   if (call.held && tool.effect === 'once' && !isCarried) return { outcome: heldBack(tool), attempts: 0 };
@@ -328,7 +353,7 @@ interface LookedUp {
   readonly context: CallContext;
 }
 
-function hasEffect({ effect }: ReadyFunction): boolean {
+function hasEffect({ effect }: Pick<ReadyTool, 'effect'>): boolean {
   return effect === 'once' || effect === 'keyed';
 }
 

@@ -5,13 +5,14 @@ import type { Asked } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { EventPayloads, RunEvent } from '../core/event.ts';
 import { newRunId, type Scope } from '../core/identity.ts';
-import { captureJson, isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import { captureJson, type Json, type JsonObject } from '../core/json.ts';
 import type { GroupView, TaskStatus } from '../core/task.ts';
 import type { Journal, RunRecord, RunStatus } from '../journal/port.ts';
 import { hasEnded, ownedBy } from '../journal/rules.ts';
 import { eventsOf } from '../view/events.ts';
 import { foldEntries, type RunState } from '../view/run-state.ts';
 import { groupView } from '../view/task-state.ts';
+import { digestOf } from './digest.ts';
 import { Follower } from './follow.ts';
 import type { NoticeHub } from './notices.ts';
 import type { EventOptions, Run } from './run.ts';
@@ -248,14 +249,6 @@ function requestOf(query: string, { inputs = [], ...rest }: Omit<SpawnOptions, '
   );
   const { priority = 0, scopes = [], limits = {}, ...others } = rest;
   return captureJson({ query, priority, scopes, limits, ...others, inputs: attached }, 'request').json;
-}
-
-/** Equal for equal values, in whichever order their keys are. */
-function digestOf(value: Json): string {
-  const sorted = JSON.stringify(value, (_, part: Json) =>
-    isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
-  );
-  return createHash('sha256').update(sorted).digest('base64url');
 }
 
 function assertSameRequest(stored: Asked | undefined, asked: Asked): void {

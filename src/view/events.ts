@@ -141,13 +141,16 @@ function callEvents(entry: Entry, ended: CallEnded, before: RunState): RunEvent[
 }
 
 function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
-  const { step, call, outcome, attempts } = ended;
+  const { step, call, outcome, attempts, reuses } = ended;
   const decision = before.open?.move.decision;
   const tool = openBranches(before)[call]?.tool ?? decision?.kind ?? '';
   const latencyMs = since(ended.startedAt ?? entry.at, entry.at);
   const type =
     outcome.kind === 'value' ? 'tool.completed' : outcome.kind === 'skipped' ? 'tool.skipped' : 'tool.failed';
-  return event(type, entry, before.identity, { step, call, tool, outcome, latencyMs, attempts });
+  return event(type, entry, before.identity, {
+    ...{ step, call, tool, outcome, latencyMs, attempts },
+    ...(reuses === undefined ? {} : { reuses }),
+  });
 }
 
 function pauseEvents(

@@ -23,12 +23,21 @@ import { deepFreeze } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import { stepError } from '../core/observation.ts';
 import type { Outcome } from '../core/outcome.ts';
+import { literal } from '../core/reference.ts';
 import type { CallRecord, Step, Usage } from '../core/step.ts';
 import { countsAsCall } from './budget.ts';
 import { grownMove } from './growth.ts';
 import { withNotes } from './handles.ts';
 import { nodeEdits, REMOVED } from './plan-edits.ts';
-import { nextStep, type OpenPause, type OpenStep, type RunState, type RunTotals } from './state.ts';
+import {
+  type Approval,
+  type Edit,
+  nextStep,
+  type OpenPause,
+  type OpenStep,
+  type RunState,
+  type RunTotals,
+} from './state.ts';
 import {
   applyAwaiting,
   applyGroupEnded,
@@ -300,7 +309,7 @@ function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
 function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
   const open = openOf(state, entry, ended.step);
   if (open.calls[ended.call] !== null) throw corrupt(entry, `call ${ended.call} cannot end here`);
-  const { outcome, startedAt, attempts, discovered, artifacts, handles } = ended;
+  const { outcome, startedAt, attempts, discovered, artifacts, handles, reuses } = ended;
   const record: { -readonly [K in keyof CallRecord]: CallRecord[K] } = {
     outcome,
     endedAt: entry.at,
@@ -313,6 +322,7 @@ function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
     record.handles = handles;
     state.handles = withNotes(state.handles, handles, ended.step);
   }
+  if (reuses !== undefined) record.reuses = reuses;
   if (discovered !== undefined) {
     record.discovered = discovered;
     const fresh = discovered.filter((name) => !state.found.includes(name));
@@ -435,7 +445,7 @@ function applyControl(state: RunState, control: Control): void {
   }
 }
 
-function closeStep(state: RunState, { move, calls }: OpenStep, endedAt: number): void {
+function closeStep(state: RunState, { move, calls, approvals, edits }: OpenStep, endedAt: number): void {
   const { decision, startedAt, rejected, fault } = move;
   const ended = calls as CallRecord[];
   const error = rejected ?? fault ?? stepError(decision, ended);
@@ -453,8 +463,17 @@ function closeStep(state: RunState, { move, calls }: OpenStep, endedAt: number):
   if (move.provenance !== undefined) step.provenance = move.provenance;
   if (move.remarks !== undefined) step.remarks = move.remarks;
   if (error !== undefined) step.error = error;
+  const given = givenArgs(approvals, edits);
+  if (given.length > 0) step.given = given;
   state.steps.push(Object.freeze(step));
   state.open = null;
+}
+
+/** What was approved goes before what was changed in the plan. */
+function givenArgs(approvals: readonly Approval[], edits: readonly Edit[]): NonNullable<Step['given']> {
+  const given = new Map(edits.map(({ call, args }) => [call, args]));
+  for (const { call, args } of approvals) if (args !== undefined) given.set(call, literal(args));
+  return deepFreeze(Array.from(given, ([call, args]) => ({ call, args })));
 }
 
 function addUsage(totals: RunTotals, usage: Usage | undefined): void {

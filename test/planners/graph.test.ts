@@ -454,8 +454,8 @@ describe('a stream of steps', () => {
     const run = view({ steps: [first] });
     const again = await given(stream(any('a', { input: { n: 2 } }), any('b', { input: { v: { $from: 'a' } } })), run);
     expect((again.move.decision as CallParallel).branches).toEqual([
-      { id: 'a', tool: 'any', args: { n: 2 } },
-      { id: 'b', tool: 'any', args: { v: { $from: 'a' } }, after: ['a'] },
+      { id: 'a', tool: 'any', args: { n: 2 }, reuse: true },
+      { id: 'b', tool: 'any', args: { v: { $from: 'a' } }, reuse: true, after: ['a'] },
     ]);
     expect((again.move.decision as CallParallel).plan).toBe('plan-1');
   });

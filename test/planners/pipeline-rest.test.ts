@@ -55,6 +55,7 @@ describe('planning the rest after a failure', () => {
     expect(steps).toHaveLength(2);
     expect(branchesIn(steps[1])[0]).toEqual({
       id: 'b2',
+      reuse: true,
       tool: 'read',
       args: { q: { $from: 'a', path: '/about', step: 0 } },
     });

@@ -2,21 +2,36 @@
 import { FINISH_TOOL, MESSAGE_TOOL } from '../../core/builtin-tools.ts';
 import type { Branch, CallParallel } from '../../core/decision.ts';
 import type { Json } from '../../core/json.ts';
+import type { RunView } from '../../core/planner.ts';
 import type { ReadyPlan, ReadyStep } from './plan.ts';
 
-/** @param internal the tool that carries out `internal` steps. */
-export function branchesOfPlan({ steps }: Pick<ReadyPlan, 'steps'>, internal?: string): readonly Branch[] {
-  return steps.map((step) => branchOfStep(step, internal));
+/**
+ * @param internal the tool that carries out `internal` steps.
+ * @param isAnew the run has done something already, which the plan is not to do again.
+ */
+export function branchesOfPlan(
+  { steps }: Pick<ReadyPlan, 'steps'>,
+  internal?: string,
+  isAnew: boolean = false,
+): readonly Branch[] {
+  return steps.map((step) => branchOfStep(step, internal, isAnew));
 }
 
-export function branchOfStep(step: ReadyStep, internal?: string): Branch {
-  const { id, after, when } = step;
+export function branchOfStep(step: ReadyStep, internal?: string, isAnew: boolean = false): Branch {
+  const { id, after, when, type, again } = step;
+  const reuses = isAnew && again !== true && (type === 'tool' || type === 'internal');
   return {
     id,
     ...callOfStep(step, internal),
     ...(after.length === 0 ? {} : { after }),
     ...(when === undefined ? {} : { when: { branch: when.step, equals: when.equals } }),
+    ...(reuses ? { reuse: true } : {}),
   };
+}
+
+/** A plan that is made now finds something done. */
+export function isAnew({ trajectory }: RunView): boolean {
+  return trajectory.count > 0;
 }
 
 function callOfStep(step: ReadyStep, internal: string | undefined): { readonly tool: string; readonly args: Json } {
@@ -39,13 +54,15 @@ export interface PlanHow {
   /** Steps that may run at once. Default 8, at most 50. */
   readonly concurrency?: number;
   readonly internal?: string;
+  /** The run has done something already, which the plan is not to do again. Default false. */
+  readonly isAnew?: boolean;
 }
 
-export function planDecision(plan: ReadyPlan, { concurrency, internal }: PlanHow = {}): CallParallel {
+export function planDecision(plan: ReadyPlan, { concurrency, internal, isAnew = false }: PlanHow = {}): CallParallel {
   return {
     kind: 'call_parallel',
     plan: plan.planId,
-    branches: branchesOfPlan(plan, internal),
+    branches: branchesOfPlan(plan, internal, isAnew),
     onInvalid: 'per_branch',
     ...(concurrency === undefined ? {} : { concurrency }),
   };

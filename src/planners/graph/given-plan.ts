@@ -76,7 +76,7 @@ function readStep(value: Json, place: string, key: string | undefined): GivenSte
   const id = key === undefined || key === '' ? textOf(raw['id']) : key;
   const type = typeOf(raw['type']);
   const toolId = textOf(raw['toolId']);
-  const { input, meta } = raw;
+  const { input, meta, again } = raw;
   const after = idsOf(raw['after']);
   const when = whenOf(raw['when']);
   // One by one: a spread for each field is felt with ten thousand steps.
@@ -88,6 +88,7 @@ function readStep(value: Json, place: string, key: string | undefined): GivenSte
   if (isJsonObject(meta)) step.meta = meta;
   if (after !== undefined) step.after = after;
   if (when !== undefined) step.when = when;
+  if (again === true) step.again = true;
   return step;
 }
 

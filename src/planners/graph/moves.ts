@@ -1,7 +1,7 @@
 /** From what a maker gave to a move: checked, allowed by the policy, and with what earlier steps came to. */
 import type { Decision } from '../../core/decision.ts';
 import type { Move, RunView } from '../../core/planner.ts';
-import { branchOfStep, type PlanHow, planDecision } from './branches.ts';
+import { branchOfStep, isAnew, type PlanHow, planDecision } from './branches.ts';
 import { checkPlan, planInvalid } from './check-plan.ts';
 import { earlierPlaces, freshPlanId } from './outcome.ts';
 import type { ReadyPlan, ReadyStep } from './plan.ts';
@@ -16,7 +16,10 @@ export interface MoveRules extends PlanHow {
 export async function planMove(given: unknown, rules: MoveRules, run: RunView, signal: AbortSignal): Promise<Move> {
   const ready = await readyPlan(given, rules, run, signal, false);
   const plan = { ...ready, planId: freshPlanId(run, ready.planId) };
-  return { decision: planDecision(plan, rules), provenance: { planner: 'graph', plan: plan.planId } };
+  return {
+    decision: planDecision(plan, { ...rules, isAnew: isAnew(run) }),
+    provenance: { planner: 'graph', plan: plan.planId },
+  };
 }
 
 /** A step by itself. @throws PilotageError `plan_invalid`. */

@@ -42,6 +42,11 @@ export const PLAN_SCHEMA: JsonObject = {
             additionalProperties: false,
             properties: { step: { type: 'string' }, equals: {} },
           },
+          again: {
+            type: 'boolean',
+            description:
+              'A step that does what is done already, with the same input, takes that result; true: it is done once more.',
+          },
         },
       },
     },
@@ -58,6 +63,7 @@ const GIVEN_STEP: JsonObject = {
     meta: { type: 'object' },
     after: IDS,
     when: { type: 'object', required: ['step', 'equals'], properties: { step: { type: 'string' } } },
+    again: { type: 'boolean' },
   },
   // Other keys are a model's own notes. But an order that nobody reads would be broken in silence.
   patternProperties: { '^(depends|dependenc|needs|requires|prerequisite|condition)': false },

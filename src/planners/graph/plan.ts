@@ -22,6 +22,11 @@ export interface PlanStep {
   readonly after?: readonly string[];
   /** It is run only if the value of that step equals this; that step comes before it. */
   readonly when?: { readonly step: string; readonly equals: Json };
+  /**
+   * Of a step with a `once` or `keyed` tool, in a plan that is made when the run has done something already: it is carried out
+   * also when an earlier plan has done the same. Otherwise it takes what that came to.
+   */
+  readonly again?: boolean;
 }
 
 /** Exactly one of `nodes` and `steps`. */

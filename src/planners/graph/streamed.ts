@@ -6,7 +6,7 @@ import { FINISH_TOOL } from '../../core/builtin-tools.ts';
 import type { Branch } from '../../core/decision.ts';
 import { isJsonObject, jsonEquals } from '../../core/json.ts';
 import type { Delta, Move, RunView } from '../../core/planner.ts';
-import { branchOfStep } from './branches.ts';
+import { branchOfStep, isAnew } from './branches.ts';
 import { checkPlan, MAX_PLAN_STEPS, planInvalid } from './check-plan.ts';
 import { referencesOf } from './check-step.ts';
 import { fault, readGivenPlan } from './given-plan.ts';
@@ -65,6 +65,8 @@ class GrowingPlan {
   /** All that was given, in this plan or not. */
   readonly #given = new Set<string>();
   readonly #inPlan = new Map<string, Branch>();
+  /** Calls that were given, as text. */
+  readonly #same = new Set<string>();
   /** Steps that will not run: they failed before, or hang on one that did, or their condition does not hold. */
   readonly #passed = new Set<string>();
   /** Those so far behind which nothing comes yet. */
@@ -91,9 +93,11 @@ class GrowingPlan {
       this.#passed.add(step.id);
       return undefined;
     }
-    const branch = branchOfStep(settled, this.#rules.internal);
+    const { internal } = this.#rules;
+    const isSecond = this.#isSecond(branchOfStep(step, internal));
+    const branch = branchOfStep(settled, internal, isAnew(this.#run) && !isSecond);
     const earlier = this.#before.get(step.id);
-    if (earlier !== undefined && hasRun(earlier, [branch, branchOfStep(step, this.#rules.internal)])) {
+    if (earlier !== undefined && hasRun(earlier, [branch, branchOfStep(step, internal)])) {
       if (earlier.status !== 'done') this.#passed.add(step.id);
       return undefined;
     }
@@ -103,6 +107,15 @@ class GrowingPlan {
     this.#inPlan.set(step.id, branch);
     this.branches.push(branch);
     return branch;
+  }
+
+  /** Of a plan that goes on after an interruption: the maker has given the same under another id, and means both. */
+  #isSecond({ tool, args }: Branch): boolean {
+    if (this.#before.size === 0) return false;
+    const same = JSON.stringify([tool, args]);
+    const isSecond = this.#same.has(same);
+    this.#same.add(same);
+    return isSecond;
   }
 
   /** A step that does not say what it comes after, comes after the one before it; the end of the plan after all. */

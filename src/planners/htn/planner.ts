@@ -143,8 +143,9 @@ class Turn {
     for (const item of plan) {
       if (steps.length >= MAX_STEPS || (steps.length > 0 && this.#waits(item, notes))) break;
       const own = await this.#stepsOf(item, notes.fills);
+      const isAnew = isOfAnew(item, notes);
       const ids = own.map((step) => {
-        const { id = this.#newId(), type, toolId, input, meta } = step;
+        const { id = this.#newId(), type, toolId, input, meta, again } = step;
         const before = steps.at(-1);
         steps.push({
           id,
@@ -152,6 +153,8 @@ class Turn {
           ...(toolId === undefined ? {} : { toolId }),
           ...(input === undefined ? {} : { input }),
           ...(meta === undefined ? {} : { meta }),
+          // What was planned from the beginning is to be done, however often it stands there.
+          ...(again === true || !isAnew ? { again: true } : {}),
           after: before === undefined ? [] : [before.id],
         });
         return id;
@@ -199,7 +202,8 @@ class Turn {
     if ('faults' in checked) throw planInvalid(checked.faults);
     const plan = boundToEarlier(checked.plan, done, this.#run);
     return (
-      (lazy ? callOf(plan, this.#run) : undefined) ?? planDecision(plan, internal === undefined ? {} : { internal })
+      (lazy ? callOf(plan, this.#run) : undefined) ??
+      planDecision(plan, { isAnew: true, ...(internal === undefined ? {} : { internal }) })
     );
   }
 }
@@ -208,7 +212,14 @@ class Turn {
 function callOf({ steps }: ReadyPlan, run: RunView): Decision | undefined {
   const [step] = steps;
   if (steps.length !== 1 || step?.type !== 'tool' || step.toolId === undefined) return undefined;
-  return { kind: 'call_tool', tool: step.toolId, args: wholeArgs(step.input ?? {}, run) };
+  const call = { kind: 'call_tool' as const, tool: step.toolId, args: wholeArgs(step.input ?? {}, run) };
+  return step.again === true ? call : { ...call, reuse: true };
+}
+
+/** It came of a task that was planned anew: what was done for that before is not done again. */
+function isOfAnew(item: Item, { again }: Notes): boolean {
+  for (let above = item.parent; above !== undefined; above = above.parent) if (again.has(above)) return true;
+  return false;
 }
 
 function leftOf(work: Work, { left }: Past): Work {

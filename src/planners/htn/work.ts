@@ -9,7 +9,10 @@ import type { PlanStep } from '../graph/plan.ts';
 import type { HtnEntry, HtnTask } from './domain.ts';
 import { Item, itemsOf, methodOf, type Resolve } from './item.ts';
 
-/** What an action comes to: a step of a plan. Without an id it is given one. */
+/**
+ * What an action comes to: a step of a plan. Without an id it is given one. With `again` it is carried out each time it is
+ * planned; otherwise a task that is planned anew takes what an equal call of a `once` or `keyed` tool has come to.
+ */
 export type HtnStep = Omit<PlanStep, 'id' | 'after' | 'when'> & { readonly id?: string };
 
 export interface Work {
@@ -47,6 +50,7 @@ const ABOVE_ALL: HtnEntry = { kind: 'task', methods: [] };
 export function newWork(goal: string, todo: readonly HtnTask[], resolve: Resolve, old?: Work): Work {
   const top = topOf();
   const notes = newNotes(old?.notes.choices ?? new Map());
+  if (old !== undefined) notes.again.set(top, true);
   return { goal, todo, top, items: rootItems(todo, 0, resolve, top, notes), notes, ids: old?.ids ?? 0 };
 }
 

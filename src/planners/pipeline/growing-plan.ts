@@ -10,7 +10,7 @@ import { isJsonObject, type Json, jsonEquals } from '../../core/json.ts';
 import { referencesIn } from '../../core/reference.ts';
 import type { PlanFault } from '../../core/remark.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
-import { branchOfStep } from '../graph/branches.ts';
+import { branchOfStep, isAnew } from '../graph/branches.ts';
 import { checkPlan } from '../graph/check-plan.ts';
 import type { ReadyStep } from '../graph/plan.ts';
 import { policyFaults } from '../graph/policy.ts';
@@ -129,7 +129,7 @@ export class GrowingPlan {
     const [only] = checked.plan.steps;
     if (only === undefined) return bad('plan_shape', 'The line has no step.');
     if (named.has(only.id)) return { faults: [waitsForItself(only.id)] };
-    const stated = [...named].filter((need) => !work.done.has(need));
+    const stated = [...named].filter((need) => this.#known.has(need) || !work.done.has(need));
     const step = this.#placed({ ...only, ...whenOf(given), after: stated }, given, named.size > 0);
     const ended = step.after.find((need) => this.#known.get(need)?.step.type === 'finish');
     if (ended !== undefined)
@@ -191,7 +191,8 @@ export class GrowingPlan {
   }
 
   #give(step: ReadyStep): Branch {
-    const branch = branchOfStep(step, this.#judging.internal);
+    const { run, internal } = this.#judging;
+    const branch = branchOfStep(step, internal, isAnew(run));
     this.#given.add(step.id);
     this.#branches.push(branch);
     return branch;

@@ -6,7 +6,7 @@ import type { RunView } from '../../core/planner.ts';
 import { mapReferences, type Reference } from '../../core/reference.ts';
 import type { PlanFault } from '../../core/remark.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
-import { branchOfStep, planDecision } from '../graph/branches.ts';
+import { branchOfStep, isAnew, planDecision } from '../graph/branches.ts';
 import { checkPlan, type PlanRules } from '../graph/check-plan.ts';
 import { freshPlanId, type PlanNode, placesOf } from '../graph/outcome.ts';
 import type { ReadyPlan, ReadyStep } from '../graph/plan.ts';
@@ -48,8 +48,9 @@ export function rulesOf({ run, work, maxSteps, internal }: Judging, known: Itera
 }
 
 /** The call that carries the plan out. */
-export function decisionOf(plan: ReadyPlan, { concurrency, internal }: Judging): CallParallel {
+export function decisionOf(plan: ReadyPlan, { run, concurrency, internal }: Judging): CallParallel {
   return planDecision(plan, {
+    isAnew: isAnew(run),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(internal === undefined ? {} : { internal }),
   });
@@ -62,9 +63,10 @@ export function leaveOutDone(plan: ReadyPlan, judging: Judging): Left {
   const { run, work } = judging;
   const { done } = work;
   if (done.size === 0) return { plan };
-  const faults = plan.steps.flatMap((step) => doneFaults(step, judging));
+  const again = new Set(plan.steps.flatMap((step) => (step.again === true ? [step.id] : [])));
+  const faults = plan.steps.flatMap((step) => doneFaults(step, again, judging));
   if (faults.length > 0) return { faults };
-  const gone = new Set(plan.steps.flatMap(({ id }) => (done.has(id) ? [id] : [])));
+  const gone = new Set(plan.steps.flatMap(({ id }) => (done.has(id) && !again.has(id) ? [id] : [])));
   const steps = plan.steps.filter(({ id }) => !gone.has(id));
   if (steps.length === 0) {
     return { faults: [{ code: 'plan_empty', message: 'All steps of the plan are done already. Plan what is left.' }] };
@@ -78,13 +80,18 @@ export function leaveOutDone(plan: ReadyPlan, judging: Judging): Left {
   }
 }
 
-function doneFaults(step: ReadyStep, { run, work: { done }, internal }: Judging): PlanFault[] {
+/** @param again steps that are to be done once more. */
+function doneFaults(
+  step: ReadyStep,
+  again: ReadonlySet<string>,
+  { run, work: { done }, internal }: Judging,
+): PlanFault[] {
   const { id } = step;
-  const before = done.get(id);
+  const before = again.has(id) ? undefined : done.get(id);
   if (before !== undefined) return isSame(branchOfStep(step, internal), before, done, run) ? [] : [reused(id)];
   const needed = step.when?.step;
   // The route was taken with the plan before; its result cannot decide again.
-  return needed !== undefined && done.has(needed) ? [decided(id, needed)] : [];
+  return needed !== undefined && done.has(needed) && !again.has(needed) ? [decided(id, needed)] : [];
 }
 
 /** The same call, with its references as they were written or with what they stood for. */

@@ -22,7 +22,7 @@ import { AFTER, TOOLS } from './views.ts';
 
 /** The fields of each kind: what a decision has beside them has no meaning, and is recorded all the same. */
 const FIELDS: Readonly<Record<DecisionKind, readonly string[]>> = {
-  call_tool: ['tool', 'args', 'callId', 'refusal'],
+  call_tool: ['tool', 'args', 'callId', 'refusal', 'reuse'],
   call_parallel: ['branches', 'join', 'onInvalid', 'concurrency', 'plan'],
   spawn_task: ['task', 'spec', 'groupId', 'callId'],
   await_task: ['taskId', 'groupId', 'timeoutMs', 'callId'],

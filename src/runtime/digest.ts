@@ -1,0 +1,11 @@
+/** A short text that stands for a value. */
+import { createHash } from 'node:crypto';
+import { isJsonObject, type Json } from '../core/json.ts';
+
+/** Equal for equal values, in whichever order their keys are. */
+export function digestOf(value: Json): string {
+  const sorted = JSON.stringify(value, (_, part: Json) =>
+    isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+  );
+  return createHash('sha256').update(sorted).digest('base64url');
+}
