@@ -31,6 +31,9 @@ export function exactCalls(text: string, names: ToolNames, limits: Required<Pars
   return calls.map((call) => ({ ...call, start, end: text.length }));
 }
 
+/** Dots and blanks are no reason. */
+const REASON = /\p{L}{2}/u;
+
 type BlockCall = Omit<FoundCall, 'start' | 'end'>;
 
 function readBlock(body: string, names: ToolNames, limits: Required<ParseLimits>): BlockCall[] | undefined {
@@ -41,11 +44,12 @@ function readBlock(body: string, names: ToolNames, limits: Required<ParseLimits>
   return whole.length === calls.length ? whole : undefined;
 }
 
-/** An object with a tool and its arguments, and nothing beside them. */
+/** An object with a tool and its arguments, perhaps the reason to make it again, and nothing beside them. */
 function readCall(value: Json, names: ToolNames): BlockCall | undefined {
-  if (!isJsonObject(value) || Object.keys(value).length !== 2) return undefined;
-  const { tool: name, args } = value;
-  if (typeof name !== 'string' || !isJsonObject(args)) return undefined;
+  if (!isJsonObject(value)) return undefined;
+  const { tool: name, args, again = '', ...more } = value;
+  if (typeof name !== 'string' || !isJsonObject(args) || typeof again !== 'string') return undefined;
+  if (Object.keys(more).length > 0) return undefined;
   const tool = names.resolve(name)?.tool;
   if (tool !== undefined && (tool.name !== name || isNoArguments(args, tool))) return undefined;
   return {
@@ -53,6 +57,7 @@ function readCall(value: Json, names: ToolNames): BlockCall | undefined {
     ...(tool === undefined ? {} : { tool }),
     named: args,
     positional: [],
+    ...(REASON.test(again) ? { again: again.trim() } : {}),
     syntax: 'object',
     form: 'exact',
     isLoose: false,

@@ -13,5 +13,7 @@ export interface FoundCall extends WrittenCall {
   /** What was read is not strict JSON, where JSON was meant. */
   readonly isLoose: boolean;
   readonly isTruncated: boolean;
+  /** Why it is made although it was made before, in the model's words. */
+  readonly again?: string;
   readonly sources: ReadonlyMap<object, string>;
 }

@@ -25,6 +25,8 @@ export interface ParsedCall {
   readonly form: CallForm;
   /** The id that the model gave the call, if it gave one. */
   readonly callId?: string;
+  /** With `exact`: why the call is made although an equal one was made before, in the model's words. */
+  readonly again?: string;
 }
 
 export interface ParsedCalls {
@@ -133,6 +135,7 @@ function present(
       args: fitted.args,
       form: found.form,
       ...(found.callId === undefined ? {} : { callId: found.callId }),
+      ...(found.again === undefined ? {} : { again: found.again }),
     });
     for (const issue of callIssues(found)) issues.push({ ...issue, call });
     for (const issue of fitted.issues) issues.push({ ...issue, call });

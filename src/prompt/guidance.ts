@@ -35,11 +35,11 @@ export const GUIDANCE: Readonly<Record<RepairCounter, Readonly<Record<RepairTier
   },
   reply: {
     reminder:
-      'reminder: your last reply was empty, cut off or could not be read. Reply with an answer, or with a tool call if one is needed.',
+      'reminder: nothing could be made of your last reply: it was empty, cut off, or not in a form that counts. Reply with an answer, or with a tool call if one is needed.',
     warning:
-      'warning: your replies were empty, cut off or could not be read twice in a row. Keep the next one short: one call, or a short answer.',
+      'warning: nothing could be made of your last two replies: they were empty, cut off, or not in a form that counts. Keep the next one short: one call, or a short answer.',
     critical:
-      'critical: your replies were empty, cut off or could not be read three times or more in a row. Write a short answer that says what you found, or make one call with short arguments, and nothing else.',
+      'critical: nothing could be made of your last three replies or more: they were empty, cut off, or not in a form that counts. Write a short answer that says what you found, or make one call with short arguments, and nothing else.',
   },
 };
 

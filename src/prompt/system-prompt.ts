@@ -9,6 +9,7 @@ import type { RunView } from '../core/planner.ts';
 import type { ToolView } from '../core/tool-schema.ts';
 import { hintLines } from './planning-hints.ts';
 import { CONTROL_TOOLS, type DeclaredTool } from './reserved-tools.ts';
+import { AGAIN_FORM, TAUGHT_FORM } from './taught-form.ts';
 import { toolEntry, toolLine } from './tool-text.ts';
 
 /** How a model calls tools: by its provider's own means, or in the text of its reply. */
@@ -36,7 +37,7 @@ export function systemPrompt(parts: PromptParts, view: RunView, mode: CallMode):
   const own = parts.systemPrompt?.trim() ? [parts.systemPrompt] : workingSections(parts, view, hasTools);
   const sections = [
     ...own,
-    mode === 'text' && hasTools ? section('tool_calling', toolCalling(parts)) : '',
+    mode === 'text' && hasTools ? section('tool_calling', toolCalling(parts, view)) : '',
     section('answer_format', answerFormat(parts)),
     section('available_tools', toolList(tools, parts, mode)),
     section('additional_guidance', parts.guidance?.trim() ?? ''),
@@ -123,16 +124,17 @@ const ERROR_HANDLING = `A call that failed gives an error in place of a result. 
 say that it cannot be done. Do not repeat the same call unchanged.
 When it is not known whether a call happened, find out before you make it again.`;
 
-/** The shape has no valid JSON in it, so that a model which repeats it has not made a call. */
-function toolCalling({ converse }: PromptParts): string {
+function toolCalling({ converse, tasks }: PromptParts, { tools }: RunView): string {
+  const changes = tasks === true || tools.all().some(({ effect }) => effect === 'once' || effect === 'keyed');
   const end = converse ? 'goes to the user, who may write again' : 'is your answer, and ends the run';
   return `To call a tool, write a fenced block of JSON with the tool's name and its arguments:
-\`\`\`json
-{"tool": "...", "args": {...}}
-\`\`\`
+${TAUGHT_FORM}
 For several calls, write an array of such objects in one block. You may write text before the block, and nothing after it.
-The results come in the next message. A reply without such a block ${end}.`;
+The results come in the next message. A reply without such a block ${end}.${changes ? `\n${REPEATING}` : ''}`;
 }
+
+const REPEATING = `A call that changes something is made in no other form, and the same call is not made twice. If it is to happen once more, say
+why: ${AGAIN_FORM}`;
 
 function answerFormat({ answerSchema }: PromptParts): string {
   if (answerSchema === undefined) return '';

@@ -75,6 +75,14 @@ describe('exact calls', () => {
     ['another language', `Zum Beispiel:\n${BLOCK}`],
   ])('are none with %s', (_what, text) => expect(exact(text)).toEqual([]));
 
+  it('may give the reason to make them again', () => {
+    const again = (reason: unknown) =>
+      parseToolCalls(block(JSON.stringify({ ...X, again: reason })), tools, { strictness: 'exact' }).calls;
+    expect(again(' It failed. ')).toEqual([{ ...X, form: 'exact', again: 'It failed.' }]);
+    for (const nothing of ['', ' ', '...', '?']) expect(again(nothing)).toEqual([{ ...X, form: 'exact' }]);
+    for (const other of [1, null, true, ['It failed.'], {}]) expect(again(other)).toEqual([]);
+  });
+
   it('are told when they are asked for and the form is another', () => {
     const { calls, issues } = parseToolCalls(CALL, tools, { strictness: 'exact' });
     expect(calls).toEqual([]);

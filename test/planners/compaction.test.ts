@@ -130,7 +130,7 @@ describe.each(['native', 'text'] as const)('when it is too long, with %s calls',
     if (toolCalls === 'native') return script;
     return (request, index) => {
       const { calls, ...reply } = script(request, index);
-      return calls === undefined ? reply : { text: JSON.stringify(calls) };
+      return calls === undefined ? reply : { text: `\`\`\`json\n${JSON.stringify(calls)}\n\`\`\`` };
     };
   };
 

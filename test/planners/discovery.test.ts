@@ -128,8 +128,10 @@ describe('a request and its tools', () => {
 
   it('tools that were found survive a compaction', async () => {
     const long: Tool = { ...search, run: () => 'word '.repeat(1_000) };
-    const summary = { goals: [], facts: ['f'], pending: [], lastOutputDigest: '', note: '' };
-    const summariser = scriptedModel(() => ({ text: JSON.stringify(summary) }));
+    const summary = { goals: ['g'], pending: [], lastOutputDigest: 'd', note: '' };
+    const summariser = scriptedModel((_, index) => ({
+      text: JSON.stringify({ ...summary, facts: [`fact ${index}`] }),
+    }));
     for (const toolCalls of ['native', 'text'] as const) {
       const reply = ({ calls = [] }: ScriptedReply): ScriptedReply =>
         toolCalls === 'native'

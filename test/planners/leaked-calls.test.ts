@@ -260,6 +260,7 @@ describe('the template of a call that is the whole reply', () => {
 describe('an answer that has to fit a schema', () => {
   it.each([
     'native',
+    'text',
   ] as const)('RA-08 ends the run although it has the shape of a tool’s input: %s', async (toolCalls) => {
     for (const text of [
       '{"order":"A-17","cents":500}',

@@ -27,7 +27,7 @@ describe('a run with tasks', () => {
     'text',
   ] as const)('PC-29, RA-17 two tasks of one reply; the answer waits for both, and each result is told once: %s', async (toolCalls) => {
     const calls = [spawn('a', 'Oslo'), spawn('b', 'Rome')];
-    const written = { text: JSON.stringify(calls.map(({ tool, args }) => ({ tool, args }))) };
+    const written = { text: `\`\`\`json\n${JSON.stringify(calls.map(({ tool, args }) => ({ tool, args })))}\n\`\`\`` };
     const { model, requests } = forQuery([
       toolCalls === 'text' ? written : { calls },
       ...['I wait.', 'I wait more.', 'Both are cities.'].map((text) => ({ text })),

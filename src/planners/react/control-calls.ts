@@ -7,7 +7,7 @@ import { coerceToSchema } from '../../parse/index.ts';
 import { CONTROL_TOOLS } from '../../prompt/reserved-tools.ts';
 import { faultData } from './faults.ts';
 import { misfitsIn } from './misfits.ts';
-import type { ReadCall } from './read-reply.ts';
+import type { ReadCall } from './reading.ts';
 
 /** The arguments of a call of `_spawn_task` or `_await_task` as its schema wants them, or why it cannot be made. */
 export function readTaskCall(

@@ -8,18 +8,14 @@ import { literal } from '../../core/reference.ts';
 import type { Remark } from '../../core/remark.ts';
 import { shownName } from '../../core/shown-name.ts';
 import { isTaskTool, taskCall } from '../../core/task-calls.ts';
-import type { ToolView } from '../../core/tool-schema.ts';
 import { MAX_BRANCHES } from '../../core/validate-decision.ts';
 import type { Reply } from '../../model/reply.ts';
 import { readTaskCall } from './control-calls.ts';
 import { faultData } from './faults.ts';
-import { CUT_OFF, type ReadCall, type ReadReply, readReply } from './read-reply.ts';
+import { readReply } from './read-reply.ts';
+import { CUT_OFF, type ReadCall, type ReadOptions, type ReadReply } from './reading.ts';
 
-export interface DecideOptions {
-  readonly mode: 'native' | 'text';
-  readonly tools: ToolView;
-  /** The run may give work to tasks. */
-  readonly tasks: boolean;
+export interface DecideOptions extends ReadOptions {
   /** What an answer in text waits for before it ends the run. */
   readonly wait?: AwaitTask;
   /** Makes ids that are unique in the run, one for each given. */
@@ -27,8 +23,6 @@ export interface DecideOptions {
   readonly converse: boolean;
   /** Several calls of one reply run one after another, inside the one step. */
   readonly oneByOne: boolean;
-  /** Fits an answer to the schema that was asked for; without one every answer will do. */
-  readonly readAnswer?: (answer: Json) => { readonly answer: Json } | { readonly misfit: string };
 }
 
 export interface Decided {
@@ -45,6 +39,8 @@ export interface Decided {
   readonly args?: Json;
   /** The model answered, and a task is waited for in place of ending the run. */
   readonly answered?: true;
+  /** Why calls are made once more, in the model's words. */
+  readonly again?: readonly string[];
 }
 
 export function decide(given: Reply, options: DecideOptions): Decided {
@@ -52,10 +48,12 @@ export function decide(given: Reply, options: DecideOptions): Decided {
   const droppedCall = cutCall(given);
   // A reply that broke off in the middle of its last call has the calls before it.
   const reply = droppedCall === undefined ? given : { ...given, calls: given.calls.slice(0, -1) };
-  const read = readReply(reply, { ...options, hasAnswerSchema: options.readAnswer !== undefined });
+  const read = readReply(reply, options);
   const decided: Mutable<Decided> = decideRead(read, reply, droppedCall, options);
   decided.remarks = read.remarks;
   if (droppedCall !== undefined) decided.droppedCall = droppedCall;
+  const again = read.calls.flatMap((call) => call.again ?? []);
+  if (again.length > 0) decided.again = again;
   return decided;
 }
 

@@ -9,6 +9,8 @@ export type FaultCode =
   | 'reply_truncated'
   | 'reply_interrupted'
   | 'reply_unreadable'
+  | 'call_unsure'
+  | 'call_repeated'
   | 'answer_invalid'
   | 'finish_invalid'
   | 'call_not_alone'
@@ -27,6 +29,10 @@ const FAULTS: Readonly<Record<FaultCode, RepairCounter>> = {
   reply_interrupted: 'reply',
   /** Text that was meant to be a call, and that nothing could be made of. */
   reply_unreadable: 'reply',
+  /** A call that changes something, in a form that may be mere talk of it. */
+  call_unsure: 'reply',
+  /** A call that was made before, without a reason to make it again. */
+  call_repeated: 'reply',
   /** The answer does not fit the schema that was asked for. */
   answer_invalid: 'finish',
   finish_invalid: 'finish',

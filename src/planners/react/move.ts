@@ -7,17 +7,21 @@ import type { Move, RunView } from '../../core/planner.ts';
 import type { Remark } from '../../core/remark.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
 import type { Asked } from '../../model/attempts.ts';
+import type { ReadyModel } from '../../model/entry.ts';
 import { isWaitingAnswer } from '../../prompt/step-parts.ts';
 import type { ModelPool } from '../model-pool.ts';
-import { type Decided, type DecideOptions, decide } from './decide.ts';
+import { type Decided, decide } from './decide.ts';
+import type { MadeCalls } from './made-calls.ts';
 import { mayStartTasks, type ReactOptions } from './options.ts';
+import type { ReadOptions } from './reading.ts';
 import type { Requests } from './requests.ts';
 
 export interface Making {
   readonly options: ReactOptions;
   readonly pool: ModelPool;
   readonly requests: Requests;
-  readonly readAnswer: DecideOptions['readAnswer'] | undefined;
+  readonly readAnswer: ReadOptions['readAnswer'] | undefined;
+  readonly madeCalls: MadeCalls;
 }
 
 const NO_REMARKS: readonly Remark[] = [];
@@ -45,19 +49,28 @@ export function moveOf(asked: Asked, before: readonly Remark[], view: RunView, m
 /** Of a reply that came to nothing, so much is kept and shown to the model again. */
 const MAX_FAULTY_CHARS = 8_192;
 
-function decideWith({ reply, model }: Asked, view: RunView, { options, requests, readAnswer }: Making): Decided {
-  const { converse = false, parallelToolCalls = true } = options;
-  const tasks = mayStartTasks(options, view);
-  const wait = tasks ? waitBeforeEnd(view) : undefined;
-  const decided = decide(reply, {
+/** How a reply of the model is read. */
+export function readingOf(model: ReadyModel, view: RunView, { options, readAnswer, madeCalls }: Making): ReadOptions {
+  return {
     mode: model.toolCalls,
     tools: view.tools,
-    tasks,
+    tasks: mayStartTasks(options, view),
+    madeBefore: (tool, args) => madeCalls.find(view, tool, args),
+    ...(readAnswer === undefined ? {} : { readAnswer }),
+  };
+}
+
+function decideWith({ reply, model }: Asked, view: RunView, making: Making): Decided {
+  const { options, requests } = making;
+  const { converse = false, parallelToolCalls = true } = options;
+  const reading = readingOf(model, view, making);
+  const wait = reading.tasks ? waitBeforeEnd(view) : undefined;
+  const decided = decide(reply, {
+    ...reading,
     ...(wait === undefined ? {} : { wait }),
     callIds: (wanted) => requests.callIds(view, model, wanted),
     converse,
     oneByOne: !parallelToolCalls,
-    ...(readAnswer === undefined ? {} : { readAnswer }),
   });
   return decided.decision.kind === 'call_parallel' ? checked(decided) : decided;
 }
@@ -90,7 +103,7 @@ function checked(decided: Decided): Decided {
   }
 }
 
-function provenanceOf({ reply, model }: Asked, { droppedCall, args, answered }: Decided): JsonObject {
+function provenanceOf({ reply, model }: Asked, { droppedCall, args, answered, again }: Decided): JsonObject {
   const { modelId: id, finish } = reply;
   const made: { [key: string]: Json } = { model: id, finish };
   // A name of the user's own, or another version than the one that was asked for.
@@ -100,6 +113,7 @@ function provenanceOf({ reply, model }: Asked, { droppedCall, args, answered }: 
   if (args !== undefined) made['args'] = args;
   // The model made no such call, and is not shown one.
   if (answered === true) made['answered'] = true;
+  if (again !== undefined) made['again'] = again;
   return made;
 }
 

@@ -16,8 +16,9 @@ import { modelPool } from '../model-pool.ts';
 import { answerReader } from './answer.ts';
 import { compactor } from './compact.ts';
 import { exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
-import { moveOf } from './move.ts';
-import { assertOptions, DEFAULT_REASKS, mayStartTasks, type ReactOptions } from './options.ts';
+import { MadeCalls } from './made-calls.ts';
+import { moveOf, readingOf } from './move.ts';
+import { assertOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
 import { FULL_WINDOW, Requests, windowShare } from './requests.ts';
 import { proseOnly } from './text-stream.ts';
 
@@ -35,7 +36,7 @@ export function react(options: ReactOptions): Planner {
   const fallback = options.fallback === undefined ? undefined : asPlanner(options.fallback);
   const { reasks = DEFAULT_REASKS, clock = systemClock, answerSchema, compaction, retries, stallMs } = options;
   const readAnswer = answerSchema === undefined ? undefined : answerReader(answerSchema);
-  const making = { options, pool, requests, readAnswer };
+  const making = { options, pool, requests, readAnswer, madeCalls: new MadeCalls() };
   const patience = {
     clock,
     ...(retries === undefined ? {} : { retries }),
@@ -116,9 +117,8 @@ export function react(options: ReactOptions): Planner {
     if (turn.kind === 'ladder') return yield* fallBackStreaming(turn.move, view, signal);
     for (;;) {
       try {
-        const callable = { tools: view.tools, tasks: mayStartTasks(options, view) };
-        const prose = { callable, model: turn.asked, hasAnswerSchema: readAnswer !== undefined };
-        const asked = yield* proseOnly(streamModel(turn.asking), prose);
+        const reading = () => readingOf(turn.asked(), view, making);
+        const asked = yield* proseOnly(streamModel(turn.asking), reading);
         return moveOf(asked, turn.remarks, view, making);
       } catch (error) {
         const move = recover(error, turn);

@@ -1,29 +1,27 @@
 /**
  * What a listener may see of the models: of one that writes its calls as text the words, never the calls; of one that does so
- * by mistake neither; and of a reply that failed for good nothing, whatever comes in its place.
+ * by mistake neither; and of a reply that failed for good nothing, whatever comes in its place. In the end it is what the reading
+ * of the whole reply says.
  */
 import type { SpokenDelta } from '../../core/planner.ts';
 import type { Asked } from '../../model/attempts.ts';
-import type { ReadyModel } from '../../model/entry.ts';
+import type { Reply } from '../../model/reply.ts';
 import { ToolCallStream } from '../../parse/index.ts';
 import { beginsAsTemplate, TemplateStart } from './chat-template.ts';
-import { type Callable, parseTools } from './read-reply.ts';
+import { readReply } from './read-reply.ts';
+import { parseTools, type ReadOptions } from './reading.ts';
 
-export interface ProseOptions {
-  readonly callable: Callable;
-  /** Says which model is speaking now. */
-  readonly model: () => ReadyModel;
-  /** The answer has to fit a schema: a model with native calls writes nothing but that answer. */
-  readonly hasAnswerSchema: boolean;
-}
-
-/** @throws as `deltas`; a `reset` goes ahead of it when something was shown. */
+/**
+ * @param reading how a reply of the model that is speaking now is read.
+ * @throws as `deltas`; a `reset` goes ahead of it when something was shown.
+ */
 export async function* proseOnly(
   deltas: AsyncGenerator<SpokenDelta, Asked>,
-  { callable, model, hasAnswerSchema }: ProseOptions,
+  reading: () => ReadOptions,
 ): AsyncGenerator<SpokenDelta, Asked> {
   let words: Words | undefined;
   let isShown = false;
+  let reasoning = '';
   try {
     for (;;) {
       let next: IteratorResult<SpokenDelta, Asked>;
@@ -35,20 +33,24 @@ export async function* proseOnly(
       }
       const { value, done } = next;
       if (done === true) {
-        const rest = words === undefined ? '' : words.end(value);
-        if (rest === undefined) yield { type: 'reset' };
-        else if (rest !== '') yield { type: 'text', text: rest };
+        const end = words?.end(value.reply);
+        if (end?.isNew === true) {
+          yield { type: 'reset' };
+          if (reasoning !== '') yield { type: 'reasoning', text: reasoning };
+        }
+        if (end !== undefined && end.text !== '') yield { type: 'text', text: end.text };
         return value;
       }
       isShown = value.type !== 'reset';
-      if (value.type !== 'text') {
-        if (value.type === 'reset') words = undefined;
-        yield value;
+      if (value.type === 'text') {
+        words ??= wordsOf(reading());
+        const text = words.push(value.text);
+        if (text !== '') yield { type: 'text', text };
         continue;
       }
-      words ??= wordsOf(model(), callable, hasAnswerSchema);
-      const text = words.push(value.text);
-      if (text !== '') yield { type: 'text', text };
+      if (value.type === 'reset') words = undefined;
+      reasoning = value.type === 'reset' ? '' : reasoning + value.text;
+      yield value;
     }
   } finally {
     await deltas.return(undefined as never);
@@ -59,18 +61,40 @@ export async function* proseOnly(
 interface Words {
   /** What may be shown now. */
   push(chunk: string): string;
-  /** What was held back, and may be shown after all. `undefined`: nothing may, and what was shown is to be taken back. */
-  end(asked: Asked): string | undefined;
+  /** What was held back, and may be shown after all. `isNew`: it takes the place of what was shown. */
+  end(reply: Reply): { readonly text: string; readonly isNew?: true };
 }
 
-function wordsOf({ toolCalls }: ReadyModel, callable: Callable, hasAnswerSchema: boolean): Words {
-  if (toolCalls === 'text') return callsInText(callable);
-  return hasAnswerSchema ? { push: (chunk) => chunk, end: () => '' } : new NativeWords();
+function wordsOf(reading: ReadOptions): Words {
+  if (reading.mode === 'text') return new CallsInText(reading);
+  return reading.readAnswer === undefined ? new NativeWords() : { push: (chunk) => chunk, end: () => ({ text: '' }) };
 }
 
-function callsInText(callable: Callable): Words {
-  const stream = new ToolCallStream(parseTools(callable));
-  return { push: (chunk) => stream.push(chunk).text, end: () => stream.end().text };
+class CallsInText implements Words {
+  readonly #reading: ReadOptions;
+  readonly #stream: ToolCallStream;
+  #shown = '';
+
+  constructor(reading: ReadOptions) {
+    this.#reading = reading;
+    this.#stream = new ToolCallStream(parseTools(reading));
+  }
+
+  push(chunk: string): string {
+    const { text } = this.#stream.push(chunk);
+    this.#shown += text;
+    return text;
+  }
+
+  end(reply: Reply): { readonly text: string; readonly isNew?: true } {
+    const rest = this.#stream.end().text;
+    const { text, unreadable } = readReply(reply, this.#reading);
+    const shown = this.#shown.trimStart();
+    if (unreadable !== undefined || (shown + rest).trim() === text.trim()) return { text: rest };
+    // What looked like a call is part of an answer.
+    const whole = text.trimStart();
+    return whole.startsWith(shown) ? { text: whole.slice(shown.length) } : { text: whole, isNew: true };
+  }
 }
 
 /** Holds a text back for as long as it may be the template of a call. */
@@ -88,9 +112,9 @@ class NativeWords implements Words {
     return this.#held;
   }
 
-  end({ reply: { calls, text } }: Asked): string | undefined {
+  end({ calls, text }: Reply): { readonly text: string; readonly isNew?: true } {
     const isTemplate = calls.length === 0 && beginsAsTemplate(text);
-    if (this.#isProse) return isTemplate ? undefined : '';
-    return isTemplate ? '' : this.#held;
+    if (this.#isProse) return isTemplate ? { text: '', isNew: true } : { text: '' };
+    return { text: isTemplate ? '' : this.#held };
   }
 }

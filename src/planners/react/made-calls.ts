@@ -1,0 +1,76 @@
+/**
+ * The calls of a run that may have changed something, by what they were. They are looked up by tool and arguments, so that a
+ * model which speaks of a call has not made it once more. It is a cache of the steps, which are read once each.
+ */
+import { SPAWN_TOOL } from '../../core/builtin-tools.ts';
+import type { Identity } from '../../core/identity.ts';
+import { isJsonObject, type Json } from '../../core/json.ts';
+import type { Outcome } from '../../core/outcome.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { Step } from '../../core/step.ts';
+import type { ToolView } from '../../core/tool-schema.ts';
+import { callsOf } from '../../prompt/step-parts.ts';
+
+export interface MadeCall {
+  /** The index of its step. */
+  readonly step: number;
+  readonly outcome: Outcome;
+}
+
+/** The call may change something: it is made only when it is surely meant. A name that nobody knows is no such call. */
+export function isAct(tool: string, tools: ToolView): boolean {
+  const effect = tools.get(tool)?.effect;
+  return effect === 'once' || effect === 'keyed' || tool === SPAWN_TOOL;
+}
+
+export class MadeCalls {
+  readonly #runs = new WeakMap<Identity, CallsOfRun>();
+
+  /** The last call like this one that was made, or may have been made, in the run. One that failed was not made. */
+  find(view: RunView, tool: string, args: Json): MadeCall | undefined {
+    let calls = this.#runs.get(view.identity);
+    if (calls?.isPastOf(view) !== true) {
+      calls = new CallsOfRun();
+      this.#runs.set(view.identity, calls);
+    }
+    calls.extend(view);
+    return calls.made.get(keyOf(tool, args));
+  }
+}
+
+class CallsOfRun {
+  readonly made = new Map<string, MadeCall>();
+  #steps = 0;
+  #last: Step | undefined;
+
+  isPastOf({ trajectory }: RunView): boolean {
+    return this.#steps <= trajectory.count && trajectory.step(this.#steps - 1) === this.#last;
+  }
+
+  extend({ trajectory, tools }: RunView): void {
+    for (; this.#steps < trajectory.count; this.#steps += 1) {
+      const step = trajectory.step(this.#steps) as Step;
+      for (const { tool, args, outcome } of callsOf(step)) {
+        if (outcome === undefined || !mayHaveHappened(outcome) || !isAct(tool, tools)) continue;
+        this.made.set(keyOf(tool, args), { step: step.index, outcome });
+      }
+      this.#last = step;
+    }
+  }
+}
+
+function mayHaveHappened({ kind }: Outcome): boolean {
+  return kind === 'value' || kind === 'unknown' || kind === 'cancelled';
+}
+
+function keyOf(tool: string, args: Json): string {
+  return `${tool}\n${canonical(args)}`;
+}
+
+/** JSON text in which the order of keys does not count. */
+function canonical(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const fields = Object.keys(value).sort();
+  return `{${fields.map((key) => `${JSON.stringify(key)}:${canonical(value[key] as Json)}`).join()}}`;
+}

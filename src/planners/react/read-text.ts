@@ -1,0 +1,104 @@
+/**
+ * The calls of a model that writes them as text. What only looks things up is taken from whatever form the model wrote it in;
+ * what may change something only from the form that it was taught, and not a second time without a reason.
+ */
+import { FINISH_TOOL } from '../../core/builtin-tools.ts';
+import type { ErrorData } from '../../core/errors.ts';
+import type { Outcome } from '../../core/outcome.ts';
+import { shownName } from '../../core/shown-name.ts';
+import type { Reply } from '../../model/reply.ts';
+import { type ParsedCall, ToolCallStream } from '../../parse/index.ts';
+import { answerStart, withoutThoughts } from '../../parse/turns.ts';
+import { asText } from '../../prompt/outcome-text.ts';
+import { repeatedCall, unsureCall } from '../../prompt/taught-form.ts';
+import { faultData } from './faults.ts';
+import { isAct, type MadeCall } from './made-calls.ts';
+import {
+  CUT_OFF,
+  cutRefusal,
+  isCut,
+  parseTools,
+  type ReadCall,
+  type ReadOptions,
+  type ReadReply,
+  remarksOf,
+} from './reading.ts';
+
+export function readText({ text, finish }: Reply, options: ReadOptions): ReadReply {
+  // The calls of the whole text, and the words beside them, in one reading.
+  const stream = new ToolCallStream(parseTools(options));
+  const shown = stream.push(text).text;
+  const { calls: parsed, issues, text: rest } = stream.end();
+  const remarks = remarksOf(issues.filter(({ code }) => code !== 'unknown_tool'));
+  const answer: ReadReply = { text: wordsOf(text), calls: [], remarks: [] };
+  if (parsed.length === 0) {
+    const unreadable = issues.find(({ code }) => code === 'unknown_tool' || code === 'truncated' || code === 'limit');
+    return unreadable === undefined ? answer : { text, calls: [], remarks, unreadable: unreadable.message };
+  }
+  const isTaught = parsed.some(({ form }) => form === 'exact');
+  if (!isTaught && isFittingAnswer(answer.text, options)) return answer;
+  const cut = new Set(issues.flatMap((issue) => (isCut(issue) && issue.call !== undefined ? [issue.call] : [])));
+  const calls = parsed.flatMap((call, index) => {
+    if (call.form === 'loose' && !mayBeBare(call, options)) return [];
+    return cut.has(index) ? [refused(call, cutRefusal(call.tool))] : [takeCall(call, finish, options)];
+  });
+  if (calls.length === 0) return answer;
+  const prose = (shown + rest).trim();
+  // Words about what was done are an answer, and no call however they name it.
+  if (!isTaught && prose !== '' && calls.every(({ refusal }) => refusal?.code === 'call_repeated')) return answer;
+  return { text: prose, calls, remarks };
+}
+
+/** The text without the thoughts that it begins with. */
+function wordsOf(text: string): string {
+  const isThought = OPENS_WITH_THOUGHT.test(text) || answerStart(text) > 0;
+  return isThought ? (withoutThoughts(text) ?? '').trim() : text;
+}
+
+const OPENS_WITH_THOUGHT = /^\s*<(?:think|thinking|reasoning|reflection|scratchpad)>/;
+
+/** JSON that has the form of the answer is the answer, though a tool would take it too. */
+function isFittingAnswer(words: string, { readAnswer }: ReadOptions): boolean {
+  return readAnswer !== undefined && /^\s*(?:```\w*\s*)?[{[]/.test(words) && 'answer' in readAnswer(words);
+}
+
+/** Arguments without a name may as well be an answer: where one of a certain form is asked for, and for the way to end. */
+function mayBeBare({ tool }: ParsedCall, { readAnswer }: ReadOptions): boolean {
+  return readAnswer === undefined && tool !== FINISH_TOOL;
+}
+
+function takeCall(call: ParsedCall, finish: Reply['finish'], { tools, madeBefore }: ReadOptions): ReadCall {
+  const { tool, args, form, again, callId = '' } = call;
+  if (!isAct(tool, tools)) return { tool, callId, args };
+  const made = madeBefore(tool, args);
+  const isSure = form === 'exact' && !CUT_OFF.has(finish);
+  if (made !== undefined && (!isSure || again === undefined)) {
+    return refused(call, faultData('call_repeated', repeatedCall(shownName(tool), made.step, cameOf(made))));
+  }
+  if (!isSure) return refused(call, faultData('call_unsure', unsureCall(shownName(tool))));
+  return made === undefined || again === undefined ? { tool, callId, args } : { tool, callId, args, again };
+}
+
+function refused({ tool, args, callId = '' }: ParsedCall, refusal: ErrorData): ReadCall {
+  return { tool, callId, args, refusal };
+}
+
+const MAX_SHOWN = 200;
+
+function cameOf({ outcome }: MadeCall): string {
+  const said = shortOf(outcome);
+  return said.length <= MAX_SHOWN ? said : `${said.slice(0, MAX_SHOWN).toWellFormed()}…`;
+}
+
+function shortOf(outcome: Outcome): string {
+  switch (outcome.kind) {
+    case 'value':
+      return asText(outcome.value);
+    case 'unknown':
+      return `it is not known whether it happened (${outcome.error.message}); find out first.`;
+    case 'cancelled':
+      return `it was stopped, and may have happened (${outcome.error.message}); find out first.`;
+    default:
+      return outcome.kind;
+  }
+}
