@@ -1,8 +1,8 @@
 /** The agent of the child processes: each of its runs is made from a number, and says what it must come to. */
-import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Branch, Decision, Effect, Json, JsonObject, RunView, Tool, ToolContext } from '../../src/index.ts';
 import { seededRandom } from '../../src/testing/seeded-random.ts';
+import { appendDurably, readLines } from './durable-lines.ts';
 import { outcomes } from './scenarios.ts';
 
 /** One line of the effects file: something that happened in the world. */
@@ -134,22 +134,6 @@ export function tools(effectsFile: string, say: (line: string) => void): Tool[] 
   });
 }
 
-/** Writes the line, and returns when it is on disk. */
-export function appendDurably(path: string, line: string): void {
-  const file = openSync(path, 'a');
-  try {
-    writeSync(file, `${line}\n`);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-}
-
 export function readEffects(path: string): EffectLine[] {
   return readLines(path) as EffectLine[];
-}
-
-export function readLines(path: string): unknown[] {
-  const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1);
-  return lines.map((line) => JSON.parse(line));
 }

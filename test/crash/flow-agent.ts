@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { edge, flow, join, map, node, predicateRouter } from '../../src/flow/index.ts';
 import type { Effect, Json } from '../../src/index.ts';
 import type { EquippedPlanner, Reconciled, ToolContext } from '../../src/tools/tool.ts';
-import { appendDurably, readLines } from './agent.ts';
+import { appendDurably, readLines } from './durable-lines.ts';
 
 /** One line of the effects file: a node did its thing. */
 export interface NodeEffect {

@@ -1,0 +1,37 @@
+/** The outside ledger: what happened in the world, in a file that no process can take back. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Json } from '../../src/index.ts';
+import { appendDurably, readLines } from '../crash/durable-lines.ts';
+
+export interface LedgerLine {
+  /** `entered`: a tool was handed the call. `done`: its effect is in the world. `left`: that attempt can do nothing more. */
+  readonly what: 'entered' | 'done' | 'left';
+  readonly tool: string;
+  /** What the effect is about. However it is brought about, it is to happen once. */
+  readonly subject: string;
+  readonly args: Json;
+  readonly run: string;
+  readonly key: string;
+  /** Of the process. */
+  readonly pid: number;
+  /** Unique for each time that a tool was handed a call. */
+  readonly attempt: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** What the tool gives; on `done` only. */
+  readonly value?: Json;
+}
+
+const fileIn = (folder: string): string => join(folder, 'ledger.jsonl');
+
+export function note(folder: string, line: LedgerLine): void {
+  appendDurably(fileIn(folder), JSON.stringify(line));
+}
+
+/** The lines of a run and of all runs below it. */
+export function ledgerOf(folder: string, run: string): LedgerLine[] {
+  const file = fileIn(folder);
+  const lines = existsSync(file) ? (readLines(file) as LedgerLine[]) : [];
+  return lines.filter((line) => line.run === run || line.run.startsWith(`${run}.`));
+}
