@@ -39,5 +39,6 @@ function lineOf({ artifactRef, fileName, mime, sizeBytes, source }: ArtifactRow)
     `${sizeBytes} bytes`,
     source.trim() || 'unknown',
   ];
-  return `- ${columns.map((column) => oneLine(column, MAX_TEXT)).join(' | ')}`;
+  // No name can hold what stands between two columns.
+  return `- ${columns.map((column) => oneLine(column, MAX_TEXT).replaceAll('|', '\\|')).join(' | ')}`;
 }

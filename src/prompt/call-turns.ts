@@ -8,6 +8,7 @@ import { isJsonObject } from '../core/json.ts';
 import { shownName } from '../core/shown-name.ts';
 import type { Step } from '../core/step.ts';
 import { restoreParts, restoreText } from './assistant-parts.ts';
+import { frame } from './frame.ts';
 import { assistantTurn, userTurn } from './messages.ts';
 import { resultOf } from './outcome-text.ts';
 import type { StepCall } from './step-parts.ts';
@@ -43,7 +44,7 @@ export function textTurns(step: Step, calls: readonly StepCall[], said: readonly
     restored === undefined
       ? assistantTurn([...said, callBlock(calls)].join('\n\n'))
       : { role: 'assistant', content: restored },
-    userTurn(calls.map(resultSection).join('\n\n')),
+    userTurn(calls.map((call, index) => resultFrame(call, index)).join('\n')),
   ];
 }
 
@@ -55,8 +56,9 @@ export function callBlock(calls: readonly StepCall[]): string {
   return `\`\`\`json\n${json.replaceAll('```', '\\u0060\\u0060\\u0060')}\n\`\`\``;
 }
 
-function resultSection({ tool, outcome }: StepCall, index: number): string {
-  return `Result of ${shownName(tool)} (call ${index + 1}):\n${resultOf(outcome).value}`;
+/** What a call came to, in a frame that says which call it was. @param maxChars of any one text that is not ours. */
+export function resultFrame({ tool, outcome }: StepCall, index: number, maxChars?: number): string {
+  return frame('tool_result', resultOf(outcome, maxChars).value, { tool: shownName(tool), call: index + 1 });
 }
 
 const MAX_NAME_CHARS = 64;

@@ -1,6 +1,6 @@
 /** What the tasks of a group have come to, as a model reads it. */
 import type { ErrorData } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
+import type { Json, JsonObject } from '../core/json.ts';
 import type { GroupView, TaskView } from '../core/task.ts';
 import { asText } from './outcome-text.ts';
 
@@ -25,15 +25,16 @@ function memberOf({ id, description, end }: TaskView): Json {
   return {
     ...about,
     status,
-    ...(result === undefined ? {} : { result: short(result) }),
+    ...(result === undefined ? {} : shown(result)),
     ...(error === undefined ? {} : { error: shortError(error) }),
   };
 }
 
-function short(result: Json): Json {
+function shown(result: Json): JsonObject {
   const text = asText(result);
-  if (text.length <= MAX_RESULT) return result;
-  return `${start(text, MAX_RESULT)} (and ${text.length - MAX_RESULT} more characters: await the task to have them)`;
+  if (text.length <= MAX_RESULT) return { result };
+  const rest = `${text.length - MAX_RESULT} more characters: await the task to have them`;
+  return { result: start(text, MAX_RESULT), left_out: rest };
 }
 
 function shortError({ code, message }: ErrorData): Json {

@@ -5,6 +5,7 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type { RunView } from '../core/planner.ts';
 import type { Remark, RepairCounter, RepairTier } from '../core/remark.ts';
+import { note } from './frame.ts';
 import { userTurn } from './messages.ts';
 
 /** The texts hold for native calls and for calls in text, and name no tool: the run may have any, or none. */
@@ -79,5 +80,5 @@ export function guidanceTurn(
     blocks.push(GUIDANCE[counter][tier]);
     remarks.push({ type: 'planner.repair_guidance_injected', tier, counter, count });
   }
-  return blocks.length === 0 ? undefined : { message: userTurn(blocks.join('\n\n')), remarks };
+  return blocks.length === 0 ? undefined : { message: userTurn(note(blocks.join('\n\n'))), remarks };
 }

@@ -1,48 +1,74 @@
-/** What the model reads in place of an outcome. Text passes as it is: line breaks and tabs reach the model. */
+/**
+ * What the model reads in place of an outcome. A value passes as it is, line breaks and tabs included; what the runtime says
+ * begins with a frame, which no value can.
+ */
 import type { LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
 import type { ErrorData } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
+import type { Json, JsonObject } from '../core/json.ts';
 import type { Outcome, Verdict } from '../core/outcome.ts';
+import { enclose, frame, framedWords, note, quoted, quotedJson, type UserWords } from './frame.ts';
 
 type ToolResultOutput = Extract<LanguageModelV4ToolResultPart['output'], { type: 'text' | 'error-text' }>;
 
-/** The result of a call. A call without an outcome was never started. */
-export function resultOf(outcome: Outcome | undefined): ToolResultOutput {
-  if (outcome === undefined) return { type: 'error-text', value: 'branch_not_started — The call was never started.' };
+const NEVER_STARTED: ErrorData = { code: 'branch_not_started', message: 'The call was never started.' };
+
+/**
+ * The result of a call, as markup. A call without an outcome was never started.
+ * @param maxChars of any one text that is not ours.
+ */
+export function resultOf(outcome: Outcome | undefined, maxChars?: number): ToolResultOutput {
+  if (outcome === undefined) return errorOutput(NEVER_STARTED, '', maxChars);
   switch (outcome.kind) {
-    case 'value':
-      return { type: 'text', value: asText(outcome.value) };
+    case 'value': {
+      const value = valueText(outcome.value, maxChars);
+      return { type: 'text', value: outcome.artifact === undefined ? value : frame('stored_result', value) };
+    }
     case 'error':
-      return { type: 'error-text', value: errorText(outcome.error) };
+      return errorOutput(outcome.error, '', maxChars);
     case 'unknown':
-      return {
-        type: 'error-text',
-        value: `${errorText(outcome.error)} It may have happened and may not: find out before calling it again.`,
-      };
+      return errorOutput(
+        outcome.error,
+        'It may have happened and may not: find out before calling it again.',
+        maxChars,
+      );
     case 'cancelled':
-      return { type: 'error-text', value: `${errorText(outcome.error)} The call was stopped before it had a result.` };
+      return errorOutput(outcome.error, 'The call was stopped before it had a result.', maxChars);
     case 'skipped':
-      return { type: 'error-text', value: `${errorText(outcome.error)} The call was never started.` };
+      return errorOutput(outcome.error, NEVER_STARTED.message, maxChars);
     case 'verdict':
-      return { type: 'text', value: verdictText(outcome.verdict, outcome.payload) };
+      return { type: 'text', value: verdictText(outcome.verdict, outcome.payload, framedWords) };
     default:
       return outcome satisfies never;
   }
 }
 
+function errorOutput(error: ErrorData, meaning: string, maxChars: number | undefined): ToolResultOutput {
+  const framed = enclose('call_error', errorText(error), {}, maxChars);
+  return { type: 'error-text', value: meaning === '' ? framed : `${framed}\n${meaning}` };
+}
+
+/** As data: the message may hold anything. */
 export function errorText({ code, message }: ErrorData): string {
   return `${code} — ${message}`;
 }
 
-/** The answer to a pause: the user's own words if there are any. */
-export function verdictText(verdict: Verdict, payload: JsonObject | undefined): string {
-  if (verdict === 'timeout') return 'No answer came in time.';
+/** The answer to a pause, as markup: the user's own words if there are any. @param write how they are written. */
+export function verdictText(verdict: Verdict, payload: JsonObject | undefined, write: UserWords): string {
+  if (verdict === 'timeout') return note('No answer came in time.');
   const { message, reason, ...rest } = payload ?? {};
   const said = typeof message === 'string' ? message : typeof reason === 'string' ? reason : undefined;
-  if (verdict === 'resume' && said !== undefined) return said;
-  const words = { approve: 'Approved.', reject: 'Rejected.', resume: 'Go on.' }[verdict];
   const more = said ?? (Object.keys(rest).length > 0 ? JSON.stringify(rest) : undefined);
-  return more === undefined ? words : `${words} ${more}`;
+  if (verdict === 'resume' && said !== undefined) return write(said);
+  const answer = { approve: 'Approved.', reject: 'Rejected.', resume: 'Go on.' }[verdict];
+  return more === undefined ? note(answer) : `${note(answer)}\n${write(more)}`;
+}
+
+function valueText(value: Json, maxChars: number | undefined): string {
+  const text = asText(value);
+  // JSON that is cut off is no JSON.
+  return typeof value === 'string' || (maxChars !== undefined && text.length > maxChars)
+    ? quoted(text, maxChars)
+    : quotedJson(text);
 }
 
 export function asText(value: unknown): string {

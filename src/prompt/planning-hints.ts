@@ -1,6 +1,7 @@
 /** The caller's advice for this run, a line for each thing that is set. */
 import type { PlanningHints } from '../core/context.ts';
 import { shownName } from '../core/shown-name.ts';
+import { jsonLine } from './frame.ts';
 
 const MICRO_USD = 1_000_000;
 
@@ -9,7 +10,7 @@ export function hintLines(hints: PlanningHints): string[] {
   const groups = (parallelGroups ?? []).filter((group) => group.length > 0).map((group) => names(group, ' + '));
   const budget = budgetParts(hints.budget);
   const lines: string[] = [];
-  if (constraints?.trim()) lines.push(`Constraints: ${constraints.trim()}`);
+  if (constraints?.trim()) lines.push(`Constraints: ${onOneLine(constraints.trim())}`);
   if (preferredOrder?.length) lines.push(`Preferred order: ${names(preferredOrder, ' -> ')}`);
   if (groups.length > 0) lines.push(`May be called together: ${groups.join('; ')}`);
   if (disallowedTools?.length) lines.push(`Do not use: ${names(disallowedTools, ', ')}`);
@@ -24,6 +25,11 @@ function budgetParts({ steps, costMicroUsd, latencyMs }: NonNullable<PlanningHin
   if (costMicroUsd !== undefined) parts.push(`${costMicroUsd / MICRO_USD} USD`);
   if (latencyMs !== undefined) parts.push(`${latencyMs} ms`);
   return parts;
+}
+
+/** Of several lines none may pass for a line of ours. */
+function onOneLine(text: string): string {
+  return /^"|[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? jsonLine(text) : text;
 }
 
 function names(tools: readonly string[], separator: string): string {

@@ -6,6 +6,7 @@ import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { unescaped } from '../core/reference.ts';
 import type { Step } from '../core/step.ts';
+import { enclose, note, type UserWords } from './frame.ts';
 import { errorText, resultOf, verdictText } from './outcome-text.ts';
 
 export interface StepCall {
@@ -46,16 +47,22 @@ export function isWaitingAnswer({ decision, provenance }: Step): boolean {
   return decision.kind === 'await_task' && provenance?.['answered'] === true;
 }
 
-/** What the model reads after a step without calls. */
-export function replyTo(step: Step): string {
+/**
+ * What the model reads after a step without calls, as markup.
+ * @param write how a user's own words are written.
+ * @param maxChars of any other text that is not ours.
+ */
+export function replyTo(step: Step, write: UserWords, maxChars?: number): string {
   const { error, calls } = step;
-  if (error !== undefined && wasRefused(step)) return `Your last reply was not accepted: ${errorText(error)}`;
+  if (error !== undefined && wasRefused(step)) {
+    return `Your last reply was not accepted:\n${enclose('reply_error', errorText(error), {}, maxChars)}`;
+  }
   const outcome = calls[0]?.outcome;
-  if (outcome?.kind !== 'verdict') return resultOf(outcome).value;
+  if (outcome?.kind !== 'verdict') return resultOf(outcome, maxChars).value;
   // What the tasks came to is told in the turns that follow.
   return isWokenByTasks(outcome)
-    ? 'No message of the user. Tasks have ended.'
-    : verdictText(outcome.verdict, outcome.payload);
+    ? note('No message of the user. Tasks have ended.')
+    : verdictText(outcome.verdict, outcome.payload, write);
 }
 
 /** A pause that ended because tasks did; nobody has said anything. */

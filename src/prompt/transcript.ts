@@ -12,13 +12,13 @@ import type { ToolSchema } from '../core/tool-schema.ts';
 import { artifactLines, artifactsOf } from './artifact-manifest.ts';
 import { type AssistantPart, restoreParts } from './assistant-parts.ts';
 import { nativeTurns, textTurns } from './call-turns.ts';
+import { type CallMode, frame, quotedJson, type UserWords, userWordsIn } from './frame.ts';
 import { groupText } from './group-text.ts';
 import { lostHandlesText } from './handle-text.ts';
 import { assistantTurn, userTurn } from './messages.ts';
 import { verdictText } from './outcome-text.ts';
 import { isSpoken, steeringText } from './steering-text.ts';
 import { callsOf, isWaitingAnswer, isWokenByTasks, replyTo, type StepCall, saidIn } from './step-parts.ts';
-import type { CallMode } from './system-prompt.ts';
 import { toolEntry } from './tool-text.ts';
 import { artifactTurn, contextTurns, summaryTurn, taskTurn } from './untrusted.ts';
 import { requestTurn, type Takes } from './user-turn.ts';
@@ -38,6 +38,7 @@ export interface TranscriptOptions {
 export class Transcript {
   readonly #messages: LanguageModelV4Message[];
   readonly #options: TranscriptOptions;
+  readonly #write: UserWords;
   readonly #callIds = new Set<string>();
   /** Deferred tools that the messages tell of; text mode only. */
   readonly #announced = new Set<string>();
@@ -59,17 +60,18 @@ export class Transcript {
   constructor(system: string, view: RunView, options: TranscriptOptions) {
     const { trajectory } = view;
     this.#options = options;
+    this.#write = userWordsIn(options.mode);
     this.#tools = view.tools.all();
     this.#query = view.query;
     this.#history = view.history;
     this.#context = view.context;
     this.#startedAt = view.startedAt;
     this.#compaction = trajectory.compaction;
-    const request = requestTurn(view, options.takes);
+    const request = requestTurn(view, options.takes, this.#write);
     this.#messages = [
       { role: 'system', content: system },
       ...contextTurns(view.context),
-      ...view.history.filter((turn) => turn.text !== '').map(turnOf),
+      ...view.history.filter((turn) => turn.text !== '').map((turn) => turnOf(turn, this.#write)),
       ...(request === undefined ? [] : [request]),
     ];
     this.#steps = 0;
@@ -160,13 +162,13 @@ export class Transcript {
     for (; this.#turns < steering.length; this.#turns += 1) {
       const turn = steering[this.#turns] as SteeringTurn;
       if (turn.atStep > step) break;
-      if (keeps === undefined || keeps(turn)) this.#messages.push(userTurn(steeringText(turn)));
+      if (keeps === undefined || keeps(turn)) this.#messages.push(userTurn(steeringText(turn, this.#write)));
       this.#lastTurn = turn;
     }
     for (; this.#results < background.length; this.#results += 1) {
       const result = background[this.#results] as BackgroundResult;
       if (result.atStep > step) break;
-      if (keeps === undefined) this.#messages.push(taskTurn(groupText(result.group)));
+      if (keeps === undefined) this.#messages.push(taskTurn(quotedJson(groupText(result.group))));
       this.#lastResult = result;
     }
   }
@@ -178,7 +180,8 @@ export class Transcript {
     if (calls.length === 0) {
       const content = restoredWords(step) ?? said.map((text) => ({ type: 'text' as const, text }));
       if (content.length > 0) this.#messages.push({ role: 'assistant', content });
-      this.#messages.push(isWaitingAnswer(step) ? taskTurn(replyTo(step), ANSWERED) : userTurn(replyTo(step)));
+      const reply = replyTo(step, this.#write);
+      this.#messages.push(isWaitingAnswer(step) ? taskTurn(reply, ANSWERED) : userTurn(reply));
       return;
     }
     const ids = this.#claimIds(step, calls);
@@ -204,7 +207,8 @@ export class Transcript {
       this.#announced.add(name);
       entries.push(toolEntry(tool, this.#options.maxExamples));
     }
-    if (entries.length > 0) this.#messages.push(userTurn(`Tools that were found:\n${entries.join('\n')}`));
+    if (entries.length > 0)
+      this.#messages.push(userTurn(`Tools that were found:\n${frame('found_tools', entries.join('\n'))}`));
   }
 
   /** The summary in place of the first steps; the user's own words, found tools and stored values stay. */
@@ -218,7 +222,7 @@ export class Transcript {
       const step = trajectory.step(this.#steps);
       if (step === undefined) break;
       this.#claimIds(step, callsOf(step));
-      for (const words of spokenIn(step)) this.#messages.push(userTurn(words));
+      for (const words of spokenIn(step, this.#write)) this.#messages.push(userTurn(words));
       stored.push(...artifactsOf(step, { results: true }));
       names.push(...found(step));
       this.#lastStep = step;
@@ -229,8 +233,8 @@ export class Transcript {
 
 const ANSWERED = 'Your last reply did not end the run, for a task was under way. Reply again with this in mind.';
 
-function turnOf({ role, text }: RunView['history'][number]): LanguageModelV4Message {
-  return role === 'user' ? userTurn(text) : assistantTurn(text);
+function turnOf({ role, text }: RunView['history'][number], write: UserWords): LanguageModelV4Message {
+  return role === 'user' ? userTurn(write(text)) : assistantTurn(text);
 }
 
 /** Views of one run may hold copies of the list; its schemas are the same ones. */
@@ -253,10 +257,10 @@ function found({ calls }: Step): readonly string[] {
 }
 
 /** What a user said in answer to a pause. */
-function spokenIn({ calls }: Step): readonly string[] {
+function spokenIn({ calls }: Step, write: UserWords): readonly string[] {
   return calls.flatMap(({ outcome }) =>
     outcome.kind === 'verdict' && outcome.payload !== undefined && !isWokenByTasks(outcome)
-      ? [verdictText(outcome.verdict, outcome.payload)]
+      ? [verdictText(outcome.verdict, outcome.payload, write)]
       : [],
   );
 }

@@ -5,21 +5,24 @@ import type { LoadedInput } from '../core/context.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { RunView } from '../core/planner.ts';
 import type { Remark } from '../core/remark.ts';
-import { oneLine } from '../core/shown-name.ts';
 import type { ToolSchema, ToolView } from '../core/tool-schema.ts';
+import { encloseJson, note, type UserWords } from './frame.ts';
 
 /** Can the model be sent files of this MIME type? */
 export type Takes = (mime: string) => boolean;
 
-/** `undefined` when a conversation just goes on: the history has the request, and there is nothing to add. */
-export function requestTurn(view: RunView, takes: Takes): LanguageModelV4Message | undefined {
+/**
+ * `undefined` when a conversation just goes on: the history has the request, and there is nothing to add.
+ * @param write how the user's own words are written.
+ */
+export function requestTurn(view: RunView, takes: Takes, write: UserWords): LanguageModelV4Message | undefined {
   const { query, inputs, history, tools } = view;
   const content: (LanguageModelV4TextPart | LanguageModelV4FilePart)[] = [];
-  if (query !== '') content.push({ type: 'text', text: query });
+  if (query !== '') content.push({ type: 'text', text: write(query) });
   for (const input of inputs) content.push(inputPart(input, takes, tools));
   if (content.length > 0) return { role: 'user', content };
   if (history.some((turn) => turn.text !== '')) return undefined;
-  return { role: 'user', content: [{ type: 'text', text: 'No request was supplied.' }] };
+  return { role: 'user', content: [{ type: 'text', text: note('No request was supplied.') }] };
 }
 
 /** One remark for each attachment that could not be read. */
@@ -40,8 +43,8 @@ function inputPart(
 ): LanguageModelV4TextPart | LanguageModelV4FilePart {
   const { artifactRef, mime, sizeBytes, fileName, bytes } = input;
   if (bytes === undefined) {
-    const name = fileName === undefined ? artifactRef : `${oneLine(fileName, 200)} (${artifactRef})`;
-    return { type: 'text', text: `The attachment ${name} could not be read: it is missing from this request.` };
+    const missing = { artifact_ref: artifactRef, ...(fileName === undefined ? {} : { file_name: fileName }) };
+    return attachment('An attachment of this request could not be read, and is missing:', missing);
   }
   const mediaType = mime.trim() || 'application/octet-stream';
   if (takes(mediaType)) {
@@ -56,7 +59,11 @@ function inputPart(
     ...(fileName === undefined ? {} : { file_name: fileName }),
     ...(reader === undefined ? {} : { fetch: { tool: reader.name, id: artifactRef } }),
   };
-  return { type: 'text', text: `An attachment of this request, by reference: ${JSON.stringify(stub)}` };
+  return attachment('An attachment of this request, by reference:', stub);
+}
+
+function attachment(what: string, stub: JsonObject): LanguageModelV4TextPart {
+  return { type: 'text', text: `${what}\n${encloseJson('attachment', JSON.stringify(stub))}` };
 }
 
 /** What is found later must not change this turn, which is made anew after a restart and for another model. */

@@ -59,7 +59,7 @@ describe('an answer with a schema', () => {
     expect(steps[0]).toMatchObject({ error: { code: 'answer_invalid' }, text: '{"city":"Oslo"}' });
     const added = requests[1]?.prompt.slice(requests[0]?.prompt.length) ?? [];
     expect(added.map(({ role }) => role)).toEqual(['assistant', 'user', 'user']);
-    expect(wordsOf(added[1])).toMatch(/^Your last reply was not accepted: answer_invalid — .*days/);
+    expect(wordsOf(added[1])).toMatch(/^Your last reply was not accepted:\n<reply_error>\nanswer_invalid — .*days/);
     expect(reminder(requests[1] ?? { prompt: [] })).toEqual([GUIDANCE.finish.reminder]);
   });
 
@@ -72,7 +72,7 @@ describe('an answer with a schema', () => {
     const finish = (answer: object) => ({ calls: [{ tool: '_finish', args: { answer } }] }) as ScriptedReply;
     const { result, requests } = await played([finish({ city: 'Oslo' }), finish(OSLO)]);
     expect(result).toMatchObject({ reason: 'goal', payload: OSLO });
-    expect(wordsOf(requests[1]?.prompt.at(-2))).toMatch(/^finish_invalid — .*days/);
+    expect(wordsOf(requests[1]?.prompt.at(-2))).toMatch(/^<call_error>\nfinish_invalid — .*days/);
   });
 
   it('is an answer although a tool would take it as arguments', async () => {

@@ -66,7 +66,7 @@ function setUp({ script, compaction, toolCalls = 'native', contextTokens, ...mor
   const summariser = summariserOf();
   const entry = { model, toolCalls, ...(contextTokens === undefined ? {} : { contextTokens }) };
   const react: Omit<ReactOptions, 'model'> = {
-    compaction: { budgetTokens: 3_500, summariser, ...compaction },
+    compaction: { budgetTokens: 3_600, summariser, ...compaction },
     retries: 0,
     ...more.react,
   };
@@ -144,7 +144,7 @@ describe.each(['native', 'text'] as const)('when it is too long, with %s calls',
       expect(more).toEqual([]);
       expect(shown === undefined).toBe(last === undefined);
       if (last === undefined) continue;
-      expect(wordsOf(request.prompt[1])).toBe('q');
+      expect(wordsOf(request.prompt[1])).toBe(toolCalls === 'text' ? '<user_message>\nq\n</user_message>' : 'q');
       expect(wordsOf(request.prompt[2])).toBe(shown);
       for (const part of Object.values(last.summary).flat()) expect(shown).toContain(part);
     }
@@ -245,7 +245,7 @@ describe('what a compaction leaves as it is', () => {
     const last = model.calls.at(-1) ?? { prompt: [] };
     const words = last.prompt.map(wordsOf);
     expect(words).toContain('Only even pages.');
-    expect(words).toContain('The goal has changed. From now on it is: Find the index.');
+    expect(words).toContain('The goal has changed. From now on it is:\n<goal>\nFind the index.\n</goal>');
     expect(summariesIn(last as LanguageModelV4CallOptions)).toHaveLength(1);
     expect(system(last)).toBe(system(model.calls[0] ?? { prompt: [] }));
   });

@@ -90,7 +90,7 @@ describe('a request and its tools', () => {
       const results = prompt.filter(({ role }) => role === 'tool');
       return wordsOf(results.at(-1));
     });
-    expect(refused).toMatch(/^tool_not_found — /);
+    expect(refused).toMatch(/^<call_error>\ntool_not_found — /);
     expect(unknown).toBe(refused?.replaceAll('secret', 'secrex'));
     const allowed = await played([find('secret'), use('secret'), DONE], { start: { scopes: ['admin'] } });
     expect(allowed.declared[1]).toEqual([...BASE, 'secret']);
@@ -106,7 +106,7 @@ describe('a request and its tools', () => {
         .at(-1)
         ?.prompt.filter(({ role }) => role === 'tool')
         .map(wordsOf) ?? [];
-    for (const result of results) expect(result).toMatch(/^tool_not_found/);
+    for (const result of results) expect(result).toMatch(/^<call_error>\ntool_not_found/);
   });
 
   it('DT-07 the same declaration after a restart, and none in a new run', async () => {

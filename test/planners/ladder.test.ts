@@ -91,7 +91,7 @@ describe('asking again', () => {
     const added = second?.prompt.slice(first?.prompt.length) ?? [];
     expect(added.map(({ role }) => role)).toEqual(['assistant', 'tool']);
     expect(wordsOf(added[0])).toBe('search {"limit":0}');
-    expect(wordsOf(added[1])).toMatch(/^tool_invalid_args — .*search.*q/s);
+    expect(wordsOf(added[1])).toMatch(/^<call_error>\ntool_invalid_args — .*search.*q/s);
     // What was corrected stays in the history, and nothing else is added.
     expect(third?.prompt.slice(0, second?.prompt.length)).toEqual(second?.prompt);
     expect(third?.prompt).toHaveLength((second?.prompt.length ?? 0) + 2);
@@ -106,15 +106,15 @@ describe('asking again', () => {
     const added = second?.prompt.slice(first?.prompt.length) ?? [];
     expect(added.map(({ role }) => role)).toEqual(['assistant', 'user']);
     expect(wordsOf(added[0])).toContain('{"tool":"search","args":{"limit":2}}');
-    expect(wordsOf(added[1])).toMatch(/^Result of search \(call 1\):\ntool_invalid_args — .*q/s);
+    expect(wordsOf(added[1])).toMatch(/^<tool_result tool="search" call="1">\n<call_error>\ntool_invalid_args — .*q/s);
   });
 
   it('RP-07, RA-09 a reply that is nothing is told as what was said, the error and one reminder', async () => {
     const { requests, events } = await played([EMPTY, DONE]);
     const added = requests[1]?.prompt.slice(requests[0]?.prompt.length) ?? [];
     expect(added.map(({ role }) => role)).toEqual(['user', 'user']);
-    expect(wordsOf(added[0])).toMatch(/^Your last reply was not accepted: reply_empty/);
-    expect(wordsOf(added[1])).toBe(GUIDANCE.reply.reminder);
+    expect(wordsOf(added[0])).toMatch(/^Your last reply was not accepted:\n<reply_error>\nreply_empty/);
+    expect(wordsOf(added[1])).toBe(`<runtime_note>\n${GUIDANCE.reply.reminder}\n</runtime_note>`);
     expect(events.at(-1)).toMatchObject({ type: 'planner.finish', reason: 'goal' });
   });
 
@@ -418,7 +418,7 @@ describe('replies that are no answer', () => {
     const wrong: ScriptedReply = { calls: [{ id: 'f', tool: '_finish', args: { result: 'x' } }] };
     const { result, requests } = await played([wrong, { calls: [{ tool: '_finish', args: { answer: 'done' } }] }]);
     expect(result).toMatchObject({ reason: 'goal', payload: 'done' });
-    expect(wordsOf(requests[1]?.prompt.at(-2))).toMatch(/^finish_invalid — /);
+    expect(wordsOf(requests[1]?.prompt.at(-2))).toMatch(/^<call_error>\nfinish_invalid — /);
     expect(reminder(requests[1] ?? { prompt: [] })).toEqual([GUIDANCE.finish.reminder]);
   });
 
@@ -492,7 +492,10 @@ describe('RA-19 one malformed call beside others (bug 3)', () => {
     ]);
     expect(results?.content).toMatchObject([
       { toolCallId: 'a', output: { value: 'found x' } },
-      { toolCallId: 'b', output: { type: 'error-text', value: expect.stringMatching(/^tool_invalid_args/) } },
+      {
+        toolCallId: 'b',
+        output: { type: 'error-text', value: expect.stringMatching(/^<call_error>\ntool_invalid_args/) },
+      },
       { toolCallId: 'c', output: { value: 'text of y' } },
     ]);
     expect(chatFaults(model)).toEqual([]);

@@ -44,8 +44,8 @@ async function turnFor(
 /** The reference that a part holds in place of the bytes. */
 function stubIn(part: Part | undefined): Record<string, unknown> {
   const text = part?.type === 'text' ? part.text : '';
-  expect(text).toMatch(/^An attachment of this request, by reference: \{/);
-  return JSON.parse(text.slice(text.indexOf('{'))) as Record<string, unknown>;
+  expect(text).toMatch(/^An attachment of this request, by reference:\n<attachment>\n\{/);
+  return JSON.parse(text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1)) as Record<string, unknown>;
 }
 
 describe('attachments', () => {
@@ -123,7 +123,7 @@ describe('attachments', () => {
     const { parts, events, result } = await turnFor([gone, csv], { replies: [good(), {}, DONE] });
     expect(parts[1]).toEqual({
       type: 'text',
-      text: 'The attachment gone.png (art_0000000000000000) could not be read: it is missing from this request.',
+      text: 'An attachment of this request could not be read, and is missing:\n<attachment>\n{"artifact_ref":"art_0000000000000000","file_name":"gone.png"}\n</attachment>',
     });
     expect(only(events, 'input.unreadable').map(({ artifactRef, fileName }) => [artifactRef, fileName])).toEqual([
       ['art_0000000000000000', 'gone.png'],

@@ -150,7 +150,7 @@ describe('AG-23 a model as the verifier', () => {
     expect(played.tries.at(-1)).toMatchObject({ purpose: 'verify', model: 'judge', previous: 3, result: 'valid' });
     const said = saidIn(judge.calls[0] as never);
     expect(said.match(/<\/goal>/g)).toHaveLength(1);
-    expect(said).toContain('<plan_3>');
+    expect(said).toContain('<candidate_plan number="3">');
   });
 
   it.each([

@@ -125,7 +125,8 @@ export function wordsOf(message: LanguageModelV4Message | undefined): string {
 /** The last turn, when it is a reminder: its blocks. */
 export function reminder({ prompt }: { readonly prompt: LanguageModelV4Prompt }): readonly string[] {
   const last = prompt.at(-1);
-  const blocks = last?.role === 'user' ? wordsOf(last).split('\n\n') : [];
+  const words = last?.role === 'user' ? wordsOf(last) : '';
+  const blocks = /^<runtime_note>\n([\s\S]*)\n<\/runtime_note>$/.exec(words)?.[1]?.split('\n\n') ?? [];
   return blocks.every((block) => /^(reminder|warning|critical): /.test(block)) ? blocks : [];
 }
 

@@ -11,7 +11,7 @@ describe('a run with tasks', () => {
   const forQuery = (script: readonly ScriptedReply[]) => {
     const requests: LanguageModelV4Prompt[] = [];
     const model = scriptedModel(({ prompt }): ScriptedReply => {
-      const query = texts(prompt, 'user')[0] ?? '';
+      const query = (texts(prompt, 'user')[0] ?? '').replace(/^<user_message>\n|\n<\/user_message>$/g, '');
       if (query.startsWith('Find ')) return { text: `I found ${query.slice(5)}.` };
       requests.push(prompt);
       return script[requests.length - 1] ?? {};
@@ -68,7 +68,7 @@ describe('a run with tasks', () => {
     expect(result).toMatchObject({ reason: 'goal', answer: 'Oslo.' });
     expect(lastResults(requests[1] ?? [])).toMatchObject([
       { type: 'text', value: expect.stringContaining('I found Oslo.') },
-      { type: 'error-text', value: expect.stringMatching(/^tool_invalid_args — .*query/) },
+      { type: 'error-text', value: expect.stringMatching(/^<call_error>\ntool_invalid_args — .*query/) },
     ]);
   });
 

@@ -178,14 +178,17 @@ describe('spawning and awaiting', () => {
     );
     expect(lastResults(prompt)).toEqual([
       { type: 'text', value: JSON.stringify(started) },
-      { type: 'error-text', value: 'task_not_found — There is no task "t".' },
+      { type: 'error-text', value: '<call_error>\ntask_not_found — There is no task "t".\n</call_error>' },
     ]);
     const words = (await requestFor({ steps }, 'text')).prompt;
     expect(texts(words.slice(-2, -1), 'assistant').join('')).toContain(
       `[{"tool":"_spawn_task","args":${JSON.stringify({ spec })}},{"tool":"_await_task","args":{"task_id":"t"}}]`,
     );
     expect(last(words)).toBe(
-      `Result of _spawn_task (call 1):\n${JSON.stringify(started)}\n\nResult of _await_task (call 2):\ntask_not_found — There is no task "t".`,
+      [
+        `<tool_result tool="_spawn_task" call="1">\n${JSON.stringify(started)}\n</tool_result>`,
+        '<tool_result tool="_await_task" call="2">\n<call_error>\ntask_not_found — There is no task "t".\n</call_error>\n</tool_result>',
+      ].join('\n'),
     );
   });
 
@@ -280,7 +283,9 @@ describe('an answer in text while tasks are under way', () => {
     const { prompt } = await requestFor({ groups: [came], steps: [stepOf(0, pause, [woken])], background });
     const [said, note, results] = prompt.slice(-3);
     expect(said?.role).toBe('assistant');
-    expect(texts(note === undefined ? [] : [note], 'user')).toEqual(['No message of the user. Tasks have ended.']);
+    expect(texts(note === undefined ? [] : [note], 'user')).toEqual([
+      '<runtime_note>\nNo message of the user. Tasks have ended.\n</runtime_note>',
+    ]);
     expect(texts(results === undefined ? [] : [results], 'user').join('')).toContain('"result":"Oslo"');
     const wrote = { ...woken, payload: { group_id: 'group:t2', message: 'Well?' } };
     expect(last((await requestFor({ steps: [stepOf(0, pause, [wrote])] })).prompt)).toBe('Well?');
@@ -330,7 +335,7 @@ describe('no progress', () => {
     await ask(planner, runView({ ...HERE, steps: [...steps, stepOf(3, move)] }));
     const [first, second] = model.calls.map(({ prompt }) => prompt);
     expect(last(first ?? [])).toMatch(
-      /^reminder: your last 3 steps made the same calls 3 times over, and got the same/,
+      /^<runtime_note>\nreminder: your last 3 steps made the same calls 3 times over, and got the same/,
     );
     expect(second?.slice(0, -2)).toEqual(first?.slice(0, -1));
     expect(JSON.stringify(second)).not.toContain('reminder: ');

@@ -61,7 +61,7 @@ describe('text mode', () => {
     expect(added.map(({ role }) => role)).toEqual(['assistant', 'user']);
     expect(added.map(wordsOf)).toEqual([
       'I look.\n\n```json\n{"tool":"search","args":{"q":"x"}}\n```',
-      'Result of search (call 1):\nfound x',
+      '<tool_result tool="search" call="1">\nfound x\n</tool_result>',
     ]);
     expect(result).toMatchObject({ reason: 'goal', answer: 'It is x.' });
   });
@@ -70,7 +70,7 @@ describe('text mode', () => {
     const { steps, requests } = await played([fenced([searchFor('a'), { tool: 'read', args: { q: 'b' } }]), DONE]);
     expect(outcomes({ steps })).toEqual(['value', 'value']);
     expect(wordsOf(requests[1]?.prompt.at(-1))).toBe(
-      'Result of search (call 1):\nfound a\n\nResult of read (call 2):\ntext of b',
+      '<tool_result tool="search" call="1">\nfound a\n</tool_result>\n<tool_result tool="read" call="2">\ntext of b\n</tool_result>',
     );
   });
 
@@ -151,7 +151,9 @@ describe('text mode', () => {
     const [first, second, third, fourth] = requests.map(({ prompt }) => prompt);
     expect(JSON.stringify(first)).not.toContain('csv_read');
     expect(second?.slice(0, first?.length)).toEqual(first);
-    expect(wordsOf(second?.at(-1))).toMatch(/^Tools that were found:\n- csv_read: Reads a table\.\n {2}arguments: \{/);
+    expect(wordsOf(second?.at(-1))).toMatch(
+      /^Tools that were found:\n<found_tools>\n- csv_read: Reads a table\.\n {2}arguments: \{/,
+    );
     expect(third?.slice(0, second?.length)).toEqual(second);
     expect(JSON.stringify(fourth).match(/Tools that were found/g)).toHaveLength(1);
     expect(outcomes({ steps }, 2)).toEqual(['value']);
@@ -196,7 +198,7 @@ describe('a pool of both kinds', () => {
     expect(words[0]).toContain('<tool_calling>');
     expect(words.slice(2, 4)).toEqual([
       '```json\n{"tool":"search","args":{"q":"a"}}\n```',
-      'Result of search (call 1):\nfound a',
+      '<tool_result tool="search" call="1">\nfound a\n</tool_result>',
     ]);
     const back = native.calls.at(-1);
     expect(back?.tools).toHaveLength(2);

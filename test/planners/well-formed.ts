@@ -36,6 +36,6 @@ export function chatFault(prompt: LanguageModelV4Prompt): string | undefined {
 export function withoutReminder(request: LanguageModelV4CallOptions): LanguageModelV4CallOptions {
   const last = request.prompt.at(-1);
   const [part] = last?.role === 'user' ? last.content : [];
-  if (part?.type !== 'text' || !/^(reminder|warning|critical): /.test(part.text)) return request;
+  if (part?.type !== 'text' || !/^<runtime_note>\n(reminder|warning|critical): /.test(part.text)) return request;
   return { ...request, prompt: request.prompt.slice(0, -1) };
 }

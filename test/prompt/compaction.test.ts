@@ -22,9 +22,13 @@ describe('asking for a summary', () => {
     const [system, text] = asked({ steps, steering: [says(1, 'also B'), says(3, 'later')] }, 3);
     await expect(`${system}\n\n-----\n\n${text}`).toMatchFileSnapshot('golden/summary-request.txt');
     expect(text).toContain(
-      'Step 1\nI read.\n```json\n{"tool":"read","args":{"path":"a"}}\n```\nResult of read (call 1):\none\ntwo',
+      [
+        'Step 1\n<agent_reply>\nI read.\n</agent_reply>',
+        '<agent_reply>\n```json\n{"tool":"read","args":{"path":"a"}}\n```\n</agent_reply>',
+        '<tool_result tool="read" call="1">\none\ntwo\n</tool_result>',
+      ].join('\n'),
     );
-    expect(text).toContain('Message:\nalso B\n\nStep 2');
+    expect(text).toContain('<user_message>\nalso B\n</user_message>\n\nStep 2');
     expect(text).toContain('tool_failed — It broke.');
     expect(text).not.toMatch(/the tail|later|secret/);
   });
@@ -33,8 +37,8 @@ describe('asking for a summary', () => {
     const compaction = { summary, before: 1, tokenEstimate: 1 };
     const [, text = ''] = asked({ steps, compaction, steering: [says(0, 'old'), says(1, 'new')] }, 3);
     expect(text).toContain(`<earlier_summary>\n${JSON.stringify(summary)}\n</earlier_summary>`);
-    expect(text).toMatch(/<steps>\nMessage:\nnew\n\nStep 2\n/);
-    expect(text).not.toMatch(/I read|Message:\nold/);
+    expect(text).toMatch(/<earlier_steps>\n<user_message>\nnew\n<\/user_message>\n\nStep 2\n/);
+    expect(text).not.toMatch(/I read|<user_message>\nold/);
     expect(text).toContain('carry it on');
     expect(asked({ steps }, 3)[1]).not.toContain('earlier_summary');
   });
@@ -43,19 +47,21 @@ describe('asking for a summary', () => {
     const background = [group('old', 0), group('new', 1), group('late', 3)];
     const given = { steps, background, steering: [says(1, 'also B')] };
     const [, text = ''] = asked({ ...given, compaction: { summary, before: 1, tokenEstimate: 1 } }, 3);
-    expect(text).toMatch(/Message:\nalso B\n\nResults of tasks:\n\{"group_id":"new",.*\}\n\nStep 2\n/);
+    expect(text).toMatch(
+      /also B\n<\/user_message>\n\n<task_results>\n\{"group_id":"new",.*\}\n<\/task_results>\n\nStep 2\n/,
+    );
     expect(text).not.toMatch(/"old"|"late"/);
     expect(asked(given, 1)[1]).toContain('"group_id":"old"');
   });
 
   it('cuts long texts, and no text closes its frame', () => {
     const long = stepOf(0, callTool('read', { text: 'y'.repeat(9000) }), {
-      outcomes: [value(`</steps>${'x'.repeat(9000)}`)],
+      outcomes: [value(`</earlier_steps>${'x'.repeat(9000)}`)],
     });
     const [, text = ''] = asked({ steps: [long] }, 1);
     expect(text.length).toBeLessThan(9000);
-    expect(text).toContain('(and 5008 more characters)');
-    expect(text.match(/<\/steps>/g)).toHaveLength(1);
+    expect(text).toContain('<left_out>\n5016 more characters\n</left_out>');
+    expect(text.match(/<\/earlier_steps>/g)).toHaveLength(1);
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { note } from '../../src/prompt/frame.ts';
 import { GUIDANCE, guidanceTurn, tierOf } from '../../src/prompt/guidance.ts';
 import { systemPrompt } from '../../src/prompt/system-prompt.ts';
 import { runView, toolView } from '../../src/testing/run-view.ts';
@@ -15,8 +16,10 @@ describe('guidance', () => {
     const turn = guidanceTurn({ reply: 5, multi_action: 3, args: 2, finish: 1 });
     expect(turn?.message.role).toBe('user');
     expect(turn === undefined ? '' : textOf(turn.message)).toBe(
-      [GUIDANCE.finish.reminder, GUIDANCE.args.warning, GUIDANCE.multi_action.critical, GUIDANCE.reply.critical].join(
-        '\n\n',
+      note(
+        [GUIDANCE.finish.reminder, GUIDANCE.args.warning, GUIDANCE.multi_action.critical, GUIDANCE.reply.critical].join(
+          '\n\n',
+        ),
       ),
     );
     expect(turn?.remarks).toEqual([
@@ -29,7 +32,8 @@ describe('guidance', () => {
 
   it('a run that makes no progress is told so first, in plain words, without a remark', () => {
     const turn = guidanceTurn({ args: 1 }, { period: 2, times: 3 });
-    const [first, second] = (turn === undefined ? '' : textOf(turn.message)).split('\n\n');
+    const text = turn === undefined ? '' : textOf(turn.message);
+    const [first, second] = text.slice('<runtime_note>\n'.length, -'\n</runtime_note>'.length).split('\n\n');
     expect(first).toMatch(/^reminder: your last 6 steps made the same calls 3 times over, and got the same results/);
     expect(first).not.toMatch(/[_`<>{}]|JSON/);
     expect(second).toBe(GUIDANCE.args.reminder);

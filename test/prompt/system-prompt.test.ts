@@ -36,14 +36,14 @@ describe('the system prompt', () => {
     const text = prompt({ guidance: ' Be brief. ', tasks: true }, FULL);
     expect(tags(text)).toEqual([
       ...['identity', 'tool_discovery', 'heavy_results', 'tool_usage', 'reasoning', 'tone', 'error_handling'],
-      ...['available_tools', 'additional_guidance', 'planning_constraints'],
+      ...['framed_text', 'available_tools', 'additional_guidance', 'planning_constraints'],
     ]);
-    expect(text.match(/<\/\w+>\n\n</g)).toHaveLength(9);
+    expect(text.match(/<\/\w+>\n\n</g)).toHaveLength(10);
     expect(sectionOf(text, 'additional_guidance')).toBe('Be brief.');
   });
 
   it('RA-41 each section is there only with what it speaks of', () => {
-    expect(tags(prompt({}, {}))).toEqual(['identity', 'reasoning', 'tone', 'available_tools']);
+    expect(tags(prompt({}, {}))).toEqual(['identity', 'reasoning', 'tone', 'framed_text', 'available_tools']);
     expect(tags(prompt({}, { tools: two }))).not.toContain('tool_discovery');
     const noSearch = toolView([...TOOLS, schema('csv_read', { loading: 'deferred' })]);
     expect(tags(prompt({}, { tools: noSearch }))).not.toContain('tool_discovery');
@@ -88,10 +88,10 @@ describe('the system prompt', () => {
   it('RA-25 a custom prompt replaces the first seven sections; blank parts are left out', () => {
     const parts = { systemPrompt: 'You are a cat.', guidance: 'Purr.' };
     const custom = prompt(parts, FULL);
-    expect(custom.startsWith('You are a cat.\n\n<available_tools>')).toBe(true);
-    expect(tags(custom)).toEqual(['available_tools', 'additional_guidance', 'planning_constraints']);
+    expect(custom.startsWith('You are a cat.\n\n<framed_text>')).toBe(true);
+    expect(tags(custom)).toEqual(['framed_text', 'available_tools', 'additional_guidance', 'planning_constraints']);
     expect(tags(prompt(parts, { tools: two }, 'text'))).toEqual([
-      ...['tool_calling', 'available_tools', 'additional_guidance'],
+      ...['framed_text', 'tool_calling', 'available_tools', 'additional_guidance'],
     ]);
     const blank = { systemPrompt: ' ', guidance: ' \n' };
     expect(prompt(blank, { tools: two })).toBe(prompt({}, { tools: two }));
@@ -128,11 +128,15 @@ describe('the system prompt', () => {
   it('gives the schema of the answer when there is one, under a custom prompt too', () => {
     const answerSchema = { type: 'object', required: ['city'] };
     const text = prompt({ answerSchema, guidance: 'Go.' }, { tools: two });
-    expect(tags(text).slice(-4)).toEqual(['error_handling', 'answer_format', 'available_tools', 'additional_guidance']);
+    expect(tags(text).slice(-4)).toEqual(['framed_text', 'answer_format', 'available_tools', 'additional_guidance']);
     expect(sectionOf(text, 'answer_format')).toContain('\n{"type":"object","required":["city"]}');
     expect(text).toContain('answer without a tool call: that answer ends the run');
     expect(text).not.toContain('plain text');
-    expect(tags(prompt({ answerSchema, systemPrompt: 'Hi.' }, {}))).toEqual(['answer_format', 'available_tools']);
+    expect(tags(prompt({ answerSchema, systemPrompt: 'Hi.' }, {}))).toEqual([
+      'framed_text',
+      'answer_format',
+      'available_tools',
+    ]);
   });
 
   it('text mode states the form of a call and the schema and examples of each tool', () => {

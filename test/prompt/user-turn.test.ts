@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LoadedInput } from '../../src/core/context.ts';
+import { userWordsIn } from '../../src/prompt/frame.ts';
 import { requestTurn, unreadableInputs } from '../../src/prompt/user-turn.ts';
 import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
 
@@ -12,7 +13,8 @@ const takes =
   (...types: string[]) =>
   (mime: string) =>
     types.includes(mime);
-const parts = (options: RunViewOptions, ...types: string[]) => requestTurn(runView(options), takes(...types))?.content;
+const parts = (options: RunViewOptions, ...types: string[]) =>
+  requestTurn(runView(options), takes(...types), userWordsIn('native'))?.content;
 const text = (said: string) => ({ type: 'text', text: said });
 const file = ({ mime, bytes: data, fileName }: LoadedInput) => ({
   ...{ type: 'file', mediaType: mime, data: { type: 'data', data } },
@@ -22,10 +24,12 @@ const file = ({ mime, bytes: data, fileName }: LoadedInput) => ({
 describe('the turn with the request', () => {
   it('RA-27, MM-01 is plain text without attachments; with neither query nor history a fixed text', () => {
     expect(parts({ query: 'pack for Oslo' })).toEqual([text('pack for Oslo')]);
-    expect(parts({ query: '' })).toEqual([text('No request was supplied.')]);
+    expect(parts({ query: '' })).toEqual([text('<runtime_note>\nNo request was supplied.\n</runtime_note>')]);
     const history = [{ role: 'assistant' as const, text: 'Go on?' }];
     expect(parts({ query: '', history })).toBeUndefined();
-    expect(parts({ query: '', history: [{ role: 'user', text: '' }] })).toEqual([text('No request was supplied.')]);
+    expect(parts({ query: '', history: [{ role: 'user', text: '' }] })).toEqual([
+      text('<runtime_note>\nNo request was supplied.\n</runtime_note>'),
+    ]);
   });
 
   it('MM-01, MM-02, MM-06 has the text first, left out when empty, then each file that the model takes', () => {
@@ -41,8 +45,8 @@ describe('the turn with the request', () => {
     const [, image, document] = parts({ inputs: [png, pdf] }, 'application/pdf') ?? [];
     expect(image).toEqual(
       text(
-        'An attachment of this request, by reference: ' +
-          '{"artifact_ref":"art_p","mime":"image/png","size_bytes":40000,"file_name":"a.png"}',
+        'An attachment of this request, by reference:\n<attachment>\n' +
+          '{"artifact_ref":"art_p","mime":"image/png","size_bytes":40000,"file_name":"a.png"}\n</attachment>',
       ),
     );
     expect(document).toEqual(file(pdf));
@@ -71,11 +75,13 @@ describe('the turn with the request', () => {
   });
 
   it('MM-22, W118 an attachment that could not be read is named as missing, and remarked', () => {
+    const missing = (stub: string) =>
+      text(`An attachment of this request could not be read, and is missing:\n<attachment>\n${stub}\n</attachment>`);
     const { bytes: _, ...lost } = png;
     const nameless: LoadedInput = { artifactRef: 'art_x', mime: 'image/png', sizeBytes: 1 };
     expect(parts({ inputs: [lost, nameless, pdf] }, 'image/png')?.slice(1, 3)).toEqual([
-      text('The attachment a.png (art_p) could not be read: it is missing from this request.'),
-      text('The attachment art_x could not be read: it is missing from this request.'),
+      missing('{"artifact_ref":"art_p","file_name":"a.png"}'),
+      missing('{"artifact_ref":"art_x"}'),
     ]);
     expect(unreadableInputs([lost, pdf, nameless])).toEqual([
       { type: 'input.unreadable', artifactRef: 'art_p', fileName: 'a.png' },

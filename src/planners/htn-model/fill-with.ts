@@ -10,6 +10,7 @@ import { addUsage } from '../../core/usage.ts';
 import type { ModelEntry } from '../../model/entry.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
 import { parseToolArgs } from '../../parse/index.ts';
+import { enclose, frame } from '../../prompt/frame.ts';
 import { assistantTurn, userTurn } from '../../prompt/messages.ts';
 import { toolEntry } from '../../prompt/tool-text.ts';
 import { checkPlan, planInvalid } from '../graph/check-plan.ts';
@@ -48,12 +49,13 @@ export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOpt
 }
 
 function promptFor(task: HtnTask, { goal, tools }: RunView, options: HtnModelOptions): string {
+  const entries = tools.list().map((tool) => toolEntry(tool, 1));
   return [
     'Give the steps by which a task is done. They are carried out one after the other; you do not see what they come to.',
     '- {"type": "tool", "toolId": …, "input": …} calls a tool with the arguments `input`.',
     '- {"type": "message", "input": …} says the text `input` to the user.',
     'The only tools there are:',
-    ...tools.list().map((tool) => toolEntry(tool, 1)),
+    frame('available_tools', entries.join('\n')),
     aboutTask(goal, task),
     `The task to be done is ${task[0]}${described(task[0], options)}`,
     'Answer with {"steps": […]}. Take the fewest steps that do it; none, if there is nothing to do.',
@@ -107,6 +109,8 @@ function stepsIn(text: string, tools: ToolView): readonly HtnStep[] {
 function repairTurns(reply: string, error: unknown): readonly LanguageModelV4Message[] {
   return [
     ...(reply.trim() === '' ? [] : [assistantTurn(reply)]),
-    userTurn(`These steps cannot be carried out. ${describeThrown(error)}\nGive all steps again, with that put right.`),
+    userTurn(
+      `These steps cannot be carried out:\n${enclose('reply_error', describeThrown(error))}\nGive all steps again, with that put right.`,
+    ),
   ];
 }

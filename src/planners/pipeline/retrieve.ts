@@ -8,6 +8,7 @@ import { oneLine } from '../../core/shown-name.ts';
 import { BrokenReply, failureData } from '../../model/failure.ts';
 import { estimateTokens } from '../../model/tokens.ts';
 import { Watch } from '../../model/watch.ts';
+import { quotedJson } from '../../prompt/frame.ts';
 import { userTurn } from '../../prompt/messages.ts';
 import { contextTurns } from '../../prompt/untrusted.ts';
 
@@ -95,14 +96,18 @@ const OVERHEAD_TOKENS = 5;
 /** Of a document that does not fit whole, less is not worth showing. */
 const LEAST_CHARS = 80;
 const MAX_ID_CHARS = 200;
-const CUT_MARK = ' […]';
+
+/** As it stands in the prompt. */
+interface ShownDocument extends RetrievedDocument {
+  readonly left_out?: string;
+}
 
 /** As many as fit, in their order; the first that does not is shortened, and nothing comes after it. */
-function fitted(found: readonly RetrievedDocument[], tokens: number): { kept: RetrievedDocument[]; cut: number } {
+function fitted(found: readonly RetrievedDocument[], tokens: number): { kept: ShownDocument[]; cut: number } {
   let left = (tokens - OVERHEAD_TOKENS) * CHARS_PER_TOKEN - frame([]).length;
-  const kept: RetrievedDocument[] = [];
+  const kept: ShownDocument[] = [];
   for (const { id, text } of found) {
-    const document = { id: oneLine(id, MAX_ID_CHARS), text };
+    const document: ShownDocument = { id: oneLine(id, MAX_ID_CHARS), text };
     const chars = charsOf(document);
     if (chars > left) {
       const short = shortened(document, left);
@@ -116,8 +121,12 @@ function fitted(found: readonly RetrievedDocument[], tokens: number): { kept: Re
   return { kept, cut: found.length - whole };
 }
 
-function shortened({ id, text }: RetrievedDocument, chars: number): RetrievedDocument | undefined {
-  const upTo = (end: number): RetrievedDocument => ({ id, text: `${text.slice(0, end).toWellFormed()}${CUT_MARK}` });
+function shortened({ id, text }: RetrievedDocument, chars: number): ShownDocument | undefined {
+  const upTo = (end: number): ShownDocument => ({
+    id,
+    text: text.slice(0, end).toWellFormed(),
+    left_out: `${text.length - end} characters`,
+  });
   let low = 0;
   let high = Math.min(text.length, Math.max(chars, 0));
   while (low < high) {
@@ -128,13 +137,13 @@ function shortened({ id, text }: RetrievedDocument, chars: number): RetrievedDoc
   return low < LEAST_CHARS ? undefined : upTo(low);
 }
 
-/** In the frame: as JSON, with closing tags escaped, and a comma. */
-function charsOf({ id, text }: RetrievedDocument): number {
-  return JSON.stringify({ id, text }).replaceAll('</', '<\\/').length + 1;
+/** In the frame: as JSON, quoted, and a comma. */
+function charsOf(document: ShownDocument): number {
+  return quotedJson(JSON.stringify(document)).length + 1;
 }
 
-function frame(documents: readonly RetrievedDocument[]): string {
-  const retrieved = documents.map(({ id, text }) => ({ id, text }));
+function frame(documents: readonly ShownDocument[]): string {
+  const retrieved = documents.map((document) => ({ ...document }));
   return contextTurns({ retrieved }).map(textOf).join('\n');
 }
 

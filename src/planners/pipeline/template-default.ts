@@ -1,4 +1,5 @@
 /** The templates that every prompt store begins with. Their variables are those of `planVariables`. */
+import { aboutFrames } from '../../prompt/frame.ts';
 import type { PromptTemplate } from './template.ts';
 
 const REQUIRED = ['goal', 'toolList', 'limits', 'schema', 'example'];
@@ -7,12 +8,14 @@ const TASK = `You are a planner. You make the plan; a program carries it out. Yo
 results before you plan, so say where they are to be used by reference.`;
 
 function parts(order: string): string {
-  return `<tools>
+  return `<framed_text>
+${aboutFrames('text')}
+</framed_text>
+
 The only tools there are, by id. \`arguments\` is the JSON Schema that the \`input\` of a step with this tool must fit.
 {{toolList}}
-</tools>
 
-<steps>
+<plan_steps>
 - \`tool\` calls the tool \`toolId\` with \`input\`. \`message\` says the text \`input\` to the user. \`finish\` ends the plan, with
   \`input\` as the answer to the goal: end every plan with one. {{internal}}
 - {"$from": "<step id>", "path": "<JSON Pointer>"}, anywhere in \`input\`, stands for the result of that step, or for the part of
@@ -23,11 +26,9 @@ The only tools there are, by id. \`arguments\` is the JSON Schema that the \`inp
 - A \`message\` that names nothing comes after all steps before it, and a \`finish\` after all steps.
 - \`when\`: {"step": "<step id>", "equals": <value>}: the step runs only if the result of that step is this value.
 - Take the fewest steps that reach the goal. If no tool can bring a part of it about, say so in the answer.
-</steps>
+</plan_steps>
 
-<limits>
 {{limits}}
-</limits>
 
 `;
 }
@@ -38,23 +39,22 @@ const ORDER_OF_PLAN =
 const ORDER_OF_LINES =
   'Only the first steps, up to one that refers to another or has `after` or `when`, run in the order written. A step with "after": [] waits for nothing.';
 
-const GIVEN = `<goal>
+const GIVEN = `The goal:
 {{goal}}
-</goal>
 
 {{context}}{{done}}`;
 
-const AS_JSON = `<format>
+const AS_JSON = `<plan_format>
 The plan is one JSON object that fits this JSON Schema:
 {{schema}}
 
 An example. Its tools are made up, and so is its goal:
 {{example}}
-</format>
+</plan_format>
 
 `;
 
-const AS_LINES = `<format>
+const AS_LINES = `<plan_format>
 Write NDJSON: each line is one JSON object, without line breaks inside it. Steps come in an order in which each stands after those
 that it waits for: each may be run as soon as its line is complete.
 - {"type":"step","step":{…}}: one step. It fits this JSON Schema:
@@ -64,7 +64,7 @@ that it waits for: each may be run as soon as its line is complete.
 
 An example. Its tools are made up, and so is its goal:
 {{example}}
-</format>
+</plan_format>
 
 `;
 

@@ -1,10 +1,14 @@
-/** The variables of the default templates, made of what a planner may look at. */
+/**
+ * The variables of the default templates, made of what a planner may look at. Those that hold what is not the operator's are
+ * whole frames, so that a template of any wording keeps them apart.
+ */
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
 import type { RunView } from '../../core/planner.ts';
+import { enclose, encloseJson, frame, framedWords, jsonLine, quoted } from '../../prompt/frame.ts';
 import { hintLines } from '../../prompt/planning-hints.ts';
 import { steeringText } from '../../prompt/steering-text.ts';
 import { toolEntry } from '../../prompt/tool-text.ts';
-import { contextTurns, enclose } from '../../prompt/untrusted.ts';
+import { contextTurns } from '../../prompt/untrusted.ts';
 import { PLAN_SCHEMA } from '../graph/plan-schema.ts';
 import type { PlanForm } from './request.ts';
 import { textOf } from './retrieve.ts';
@@ -24,11 +28,10 @@ export interface PlanParts {
 
 /** @throws PilotageError `memory_block_unserializable` for a context that is not JSON. */
 export function planVariables({ run, form, maxSteps, internal = false, retrieved, done }: PlanParts): TemplateVars {
-  const tools = run.tools.list();
   return {
-    goal: run.goal,
-    toolList: tools.length === 0 ? 'No tools are available.' : tools.map((tool) => toolEntry(tool, 1)).join('\n'),
-    limits: limitLines(run, maxSteps).join('\n'),
+    goal: enclose('goal', run.goal),
+    toolList: frame('available_tools', toolList(run)),
+    limits: frame('plan_limits', quoted(limitLines(run, maxSteps).join('\n'))),
     'limits.maxSteps': maxSteps,
     internal: internal ? INTERNAL : NO_INTERNAL,
     schema: JSON.stringify(form === 'json' ? PLAN_SCHEMA : STEP_SCHEMA),
@@ -83,6 +86,11 @@ function limitLines({ budget, context }: RunView, maxSteps: number): string[] {
   ];
 }
 
+function toolList({ tools }: RunView): string {
+  const entries = tools.list().map((tool) => toolEntry(tool, 1));
+  return entries.length === 0 ? 'No tools are available.' : entries.join('\n');
+}
+
 /** Each followed by an empty line; of none, nothing is left. */
 function blocks(texts: readonly string[]): string {
   return texts.map((text) => `${text}\n\n`).join('');
@@ -97,19 +105,21 @@ function contextBlocks({ context, history, inputs, trajectory }: RunView): strin
     ...(fileName === undefined ? {} : { file_name: fileName }),
   }));
   // The goal that a REDIRECT brought stands in its own place.
-  const added = trajectory.steering.filter(({ control }) => control.type !== 'REDIRECT').map(steeringText);
+  const added = trajectory.steering
+    .filter(({ control }) => control.type !== 'REDIRECT')
+    .map((turn) => steeringText(turn, framedWords));
   return [
     ...contextTurns(context).map(textOf),
     ...(said.length === 0
       ? []
-      : [`What was said before the goal, oldest first:\n${enclose('earlier_turns', lines(said))}`]),
+      : [`What was said before the goal, oldest first:\n${encloseJson('earlier_turns', lines(said))}`]),
     ...(attached.length === 0
       ? []
-      : [`Attachments of the goal, by reference:\n${enclose('attachments', lines(attached))}`]),
-    ...(added.length === 0 ? [] : [`What came in while the run went on:\n${enclose('came_in', added.join('\n'))}`]),
+      : [`Attachments of the goal, by reference:\n${encloseJson('attachment', lines(attached))}`]),
+    ...(added.length === 0 ? [] : [`What came in while the run went on:\n${added.join('\n')}`]),
   ];
 }
 
 function lines(values: readonly Json[]): string {
-  return values.map((value) => JSON.stringify(value)).join('\n');
+  return values.map(jsonLine).join('\n');
 }

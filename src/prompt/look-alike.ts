@@ -1,0 +1,128 @@
+/**
+ * Whether a text could be read as one of our marks: in any case, with spaces, slashes or invisible characters between its
+ * parts, in letters of other scripts that look the same, and written as entities or escapes.
+ */
+
+/** What looks like "<", or stands for it. */
+export const OPENING: RegExp =
+  /[<≮﹤＜‹⟨\u2329〈❮❰❬ᐸ˂«≪⧼≺⋖ᚲ]|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|\\u003c|\\u\{0*3c\}|\\x3c|%(?:25)*3c/giu;
+const OPENING_HERE = new RegExp(OPENING.source, 'iuy');
+
+/**
+ * @param at where the opening begins in `text`, and `length` how long it is.
+ * @param names lower-case letters and underscores.
+ * True also when the text ends before it is certain: what comes after it might go on.
+ */
+export function isMarkAt(text: string, at: number, length: number, names: readonly string[]): boolean {
+  let left = names;
+  let matched = 0;
+  let closes = false;
+  for (let index = at + length; index < text.length; ) {
+    const { sign, size } = signAt(text, index);
+    index += size;
+    if (sign === HIDDEN) continue;
+    if (matched === 0 && (sign === SLASH || sign === SPACE)) {
+      closes ||= sign === SLASH;
+      continue;
+    }
+    const whole = left.find((name) => name.length === matched);
+    if (whole !== undefined && !isWordSign(sign)) return closes || whole.includes('_') || !isTypeArgument(text, at);
+    const next = left.filter((name) => fits(name[matched], sign));
+    // Space in the middle of a word.
+    if (next.length === 0 && sign === SPACE && matched > 0) continue;
+    if (next.length === 0) return false;
+    left = next;
+    matched += 1;
+  }
+  return true;
+}
+
+/** `List<Goal>` is code; a mark is not glued to a word. */
+function isTypeArgument(text: string, at: number): boolean {
+  return /[\w$]$/.test(text.slice(Math.max(0, at - 1), at));
+}
+
+const HIDDEN = '';
+const SPACE = ' ';
+const SLASH = '/';
+const BAR = '_';
+/** A letter that may look like any other. */
+const ANY_LETTER = '?';
+const OTHER = '#';
+
+function fits(expected: string | undefined, sign: string): boolean {
+  if (expected === undefined) return false;
+  if (expected === BAR) return sign === BAR || sign === SPACE;
+  return sign === ANY_LETTER || sign === plainLetter(expected);
+}
+
+function isWordSign(sign: string): boolean {
+  return sign === BAR || sign === ANY_LETTER || /^[a-z0-9]$/.test(sign);
+}
+
+interface Sign {
+  readonly sign: string;
+  /** Units of the text that it takes. */
+  readonly size: number;
+}
+
+const ESCAPE =
+  /&#x([\da-f]{1,6});?|&#(\d{1,7});?|\\u([\da-f]{4})|\\u\{([\da-f]{1,6})\}|\\x([\da-f]{2})|%([\da-f]{2})/iy;
+const ENTITY = /&(sol|bsol|lowbar|hyphen|[a-z]{2,30});/iy;
+
+function signAt(text: string, at: number): Sign {
+  const first = text.codePointAt(at) as number;
+  if (first === AMPERSAND || first === BACKSLASH || first === PERCENT) {
+    OPENING_HERE.lastIndex = at;
+    if (OPENING_HERE.test(text)) return { sign: OTHER, size: 1 };
+    ESCAPE.lastIndex = at;
+    const escaped = ESCAPE.exec(text);
+    if (escaped !== null) {
+      const [whole, hex, decimal, ...others] = escaped;
+      const digits = hex ?? others.find((digits) => digits !== undefined);
+      const code = digits === undefined ? Number(decimal) : Number.parseInt(digits, 16);
+      return { sign: signOf(code), size: whole.length };
+    }
+    ENTITY.lastIndex = at;
+    const entity = ENTITY.exec(text);
+    if (entity !== null) return { sign: ENTITIES[entity[1]?.toLowerCase() ?? ''] ?? HIDDEN, size: entity[0].length };
+  }
+  return { sign: signOf(first), size: first > 0xffff ? 2 : 1 };
+}
+
+const AMPERSAND = 0x26;
+const BACKSLASH = 0x5c;
+const PERCENT = 0x25;
+/** Other entities are taken for characters that cannot be seen. */
+const ENTITIES: Readonly<Record<string, string>> = {
+  ...{ sol: SLASH, bsol: SLASH, lowbar: BAR, hyphen: BAR, dash: BAR, gt: OTHER, quot: OTHER, apos: OTHER, amp: OTHER },
+};
+
+const UNSEEN = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{M}]/u;
+const BLANK = /[\s\p{Z}\p{Cc}]/u;
+const SLASHES = /[/\\∕⁄⧸⟋╱⧵⟍╲∖／＼﹨]/u;
+const BARS = /[\p{Pc}\p{Pd}ˍ]/u;
+/** Scripts with letters that look Latin. */
+const LATIN_LIKE =
+  /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Cherokee}\p{Script=Armenian}\p{Script=Lisu}\p{Script=Coptic}\p{Script=Deseret}\p{Script=Common}]/u;
+
+function signOf(code: number): string {
+  if (code > 0x10_ffff) return OTHER;
+  if (code >= LOWER_A && code <= LOWER_Z) return plainLetter(String.fromCharCode(code));
+  const char = String.fromCodePoint(code);
+  if (UNSEEN.test(char)) return HIDDEN;
+  if (BLANK.test(char)) return SPACE;
+  if (SLASHES.test(char)) return SLASH;
+  if (BARS.test(char)) return BAR;
+  const folded = char.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
+  if (/^[a-z0-9]/.test(folded)) return plainLetter(folded[0] as string);
+  return /^\p{L}/u.test(folded) && LATIN_LIKE.test(folded) ? ANY_LETTER : OTHER;
+}
+
+const LOWER_A = 0x61;
+const LOWER_Z = 0x7a;
+
+/** Letters and digits that are taken for one another are one. */
+function plainLetter(letter: string): string {
+  return letter === '0' ? 'o' : letter === 'i' || letter === '1' ? 'l' : letter;
+}
