@@ -158,3 +158,5 @@ export { planOf } from './view/plan.ts';
 export type { Redact } from './view/redact.ts';
 export type { RunState } from './view/run-state.ts';
 export { foldEntries } from './view/run-state.ts';
+export type { RunTrajectory, TrajectorySource } from './view/trajectory.ts';
+export { readTrajectory, trajectoryOf } from './view/trajectory.ts';

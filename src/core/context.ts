@@ -9,6 +9,8 @@ export interface PlanningHints {
   readonly preferredOrder?: readonly string[];
   /** Tools that may well be called together. */
   readonly parallelGroups?: readonly (readonly string[])[];
+  /** Calls that are best made at once, at most. Advice: more are carried out all the same, up to the cap of 50. */
+  readonly maxParallel?: number;
   readonly disallowedTools?: readonly string[];
   readonly preferredTools?: readonly string[];
   /** What the work should cost; advice, where `Limits` bind. */

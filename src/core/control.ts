@@ -88,8 +88,8 @@ export function validateControl(control: Control): Control {
   return Object.freeze(payload === undefined ? { id, type, ...sender } : { id, type, payload, ...sender });
 }
 
-function validateCaller(from: Caller, type: ControlType): Caller {
-  const { tenant, user, session, scope } = from;
+/** @throws PilotageError `identity_required` or `scope_invalid`. */
+export function assertCaller({ tenant, user, session, scope }: Caller): Caller {
   assertIdentity({ tenant, user, session, run: '-' });
   if (!CONTROL_SCOPES.includes(scope)) {
     throw new PilotageError(
@@ -97,10 +97,16 @@ function validateCaller(from: Caller, type: ControlType): Caller {
       `${JSON.stringify(scope)} is no scope. Use one of ${CONTROL_SCOPES.join(', ')}.`,
     );
   }
+  return Object.freeze({ tenant, user, session, scope });
+}
+
+function validateCaller(from: Caller, type: ControlType): Caller {
+  const caller = assertCaller(from);
+  const { scope } = caller;
   if (CONTROL_SCOPES.indexOf(scope) < CONTROL_SCOPES.indexOf(LEAST_SCOPE[type])) {
     throw new PilotageError('scope_mismatch', `${type} needs the scope ${LEAST_SCOPE[type]}; the sender has ${scope}.`);
   }
-  return Object.freeze({ tenant, user, session, scope });
+  return caller;
 }
 
 /**
@@ -112,10 +118,15 @@ export function assertMaySend(type: ControlType, from: Caller | undefined, owner
   assertMaySteer(from, owner);
 }
 
+/** Whether this caller may know of a run of this owner. */
+export function mayKnow(caller: Caller, owner: Scope): boolean {
+  if (caller.scope === 'admin') return true;
+  return caller.tenant === owner.tenant && caller.user === owner.user && caller.session === owner.session;
+}
+
 /** @throws PilotageError `scope_mismatch` for a sender of another tenant, user or session who is no admin. */
 function assertMaySteer(from: Caller | undefined, owner: Scope): void {
-  if (from === undefined || from.scope === 'admin') return;
-  if (from.tenant === owner.tenant && from.user === owner.user && from.session === owner.session) return;
+  if (from === undefined || mayKnow(from, owner)) return;
   throw new PilotageError('scope_mismatch', 'The run belongs to somebody else; only an admin may steer it.');
 }
 

@@ -6,13 +6,14 @@ import { jsonLine } from './frame.ts';
 const MICRO_USD = 1_000_000;
 
 export function hintLines(hints: PlanningHints): string[] {
-  const { constraints, preferredOrder, parallelGroups, disallowedTools, preferredTools } = hints;
+  const { constraints, preferredOrder, parallelGroups, maxParallel, disallowedTools, preferredTools } = hints;
   const groups = (parallelGroups ?? []).filter((group) => group.length > 0).map((group) => names(group, ' + '));
   const budget = budgetParts(hints.budget);
   const lines: string[] = [];
   if (constraints?.trim()) lines.push(`Constraints: ${onOneLine(constraints.trim())}`);
   if (preferredOrder?.length) lines.push(`Preferred order: ${names(preferredOrder, ' -> ')}`);
   if (groups.length > 0) lines.push(`May be called together: ${groups.join('; ')}`);
+  if (maxParallel !== undefined) lines.push(`At once: ${maxParallel} calls at most`);
   if (disallowedTools?.length) lines.push(`Do not use: ${names(disallowedTools, ', ')}`);
   if (preferredTools?.length) lines.push(`Preferred tools: ${names(preferredTools, ', ')}`);
   if (budget.length > 0) lines.push(`Budget: ${budget.join(', ')}`);

@@ -5,7 +5,7 @@ import { PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { deepFreeze } from '../core/json.ts';
 import type { Claim, NewRun, RunRecord, RunStatus } from '../journal/port.ts';
-import { hasEnded } from '../journal/rules.ts';
+import { hasEnded, runNotFound } from '../journal/rules.ts';
 import { applyEntry, foldEntries, type RunState } from '../view/run-state.ts';
 import { mayPass } from './append.ts';
 import { startBeat } from './beat.ts';
@@ -224,7 +224,7 @@ export class Fleet {
   async #record(run: string): Promise<RunRecord> {
     const record = await this.#deps.journal.get(run);
     if (record !== undefined) return record;
-    throw new PilotageError('run_not_found', `There is no run ${run} in this journal.`);
+    throw runNotFound(run);
   }
 
   async #claimRun(run: string, acceptChanges = false): Promise<RunDriver | undefined> {

@@ -9,6 +9,7 @@ import { event } from '../view/event.ts';
 import { eventsOf } from '../view/events.ts';
 import { type Redact, redacted } from '../view/redact.ts';
 import { foldEntries, nextStep, type RunState } from '../view/run-state.ts';
+import { type RunTrajectory, trajectoryOf } from '../view/trajectory.ts';
 import { answerable, isPaused } from '../view/waits.ts';
 import { Follower } from './follow.ts';
 import type { ForkOptions } from './fork.ts';
@@ -33,6 +34,8 @@ export interface RunPorts {
   readonly as?: Caller;
   /** Another run of the same journal, for the same caller. */
   handle(run: string): Run;
+  /** @throws PilotageError `run_not_found` when who speaks through this handle may not know of the run. Absent: everybody may. */
+  readonly mayRead?: () => Promise<void>;
   /** @throws PilotageError `scope_mismatch` when who speaks through this handle may not have the run resumed. */
   mayResume(): Promise<void>;
   /** The run that this control is for: this one, or a task of it. */
@@ -103,7 +106,7 @@ export class Run {
     const { lookAtTasks } = this.#ports;
     const shown = (events: readonly RunEvent[]): readonly RunEvent[] =>
       redact === undefined ? events : events.map((event) => redacted(event, redact));
-    return new Follower<RunEvent>({
+    const follower = new Follower<RunEvent>({
       ...this.#sources(redact === undefined),
       onEntry: (entry, before) => (entry.seq < from ? [] : shown(eventsOf(entry, before))),
       onPassing: (notice, state) =>
@@ -113,11 +116,14 @@ export class Run {
         : { beside: (hear, state) => lookAtTasks(state, (progress) => hear({ type: 'progress', progress })) }),
       isOver: isSettled,
       onOver: (state) => (state.ending === null ? shown([pausedEvent(state)]) : []),
-    }).follow();
+    });
+    const { mayRead } = this.#ports;
+    return mayRead === undefined ? follower.follow() : readAfter(mayRead, follower);
   }
 
   /** Waits until the run has ended or is paused: the fold of the same stream. @throws PilotageError `run_not_found`. */
   async result(): Promise<RunResult> {
+    if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
     const driven = await this.#ports.settled();
     const own = driven === undefined ? undefined : resultOf(driven);
     if (own !== undefined) return own;
@@ -150,7 +156,14 @@ export class Run {
 
   /** The state as the journal has it now. @throws PilotageError `run_not_found`. */
   async state(): Promise<RunState> {
+    if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
     return foldEntries(await this.#ports.journal.read(this.id));
+  }
+
+  /** The run as one JSON value, to be kept and read without the journal. @throws PilotageError `run_not_found`. */
+  async trajectory(): Promise<RunTrajectory> {
+    if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
+    return trajectoryOf(await this.#ports.journal.read(this.id));
   }
 
   /**
@@ -294,6 +307,11 @@ export class Run {
     const { journal, hub } = this.#ports;
     return { journal, run: this.id, hub, isDriven: () => this.#ports.isDriven(), tokens };
   }
+}
+
+async function* readAfter(mayRead: () => Promise<void>, follower: Follower<RunEvent>): AsyncGenerator<RunEvent, void> {
+  await mayRead();
+  yield* follower.follow();
 }
 
 /** Nothing more comes until somebody answers a pause. */

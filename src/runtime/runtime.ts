@@ -34,7 +34,7 @@ import { assertProgressGuard, type ProgressGuard } from './progress-guard.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
 import { Run, type RunPorts } from './run.ts';
 import { limitsWithin } from './run-budget.ts';
-import { addressee } from './send-control.ts';
+import { addressee, assertKnown } from './send-control.ts';
 import {
   assertMemoryOptions,
   historyFor,
@@ -188,7 +188,7 @@ export class Runtime {
   /**
    * A handle of a run, from any process. Whether it exists is found out when the handle is used.
    * @param options `as`: who speaks through it, as the program has found out; default the program itself, which may do all.
-   * It is asked for controls, forks and replays; who may read is for the program to say.
+   * Controls, forks and replays need its scope, and a run of somebody else is to it as one that there is not: only an admin reads it.
    */
   run(id: string, options: { readonly as?: Caller } = {}): Run {
     this.#assertOpen();
@@ -217,7 +217,7 @@ export class Runtime {
       hub: this.#hub,
       isDriven: () => fleet.drives(id),
       settled: () => fleet.settled(id),
-      ...(as === undefined ? {} : { as }),
+      ...(as === undefined ? {} : { as, mayRead: () => assertKnown(journal, id, as) }),
       ...(this.#planners.all.some(isHybrid) ? { lookAtTasks: this.#lookAtTasks } : {}),
       handle: (run) => this.#handle(run, as),
       mayResume: async () => {

@@ -1,8 +1,17 @@
 /** Says something to a run, from any process: checked, and durable when it returns. Drives nothing. */
-import { assertMaySend, type Control, type Message, validateControl } from '../core/control.ts';
+import {
+  assertCaller,
+  assertMaySend,
+  type Caller,
+  type Control,
+  type Message,
+  mayKnow,
+  validateControl,
+} from '../core/control.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { TaskPause } from '../core/task.ts';
 import type { Journal, RunRecord } from '../journal/port.ts';
+import { runNotFound } from '../journal/rules.ts';
 import { foldEntries, type RunState } from '../view/run-state.ts';
 
 /**
@@ -14,11 +23,21 @@ import { foldEntries, type RunState } from '../view/run-state.ts';
 export async function sendControl(journal: Journal, run: string, control: Control): Promise<RunRecord> {
   const checked = validateControl(control);
   const record = await journal.get(run);
-  if (record === undefined) throw new PilotageError('run_not_found', `There is no run ${run} in this journal.`);
+  if (record === undefined) throw runNotFound(run);
   assertMaySend(checked.type, checked.from, record.identity);
   const priority = checked.type === 'PRIORITIZE' ? Number(checked.payload?.['priority']) : undefined;
   await journal.signal(run, checked satisfies Message, priority);
   return record;
+}
+
+/**
+ * Whoever may not know of a run is told what is told of runs that do not exist.
+ * @throws PilotageError `run_not_found`, `identity_required` or `scope_invalid`.
+ */
+export async function assertKnown(journal: Journal, run: string, caller: Caller): Promise<void> {
+  const record = await journal.get(run);
+  const known = assertCaller(caller);
+  if (record === undefined || !mayKnow(known, record.identity)) throw runNotFound(run);
 }
 
 /** Where a control goes. */

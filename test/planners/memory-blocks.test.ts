@@ -141,6 +141,21 @@ describe('memory and skills', () => {
     expect((await told({})).prompt).not.toContain('planning_constraints');
   });
 
+  it('PC-19 a hint of calls at once is spoken of, and more are carried out all the same', async () => {
+    const calls = Array.from({ length: 6 }, (_, index) => ({
+      id: `c${index}`,
+      tool: 'search',
+      args: { q: `${index}` },
+    }));
+    const model = scriptedModel([{ calls }, DONE]);
+    const made = reactWorld({ model });
+    const run = await start(made, { context: { hints: { maxParallel: 4 } } });
+    await run.result();
+    expect(JSON.stringify(model.calls[0]?.prompt[0])).toContain('At once: 4 calls at most');
+    expect((await run.state()).steps[0]?.calls).toHaveLength(6);
+    await made.runtime.close();
+  });
+
   it('is the same request after a restart', async () => {
     const path = temporaryFile();
     const stalled = scriptedModel([good(), { stall: true }]);

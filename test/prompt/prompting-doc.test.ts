@@ -88,6 +88,7 @@ const RENDERED: Readonly<Record<string, () => string>> = {
             hints: {
               constraints: 'Stay within the folder.',
               preferredOrder: ['search', 'read'],
+              maxParallel: 3,
               disallowedTools: ['delete'],
               budget: { steps: 5, costMicroUsd: 1_500_000, latencyMs: 30_000 },
             },

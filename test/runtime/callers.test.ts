@@ -1,9 +1,11 @@
 /** Who may steer a run: scopes, foreign senders, and who approves what. */
 import { describe, expect, it } from 'vitest';
 import { type Caller, CONTROL_SCOPES, CONTROL_TYPES, type Control, LEAST_SCOPE } from '../../src/core/control.ts';
+import type { PilotageError } from '../../src/core/errors.ts';
 import { local } from '../../src/core/identity.ts';
 import type { Json } from '../../src/core/json.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
+import type { Run } from '../../src/runtime/run.ts';
 import { sendControl } from '../../src/runtime/send-control.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
@@ -323,5 +325,45 @@ describe('events of a control', () => {
     expect(await entriesOf(made.journal, two, 'control')).toEqual([]);
     // A read is nobody's to change.
     expect(Object.isFrozen(kept[0]?.control)).toBe(true);
+  });
+});
+
+describe('who may read a run', () => {
+  const readings: readonly (readonly [string, (run: Run) => Promise<unknown>])[] = [
+    ['its state', (run) => run.state()],
+    ['its result', (run) => run.result()],
+    ['its payload', (run) => run.payload()],
+    ['its events', (run) => collect(run)],
+  ];
+
+  it.each(readings)('ID-02 %s: a run of somebody else is one that there is not, word for word', async (_, read) => {
+    const made = world({ planner: script(pause) });
+    const run = await start(made);
+    await run.result();
+    const as = (more: Partial<Caller>, id: string) => read(made.runtime.run(id, { as: caller('owner_user', more) }));
+    const unknown = await as({}, 'run_x').catch(({ code, message }: PilotageError) => [code, message]);
+    expect(unknown).toEqual(['run_not_found', "This journal has no run run_x. Check the id and the journal's path."]);
+    for (const foreign of [{ tenant: 'other' }, { user: 'bo' }, { session: 'other' }]) {
+      const told = await as(foreign, run.id).catch(({ code, message }: PilotageError) => [code, message]);
+      expect(told).toEqual([
+        'run_not_found',
+        `This journal has no run ${run.id}. Check the id and the journal's path.`,
+      ]);
+    }
+    await as({}, run.id);
+    await as({ tenant: 'other', scope: 'admin' }, run.id);
+    await expect(as({ user: ' ' }, run.id)).rejects.toMatchObject({ code: 'identity_required' });
+    // The program itself reads everything.
+    await read(made.runtime.run(run.id));
+  });
+
+  it('ID-02 also while it is driven here, and its tasks', async () => {
+    const { run, runtime, go } = await busy();
+    const foreign = runtime.run(run.id, { as: caller('owner_user', { user: 'bo' }) });
+    await expect(foreign.result()).rejects.toMatchObject({ code: 'run_not_found' });
+    await expect(collect(foreign)).rejects.toMatchObject({ code: 'run_not_found' });
+    expect(await runtime.tasks.get({ tenant: 'local', user: 'bo', session: 'default' }, run.id)).toBeUndefined();
+    go();
+    expect(await run.result()).toMatchObject({ status: 'finished' });
   });
 });

@@ -124,7 +124,7 @@ const REFUSED: readonly (readonly [string, unknown, RegExp])[] = [
 ];
 
 describe('what is no remark', () => {
-  it.each(REFUSED)('is dropped, and told, and the run goes on: %s', async (_, remarks, why) => {
+  it.each(REFUSED)('EV-06 is dropped, and told, and the run goes on: %s', async (_, remarks, why) => {
     for (const more of [{}, { modelDriven: true }]) {
       const { events, result, journal, run } = await played(remarks, more);
       expect(result).toMatchObject({ status: 'finished', answer: 'done' });
@@ -135,6 +135,21 @@ describe('what is no remark', () => {
       // Whoever reads the journal later finds what was dropped there.
       expect((await entriesOf(journal, run, 'moved'))[0]?.remarks).toHaveLength(1);
     }
+  });
+
+  it('EV-06 has no place of its own in the order: the journal gives it, without gaps, and the identity is the run’s', async () => {
+    const own = { type: 'acme/x', data: { seq: 99, identity: 'bo' } };
+    const { events, journal, run } = await played([own, { ...own, seq: 99 }, { ...own, identity: { user: 'bo' } }]);
+    const entries = await journal.read(run.id);
+    expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index + 1));
+    const [moved] = entries.filter(({ kind }) => kind === 'moved');
+    const told = events.filter(({ seq }) => seq === moved?.seq);
+    expect(told.map(({ type }) => type).slice(0, 3)).toEqual([
+      'acme/x',
+      'planner.remark_dropped',
+      'planner.remark_dropped',
+    ]);
+    for (const { identity } of told) expect(identity).toMatchObject({ user: 'ana', run: run.id });
   });
 
   it('takes nothing from the remarks beside it', async () => {

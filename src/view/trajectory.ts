@@ -1,0 +1,163 @@
+/** A run as one JSON value, with all that it was given and came to: to be kept, sent and read without its journal. */
+import type { Compaction } from '../core/compaction.ts';
+import type { ArtifactRow, PlanningHints, RunContext } from '../core/context.ts';
+import type { ControlType } from '../core/control.ts';
+import type { Entry, Resumed } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
+import { deepFreeze, isJsonObject, type JsonObject } from '../core/json.ts';
+import type { Step } from '../core/step.ts';
+import type { GroupView } from '../core/task.ts';
+import { applyEntry, type Ending, openState, type RunState } from './run-state.ts';
+import { groupView } from './task-state.ts';
+
+/** What the run came from, or was given to work with. */
+export interface TrajectorySource {
+  readonly kind:
+    | 'fork'
+    | 'task'
+    | 'attachment'
+    | 'artifact'
+    | 'external_memory'
+    | 'conversation_memory'
+    | 'retrieved'
+    | 'skill';
+  /** The id of a run, the reference of an artifact, the name of a skill, or the key of the run's context. */
+  readonly ref: string;
+}
+
+export interface RunTrajectory {
+  /** Of the value itself. */
+  readonly format: 1;
+  readonly identity: Identity;
+  readonly query: string;
+  readonly goal: string;
+  readonly planner: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+  readonly context: RunContext;
+  readonly sources: readonly TrajectorySource[];
+  readonly hints: PlanningHints;
+  /** Those that have ended. */
+  readonly steps: readonly Step[];
+  readonly summary?: Compaction;
+  readonly steering: readonly { readonly kind: ControlType; readonly payload: JsonObject; readonly atStep: number }[];
+  /** What groups of tasks came to, by their ids. */
+  readonly background: Readonly<Record<string, GroupView>>;
+  /** What was given and stored, by file name; by its reference where there is none, or where two share one. */
+  readonly artifacts: Readonly<Record<string, ArtifactRow>>;
+  /** The last answer to a pause. */
+  readonly resume?: { readonly token: string; readonly resumedAt: number; readonly payload: JsonObject };
+  /** `null`: the run has not ended. */
+  readonly ending: Ending | null;
+}
+
+const FORMAT = 1;
+
+/** @param entries the whole journal of the run. @throws PilotageError `journal_corrupt`. */
+export function trajectoryOf(entries: readonly Entry[]): RunTrajectory {
+  const [first, ...rest] = entries;
+  if (first === undefined) throw new PilotageError('journal_corrupt', 'The journal of the run is empty.');
+  const state = openState(first);
+  let answer: (Resumed & Pick<Entry, 'at'>) | undefined;
+  for (const entry of rest) {
+    applyEntry(state, entry);
+    if (entry.kind === 'resumed') answer = entry;
+  }
+  const { identity, query, goal, planner, startedAt, context, compaction, ending } = state;
+  return deepFreeze({
+    format: FORMAT,
+    identity,
+    query,
+    goal,
+    planner,
+    startedAt,
+    context,
+    sources: sourcesOf(state),
+    hints: context.hints ?? {},
+    steps: [...state.steps],
+    ...(compaction === null ? {} : { summary: compaction }),
+    steering: state.steering.map(({ control: { type, payload = {} }, atStep }) => ({ kind: type, payload, atStep })),
+    background: backgroundOf(state),
+    artifacts: namedArtifacts(artifactsOf(state)),
+    ...(answer === undefined ? {} : { resume: resumeOf(answer) }),
+    ending,
+  });
+}
+
+/**
+ * Reads what `JSON.stringify` made of a trajectory, frozen.
+ * @throws PilotageError `journal_corrupt` for what is none, `journal_newer` for a format that this version does not know.
+ */
+export function readTrajectory(text: string): RunTrajectory {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new PilotageError('journal_corrupt', 'The trajectory is not JSON.', { cause });
+  }
+  if (!isJsonObject(value)) throw new PilotageError('journal_corrupt', 'The trajectory is not an object.');
+  const { format, steps, identity } = value;
+  if (typeof format === 'number' && format > FORMAT) {
+    const message = `The trajectory has format ${format}; this version of Pilotage reads ${FORMAT}. Upgrade it.`;
+    throw new PilotageError('journal_newer', message);
+  }
+  if (format !== FORMAT || !Array.isArray(steps) || !isJsonObject(identity)) {
+    throw new PilotageError('journal_corrupt', 'This is no trajectory: it lacks its format, identity or steps.');
+  }
+  return deepFreeze(value) as unknown as RunTrajectory;
+}
+
+function sourcesOf({ context, fork, task }: RunState): TrajectorySource[] {
+  const { inputs = [], artifacts, skills = [] } = context;
+  return [
+    ...(fork === null ? [] : [{ kind: 'fork' as const, ref: fork.run }]),
+    ...(task === null ? [] : [{ kind: 'task' as const, ref: task.parent }]),
+    ...inputs.map(({ artifactRef }) => ({ kind: 'attachment' as const, ref: artifactRef })),
+    ...(artifacts?.rows ?? []).map(({ artifactRef }) => ({ kind: 'artifact' as const, ref: artifactRef })),
+    ...(context.externalMemory == null ? [] : [{ kind: 'external_memory' as const, ref: 'externalMemory' }]),
+    ...(context.conversationMemory == null
+      ? []
+      : [{ kind: 'conversation_memory' as const, ref: 'conversationMemory' }]),
+    ...(context.retrieved == null ? [] : [{ kind: 'retrieved' as const, ref: 'retrieved' }]),
+    ...skills.map(({ name }) => ({ kind: 'skill' as const, ref: name })),
+  ];
+}
+
+function backgroundOf(state: RunState): Record<string, GroupView> {
+  return Object.fromEntries(
+    state.groups.flatMap(({ id }) => {
+      const view = groupView(state, id);
+      return view === undefined ? [] : [[id, view] as const];
+    }),
+  );
+}
+
+function artifactsOf({ context, steps, startedAt }: RunState): ArtifactRow[] {
+  const given = (context.inputs ?? []).map((input) => ({ ...input, source: 'user', createdAt: startedAt }));
+  const made = steps.flatMap(({ calls, decision }) =>
+    calls.flatMap(({ artifacts = [], outcome, endedAt }) => {
+      const source = decision.kind === 'call_tool' ? `tool: ${decision.tool}` : 'unknown';
+      const whole =
+        outcome.kind === 'value' && outcome.artifact !== undefined
+          ? [{ ...outcome.artifact, source, createdAt: endedAt }]
+          : [];
+      return [...artifacts, ...whole];
+    }),
+  );
+  return [...given, ...(context.artifacts?.rows ?? []), ...made];
+}
+
+function namedArtifacts(rows: readonly ArtifactRow[]): Record<string, ArtifactRow> {
+  const named = new Map<string, ArtifactRow>();
+  for (const row of rows) {
+    const { fileName = row.artifactRef } = row;
+    const isTaken = (named.get(fileName)?.artifactRef ?? row.artifactRef) !== row.artifactRef;
+    named.set(isTaken ? row.artifactRef : fileName, row);
+  }
+  return Object.fromEntries(named);
+}
+
+function resumeOf({ token, at, payload = {} }: Resumed & Pick<Entry, 'at'>): NonNullable<RunTrajectory['resume']> {
+  return { token, resumedAt: at, payload };
+}
