@@ -1,0 +1,60 @@
+/**
+ * A live handle: a shop's page that the calls of a run share, with what they have put into its cart. The process goes away while
+ * somebody is asked, and the page with it; nothing is ordered from an empty cart. In a project of your own, import from 'pilotage'.
+ */
+import { z } from 'zod';
+import { createRuntime, type Decision, handle, local, memoryJournal, type RunView, tool } from '../src/index.ts';
+
+const page = handle({
+  name: 'page',
+  onLost: 'fail',
+  keepMs: 10 * 60_000,
+  open: async (): Promise<{ cart: string[] }> => ({ cart: [] }),
+  close: ({ cart }, { reason }) => console.log(`closed with ${cart.length} in the cart: ${reason}`),
+});
+
+const add = tool({
+  name: 'add',
+  description: 'Puts an item into the cart.',
+  effect: 'read', // of the world: the cart is gone with the page
+  input: z.object({ item: z.string() }),
+  handles: { page },
+  run: ({ item }, { handles }) => handles.page.cart.push(item),
+});
+const order = tool({
+  name: 'order',
+  description: 'Orders what is in the cart.',
+  effect: 'once',
+  approve: 'always',
+  input: z.object({}),
+  handles: { page },
+  run: (_, { handles }) => ({ ordered: [...handles.page.cart] }),
+});
+
+/** Two items, and the order; all of it again when the page was lost. */
+function shop({ trajectory: { steps } }: RunView): Decision {
+  const lost = steps.findLastIndex(({ calls }) =>
+    calls.some(({ outcome }) => outcome.kind === 'error' && outcome.error.code === 'handle_lost'),
+  );
+  const since = steps.length - lost - 1;
+  const item = ['lamp', 'bulb'][since];
+  if (item !== undefined) return { kind: 'call_tool', tool: 'add', args: { item } };
+  if (since === 2) return { kind: 'call_tool', tool: 'order', args: {} };
+  return { kind: 'finish', reason: 'goal' };
+}
+
+const journal = memoryJournal();
+const first = createRuntime({ planner: shop, tools: [add, order], journal });
+const { id } = await first.start('A lamp that works', { identity: local('ana') });
+console.log((await first.run(id).result()).status);
+await first.close(); // as a restart does, or a crash
+
+const second = createRuntime({ planner: shop, tools: [add, order], journal });
+const run = second.run(id);
+for (let result = await run.result(); result.status === 'paused'; result = await run.result()) await run.approve();
+for await (const event of run.events()) {
+  if (event.type === 'handle.lost' || event.type === 'handle.opened') console.log(event.type, event.opening);
+  if (event.type === 'tool.completed' || event.type === 'tool.failed')
+    console.log(event.tool, JSON.stringify(event.outcome));
+}
+await second.close();
