@@ -1,7 +1,8 @@
 /**
  * Replays recorded agent runs through the real ReAct planner, loop, journal and HTTP, and holds what comes out against
  * the recording: each request is the recorded prefix, each call runs once, and the results of parallel calls come in
- * call order. With `--crash`, processes die at random moments and others go on. Prints a line for each recording and at
+ * call order. A model that was recorded going round in circles gets a hint in the request, one message more than was recorded:
+ * such requests are counted apart, and hold only where the recorded calls repeat. With `--crash`, processes die at random moments and others go on. Prints a line for each recording and at
  * last one JSON object.
  *
  *     node scripts/replay-recorded.ts <file.jsonl.gz> [--crash] [--stream] [--limit n] [--seed n]
@@ -43,6 +44,7 @@ const NOTHING: Omit<Replayed, 'problems'> = {
   calls: 0,
   crashes: 0,
   askedAgain: 0,
+  hinted: 0,
   parallel: { turns: 0, outOfOrder: 0 },
 };
 
@@ -55,26 +57,28 @@ async function replayRow(row: Row, options: ReplayOptions): Promise<Replayed> {
 }
 
 async function replayAll({ path, limit, ...options }: Arguments): Promise<boolean> {
-  const total = { trajectories: 0, passed: 0, calls: 0, crashes: 0 };
+  const total = { trajectories: 0, passed: 0, calls: 0, crashes: 0, hinted: 0 };
   for (const [index, row] of readRows(path, limit).entries()) {
     const replayed = await replayRow(row, { ...options, seed: options.seed + index });
     total.trajectories += 1;
     total.passed += replayed.problems.length === 0 ? 1 : 0;
     total.calls += replayed.calls;
     total.crashes += replayed.crashes;
+    total.hinted += replayed.hinted;
     console.log(lineOf(row.id, replayed));
   }
   console.log(JSON.stringify(total));
   return total.trajectories > 0 && total.passed === total.trajectories;
 }
 
-function lineOf(id: string, { problems, calls, crashes, askedAgain, parallel }: Replayed): string {
+function lineOf(id: string, { problems, calls, crashes, askedAgain, hinted, parallel }: Replayed): string {
   if (problems.length > 0) {
     const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : '';
     return `FAILED ${id}: ${problems[0]}${more}`;
   }
   const counts = [`${calls} calls`];
   if (parallel.turns > 0) counts.push(`${parallel.outOfOrder} of ${parallel.turns} parallel turns ended out of order`);
+  if (hinted > 0) counts.push(`${hinted} requests with a hint about going round in circles`);
   if (crashes > 0) counts.push(`${crashes} crashes`, `${askedAgain} requests made again`);
   return `ok ${id}: ${counts.join(', ')}`;
 }

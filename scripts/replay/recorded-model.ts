@@ -3,6 +3,7 @@
  * and answers with what that model said.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { guidanceTurn } from '../../src/prompt/guidance.ts';
 import type { ChatMessage, ChatRequest } from '../../src/testing/openai-request.ts';
 import type { ServerReply } from '../../src/testing/openai-server.ts';
 import { type RecordedMessage, type Recording, readArguments } from './recording.ts';
@@ -10,6 +11,8 @@ import { type RecordedMessage, type Recording, readArguments } from './recording
 export class RecordedModel {
   /** Requests that were made again after a crash. */
   askedAgain = 0;
+  /** Requests that ended with the hint that the run goes round in circles, which the recorded model was not given. */
+  hinted = 0;
   readonly #recording: Recording;
   readonly #streaming: boolean;
   /** Everything of a request but its messages, as JSON text. */
@@ -40,7 +43,8 @@ export class RecordedModel {
   /** @throws Error saying how the request differs from the recording. */
   answer(request: ChatRequest): ServerReply {
     const { turns } = this.#recording;
-    const { messages, ...rest } = request;
+    const { messages: all, ...rest } = request;
+    const messages = this.#withoutHint(all);
     this.#checkHead(rest, messages[0]);
     const texts = messages.map((message) => JSON.stringify(message));
     const changed = this.#sent.findIndex((text, index) => text !== texts[index]);
@@ -76,6 +80,35 @@ export class RecordedModel {
     if (!isDeepStrictEqual(byName(tools), byName(this.#recording.tools))) {
       throw this.#differs('its tools are not the recorded ones');
     }
+  }
+
+  /**
+   * Without the hint at the end, if there is one: it stands in one request, and only after the recorded model has made the same
+   * calls over and over, word for word as the prompt has it.
+   */
+  #withoutHint(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+    const last = messages.at(-1);
+    const found = last?.role === 'user' ? HINT.exec(String(last.content)) : null;
+    if (found === null) return messages;
+    const times = Number(found[2]);
+    const period = Number(found[1]) / times;
+    const hint = guidanceTurn({}, { period, times })?.message.content;
+    const isOurs = JSON.stringify(hint) === JSON.stringify([{ type: 'text', text: last?.content }]);
+    if (!isOurs || !this.#wentRound(period, times)) throw this.#differs('it has a hint that nothing calls for');
+    this.hinted += 1;
+    return messages.slice(0, -1);
+  }
+
+  /** The last `times` times `period` turns that were asked for made the same calls. */
+  #wentRound(period: number, times: number): boolean {
+    // A request that is made again after a crash asks for the same turn.
+    return [this.#asked, this.#asked - 1].some((end) => {
+      const calls = this.#recording.turns.slice(Math.max(0, end - period * times), end).map(callsOf);
+      return (
+        calls.length === period * times &&
+        calls.every((made, at) => made !== NO_CALLS && (at < period || made === calls[at - period]))
+      );
+    });
   }
 
   /** The messages since the request before are those of the recording, up to where the next turn was asked for. */
@@ -118,6 +151,15 @@ export class RecordedModel {
   #differs(how: string): Error {
     return new Error(`request ${this.#asked + 1}: ${how}`);
   }
+}
+
+const HINT = /^reminder: your last (\d+) steps made the same calls (\d+) times over, /;
+
+const NO_CALLS = '[]';
+
+function callsOf({ calls = [] }: Recording['turns'][number]): string {
+  const made = calls.map(({ tool, input }) => [tool, readArguments(input)]);
+  return JSON.stringify(made);
 }
 
 /** No text is null or empty, as providers have it; arguments are compared as what they say. */

@@ -43,6 +43,8 @@ export interface Replayed {
   readonly crashes: number;
   /** Model requests that were on their way when a process died, and were made again. */
   readonly askedAgain: number;
+  /** Requests with the hint that the run goes round in circles: one message more than was recorded. */
+  readonly hinted: number;
   readonly parallel: { readonly turns: number; readonly outOfOrder: number };
 }
 
@@ -215,8 +217,8 @@ async function examine(stage: Stage, crashes: number): Promise<Replayed> {
     ];
     const unasked = recording.turns.length - model.asked;
     if (unasked > 0) found.push(`${unasked} turns were not asked for`);
-    const { askedAgain } = model;
-    return { problems: found, calls: record.effects.size, crashes, askedAgain, parallel: parallelTurns(state) };
+    const { askedAgain, hinted } = model;
+    return { problems: found, calls: record.effects.size, crashes, askedAgain, hinted, parallel: parallelTurns(state) };
   } finally {
     await stage.close(journal);
   }

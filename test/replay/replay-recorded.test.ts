@@ -98,7 +98,7 @@ describe('replay-recorded', () => {
   it.each([[[]], [['--stream']]])('passes a recording that the run reproduces %j', async (flags) => {
     const { code, lines, total } = await replay(file, ...flags);
     expect(lines.filter((line) => line.startsWith('FAILED'))).toEqual([]);
-    expect(total).toEqual({ trajectories: 2, passed: 2, calls: 2 * CALLS, crashes: 0 });
+    expect(total).toEqual({ trajectories: 2, passed: 2, calls: 2 * CALLS, crashes: 0, hinted: 0 });
     expect(code).toBe(0);
   });
 
@@ -112,7 +112,21 @@ describe('replay-recorded', () => {
 
   it('reads no more rows than it is told to', async () => {
     const { total } = await replay(file, '--limit', '1');
-    expect(total).toEqual({ trajectories: 1, passed: 1, calls: CALLS, crashes: 0 });
+    expect(total).toEqual({ trajectories: 1, passed: 1, calls: CALLS, crashes: 0, hinted: 0 });
+  });
+
+  it.each([
+    [[]],
+    [['--stream']],
+    [['--crash']],
+  ])('counts hints to a model that went round in circles apart %j', async (flags) => {
+    const round = (id: string) => callTurn(null, [id, '{"city":"Oslo"}', '12']);
+    const messages = [said('user', 'Go.'), ...['a', 'b', 'c', 'd'].flatMap(round), said('assistant', 'Twelve.')];
+    const circles = writeRows('circles.jsonl.gz', { ...ROW, id: 'circles', messages });
+    const { code, lines, total } = await replay(circles, ...flags);
+    expect(lines[0]).toMatch(/^ok circles: 4 calls, \d+ requests with a hint/);
+    expect((total as { hinted: number }).hinted).toBeGreaterThanOrEqual(2);
+    expect(code).toBe(0);
   });
 
   it('fails a recording that no run here can follow, and says where', async () => {
@@ -122,7 +136,7 @@ describe('replay-recorded', () => {
     const { code, lines, total } = await replay(odd);
     expect(lines[0]).toMatch(/^FAILED odd: request 2: message 2 is not the recorded assistant message/);
     expect(lines[1]).toMatch(/^FAILED empty: the recording does not begin/);
-    expect(total).toEqual({ trajectories: 3, passed: 1, calls: CALLS, crashes: 0 });
+    expect(total).toEqual({ trajectories: 3, passed: 1, calls: CALLS, crashes: 0, hinted: 0 });
     expect(code).toBe(1);
   });
 
