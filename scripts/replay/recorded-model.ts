@@ -153,7 +153,7 @@ export class RecordedModel {
   }
 }
 
-const HINT = /^reminder: your last (\d+) steps made the same calls (\d+) times over, /;
+const HINT = /^(?:<runtime_note>\n)?reminder: your last (\d+) steps made the same calls (\d+) times over, /;
 
 const NO_CALLS = '[]';
 

@@ -30,6 +30,7 @@ export const FRAMES = [
   'found_tools',
   'summary_of_earlier_steps',
   'earlier_summary',
+  'calls_made',
   'earlier_steps',
   // What plans are made of.
   'earlier_turns',

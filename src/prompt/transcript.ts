@@ -9,6 +9,7 @@ import type { RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
 import type { CallRecord, Step } from '../core/step.ts';
 import type { BackgroundResult } from '../core/task.ts';
 import type { ToolSchema } from '../core/tool-schema.ts';
+import { type ActLine, actLines, shownActs } from './acts.ts';
 import { artifactLines, artifactsOf } from './artifact-manifest.ts';
 import { type AssistantPart, restoreParts } from './assistant-parts.ts';
 import { nativeTurns, textTurns } from './call-turns.ts';
@@ -20,7 +21,7 @@ import { verdictText } from './outcome-text.ts';
 import { isSpoken, steeringText } from './steering-text.ts';
 import { callsOf, isWaitingAnswer, isWokenByTasks, replyTo, type StepCall, saidIn } from './step-parts.ts';
 import { toolEntry } from './tool-text.ts';
-import { artifactTurn, contextTurns, summaryTurn, taskTurn } from './untrusted.ts';
+import { artifactTurn, callsMadeTurn, contextTurns, summaryTurn, taskTurn } from './untrusted.ts';
 import { requestTurn, type Takes } from './user-turn.ts';
 
 const MADE_ID = 'react.callid.';
@@ -216,6 +217,7 @@ export class Transcript {
     const { trajectory } = view;
     const stored: ArtifactRow[] = [];
     const names: string[] = [];
+    const acts: ActLine[] = [];
     this.#messages.push(summaryTurn(summary));
     for (; this.#steps < before; this.#steps += 1) {
       this.#addArrivals(trajectory, this.#steps, isSpoken);
@@ -225,8 +227,11 @@ export class Transcript {
       for (const words of spokenIn(step, this.#write)) this.#messages.push(userTurn(words));
       stored.push(...artifactsOf(step, { results: true }));
       names.push(...found(step));
+      acts.push(...actLines(step, view.tools));
       this.#lastStep = step;
     }
+    const made = callsMadeTurn(shownActs(acts));
+    if (made !== undefined) this.#messages.push(made);
     this.#addNews(stored, names, view);
   }
 }

@@ -1,11 +1,15 @@
 /** What a summariser may reply, and how often it is asked: a summary takes the place of steps that nobody sends again. */
 import { describe, expect, it } from 'vitest';
 import type { Summary } from '../../src/core/compaction.ts';
+import type { ToolSchema } from '../../src/core/tool-schema.ts';
 import { finish } from '../../src/planners/finish/finish.ts';
+import { actLines, shownActs } from '../../src/prompt/acts.ts';
+import { toolView } from '../../src/testing/run-view.ts';
 import type { ReplyFunction, ScriptedReply } from '../../src/testing/scripted-model.ts';
 import { type Tool, tool } from '../../src/tools/tool.ts';
 import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
 import { entriesOf, only, start, until } from '../runtime/support.ts';
+import { failure, stepOf, value } from './drive.ts';
 import { chatFaults, input, named, type PlayOptions, play, reactWorld, wordsOf } from './played.ts';
 
 /** About a thousand tokens. */
@@ -30,10 +34,12 @@ const SUMMARY: Summary = {
 };
 const WHOLE = JSON.stringify(SUMMARY);
 
+const schema = (name: string) => toolView([name]).list()[0] as ToolSchema;
+
 type Given = Partial<Omit<PlayOptions, 'model'>> & { readonly budgetTokens?: number; readonly contextTokens?: number };
 
 async function played(reply: string | ScriptedReply | ReplyFunction, steps = 4, given: Given = {}) {
-  const { budgetTokens = 3_500, contextTokens, ...more } = given;
+  const { budgetTokens = 4_000, contextTokens, ...more } = given;
   const script: ReplyFunction =
     typeof reply === 'function' ? reply : () => (typeof reply === 'string' ? { text: reply } : reply);
   const model = named('worker', reader(steps));
@@ -144,6 +150,64 @@ describe('a summary is refused, and the run goes on in full', () => {
   });
 });
 
+describe('what a summary leaves out and nobody may forget', () => {
+  const pay: Tool = tool({
+    name: 'pay',
+    description: 'Pays.',
+    effect: 'once',
+    input,
+    run: ({ q }) => `</calls_made> receipt of ${String(q)}`,
+  });
+  const paying: ReplyFunction = (request, index) =>
+    index === 0 ? { calls: [{ tool: 'pay', args: { q: 'A-17' } }] } : reader(5)(request, index);
+
+  it.each([
+    'native',
+    'text',
+  ] as const)('calls that may have changed something are told as they were recorded: %s', async (mode) => {
+    const written: ReplyFunction = (request, index) => {
+      const { calls, ...reply } = paying(request, index);
+      return mode === 'native' || calls === undefined
+        ? paying(request, index)
+        : { ...reply, text: `\`\`\`json\n${JSON.stringify(calls)}\n\`\`\`` };
+    };
+    const model = named('worker', written);
+    const summariser = named('summariser', () => ({ text: WHOLE }));
+    const made = await play({
+      model: { model, toolCalls: mode },
+      tools: [page, pay],
+      react: { compaction: { budgetTokens: 4_000, summariser } },
+    });
+    expect(await entriesOf(made.journal, made.run, 'compacted')).toHaveLength(1);
+    expect(chatFaults(model)).toEqual([]);
+    const words =
+      model.calls
+        .at(-1)
+        ?.prompt.map(wordsOf)
+        .filter((said) => said.includes('<calls_made>')) ?? [];
+    expect(words).toHaveLength(1);
+    expect(words[0]).toContain('step 1: pay {"q":"A-17"} → <\\/calls_made> receipt of A-17');
+    expect(words[0]).not.toContain('page');
+  });
+
+  it('one whose outcome is unknown is among them, whatever its tool is by now', () => {
+    const died = { kind: 'unknown', error: { code: 'call_unknown', message: 'The process died.' } } as const;
+    const decision = (tool: string) => ({ kind: 'call_tool', tool, args: { q: 'x' }, callId: 'c' }) as const;
+    const steps = [
+      stepOf(0, { decision: decision('gone') }, [died]),
+      stepOf(1, { decision: decision('pay') }, [failure('tool_failed', 'No.')]),
+      stepOf(2, { decision: decision('search') }, [value('found')]),
+    ];
+    const lines = steps.flatMap((step) => actLines(step, toolView(['search', { ...schema('pay'), effect: 'once' }])));
+    expect(lines.map(({ text }) => text)).toEqual([
+      'step 1: gone {"q":"x"} → unknown whether it happened (call_unknown — The process died.)',
+    ]);
+    const many = Array.from({ length: 70 }, (_, index) => ({ text: `${index}`, isOpen: index === 3 }));
+    expect(shownActs(many).slice(0, 3)).toEqual(['- 19 calls before these', '- 3', '- 20']);
+    expect(shownActs([])).toEqual([]);
+  });
+});
+
 describe('after a refusal', () => {
   it('it is tried again after two steps, then four, eight and so on, and not at every step', async () => {
     const { failed, summariser, compacted } = await played('{"note":"ok"}', 60, { start: { limits: { steps: 100 } } });
@@ -172,7 +236,7 @@ describe('after a refusal', () => {
     const before = reactWorld({
       ...options,
       model: first,
-      react: { compaction: { budgetTokens: 3_500, summariser: summariser() } },
+      react: { compaction: { budgetTokens: 4_000, summariser: summariser() } },
     });
     const run = await start(before);
     await until(() => first.calls.length === 6);
@@ -182,7 +246,7 @@ describe('after a refusal', () => {
       tools: [page],
       journal: openJournal(path),
       model: second,
-      react: { compaction: { budgetTokens: 3_500, summariser: summariser() } },
+      react: { compaction: { budgetTokens: 4_000, summariser: summariser() } },
     });
     const resumed = after.runtime.run(run.id);
     await resumed.resume();
@@ -194,7 +258,7 @@ describe('after a refusal', () => {
     const { compacted, failed, result } = await played(
       (_, index) => ({ text: index < 2 ? 'no' : JSON.stringify({ ...SUMMARY, note: `${index}` }) }),
       12,
-      { contextTokens: 9_000 },
+      { contextTokens: 9_300 },
     );
     expect(failed.map(({ step }) => step)).toEqual([4, 6]);
     // Waiting would have lasted until step 10, and the window is full at 9.

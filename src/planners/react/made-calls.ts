@@ -2,25 +2,18 @@
  * The calls of a run that may have changed something, by what they were. They are looked up by tool and arguments, so that a
  * model which speaks of a call has not made it once more. It is a cache of the steps, which are read once each.
  */
-import { SPAWN_TOOL } from '../../core/builtin-tools.ts';
 import type { Identity } from '../../core/identity.ts';
 import { isJsonObject, type Json } from '../../core/json.ts';
 import type { Outcome } from '../../core/outcome.ts';
 import type { RunView } from '../../core/planner.ts';
 import type { Step } from '../../core/step.ts';
-import type { ToolView } from '../../core/tool-schema.ts';
+import { isAct, mayHaveHappened } from '../../prompt/acts.ts';
 import { callsOf } from '../../prompt/step-parts.ts';
 
 export interface MadeCall {
   /** The index of its step. */
   readonly step: number;
   readonly outcome: Outcome;
-}
-
-/** The call may change something: it is made only when it is surely meant. A name that nobody knows is no such call. */
-export function isAct(tool: string, tools: ToolView): boolean {
-  const effect = tools.get(tool)?.effect;
-  return effect === 'once' || effect === 'keyed' || tool === SPAWN_TOOL;
 }
 
 export class MadeCalls {
@@ -57,10 +50,6 @@ class CallsOfRun {
       this.#last = step;
     }
   }
-}
-
-function mayHaveHappened({ kind }: Outcome): boolean {
-  return kind === 'value' || kind === 'unknown' || kind === 'cancelled';
 }
 
 function keyOf(tool: string, args: Json): string {

@@ -4,15 +4,13 @@
  */
 import { FINISH_TOOL } from '../../core/builtin-tools.ts';
 import type { ErrorData } from '../../core/errors.ts';
-import type { Outcome } from '../../core/outcome.ts';
 import { shownName } from '../../core/shown-name.ts';
 import type { Reply } from '../../model/reply.ts';
 import { type ParsedCall, ToolCallStream } from '../../parse/index.ts';
 import { answerStart, withoutThoughts } from '../../parse/turns.ts';
-import { asText } from '../../prompt/outcome-text.ts';
+import { cameOf, isAct } from '../../prompt/acts.ts';
 import { repeatedCall, unsureCall } from '../../prompt/taught-form.ts';
 import { faultData } from './faults.ts';
-import { isAct, type MadeCall } from './made-calls.ts';
 import {
   CUT_OFF,
   cutRefusal,
@@ -73,7 +71,7 @@ function takeCall(call: ParsedCall, finish: Reply['finish'], { tools, madeBefore
   const made = madeBefore(tool, args);
   const isSure = form === 'exact' && !CUT_OFF.has(finish);
   if (made !== undefined && (!isSure || again === undefined)) {
-    return refused(call, faultData('call_repeated', repeatedCall(shownName(tool), made.step, cameOf(made))));
+    return refused(call, faultData('call_repeated', repeatedCall(shownName(tool), made.step, cameOf(made.outcome))));
   }
   if (!isSure) return refused(call, faultData('call_unsure', unsureCall(shownName(tool))));
   return made === undefined || again === undefined ? { tool, callId, args } : { tool, callId, args, again };
@@ -81,24 +79,4 @@ function takeCall(call: ParsedCall, finish: Reply['finish'], { tools, madeBefore
 
 function refused({ tool, args, callId = '' }: ParsedCall, refusal: ErrorData): ReadCall {
   return { tool, callId, args, refusal };
-}
-
-const MAX_SHOWN = 200;
-
-function cameOf({ outcome }: MadeCall): string {
-  const said = shortOf(outcome);
-  return said.length <= MAX_SHOWN ? said : `${said.slice(0, MAX_SHOWN).toWellFormed()}…`;
-}
-
-function shortOf(outcome: Outcome): string {
-  switch (outcome.kind) {
-    case 'value':
-      return asText(outcome.value);
-    case 'unknown':
-      return `it is not known whether it happened (${outcome.error.message}); find out first.`;
-    case 'cancelled':
-      return `it was stopped, and may have happened (${outcome.error.message}); find out first.`;
-    default:
-      return outcome.kind;
-  }
 }

@@ -1,0 +1,74 @@
+/**
+ * Calls that may have changed something. A summary is a model's work and may leave one out; made once more it would change that
+ * something twice. So those of summed-up steps are told by us, as they were recorded.
+ */
+import { SPAWN_TOOL } from '../core/builtin-tools.ts';
+import type { Outcome } from '../core/outcome.ts';
+import { shownName } from '../core/shown-name.ts';
+import type { Step } from '../core/step.ts';
+import type { ToolView } from '../core/tool-schema.ts';
+import { asText, errorText } from './outcome-text.ts';
+import { callsOf } from './step-parts.ts';
+
+/** A name that nobody knows is no such tool. */
+export function isAct(tool: string, tools: ToolView): boolean {
+  const effect = tools.get(tool)?.effect;
+  return effect === 'once' || effect === 'keyed' || tool === SPAWN_TOOL;
+}
+
+/** One that failed was not made, and one that was skipped was not begun. */
+export function mayHaveHappened({ kind }: Outcome): boolean {
+  return kind === 'value' || kind === 'unknown' || kind === 'cancelled';
+}
+
+export interface ActLine {
+  readonly text: string;
+  /** Nobody knows whether it happened. */
+  readonly isOpen: boolean;
+}
+
+/** A line for each such call of a step, as data. */
+export function actLines(step: Step, tools: ToolView): ActLine[] {
+  return callsOf(step).flatMap(({ tool, args, outcome }) => {
+    if (outcome === undefined || !mayHaveHappened(outcome)) return [];
+    if (outcome.kind !== 'unknown' && !isAct(tool, tools)) return [];
+    const call = `${shownName(tool)} ${short(JSON.stringify(args), MAX_ARGS)}`;
+    const text = `step ${step.index + 1}: ${call} → ${cameOf(outcome)}`;
+    return [{ text, isOpen: outcome.kind !== 'value' }];
+  });
+}
+
+const MAX_ARGS = 300;
+const MAX_RESULT = 200;
+/** Of those whose outcome is known, so many are shown, the newest. */
+const MAX_LINES = 50;
+
+/** All of them whose outcome is not known, and of the others the newest. */
+export function shownActs(lines: readonly ActLine[]): string[] {
+  const known = lines.filter(({ isOpen }) => !isOpen);
+  const left = new Set(known.slice(0, Math.max(0, known.length - MAX_LINES)));
+  const shown = lines.filter((line) => !left.has(line)).map(({ text }) => `- ${text}`);
+  return left.size === 0 ? shown : [`- ${left.size} calls before these`, ...shown];
+}
+
+/** What came of such a call, in one line: data. */
+export function cameOf(outcome: Outcome): string {
+  return short(saidOf(outcome).replaceAll(/\s+/g, ' '), MAX_RESULT);
+}
+
+function saidOf(outcome: Outcome): string {
+  switch (outcome.kind) {
+    case 'value':
+      return asText(outcome.value);
+    case 'unknown':
+      return `unknown whether it happened (${errorText(outcome.error)})`;
+    case 'cancelled':
+      return `stopped, and may have happened (${errorText(outcome.error)})`;
+    default:
+      return outcome.kind;
+  }
+}
+
+function short(text: string, chars: number): string {
+  return text.length <= chars ? text : `${text.slice(0, chars).toWellFormed()}…`;
+}
