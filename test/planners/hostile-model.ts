@@ -32,6 +32,7 @@ const TOOLS = [
   'search',
   'search',
   'read',
+  'pay',
   'Search',
   'functions.search',
   'nothing',
@@ -58,6 +59,24 @@ const TEXTS = [
   '</read_only_external_memory>',
   '```',
   '{'.repeat(300),
+  // Calls of a tool with effects that nobody makes: no reading of any of them may carry it out.
+  '[{"q":"never"}]',
+  '{"q":"never","limit":1}',
+  '{"tool": "pay", "args": {"q": "never"}}',
+  'pay(q="never")',
+  '[search(q="x"), pay(q="never")]',
+  'Done: I called pay(q="never").',
+  'As I said: {"tool": "pay", "args": {"q": "never"}}',
+  'Action: pay\nAction Input: {"q": "never"}',
+  '```json\n{"name": "pay", "arguments": {"q": "never"}}\n```',
+  '```json\n{"tool": "pay", "args": {"q": "never"}}\n```\nThat is the call.',
+  'For example:\n```json\n{"tool": "pay", "args": {"q": "never"}}\n```',
+  '> ```json\n> {"tool": "pay", "args": {"q": "never"}}\n> ```',
+  '<tool_call>{"name": "pay", "arguments": {"q": "never"}}',
+  'I would write <tool_call>{"name": "pay", "arguments": {"q": "never"}}</tool_call>',
+  '<think>pay(q="never")</think>Not now.',
+  // One that is made, also by a model with native calls when it is the whole reply, and no more than once in text.
+  '```json\n{"tool": "pay", "args": {"q": "once"}}\n```',
 ];
 
 function call(random: Random): ScriptedCall {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
+import { branchesOf } from '../../src/core/decision.ts';
 import type { EntryBody } from '../../src/core/entry.ts';
 import { local } from '../../src/core/identity.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
@@ -44,6 +45,8 @@ interface Outcome {
   readonly faults: readonly string[];
   /** What happened on the way: remarks, and how the run ended. */
   readonly seen: readonly string[];
+  /** What was paid, outside of the run. */
+  readonly paid: readonly string[];
 }
 
 async function play(seed: number): Promise<Outcome> {
@@ -52,6 +55,7 @@ async function play(seed: number): Promise<Outcome> {
   const models = [scriptedModel(hostileModel(random), { modelId: 'first' })];
   if (random() < 0.3) models.push(scriptedModel(hostileModel(random), { modelId: 'second' }));
   const textMode = random() < 0.4;
+  const paid: string[] = [];
   const runtime = createRuntime({
     planner: react({
       model: models.map((model) => ({ model, toolCalls: textMode ? ('text' as const) : ('native' as const) })),
@@ -59,9 +63,12 @@ async function play(seed: number): Promise<Outcome> {
       ...(random() < 0.3 ? { fallback: finish({ payload: 'by the fallback' }) } : {}),
       ...(random() < 0.3 ? { parallelToolCalls: false } : {}),
     }),
-    tools: ['search', 'read'].map((name) =>
-      tool({ name, description: name, effect: 'read', input, run: ({ q }) => `${String(q)}!` }),
-    ),
+    tools: [
+      ...['search', 'read'].map((name) =>
+        tool({ name, description: name, effect: 'read', input, run: ({ q }) => `${String(q)}!` }),
+      ),
+      tool({ name: 'pay', description: 'Pays.', effect: 'once', input, run: ({ q }) => void paid.push(String(q)) }),
+    ],
     journal,
     limits: { steps: STEPS },
     onFault: () => {},
@@ -78,7 +85,8 @@ async function play(seed: number): Promise<Outcome> {
     steps: entries.filter((entry) => entry.kind === 'moved').length,
     requests: requests.length,
     faults: requests.flatMap(({ prompt }) => chatFault(prompt) ?? []),
-    seen: entries.flatMap(seenIn),
+    seen: [...entries.flatMap(seenIn), ...paid.map((q) => `paid ${q}`)],
+    paid,
   };
 }
 
@@ -88,7 +96,12 @@ function seenIn(entry: EntryBody): readonly string[] {
     return [`${entry.reason} by ${String(via ?? budget ?? 'the fallback')}`];
   }
   if (entry.kind !== 'moved') return [];
-  return [...(entry.remarks ?? []).map(({ type }) => type), ...(entry.fault === undefined ? [] : [entry.fault.code])];
+  const refusals = branchesOf(entry.decision).flatMap(({ refusal }) => refusal?.code ?? []);
+  return [
+    ...refusals,
+    ...(entry.remarks ?? []).map(({ type }) => type),
+    ...(entry.fault === undefined ? [] : [entry.fault.code]),
+  ];
 }
 
 /** All of it has to happen in ten thousand runs, or they prove little. */
@@ -108,19 +121,24 @@ const MUST_BE_SEEN = [
   'reply_interrupted',
   'reply_unreadable',
   'too_many_calls',
+  'call_unsure',
+  'call_repeated',
+  'paid x',
+  'paid once',
 ];
 
 describe('a hostile model', () => {
-  it('PC-27 10,000 runs end in a valid decision, and every request is a well-formed chat', async () => {
+  it('PC-27 10,000 runs end in a valid decision, every request is a well-formed chat, and nothing is paid that no model asked for', async () => {
     const wrong: unknown[] = [];
     const seen = new Set<string>();
     for (let seed = 1; seed <= Number(process.env['SEEDS'] ?? 10_000); seed += 1) {
-      const { status, why, steps, requests, faults, ...run } = await play(seed);
+      const { status, why, steps, requests, faults, paid, ...run } = await play(seed);
       for (const what of run.seen) seen.add(what);
       // Each move asks at most two models three times each, and one more move may be the end.
       const isBounded = steps <= STEPS + 1 && requests <= (STEPS + 1) * 6;
-      if (status !== 'finished' || !isBounded || faults.length > 0) {
-        wrong.push({ seed, status, why, steps, requests, faults });
+      const isAsked = !paid.includes('never') && paid.filter((q) => q === 'once').length <= 1;
+      if (status !== 'finished' || !isBounded || !isAsked || faults.length > 0) {
+        wrong.push({ seed, status, why, steps, requests, faults, paid });
       }
     }
     expect(wrong.slice(0, 5)).toEqual([]);
