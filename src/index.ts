@@ -29,6 +29,7 @@ export type {
 } from './core/context.ts';
 export type { Caller, Control, ControlScope, ControlType } from './core/control.ts';
 export type {
+  AskReason,
   AwaitTask,
   Branch,
   CallParallel,
@@ -55,7 +56,7 @@ export type { Json, JsonObject } from './core/json.ts';
 export type { Limits } from './core/limits.ts';
 export type { BranchObservation } from './core/observation.ts';
 export { observe, observeBranches } from './core/observation.ts';
-export type { Outcome, Verdict } from './core/outcome.ts';
+export type { Outcome, PauseVerdict, Verdict } from './core/outcome.ts';
 export type {
   BudgetView,
   Delta,

@@ -1,4 +1,4 @@
-/** `pilotage approve`, `reject`, `cancel`, `send`, `redirect`, `pause`: says something to a run, and drives nothing. */
+/** `pilotage approve`, `reject`, `settle`, `cancel`, `send`, `redirect`, `pause`: says something to a run, and drives nothing. */
 import type { Caller, Control, ControlType } from '../core/control.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
@@ -20,6 +20,7 @@ import { jsonLine, oneLine } from './text.ts';
 const TYPES: Readonly<Record<ControlName, ControlType>> = {
   approve: 'APPROVE',
   reject: 'REJECT',
+  settle: 'SETTLE',
   cancel: 'CANCEL',
   send: 'USER_MESSAGE',
   redirect: 'REDIRECT',
@@ -29,6 +30,7 @@ const TYPES: Readonly<Record<ControlName, ControlType>> = {
 const DONE: Readonly<Record<ControlName, string>> = {
   approve: 'Approved',
   reject: 'Rejected',
+  settle: 'Settled',
   cancel: 'Cancelled',
   send: 'Delivered',
   redirect: 'Redirected',
@@ -61,7 +63,7 @@ export async function controlCommand(said: Said, options: Options, terminal: Ter
 }
 
 function isAnswer({ command }: Said): boolean {
-  return command === 'approve' || command === 'reject';
+  return command === 'approve' || command === 'reject' || command === 'settle';
 }
 
 function askWhich(
@@ -98,10 +100,15 @@ function senderOf({ tenant, session }: Identity, { as: user, admin }: Options): 
 }
 
 function payloadOf(command: ControlName, text: string, options: Options): JsonObject {
-  const { payload, args, token, reason, soft } = options;
+  const { payload, args, token, reason, soft, happened, value } = options;
+  if (command === 'settle' && happened === undefined) {
+    throw new UsageError('settle must say what became of the call: --happened or --did-not-happen.');
+  }
   return {
     ...payload,
     ...(args === undefined ? {} : { args }),
+    ...(happened === undefined ? {} : { happened }),
+    ...(value === undefined ? {} : { value }),
     ...(token === undefined ? {} : { token }),
     ...(reason === undefined ? {} : { reason }),
     ...(soft ? { hard: false } : {}),

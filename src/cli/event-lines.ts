@@ -201,7 +201,9 @@ function pauseText({ reason, payload }: RunEvent<'pause.requested'>): string {
 
 function answerText({ verdict, reason, args, payload, by }: RunEvent<'pause.resumed'>): string {
   const because = payload?.['reason'];
-  const words = [`▶ ${verdict} (${reason})${byWhom(by)}`];
+  const what =
+    verdict === 'settle' ? `settled: it ${payload?.['happened'] === true ? 'happened' : 'did not happen'}` : verdict;
+  const words = [`▶ ${what} (${reason})${byWhom(by)}`];
   const edit = args ?? payload?.['nodes'];
   if (edit !== undefined) words.push(`with ${shortArgs(edit, 160)}`);
   if (typeof because === 'string') words.push(`“${oneLine(because, 160)}”`);

@@ -3,7 +3,7 @@ import { DEFAULT_JOURNAL_PATH } from '../journal/default-path.ts';
 import { STATUSES } from './option-values.ts';
 
 /** Commands that say something to a run, and drive nothing. */
-export type ControlName = 'approve' | 'reject' | 'cancel' | 'send' | 'redirect' | 'pause';
+export type ControlName = 'approve' | 'reject' | 'settle' | 'cancel' | 'send' | 'redirect' | 'pause';
 export type CommandName = 'run' | 'plan' | 'resume' | 'list' | 'inspect' | 'fork' | 'replay' | ControlName;
 
 const EXIT_CODES = `Exit codes:
@@ -31,6 +31,7 @@ Commands:
 
   approve <run>             say yes to what a run asks, with other arguments if need be
   reject <run>              say no
+  settle <run>              say whether a call in doubt has happened
   send <run> "<message>"    tell a run something on its way
   redirect <run> "<goal>"   give it another goal
   pause <run>               let it stop at its next step
@@ -196,6 +197,23 @@ run ends, as the tool says.
 ${STORED_HELP}
 
 Options:
+${ANSWER_HELP}
+
+${EXIT_CODES}
+`,
+  settle: `Usage: pilotage settle <run> --happened [--value <json>] [options]
+       pilotage settle <run> --did-not-happen [options]
+
+Says what became of a call in doubt: one of the effect once that was under way when its process died, its time was over, or it
+was stopped. Look it up by the key that the run shows, then say so. A call that happened has the value that you give; one
+that did not is made, with the same key. Where the tool can look it up itself, resume lets it try again.
+
+${STORED_HELP}
+
+Options:
+  --happened             it did
+  --value <json>         what it came to (default null); it has to fit the output schema of the tool, if that has one
+  --did-not-happen       it did not
 ${ANSWER_HELP}
 
 ${EXIT_CODES}

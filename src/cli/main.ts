@@ -46,6 +46,7 @@ async function commandOf({ command, subject, text, options }: Command, terminal:
     case 'inspect':
       return (await import('./inspect-command.ts')).inspectCommand(subject, options, terminal);
     case 'approve':
+    case 'settle':
     case 'reject':
     case 'cancel':
     case 'send':

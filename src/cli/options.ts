@@ -46,6 +46,10 @@ export interface Options extends ModelOptions {
   readonly token?: string;
   readonly args?: Json;
   readonly payload?: JsonObject;
+  /** What became of a call in doubt. */
+  readonly happened?: boolean;
+  /** What it came to. */
+  readonly value?: Json;
   readonly reason?: string;
   /** The user in whose name a control is sent. */
   readonly as?: string;
@@ -118,6 +122,7 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   inspect: COMMON,
   approve: { ...ANSWERING, args: TEXT },
   reject: ANSWERING,
+  settle: { ...ANSWERING, happened: FLAG, 'did-not-happen': FLAG, value: TEXT },
   cancel: { ...SENDING, reason: TEXT, soft: FLAG },
   send: SENDING,
   redirect: SENDING,
@@ -178,6 +183,11 @@ function wordsOf(command: CommandName, positionals: readonly string[], values: V
   throw new UsageError(`${command} takes ${wanted}.`);
 }
 
+function happenedOf(did: boolean, didNot: boolean): boolean | undefined {
+  if (did && didNot) throw new UsageError('Give --happened or --did-not-happen, not both.');
+  return did || didNot ? did : undefined;
+}
+
 function optionsOf(values: Values): Options {
   const text = (name: string): string | undefined => {
     const value = values[name];
@@ -220,6 +230,8 @@ function optionsOf(values: Values): Options {
     ...given('token', text('token')),
     ...given('args', jsonValue(text('args'), 'args')),
     ...given('payload', jsonObject(text('payload'), 'payload')),
+    ...given('happened', happenedOf(flag('happened'), flag('did-not-happen'))),
+    ...given('value', jsonValue(text('value'), 'value')),
     ...given('reason', text('reason')),
     ...given('as', text('as')),
     ...given('at', wholeNumber(text('at'), 'at')),

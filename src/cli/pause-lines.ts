@@ -25,6 +25,15 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
   const add = (text: string): void => void lines.push({ tone: 'plain', text: `  ${text}` });
   if (isOneOfSeveral || needsVerdict(pause)) add(`token    ${token}`);
   if (expiresAt !== undefined) add(`expires  ${expiry(expiresAt)}`);
+  if (isDoubt(pause)) {
+    const { key, since, can_look_up: canLookUp } = pause.payload ?? {};
+    if (typeof since === 'number') add(`since    ${new Date(since).toISOString()}`);
+    add(`key      ${oneLine(String(key ?? ''), 200)}`);
+    add(`it did   ${hint('settle', id, options, ...which, '--happened', '--value', '…')}`);
+    add(`it didn't ${hint('settle', id, options, ...which, '--did-not-happen')}`);
+    if (canLookUp === true) add(`look up  ${hint('resume', id, options, ...which)}`);
+    return [{ tone: 'strong', text: title }, ...lines];
+  }
   if (needsVerdict(pause)) {
     add(`yes      ${hint('approve', id, options, ...which)}`);
     add(`no       ${hint('reject', id, options, ...which)}`);
@@ -35,8 +44,13 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
 }
 
 /** Resuming alone is no answer: somebody has to say yes or no. */
-export function needsVerdict({ reason }: TaskPause): boolean {
-  return reason === 'approval_required';
+export function needsVerdict(pause: TaskPause): boolean {
+  return pause.reason === 'approval_required' || (isDoubt(pause) && pause.payload?.['can_look_up'] !== true);
+}
+
+/** Nobody knows whether its call has happened. */
+function isDoubt({ reason }: TaskPause): boolean {
+  return reason === 'in_doubt';
 }
 
 function subject(id: string, { run }: PauseNotice): string {
@@ -50,6 +64,11 @@ function waitsFor(who: string, pause: PauseNotice): string {
   if (payload['no_progress'] === true) return `${who} goes round in circles.`;
   if (payload['by'] === 'operator') return `${who} is paused.`;
   if (reason === 'await_input') return `${who} waits for your message.`;
+  if (isDoubt(pause)) {
+    const { tool, args, why } = payload;
+    const call = `${oneLine(String(tool), 60)} ${shortArgs(args ?? null, 160)}`;
+    return `${who} is held: nobody knows whether this call has happened: ${call}. ${oneLine(String(why ?? ''), 300)}`;
+  }
   const what = about(pause);
   if (reason === 'approval_required') return `${who} waits for approval${what === '' ? '.' : `: ${what}`}`;
   return what === '' ? `${who} waits: ${reason}.` : `${who} waits: ${reason} ${what}`;

@@ -14,6 +14,7 @@ export const CONTROL_TYPES = [
   'RESUME',
   'APPROVE',
   'REJECT',
+  'SETTLE',
   'USER_MESSAGE',
 ] as const;
 export type ControlType = (typeof CONTROL_TYPES)[number];
@@ -32,6 +33,7 @@ export const LEAST_SCOPE: Readonly<Record<ControlType, ControlScope>> = {
   RESUME: 'owner_user',
   APPROVE: 'owner_user',
   REJECT: 'owner_user',
+  SETTLE: 'owner_user',
   PRIORITIZE: 'admin',
 };
 
@@ -149,6 +151,7 @@ const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
   RESUME: { token: TOKEN, limits: { kind: 'object' }, nodes: { kind: 'object' } },
   APPROVE: ANSWER,
   REJECT: ANSWER,
+  SETTLE: { ...ANSWER, happened: { kind: 'boolean', required: true } },
 };
 
 /** Keys that the table does not name are the sender's own. */

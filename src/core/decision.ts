@@ -5,7 +5,10 @@ import type { Json, JsonObject } from './json.ts';
 import type { Limits } from './limits.ts';
 
 export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'deadline_exceeded' | 'constraints_conflict';
-export type PauseReason = 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict';
+/** What a planner may pause for. */
+export type AskReason = 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict';
+/** Why a run waits for somebody. `in_doubt`: nobody knows whether one of its `once` calls has happened. */
+export type PauseReason = AskReason | 'in_doubt';
 
 export const FINISH_REASONS: readonly FinishReason[] = [
   'goal',
@@ -14,7 +17,7 @@ export const FINISH_REASONS: readonly FinishReason[] = [
   'deadline_exceeded',
   'constraints_conflict',
 ];
-export const PAUSE_REASONS: readonly PauseReason[] = [
+export const PAUSE_REASONS: readonly AskReason[] = [
   'approval_required',
   'await_input',
   'external_event',
@@ -131,7 +134,7 @@ export interface AwaitTask {
 }
 export interface RequestPause {
   readonly kind: 'request_pause';
-  readonly reason: PauseReason;
+  readonly reason: AskReason;
   /** At most 6 levels, 64 keys a map, 50 items a list, 4,096 characters a string, 16,384 bytes in all. */
   readonly payload?: JsonObject;
   readonly expiresInMs?: number;

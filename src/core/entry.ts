@@ -8,7 +8,7 @@ import type { HandleNote } from './handle.ts';
 import type { Identity } from './identity.ts';
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Limits } from './limits.ts';
-import type { Outcome, Verdict } from './outcome.ts';
+import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { CallPlace, MoveNotes, Usage } from './step.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
 import { readDecision } from './validate-decision.ts';
@@ -94,6 +94,8 @@ export interface CallBegan {
   readonly call: number;
   /** Set aside for it, and spent whatever it comes to. */
   readonly costMicroUsd?: number;
+  /** Its effect lets it be made again whatever became of it; it stands here for what it costs. */
+  readonly repeatable?: true;
 }
 export interface CallEnded {
   readonly kind: 'call_ended';
@@ -118,7 +120,7 @@ export interface Paused {
   readonly expiresAt?: number;
   /** Set when the pause is a step of the planner's; a pause by a budget or an operator is none. */
   readonly step?: number;
-  /** Set when it is one call of the step that waits: for an approval, or for a login. */
+  /** Set when it is one call of the step that waits: for an approval, for a login, or to be settled. */
   readonly call?: number;
   /** Who may approve. Default `anyone`; `another`: nobody who is the run's own user. */
   readonly approver?: 'anyone' | 'another';
@@ -128,10 +130,12 @@ export interface Paused {
 export interface Resumed {
   readonly kind: 'resumed';
   readonly token: string;
-  readonly verdict: Verdict;
+  readonly verdict: PauseVerdict;
   readonly payload?: JsonObject;
   /** Arguments that the approver gave in place of the call's own. */
   readonly args?: Json;
+  /** What the call in doubt came to. Absent when it did not happen: then it is made. */
+  readonly outcome?: Outcome;
   readonly by?: Caller;
 }
 export interface ControlTaken {

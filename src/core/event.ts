@@ -9,7 +9,7 @@ import type { FinishReason, PauseReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { Outcome, Verdict } from './outcome.ts';
+import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
 import type { CallPlace } from './step.ts';
 import type { TaskEnd, TaskKind, TaskPause, TaskStatus } from './task.ts';
@@ -156,7 +156,7 @@ export interface EventPayloads extends RemarkPayloads {
   'pause.resumed': {
     readonly token: string;
     readonly reason: PauseReason;
-    readonly verdict: Verdict;
+    readonly verdict: PauseVerdict;
     readonly payload?: JsonObject;
     /** Arguments that the approver gave in place of the call's own. */
     readonly args?: Json;

@@ -3,13 +3,16 @@ import type { ArtifactRef } from './artifact.ts';
 import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
 
+/** The answer to what a planner asks. */
 export type Verdict = 'approve' | 'reject' | 'resume' | 'timeout';
+/** The answer to any pause. `settle`: somebody has said what became of a call in doubt. */
+export type PauseVerdict = Verdict | 'settle';
 
 export type Outcome =
   /** The tool's value. With `artifact`, the value is a preview and the artifact has the whole. */
   | { readonly kind: 'value'; readonly value: Json; readonly artifact?: ArtifactRef }
   | { readonly kind: 'error'; readonly error: ErrorData }
-  /** It may have happened and may not: a `once` call was begun, and no result was recorded. */
+  /** It may have happened and may not: of a `once` tool that says `inDoubt: 'tell'`, or of a run that was cancelled. */
   | { readonly kind: 'unknown'; readonly error: ErrorData }
   /** Stopped by its join, by a cancel or by a deadline. */
   | { readonly kind: 'cancelled'; readonly error: ErrorData }

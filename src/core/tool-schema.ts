@@ -6,7 +6,7 @@ import type { ToolPolicy } from './policy.ts';
  * What a call may do to the world, which decides what happens after a crash in the middle of it.
  * - `pure`, `read`: it runs again.
  * - `keyed`: it runs again with the same idempotency key.
- * - `once`: it never runs again; its `reconcile` is asked, and without one the outcome is `unknown`.
+ * - `once`: it never runs again unasked; its `reconcile` is asked, and what that cannot say somebody settles.
  */
 export type Effect = 'pure' | 'read' | 'keyed' | 'once';
 

@@ -28,7 +28,7 @@ export function resultOf(outcome: Outcome | undefined, maxChars?: number): ToolR
     case 'unknown':
       return errorOutput(
         outcome.error,
-        'It may have happened and may not: find out before calling it again.',
+        'Do not make this call again unless you have found out that it did not happen.',
         maxChars,
       );
     case 'cancelled':

@@ -3,14 +3,13 @@ import { ARTIFACT_FETCH, AWAIT_TOOL, isPlanTool, SPAWN_TOOL } from '../core/buil
 import type { Branch, CallParallel, Decision, SpawnTask } from '../core/decision.ts';
 import type { CallEnded, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
-import { scopeKey } from '../core/identity.ts';
 import { captureJson, type Json, type JsonObject } from '../core/json.ts';
 import type { CallPlace } from '../core/step.ts';
 import { runsAbove } from '../core/task.ts';
 import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
-import type { OpenStep, RunState, TaskWait } from '../view/state.ts';
+import { hasBegun, type OpenStep, type RunState, type TaskWait } from '../view/state.ts';
 import { beginAwait, endOfWait } from './await.ts';
 import { argsOf } from './call-args.ts';
 import type { OwnCall, Piece } from './call-context.ts';
@@ -24,6 +23,7 @@ import {
   newlyFound,
   type TaskAsk,
 } from './dispatch.ts';
+import { keyPrefixOf } from './doubt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
 import { Flight } from './flight.ts';
@@ -42,7 +42,7 @@ export interface CallPorts {
   readonly deps: DriverDeps;
   readonly state: RunState;
   /** Makes durable that a call begins. */
-  begin(step: number, call: number, costMicroUsd: number | undefined): Promise<void>;
+  begin(step: number, call: number, costMicroUsd: number | undefined, repeatable: boolean): Promise<void>;
   readonly lease: HeldLease;
   tools(): AuthorisedTools;
 }
@@ -78,8 +78,10 @@ export class Calls {
     this.#dispatchPorts = {
       clock,
       artifacts,
+      atWork: deps.atWork,
       // What is in the journal is set aside by the state; here it is only until then.
-      begin: ({ open, index }, cost) => ports.begin(open.move.step, index, cost).finally(() => taken.hasBegun(index)),
+      begin: ({ open, index }, cost, repeatable) =>
+        ports.begin(open.move.step, index, cost, repeatable).finally(() => taken.hasBegun(index)),
       lease: ports.lease,
       reserve: ({ open, index }, costMicroUsd = 0) => taken.reserve(open, index, costMicroUsd),
       random: () => deps.random(),
@@ -91,11 +93,16 @@ export class Calls {
       earlier: ({ branch }, args) => this.#earlier.find(branch.tool, args),
       keyOf: (place) => this.#keyOf(place),
     };
-    this.#keyPrefix = `${scopeKey(identity)}/${encodeURIComponent(identity.run)}`;
+    this.#keyPrefix = keyPrefixOf(identity);
   }
 
   get inFlight(): number {
     return this.#inFlight.size;
+  }
+
+  /** It is under way here, or what it came to is not recorded yet. */
+  isInFlight(call: number): boolean {
+    return this.#inFlight.has(call) || this.#returned.includes(call);
   }
 
   /** Nothing is in flight, and nothing has landed that was not taken. */
@@ -143,7 +150,7 @@ export class Calls {
     // What landed while the last results were being written has ended, although the state does not say so yet.
     if (this.#landed.length > 0) return Promise.resolve(this.take());
     tellSchedule(schedule, state, open, decision, this.#returned.splice(0));
-    if (schedule.isMet) for (const flight of this.#inFlight.values()) flight.abort(isMet());
+    if (schedule.isMet) for (const flight of this.#inFlight.values()) flight.dismiss(isMet());
     const waited = unpark(schedule, state, open, deps.clock.now());
     const settled = schedule.takeSettled();
     if (settled.length > 0) return Promise.resolve(settling(open, settled));
@@ -255,7 +262,7 @@ export class Calls {
   #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk | TaskAsk): Landed {
     if (!('kind' in result)) return [callEnded(open, index, result)];
     // Nothing is under way yet; a task takes its place when its turn has come.
-    this.#taken.giveBack(index);
+    if (result.kind === 'task' || result.reason !== 'in_doubt') this.#taken.giveBack(index);
     if (result.kind === 'task') return () => this.#spawnCalled(open, index, result);
     const { kind: _, expiresInMs, ...asked } = result;
     const { clock, newToken } = this.#ports.deps;
@@ -353,7 +360,8 @@ export class Calls {
       idempotencyKey,
       tools: tools(),
       flight,
-      interrupted: open.began.includes(index),
+      interrupted: hasBegun(open, index),
+      begunAt: open.began.find((begun) => begun.call === index)?.at,
       approval: open.approvals.find((approval) => approval.call === index),
       held: state.fork?.effects === 'held',
     };

@@ -5,7 +5,7 @@ import type { ControlTaken, EntryBody, Resumed } from '../core/entry.ts';
 import { type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
-import type { Verdict } from '../core/outcome.ts';
+import type { Outcome, PauseVerdict } from '../core/outcome.ts';
 import type { TaskMessage } from '../core/task.ts';
 import type { RunStatus } from '../journal/port.ts';
 import type { OpenPause, RunState } from '../view/run-state.ts';
@@ -23,9 +23,18 @@ export interface TakePorts {
   newToken(): string;
   /** Why these arguments do not fit a tool. */
   misfit(tool: string, args: Json): Promise<ErrorData | undefined>;
+  /** What a call of the tool came to whose value is said to be this. */
+  outcomeOf(tool: string, value: Json): Promise<Outcome>;
+  /** The tool can be asked whether a call of it has happened. */
+  canLookUp(tool: string): boolean;
 }
 
-const VERDICTS: Partial<Record<Control['type'], Verdict>> = { RESUME: 'resume', APPROVE: 'approve', REJECT: 'reject' };
+const VERDICTS: Partial<Record<Control['type'], PauseVerdict>> = {
+  RESUME: 'resume',
+  APPROVE: 'approve',
+  REJECT: 'reject',
+  SETTLE: 'settle',
+};
 
 /** An answer to a pause, which a call may be waiting for while others are under way. */
 export function isVerdict(message: Message): boolean {
@@ -91,6 +100,7 @@ async function effectOf(
     case 'RESUME':
     case 'APPROVE':
     case 'REJECT':
+    case 'SETTLE':
       return answer(control, open, state, ports);
     case 'PAUSE':
       // Paused already: nothing to add. While only some calls wait, the others are stopped by it.
@@ -118,6 +128,7 @@ async function answer(
   const pause = pauseOf(type, token, open);
   if (PilotageError.is(pause)) return pause;
   const verdict = VERDICTS[type] ?? 'resume';
+  if (pause.reason === 'in_doubt' || type === 'SETTLE') return settlement(control, pause, state, ports);
   const refusal =
     refusalOf(control, pause, state) ??
     (await misfitOf(rest['args'], pause, state, ports)) ??
@@ -135,6 +146,41 @@ async function answer(
     ...(from === undefined ? {} : { by: from }),
   };
 }
+
+/** The answer to a call in doubt: what became of it, or that it is to be looked up again. */
+async function settlement(
+  { type, from, payload = {} }: Control,
+  { token, reason, call, payload: doubt = {} }: OpenPause,
+  { open }: RunState,
+  { outcomeOf, canLookUp }: TakePorts,
+): Promise<Resumed | PilotageError> {
+  const { token: _, value, ...rest } = payload;
+  if (reason !== 'in_doubt' || call === undefined || open === null) {
+    return refuse('payload_invalid', 'No call is in doubt here: SETTLE is no answer to this pause.');
+  }
+  const tool = branchesOf(open.move.decision)[call]?.tool ?? String(doubt['tool']);
+  const given = Object.keys(rest).length === 0 ? {} : { payload: rest };
+  const by = from === undefined ? {} : { by: from };
+  if (type === 'RESUME') {
+    if (canLookUp(tool)) return { kind: 'resumed', token, verdict: 'resume', ...given, ...by };
+    return refuse(
+      'payload_invalid',
+      `${tool} has no reconcile that could say whether the call has happened. ${SAY_SO}`,
+    );
+  }
+  if (type !== 'SETTLE') return refuse('payload_invalid', `${type} is no answer to a call in doubt. ${SAY_SO}`);
+  if (rest['happened'] !== true) {
+    if (value === undefined) return { kind: 'resumed', token, verdict: 'settle', ...given, ...by };
+    return refuse('payload_invalid', 'A call that did not happen has no value: leave it out, or say that it happened.');
+  }
+  const outcome = await outcomeOf(tool, value ?? null);
+  if (outcome.kind === 'error') {
+    return refuse('payload_invalid', `The value of ${tool} was refused: ${outcome.error.message}`);
+  }
+  return { kind: 'resumed', token, verdict: 'settle', ...given, outcome, ...by };
+}
+
+const SAY_SO = 'Settle it: say that it happened, with its value, or that it did not; then it is made.';
 
 function pauseOf(type: string, token: Json | undefined, open: readonly OpenPause[]): OpenPause | PilotageError {
   if (open.length === 0) return refuse('pause_not_found', `${type} was refused: the run is not paused.`);

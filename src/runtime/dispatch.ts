@@ -17,9 +17,10 @@ import type { ToolSchema } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyFunction, ReadyPlannerTool, ReadyTool } from '../tools/catalogue.ts';
 import type { NamedHandle } from '../tools/handle.ts';
-import type { Backoff } from '../tools/tool.ts';
+import type { Backoff, Reconciled } from '../tools/tool.ts';
 import type { Approval, OpenStep } from '../view/run-state.ts';
 import { CallContext, type OwnCall, type Piece } from './call-context.ts';
+import { type AtWork, type Doubt, inDoubt, type Unsure, unsureOf } from './doubt.ts';
 import type { Earlier } from './earlier-calls.ts';
 import { type Flight, LazySignal, type Settled } from './flight.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
@@ -59,8 +60,10 @@ export interface Call {
   readonly idempotencyKey: string;
   readonly tools: AuthorisedTools;
   readonly flight: Flight;
-  /** The call was begun by a process that died before it recorded a result. */
+  /** The call was begun, by a process that died or by an attempt that was given up, and no result was recorded. */
   readonly interrupted: boolean;
+  /** When it was begun, if it was. Milliseconds since the epoch. */
+  readonly begunAt: number | undefined;
   /** Somebody has approved it. */
   readonly approval: Approval | undefined;
   /** The run is a fork whose `once` calls are not made. */
@@ -70,6 +73,7 @@ export interface Call {
 export interface DispatchPorts {
   readonly clock: Clock;
   readonly artifacts: ArtifactStore;
+  readonly atWork: AtWork;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
   /** Tells whoever reads the run, or one above it, of a chunk. */
@@ -77,7 +81,7 @@ export interface DispatchPorts {
   /** From 0 up to 1. */
   random(): number;
   /** Makes durable that the call begins. @throws the journal's refusal. */
-  begin(call: Call, costMicroUsd: number | undefined): Promise<void>;
+  begin(call: Call, costMicroUsd: number | undefined, repeatable: boolean): Promise<void>;
   readonly lease: Pick<HeldLease, 'isCertain' | 'prove' | 'graceLeftMs'>;
   /** Opens the handles that the call needs, or gives those that are open. */
   hand(call: Pick<Call, 'open' | 'flight'>, wanted: readonly NamedHandle[]): Promise<Handed>;
@@ -107,7 +111,7 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   } catch (thrown) {
     prepared = { error: errorData(thrown) };
   }
-  if ('error' in prepared) return listed({ outcome: refused(prepared.error, call), attempts: 0 }, call, ports);
+  if ('error' in prepared) return refused(prepared.error, call, given, ports);
   const { tool, args } = prepared;
   const earlier = branch.reuse === true && hasEffect(tool) ? await ports.earlier(call, given) : undefined;
   if (earlier === undefined) return carryOut(call, tool, args, ports, given);
@@ -187,26 +191,38 @@ async function make(
   ports: DispatchPorts,
   given: Json,
 ): Promise<CallResult | PauseAsk> {
-  if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
+  const isOnce = tool.effect === 'once';
   const { costMicroUsd, timeoutMs } = tool;
   const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
-  const startedAt = ports.clock.now();
-  if (tool.effect === 'once' && call.interrupted) {
-    const { outcome, context } = await settled(call, tool, args, ports);
-    if (outcome !== undefined) return listed(ended(outcome, startedAt, 1, cost), call, ports, context);
+  const startedAt = call.begunAt ?? ports.clock.now();
+  const result = (outcome: Outcome, attempts: number, context?: CallContext): CallResult | Promise<CallResult> =>
+    listed(ended(outcome, startedAt, attempts, cost), call, ports, context);
+  /** Found out, told, or asked of a person. */
+  const settle = async (unsure: Unsure): Promise<CallResult | PauseAsk> => {
+    const { why, otherwise, isAtWork } = unsure;
+    const { found, context } = await believed(call, ports, () => lookUp(call, tool, args, ports));
+    if (found !== undefined && found !== 'not_done') return result(found, 1, context);
+    if (found === 'not_done' && !isAtWork) return result(otherwise, 1);
+    const doubt = doubtOf(call, given, startedAt, why, tool.source.reconcile !== undefined);
+    const told = inDoubt(doubt, tool.source.inDoubt === 'tell');
+    return told.kind === 'pause' ? told : result(told, 1);
+  };
+  if (isOnce && (call.interrupted || ports.atWork.has(call.idempotencyKey))) {
+    const isAtWork = ports.atWork.has(call.idempotencyKey);
+    const settled = await settle({ kind: 'unsure', why: isAtWork ? AT_WORK : CUT_OFF, otherwise: NOT_DONE, isAtWork });
+    if ('kind' in settled || settled.outcome !== NOT_DONE) return settled;
   }
+  if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
   if (call.interrupted) {
     const forbidden = await forbiddenBy(call, given);
-    if (forbidden !== undefined) {
-      return listed(ended({ kind: 'error', error: forbidden }, startedAt, 0, cost), call, ports);
-    }
+    if (forbidden !== undefined) return result({ kind: 'error', error: forbidden }, 0);
   }
   const handed = tool.handles === undefined ? undefined : await ports.hand(call, tool.handles);
   if (handed !== undefined && handed.values === undefined) return notHanded(handed, call, tool, startedAt);
   if (!call.interrupted) {
     const lacks = ports.reserve(call, cost);
     if (lacks !== undefined) return { outcome: noRoom(tool.schema, cost, lacks), attempts: 0 };
-    if (cost !== undefined || tool.effect === 'once') await ports.begin(call, cost);
+    if (cost !== undefined || isOnce) await ports.begin(call, cost, !isOnce);
   }
   for (let attempt = 1; ; attempt += 1) {
     // What is called for the first time has just been written down by its owner; what is called again is not.
@@ -216,14 +232,16 @@ async function make(
     if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, handed?.notes);
     const signal = new LazySignal();
     const context = new CallContext(call, ports, signal, attempt, handed?.values);
+    const run = (): unknown => tool.source.run(args as never, context);
     const outcome = await call.flight.attempt(
-      () => tool.source.run(args as never, context),
+      isOnce ? () => ports.atWork.watch(call.idempotencyKey, run()) : run,
       (settled) => {
         context.end();
         return outcomeOf(settled, attempt, call, tool, ports);
       },
-      { timeoutMs, signal },
+      { timeoutMs, signal, isHeardOut: isOnce },
     );
+    if (outcome?.kind === 'unsure') return settle(outcome);
     if (outcome?.kind === 'pause') return outcome;
     if (outcome !== undefined) {
       return listed(ended(outcome, startedAt, attempt, cost, handed?.notes), call, ports, context);
@@ -242,10 +260,8 @@ function notHanded(
   if (error === undefined) return ended(cancelled(), startedAt, 0, undefined, notes);
   const login = loginFor(error, tool.schema.name);
   if (login !== undefined) return login;
-  const failed = errorData(error, 'handle_failed');
-  // A `once` tool was asked: it has not happened.
-  const outcome: Outcome = tool.effect === 'once' ? { kind: 'error', error: failed } : refused(failed, call);
-  return ended(outcome, startedAt, 0, undefined, notes);
+  // A `once` call that was cut off was looked up before this: it has not happened.
+  return ended({ kind: 'error', error: errorData(error, 'handle_failed') }, startedAt, 0, undefined, notes);
 }
 
 /** The result with what the call made known and stored. Only an attempt that ended with a value leaves something. */
@@ -308,16 +324,30 @@ function ended(
 }
 
 /** A call that is refused now, but was under way when its process died, may have happened. */
-function refused(error: ErrorData, call: Call): Outcome {
-  if (!call.interrupted) return { kind: 'error', error };
-  return {
-    kind: 'unknown',
-    error: {
-      code: 'outcome_unknown',
-      message: `The call was begun before a crash and cannot be looked up: ${error.message}`,
-    },
-  };
+function refused(
+  error: ErrorData,
+  call: Call,
+  given: Json,
+  ports: DispatchPorts,
+): CallResult | PauseAsk | Promise<CallResult> {
+  const { tools, branch, begunAt } = call;
+  const tool = tools.ready(branch.tool);
+  const isKnown = !call.interrupted || (tool !== undefined && tool.effect !== 'once');
+  if (isKnown) return listed({ outcome: { kind: 'error', error }, attempts: 0 }, call, ports);
+  const why = `It was under way when its process died, and cannot be looked up: ${error.message}`;
+  const tells = tool !== undefined && 'source' in tool && tool.source.inDoubt === 'tell';
+  const told = inDoubt(doubtOf(call, given, begunAt ?? ports.clock.now(), why, false), tells);
+  return told.kind === 'pause' ? told : listed({ outcome: told, attempts: 0 }, call, ports);
 }
+
+function doubtOf({ branch, idempotencyKey }: Call, args: Json, since: number, why: string, canLookUp: boolean): Doubt {
+  return { tool: branch.tool, args, key: idempotencyKey, since, why, canLookUp };
+}
+
+const CUT_OFF = 'It was under way when its process died, or stopped.';
+const AT_WORK = 'An attempt that was given up is at work still.';
+/** It has not happened, and is made. */
+const NOT_DONE: Outcome = { kind: 'error', error: { code: 'not_done', message: 'The call did not happen.' } };
 
 function heldBack({ schema: { name } }: ReadyTool): Outcome {
   const message = `${name} has an effect that happens once. A fork does not make such calls unless it is allowed to.`;
@@ -339,17 +369,21 @@ function outcomeOf(
   call: Call,
   tool: ReadyFunction,
   ports: DispatchPorts,
-): Outcome | PauseAsk | Promise<Outcome> | undefined {
+): Outcome | PauseAsk | Unsure | Promise<Outcome> | undefined {
   if (settled.kind === 'value') return valueOutcome(settled.value, call, tool, ports);
-  if (call.flight.aborted) return abortedOutcome(settled, tool);
+  const isStopped = call.flight.aborted;
   const login = settled.kind === 'thrown' ? loginFor(settled.error, tool.schema.name) : undefined;
-  if (login !== undefined) return login;
+  // Nothing has happened of a call that waits for a login.
+  if (login !== undefined) return isStopped ? cancelled() : login;
+  const unsure = tool.effect === 'once' ? unsureOf(settled, tool, tool.timeoutMs, isStopped) : undefined;
+  if (unsure !== undefined) return unsure;
+  if (isStopped) return abortedOutcome(settled, tool);
   return attempt > tool.retries || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;
 }
 
 interface LookedUp {
-  /** `undefined`: it did not happen, and may be run. */
-  readonly outcome: Outcome | undefined;
+  /** `undefined`: nothing says what became of it. */
+  readonly found: Outcome | 'not_done' | undefined;
   readonly context: CallContext;
 }
 
@@ -358,42 +392,43 @@ function hasEffect({ effect }: Pick<ReadyTool, 'effect'>): boolean {
 }
 
 /**
- * What became of a call that was cut off. That it did not happen is believed only of those who cannot be at it any more: before
- * that, a process that stood still may wake up and go on.
+ * What a look-up finds. That the call did not happen is believed only of those who cannot be at it any more: before that, a
+ * process that stood still may wake up and go on.
  */
-async function settled(call: Call, tool: ReadyFunction, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
+async function believed({ flight }: Call, { lease }: DispatchPorts, ask: () => Promise<LookedUp>): Promise<LookedUp> {
   for (;;) {
-    const graceLeftMs = ports.lease.graceLeftMs;
-    const found = await reconcile(call, tool, args, ports);
-    if (found.outcome !== undefined || graceLeftMs === 0) return found;
-    await call.flight.pause(graceLeftMs);
-    if (call.flight.aborted) return { ...found, outcome: inDoubt(tool) };
+    const { graceLeftMs } = lease;
+    const looked = await ask();
+    if (looked.found !== 'not_done' || graceLeftMs === 0) return looked;
+    await flight.pause(graceLeftMs);
+    if (flight.aborted) return { ...looked, found: undefined };
   }
 }
 
-/** Asks a `once` tool what became of a call that was cut off. */
-async function reconcile(call: Call, tool: ReadyFunction, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
-  const unknown = inDoubt(tool);
-  const { source, timeoutMs } = tool;
-  const signal = new LazySignal();
-  const context = new CallContext(call, ports, signal, 1);
-  if (source.reconcile === undefined) return { outcome: unknown, context };
-  const asked = await call.flight.attempt(
-    () => source.reconcile?.(args as never, context),
-    (settled) => {
-      context.end();
-      return settled;
-    },
-    { timeoutMs, signal },
-  );
-  const answer = asked.kind === 'value' ? asked.value : undefined;
-  if (answer?.status === 'done') return { outcome: await valueOutcome(answer.value, call, tool, ports), context };
-  return { outcome: answer?.status === 'not_done' ? undefined : unknown, context };
-}
-
-function inDoubt({ schema: { name } }: ReadyFunction): Outcome {
-  const message = `${name} was started before a crash, and nothing says whether it happened. It was not run again.`;
-  return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
+/** Asks a `once` tool what became of a call in doubt, again if it fails in a way that may pass. */
+async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
+  const { source, timeoutMs, lookUps, backoff } = tool;
+  for (let attempt = 1; ; attempt += 1) {
+    const signal = new LazySignal();
+    const context = new CallContext(call, ports, signal, 1);
+    if (source.reconcile === undefined) return { found: undefined, context };
+    const asked = await call.flight.attempt<Reconciled, Settled<Reconciled>>(
+      () => source.reconcile?.(args as never, context) as Reconciled | Promise<Reconciled>,
+      (settled) => {
+        context.end();
+        return settled;
+      },
+      { timeoutMs, signal, isLookUp: true },
+    );
+    if (asked.kind === 'value') {
+      // What a tool gives may be anything.
+      const answer: Reconciled | undefined = asked.value;
+      if (answer?.status === 'done') return { found: await valueOutcome(answer.value, call, tool, ports), context };
+      return { found: answer?.status === 'not_done' ? 'not_done' : undefined, context };
+    }
+    if (attempt > lookUps || !mayPass(asked)) return { found: undefined, context };
+    await call.flight.pause(retryDelayMs(backoff, attempt, ports.random()));
+  }
 }
 
 /** Full jitter: a random time from 0 to the exponential bound, by default 100 ms, 200 ms, … 30 s. */
@@ -423,15 +458,14 @@ function failure(settled: Settled<unknown>, tool: ReadyFunction, attempts: numbe
 
 function settledError(settled: Settled<unknown>, tool: ReadyFunction): ErrorData {
   if (settled.kind === 'thrown') return errorData(settled.error);
-  const maybe = hasEffect(tool) ? ' It may have happened all the same.' : '';
+  const maybe = tool.effect === 'keyed' ? ' It may have happened all the same.' : '';
   return { code: 'tool_timeout', message: `${tool.schema.name} did not end within ${tool.timeoutMs} ms.${maybe}` };
 }
 
 function abortedOutcome(settled: Settled<unknown>, tool: ReadyFunction): Outcome {
   if (settled.kind !== 'abandoned') return cancelled();
   const message = `${tool.schema.name} ignored its abort signal and was abandoned.`;
-  if (tool.effect !== 'once') return { kind: 'cancelled', error: { code: 'tool_abandoned', message } };
-  return { kind: 'unknown', error: { code: 'outcome_unknown', message: `${message} It may have happened.` } };
+  return { kind: 'cancelled', error: { code: 'tool_abandoned', message } };
 }
 
 function cancelled(): Outcome {

@@ -4,6 +4,7 @@ import type { Planner } from '../core/planner.ts';
 import type { ArtifactStore, Journal } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { RunBudget } from '../tools/tool.ts';
+import type { AtWork } from './doubt.ts';
 import type { Handles } from './handles.ts';
 import type { NoticeHub } from './notices.ts';
 import type { ProgressGuard } from './progress-guard.ts';
@@ -20,6 +21,8 @@ export interface Equipped {
 export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf'> {
   readonly journal: Journal;
   readonly artifacts: ArtifactStore;
+  /** Calls that this process has under way. */
+  readonly atWork: AtWork;
   /** The planner of that name, if the runtime knows it. */
   equipped(name: string): Equipped | undefined;
   readonly clock: Clock;

@@ -12,6 +12,7 @@ import type { EntryBody } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
+import type { Outcome } from '../core/outcome.ts';
 import { resolveWakeMode, type SpokenDelta } from '../core/planner.ts';
 import { MAX_TREE_CALLS, MAX_TREE_TASKS, type TaskMessage } from '../core/task.ts';
 import type { Claim } from '../journal/port.ts';
@@ -23,7 +24,8 @@ import { answerable, isBlocked, isHeld, nextTimeout } from '../view/waits.ts';
 import type { Ask, PlanGrowth } from './ask.ts';
 import { Calls } from './calls.ts';
 import { stopTasks } from './cascade.ts';
-import { isVerdict, takeMessages } from './controls.ts';
+import { isVerdict, type TakePorts, takeMessages } from './controls.ts';
+import { valueOutcome } from './dispatch.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
 import { cutOff } from './growth.ts';
@@ -47,6 +49,8 @@ export type Exit =
   | { readonly kind: 'closed' }
   | { readonly kind: 'broken'; readonly error: unknown };
 
+type Stop = 'cancel' | 'deadline' | 'ending' | 'closing' | 'lost';
+
 export class RunDriver {
   readonly state: RunState;
   readonly lease: HeldLease;
@@ -64,7 +68,7 @@ export class RunDriver {
   /** The planner, while it goes on with the plan of the open step. */
   #growth: PlanGrowth | undefined;
   /** Why everything in flight is being stopped, once it is. */
-  #stop: 'cancel' | 'deadline' | 'closing' | 'lost' | undefined;
+  #stop: Stop | undefined;
   #deadline: { readonly limits: Limits; readonly cancel: () => void } | undefined;
 
   constructor(deps: DriverDeps, state: RunState, claim: Pick<Claim, 'signals'>, lease: HeldLease) {
@@ -76,6 +80,7 @@ export class RunDriver {
       progress,
       wakeMode: resolveWakeMode(planner),
       costless: planner.costless === true,
+      isInFlight: (call) => this.#calls.isInFlight(call),
     };
     this.state = state;
     this.lease = lease;
@@ -87,8 +92,10 @@ export class RunDriver {
     this.#calls = new Calls({
       deps,
       state,
-      begin: (step, call, costMicroUsd) =>
-        this.#commit([{ kind: 'call_began', step, call, ...(costMicroUsd === undefined ? {} : { costMicroUsd }) }]),
+      begin: (step, call, costMicroUsd, repeatable) => {
+        const cost = costMicroUsd === undefined ? {} : { costMicroUsd };
+        return this.#commit([{ kind: 'call_began', step, call, ...cost, ...(repeatable ? { repeatable } : {}) }]);
+      },
       lease,
       tools: () => this.#tools(),
     });
@@ -241,7 +248,13 @@ export class RunDriver {
   async #take(messages: readonly Message[]): Promise<void> {
     if (messages.length === 0) return;
     const { clock, newToken } = this.#deps;
-    const ports = { now: clock.now(), newToken, misfit: (tool: string, args: Json) => this.#misfit(tool, args) };
+    const ports: TakePorts = {
+      now: clock.now(),
+      newToken,
+      misfit: (tool, args) => this.#misfit(tool, args),
+      outcomeOf: (tool, value) => this.#outcomeOf(tool, value),
+      canLookUp: (tool) => this.#canLookUp(tool),
+    };
     const { entries, status } = await takeMessages(this.state, messages, ports);
     await this.#commit(entries, { status, takes: messages.map(({ id }) => id) });
     // A turn of the event loop: whoever answered a pause can begin to listen before the planner is asked.
@@ -253,6 +266,19 @@ export class RunDriver {
     return 'error' in prepared ? prepared.error : undefined;
   }
 
+  /** What somebody says that a call in doubt came to. */
+  async #outcomeOf(name: string, value: Json): Promise<Outcome> {
+    const presentTool = presentName(this.state, name);
+    const tool = this.#tools().ready(presentTool) ?? { schema: { name: presentTool }, checkValue: undefined };
+    const { identity } = this.state;
+    return valueOutcome(value, { identity }, tool, { artifacts: this.#deps.artifacts });
+  }
+
+  #canLookUp(name: string): boolean {
+    const tool = this.#tools().ready(presentName(this.state, name));
+    return tool !== undefined && 'source' in tool && tool.source.reconcile !== undefined;
+  }
+
   #stopTasks(tasks: readonly string[], reason: string): Promise<void> {
     return stopTasks(this.#deps, tasks, { by: this.state.identity.run, reason });
   }
@@ -261,10 +287,10 @@ export class RunDriver {
   async #record(entries: readonly EntryBody[]): Promise<void> {
     if (!isEnding(entries)) return this.#commit(entries);
     if (this.#calls.inFlight > 0 || this.#growth !== undefined) {
-      this.#halt('cancel');
+      this.#halt('ending');
       await this.#settle();
     }
-    const landed = this.#calls.takeEnded();
+    const landed = this.#kept(this.#calls.takeEnded());
     await this.#commit(landed.length > 0 ? landed : entries);
   }
 
@@ -278,7 +304,7 @@ export class RunDriver {
       flight: this.#moves,
       signal: this.#signal,
       tell: hub.wantsTokens(this.state.identity.run) ? this.#teller() : undefined,
-      isEnding: () => this.#stop === 'cancel' || this.#stop === 'deadline',
+      isEnding: () => this.#stop !== undefined && !this.#isLettingGo(),
       grows: (growth) => {
         this.#growth = growth;
         growth.onMore = () => this.#calls.nudge();
@@ -313,8 +339,10 @@ export class RunDriver {
     const { open } = this.state;
     if (open === null) return;
     if (this.#stop !== undefined) return this.#commit(await this.#landed());
-    const { entries, starts, stops } = await this.#untilTimeout(() => this.#calls.advance(open));
-    if (this.#isLettingGo()) return this.#commit(entries.filter(isResult));
+    const landing = await this.#untilTimeout(() => this.#calls.advance(open));
+    const entries = this.#kept(landing.entries);
+    if (this.#isLettingGo()) return this.#commit(entries);
+    const { starts, stops } = landing;
     if (stops !== undefined) await this.#stopTasks(stops, 'Its call is not needed any more.');
     if (starts === undefined) return this.#commit(entries);
     const [spawned] = entries;
@@ -343,8 +371,13 @@ export class RunDriver {
 
   async #landed(): Promise<readonly EntryBody[]> {
     await this.#settle();
-    const ended = this.#calls.takeEnded();
-    return this.#isLettingGo() ? ended.filter(isResult) : ended;
+    return this.#kept(this.#calls.takeEnded());
+  }
+
+  /** Of what landed. A cancel ends a run also when a call is in doubt. */
+  #kept(landed: readonly EntryBody[]): readonly EntryBody[] {
+    if (this.#isLettingGo()) return landed.filter(isResult);
+    return this.state.cancel !== null || this.#stop === 'cancel' ? landed.filter((body) => !isDoubt(body)) : landed;
   }
 
   async #park(wakeAt: number | null, status: 'waiting' | 'paused'): Promise<void> {
@@ -387,7 +420,7 @@ export class RunDriver {
     return this.#ledger.commit(bodies, changes);
   }
 
-  #halt(why: 'cancel' | 'deadline' | 'closing' | 'lost'): void {
+  #halt(why: Stop): void {
     // A run that was lost or given back writes nothing more, whatever else stops it.
     if (this.#stop !== undefined && why !== 'lost' && why !== 'closing') return;
     this.#stop = why;
@@ -423,7 +456,7 @@ export class RunDriver {
   async #letGo(): Promise<Exit> {
     await this.#settle();
     if (this.#stop === 'lost') return this.#lost();
-    await this.#commit(this.#calls.takeEnded().filter(isResult));
+    await this.#commit(this.#kept(this.#calls.takeEnded()));
     await this.#deps.journal.release(this.lease, { seenSignals: this.state.messagesTaken });
     return { kind: 'closed' };
   }
@@ -458,8 +491,14 @@ export const TRY_AGAIN_MS = 5_000;
 
 /** A call that ended by itself, not because it was stopped, or that waits for somebody. */
 function isResult(body: EntryBody): boolean {
+  if (isDoubt(body)) return false;
   if (body.kind !== 'call_ended') return body.kind === 'paused' || body.kind === 'awaiting';
   return body.outcome.kind === 'value' || body.outcome.kind === 'error';
+}
+
+/** The next owner finds out for itself. */
+function isDoubt(body: EntryBody): boolean {
+  return body.kind === 'paused' && body.reason === 'in_doubt';
 }
 
 function isPlan({ move: { decision } }: OpenStep): boolean {

@@ -5,7 +5,7 @@ import { type ErrorData, PilotageError } from '../core/errors.ts';
 import { isJsonObject, type Json } from '../core/json.ts';
 import { allReferencesIn, type Reference, referenceFault, unescaped } from '../core/reference.ts';
 import { needsOf, waysOf } from '../core/routes.ts';
-import type { OpenStep, RunState } from '../view/run-state.ts';
+import { hasBegun, type OpenStep, type RunState } from '../view/state.ts';
 
 type Misfit = (tool: string, args: Json) => Promise<ErrorData | undefined>;
 
@@ -29,7 +29,7 @@ export async function editRefusal(
     const branch = index === undefined ? undefined : branches[index];
     if (index === undefined || branch === undefined) return refuse(`the plan has no node ${JSON.stringify(id)}`);
     const isAsked = pauses.some(({ call }) => call === index);
-    if (hasBegun(open, index) || isAsked) {
+    if (isUnderWay(open, index) || isAsked) {
       return refuse(`the node ${JSON.stringify(id)} has begun, or has ended, and cannot be changed any more`);
     }
     if (isJsonObject(edit) && edit['skip'] === true) continue;
@@ -59,8 +59,9 @@ function foreignReference(branch: Branch, now: number, args: Json): string | und
   return allReferencesIn(args).find((reference) => !isKnown(reference))?.$from;
 }
 
-function hasBegun({ calls, began, waits }: OpenStep, index: number): boolean {
-  return calls[index] !== null || began.includes(index) || waits.some(({ call }) => call === index);
+function isUnderWay(open: OpenStep, index: number): boolean {
+  const { calls, waits } = open;
+  return calls[index] !== null || hasBegun(open, index) || waits.some(({ call }) => call === index);
 }
 
 function refuse(why: string): PilotageError {

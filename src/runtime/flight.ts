@@ -8,7 +8,8 @@ import { PilotageError } from '../core/errors.ts';
 export type Settled<T> =
   | { readonly kind: 'value'; readonly value: T }
   | { readonly kind: 'thrown'; readonly error: unknown }
-  | { readonly kind: 'timeout' }
+  /** Its time limit has passed. `isAtWork`: it goes on all the same. */
+  | { readonly kind: 'timeout'; readonly isAtWork: boolean }
   | { readonly kind: 'abandoned' };
 
 /** How long aborted work may take to notice. */
@@ -38,6 +39,10 @@ export interface AttemptOptions {
   readonly timeoutMs?: number;
   /** What aborts it. By default each attempt has its own, because a time limit aborts the one before. */
   readonly signal?: LazySignal;
+  /** After its time limit it may take the grace of an abort to end: a value that comes by then counts. */
+  readonly isHeardOut?: boolean;
+  /** It finds out what has become of something: `dismiss` lets it come to its end. */
+  readonly isLookUp?: boolean;
 }
 
 export class Flight {
@@ -45,6 +50,8 @@ export class Flight {
   readonly #onLate: () => void;
   #current: LazySignal | undefined;
   #aborted: { readonly reason: unknown } | undefined;
+  #dismissed: { readonly reason: unknown } | undefined;
+  #isLookUp = false;
   #onAbort: (() => void) | undefined;
 
   constructor(clock: Clock, onLate: () => void) {
@@ -54,7 +61,16 @@ export class Flight {
 
   /** Set once the owner has aborted; a time limit does not set it. */
   get aborted(): boolean {
-    return this.#aborted !== undefined;
+    return (this.#aborted ?? this.#dismissed) !== undefined;
+  }
+
+  /** Its result is not wanted any more. */
+  dismiss(reason: unknown): void {
+    if (this.aborted) return;
+    this.#dismissed = { reason };
+    if (this.#isLookUp) return;
+    this.#current?.abort(reason);
+    this.#onAbort?.();
   }
 
   abort(reason: unknown): void {
@@ -68,12 +84,15 @@ export class Flight {
   attempt<T, R>(
     work: (signal: LazySignal) => T | PromiseLike<T>,
     conclude: (settled: Settled<T>) => R | Promise<R>,
-    { timeoutMs, signal = new LazySignal() }: AttemptOptions = {},
+    { timeoutMs, signal = new LazySignal(), isHeardOut = false, isLookUp = false }: AttemptOptions = {},
   ): Promise<R> {
     this.#current = signal;
-    if (this.#aborted !== undefined) signal.abort(this.#aborted.reason);
+    this.#isLookUp = isLookUp;
+    const stopped = isLookUp ? this.#aborted : (this.#aborted ?? this.#dismissed);
+    if (stopped !== undefined) signal.abort(stopped.reason);
     return new Promise((resolve, reject) => {
       let open = true;
+      let isLate = false;
       let cancelTimer: (() => void) | undefined;
       const end = (settled: Settled<T>): void => {
         if (!open) {
@@ -94,17 +113,20 @@ export class Flight {
       if (made === undefined) return;
       made.then(
         (value) => end({ kind: 'value', value }),
-        (error: unknown) => end({ kind: 'thrown', error }),
+        (error: unknown) => end(isLate ? { kind: 'timeout', isAtWork: false } : { kind: 'thrown', error }),
       );
       const giveUp = (): void => {
         cancelTimer?.();
         cancelTimer = this.#clock.after(ABORT_GRACE_MS, () => end({ kind: 'abandoned' }));
       };
-      if (this.#aborted !== undefined) return giveUp();
+      if (stopped !== undefined) return giveUp();
       this.#onAbort = giveUp;
       if (timeoutMs === undefined) return;
+      const timeOut = (): void => end({ kind: 'timeout', isAtWork: true });
       cancelTimer = this.#clock.after(timeoutMs, () => {
-        end({ kind: 'timeout' });
+        isLate = isHeardOut;
+        if (isHeardOut) cancelTimer = this.#clock.after(ABORT_GRACE_MS, timeOut);
+        else timeOut();
         signal.abort(new PilotageError('tool_timeout', `The time limit of ${timeoutMs} ms has passed.`));
       });
     });
@@ -113,7 +135,7 @@ export class Flight {
   /** Waits, or until aborted. */
   pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#aborted !== undefined) return resolve();
+      if (this.aborted) return resolve();
       const cancelTimer = this.#clock.after(delayMs, () => {
         this.#onAbort = undefined;
         resolve();

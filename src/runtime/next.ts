@@ -9,7 +9,8 @@ import type { Outcome } from '../core/outcome.ts';
 import type { WakeMode } from '../core/planner.ts';
 import { reachedLimit } from '../view/budget.ts';
 import { nextStep, type RunState } from '../view/run-state.ts';
-import { isBlocked, isHeld, isPaused, nextTimeout } from '../view/waits.ts';
+import { holdsDoubt, isBlocked, isHeld, isInDoubt, isPaused, nextTimeout } from '../view/waits.ts';
+import { doubtPause } from './doubt.ts';
 import { endGroup } from './groups.ts';
 import { type ProgressGuard, watchProgress } from './progress-guard.ts';
 
@@ -32,6 +33,8 @@ export interface NextDeps {
   /** The planner's moves cost nothing. */
   readonly costless: boolean;
   readonly progress: ProgressGuard;
+  /** This process has the call of the open step under way. */
+  isInFlight(call: number): boolean;
 }
 
 /** How often in a row a model may give a decision that does not pass before the run is failed. */
@@ -44,10 +47,15 @@ const END: Next = { do: 'end' };
 export function next(state: RunState, deps: NextDeps): Next {
   if (state.ending !== null) return END;
   if (state.cancel !== null) return record([...abandonCalls(state), cancelled(state)]);
-  if (state.rejectedCall !== null) return record([...abandonCalls(state), rejectedByPerson(state)]);
   const { limits, open, pauses } = state;
   const overdue = limits.deadlineAt !== undefined && deps.clock.now() >= limits.deadlineAt;
-  if (overdue && limits.onCeiling !== 'pause') return record([...abandonCalls(state), ceiling(state, 'deadline')]);
+  const isLate = overdue && limits.onCeiling !== 'pause';
+  if (isLate || state.rejectedCall !== null) {
+    const doubts = cutOffCalls(state, deps);
+    if (doubts.length > 0) return record(doubts);
+    if (holdsDoubt(state)) return awaitSettlement(state, deps);
+    return record([...abandonCalls(state), isLate ? ceiling(state, 'deadline') : rejectedByPerson(state)]);
+  }
   if (pauses.length > 0) {
     const expired = expiredPause(state, deps.clock.now());
     if (expired !== undefined) return record([expired]);
@@ -109,13 +117,30 @@ function wakePush(state: RunState, wakeMode: WakeMode): Next | undefined {
   return record([{ kind: 'resumed', token: pause.token, verdict: 'resume', payload: { group_id: result.group.id } }]);
 }
 
+/** A run that would end, but for calls in doubt: nothing else of it is carried out. */
+function awaitSettlement(state: RunState, { isInFlight }: NextDeps): Next {
+  const others = abandonCalls(state).filter(({ call }) => !isInFlight(call) && !isInDoubt(state, call));
+  return others.length > 0 ? record(others) : { do: 'park', wakeAt: null, status: 'paused' };
+}
+
+/** What an ending finds begun by a process that died: the run does not end before somebody has settled it. */
+function cutOffCalls(state: RunState, { newToken, isInFlight }: NextDeps): Paused[] {
+  const { open, identity } = state;
+  if (open === null) return [];
+  const cutOff = open.began.filter(
+    ({ call, once }) => once && open.calls[call] === null && !isInFlight(call) && !isInDoubt(state, call),
+  );
+  const why = 'It was under way when its process died, and the run was to end.';
+  return cutOff.map(({ call }) => doubtPause({ identity, open, call, why, token: newToken() }));
+}
+
 /** Outcomes for the calls that have none when the run ends: exactly one for each, as for all others. */
 function abandonCalls(state: RunState): CallEnded[] {
   const { open } = state;
   if (open === null || open.move.decision.kind === 'request_pause') return [];
   return open.calls.flatMap((ended, call): CallEnded[] => {
     if (ended !== null) return [];
-    const outcome: Outcome = open.began.includes(call)
+    const outcome: Outcome = open.began.some((begun) => begun.call === call && begun.once)
       ? {
           kind: 'unknown',
           error: {

@@ -59,6 +59,17 @@ export interface EventOptions {
   readonly redact?: Redact;
 }
 
+/** What became of a call in doubt, and why somebody knows. */
+export type Settlement = { readonly reason?: string } & (
+  | {
+      readonly happened: true;
+      /** What the call came to; it has to fit the tool's output schema, if there is one. Default null. */
+      readonly value?: Json;
+    }
+  /** It is made now, with the same idempotency key. */
+  | { readonly happened: false }
+);
+
 /** What comes with the answer to a pause. */
 export interface Answer {
   /** What the planner gets as the pause's outcome, or a note to an approval. */
@@ -208,6 +219,23 @@ export class Run {
     return this.#answer('REJECT', token, answer, {});
   }
 
+  /**
+   * Says what became of a call in doubt: one of which nobody knows whether it has happened.
+   * @param token which pause, of this run or of a task that it waits for; needed only when several are open.
+   * @throws PilotageError `pause_not_found`, or `payload_invalid` for a pause that is none of a call in doubt, or a value that does
+   * not fit.
+   */
+  settle(token: string | undefined, settlement: Settlement): Promise<void> {
+    const { happened, reason } = settlement;
+    const value = settlement.happened ? settlement.value : undefined;
+    return this.steer('SETTLE', {
+      happened,
+      ...(value === undefined ? {} : { value }),
+      ...(reason === undefined ? {} : { reason }),
+      ...(token === undefined ? {} : { token }),
+    });
+  }
+
   /** Pauses the run at its next step boundary. */
   pause(): Promise<void> {
     return this.steer('PAUSE');
@@ -321,7 +349,10 @@ function isSettled(state: RunState): boolean {
 
 /** The run waits for an approval or another answer that `resume` alone cannot give. */
 function acceptsOnly({ pauses }: RunState, acceptChanges: boolean): boolean {
-  return acceptChanges && pauses.some(({ call, reason }) => call !== undefined && reason === 'approval_required');
+  if (!acceptChanges) return false;
+  return pauses.some(
+    ({ call, reason }) => call !== undefined && (reason === 'approval_required' || reason === 'in_doubt'),
+  );
 }
 
 function isOldNews(error: unknown): boolean {

@@ -22,6 +22,7 @@ import { toolSearch } from '../tools/tool-search.ts';
 import { foldEntries } from '../view/run-state.ts';
 import { patientArtifacts } from './append.ts';
 import { artifactFetch } from './artifact-fetch.ts';
+import { AtWork } from './doubt.ts';
 import type { DriverDeps, Equipped } from './driver-deps.ts';
 import { Fleet } from './fleet.ts';
 import { type ForkOptions, forkRun } from './fork.ts';
@@ -107,6 +108,7 @@ export class Runtime {
   readonly #options: RuntimeOptions;
   readonly #clock: Clock;
   readonly #hub = new NoticeHub();
+  readonly #atWork = new AtWork();
   readonly #slots: SlotLimits;
   #deps: DriverDeps | undefined;
   #fleet: Fleet | undefined;
@@ -374,6 +376,7 @@ export class Runtime {
       toolsOf,
       equipped: (name) => this.#planners.find(name),
       clock: this.#clock,
+      atWork: this.#atWork,
       random: this.#options.random ?? Math.random,
       handles: new Handles({ clock: this.#clock, onFault: (error) => this.#fault(error) }),
       hub: this.#hub,

@@ -60,6 +60,9 @@ export class Schedule {
   readonly #passed = new Map<number, boolean>();
   /** What becomes of every branch that has not been started, but for those that are spared. */
   #closed: Outcome | undefined;
+  /** Started by a process that died, or in doubt: what became of them is to be found out, whatever else is wanted. */
+  readonly #begun = new Set<number>();
+  /** Beside those. */
   #spared: ReadonlySet<number> = NONE;
 
   constructor(how: HowToRun) {
@@ -168,13 +171,18 @@ export class Schedule {
   park(call: number): void {
     const node = this.#node(call);
     if (node.state === 'ended') return;
-    if (this.isMet && this.#closed !== undefined) {
+    if (this.isMet && this.#closed !== undefined && !this.#begun.has(call)) {
       this.#settle(call, this.#closed);
       return;
     }
     this.#become(node, 'parked');
     this.#parked.add(call);
     this.#giveWay(node.branch.tool);
+  }
+
+  /** These may have happened: they are not given up with the others. */
+  spare(calls: readonly number[]): void {
+    for (const call of calls) this.#begun.add(call);
   }
 
   /** What the parked call waited for is there: it takes its turn again. */
@@ -208,8 +216,12 @@ export class Schedule {
     this.#spared = spared;
     for (const [call, { state }] of this.#nodes.entries()) {
       const isOver = state === 'parked' ? this.isMet : state === 'waiting' || state === 'ready';
-      if (isOver && !spared.has(call)) this.#settle(call, outcome);
+      if (isOver && !this.#isSpared(call)) this.#settle(call, outcome);
     }
+  }
+
+  #isSpared(call: number): boolean {
+    return this.#begun.has(call) || this.#spared.has(call);
   }
 
   /** Makes ready those of these branches whose turn has come, and settles those whose turn never will, with all that follows. */
@@ -219,7 +231,7 @@ export class Schedule {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       for (const call of next) {
         if (this.#node(call).state !== 'waiting') continue;
-        const closed = this.#spared.has(call) ? undefined : this.#closed;
+        const closed = this.#isSpared(call) ? undefined : this.#closed;
         const outcome = closed ?? this.#judge(call);
         if (outcome === 'ready') this.#makeReady(call);
         else if (outcome !== 'wait') {

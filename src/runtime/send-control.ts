@@ -40,6 +40,8 @@ export async function assertKnown(journal: Journal, run: string, caller: Caller)
   if (record === undefined || !mayKnow(known, record.identity)) throw runNotFound(run);
 }
 
+const ANSWERS: ReadonlySet<string> = new Set(['APPROVE', 'REJECT', 'RESUME', 'SETTLE']);
+
 /** Where a control goes. */
 export interface Addressee {
   readonly run: string;
@@ -60,7 +62,7 @@ export async function addressee(journal: Journal, run: string, { type, payload }
     if (record?.parent === run) return { run: task };
     throw new PilotageError('task_not_found', `The run ${run} has no task ${JSON.stringify(task)}.`);
   }
-  if (type !== 'APPROVE' && type !== 'REJECT' && type !== 'RESUME') return { run };
+  if (!ANSWERS.has(type)) return { run };
   // A run that has spawned nothing, and is paused itself, is asked for its own answers; most are.
   if (await isAlone(journal, run)) return { run };
   const state = foldEntries(await journal.read(run));

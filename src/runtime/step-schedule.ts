@@ -1,9 +1,8 @@
 /** Between a run's state and the schedule of its open step: what the state tells the schedule, and what the schedule records. */
 import type { Branch, CallParallel } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
-import type { Outcome } from '../core/outcome.ts';
 import { type OpenStep, presentName, type RunState } from '../view/state.ts';
-import { isRedirected, parkedCalls } from '../view/waits.ts';
+import { isInDoubt, isRedirected, parkedCalls } from '../view/waits.ts';
 import { type Ended, Schedule } from './schedule.ts';
 import type { Landing } from './spawn.ts';
 
@@ -18,10 +17,20 @@ export function scheduleOf(state: RunState, open: OpenStep, decision: CallParall
   const schedule = new Schedule(decision);
   // Of a task that has ended since, a call is to have the result before others begin.
   const parked = new Set([...parkedCalls(state, open), ...open.waits.map(({ call }) => call)]);
-  if (isRedirected(state)) schedule.redirect([...open.began, ...parked]);
+  schedule.spare(mayHaveHappened(open));
+  if (isRedirected(state)) schedule.redirect([...begunOf(open), ...parked]);
   schedule.grow(branchesFrom(0, decision, state), open.calls);
   for (const call of parked) schedule.park(call);
   return schedule;
+}
+
+function begunOf({ began }: OpenStep): readonly number[] {
+  return began.map(({ call }) => call);
+}
+
+/** Whatever else is wanted of the step: it is to be found out what became of these. */
+function mayHaveHappened({ began }: OpenStep): readonly number[] {
+  return began.flatMap(({ call, once }) => (once ? [call] : []));
 }
 
 function branchesFrom(first: number, { branches }: CallParallel, state: RunState): readonly Branch[] {
@@ -54,41 +63,35 @@ export function tellSchedule(
   // Some end in other ways than by landing: somebody rejected them, or took them out of the plan.
   if (schedule.open - ends.length !== stillOpen) ends = newEnds(calls.keys());
   schedule.ended(ends);
-  for (const call of returned) if (!schedule.hasEnded(call)) schedule.park(call);
-  if (!schedule.isMet && isRedirected(state)) schedule.redirect(open.began);
+  for (const call of returned) {
+    if (schedule.hasEnded(call)) continue;
+    if (isInDoubt(state, call)) schedule.spare([call]);
+    schedule.park(call);
+  }
+  if (!schedule.isMet && isRedirected(state)) schedule.redirect(begunOf(open));
 }
 
 /**
  * Lets those parked calls go on whose waiting is over.
- * @returns those that have waited for a task, and are to have what that came to at once; they are parked still.
+ * @returns those that go on at once, whatever else is wanted; they are parked still. They have waited for a task, and get
+ * what that came to, or were in doubt, and are looked up again.
  */
 export function unpark(schedule: Schedule, state: RunState, open: OpenStep, now: number): readonly number[] {
   if (schedule.parked.size === 0) return [];
   const parked = parkedCalls(state, open, now);
   const over = [...schedule.parked].filter((call) => !parked.has(call));
-  const waits = new Set(open.waits.map(({ call }) => call));
-  for (const call of over) if (!waits.has(call)) schedule.unpark(call);
-  return over.filter((call) => waits.has(call));
+  const atOnce = new Set([...open.waits.map(({ call }) => call), ...mayHaveHappened(open)]);
+  for (const call of over) if (!atOnce.has(call)) schedule.unpark(call);
+  return over.filter((call) => atOnce.has(call));
 }
 
 /** What becomes of calls that will never run, or that nobody waits for any more; tasks that carry them out are to stop. */
 export function settling(open: OpenStep, settled: readonly Ended[]): Landing {
-  const entries = settled.map((ended) => settledEntry(open, ended));
+  const { step } = open.move;
+  const entries = settled.map(
+    ({ call, outcome }): CallEnded => ({ kind: 'call_ended', step, call, outcome, attempts: 0 }),
+  );
   const isSettled = new Set(settled.map(({ call }) => call));
   const carried = open.waits.filter(({ call, called }) => called !== undefined && isSettled.has(call));
   return carried.length === 0 ? { entries } : { entries, stops: carried.map(({ task }) => task) };
 }
-
-/** A call that was begun before a crash may have happened, although nothing waits for it any more. */
-function settledEntry({ move: { step }, began }: OpenStep, { call, outcome }: Ended): CallEnded {
-  const known = began.includes(call) ? MAY_HAVE_HAPPENED : outcome;
-  return { kind: 'call_ended', step, call, outcome: known, attempts: 0 };
-}
-
-const MAY_HAVE_HAPPENED: Outcome = {
-  kind: 'unknown',
-  error: {
-    code: 'outcome_unknown',
-    message: 'It was started before a crash and may have happened; the join had what it needed without it.',
-  },
-};

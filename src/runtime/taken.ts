@@ -67,7 +67,7 @@ export class Taken {
     if (this.#open !== open) {
       this.#open = open;
       started.clear();
-      for (const call of open.began) started.add(call);
+      for (const { call } of open.began) started.add(call);
     }
     for (const call of started) {
       if (open.calls[call] !== null || open.waits.some((wait) => wait.call === call)) started.delete(call);

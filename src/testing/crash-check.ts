@@ -96,8 +96,9 @@ function onceProblems(record: CrashRecord, key: string, attempts: readonly Attem
   const tool = attempts[0]?.tool;
   const notDone = record.reconciliations.filter((asked) => asked.key === key && asked.status === 'not_done').length;
   const loggedIn = record.logins.filter((login) => login === key).length;
+  const refuted = record.settlements.filter((settled) => settled.key === key && !settled.happened).length;
   const problems: string[] = [];
-  if (attempts.length > 1 + notDone + loggedIn)
+  if (attempts.length > 1 + notDone + loggedIn + refuted)
     problems.push(`${tool}, a once tool, was run ${attempts.length} times under ${key}.`);
   const effects = record.effects.get(key) ?? 0;
   if (effects > 1) problems.push(`The effect of ${tool}, a once tool, happened ${effects} times under ${key}.`);
@@ -128,17 +129,22 @@ function outcomes(state: RunState): CallOutcome[] {
   );
 }
 
-/** A `once` call that was cut off is unknown, unless its tool was asked and knew; nothing else is unknown. */
+/**
+ * A `once` call that was cut off is unknown, unless its tool was asked and knew, or somebody has settled it; nothing else is
+ * unknown.
+ */
 export function unknownProblems(record: CrashRecord, state: RunState, reference: RunState): string[] {
   const before = new Set(unknownCalls(reference));
   const problems: string[] = [];
   for (const { id, tool, kind } of outcomes(state)) {
     const known = record.reconciliations.filter((asked) => asked.tool === tool && asked.status !== 'unknown');
-    if (kind === 'unknown' && !record.interrupted.has(id) && !before.has(id)) {
+    // A cancel that meets a call under way cuts it off too.
+    if (kind === 'unknown' && !record.interrupted.has(id) && !before.has(id) && state.cancel === null) {
       problems.push(`Call ${id} (${tool}) is unknown, but no crash cut it off.`);
     }
     const mayRepeat = record.attempts.some((attempt) => attempt.tool === tool && attempt.effect !== 'once');
-    if (record.interrupted.has(id) && kind !== 'unknown' && known.length === 0 && !mayRepeat) {
+    const isSettled = record.settlements.some((settled) => settled.id === id);
+    if (record.interrupted.has(id) && kind !== 'unknown' && known.length === 0 && !mayRepeat && !isSettled) {
       problems.push(`Call ${id} (${tool}) was cut off by a crash and may have happened; its outcome says ${kind}.`);
     }
   }

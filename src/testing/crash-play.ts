@@ -5,7 +5,7 @@ import { describeThrown, PilotageError } from '../core/errors.ts';
 import { type Identity, local } from '../core/identity.ts';
 import { memoryJournal } from '../journal/memory.ts';
 import type { Journal } from '../journal/port.ts';
-import { resultOf } from '../runtime/result.ts';
+import { type PauseNotice, resultOf } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
 import { createRuntime, type Runtime } from '../runtime/runtime.ts';
 import { foldEntries, type RunState } from '../view/run-state.ts';
@@ -154,20 +154,36 @@ async function follow(run: Run, runtime: Runtime, setting: Play): Promise<void> 
 }
 
 /** Answers the run's own pauses. What its tasks wait for is answered where they are followed. */
-async function answerAll(run: Run, answered: Set<string>, { scenario, clock }: Play): Promise<void> {
+async function answerAll(run: Run, answered: Set<string>, { scenario, clock, record }: Play): Promise<void> {
   const result = resultOf(await run.state());
   if (result?.status !== 'paused') return;
   let isNews = false;
   for (const pause of result.pauses) {
     if (pause.run !== run.id) continue;
     if (answered.has(pause.token)) throw new Error(`the pause ${pause.token} is open after it was answered`);
-    const answering = scenario.answer === undefined ? run.resume({ token: pause.token }) : scenario.answer(run, pause);
+    const answering = isDoubt(pause) ? settle(run, pause, record) : givenAnswer(scenario, run, pause);
     if (answering === undefined) continue;
     answered.add(pause.token);
     await answer(answering);
     isNews = true;
   }
   if (!isNews) await new Promise<void>((resolve) => clock.after(HOP_MS, resolve));
+}
+
+function givenAnswer({ answer }: CrashScenario, run: Run, pause: PauseNotice): Promise<void> | undefined {
+  return answer === undefined ? run.resume({ token: pause.token }) : answer(run, pause);
+}
+
+function isDoubt({ reason }: PauseNotice): boolean {
+  return reason === 'in_doubt';
+}
+
+/** Somebody looks at the world. What the call would have given nobody knows. */
+function settle(run: Run, { token, payload, step = 0, call = 0 }: PauseNotice, record: CrashRecord): Promise<void> {
+  const key = String(payload?.['key']);
+  const happened = (record.effects.get(key) ?? 0) > 0;
+  record.settled({ key, happened, id: callName(run.id, step, call) });
+  return run.settle(token, { happened });
 }
 
 /** Whoever answers does not know whether an answer before the crash arrived, and gives it again. */
@@ -200,7 +216,7 @@ async function inspect({ record }: Play, journal: Journal): Promise<void> {
       const entries = (await journal.get(run)) === undefined ? [] : await journal.read(run);
       record.faults.push(...lostEntries(record.acknowledged(run), entries));
       const open = entries.length === 0 ? null : foldEntries(entries).open;
-      for (const call of open?.began ?? []) {
+      for (const { call } of open?.began ?? []) {
         if (open?.calls[call] === null) record.interrupted.add(callName(run, open.move.step, call));
       }
     } catch (error) {
@@ -270,7 +286,9 @@ function problemsOf(
 ): string[] {
   const tree = [...states.values()];
   const problems: string[] = [];
-  const isUnsure = tree.some((state) => unknownCalls(state).length > unknownIn(reference, state));
+  const isUnsure =
+    record.settlements.some(({ happened }) => happened) ||
+    tree.some((state) => unknownCalls(state).length > unknownIn(reference, state));
   for (const [run, state] of states) {
     const clean = reference.get(run);
     problems.push(...effectProblems(record, state), ...taskProblems(journals.get(run) ?? [], state, tree));

@@ -27,6 +27,13 @@ export interface Reconciliation {
   readonly status: Reconciled['status'];
 }
 
+/** What somebody said of a call in doubt. */
+export interface SettledCall {
+  readonly id: string;
+  readonly key: string;
+  readonly happened: boolean;
+}
+
 interface Written {
   /** Every entry that the journal took, in the order in which it said so. */
   readonly acknowledged: Entry[];
@@ -37,6 +44,7 @@ interface Written {
 export class CrashRecord {
   readonly attempts: Attempt[] = [];
   readonly reconciliations: Reconciliation[] = [];
+  readonly settlements: SettledCall[] = [];
   /** Keys of attempts that asked for a login: they did nothing. */
   readonly logins: string[] = [];
   /** Effects by idempotency key. */
@@ -89,6 +97,10 @@ export class CrashRecord {
       this.faults.push(`${tool} was run after the journal had that its call has ended.`);
     if (effect === 'once' && !kinds.includes('call_began'))
       this.faults.push(`${tool}, a once tool, was started before the journal had that its call began.`);
+  }
+
+  settled(call: SettledCall): void {
+    this.settlements.push(call);
   }
 
   effect(key: string): void {

@@ -34,6 +34,8 @@ interface Ready {
 export interface ReadyFunction extends Ready {
   readonly timeoutMs: number;
   readonly retries: number;
+  /** How often `reconcile` is asked again when it fails in a way that may pass. */
+  readonly lookUps: number;
   readonly backoff: Required<Backoff>;
   readonly costMicroUsd: number;
   /** Absent: it needs none. */
@@ -219,9 +221,12 @@ function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
   const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES, costMicroUsd = 0 } = tool;
   assertWhole(owner, { timeoutMs, retries, costMicroUsd });
   const backoff = backoffOf(tool, owner);
+  if (tool.inDoubt !== undefined && tool.inDoubt !== 'hold' && tool.inDoubt !== 'tell') {
+    throw new PilotageError('invalid_config', `${owner} has an inDoubt that is none: give 'hold' or 'tell'.`);
+  }
   const handles = namedHandles(tool.handles, owner);
-  const tries = ready.effect === 'once' ? 0 : retries;
-  return { ...ready, timeoutMs, retries: tries, backoff, costMicroUsd, handles, source: tool };
+  const tries = { retries: ready.effect === 'once' ? 0 : retries, lookUps: retries };
+  return { ...ready, timeoutMs, ...tries, backoff, costMicroUsd, handles, source: tool };
 }
 
 function backoffOf({ backoff = {} }: Tool, owner: string): Required<Backoff> {

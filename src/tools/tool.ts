@@ -102,8 +102,16 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly effect?: Effect;
   /** The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. */
   run(args: InputOf<S>, context: ToolContext<H>): unknown;
-  /** Asked after a crash in the middle of a `once` call: did it happen? */
+  /**
+   * Asked when nobody knows whether a `once` call has happened: its process died, or a time limit or an abort met it under
+   * way. An error that may pass is tried again, as often as `retries` says.
+   */
   reconcile?(args: InputOf<S>, context: ToolContext): Reconciled | Promise<Reconciled>;
+  /**
+   * Of a `once` call that may have happened, when `reconcile` cannot say. `hold`: the run is paused until somebody settles
+   * it. `tell`: the planner gets the outcome `unknown`, and decides. Default `hold`.
+   */
+  readonly inDoubt?: 'hold' | 'tell';
   /** Each call waits for somebody's approval, which may come with other arguments; a function says whether it does. */
   readonly approve?: 'always' | ApprovalGate<InputOf<S>>['when'] | ApprovalGate<InputOf<S>>;
   /** What calls of a run share while a process drives it. They are opened before `run`, and the call is not made without them. */
@@ -123,7 +131,7 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly scopes?: readonly string[];
   /** For one attempt. Default 30,000. */
   readonly timeoutMs?: number;
-  /** Attempts after the first that failed in a way that may pass. Default 3; always 0 for `once`. */
+  /** Attempts after the first that failed in a way that may pass. Default 3; those of a `once` tool are of its `reconcile` alone. */
   readonly retries?: number;
   /** How long it is waited before each of them. */
   readonly backoff?: Backoff;
@@ -156,7 +164,10 @@ export interface EquippedPlanner {
  * `context.args`, may pause, and goes on after a crash where it was. What it finishes with is the value.
  */
 export interface PlannerTool<S extends InputSchema = InputSchema>
-  extends Omit<ToolOptions<S>, 'run' | 'reconcile' | 'timeoutMs' | 'retries' | 'backoff' | 'costMicroUsd' | 'handles'> {
+  extends Omit<
+    ToolOptions<S>,
+    'run' | 'reconcile' | 'inDoubt' | 'timeoutMs' | 'retries' | 'backoff' | 'costMicroUsd' | 'handles'
+  > {
   readonly carriedOutBy: EquippedPlanner;
 }
 

@@ -3,7 +3,7 @@ import { isPlanTool } from '../core/builtin-tools.ts';
 import { branchesOf, type TaskLimits } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
 import { type BudgetAxis, DEFAULT_STEP_LIMIT } from '../core/limits.ts';
-import type { OpenStep, RunState } from './state.ts';
+import { hasBegun, type OpenStep, type RunState } from './state.ts';
 
 type SumAxis = Exclude<keyof TaskLimits, 'deadlineAt'>;
 
@@ -41,7 +41,7 @@ export function countsAsCall(
   { move, began, waits }: OpenStep,
   { call, attempts }: Pick<CallEnded, 'call' | 'attempts'>,
 ): boolean {
-  if (attempts === 0 && !began.includes(call)) return false;
+  if (attempts === 0 && !hasBegun({ began }, call)) return false;
   if (waits.some((wait) => wait.call === call)) return false;
   const tool = branchesOf(move.decision)[call]?.tool;
   return tool !== undefined && !isPlanTool(tool);

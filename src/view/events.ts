@@ -166,10 +166,11 @@ function pauseEvents(
   return [requested, event('tool.approval_requested', entry, before.identity, { step, call, tool, token, ...told })];
 }
 
-function resumeEvents(entry: Entry, { token, verdict, payload, args, by }: Resumed, before: RunState): RunEvent[] {
+function resumeEvents(entry: Entry, resumed: Resumed, before: RunState): RunEvent[] {
+  const { token, verdict, payload, args, by, outcome } = resumed;
   const pause = before.pauses.find((candidate) => candidate.token === token);
   const { reason = 'external_event', step, call } = pause ?? {};
-  const resumed = event('pause.resumed', entry, before.identity, {
+  const answered = event('pause.resumed', entry, before.identity, {
     token,
     reason,
     verdict,
@@ -177,11 +178,15 @@ function resumeEvents(entry: Entry, { token, verdict, payload, args, by }: Resum
     ...(args === undefined ? {} : { args }),
     ...(by === undefined ? {} : { by }),
   });
-  if (step === undefined) return [resumed, ...removedEvents(entry, before, payload)];
-  if (call === undefined || reason !== 'approval_required') return [resumed];
+  if (step === undefined) return [answered, ...removedEvents(entry, before, payload)];
+  if (call !== undefined && outcome !== undefined) {
+    const startedAt = before.open?.began.find((begun) => begun.call === call)?.at ?? entry.at;
+    return [answered, callEvent(entry, { kind: 'call_ended', step, call, outcome, startedAt, attempts: 1 }, before)];
+  }
+  if (call === undefined || reason !== 'approval_required') return [answered];
   const tool = openBranches(before)[call]?.tool ?? '';
   const type = verdict === 'approve' ? 'tool.approved' : 'tool.rejected';
-  return [resumed, event(type, entry, before.identity, { step, call, tool, token })];
+  return [answered, event(type, entry, before.identity, { step, call, tool, token })];
 }
 
 /** Nodes of a plan that whoever resumed the run took out of it. */

@@ -83,7 +83,7 @@ function planOfOpenStep(open: OpenStep, pauses: readonly OpenPause[]): PlanView 
     step: move.step,
     calls,
     growing: move.growing === true,
-    running: new Set([...began, ...waits.map(({ call }) => call)]),
+    running: new Set([...began, ...waits].map(({ call }) => call)),
     paused: new Set(asked),
     args: new Map(given),
   });

@@ -19,10 +19,10 @@ import type {
   Turn,
 } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
-import { deepFreeze } from '../core/json.ts';
+import { deepFreeze, type JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import { stepError } from '../core/observation.ts';
-import type { Outcome } from '../core/outcome.ts';
+import type { Outcome, Verdict } from '../core/outcome.ts';
 import { literal } from '../core/reference.ts';
 import type { CallRecord, Step, Usage } from '../core/step.ts';
 import { countsAsCall } from './budget.ts';
@@ -32,6 +32,7 @@ import { nodeEdits, REMOVED } from './plan-edits.ts';
 import {
   type Approval,
   type Edit,
+  hasBegun,
   nextStep,
   type OpenPause,
   type OpenStep,
@@ -299,10 +300,10 @@ function slotsOf(decision: Decision): number {
 
 function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
   const open = openOf(state, entry, began.step);
-  if (open.calls[began.call] !== null || open.began.includes(began.call)) {
+  if (open.calls[began.call] !== null || hasBegun(open, began.call)) {
     throw corrupt(entry, `call ${began.call} cannot begin here`);
   }
-  open.began.push(began.call);
+  open.began.push({ call: began.call, at: entry.at, once: began.repeatable !== true });
   if (began.costMicroUsd !== undefined) open.promised.push({ call: began.call, costMicroUsd: began.costMicroUsd });
 }
 
@@ -337,6 +338,13 @@ function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
   if (open.pending === 0) closeStep(state, open, entry.at);
 }
 
+/** Nothing has happened of the call. */
+function beginAnew(open: OpenStep, call: number): void {
+  const begun = open.began.findIndex((one) => one.call === call);
+  if (begun !== -1) open.began.splice(begun, 1);
+  takePromise(open, call);
+}
+
 /** What was set aside for a call, which is set aside no more. */
 function takePromise({ promised }: OpenStep, call: number): number {
   const index = promised.findIndex((promise) => promise.call === call);
@@ -358,9 +366,7 @@ function applyPaused(state: RunState, paused: Paused, entry: Entry): void {
   if (pause.step !== undefined) {
     const open = openOf(state, entry, pause.step);
     // A call that waits for a login has done nothing: it begins anew.
-    const begun = pause.call === undefined ? -1 : open.began.indexOf(pause.call);
-    if (begun !== -1) open.began.splice(begun, 1);
-    if (pause.call !== undefined) takePromise(open, pause.call);
+    if (pause.call !== undefined && pause.reason !== 'in_doubt') beginAnew(open, pause.call);
   }
   state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
 }
@@ -378,7 +384,13 @@ function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
     return;
   }
   const open = openOf(state, entry, pause.step);
-  const outcome = pause.call === undefined ? verdictOf(resumed) : refusalOf(resumed, pause);
+  if (pause.reason === 'in_doubt' && pause.call !== undefined) {
+    applySettled(state, open, pause.call, resumed, entry);
+    return;
+  }
+  const { verdict, payload } = resumed;
+  if (verdict === 'settle') throw corrupt(entry, 'the pause is not in doubt');
+  const outcome = pause.call === undefined ? verdictOf(verdict, payload) : refusalOf(resumed, pause);
   if (outcome !== undefined) {
     const call = pause.call ?? 0;
     if (open.calls[call] !== null) throw corrupt(entry, `call ${call} has ended`);
@@ -391,6 +403,18 @@ function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
     const { args } = resumed;
     open.approvals.push(args === undefined ? { call: pause.call } : { call: pause.call, args });
   }
+}
+
+/** Of a call in doubt. `resume` says nothing of it: it is looked up again. */
+function applySettled(state: RunState, open: OpenStep, call: number, resumed: Resumed, entry: Entry): void {
+  const { verdict, outcome } = resumed;
+  if (verdict !== 'settle') return;
+  if (outcome === undefined) {
+    beginAnew(open, call);
+    return;
+  }
+  const startedAt = open.began.find((begun) => begun.call === call)?.at ?? entry.at;
+  applyCallEnded(state, { kind: 'call_ended', step: open.move.step, call, outcome, startedAt, attempts: 1 }, entry);
 }
 
 /** Whoever resumes a run that was paused in the middle of a plan may have changed nodes that had not begun. */
@@ -410,7 +434,7 @@ function editNodes(state: RunState, { payload }: Resumed, entry: Entry): void {
   if (open.pending === 0) closeStep(state, open, entry.at);
 }
 
-function verdictOf({ verdict, payload }: Resumed): Outcome {
+function verdictOf(verdict: Verdict, payload: JsonObject | undefined): Outcome {
   return payload === undefined ? { kind: 'verdict', verdict } : { kind: 'verdict', verdict, payload };
 }
 

@@ -20,7 +20,7 @@ export interface OpenStep {
   /** One slot a branch; `null` until it has ended. */
   readonly calls: (CallRecord | null)[];
   /** Calls that were begun: after a crash such a call may have happened. */
-  readonly began: number[];
+  readonly began: Begun[];
   /** What calls under way cost. */
   readonly promised: { readonly call: number; readonly costMicroUsd: number }[];
   /** Calls that somebody approved, with the arguments that were given in place of their own. */
@@ -31,6 +31,14 @@ export interface OpenStep {
   readonly edits: Edit[];
   /** Calls that have not ended, and one more while the plan grows. */
   pending: number;
+}
+
+export interface Begun {
+  readonly call: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** It must not be made twice. */
+  readonly once: boolean;
 }
 
 export interface Approval {
@@ -180,6 +188,11 @@ export interface RunState {
 /** What a tool is called now that recorded calls know by this name. */
 export function presentName({ renamedTools }: Pick<RunState, 'renamedTools'>, tool: string): string {
   return Object.hasOwn(renamedTools, tool) ? (renamedTools[tool] ?? tool) : tool;
+}
+
+/** The call was begun, here or by a process that has died since. */
+export function hasBegun({ began }: Pick<OpenStep, 'began'>, call: number): boolean {
+  return began.some((begun) => begun.call === call);
 }
 
 /** The index of the step that the planner is asked for next. */

@@ -36,6 +36,17 @@ export function isSteering({ type }: Control): boolean {
   return type === 'USER_MESSAGE' || type === 'INJECT_CONTEXT' || type === 'REDIRECT';
 }
 
+/** Nobody knows whether this call of the open step has happened: somebody is to settle it. */
+export function isInDoubt({ open, pauses }: Pick<RunState, 'open' | 'pauses'>, call: number): boolean {
+  const step = open?.move.step;
+  return pauses.some((pause) => pause.reason === 'in_doubt' && pause.call === call && pause.step === step);
+}
+
+/** The run is held by a call in doubt: nothing but a cancel ends it. */
+export function holdsDoubt({ pauses }: Pick<RunState, 'pauses'>): boolean {
+  return pauses.some(({ reason }) => reason === 'in_doubt');
+}
+
 /** The goal was changed while a plan is carried out: none of its branches is started any more. */
 export function isRedirected({ open, fresh }: RunState): boolean {
   const decision = open?.move.decision;
@@ -54,7 +65,10 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   const parked = parkedCalls(state, open, now);
   const isOpenAndFree = (record: CallRecord | null, call: number): boolean => record === null && !parked.has(call);
   if (decision.kind === 'call_parallel') {
-    if (isMet(decision, open.calls)) return false;
+    // What a met join needs no more is settled here, but for a call in doubt: somebody has to.
+    if (isMet(decision, open.calls)) {
+      return open.calls.every((record, call) => record !== null || isInDoubt(state, call));
+    }
     if (!isRedirected(state)) return !hasRoom(open, decision, parked);
   }
   return !open.calls.some(isOpenAndFree);

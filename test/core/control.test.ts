@@ -28,6 +28,7 @@ const FITTING: Readonly<Record<ControlType, JsonObject>> = {
   RESUME: { token: 'x', limits: { steps: 1 } },
   APPROVE: { token: 'x', reason: 'r', args: [1] },
   REJECT: { token: 'x', reason: 'r' },
+  SETTLE: { token: 'x', happened: true, value: 1 },
 };
 
 function send(type: ControlType, payload?: unknown, from?: Caller): Control {
@@ -50,8 +51,8 @@ function refusal(ask: () => unknown): PilotageError {
 }
 
 describe('a control', () => {
-  it('SP-01 is one of nine, and frozen; any other word is refused by name', () => {
-    expect(CONTROL_TYPES).toHaveLength(9);
+  it('SP-01 is one of nine, or settles a doubt, and frozen; any other word is refused by name', () => {
+    expect(CONTROL_TYPES).toHaveLength(10);
     for (const type of CONTROL_TYPES) {
       const control = send(type, FITTING[type]);
       expect(control).toEqual({ id: 'c', type, payload: FITTING[type] });

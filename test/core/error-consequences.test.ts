@@ -528,7 +528,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     plannerInTime(
       'outcome_unknown',
       [parallel(['never', 'works'], { join: { kind: 'first_success' } })],
-      [{ ...never, effect: 'once' }, works],
+      [{ ...never, effect: 'once', inDoubt: 'tell' }, works],
     ),
   budget_exceeded: () =>
     planner('budget_exceeded', [call('dear')], {

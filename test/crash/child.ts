@@ -7,17 +7,20 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { PilotageError } from '../../src/core/errors.ts';
 import { local } from '../../src/core/identity.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import type { PauseNotice } from '../../src/runtime/result.ts';
+import type { Run } from '../../src/runtime/run.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
-import { planner, runId, tools } from './agent.ts';
+import { planner, readEffects, resultOf, runId, tools } from './agent.ts';
 import { telling } from './telling.ts';
 
 const [folder = '', seed = '', first = '', count = ''] = process.argv.slice(2);
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
+const effectsFile = join(folder, 'effects.jsonl');
 const journal = sqliteJournal({ path: join(folder, 'pilotage.db') });
 const runtime = createRuntime({
   planner,
-  tools: tools(join(folder, 'effects.jsonl'), say),
+  tools: tools(effectsFile, say),
   journal: telling(journal, ({ seq, kind }, run) => say(`ack ${run} ${seq} ${kind}`)),
   onFault: (error) => {
     throw error;
@@ -42,12 +45,21 @@ async function toTheEnd(id: string): Promise<void> {
   for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {
     // A task that was answered goes on before the run above it has heard so.
     await turn();
-    for (const { token } of result.pauses.filter((pause) => !answered.has(pause.token))) {
-      answered.add(token);
-      await run.approve(token).catch((error: unknown) => {
+    for (const pause of result.pauses.filter(({ token }) => !answered.has(token))) {
+      answered.add(pause.token);
+      await answer(run, pause).catch((error: unknown) => {
         // An answer that an earlier process gave came first.
         if (!PilotageError.is(error, 'pause_not_found') && !PilotageError.is(error, 'run_ended')) throw error;
       });
     }
   }
+}
+
+/** Of a call in doubt somebody looks in the world whether it was done. */
+function answer(run: Run, { token, reason, payload }: PauseNotice): Promise<void> {
+  if (reason !== 'in_doubt') return run.approve(token);
+  if (!readEffects(effectsFile).some(({ key }) => key === payload?.['key']))
+    return run.settle(token, { happened: false });
+  const { slot } = payload?.['args'] as { readonly slot: string };
+  return run.settle(token, { happened: true, value: resultOf(String(payload?.['tool']), slot) });
 }

@@ -100,7 +100,7 @@ const approvals: CrashScenario = {
   },
   check: ({ steps }, entries) => {
     const [, , edited] = steps[0]?.calls ?? [];
-    const asked = entries.filter((entry) => entry.kind === 'paused').length;
+    const asked = entries.filter((entry) => entry.kind === 'paused' && entry.reason === 'approval_required').length;
     const value = edited?.outcome.kind === 'value' ? JSON.stringify(edited.outcome.value) : undefined;
     return [
       ...(asked === 5 ? [] : [`Somebody was asked ${asked} times.`]),

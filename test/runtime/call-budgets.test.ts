@@ -423,8 +423,10 @@ describe('after a crash', () => {
     const second = world({ planner: script(call('act')), tools: [act], journal: shared, clock });
     const run = second.runtime.run(id);
     await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'in_doubt' }] });
+    await run.settle(undefined, { happened: true });
     expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded', usage: { calls: 1 } });
-    expect(outcomes(await run.state())).toEqual(['unknown']);
+    expect(outcomes(await run.state())).toEqual(['value']);
   });
 });
 
@@ -583,6 +585,9 @@ describe('tasks', () => {
     clock.advance(7_000);
     const second = world({ planner, tools: [act], journal: shared, clock });
     await second.runtime.run('p.0.0').resume();
+    await second.runtime.run('p.0.0').result();
+    await second.runtime.run('p').result();
+    await second.runtime.run('p').settle(undefined, { happened: true });
     expect(await second.runtime.run('p').result()).toMatchObject({ usage: { calls: 0, taskCalls: 1 } });
     expect((await second.runtime.run('p.0.0').state()).totals.calls).toBe(1);
   });

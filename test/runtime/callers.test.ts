@@ -35,6 +35,7 @@ const PAYLOADS: Partial<Record<Control['type'], Record<string, Json>>> = {
   USER_MESSAGE: { message: 'hello' },
   REDIRECT: { goal: 'another' },
   PRIORITIZE: { priority: 3 },
+  SETTLE: { happened: false },
 };
 
 function control(type: Control['type'], from: Caller, id = `${type} of ${from.scope}`): Control {
@@ -74,6 +75,7 @@ describe('scopes', () => {
       RESUME: 'owner_user',
       APPROVE: 'owner_user',
       REJECT: 'owner_user',
+      SETTLE: 'owner_user',
       PRIORITIZE: 'admin',
     });
     expect(CONTROL_SCOPES).toEqual(['session_user', 'owner_user', 'admin']);

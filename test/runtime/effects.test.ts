@@ -66,8 +66,8 @@ describe('RL-33 a process that dies in the middle of a call', () => {
     expect(await kindsOf(journal, run)).toEqual(['started', 'moved', 'call_ended', 'moved', 'finished']);
   });
 
-  it('never runs a once tool again: without reconcile its outcome is unknown, and the planner is told', async () => {
-    const { result, keys, state, planner, journal, run } = await crashInCall('once');
+  it('never runs a once tool again that tells: its outcome is unknown, and the planner is told', async () => {
+    const { result, keys, state, planner, journal, run } = await crashInCall('once', { inDoubt: 'tell' });
     expect(result).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(keys).toHaveLength(1);
     expect(outcomes(state)).toEqual(['unknown']);
@@ -79,9 +79,9 @@ describe('RL-33 a process that dies in the middle of a call', () => {
   });
 
   it('takes once for the effect of a tool that states none', async () => {
-    const { keys, state } = await crashInCall('once', { effect: undefined as never });
+    const { keys, result } = await crashInCall('once', { effect: undefined as never });
     expect(keys).toHaveLength(1);
-    expect(outcomes(state)).toEqual(['unknown']);
+    expect(result).toMatchObject({ status: 'paused', pauses: [{ reason: 'in_doubt' }] });
   });
 
   it.each([
@@ -92,6 +92,7 @@ describe('RL-33 a process that dies in the middle of a call', () => {
   ] as [string, Reconciled, object, number][])('asks a once tool’s reconcile: %s', async (_, says, outcome, runs) => {
     const asked: unknown[] = [];
     const { state, keys } = await crashInCall('once', {
+      inDoubt: 'tell',
       reconcile: (args, { idempotencyKey }) => {
         asked.push([args, idempotencyKey]);
         return says;
@@ -107,6 +108,7 @@ describe('RL-33 a process that dies in the middle of a call', () => {
 
   it('takes a reconcile that throws for unknown', async () => {
     const { state, keys } = await crashInCall('once', {
+      inDoubt: 'tell',
       reconcile: () => {
         throw new Error('cannot ask');
       },
@@ -134,8 +136,10 @@ describe('RL-33 a process that dies in the middle of a call', () => {
     clock.advance(5_001);
     const run = world({ planner: script(call('act')), journal: shared, clock }).runtime.run(id);
     await run.resume({ acceptChanges: true });
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'in_doubt', step: 0, call: 0 }] });
+    await run.settle(undefined, { happened: true, value: 'by hand' });
     await run.result();
-    expect(outcomes(await run.state())).toEqual(['unknown']);
+    expect(observations(await run.state())).toEqual(['by hand']);
   });
 
   it('tells siblings apart: those that ended stay ended, those that never began run once', async () => {
@@ -176,7 +180,11 @@ describe('RL-33 a process that dies in the middle of a call', () => {
     await run.resume();
     await run.result();
     expect(ran).toEqual(['a', 'b', 'c']);
-    expect(outcomes(await run.state())).toEqual(['value', 'unknown', 'value']);
+    expect((await run.state()).open?.calls.map((ended) => ended?.outcome.kind)).toEqual(['value', undefined, 'value']);
+    await run.settle(undefined, { happened: true });
+    await run.result();
+    expect(ran).toEqual(['a', 'b', 'c']);
+    expect(outcomes(await run.state())).toEqual(['value', 'value', 'value']);
   });
 
   it('RL-23 goes on at the next step, and asks nothing again, when it dies between two steps', async () => {

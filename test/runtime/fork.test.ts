@@ -405,7 +405,7 @@ const goesOn: Choice = (state, draw) => {
   });
   if (call === -1) return answered(state, draw);
   if (decision.kind === 'spawn_task') return spawnedOf(state, step);
-  const begun = open.began.includes(call);
+  const begun = open.began.some((begun) => begun.call === call);
   const how = begun ? 'end' : draw(() => fc.constantFrom('end', 'begin', 'gate'));
   if (how === 'begin') return [{ kind: 'call_began', step, call }];
   if (how === 'gate' && !open.approvals.some((approval) => approval.call === call)) {

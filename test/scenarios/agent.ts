@@ -9,12 +9,14 @@ import { sqliteJournal } from '../../src/journal/sqlite.ts';
 
 export interface Command {
   /** `start` begins the run, `drive` goes on with it, the others answer a pause. Then its result is awaited. */
-  readonly do: 'start' | 'drive' | 'approve' | 'reject';
+  readonly do: 'start' | 'drive' | 'approve' | 'reject' | 'settle';
   readonly run: string;
   /** For `start`: which plan. */
   readonly plan?: string;
   readonly token?: string;
   readonly args?: Json;
+  /** For `settle`. */
+  readonly happened?: boolean;
   /** A tool that, in this process, does what it does and then never comes back. */
   readonly hangs?: string;
 }
@@ -131,6 +133,9 @@ async function obey(folder: string, command: Command): Promise<void> {
       break;
     case 'reject':
       await run.reject(token);
+      break;
+    case 'settle':
+      await run.settle(token, command.happened === true ? { happened: true, value: 'settled' } : { happened: false });
       break;
     default:
       command.do satisfies never;

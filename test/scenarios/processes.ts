@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Json, RunResult } from '../../src/index.ts';
+import type { JsonObject, RunResult } from '../../src/index.ts';
 import type { Journal } from '../../src/journal/port.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import { foldEntries, type RunState } from '../../src/view/run-state.ts';
@@ -87,7 +87,7 @@ async function textOf(stream: NodeJS.ReadableStream | null): Promise<string> {
 /** Fails unless the run is paused; its pauses. */
 export function pausesIn(
   said: Said,
-): readonly { readonly run: string; readonly token: string; readonly payload?: Json }[] {
+): readonly { readonly run: string; readonly token: string; readonly reason: string; readonly payload?: JsonObject }[] {
   if (said.status !== 'paused') throw new Error(`It is not paused: ${JSON.stringify(said)}`);
   return said.pauses;
 }

@@ -15,12 +15,28 @@ const effectsOf = (run: string): string[] =>
     .map(({ args }) => String(Object.values(args as object).join(' ')));
 
 describe('killed inside a tool', () => {
-  it('a call that must not happen twice is not made again: it is in doubt, and the planner is told so', async () => {
+  it('a call that must not happen twice is not made again: it is in doubt, and the run is held until somebody settles it', async () => {
     await at.killInside({ do: 'start', run: 'once', plan: 'once', hangs: 'append' });
-    expect((await at.state('once')).open?.began).toEqual([0]);
-    expect(await at.run({ do: 'drive', run: 'once' })).toMatchObject({ status: 'finished', payload: ['unknown'] });
+    expect((await at.state('once')).open?.began).toMatchObject([{ call: 0, once: true }]);
+    const [doubt] = pausesIn(await at.run({ do: 'drive', run: 'once' }));
+    const [effect] = readEffects(at.folder).filter(({ run }) => run === 'once');
+    expect(doubt).toMatchObject({
+      reason: 'in_doubt',
+      payload: { tool: 'append', args: { text: 'a line' }, key: effect?.key, can_look_up: false },
+    });
+    expect(pausesIn(await at.run({ do: 'start', run: 'once', plan: 'once' }))).toEqual([doubt]);
+    const settled = await at.run({ do: 'settle', run: 'once', token: doubt?.token ?? '', happened: true });
+    expect(settled).toMatchObject({ status: 'finished', payload: ['settled'] });
     expect(effectsOf('once')).toEqual(['a line']);
-    expect((await at.state('once')).steps[0]?.calls[0]?.outcome).toMatchObject({ error: { code: 'outcome_unknown' } });
+  });
+
+  it('one that somebody says did not happen is made, under the same key', async () => {
+    await at.killInside({ do: 'start', run: 'not', plan: 'once', hangs: 'append' });
+    const [doubt] = pausesIn(await at.run({ do: 'drive', run: 'not' }));
+    const settled = await at.run({ do: 'settle', run: 'not', token: doubt?.token ?? '', happened: false });
+    expect(settled).toMatchObject({ status: 'finished', payload: ['append a line'] });
+    const effects = readEffects(at.folder).filter(({ run }) => run === 'not');
+    expect(effects.map(({ key }) => key)).toEqual([doubt?.payload?.['key'], doubt?.payload?.['key']]);
   });
 
   it('one that can be looked up is looked up', async () => {
@@ -43,9 +59,11 @@ describe('killed inside a tool', () => {
   it('also when it had been approved: what was approved is in doubt, and nobody is asked again', async () => {
     const [pause] = pausesIn(await at.run({ do: 'start', run: 'child', plan: 'child' }));
     await at.killInside({ do: 'approve', run: 'child', token: pause?.token ?? '', hangs: 'pay' });
-    expect(await at.run({ do: 'drive', run: 'child' })).toMatchObject({
+    const [doubt] = pausesIn(await at.run({ do: 'drive', run: 'child' }));
+    expect(doubt?.reason).toBe('in_doubt');
+    expect(await at.run({ do: 'settle', run: 'child', token: doubt?.token ?? '', happened: true })).toMatchObject({
       status: 'finished',
-      payload: ['append child 1', 'unknown'],
+      payload: ['append child 1', 'settled'],
     });
     expect(effectsOf('child')).toEqual(['child 1', 'child 2']);
   });
@@ -67,13 +85,15 @@ describe('three calls, two to the same tool, answered C, A, restart, B, A again'
     expect(Object.keys(await at.open(run))).toEqual(['B']);
 
     // The restart: a process that knows nothing of all that.
-    expect(pausesIn(await at.run({ do: 'drive', run })).map(({ token }) => token)).toEqual([B]);
+    const [doubt, other] = pausesIn(await at.run({ do: 'drive', run })).toSorted((a) => (a.token === B ? 1 : -1));
+    expect([doubt?.reason, doubt?.payload?.['args'], other?.token]).toEqual(['in_doubt', { what: 'A' }, B]);
     expect(await at.run({ do: 'approve', run, token: A })).toMatchObject({
       status: 'refused',
       code: 'pause_not_found',
     });
-    const finished = await at.run({ do: 'approve', run, token: B });
-    expect(finished).toMatchObject({ status: 'finished', payload: ['unknown', 'book B', 'pay C, edited'] });
+    expect(pausesIn(await at.run({ do: 'approve', run, token: B }))).toEqual([doubt]);
+    const finished = await at.run({ do: 'settle', run, token: doubt?.token ?? '', happened: true });
+    expect(finished).toMatchObject({ status: 'finished', payload: ['settled', 'book B', 'pay C, edited'] });
     expect(await at.run({ do: 'approve', run, token: A })).toMatchObject({ status: 'refused', code: 'run_ended' });
     expect(effectsOf(run).toSorted()).toEqual(['A', 'B', 'C, edited']);
     expect(await at.open(run)).toEqual({});
@@ -122,10 +142,12 @@ describe('a delegated child that pauses at its second step', () => {
     expect(await at.journal((journal) => journal.get(run))).toMatchObject({ status: 'paused' });
     // Killed in the middle of the child's second step, after it was approved through the parent.
     await at.killInside({ do: 'approve', run, token: pause?.token ?? '', hangs: 'pay' });
-    const finished = await at.run({ do: 'drive', run });
+    const [doubt] = pausesIn(await at.run({ do: 'drive', run }));
+    expect(doubt).toMatchObject({ reason: 'in_doubt', run: pause?.run, payload: { args: { what: 'child 2' } } });
+    const finished = await at.run({ do: 'settle', run, token: doubt?.token ?? '', happened: true });
     expect(finished).toMatchObject({
       status: 'finished',
-      payload: ['append parent 1', { status: 'complete', result: ['append child 1', 'unknown'] }],
+      payload: ['append parent 1', { status: 'complete', result: ['append child 1', 'settled'] }],
     });
     expect(effectsOf(run)).toEqual(['parent 1', 'child 1', 'child 2']);
   });

@@ -45,7 +45,7 @@ describe('the simulation', () => {
     const faults = new Set(scripts.flatMap((script) => script.faults.map(({ kind }) => kind)));
     const controls = new Set(scripts.flatMap((script) => script.acts.map(({ type }) => type)));
     expect([...faults].sort()).toEqual(['crash', 'deploy', 'freeze', 'kill', 'stall', 'store']);
-    expect(controls.size).toBe(9);
+    expect(controls.size).toBe(10);
     const happened: string[] = [];
     for (let seed = 0; seed < 80; seed += 1) happened.push(await historyOf(seed));
     for (const kind of [

@@ -193,6 +193,8 @@ export async function late(): Promise<RunEvent[]> {
     name: 'slow',
     description: 'd',
     input: { type: 'object' },
+    effect: 'read',
+    retries: 0,
     timeoutMs: 1,
     run: () =>
       new Promise<number>((resolve) => {

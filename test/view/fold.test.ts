@@ -144,7 +144,7 @@ function callBodies(open: OpenStep, state: RunState, draw: fc.GeneratorValue): (
     ...draw(() => made),
   });
   const options = [() => [ended()]];
-  if (!open.began.includes(call)) {
+  if (!open.began.some((begun) => begun.call === call)) {
     const cost = draw(() => fc.constantFrom({}, { costMicroUsd: 3 }));
     options.push(() => [{ kind: 'call_began', step, call, ...cost }]);
   }

@@ -197,7 +197,11 @@ describe('the fold', () => {
   it('a step is open until its last call has ended, in any order', () => {
     const open = fold(moveParallel(0, 3), { kind: 'call_began', step: 0, call: 2 }, ended(0, 1), ended(0, 2));
     expect(open.steps).toEqual([]);
-    expect(open.open).toMatchObject({ calls: [null, { seq: 4 }, { seq: 5 }], began: [2], pending: 1 });
+    expect(open.open).toMatchObject({
+      calls: [null, { seq: 4 }, { seq: 5 }],
+      began: [{ call: 2, once: true }],
+      pending: 1,
+    });
     expect(nextStep(open)).toBe(1);
     const closed = fold(moveParallel(0, 3), ended(0, 1), ended(0, 2), ended(0, 0));
     expect(closed.open).toBeNull();

@@ -88,7 +88,11 @@ describe('a call that waits for an answer', () => {
     const login = asks(0, { reason: 'external_event' });
     expect(fold(two, begins, login).open?.began).toEqual([]);
     const again = fold(two, begins, login, answers(0, 'resume'), begins);
-    expect(again.open).toMatchObject({ began: [0], approvals: [{ call: 0 }], calls: [null, null] });
+    expect(again.open).toMatchObject({
+      began: [{ call: 0, once: true }],
+      approvals: [{ call: 0 }],
+      calls: [null, null],
+    });
     const edited = asks(0, { token: 'p1' });
     const both = fold(two, edited, answers(1, 'approve', { args: { n: 2 } }), begins, login, answers(0, 'resume'));
     expect(both.open?.approvals).toEqual([{ call: 0, args: { n: 2 } }]);

@@ -1,6 +1,6 @@
 /** What a deterministic planner is written with: six kinds of steps, and functions. */
 import type { ArtifactRef } from '../../core/artifact.ts';
-import type { Branch, CallParallel, Decision, FinishReason, PauseReason, SpawnSpec } from '../../core/decision.ts';
+import type { AskReason, Branch, CallParallel, Decision, FinishReason, SpawnSpec } from '../../core/decision.ts';
 import type { ErrorData } from '../../core/errors.ts';
 import type { Json, JsonObject } from '../../core/json.ts';
 import type { RunView } from '../../core/planner.ts';
@@ -67,7 +67,7 @@ export interface WatchGroupStep extends Common {
 /** Asks once, unless `once` is false. What was answered is `lastStep(run, id)`. */
 export interface PauseStep extends Repeatable {
   readonly do: 'pause';
-  readonly reason: PauseReason;
+  readonly reason: AskReason;
   readonly payload?: Given<JsonObject>;
   readonly expiresInMs?: number;
 }

@@ -87,6 +87,8 @@ export class Ledger {
   readonly runs: Map<string, LedgerRun> = new Map();
   readonly attempts: Attempt[] = [];
   readonly effects: Map<string, number> = new Map();
+  /** The processes that have a call under way, by its key. */
+  readonly atWork: Map<string, Set<SimulatedProcess>> = new Map();
   readonly refuted: Map<string, number> = new Map();
   readonly timeline: TimelineLine[] = [];
   /** Everybody has logged in by now. */
@@ -215,6 +217,11 @@ export class Ledger {
       this.violated('once', `${tool} ${id} was run by ${process.name}, which had lost the run`, run);
     }
     this.attempts.push({ ...attempt, order: this.next() });
+  }
+
+  /** A living process is in the call under this key. */
+  isAtWork(key: string): boolean {
+    return [...(this.atWork.get(key) ?? [])].some(({ alive }) => alive);
   }
 
   /** The world has said that the call under this key did not happen. */

@@ -102,6 +102,8 @@ export class People {
     // An answer that was stored is enough: asking again would hide one that was lost.
     if (tries > answersTaken(run, token, ledger) || tries >= MAX_TRIES) return;
     if (pause.expiresAt !== undefined && dice.chance(0.5)) return;
+    // Whoever looks at the world waits until nobody is at it.
+    if (isDoubt(pause) && ledger.isAtWork(keyOf(pause))) return;
     this.#tries.set(token, tries + 1);
     const { type, payload } = this.#closingAnswer(state, pause, dice);
     const root = run.split('.')[0] ?? run;
@@ -120,6 +122,7 @@ export class People {
     dice: Dice,
   ): { readonly type: ControlType; readonly payload: JsonObject } {
     const payload = { token: pause.token, closing: true };
+    if (isDoubt(pause) && dice.chance(0.9)) return { type: 'SETTLE', payload: { ...payload, ...this.#truthOf(pause) } };
     const isBudget = pause.step === undefined && pause.payload?.['budget'] !== undefined;
     if (!isBudget) return { type: verdictFor(pause, dice), payload };
     const raises = this.#raises.get(run) ?? 0;
@@ -132,6 +135,15 @@ export class People {
       ...(deadlineAt === undefined ? {} : { deadlineAt: deadlineAt + 60_000 }),
     };
     return { type: 'RESUME', payload: { ...payload, limits: raised } };
+  }
+
+  /** What became of a call in doubt, as the world knows it. */
+  #truthOf(pause: OpenPause): JsonObject {
+    const { ledger } = this.#world;
+    const key = keyOf(pause);
+    if (ledger.effects.has(key)) return { happened: true, value: { id: 'done' } };
+    ledger.notDone(key);
+    return { happened: false };
   }
 
   #control(act: Act, payload: JsonObject, from: Caller | undefined): Control {
@@ -166,6 +178,14 @@ export class People {
     const id = typeof args === 'object' && args !== null ? (args as JsonObject)['id'] : undefined;
     this.#world.ledger.logins.add(`${identity.run}/${String(id)}`);
   }
+}
+
+function isDoubt({ reason }: OpenPause): boolean {
+  return reason === 'in_doubt';
+}
+
+function keyOf({ payload }: OpenPause): string {
+  return String(payload?.['key']);
 }
 
 const MAX_TRIES = 5;
@@ -237,6 +257,9 @@ function payloadOf(act: Act, run: string, pause: OpenPause | undefined, state: R
     case 'RESUME':
     case 'REJECT':
       return pause === undefined ? {} : { token: pause.token };
+    case 'SETTLE':
+      // Nobody says what the world does not know: these are refused.
+      return pause === undefined ? {} : { token: pause.token, happened: false, value: null };
     case 'APPROVE':
       return { ...(pause === undefined ? {} : { token: pause.token }), ...editedArgs(act, pause, state) };
     default:

@@ -152,7 +152,16 @@ function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
     description: `Does ${name}.`,
     input: INPUT,
     ...(approve === undefined ? {} : { approve }),
-    run: (args: unknown, context: ToolContext) => run(name, args as CallArgs, context, world, login),
+    run: async (args: unknown, context: ToolContext) => {
+      const { idempotencyKey: key } = context;
+      const atWork = world.ledger.atWork.get(key) ?? new Set();
+      world.ledger.atWork.set(key, atWork.add(process));
+      try {
+        return await run(name, args as CallArgs, context, world, login);
+      } finally {
+        atWork.delete(process);
+      }
+    },
   };
   if (!reconcile) return made;
   return { ...made, reconcile: (_: unknown, context: ToolContext) => whatHappened(context, world) };

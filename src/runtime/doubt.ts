@@ -1,0 +1,119 @@
+/**
+ * A `once` call of which nobody knows whether it has happened: its process died, or its time limit or an abort met it under
+ * way. The tool's `reconcile` is asked; what it cannot say holds the run until somebody does.
+ */
+import { branchesOf } from '../core/decision.ts';
+import type { Paused } from '../core/entry.ts';
+import { type Identity, scopeKey } from '../core/identity.ts';
+import type { Json, JsonObject } from '../core/json.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { ReadyTool } from '../tools/catalogue.ts';
+import type { OpenStep } from '../view/state.ts';
+import type { Settled } from './flight.ts';
+import type { PauseAsk } from './gates.ts';
+
+/** What every key of a run's calls begins with; step and call follow. */
+export function keyPrefixOf(identity: Identity): string {
+  return `${scopeKey(identity)}/${encodeURIComponent(identity.run)}`;
+}
+
+/** What is known of a call in doubt. */
+export interface Doubt {
+  readonly tool: string;
+  readonly args: Json;
+  /** Its idempotency key. */
+  readonly key: string;
+  /** When it began. Milliseconds since the epoch. */
+  readonly since: number;
+  /** Why nobody knows, as a sentence. */
+  readonly why: string;
+  /** The tool has a `reconcile`, which can be asked again. */
+  readonly canLookUp: boolean;
+}
+
+function payloadOf({ tool, args, key, since, why, canLookUp }: Doubt): JsonObject {
+  return { tool, args, key, since, why, can_look_up: canLookUp };
+}
+
+/** What a call in doubt comes to: a pause, unless its tool wants the planner to be told. */
+export function inDoubt(doubt: Doubt, tells: boolean): PauseAsk | Outcome {
+  if (!tells) return { kind: 'pause', reason: 'in_doubt', payload: payloadOf(doubt) };
+  const message = `${doubt.tool} may have happened and may not. ${doubt.why}`;
+  return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
+}
+
+interface CutOff {
+  readonly identity: Identity;
+  readonly open: OpenStep;
+  readonly call: number;
+  readonly why: string;
+  readonly token: string;
+}
+
+/** The pause for a call that is not looked up before somebody asks for it. Its arguments are those that were decided. */
+export function doubtPause({ identity, open, call, why, token }: CutOff): Paused {
+  const { step, decision } = open.move;
+  const branch = branchesOf(decision)[call];
+  const approved = open.approvals.find((approval) => approval.call === call)?.args;
+  const doubt: Doubt = {
+    tool: branch?.tool ?? '',
+    args: approved ?? branch?.args ?? null,
+    key: `${keyPrefixOf(identity)}/${step}.${call}`,
+    since: open.began.find((begun) => begun.call === call)?.at ?? open.move.startedAt,
+    why,
+    canLookUp: true,
+  };
+  return { kind: 'paused', token, reason: 'in_doubt', step, call, payload: payloadOf(doubt) };
+}
+
+/** An attempt of a `once` call of which it is not known whether it has happened. */
+export interface Unsure {
+  readonly kind: 'unsure';
+  readonly why: string;
+  /** What it comes to when it has not happened after all. */
+  readonly otherwise: Outcome;
+  /** The tool ignores its abort, and is at work still: that it has not happened yet says nothing. */
+  readonly isAtWork: boolean;
+}
+
+/** `undefined`: how the attempt settled says what became of it. @param isStopped it was aborted, not by its time limit. */
+export function unsureOf(
+  settled: Settled<unknown>,
+  tool: ReadyTool,
+  timeoutMs: number,
+  isStopped: boolean,
+): Unsure | undefined {
+  if (settled.kind === 'value') return undefined;
+  const { name } = tool.schema;
+  if (settled.kind === 'timeout') {
+    const message = `${name} did not end within ${timeoutMs} ms.`;
+    const otherwise: Outcome = {
+      kind: 'error',
+      error: { code: 'tool_timeout', message: `${message} It did not happen.` },
+    };
+    return { kind: 'unsure', why: message, otherwise, isAtWork: settled.isAtWork };
+  }
+  if (!isStopped) return undefined;
+  const isAtWork = settled.kind === 'abandoned';
+  const why = `${name} was stopped while it was under way${isAtWork ? ', and ignored it' : ''}.`;
+  const message = 'The call was stopped before it ended. It did not happen.';
+  return { kind: 'unsure', why, otherwise: { kind: 'cancelled', error: { code: 'cancelled', message } }, isAtWork };
+}
+
+/** Attempts of `once` calls that this process has under way, by their keys; also those that were given up and go on. */
+export class AtWork {
+  readonly #keys = new Set<string>();
+
+  has(key: string): boolean {
+    return this.#keys.has(key);
+  }
+
+  /** Passes on what the tool gives, and remembers the key until it has ended. */
+  watch<T>(key: string, made: T): T {
+    if (!(made instanceof Promise)) return made;
+    this.#keys.add(key);
+    const over = (): void => void this.#keys.delete(key);
+    made.then(over, over);
+    return made;
+  }
+}
