@@ -116,14 +116,32 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'run a once call again after a crash',
     file: 'runtime/dispatch.ts',
-    find: "if (tool.effect === 'once' && call.interrupted) {",
-    replace: "if (tool.effect === 'pure' && call.interrupted) {",
+    find: 'if (isOnce && (call.interrupted || ports.atWork.has(call.idempotencyKey))) {',
+    replace: 'if (isOnce && ports.atWork.has(call.idempotencyKey)) {',
+  },
+  {
+    name: 'end a call in doubt with the others that a join needs no more',
+    file: 'runtime/schedule.ts',
+    find: 'return this.#begun.has(call) || this.#spared.has(call);',
+    replace: 'return this.#spared.has(call);',
+  },
+  {
+    name: 'let a call in doubt run again when it is only to be looked up',
+    file: 'view/run-state.ts',
+    find: "if (verdict !== 'settle') return;",
+    replace: "if (verdict !== 'settle') return beginAnew(open, call);",
+  },
+  {
+    name: 'end a run over a call in doubt when its time is over',
+    file: 'runtime/next.ts',
+    find: 'if (holdsDoubt(state)) return awaitSettlement(state, deps);',
+    replace: '',
   },
   {
     name: 'begin a once call without writing it down',
     file: 'runtime/dispatch.ts',
-    find: "if (cost !== undefined || tool.effect === 'once') await ports.begin(call, cost);",
-    replace: 'if (cost !== undefined) await ports.begin(call, cost);',
+    find: 'if (cost !== undefined || isOnce) await ports.begin(call, cost, !isOnce);',
+    replace: 'if (cost !== undefined) await ports.begin(call, cost, !isOnce);',
   },
   {
     name: 'enter an effect after a long standstill without asking whose the run is',

@@ -10,6 +10,7 @@ import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import type { PauseNotice } from '../../src/runtime/result.ts';
 import type { Run } from '../../src/runtime/run.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
+import { isPaused } from '../../src/view/waits.ts';
 import { planner, readEffects, resultOf, runId, tools } from './agent.ts';
 import { telling } from './telling.ts';
 
@@ -38,8 +39,9 @@ async function toTheEnd(id: string): Promise<void> {
   if ((await journal.get(id)) === undefined) {
     await runtime.start('go', { identity: local('crash', { run: id }) });
   } else {
-    const { ending, pauses } = await run.state();
-    if (ending === null && pauses.length === 0) await run.resume();
+    const state = await run.state();
+    // Beside a call that waits for somebody others may have been under way.
+    if (state.ending === null && !isPaused(state)) await run.resume();
   }
   const answered = new Set<string>();
   for (let result = await run.result(); result.status === 'paused'; result = await run.result()) {

@@ -104,7 +104,10 @@ const approvals: CrashScenario = {
     const value = edited?.outcome.kind === 'value' ? JSON.stringify(edited.outcome.value) : undefined;
     return [
       ...(asked === 5 ? [] : [`Somebody was asked ${asked} times.`]),
-      ...(value === undefined || value === '{"from":"pay","n":2,"amount":5}' ? [] : [`The edited call gave ${value}.`]),
+      // What a call came to that somebody says has happened is for them to say.
+      ...(value === undefined || value === 'null' || value === '{"from":"pay","n":2,"amount":5}'
+        ? []
+        : [`The edited call gave ${value}.`]),
       ...(JSON.stringify(steps[1]?.calls[1]).includes('tool_rejected') ? [] : ['The refused call was not refused.']),
     ];
   },

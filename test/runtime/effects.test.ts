@@ -51,7 +51,10 @@ async function crashInCall(effect: Effect, more: Partial<Tool> = {}) {
   const second = world({ planner, tools: [act], journal: shared, clock });
   const run = second.runtime.run(id);
   await run.resume();
-  await advanceUntil(clock, async () => (await run.state()).ending !== null);
+  await advanceUntil(clock, async () => {
+    const { ending, pauses } = await run.state();
+    return ending !== null || pauses.length > 0;
+  });
   const result = await run.result();
   return { run, result, state: await run.state(), keys, attempts, planner, journal: shared };
 }
