@@ -218,7 +218,7 @@ async function make(
     if (forbidden !== undefined) return result({ kind: 'error', error: forbidden }, 0);
   }
   const handed = tool.handles === undefined ? undefined : await ports.hand(call, tool.handles);
-  if (handed !== undefined && handed.values === undefined) return notHanded(handed, call, tool, startedAt);
+  if (handed !== undefined && handed.values === undefined) return notHanded(handed, tool, startedAt);
   if (!call.interrupted) {
     const lacks = ports.reserve(call, cost);
     if (lacks !== undefined) return { outcome: noRoom(tool.schema, cost, lacks), attempts: 0 };
@@ -251,12 +251,7 @@ async function make(
 }
 
 /** A call whose handles are not there has not begun, and costs nothing; one that was begun before a crash may have happened. */
-function notHanded(
-  { error, notes }: Handed,
-  call: Call,
-  tool: ReadyFunction,
-  startedAt: number,
-): CallResult | PauseAsk {
+function notHanded({ error, notes }: Handed, tool: ReadyFunction, startedAt: number): CallResult | PauseAsk {
   if (error === undefined) return ended(cancelled(), startedAt, 0, undefined, notes);
   const login = loginFor(error, tool.schema.name);
   if (login !== undefined) return login;
