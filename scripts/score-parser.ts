@@ -1,13 +1,15 @@
 /**
  * Scores the parser on recorded model outputs: `node scripts/score-parser.ts <data folder> [files]`. The folder holds
  * `score.mjs`, which needs ajv, and the recordings; without names, all development files are scored. Nothing of it belongs
- * to this project.
+ * to this project. `node scripts/score-parser.ts --corpus` prints how many texts of our own corpus give a call, by
+ * strictness: false calls of texts that make none, found calls of texts that make one.
  */
 import { readdirSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type ParseTool, parseToolArgs, parseToolCalls } from '../src/parse/index.ts';
+import { type CallForm, type ParseTool, parseToolArgs, parseToolCalls } from '../src/parse/index.ts';
+import { corpus, type PartName, rateOf } from './parser-corpus/rates.ts';
 
 /** One recording, as far as the parser may see it. */
 interface Row {
@@ -44,8 +46,21 @@ function devFiles(folder: string): string[] {
   return names.filter((name) => DEV_FILE.test(name) && SCORED.test(name)).sort();
 }
 
+function scoreCorpus(): void {
+  const levels: readonly CallForm[] = ['exact', 'clear', 'loose'];
+  console.log(
+    `| texts that give a call | texts | ${levels.map((level) => `${level} %`).join(' | ')} |\n|---|---|---|---|---|`,
+  );
+  for (const name of Object.keys(corpus) as PartName[]) {
+    const rates = levels.map((level) => rateOf(name, level));
+    const shares = rates.map(({ calls, texts }) => ((100 * calls) / texts).toFixed(2));
+    console.log(`| ${name} | ${rates[0]?.texts ?? 0} | ${shares.join(' | ')} |`);
+  }
+}
+
 async function main(): Promise<void> {
   const [folder, ...names] = process.argv.slice(2);
+  if (folder === '--corpus') return scoreCorpus();
   if (folder === undefined) throw new Error('Give the folder of the data: node scripts/score-parser.ts <folder>');
   // The scorer asks for ajv, which it does not have beside it: it gets ours.
   registerHooks({

@@ -8,7 +8,7 @@ import {
   type MutableLoose,
   setField,
 } from './loose-value.ts';
-import { type ParseTool, propertiesOf, requiredOf, type ToolNames } from './names.ts';
+import { type ParseTool, propertiesOf, requiredOf, type ToolNames, takesAnything } from './names.ts';
 import { readWhole } from './whole-value.ts';
 
 /** A call as written, before its arguments are fitted to the tool. */
@@ -191,7 +191,7 @@ function argumentCall(
 ): WrittenCall | undefined {
   const written = writtenArguments(value, argumentsKey);
   const args = isLooseObject(written) && tool !== undefined ? unwrapArguments(written, tool) : written;
-  if (isLooseObject(args) && isDefinition(args, tool)) return undefined;
+  if ((isLooseObject(args) && isDefinition(args, tool)) || isRecord(value, tool)) return undefined;
   const extraFields = Object.keys(value).filter(
     (key) => key !== nameKey && key !== argumentsKey && !isIdKey(key) && key !== 'type',
   );
@@ -239,7 +239,9 @@ function flatCall(
     else extraFields.push(key);
   }
   const args = tool === undefined ? named : unwrapArguments(named, tool);
-  if (isDefinition(args, tool)) return undefined;
+  if (isDefinition(args, tool) || isRecord(value, tool) || (tool !== undefined && !mayBeArguments(args, tool)))
+    return undefined;
+  if (Object.keys(args).length === 0 && DESCRIBING.some((key) => Object.hasOwn(value, key))) return undefined;
   return withId({ name, ...(tool === undefined ? {} : { tool }), named: args, positional: [], extraFields }, value);
 }
 
@@ -264,11 +266,40 @@ function readKeyedObject(value: LooseObject, names: ToolNames): Reading | undefi
     const objects = isLooseList(args) && args.length > 0 && args.every(isLooseObject) ? args : [args];
     for (const one of objects) {
       if (isLooseObject(one) && isDefinition(one, tool)) hasEcho = true;
-      else if (isLooseObject(one) || isLooseList(one)) calls.push({ name: key, tool, ...argumentParts(one, tool) });
+      else if (isLooseList(one) || (isLooseObject(one) && mayBeArguments(one, tool)))
+        calls.push({ name: key, tool, ...argumentParts(one, tool) });
     }
   }
   if (calls.length > 0) return { kind: 'calls', calls };
   return hasEcho ? ECHO : undefined;
+}
+
+const DESCRIBING: readonly string[] = ['description', 'summary', 'doc', 'docs', 'title'];
+const OUTCOMES: readonly string[] = [
+  'result',
+  'results',
+  'output',
+  'outcome',
+  'status',
+  'response',
+  'error',
+  'observation',
+  'returned',
+  'duration',
+  'timestamp',
+];
+
+/** What a call came to stands beside it: an entry of a log, and not a call. */
+function isRecord(value: LooseObject, tool: ParseTool | undefined): boolean {
+  const properties = tool === undefined ? {} : propertiesOf(tool);
+  return OUTCOMES.some((key) => Object.hasOwn(value, key) && !Object.hasOwn(properties, key));
+}
+
+/** It names a declared argument, or nothing where nothing is needed. */
+function mayBeArguments(value: LooseObject, tool: ParseTool): boolean {
+  const keys = Object.keys(unwrapArguments(value, tool));
+  const properties = Object.keys(propertiesOf(tool));
+  return keys.length === 0 || takesAnything(tool) || keys.some((key) => properties.includes(key));
 }
 
 /**

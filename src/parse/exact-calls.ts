@@ -4,9 +4,9 @@ import { isDefinition } from './call-shapes.ts';
 import { NO_SOURCES } from './fit-arguments.ts';
 import type { FoundCall } from './found-call.ts';
 import type { ParseLimits } from './limits.ts';
-import { speaksOfCall } from './mood.ts';
+import { leadsToCall } from './mood.ts';
 import type { ToolNames } from './names.ts';
-import { holdsPlaceholder } from './placeholders.ts';
+import { isTemplate } from './placeholders.ts';
 import { readStrictJson } from './strict-json.ts';
 import { turnEnd, withoutThoughts } from './turns.ts';
 
@@ -27,7 +27,7 @@ export function exactCalls(text: string, names: ToolNames, limits: Required<Pars
   const calls = readBlock(text.slice(start + opening[0].length, closing.index), names, limits);
   if (calls === undefined || !calls.some(({ tool }) => tool !== undefined)) return undefined;
   const prose = proseOf(text.slice(0, start));
-  if (prose === undefined || speaksOfCall(prose)) return undefined;
+  if (prose === undefined || !leadsToCall(prose)) return undefined;
   return calls.map((call) => ({ ...call, start, end: text.length }));
 }
 
@@ -67,7 +67,7 @@ function readCall(value: Json, names: ToolNames): BlockCall | undefined {
 }
 
 function isNoArguments(args: JsonObject, tool: Parameters<typeof isDefinition>[1]): boolean {
-  return isDefinition(args, tool) || holdsPlaceholder(args);
+  return isDefinition(args, tool) || isTemplate({ named: args, positional: [] }, false);
 }
 
 /** Words that stand in a fence, a quotation, a comment or an element are not the model's own. */

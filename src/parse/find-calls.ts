@@ -2,14 +2,14 @@
 import { isDefinition, readCalls, unwrapArguments, type WrittenCall } from './call-shapes.ts';
 import type { CallSyntax, FoundCall } from './found-call.ts';
 import type { ParseLimits, Work } from './limits.ts';
-import { isLooseObject, type LooseObject } from './loose-value.ts';
+import { CodeText, isLooseObject, type LooseObject } from './loose-value.ts';
 import { type ParseTool, propertiesOf, type ToolNames } from './names.ts';
 import { fillVariables, hasStandIn, isEmpty, isMention } from './program-calls.ts';
 import { readActionLine } from './react-lines.ts';
 import { afterSpace, createReader, isWordCode, isWordStart, type Reader } from './reader.ts';
 import { readOpenTag, readTagCall } from './tag-calls.ts';
 import { answerStart, opensText, programStart, thoughtEnd, turnEnd } from './turns.ts';
-import { readArguments, readContainer } from './value-reader.ts';
+import { type Arguments, readArguments, readContainer } from './value-reader.ts';
 import { type Variables, variablesOf } from './variables.ts';
 
 export interface Scan {
@@ -130,24 +130,13 @@ function readBracket(scan: Scan, at: number): number {
   }
   if (text[at] === '{' && isLooseObject(value)) {
     scan.bare.push({ value, reader, start: at, end: reader.at });
-    if (Object.keys(value).length > 0 && !reader.isLoose && !reader.isTruncated && !mayHoldCalls(text, at, reader.at)) {
-      return reader.at;
-    }
+    if (Object.keys(value).length > 0 && !reader.isLoose && !reader.isTruncated) return reader.at;
   }
   return at + 1;
 }
 
 function filledCall(scan: Scan, call: WrittenCall, at: number): WrittenCall {
   return call.tool === undefined ? call : { ...call, ...fillVariables(call, scan.variables, at) };
-}
-
-/** A container without brackets in it holds no call. */
-function mayHoldCalls(text: string, start: number, end: number): boolean {
-  for (let at = start + 1; at < end; at += 1) {
-    const char = text[at];
-    if (char === '{' || char === '[' || char === '(') return true;
-  }
-  return false;
 }
 
 const NAMED_TUPLE = /\(\s{0,8}["'][^"'\n]{1,200}["']\s{0,8},\s{0,8}\{/y;
@@ -246,10 +235,32 @@ function isLineStart(text: string, at: number): boolean {
   return at < 64;
 }
 
-const DEFINING = /(?:\b(?:def|function|func|fn|class|async|void|static|public|import)\s+)$/;
+const DEFINING =
+  /\b(?:def|function|func|fn|fun|class|async|void|static|public|import|rpc)\s+$|(?:^|\n)[ \t]*(?:(?:public|private|protected|static|final|abstract|override|async|export|declare|virtual)\s+)+(?:[\w<>[\],.]{1,40}\s+){0,2}$/;
+/** What follows the parameters of a function where its body begins. */
+const BODY =
+  /\s{0,4}(?:(?:->|:)\s?[\w<>[\],. |]{1,60}|\([\w, *.]{1,60}\)|[\w.]{1,40}|throws [\w, ]{1,60})?\s{0,4}\{\s*(?:\n|\/\/|return\b)/y;
+
+/** All arguments are what a function or a loop around it has: `(input) => f(input)`, `for row in rows: f(row["id"])`. */
+function takesParameters({ positional, named }: Arguments, text: string): boolean {
+  const values = [...positional, ...Object.values(named)];
+  return (
+    values.length > 0 &&
+    values.every((value) => {
+      const variable = value instanceof CodeText ? /^[A-Za-z_]\w{0,40}(?=$|[.[])/.exec(value.text)?.[0] : undefined;
+      return variable !== undefined && isParameter(variable, text);
+    })
+  );
+}
+
+function isParameter(variable: string, text: string): boolean {
+  const name = `\\b${variable}\\b`;
+  const declared = `\\([^()\\n]{0,80}${name}[^()\\n]{0,80}\\)\\s*(?:=>|:$|\\{)|${name}\\s*=>|\\bfor\\b[^\\n]{0,20}${name}[^\\n]{0,20} (?:in|of)\\b`;
+  return new RegExp(declared, 'm').test(text);
+}
 
 function isDefinitionOf(text: string, at: number): boolean {
-  return DEFINING.test(text.slice(Math.max(0, at - 24), at));
+  return DEFINING.test(text.slice(Math.max(0, at - 100), at));
 }
 
 const QUOTES: ReadonlySet<string> = new Set(['"', "'", '`']);
@@ -270,7 +281,13 @@ function readCall(scan: Scan, name: string, tool: ParseTool, at: number, open: n
   const args = readArguments(reader);
   scan.isTooDeep ||= reader.isTooDeep;
   if (args === undefined || reader.isTooDeep) return Math.max(open + 1, reader.isTooDeep ? reader.at : 0);
+  BODY.lastIndex = reader.at;
+  if (BODY.test(scan.text)) {
+    scan.defined.add(tool);
+    return reader.at;
+  }
   const filled = fillVariables(args, scan.variables, at);
+  if (takesParameters(filled, scan.text)) return reader.at;
   if (isMention(filled, tool, opensText(scan.text, at)) || (reader.isTruncated && isEmpty(filled))) return reader.at;
   if (!opensText(scan.text, at) && (hasStandIn(filled) || isAnotherFunction(name, tool))) return reader.at;
   const only = filled.positional[0];

@@ -1,32 +1,69 @@
 /**
- * What the words before a call say of it: that it is made, or that it is only spoken of. The sentences are read from the
- * last one backwards, and the first that says either decides: "I would not refund it unseen. Let me look at the order:"
- * makes the call.
+ * What the words before a call say of it. The sentences are read from the last one backwards, and the first that says
+ * anything decides: "I would not refund it unseen. Let me look at the order:" makes the call.
  */
+
+/**
+ * - `made`: the model sets out to do it.
+ * - `shown`: it says how such a call looks. Many models write the calls that they mean in this way.
+ * - `spoken of`: it refuses, reports, quotes, asks for or supposes the call.
+ */
+export type Mood = 'made' | 'shown' | 'spoken of';
 
 /** More of the words is not looked at. */
 const MOOD_CHARS = 1500;
 
-/** Whether the words refuse, report, quote, ask for, suppose or show the call that stands behind them. */
-export function speaksOfCall(prose: string): boolean {
-  const words = prose.slice(-MOOD_CHARS).replaceAll('\u2019', "'");
-  const sentences = words.replace(ABBREVIATION, 'eg').split(SENTENCE_END);
-  for (const sentence of sentences.reverse()) {
-    const verdict = verdictOf(sentence);
-    if (verdict !== undefined) return verdict === 'spoken of';
+export function moodOf(prose: string): Mood | undefined {
+  for (const [index, sentence] of sentencesOf(prose).entries()) {
+    const mood = sentenceMood(sentence);
+    if (mood !== undefined) return mood;
+    if (index === 0 && DOING.test(sentence)) return 'made';
   }
-  return false;
+  return undefined;
 }
+
+/**
+ * Whether the words before a block make the call in it: none do, they set out to do something, or they say something else and
+ * stop. Words that lead up to the block, with a colon or with "this", make it only if they say so.
+ */
+export function leadsToCall(prose: string): boolean {
+  const last = sentencesOf(prose)[0];
+  if (last === undefined) return true;
+  const mood = moodOf(prose);
+  if (mood === 'shown' || mood === 'spoken of') return false;
+  if (sentenceMood(last) === 'made' || INTRODUCING.test(last)) return true;
+  return STATEMENT.test(last) && !POINTING.test(last);
+}
+
+/** The last one first. */
+function sentencesOf(prose: string): string[] {
+  const words = prose.slice(-MOOD_CHARS).replaceAll('\u2019', "'").replace(ABBREVIATION, 'eg');
+  return words
+    .split(SENTENCE_END)
+    .filter((sentence) => /[\p{L}\d]/u.test(sentence))
+    .reverse();
+}
+
+/** "Calling the tool now:". */
+const DOING =
+  /^\W*(?:(?:ok(?:ay)?|sure|certainly|now|first|next|then|so)\W+)*(?!assum|suppos|imagin|accord|refus|declin|avoid|quot|follow|wait|ask|us)\w+ing\b[^.!?]*:\s*$/i;
+const STATEMENT = /[.!。！]["')*_\s]*$/;
+const POINTING = /\b(?:this|these|that|following|below|calls?|command|request|block|text|message|code|snippet)\b/i;
+const INTRODUCING =
+  /^\W*(?:(?:ok(?:ay)?|sure|certainly|now|first|next|then|so|thus|therefore|finally|great|all ?right)\W+)*(?:(?!assum|suppos|imagin|accord|refus|declin|avoid|quot|follow|wait|ask)\w+ing\b[^.!?]*|(?:(?:here (?:is|are|comes?)|here's|this is|these are|making|based on [^.!?:]{1,60}) )?(?:the |my |a )?(?:next |first |last |right |needed |necessary |required )?(?:(?:function|tool) )?(?:calls?|action)(?: (?:is|are|that you asked for|for (?:this|it|that)))?)?[\s:,*]*$/i;
 
 const ABBREVIATION = /\be\.\s?g\.|\bi\.\s?e\./gi;
 const SENTENCE_END = /(?<=[.!?。！？]["')*_]{0,3})\s+|\n\s*\n/;
 
-function verdictOf(sentence: string): 'made' | 'spoken of' | undefined {
-  if (SUPPOSED.test(sentence) || QUESTION.test(sentence) || ATTRIBUTED.test(sentence)) return 'spoken of';
+function sentenceMood(sentence: string): Mood | undefined {
+  if (LABEL.test(sentence)) return 'spoken of';
+  if (CONDITION.test(sentence) || QUESTION.test(sentence) || ATTRIBUTED.test(sentence)) return 'spoken of';
   const denied = Math.max(lastMatch(sentence, DENIED), lastMatch(sentence, REPORTED));
   const meant = lastMatch(sentence, MEANT);
-  if (meant > denied) return 'made';
-  return denied >= 0 ? 'spoken of' : undefined;
+  if (denied > meant) return 'spoken of';
+  if (EXAMPLE.test(sentence)) return 'shown';
+  if (meant >= 0) return 'made';
+  return MANNER.test(sentence) ? 'shown' : undefined;
 }
 
 function lastMatch(sentence: string, pattern: RegExp): number {
@@ -35,23 +72,34 @@ function lastMatch(sentence: string, pattern: RegExp): number {
   return last;
 }
 
-/** An example, a condition, something that is shown. */
-const SUPPOSED =
-  /\b(?:for (?:example|instance)|eg|examples?|hypothetical\w*|suppos\w+|imagin\w+|assum(?:e|ing)|say you|let's say|illustrat\w+|demonstrat\w+|templates?|placeholders?|sample|syntax|format|would|could|might|if|unless|whether|once (?:you|i|we|they)|when (?:you|they)|in case|like (?:this|so|the following)|looks? like|as follows|how (?:to|it|you|one|this|the|an?|i))\b|zum Beispiel|\bz\. ?B\.|\bwürde\b|\bwenn\b|par exemple|\bpor ejemplo\b|\bpor exemplo\b|\bper esempio\b|例如|比如|たとえば|例えば/i;
+/** A heading of one word or two that shows something, or calls it wrong. */
+const LABEL =
+  /(?:^|\n)\W{0,4}(?:before|after|old|new|wrong|right|correct|incorrect|bad|good|expected|usage|signature|syntax|definition|schema|history|diff|not this|don't|do)\W{0,4}:\W*$|\b(?:wrong|incorrect|invalid|broken|mistaken?|malformed)\b[^.!?]{0,60}:\s*$/i;
 
-const QUESTION = /[?？]["')*_\s]*$/;
+const CONDITION =
+  /\bif (?:you|they|s?he)\b|\bif (?:we|i|it|there) (?:had|were|was)\b|\bif (?!we\b|i\b).*\b(?:would|will|could|might|'ll)\b|\b(?:once|when|until|unless|as soon as|in case) (?:you|we|they|it|there)\b|\b(?:suppos\w+|imagin(?:e|ing)|hypothetical\w*|provided that|say you)\b|\bwenn (?:du|Sie)\b|\bsi (?:vous|tu)\b/is;
+
+/** An example, or what a call would look like. */
+const EXAMPLE =
+  /\b(?:for (?:example|instance)|eg|an example|examples?(?: (?:of|call|usage|request|code|invocation|json)|:)|sample (?:call|request|code|invocation|json|of)|illustrat\w+|demonstrat\w+|(?:would|could|might|may) (?:look|be|then be)|(?:looks?|like) (?:like )?(?:this|so)\b|looks? like)|zum Beispiel|\bz\. ?B\.|\bw[üu]rde\b|\bkönnte\b|par exemple|\bpourrait\b|\bpor ejemplo\b|\bpor exemplo\b|\bper esempio\b|例如|比如|たとえば|例えば/i;
+
+/** What somebody may do, and how. */
+const MANNER =
+  /\b(?:(?:you|one|it|this|that|we|they|which|function|tool|call|request)(?:'d| (?:can|could|would|might|may|should|need|have to|must))|(?:would|could|might) (?:\w+ )?(?:call|use|run|do|write|have|need|send|pass|make)|how (?:it|you|one|this|that|we|to)|in (?:the|this|json|python|that) (?:\w+ )?(?:format|form|syntax|style|shape)|syntax|templates?|format|form|shape|expects?)\b/i;
+
+const QUESTION = /[\p{L}\d)"'`\]]\s?[?？]["')*_\s]*$/u;
 
 /** Words of somebody else, before a colon or an open quotation. */
 const ATTRIBUTED =
-  /\b(?:says?|said|wr[io]tes?|written|reads?|states?|stated|shows?|showed|contain(?:s|ed)|returns?|returned|repl(?:y|ies|ied)|answer(?:s|ed)|tells?|told|suggest(?:s|ed)|asks?|asked|according to|quot(?:e|es|ed|ing)|recommend(?:s|ed)|documentation|docs|readme|page|log|logs|result|output|message|response|e-?mail|instructions?)\b[^.!?]{0,80}[:,]\s*["'“„«]?\s*$/i;
+  /\b(?:agent|model|assistant|client|server|runtime|user|program|caller) (?:\w+ )?(?:writes|sends|calls|emits|produces|returns|generates|outputs)\b|\b(?:says?|said|wrote|written|reads?|stated|showed|contained|replied|answered|told (?:me|us)|suggested|(?<!\byou )asked|according to|quot(?:e|es|ed|ing)|recommended|documentation|docs|readme|logs?|e-?mail)\b[^.!?]{0,80}[:,]\s*["'“„«]?\s*$/i;
 
 const DENIED =
-  /\b(?:(?:do|does|did|will|shall|should|must|may|can|need|am|are|is)(?: not|n't)|cannot|can not|won't|can't|shan't|'m not|never|no longer|instead of|rather than|refus\w+|declin\w+|avoid\w*|unable to|no need|not (?:going|allowed|able|permitted|to|call\w*|run\w*|execut\w*|invok\w*)|without \w+ing|stop(?:ped)?|forbid\w*|forbidden|prohibited)\b(?!\s+(?:yet |actually |really |quite )?(?:know|have|see|sure|certain|find|remember|understand|contain|say|tell|include|exist))|\b(?:nicht|kein\w*|niemals|jamais|ne .{1,40} pas|nunca|não|nao)\b|不要|不会|ない/gi;
+  /\b(?:(?:do|did|will|shall|should|must|can|would|could)(?: not|n't)|cannot|can not|won't|can't|shan't|(?:am|'m|are|is) not (?:going|allowed|able|permitted|to)|never|no longer|instead of|rather than|refus\w+|declin\w+|avoid\w*|no need|not (?:call\w*|run\w*|execut\w*|invok\w*)|without (?:call|runn|execut|invok|ask|confirm)ing|forbidden|prohibited)\b(?!\s+(?:yet |actually |really |quite )?(?:know|have|see|sure|certain|find|remember|understand|contain|say|tell|include|exist|directly)\b)(?<!\b(?:can't|(?:can|could|do)(?: not|n't))(?= (?:execute|run|access|perform)\b)|\bcannot(?= (?:execute|run|access|perform)\b))|\b(?:nicht|niemals|jamais|nunca|não|ne .{1,40} pas|no voy a)\b|不要|不会|不需要/gi;
 
 /** Something that is over. */
 const REPORTED =
-  /\b(?:i|we)(?: have|'ve)?(?: just| already| also| then| previously| now)? (?:called|ran|run|used|made|sent|issued|executed|invoked|did|done|tried|submitted|performed|placed|booked|refunded|\w+ed)\b|\b(?:done|already|previous(?:ly)?|earlier|before|as (?:i|we) (?:said|wrote|showed|did|mentioned)|as (?:said|shown|mentioned|above)|again|recap|summary|so far|the call was|was called|were called|has been|have been|history|transcript)\b/gi;
+  /\b(?:i|we)(?: have|'ve)?(?: just| already| also| then| previously)? (?:called|ran|run|used|made|sent|issued|executed|invoked|did|done|tried|submitted|performed|placed|booked|refunded)\b|\b(?:done|already|previous(?:ly)?|earlier|as (?:i|we) (?:said|wrote|showed|did|mentioned)|as (?:said|mentioned|shown (?:above|before|earlier))|recap|the call was|was called|were called|has been|have been|had been|transcript|archive)\b/gi;
 
 /** Something that the model sets out to do. */
 const MEANT =
-  /\b(?:i(?:'ll| will| shall| am going to|'m going to)(?: now| then| next| first| also| just)?|let me(?: now| first| just| also)?|let's|(?:i'm|i am)(?: now)?(?= \w+ing\b))(?! (?:not|never|know|explain|show|illustrate|demonstrate|give|walk|summari[sz]e|repeat|quote|recap|describe|note|say|tell|wait|wonder|think|assum|imagin|hop|refus|declin|avoid|hold|ask)\w*)/gi;
+  /\b(?:i(?:'ll| will| shall| am going to|'m going to)(?: now| then| next| first| also| just)?|let me(?: now| first| just| also)?|let's|(?:i'm|i am)(?: now)?(?= \w+ing\b)|i (?:need|have|want|must)(?: to)?(?! (?:you|your|a confirm|confirm|approv|permission|already|been)))(?! (?:not|never|know|explain|show|illustrate|demonstrate|give|walk|summari[sz]e|repeat|quote|recap|describe|note|say|tell|wait|wonder|think|assum|imagin|hop|refus|declin|avoid|hold|provide|guide)\w*| ask(?:ing)? (?:you|them|him|her|for|if|whether))/gi;

@@ -36,6 +36,11 @@ export function propertiesOf(tool: ParseTool): JsonObject {
   return isJsonObject(properties) ? properties : EMPTY;
 }
 
+/** The tool declares no arguments by name. */
+export function takesAnything(tool: ParseTool): boolean {
+  return !isJsonObject(schemaOf(tool)['properties']);
+}
+
 export function requiredOf(tool: ParseTool): readonly string[] {
   const required = schemaOf(tool)['required'];
   return Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];

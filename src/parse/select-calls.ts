@@ -2,7 +2,7 @@
 import { jsonEquals } from '../core/json.ts';
 import type { FittedArguments } from './fit-arguments.ts';
 import type { FoundCall } from './found-call.ts';
-import { isSpaceCode } from './reader.ts';
+import { isSameList } from './place.ts';
 
 export interface FittedCall {
   readonly found: FoundCall;
@@ -36,7 +36,8 @@ function groupCalls(calls: readonly FittedCall[], text: string): readonly Group[
   let last: FittedCall | undefined;
   for (const call of calls) {
     const group = groups.at(-1);
-    if (last !== undefined && group !== undefined && isSameList(last.found, call.found, text)) group.push(call);
+    if (last !== undefined && group !== undefined && isSameList(last.found.end, call.found.start, text))
+      group.push(call);
     else groups.push([call]);
     last = call;
   }
@@ -71,13 +72,4 @@ function isSameCall(left: FittedCall, right: FittedCall): boolean {
     (left.found.callId === right.found.callId || left.found.callId === undefined || right.found.callId === undefined) &&
     jsonEquals(left.fitted.args, right.fitted.args)
   );
-}
-
-/** Only commas, brackets and spaces stand between two calls of one list. */
-function isSameList(left: FoundCall, right: FoundCall, text: string): boolean {
-  for (let at = left.end; at < right.start; at += 1) {
-    const char = text.charAt(at);
-    if (!isSpaceCode(char.charCodeAt(0)) && !',;[](){}"\''.includes(char)) return false;
-  }
-  return true;
 }

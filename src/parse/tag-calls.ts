@@ -3,7 +3,7 @@ import type { JsonObject } from '../core/json.ts';
 import type { WrittenCall } from './call-shapes.ts';
 import { seek, type Work } from './limits.ts';
 import { type Loose, type MutableLoose, setField } from './loose-value.ts';
-import { propertiesOf, type ToolNames } from './names.ts';
+import { type ParseTool, propertiesOf, type ToolNames, takesAnything } from './names.ts';
 import { afterSpace } from './reader.ts';
 import { readStrictJson } from './strict-json.ts';
 
@@ -50,6 +50,7 @@ export function readTagCall(text: string, tag: OpenTag, names: ToolNames, work: 
     if (text.startsWith('</', at)) {
       const end = seek(work, text, '>', at);
       const isEmpty = Object.keys(named).length === 0;
+      if (!isEmpty && !isDeclared(named, tool)) return undefined;
       if (!isEmpty || end < 0 || text.startsWith(tag.element, at + 2)) {
         return {
           call: { name, tool, named, positional: [] },
@@ -66,6 +67,11 @@ export function readTagCall(text: string, tag: OpenTag, names: ToolNames, work: 
   }
   if (Object.keys(named).length === 0) return undefined;
   return { call: { name, tool, named, positional: [] }, end: at, isTruncated: true };
+}
+
+/** A tool that declares its arguments gets at least one of them. */
+function isDeclared(named: MutableLoose, tool: ParseTool): boolean {
+  return takesAnything(tool) || Object.keys(propertiesOf(tool)).some((key) => Object.hasOwn(named, key));
 }
 
 /** Reads the tag of one argument into `named`; gives the place behind it. */

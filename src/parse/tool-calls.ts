@@ -12,6 +12,8 @@ import type { ParseIssue } from './issue.ts';
 import { type ParseLimits, withDefaults, workFor } from './limits.ts';
 import type { Loose } from './loose-value.ts';
 import { type ParseTool, type ToolNames, toolNames } from './names.ts';
+import { callsMade } from './place.ts';
+import { isTemplate } from './placeholders.ts';
 import { type FittedCall, selectCalls } from './select-calls.ts';
 import { readStrictJson } from './strict-json.ts';
 import { endsText, opensText } from './turns.ts';
@@ -74,16 +76,19 @@ function findStrict(text: string, names: ToolNames, limits: Required<ParseLimits
   if (value === undefined) return undefined;
   const reading = readCalls(value as Loose, names);
   if (reading.kind !== 'calls') return undefined;
-  return reading.calls.map((call) => ({
-    ...call,
-    syntax: 'object',
-    form: 'clear',
-    start: 0,
-    end: 0,
-    isLoose: false,
-    isTruncated: false,
-    sources: NO_SOURCES,
-  }));
+  const calls = reading.calls.map(
+    (call): FoundCall => ({
+      ...call,
+      syntax: 'object',
+      form: 'clear',
+      start: 0,
+      end: text.length,
+      isLoose: false,
+      isTruncated: false,
+      sources: NO_SOURCES,
+    }),
+  );
+  return calls.filter((call) => !isTemplate(call, true));
 }
 
 function findLoose(
@@ -98,8 +103,9 @@ function findLoose(
     issues.push({ code: 'limit', message: 'the text takes too much work to read; the rest was left out' });
   if (scan.isTooDeep)
     issues.push({ code: 'limit', message: `brackets are nested deeper than ${limits.maxDepth} levels` });
-  if (scan.found.some(({ tool }) => tool !== undefined)) return scan.found;
-  const bare = bareCalls(scan);
+  const known = scan.found.filter(({ tool }) => tool !== undefined);
+  if (known.length > 0) return callsMade(text, known, scan.defined);
+  const bare = callsMade(text, bareCalls(scan), scan.defined);
   if (bare.length > 0 || scan.hasEcho) return bare;
   const emphatic = scan.found.filter((call) => isEmphatic(call, text));
   return emphatic.length > 0 ? emphatic : unknownCalls(text, names, limits, work);

@@ -20,7 +20,7 @@ describe('exact calls', () => {
     ['JSON over several lines', block(JSON.stringify(JSON.parse(CALL), null, 2))],
     ['a list of one', block(`[${CALL}]`)],
     ['words before it', `I will look that up.\n\n${BLOCK}`],
-    ['neutral words before it', `The order:\n${BLOCK}`],
+    ['a statement before it', `The order was found.\n${BLOCK}`],
     ['what is not known', `I don't know the status yet, so I'll look it up:\n${BLOCK}`],
     ['what was done before', `I found two rows. Now let me look for the rest:\n${BLOCK}`],
     ['a refusal that is over', `I would not send it unseen. Let me search first:\n${BLOCK}`],
