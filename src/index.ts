@@ -82,6 +82,7 @@ export type {
   RepairCounter,
   RepairTier,
 } from './core/remark.ts';
+export type { SkillHit, SkillView } from './core/skills.ts';
 export type { CallRecord, Step, Usage } from './core/step.ts';
 export type {
   BackgroundResult,

@@ -7,6 +7,10 @@ export const TOOL_GET = 'tool_get';
 /** Reads a stored value page by page. Listed once there is something to read. */
 export const ARTIFACT_FETCH = 'artifact_fetch';
 
+/** Finds skills by words, and gives one by its name. There when a run has more skills than it is shown. */
+export const SKILL_SEARCH = 'skill_search';
+export const SKILL_GET = 'skill_get';
+
 /** Names that stand for decisions; as the tool of a branch they spawn or await a task beside other calls. */
 export const SPAWN_TOOL = '_spawn_task';
 export const AWAIT_TOOL = '_await_task';
@@ -20,7 +24,7 @@ export function isPlanTool(tool: string): boolean {
   return tool === MESSAGE_TOOL || tool === FINISH_TOOL;
 }
 
-const NAMES: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH];
+const NAMES: readonly string[] = [TOOL_SEARCH, TOOL_GET, ARTIFACT_FETCH, SKILL_SEARCH, SKILL_GET];
 
 export function isBuiltinTool(name: string): boolean {
   return NAMES.includes(name);

@@ -6,6 +6,7 @@ import type { Branch, Decision } from './decision.ts';
 import type { Turn } from './entry.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
+import type { SkillView } from './skills.ts';
 import type { MoveNotes, Step } from './step.ts';
 import type { BackgroundResult, GroupView, TaskOrigin, TaskView } from './task.ts';
 import type { ToolView } from './tool-schema.ts';
@@ -93,6 +94,8 @@ export interface RunView {
   /** Controls applied since the last step, in order. */
   readonly controls: readonly Control[];
   readonly tools: ToolView;
+  /** Those of `context.skills`. */
+  readonly skills: SkillView;
   readonly budget: BudgetView;
   /** When the run started, as recorded: the only clock a planner may read. Milliseconds since the epoch. */
   readonly startedAt: number;

@@ -13,7 +13,7 @@ import { type ActLine, actLines, shownActs } from './acts.ts';
 import { artifactLines, artifactsOf } from './artifact-manifest.ts';
 import { type AssistantPart, restoreParts } from './assistant-parts.ts';
 import { nativeTurns, textTurns } from './call-turns.ts';
-import { type CallMode, frame, quotedJson, type UserWords, userWordsIn } from './frame.ts';
+import { type CallMode, frame, note, quotedJson, type UserWords, userWordsIn } from './frame.ts';
 import { groupText } from './group-text.ts';
 import { lostHandlesText } from './handle-text.ts';
 import { assistantTurn, userTurn } from './messages.ts';
@@ -188,7 +188,7 @@ export class Transcript {
     const ids = this.#claimIds(step, calls);
     this.#messages.push(...(mode === 'native' ? nativeTurns(step, calls, ids, said) : textTurns(step, calls, said)));
     const lost = lostHandlesText(step);
-    if (lost !== undefined) this.#messages.push(userTurn(lost));
+    if (lost !== undefined) this.#messages.push(userTurn(note(lost)));
     if (step.calls.some(hasNews)) this.#addNews(artifactsOf(step, { results: false }), found(step), view);
   }
 

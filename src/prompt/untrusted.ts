@@ -1,14 +1,15 @@
 /** Data that came from elsewhere, as user turns: what it is and what it is not, and then its frame. */
+
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import { SKILL_GET, SKILL_SEARCH } from '../core/builtin-tools.ts';
 import type { Summary } from '../core/compaction.ts';
 import type { RunContext } from '../core/context.ts';
 import { PilotageError } from '../core/errors.ts';
 import { captureJson, isJsonObject, type Json } from '../core/json.ts';
+import { SHOWN_SKILLS } from '../core/skills.ts';
 import { artifactLines } from './artifact-manifest.ts';
 import { type FrameName, frame, quoted, quotedJson } from './frame.ts';
 import { userTurn } from './messages.ts';
-
-const MAX_SKILLS = 5;
 
 interface Kind {
   readonly name: FrameName;
@@ -68,6 +69,13 @@ const SKILLS: Kind = {
   ],
 };
 
+/** Those that are not shown are not passed over in silence. */
+function skillsKind(count: number): Kind {
+  if (count <= SHOWN_SKILLS) return SKILLS;
+  const more = `These are ${SHOWN_SKILLS} of ${count}: find others with ${SKILL_SEARCH}, and read them with ${SKILL_GET}.`;
+  return { ...SKILLS, points: [...SKILLS.points, more] };
+}
+
 function dataKind(name: FrameName, what: string): Kind {
   const points = [
     what,
@@ -86,12 +94,12 @@ function dataKind(name: FrameName, what: string): Kind {
 export function contextTurns(context: RunContext): LanguageModelV4Message[] {
   const { skills = [], artifacts } = context;
   const stored = artifacts === undefined ? undefined : artifactTurn(artifactLines(artifacts.rows, artifacts.more));
-  const shown = skills.slice(0, MAX_SKILLS);
+  const shown = skills.slice(0, SHOWN_SKILLS);
   return [
     ...jsonTurn(EXTERNAL_MEMORY, context.externalMemory, 'context.externalMemory'),
     ...jsonTurn(CONVERSATION_MEMORY, context.conversationMemory, 'context.conversationMemory'),
     ...jsonTurn(RETRIEVED, context.retrieved, 'context.retrieved'),
-    ...jsonTurn(SKILLS, shown.length === 0 ? null : shown, 'context.skills'),
+    ...jsonTurn(skillsKind(skills.length), shown.length === 0 ? null : shown, 'context.skills'),
     ...(stored === undefined ? [] : [stored]),
   ];
 }

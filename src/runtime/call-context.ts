@@ -5,6 +5,7 @@ import type { ArtifactRow } from '../core/context.ts';
 import type { EventPayloads } from '../core/event.ts';
 import type { Identity } from '../core/identity.ts';
 import { captureJson, type JsonObject } from '../core/json.ts';
+import type { SkillView } from '../core/skills.ts';
 import type { ToolView } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { HandleSet } from '../tools/handle.ts';
@@ -26,6 +27,8 @@ interface ContextPorts {
   readonly artifacts: ArtifactStore;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
+  /** Those of the run. */
+  readonly skills: SkillView;
   /** Tells whoever reads the run, or one above it. */
   tellChunk(call: OwnCall, piece: Piece): void;
 }
@@ -75,6 +78,10 @@ export class CallContext implements ToolContext<HandleSet> {
 
   get meta(): JsonObject {
     return this.#ports.meta;
+  }
+
+  get skills(): SkillView {
+    return this.#ports.skills;
   }
 
   get emit(): ToolContext['emit'] {

@@ -4,6 +4,7 @@ import type { Branch, CallParallel, Decision, SpawnTask } from '../core/decision
 import type { CallEnded, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { captureJson, type Json, type JsonObject } from '../core/json.ts';
+import { skillView } from '../core/skills.ts';
 import type { CallPlace } from '../core/step.ts';
 import { runsAbove } from '../core/task.ts';
 import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
@@ -86,6 +87,7 @@ export class Calls {
       reserve: ({ open, index }, costMicroUsd = 0) => taken.reserve(open, index, costMicroUsd),
       random: () => deps.random(),
       meta: state.context.meta ?? NO_META,
+      skills: skillView(state.context.skills),
       tellChunk: (call, piece) => this.#tellChunk(call, piece),
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),

@@ -12,6 +12,7 @@ import type { HandleNote } from '../core/handle.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson, captureObject, deepFreeze, type Json, type JsonObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
+import type { SkillView } from '../core/skills.ts';
 import type { CallPlace } from '../core/step.ts';
 import type { ToolSchema } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
@@ -76,6 +77,8 @@ export interface DispatchPorts {
   readonly atWork: AtWork;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
+  /** Those of the run. */
+  readonly skills: SkillView;
   /** Tells whoever reads the run, or one above it, of a chunk. */
   tellChunk(call: OwnCall, piece: Piece): void;
   /** From 0 up to 1. */

@@ -16,6 +16,7 @@ import type { Journal, RunQuery, RunRecord } from '../journal/port.ts';
 import { ownedBy } from '../journal/rules.ts';
 import { sqliteJournal } from '../journal/sqlite.ts';
 import { createCatalogue, type ToolSet } from '../tools/catalogue.ts';
+import { skillGet, skillSearch } from '../tools/skill-tools.ts';
 import type { EquippedPlanner } from '../tools/tool.ts';
 import { toolGet } from '../tools/tool-get.ts';
 import { toolSearch } from '../tools/tool-search.ts';
@@ -150,7 +151,9 @@ export class Runtime {
     this.#memory = memory.strategy === 'none' ? undefined : memory;
     const fetch = artifactFetch(() => this.#driverDeps().artifacts);
     const { planners = [], policy } = options;
-    this.#planners = new Planners(main, planners, (own) => createCatalogue(own, [fetch, toolSearch, toolGet], policy));
+    this.#planners = new Planners(main, planners, (own) =>
+      createCatalogue(own, [fetch, toolSearch, toolGet, skillSearch, skillGet], policy),
+    );
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
   }

@@ -6,6 +6,7 @@ import type { Turn } from '../core/entry.ts';
 import { type Identity, local } from '../core/identity.ts';
 import type { RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
 import type { ToolPolicy } from '../core/policy.ts';
+import { skillView } from '../core/skills.ts';
 import type { Step } from '../core/step.ts';
 import type { BackgroundResult, GroupView, TaskView } from '../core/task.ts';
 import type { ToolSchema, ToolView } from '../core/tool-schema.ts';
@@ -53,6 +54,7 @@ export function runView(options: RunViewOptions = {}): RunView {
     trajectory: trajectoryOf(options, steps),
     controls: options.controls ?? [],
     tools: options.tools ?? NO_TOOLS,
+    skills: skillView(options.context?.skills),
     budget: { stepsLeft: 64, costMicroUsdSpent: 0 },
     startedAt: options.startedAt ?? Date.UTC(2026, 0, 2, 23, 59),
     rejections: 0,

@@ -3,7 +3,7 @@
  * listing and for dispatch: a tool outside it does not exist for that run.
  */
 import { createHash } from 'node:crypto';
-import { isBuiltinTool, TOOL_GET, TOOL_SEARCH } from '../core/builtin-tools.ts';
+import { isBuiltinTool, SKILL_GET, SKILL_SEARCH, TOOL_GET, TOOL_SEARCH } from '../core/builtin-tools.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { ToolPolicy } from '../core/policy.ts';
 import type { Effect, Loading, ToolSchema, ToolView } from '../core/tool-schema.ts';
@@ -95,9 +95,10 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
   return {
     view(scopes, found = []) {
       const held = JSON.stringify([...scopes].sort());
+      const searchesSkills = found.includes(SKILL_SEARCH);
       return kept(views, `${held}${JSON.stringify(found)}`, () =>
         listing(
-          kept(allowed, held, () => authorise(sorted, scopes)),
+          kept(allowed, `${held}${searchesSkills}`, () => authorise(sorted, scopes, searchesSkills)),
           found,
           policy,
         ),
@@ -147,14 +148,13 @@ interface Allowed {
   readonly digests: () => Readonly<Record<string, string>>;
 }
 
-function authorise(tools: readonly ReadyTool[], scopes: readonly string[]): Allowed {
+function authorise(tools: readonly ReadyTool[], scopes: readonly string[], searchesSkills: boolean): Allowed {
   const held = new Set(scopes);
   const usable = tools.filter((tool) => tool.scopes.every((scope) => held.has(scope)));
   // Nobody is shown a search that can find nothing.
   const searches = usable.some(({ schema }) => schema.loading === 'deferred' && !isBuiltinTool(schema.name));
-  const allowed = searches
-    ? usable
-    : usable.filter(({ schema: { name } }) => name !== TOOL_SEARCH && name !== TOOL_GET);
+  const useless = [...(searches ? [] : [TOOL_SEARCH, TOOL_GET]), ...(searchesSkills ? [] : [SKILL_SEARCH, SKILL_GET])];
+  const allowed = usable.filter(({ schema: { name } }) => !useless.includes(name));
   const all = Object.freeze(allowed.map((tool) => tool.schema));
   let digests: Readonly<Record<string, string>> | undefined;
   return {

@@ -5,6 +5,7 @@ import type { Identity } from '../core/identity.ts';
 import type { Json, JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Planner } from '../core/planner.ts';
+import type { SkillView } from '../core/skills.ts';
 import type { Effect, Loading, ToolView } from '../core/tool-schema.ts';
 import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
 
@@ -28,6 +29,8 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
   readonly tools: ToolView;
   /** What the run was started with beside its query and arguments; empty when there is nothing. */
   readonly meta: JsonObject;
+  /** Those that the run was given. */
+  readonly skills: SkillView;
   /** The live values of the handles that the tool names. For `reconcile` there are none: what it asks about is over. */
   readonly handles: LiveHandles<H>;
   /**

@@ -2,7 +2,7 @@
  * The fold: a run's state is what its entries, applied in order, add up to. The state is plain JSON data, so a snapshot
  * of it is its JSON, and `applyEntry` on a snapshot goes on where the full fold would.
  */
-import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
+import { ARTIFACT_FETCH, SKILL_GET, SKILL_SEARCH } from '../core/builtin-tools.ts';
 import type { RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
 import type { Decision } from '../core/decision.ts';
@@ -24,6 +24,7 @@ import type { Limits } from '../core/limits.ts';
 import { stepError } from '../core/observation.ts';
 import type { Outcome, Verdict } from '../core/outcome.ts';
 import { literal } from '../core/reference.ts';
+import { SHOWN_SKILLS } from '../core/skills.ts';
 import type { CallRecord, Step, Usage } from '../core/step.ts';
 import { countsAsCall } from './budget.ts';
 import { grownMove } from './growth.ts';
@@ -106,9 +107,11 @@ const NO_CONTEXT: RunContext = Object.freeze({});
 const NO_HISTORY: readonly Turn[] = Object.freeze([]);
 const NOTHING_FOUND: readonly string[] = Object.freeze([]);
 
-/** What a run was given to read can be read from its first step on. */
+/** What a run was given to read can be read from its first step on, and skills that it is not shown can be found. */
 function foundAtStart({ context }: Started): readonly string[] {
-  return context?.inputs === undefined && context?.artifacts === undefined ? NOTHING_FOUND : [ARTIFACT_FETCH];
+  const { inputs, artifacts, skills = [] } = context ?? NO_CONTEXT;
+  const reads = inputs === undefined && artifacts === undefined ? NOTHING_FOUND : [ARTIFACT_FETCH];
+  return skills.length <= SHOWN_SKILLS ? reads : [...reads, SKILL_SEARCH, SKILL_GET];
 }
 
 function fromStarted(

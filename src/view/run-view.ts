@@ -5,6 +5,7 @@ import type { LoadedInput } from '../core/context.ts';
 import { deepFreeze } from '../core/json.ts';
 import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
 import type { BudgetView, RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
+import { skillView } from '../core/skills.ts';
 import type { Step } from '../core/step.ts';
 import { type BackgroundResult, type GroupView, MAX_TASK_DEPTH, type TaskOrigin, type TaskView } from '../core/task.ts';
 import type { ToolView } from '../core/tool-schema.ts';
@@ -32,6 +33,7 @@ export function viewOf(
     trajectory: new StepsSoFar(state),
     controls: Object.freeze(state.fresh),
     tools,
+    skills: skillView(state.context.skills),
     budget: budgetOf(state),
     startedAt: state.startedAt,
     rejections: state.rejections,

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Identity, local } from '../../src/core/identity.ts';
 import { encodedBytes, type Json } from '../../src/core/json.ts';
+import { skillView } from '../../src/core/skills.ts';
 import { artifactFetch } from '../../src/runtime/artifact-fetch.ts';
 import { toolView } from '../../src/testing/run-view.ts';
 import type { ToolContext } from '../../src/tools/tool.ts';
@@ -25,6 +26,7 @@ const contextOf = (identity: Identity): ToolContext => ({
   signal: new AbortController().signal,
   tools: toolView([]),
   meta: {},
+  skills: skillView(),
   handles: {},
   emit: () => {},
   discover: () => {},

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Json, JsonObject } from '../../src/core/json.ts';
+import { skillView } from '../../src/core/skills.ts';
 import { type ToolContext, ToolFailure } from '../../src/tools/tool.ts';
 import { workspaceTools } from '../../src/tools/workspace.ts';
 
@@ -52,5 +53,15 @@ export function contextOf(signal: AbortSignal = new AbortController().signal): T
   const tools = { list: () => [], all: () => [], get: () => undefined };
   const saveArtifact = () => Promise.reject(new Error('A workspace tool stores nothing.'));
   const quiet = { emit: () => {}, discover: () => {}, saveArtifact };
-  return { signal, idempotencyKey: 'k', identity, attempt: 1, tools, meta: {}, handles: {}, ...quiet };
+  return {
+    signal,
+    idempotencyKey: 'k',
+    identity,
+    attempt: 1,
+    tools,
+    meta: {},
+    skills: skillView(),
+    handles: {},
+    ...quiet,
+  };
 }
