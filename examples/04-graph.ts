@@ -36,7 +36,7 @@ const planner = graph({
   plan: ({ goal: city }) => ({
     steps: [
       { id: 'flight', type: 'tool', toolId: 'find_flight', input: { to: city, day: '2026-11-30' } },
-      { id: 'sky', type: 'tool', toolId: 'weather', input: { city } },
+      { id: 'sky', type: 'tool', toolId: 'weather', input: { city }, after: [] },
       { id: 'hotel', type: 'tool', toolId: 'book_hotel', input: { city, from: { $from: 'flight', path: '/lands' } } },
       { id: 'coat', type: 'message', input: 'Take a coat.', after: ['sky'] },
       { id: 'done', type: 'finish', input: { flight: { $from: 'flight' }, hotel: { $from: 'hotel' } } },

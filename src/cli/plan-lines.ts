@@ -66,8 +66,11 @@ function tryLine({ try: number, purpose, model, template, result, faults, latenc
   return line(result === 'valid' ? 'quiet' : 'bad', words.join('  '));
 }
 
-function verifiedLine({ candidates, valid, chosen, error }: RunEvent<'plan.verified'>): Line {
-  const what = `try ${chosen} was chosen of ${count(candidates, 'candidate')}, ${valid} valid`;
+function verifiedLine({ candidates, valid, chosen, rejected = [], error }: RunEvent<'plan.verified'>): Line {
+  const [first] = rejected;
+  const why = first === undefined ? '' : `, ${rejected.length} rejected: ${oneLine(first.reason, 160)}`;
+  if (chosen === undefined) return line('bad', `! no plan was chosen of ${count(candidates, 'candidate')}${why}`);
+  const what = `try ${chosen} was chosen of ${count(candidates, 'candidate')}, ${valid} valid${why}`;
   if (error === undefined) return line('quiet', `  ${what}`);
   return line('bad', `! ${what}, without the verifier: ${errorText(error)}`);
 }

@@ -144,6 +144,7 @@ const PIPELINE: Shape<Omit<PipelinePart, DriverKey>> = {
   outlineModel: anything,
   candidates: whole(1),
   verifier: anything,
+  verifierTimeoutMs: whole(1),
   repairRetries: whole(0),
   modelRetries: whole(0),
   fallback: aPlanner,

@@ -50,8 +50,9 @@ const FIELDS: { readonly [K in KnownType]: { readonly [F in keyof RemarkPayloads
   'plan.verified': {
     candidates: number,
     valid: number,
-    chosen: number,
-    scores: maybe(listOf(number)),
+    chosen: maybe(number),
+    scores: maybe(listOf((value) => value === null || number(value))),
+    rejected: maybe(listOf((value) => isJsonObject(value) && number(value['try']) && text(value['reason']))),
     error: maybe(told),
   },
   'plan.fallback': { because: text, faults: listOf(told), planner: maybe(text) },

@@ -42,10 +42,12 @@ export interface Branch {
   readonly refusal?: ErrorData;
   /** Runs when these branches have ended with a value; if one did not, this branch is skipped. */
   readonly after?: readonly string[];
+  /** The same, but it runs also when such a branch was passed over: a condition did not hold, or somebody took it out. */
+  readonly behind?: readonly string[];
   /** Runs only if that branch's value equals this; otherwise the branch is skipped. */
   readonly when?: { readonly branch: string; readonly equals: Json };
   /**
-   * In place of `after` and `when`, and of `args`, which is null then. When all that the routes need has ended, the branch
+   * In place of `after`, `behind` and `when`, and of `args`, which is null then. When all that the routes need has ended, the branch
    * runs with the arguments of the first open one; with none open it is skipped. Not for branches that spawn or await.
    */
   readonly routes?: readonly Route[];

@@ -39,13 +39,16 @@ export interface RemarkPayloads {
   };
   /** One call of a model on the way to a plan, whatever came of it. Prompt and output have passed through the redaction. */
   'plan.try': PlanTry;
-  /** Of `candidates` plans the verifier chose one. With an error the first valid one was taken. */
+  /** Of `candidates` plans the verifier chose one, or rejected all. With an error the first valid one was taken, unverified. */
   'plan.verified': {
     readonly candidates: number;
     readonly valid: number;
-    /** The number of the try that gave it. */
-    readonly chosen: number;
-    readonly scores?: readonly number[];
+    /** The number of the try that gave it. Absent: all were rejected. */
+    readonly chosen?: number;
+    /** Of the valid ones, in their order; null for one that was rejected. */
+    readonly scores?: readonly (number | null)[];
+    /** Which tries were rejected, and why, with at most 256 characters. */
+    readonly rejected?: readonly { readonly try: number; readonly reason: string }[];
     readonly error?: ErrorData;
   };
   /** The models gave no plan, and the fallback planner, or the end of the run, took its place. */

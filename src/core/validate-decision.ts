@@ -148,6 +148,8 @@ function validateBranch(branch: Branch, name: string, isOfPlan: boolean): void {
   optionalRefusal(branch.refusal, `${name}.refusal`);
   optionalTrue(branch.reuse, `${name}.reuse`);
   validateWay(branch, name);
+  const { behind } = branch;
+  if (behind !== undefined && !isIdList(behind)) throw invalid(`${name}.behind must be a list of branch ids`);
   if (branch.refusal === undefined) validateReferences(branch, name);
   validateRoutes(branch, name);
   // What refers to another branch is known, and checked, only when that branch has ended.
@@ -156,7 +158,7 @@ function validateBranch(branch: Branch, name: string, isOfPlan: boolean): void {
   }
 }
 
-function validateRoutes({ tool, args, after, when, routes }: Branch, name: string): void {
+function validateRoutes({ tool, args, after, behind, when, routes }: Branch, name: string): void {
   if (routes === undefined) return;
   if (!Array.isArray(routes) || routes.length === 0)
     throw invalid(`${name}.routes must be a list of one route or more`);
@@ -164,6 +166,7 @@ function validateRoutes({ tool, args, after, when, routes }: Branch, name: strin
   if (after !== undefined || when !== undefined) {
     throw invalid(`${name}.${after === undefined ? 'when' : 'after'} must stand in its routes`);
   }
+  if (behind !== undefined) throw invalid(`${name}.behind is not for a branch with routes`);
   if (isTaskTool(tool)) throw invalid(`${name} is a call of ${tool}, which cannot have routes`);
   for (const [index, route] of routes.entries()) {
     if (!isJsonObject(route)) throw invalid(`${name}.routes[${index}] is no route`);
@@ -175,12 +178,16 @@ function validateRoutes({ tool, args, after, when, routes }: Branch, name: strin
 /** What a branch and a route have in common. */
 function validateWay({ args, after, when }: Route, name: string): void {
   if (args === undefined) throw invalid(`${name}.args is missing`);
-  if (after !== undefined && !(Array.isArray(after) && after.every((id) => typeof id === 'string'))) {
+  if (after !== undefined && !isIdList(after)) {
     throw invalid(`${name}.after must be a list of branch ids`);
   }
   if (when === undefined) return;
   if (!isJsonObject(when) || when.equals === undefined) throw invalid(`${name}.when must be { branch, equals }`);
   requireText(when.branch, `${name}.when.branch`);
+}
+
+function isIdList(ids: unknown): boolean {
+  return Array.isArray(ids) && ids.every((id) => typeof id === 'string');
 }
 
 function validateReferences({ args }: Route, name: string): void {

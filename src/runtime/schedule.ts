@@ -22,6 +22,8 @@ export interface Ended {
 interface Node {
   readonly branch: Branch;
   readonly needs: readonly number[];
+  /** Those of its needs that may be passed over. */
+  readonly behind: ReadonlySet<number>;
   readonly dependents: number[];
   /** Branches in the longest chain that waits for it. */
   chain: number;
@@ -118,7 +120,9 @@ export class Schedule {
   grow(branches: readonly Branch[], records: readonly (CallRecord | null)[]): void {
     const first = this.size;
     const { needs } = linkBranches(branches, this.#links);
-    for (const [at, branch] of branches.entries()) this.#nodes.push(newNode(branch, needs[first + at] ?? []));
+    for (const [at, branch] of branches.entries()) {
+      this.#nodes.push(newNode(branch, needs[first + at] ?? [], this.#behind(branch)));
+    }
     this.#open += branches.length;
     for (let call = first; call < this.size; call += 1) {
       for (const need of this.#node(call).needs) this.#node(need).dependents.push(call);
@@ -250,7 +254,8 @@ export class Schedule {
       const need = node.needs[node.met] as number;
       const { outcome } = this.#node(need);
       if (outcome === undefined) return 'wait';
-      if (outcome.kind !== 'value') return skipped(`It needs branch ${need}, which did not end with a value.`, need);
+      if (outcome.kind === 'value' || (node.behind.has(need) && !this.#isLost(need))) continue;
+      return skipped(`It needs branch ${need}, which did not end with a value.`, need);
     }
     const { when } = node.branch;
     if (when === undefined) return 'ready';
@@ -326,6 +331,10 @@ export class Schedule {
     return made;
   }
 
+  #behind({ behind }: Branch): ReadonlySet<number> {
+    return behind === undefined ? NONE : new Set(behind.map((id) => this.indexOf(id) as number));
+  }
+
   #measureChains(first: number): void {
     const order = orderOf(this.#links.needs, first);
     for (let last = order.length - 1; last >= 0; last -= 1) this.#lengthen(order[last] as number, first);
@@ -368,8 +377,8 @@ function hasRun({ state, met, needs, branch }: Node): boolean {
   return state === 'ended' && met === needs.length && branch.routes === undefined;
 }
 
-function newNode(branch: Branch, needs: readonly number[]): Node {
-  return { branch, needs, dependents: [], chain: 0, met: 0, state: 'waiting', outcome: undefined };
+function newNode(branch: Branch, needs: readonly number[], behind: ReadonlySet<number>): Node {
+  return { branch, needs, behind, dependents: [], chain: 0, met: 0, state: 'waiting', outcome: undefined };
 }
 
 function skipped(message: string, branch: number): Outcome {

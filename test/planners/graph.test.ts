@@ -329,7 +329,7 @@ describe('a stream of steps', () => {
       { id: 'b', tool: 'any', args: {}, after: ['a'] },
       { id: 'c', tool: 'any', args: {}, after: ['a'] },
       { id: 'm', tool: '_message', args: 'm', after: ['c', 'b'], when: { branch: 'b', equals: 1 } },
-      { id: 'finish', tool: '_finish', args: { $from: 'b' }, after: ['m', 'b'] },
+      { id: 'finish', tool: '_finish', args: { $from: 'b' }, after: ['b'], behind: ['m'] },
     ];
     expect(move).toEqual({
       decision: { kind: 'call_parallel', plan: 'plan', branches, onInvalid: 'per_branch', concurrency: 2 },

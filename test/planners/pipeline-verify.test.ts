@@ -59,20 +59,91 @@ describe('AG-23 several candidates', () => {
     expect(played.tries.map(({ result }) => result)).toEqual(['invalid', 'valid', 'valid']);
   });
 
-  it('the only valid one needs no verifier', async () => {
+  it('the only valid one is judged too', async () => {
     const played = await play({
       pipeline: {
         model: scriptedModel([BAD, three[1] as (typeof three)[1], BAD]),
         candidates: 3,
-        verifier: () => {
-          throw new Error('not to be asked');
-        },
+        verifier: byId({ b: 5 }),
       },
     });
     expect(played.ran).toEqual(['search b']);
     expect(await remarksOf(played, 'plan.verified')).toEqual([
-      { type: 'plan.verified', candidates: 3, valid: 1, chosen: 2 },
+      { type: 'plan.verified', candidates: 3, valid: 1, chosen: 2, scores: [5] },
     ]);
+  });
+
+  it('what is rejected does not run, whatever the others are worth', async () => {
+    const played = await play({
+      pipeline: {
+        model: scriptedModel(three),
+        candidates: 3,
+        verifier: () => [{ reject: 'It finds a.' }, -7, { reject: 'It finds c.' }],
+      },
+    });
+    expect(played.ran).toEqual(['search b']);
+    expect(await remarksOf(played, 'plan.verified')).toMatchObject([
+      {
+        chosen: 2,
+        scores: [null, -7, null],
+        rejected: [
+          { try: 1, reason: 'It finds a.' },
+          { try: 3, reason: 'It finds c.' },
+        ],
+      },
+    ]);
+  });
+
+  it('a single plan may be rejected: the model is told why and asked again, and in the end the run says it', async () => {
+    const verifier: ScorePlans = ([only]) => [only?.steps[0]?.id === 'b' ? 1 : { reject: 'It does not find b.' }];
+    const model = scriptedModel([three[0] as (typeof three)[0], three[1] as (typeof three)[1]]);
+    const played = await play({ pipeline: { model, verifier } });
+    expect(played.ran).toEqual(['search b']);
+    expect(saidIn(model.calls[1] as never)).toContain('It does not find b.');
+    expect(played.tries.map(({ purpose, previous }) => [purpose, previous])).toEqual([
+      ['plan', undefined],
+      ['repair', 1],
+    ]);
+    const told = await remarksOf(played, 'plan.verified');
+    expect(told[0]).not.toHaveProperty('chosen');
+    expect(told).toMatchObject([{ rejected: [{ try: 1 }] }, { chosen: 2 }]);
+    const never = scriptedModel(() => three[0] as (typeof three)[0]);
+    const { ran, result } = await play({ pipeline: { model: never, verifier, modelRetries: 0 } });
+    expect(ran).toEqual([]);
+    expect(result).toMatchObject({
+      reason: 'no_path',
+      metadata: { faults: [{ code: 'plan_rejected', message: 'The verifier rejected the plan: It does not find b.' }] },
+    });
+  });
+
+  it('of several that are all rejected the last is mended', async () => {
+    const verifier: ScorePlans = (plans) =>
+      plans.map(({ steps }) => (steps[0]?.id === 'd' ? 1 : { reject: `Not ${steps[0]?.id}.` }));
+    const model = scriptedModel([...three, plan(search('d'), end())]);
+    const played = await play({ pipeline: { model, candidates: 3, verifier } });
+    expect(played.ran).toEqual(['search d']);
+    const asked = saidIn(model.calls[3] as never);
+    expect(asked).toContain('Not c.');
+    expect(asked).not.toContain('Not a.');
+  });
+
+  it.each<[string, (judge: ReturnType<typeof scriptedModel>) => Verifier]>([
+    ['function', () => () => new Promise(() => {})],
+    ['model', (judge) => ({ model: judge })],
+  ])('a %s that gives nothing in time leaves the first plan, unverified, and the record says so', async (_, of) => {
+    const judge = scriptedModel([{ stall: true }], { modelId: 'judge' });
+    const verifier = of(judge);
+    const played = await play({
+      pipeline: { model: scriptedModel(three), candidates: 3, verifier, verifierTimeoutMs: 40 },
+    });
+    expect(played.ran).toEqual(['search a']);
+    const [verified] = await remarksOf(played, 'plan.verified');
+    expect(verified).toMatchObject({
+      chosen: 1,
+      error: { code: 'verifier_timeout', message: 'The verifier gave nothing within 40 ms.' },
+    });
+    if (typeof verifier !== 'function')
+      expect(played.tries.at(-1)).toMatchObject({ purpose: 'verify', result: 'failed' });
   });
 
   it.each<[string, Verifier]>([
@@ -85,6 +156,7 @@ describe('AG-23 several candidates', () => {
     ['gives too few scores', () => [1]],
     ['gives something that is no number', () => [1, Number.NaN, 2]],
     ['gives no list', () => 'best: b' as never],
+    ['rejects without a reason', () => [{ reject: '' }, 1, 1]],
   ])('a verifier that %s: the first valid one, and the record says so', async (_, verifier) => {
     const played = await play({ pipeline: { model: scriptedModel(three), candidates: 3, verifier } });
     expect(played.ran).toEqual(['search a']);
@@ -128,7 +200,8 @@ describe('AG-23 several candidates', () => {
 
   it.each([
     [{ candidates: 3 }],
-    [{ verifier: () => [1] }],
+    [{ verifier: () => [1], stream: true }],
+    [{ verifier: () => [1], verifierTimeoutMs: 0 }],
     [{ candidates: 2, verifier: () => [1], stream: true }],
     [{ candidates: 0 }],
   ])('%j is refused', async (options) => {
@@ -160,7 +233,7 @@ describe('AG-23 a model as the verifier', () => {
   ])('%s: the first valid one', async (_, reply) => {
     const judge = scriptedModel(() => reply, { modelId: 'judge' });
     const played = await play({
-      pipeline: { model: scriptedModel(three), candidates: 3, verifier: { model: judge } },
+      pipeline: { model: scriptedModel(three), retries: 0, candidates: 3, verifier: { model: judge } },
     });
     expect(played.ran).toEqual(['search a']);
     expect(await remarksOf(played, 'plan.verified')).toMatchObject([{ chosen: 1, error: { code: 'verifier_failed' } }]);

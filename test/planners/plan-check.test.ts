@@ -1,11 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { Branch, CallParallel } from '../../src/core/decision.ts';
+import type { Json, JsonObject } from '../../src/core/json.ts';
 import type { ToolPolicy } from '../../src/core/policy.ts';
+import { needsOf } from '../../src/core/routes.ts';
 import type { ToolSchema } from '../../src/core/tool-schema.ts';
 import { validateDecision } from '../../src/core/validate-decision.ts';
 import {
   checkPlan,
+  graph,
   type Plan,
   type PlanRules,
   type PlanStep,
@@ -13,7 +16,9 @@ import {
   policyFaults,
   type ReadyPlan,
 } from '../../src/planners/graph/index.ts';
+import { GrowingPlan } from '../../src/planners/pipeline/growing-plan.ts';
 import { runView, toolView } from '../../src/testing/run-view.ts';
+import { ask } from './drive.ts';
 
 function schema(name: string, inputSchema: JsonObject): ToolSchema {
   return { name, description: name, inputSchema, effect: 'read', tags: [], loading: 'always', examples: [] };
@@ -115,7 +120,7 @@ describe('the forms of a plan', () => {
     expect(decision.branches).toEqual([
       { id: 'a', tool: 'any', args: { x: 1 } },
       { id: 'b', tool: 'any', args: {}, after: ['a'], when: { branch: 'a', equals: 2 } },
-      { id: 'm', tool: '_message', args: from('a'), after: ['a'] },
+      { id: 'm', tool: '_message', args: from('a'), after: ['a'], behind: ['b'] },
       { id: 'f', tool: '_finish', args: null, after: ['m'] },
     ]);
     expect(validateDecision(decision)).toEqual(decision);
@@ -124,11 +129,17 @@ describe('the forms of a plan', () => {
 
 describe('the order of a plan', () => {
   it('AG-43 a reference makes an edge, and the step that it names comes first', () => {
-    expect(orderOf({ steps: [any('b', { input: { v: [from('a')] } }), any('a'), any('c')] })).toEqual({
+    const refers = any('b', { input: { v: [from('a')] } });
+    expect(orderOf({ nodes: { b: refers, a: any('a'), c: any('c') } })).toEqual({ a: [], b: ['a'], c: [] });
+    // In a list it adds a need and takes none away.
+    expect(orderOf({ steps: [any('a'), any('x'), refers, any('c')] })).toEqual({
       a: [],
-      b: ['a'],
-      c: [],
+      x: ['a'],
+      b: ['a', 'x'],
+      c: ['b'],
     });
+    expect(orderOf({ steps: [refers, any('a', { after: [] }), any('c')] })).toEqual({ a: [], b: ['a'], c: ['a'] });
+    expect(codes({ steps: [refers, any('a')] })).toEqual(['plan_cycle b']);
     expect(orderOf({ steps: [any('a'), any('b', { after: [] }), any('c', { after: ['b', 'b'] })] })).toEqual({
       a: [],
       b: [],
@@ -162,7 +173,7 @@ describe('the order of a plan', () => {
       { id: 'f', type: 'finish', input: from('a') },
       any('d'),
     ];
-    expect(orderOf({ steps: plan })).toEqual({ a: [], b: ['a'], m: ['b'], c: ['a'], d: [], f: ['a', 'm', 'c', 'd'] });
+    expect(orderOf({ steps: plan })).toEqual({ a: [], b: ['a'], m: ['b'], c: ['a', 'm'], d: ['c'], f: ['a', 'd'] });
     const early: PlanStep = { id: 'f', type: 'finish', input: from('a'), after: ['a'] };
     expect(orderOf({ steps: [...plan.slice(0, 4), early] })).toMatchObject({ f: ['a'] });
     const greeting: PlanStep = { id: 'm', type: 'message', input: 'hello' };
@@ -424,7 +435,7 @@ describe('whatever it is given', () => {
     const count = 10_000;
     const chain = Array.from({ length: count }, (_, n) => any(`s${n}`));
     expect(codes({ steps: chain }, { maxSteps: count })).toEqual([]);
-    const backwards = chain.map((one, n) => (n === count - 1 ? one : { ...one, after: [`s${n + 1}`] }));
+    const backwards = chain.map((one, n) => ({ ...one, after: n === count - 1 ? [] : [`s${n + 1}`] }));
     const checked = check({ steps: backwards }, { maxSteps: count }) as { plan: ReadyPlan };
     expect(checked.plan.steps[0]?.id).toBe('s9999');
     const circle = [...backwards.slice(0, -1), { ...any('s9999'), after: ['s0'] }];
@@ -432,5 +443,108 @@ describe('whatever it is given', () => {
     expect('faults' in faulty && faulty.faults.map(({ path }) => path?.length)).toEqual([count + 1]);
     const wide = { steps: chain.map((one) => ({ ...one, after: [] })) };
     expect(codes({ steps: [...wide.steps, { id: 'f', type: 'finish' }] }, { maxSteps: count + 1 })).toEqual([]);
+  });
+});
+
+describe('a list is a chain, however it comes', () => {
+  it('each step comes after the one before it; one that says `after` stands where it says, and the chain goes on from it', () => {
+    const pay = any('pay');
+    expect(orderOf({ steps: [pay, any('compute'), { id: 'f', type: 'finish', input: from('compute') }] })).toEqual({
+      pay: [],
+      compute: ['pay'],
+      f: ['compute'],
+    });
+    const steps = [any('a'), any('b', { after: [] }), any('c'), any('d', { after: ['a'] }), any('e')];
+    expect(orderOf({ steps })).toEqual({ a: [], b: [], c: ['b'], d: ['a'], e: ['d'] });
+  });
+
+  it('behind a step with a condition it goes on also when that was passed over', () => {
+    const checked = check({
+      steps: [
+        any('a'),
+        any('b', { when: { step: 'a', equals: 1 } }),
+        any('c', { after: ['b'] }),
+        any('d'),
+        { id: 'stop', type: 'finish', when: { step: 'a', equals: 2 } },
+        any('e'),
+        { id: 'f', type: 'finish' },
+      ],
+    });
+    if ('faults' in checked) throw new Error(JSON.stringify(checked.faults));
+    expect(checked.plan.steps.map(({ id, after, behind = [] }) => [id, after, behind])).toEqual([
+      ['a', [], []],
+      ['b', ['a'], []],
+      ['c', ['b'], []],
+      ['d', [], ['c']],
+      ['stop', ['a', 'd'], []],
+      ['e', [], ['stop']],
+      ['f', ['e'], []],
+    ]);
+    expect(
+      codes({
+        steps: [
+          any('a'),
+          { id: 'stop', type: 'finish', when: { step: 'a', equals: 2 } },
+          any('e', { after: ['stop'] }),
+        ],
+      }),
+    ).toEqual(['after_finish e']);
+  });
+
+  const drawn = fc.array(
+    fc.record({
+      kind: fc.constantFrom('tool', 'tool', 'tool', 'message'),
+      after: fc.option(fc.array(fc.nat(20), { maxLength: 2 }), { nil: undefined, freq: 3 }),
+      refers: fc.option(fc.nat(20), { nil: undefined, freq: 3 }),
+      when: fc.option(fc.nat(20), { nil: undefined, freq: 5 }),
+    }),
+    { minLength: 1, maxLength: 9 },
+  );
+
+  it('any cut of a stream gives the same links as the whole, with the graph planner and with the pipeline', async () => {
+    await fc.assert(
+      fc.asyncProperty(drawn, fc.boolean(), async (given, isEnded) => {
+        const earlier = (index: number, to: number): string => `s${to % index}`;
+        const steps = given.map(({ kind, after, refers, when }, index): PlanStep => {
+          const input = refers === undefined || index === 0 ? 'x' : { v: from(earlier(index, refers)) };
+          return {
+            id: `s${index}`,
+            ...(kind === 'tool'
+              ? { type: 'tool' as const, toolId: 'any', input: { input } }
+              : { type: 'message' as const, input }),
+            ...(after === undefined ? {} : { after: index === 0 ? [] : after.map((to) => earlier(index, to)) }),
+            ...(when === undefined || index === 0 ? {} : { when: { step: earlier(index, when), equals: 1 } }),
+          };
+        });
+        if (isEnded) steps.push({ id: 'end', type: 'finish' });
+        const linksOf = (branches: readonly Branch[]) =>
+          Object.fromEntries(
+            branches.map((branch) => [
+              branch.id,
+              { needs: [...needsOf(branch)].toSorted(), behind: [...(branch.behind ?? [])].toSorted() },
+            ]),
+          );
+        const checked = check({ steps });
+        if ('faults' in checked) throw new Error(JSON.stringify(checked.faults));
+        const whole = linksOf(planDecision(checked.plan).branches);
+        const view = runView({ tools: TOOLS });
+        const stream = graph({
+          async *plan() {
+            yield* steps;
+          },
+        });
+        expect(linksOf(((await ask(stream, view)).decision as CallParallel).branches)).toEqual(whole);
+        const growing = new GrowingPlan('p', {
+          run: view,
+          signal: new AbortController().signal,
+          work: { plans: 0, done: new Map(), unfinished: [], from: 0 },
+          maxSteps: 100,
+        });
+        for (const step of steps) expect((await growing.take(step as unknown as Json)).faults).toEqual([]);
+        expect(growing.end(true).faults).toEqual([]);
+        expect(linksOf(growing.decision.branches)).toEqual(whole);
+      }),
+      { numRuns: 300 },
+    );
   });
 });

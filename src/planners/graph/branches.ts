@@ -18,12 +18,13 @@ export function branchesOfPlan(
 }
 
 export function branchOfStep(step: ReadyStep, internal?: string, isAnew: boolean = false): Branch {
-  const { id, after, when, type, again } = step;
+  const { id, after, behind = [], when, type, again } = step;
   const reuses = isAnew && again !== true && (type === 'tool' || type === 'internal');
   return {
     id,
     ...callOfStep(step, internal),
     ...(after.length === 0 ? {} : { after }),
+    ...(behind.length === 0 ? {} : { behind }),
     ...(when === undefined ? {} : { when: { branch: when.step, equals: when.equals } }),
     ...(reuses ? { reuse: true } : {}),
   };

@@ -62,20 +62,29 @@ function orderGiven(given: GivenPlan, earlier: ReadonlySet<string>): Ordered {
   const faults = [
     ...links.faults,
     ...cycles.map((cycle) => cycleFault(cycle, steps)),
-    ...unreachable(steps, before, cycles),
+    ...unreachable(steps, links, cycles),
     ...(cycles.length === 0 ? outOfOrder(links, order, steps) : []),
   ];
   if (faults.length > 0 || given.faults.length > 0) return { steps: [], faults };
-  return { steps: order.flatMap((index) => readyStep(index, steps, before)), faults };
+  return { steps: order.flatMap((index) => readyStep(index, steps, links)), faults };
 }
 
-function readyStep(index: number, steps: readonly GivenStep[], before: Links['before']): ReadyStep[] {
-  const { name: _, ...step } = steps[index] as GivenStep;
+function readyStep(index: number, steps: readonly GivenStep[], links: Links): ReadyStep[] {
+  const { name: _, behind: __, ...step } = steps[index] as GivenStep;
   const { id, type } = step;
   // Both are there: that they are not is a fault.
   if (id === undefined || type === undefined) return [];
-  const after = (before[index] ?? []).flatMap((need) => steps[need]?.id ?? []);
-  return [{ ...step, id, type, after }];
+  const idsOf = (needs: readonly number[]): string[] => needs.flatMap((need) => steps[need]?.id ?? []);
+  const after = idsOf(strictBefore(links, index));
+  const behind = idsOf(links.behind[index] ?? []);
+  return [{ ...step, id, type, after, ...(behind.length === 0 ? {} : { behind }) }];
+}
+
+/** Those without which the step is not run. */
+function strictBefore({ before, behind }: Links, index: number): readonly number[] {
+  const loose = behind[index] ?? [];
+  const all = before[index] ?? [];
+  return loose.length === 0 ? all : all.filter((need) => !loose.includes(need));
 }
 
 function cycleFault(cycle: readonly number[], steps: readonly GivenStep[]): PlanFault {
@@ -85,20 +94,19 @@ function cycleFault(cycle: readonly number[], steps: readonly GivenStep[]): Plan
 }
 
 /** Steps that would never have their turn: behind the end of the plan, or behind steps that wait for each other. */
-function unreachable(
-  steps: readonly GivenStep[],
-  before: Links['before'],
-  cycles: readonly (readonly number[])[],
-): PlanFault[] {
+function unreachable(steps: readonly GivenStep[], links: Links, cycles: readonly (readonly number[])[]): PlanFault[] {
+  const { before } = links;
   const finishes = new Set(steps.flatMap(({ type }, index) => (type === 'finish' ? [index] : [])));
   const inCycle = new Set(cycles.flat());
-  const behind = stepsBehind(before, [...finishes, ...inCycle]);
+  // A finish with a condition may be passed over: what is merely written behind it has its turn then.
+  const strict = before.map((_, index) => strictBefore(links, index));
+  const behind = new Set([...stepsBehind(strict, [...finishes]), ...stepsBehind(before, [...inCycle])]);
   return [...behind]
     .sort((a, b) => a - b)
     .flatMap((index) => {
       if (inCycle.has(index)) return [];
       const { id, name } = steps[index] as GivenStep;
-      if (before[index]?.some((need) => finishes.has(need)) === true) {
+      if (strict[index]?.some((need) => finishes.has(need)) === true) {
         return [fault('after_finish', `The step ${name} comes after a finish, which ends the plan.`, id)];
       }
       return [fault('step_unreachable', `The step ${name} is never reached: what comes before it cannot run.`, id)];

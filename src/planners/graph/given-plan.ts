@@ -78,6 +78,7 @@ function readStep(value: Json, place: string, key: string | undefined): GivenSte
   const toolId = textOf(raw['toolId']);
   const { input, meta, again } = raw;
   const after = idsOf(raw['after']);
+  const behind = idsOf(raw['behind']);
   const when = whenOf(raw['when']);
   // One by one: a spread for each field is felt with ten thousand steps.
   const step: { -readonly [K in keyof GivenStep]: GivenStep[K] } = { name: id ?? place };
@@ -87,6 +88,7 @@ function readStep(value: Json, place: string, key: string | undefined): GivenSte
   if (input !== undefined) step.input = input;
   if (isJsonObject(meta)) step.meta = meta;
   if (after !== undefined) step.after = after;
+  if (behind !== undefined) step.behind = behind;
   if (when !== undefined) step.when = when;
   if (again === true) step.again = true;
   return step;

@@ -1,12 +1,18 @@
-/** What comes before what in a plan: by edges, `after`, `when` and references; where nothing is said, by how it is written. */
+/**
+ * What comes before what in a plan: by edges, `after`, `when` and references; and in a list, where a step does not say `after`, by
+ * how it is written.
+ */
 import type { PlanFault } from '../../core/remark.ts';
 import { referencesOf, shown } from './check-step.ts';
 import { fault, type GivenPlan, type GivenStep } from './given-plan.ts';
 import type { Pair } from './order.ts';
+import { isLooseFinish, type Place, type Placeable, Placement } from './placement.ts';
 
 export interface Links {
   /** For each step, those before it, each once. */
   readonly before: readonly (readonly number[])[];
+  /** Of those in `before` the ones that may be passed over: then the step goes on all the same. */
+  readonly behind: readonly (readonly number[])[];
   /** References, in a plan with edges, that no edge leads to directly: they are to be found on a longer way. */
   readonly distant: readonly Pair[];
   readonly faults: readonly PlanFault[];
@@ -19,19 +25,16 @@ export function linkSteps(given: GivenPlan, earlier: ReadonlySet<string>): Links
   for (const [from, to] of edges ?? []) linker.addEdge(from, to);
   for (const index of steps.keys()) linker.addStated(index);
   const distant = linker.addReferences(edges !== undefined && edges.length > 0);
-  const { before, faults } = linker;
-  if (given.isList && edges === undefined && !linker.hasOrder) {
-    return { before: steps.map((_, index) => (index === 0 ? [] : [index - 1])), distant, faults };
-  }
-  linker.placeRest(edges === undefined);
-  return { before: before.map((set) => [...set]), distant, faults };
+  if (given.isList && edges === undefined) linker.placeList();
+  else linker.placeRest(edges === undefined);
+  const { before, behind, faults } = linker;
+  return { before: before.map((set) => [...set]), behind, distant, faults };
 }
 
 class Linker {
   readonly before: readonly Set<number>[];
+  readonly behind: (readonly number[])[];
   readonly faults: PlanFault[] = [];
-  /** Some step says what it comes after, or refers to another of the plan. */
-  hasOrder = false;
   readonly #steps: readonly GivenStep[];
   readonly #earlier: ReadonlySet<string>;
   readonly #indexById = new Map<string, number>();
@@ -42,6 +45,7 @@ class Linker {
     this.#steps = steps;
     this.#earlier = earlier;
     this.before = steps.map(() => new Set<number>());
+    this.behind = steps.map(() => []);
     for (const [index, { id }] of steps.entries()) {
       if (id === undefined) continue;
       if (!this.#indexById.has(id)) this.#indexById.set(id, index);
@@ -64,19 +68,25 @@ class Linker {
   /** What the step says itself that it comes after. */
   addStated(index: number): void {
     const step = this.#steps[index] as GivenStep;
-    const { after, when } = step;
-    if (after === undefined && when === undefined) return;
-    this.hasOrder = true;
+    const { after, behind, when } = step;
+    if (after === undefined && behind === undefined && when === undefined) return;
     this.#placed.add(index);
-    for (const id of after ?? []) {
-      const found = this.#indexById.get(id);
-      if (found !== undefined) this.before[index]?.add(found);
-      else if (!this.#earlier.has(id)) this.#unknown('edge_unknown', step, 'comes after', id);
-    }
+    this.#addNeeds(index, after ?? []);
+    this.behind[index] = this.#addNeeds(index, behind ?? []);
     if (when === undefined) return;
     const found = this.#indexById.get(when.step);
     if (found !== undefined) this.before[index]?.add(found);
     else this.#unknown('edge_unknown', step, 'has a condition on', when.step);
+  }
+
+  #addNeeds(index: number, ids: readonly string[]): readonly number[] {
+    return ids.flatMap((id) => {
+      const found = this.#indexById.get(id);
+      if (found !== undefined) this.before[index]?.add(found);
+      else if (!this.#earlier.has(id))
+        this.#unknown('edge_unknown', this.#steps[index] as GivenStep, 'comes after', id);
+      return found === undefined ? [] : [found];
+    });
   }
 
   /** A reference makes an edge, unless edges are given: then it is to follow those, and is returned when it skips some. */
@@ -90,13 +100,38 @@ class Linker {
         else if (!this.#earlier.has(id)) this.#unknown('reference_unknown', step, 'refers to', id);
       }
     }
-    if (found.length > 0) this.hasOrder = true;
     for (const pair of found) {
       const before = this.before[pair.step];
       if (!hasEdges) before?.add(pair.earlier);
       else if (before?.has(pair.earlier) === false) distant.push(pair);
     }
     return distant;
+  }
+
+  /** Each step behind the one before it, unless it says `after`; the end of the plan behind all. */
+  placeList(): void {
+    const placement = new Placement<number>();
+    const hung = new Set(this.before.flatMap((set) => [...set]));
+    const ends: Placeable<number>[] = [];
+    for (const [key, { type = 'tool', after, behind, when }] of this.#steps.entries()) {
+      const needs = [...(this.before[key] as Set<number>)];
+      const saysAfter = after !== undefined || behind !== undefined;
+      const step = { key, type, needs, saysAfter, ...(when === undefined ? {} : { when }) };
+      // One on which another step hangs stays where it is.
+      if (isLooseFinish(step) && !hung.has(key)) ends.push(step);
+      else {
+        this.#place(key, placement.placeOf(step));
+        placement.add(step);
+      }
+    }
+    const [end, ...others] = ends;
+    for (const { key } of others) this.#secondFinish(this.#steps[key]?.id);
+    if (end !== undefined) this.#place(end.key, placement.placeOfEnd(end));
+  }
+
+  #place(index: number, { after, behind }: Place<number>): void {
+    for (const need of [...after, ...behind]) this.before[index]?.add(need);
+    if (behind.length > 0) this.behind[index] = behind;
   }
 
   /**

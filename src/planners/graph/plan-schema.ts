@@ -18,8 +18,8 @@ export const PLAN_SCHEMA: JsonObject = {
       type: 'array',
       minItems: 1,
       description:
-        'When no step refers to another and none has `after` or `when`, they run one after the other. Otherwise each runs ' +
-        'as soon as the steps that it refers to, or names in `after` or `when`, have ended well.',
+        'They run one after the other, as they are written. A step with `after` does not wait for the one before it, but for those ' +
+        'that it names; with an empty list it runs at once. Each waits for the steps that it refers to besides.',
       items: {
         type: 'object',
         required: ['id', 'type'],
@@ -34,7 +34,10 @@ export const PLAN_SCHEMA: JsonObject = {
               `${REFERENCE} stands for the result of an earlier step.`,
           },
           meta: { type: 'object' },
-          after: { ...IDS, description: 'Ids of the steps that come before this one.' },
+          after: {
+            ...IDS,
+            description: 'Ids of the steps that come before this one, in place of the one written before it.',
+          },
           when: {
             type: 'object',
             description: 'The step is run only if the result of that step equals this.',
@@ -62,6 +65,7 @@ const GIVEN_STEP: JsonObject = {
     toolId: { type: 'string' },
     meta: { type: 'object' },
     after: IDS,
+    behind: IDS,
     when: { type: 'object', required: ['step', 'equals'], properties: { step: { type: 'string' } } },
     again: { type: 'boolean' },
   },

@@ -18,8 +18,10 @@ export interface PlanStep {
    */
   readonly input?: Json;
   readonly meta?: JsonObject;
-  /** Ids of steps that come before it, beside what edges say. */
+  /** Ids of steps that come before it, beside what edges say. In a list it does not come after the step before it then. */
   readonly after?: readonly string[];
+  /** The same, but it goes on also when such a step was passed over: a condition did not hold, or somebody took it out. */
+  readonly behind?: readonly string[];
   /** It is run only if the value of that step equals this; that step comes before it. */
   readonly when?: { readonly step: string; readonly equals: Json };
   /**
@@ -33,13 +35,17 @@ export interface PlanStep {
 export interface Plan {
   readonly planId?: string;
   readonly nodes?: Readonly<Record<string, PlanStep>>;
-  /** Without edges, and when no step says what it comes after or refers to another, a chain: each after the one before. */
+  /**
+   * Without edges, a chain: each step comes after the one written before it, unless it says `after` (with an empty list it begins at
+   * once). A reference adds a need and takes none away. A message comes after all that is written before it, and a finish without
+   * `after` and `when` after everything.
+   */
   readonly steps?: readonly PlanStep[];
   /** For each id, the ids of the steps that come after it. */
   readonly edges?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Of a plan that was checked: `after` names every step that comes before it, once, by edge, reference or condition. */
+/** Of a plan that was checked: `after` and `behind` name every step that comes before it, once, in whichever way. */
 export interface ReadyStep extends PlanStep {
   readonly after: readonly string[];
 }

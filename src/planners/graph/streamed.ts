@@ -12,6 +12,7 @@ import { referencesOf } from './check-step.ts';
 import { fault, readGivenPlan } from './given-plan.ts';
 import type { MoveRules } from './moves.ts';
 import { finishOfNodes, freshPlanId, type PlanNode, placesOf } from './outcome.ts';
+import { isLooseFinish, Placement } from './placement.ts';
 import type { PlanStep, PlanYield, ReadyStep } from './plan.ts';
 import { policyFaults } from './policy.ts';
 import { boundToEarlier, type Place } from './references.ts';
@@ -67,11 +68,11 @@ class GrowingPlan {
   readonly #inPlan = new Map<string, Branch>();
   /** Calls that were given, as text. */
   readonly #same = new Set<string>();
-  /** Steps that will not run: they failed before, or hang on one that did, or their condition does not hold. */
+  /** Steps that will not run: they failed before, or hang on one that did, or were passed over. */
   readonly #passed = new Set<string>();
-  /** Those so far behind which nothing comes yet. */
-  readonly #ends = new Set<string>();
-  #last: string | undefined;
+  /** Of those the ones whose condition does not hold, or that hang on such a one. */
+  readonly #over = new Set<string>();
+  readonly #placement = new Placement<string>();
 
   constructor(run: RunView, rules: MoveRules, before: readonly PlanNode[]) {
     this.#run = run;
@@ -85,9 +86,6 @@ class GrowingPlan {
     const step = this.#checked(this.#placed(given));
     this.isFinished = step.type === 'finish' && step.when === undefined;
     this.#given.add(step.id);
-    this.#last = step.id;
-    for (const need of step.after) this.#ends.delete(need);
-    if (step.type !== 'finish') this.#ends.add(step.id);
     const settled = this.#settled(step);
     if (settled === undefined) {
       this.#passed.add(step.id);
@@ -118,17 +116,28 @@ class GrowingPlan {
     return isSecond;
   }
 
-  /** A step that does not say what it comes after, comes after the one before it; the end of the plan after all. */
+  /** Where a step stands in the list as far as it is there; the end of the plan stands behind all. */
   #placed(given: unknown): unknown {
-    if (!isJsonObject(given)) return given;
-    if (isJsonObject(given['finish'])) {
+    if (isJsonObject(given) && isJsonObject(given['finish'])) {
       const { result } = given['finish'];
-      const end: PlanStep = { id: this.#freeId('finish'), type: 'finish', after: [...this.#ends] };
-      return result === undefined ? end : { ...end, input: result };
+      const end: PlanStep = { id: this.#freeId('finish'), type: 'finish' };
+      return this.#placed(result === undefined ? end : { ...end, input: result });
     }
-    if (given['after'] !== undefined) return given;
-    if (given['type'] === 'finish' && given['when'] === undefined) return { ...given, after: [...this.#ends] };
-    return { ...given, after: this.#last === undefined ? [] : [this.#last] };
+    const [read] = readGivenPlan({ steps: [given] }).steps;
+    if (!isJsonObject(given) || read?.id === undefined || read.type === undefined) return given;
+    const { id: key, type, after, behind, when } = read;
+    const named = [
+      ...(after ?? []),
+      ...(behind ?? []),
+      ...referencesOf(read),
+      ...(when === undefined ? [] : [when.step]),
+    ];
+    const needs = named.filter((id) => this.#given.has(id));
+    const saysAfter = after !== undefined || behind !== undefined;
+    const step = { key, type, needs, saysAfter, ...(when === undefined ? {} : { when }) };
+    const place = isLooseFinish(step) ? this.#placement.placeOfEnd(step) : this.#placement.placeOf(step);
+    this.#placement.add(step);
+    return { ...given, after: [...(after ?? []), ...place.after], behind: [...(behind ?? []), ...place.behind] };
   }
 
   #freeId(wanted: string): string {
@@ -142,7 +151,7 @@ class GrowingPlan {
     const { tools } = this.#run;
     const { maxSteps = MAX_PLAN_STEPS, internal } = this.#rules;
     const [read] = readGivenPlan({ steps: [given] }).steps;
-    const named = read === undefined ? [] : [...(read.after ?? []), ...referencesOf(read)];
+    const named = read === undefined ? [] : [...(read.after ?? []), ...(read.behind ?? []), ...referencesOf(read)];
     const ids = new Set([...named, read?.when?.step ?? '', read?.id ?? ''].filter((id) => this.#given.has(id)));
     const known = [...ids].map((id) => this.#standIn(id));
     const rules = { tools, maxSteps: known.length + 1, ...(internal === undefined ? {} : { internal }) };
@@ -163,14 +172,24 @@ class GrowingPlan {
 
   /** The step with what is known already put in its place; `undefined` when it will not run. */
   #settled(step: ReadyStep): ReadyStep | undefined {
-    if (step.after.some((id) => this.#passed.has(id))) return undefined;
-    const { when, ...rest } = step;
-    const after = step.after.filter((id) => this.#inPlan.has(id));
-    const [ready = step] = boundToEarlier({ planId: '', steps: [{ ...rest, after }] }, this.#done, this.#run).steps;
+    const { when, behind = [], ...rest } = step;
+    const isLost = (id: string): boolean => this.#passed.has(id) && !this.#over.has(id);
+    const missing = [...step.after.filter((id) => this.#passed.has(id)), ...behind.filter(isLost)];
+    if (missing.length > 0) {
+      if (!missing.some(isLost)) this.#over.add(step.id);
+      return undefined;
+    }
+    const left = {
+      after: step.after.filter((id) => this.#inPlan.has(id)),
+      behind: behind.filter((id) => this.#inPlan.has(id)),
+    };
+    const [ready = step] = boundToEarlier({ planId: '', steps: [{ ...rest, ...left }] }, this.#done, this.#run).steps;
     if (when === undefined) return ready;
     if (this.#inPlan.has(when.step)) return { ...ready, when };
     const decided = this.#before.get(when.step);
-    return decided?.artifact === undefined && jsonEquals(decided?.value, when.equals) ? ready : undefined;
+    if (decided?.artifact === undefined && jsonEquals(decided?.value, when.equals)) return ready;
+    this.#over.add(step.id);
+    return undefined;
   }
 }
 

@@ -94,12 +94,13 @@ function isOurs(branch: Branch): boolean {
 }
 
 function stepOf(branch: Branch, index: number): ReadyStep {
-  const { tool, args, after = [], when } = branch;
+  const { tool, args, after = [], behind, when } = branch;
   const id = branchId(branch, index);
   const placed = {
     id,
     input: args,
     after,
+    ...(behind === undefined ? {} : { behind }),
     ...(when === undefined ? {} : { when: { step: when.branch, equals: when.equals } }),
   };
   if (tool === MESSAGE_TOOL) return { ...placed, type: 'message' };

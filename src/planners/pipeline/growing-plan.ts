@@ -1,7 +1,7 @@
 /**
  * A plan of which the steps come one by one. Each is checked when it comes, and may run when all that it waits for is there.
- * Where nothing is said of order it is as in a whole plan: steps follow one another until one says what it waits for, a message
- * comes after all before it, and a finish after everything. A finish is held back until the plan is whole.
+ * The order is that of a whole plan: each behind the line before it, unless it says `after`. A finish without a condition is held
+ * back until the plan is whole.
  */
 import { MESSAGE_TOOL } from '../../core/builtin-tools.ts';
 import type { Branch, CallParallel } from '../../core/decision.ts';
@@ -12,6 +12,8 @@ import type { PlanFault } from '../../core/remark.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
 import { branchOfStep, isAnew } from '../graph/branches.ts';
 import { checkPlan } from '../graph/check-plan.ts';
+import { readGivenPlan } from '../graph/given-plan.ts';
+import { isLooseFinish, type Place, type Placeable, Placement } from '../graph/placement.ts';
 import type { ReadyStep } from '../graph/plan.ts';
 import { policyFaults } from '../graph/policy.ts';
 import { type Judging, leaveOutDone, rulesOf } from './judge.ts';
@@ -37,14 +39,11 @@ export class GrowingPlan {
   readonly #given = new Set<string>();
   #waiting: ReadyStep[] = [];
   #finishes: ReadyStep[] = [];
-  /** Finish steps that do not say what they come after: they come after everything. */
-  readonly #loose = new Set<string>();
+  /** Finish steps that stand behind everything. */
+  readonly #loose = new Map<string, Placeable<string>>();
   /** Steps of this reply. */
   readonly #fresh = new Set<string>();
-  /** Steps behind which none stands yet. */
-  readonly #ends = new Set<string>();
-  #last: string | undefined;
-  #hasOrder = false;
+  #placement = new Placement<string>();
 
   constructor(planId: string, judging: Judging) {
     this.planId = planId;
@@ -74,24 +73,28 @@ export class GrowingPlan {
 
   async take(given: Json): Promise<Grown> {
     const checked = this.#check(given);
-    if ('faults' in checked) return { ready: [], faults: checked.faults };
-    const { step } = checked;
+    if ('faults' in checked) {
+      this.#reserve(given);
+      return { ready: [], faults: checked.faults };
+    }
+    const { step, place } = checked;
     if (step === undefined) return NOTHING;
     const { run, signal, internal, maxSteps } = this.#judging;
     if (this.#known.size >= maxSteps) return bad('plan_too_long', `The plan has more than ${maxSteps} steps.`, step.id);
     const forbidden = await policyFaults({ steps: [step] }, run, signal, internal);
-    if (forbidden.length > 0) return { ready: [], faults: forbidden };
+    if (forbidden.length > 0) {
+      this.#placement.add(place);
+      return { ready: [], faults: forbidden };
+    }
     this.#drop(step.id);
     this.#known.set(step.id, { given, step });
     this.#fresh.add(step.id);
-    if (step.type === 'finish') {
+    this.#placement.add(place);
+    if (isLooseFinish(place)) this.#loose.set(step.id, place);
+    if (step.type === 'finish' && step.when === undefined) {
       this.#finishes.push(step);
-      if (!saysOrder(given)) this.#loose.add(step.id);
       return NOTHING;
     }
-    for (const id of step.after) this.#ends.delete(id);
-    this.#ends.add(step.id);
-    this.#last = step.id;
     this.#waiting.push(step);
     return { ready: this.#release(), faults: [] };
   }
@@ -99,6 +102,8 @@ export class GrowingPlan {
   /** Another reply begins. What waits still may be given again in it, with other content. */
   begin(): void {
     this.#fresh.clear();
+    if (this.#known.size === 0) this.#placement = new Placement();
+    this.#placement.goOn();
   }
 
   /**
@@ -113,50 +118,69 @@ export class GrowingPlan {
     return { ready: this.#releaseFinishes(), faults: [] };
   }
 
+  /** A line that cannot be used keeps its place for the mended one: what is written behind it waits for that. */
+  #reserve(given: Json): void {
+    const [read] = readGivenPlan({ steps: [given] }).steps;
+    const { id, type = 'tool' } = read ?? {};
+    if (id === undefined || this.#known.has(id)) return;
+    this.#placement.add({
+      key: id,
+      type: type === 'finish' ? 'finish' : 'tool',
+      needs: [],
+      saysAfter: saysAfter(given),
+    });
+  }
+
   /** @returns no step for one that is known, or done, as it stands. */
-  #check(given: Json): { readonly step: ReadyStep | undefined } | { readonly faults: readonly PlanFault[] } {
+  #check(given: Json): Checked | { readonly faults: readonly PlanFault[] } {
     const { work } = this.#judging;
     const id = isJsonObject(given) ? given['id'] : undefined;
     const before = typeof id === 'string' ? this.#known.get(id) : undefined;
-    if (before !== undefined && jsonEquals(before.given, given)) return { step: undefined };
+    if (before !== undefined && jsonEquals(before.given, given)) return { step: undefined, place: NOWHERE };
     if (before !== undefined && (this.#fresh.has(before.step.id) || this.#given.has(before.step.id))) {
       return bad('step_id_duplicate', `Two steps have the id ${JSON.stringify(id)}.`, before.step.id);
     }
     const named = namedBy(given);
-    const rules = rulesOf(this.#judging, [...this.#known.keys(), ...named]);
+    const rules = rulesOf(this.#judging, [...this.#known.keys(), ...named, ...behindOf(given)]);
     const checked = checkPlan({ planId: this.planId, steps: [alone(given)] }, rules);
     if ('faults' in checked) return checked;
     const [only] = checked.plan.steps;
     if (only === undefined) return bad('plan_shape', 'The line has no step.');
     if (named.has(only.id)) return { faults: [waitsForItself(only.id)] };
-    const stated = [...named].filter((need) => this.#known.has(need) || !work.done.has(need));
-    const step = this.#placed({ ...only, ...whenOf(given), after: stated }, given, named.size > 0);
+    const isOpen = (need: string): boolean => this.#known.has(need) || !work.done.has(need);
+    const stated = [...named].filter(isOpen);
+    const behind = behindOf(given).filter((need) => isOpen(need) && !named.has(need));
+    const bare = { ...only, ...whenOf(given), after: stated, ...(behind.length === 0 ? {} : { behind }) };
+    const { type, when } = bare;
+    const place = {
+      key: bare.id,
+      type,
+      needs: stated,
+      saysAfter: saysAfter(given),
+      ...(when === undefined ? {} : { when }),
+    };
+    const step = this.#placed(bare, place);
     const ended = step.after.find((need) => this.#known.get(need)?.step.type === 'finish');
     if (ended !== undefined)
       return bad('after_finish', `The step ${step.id} comes after a finish, which ends the plan.`, step.id);
     const left = leaveOutDone({ planId: this.planId, steps: [step] }, this.#judging);
-    if ('faults' in left) return work.done.has(step.id) && isSameAgain(left.faults) ? { step: undefined } : left;
+    if ('faults' in left) return work.done.has(step.id) && isSameAgain(left.faults) ? { step: undefined, place } : left;
     const [resolved = step] = left.plan.steps;
     const refused = this.#refusalOf(resolved);
-    return refused === undefined ? { step: resolved } : { faults: [refused] };
+    return refused === undefined ? { step: resolved, place } : { faults: [refused] };
   }
 
-  /** What comes before a step that says nothing of it. */
-  #placed(step: ReadyStep, given: Json, refers: boolean): ReadyStep {
-    if (refers || saysOrder(given)) {
-      this.#hasOrder = true;
-      return step;
-    }
+  /** The step with what comes before it because of where it is written. */
+  #placed(step: ReadyStep, placeable: Placeable<string>): ReadyStep {
     // Its place is known when the plan is whole.
-    if (step.type === 'finish') return step;
-    if (step.type === 'message') return { ...step, after: [...this.#ends] };
-    return this.#hasOrder || this.#last === undefined ? step : { ...step, after: [this.#last] };
+    if (isLooseFinish(placeable)) return step;
+    return withPlace(step, this.#placement.placeOf(placeable));
   }
 
   /** What the runtime would not take. Those before the step stand in by their ids alone. */
   #refusalOf(step: ReadyStep): PlanFault | undefined {
     const branch = branchOfStep(step, this.#judging.internal);
-    const needs = new Set([...step.after, ...referencesIn(branch.args)]);
+    const needs = new Set([...needsOf(step), ...referencesIn(branch.args)]);
     const others = [...needs].map((id): Branch => ({ id, tool: MESSAGE_TOOL, args: null }));
     try {
       validateDecision({ ...this.decision, branches: [...others, branch] });
@@ -182,7 +206,7 @@ export class GrowingPlan {
       before = ready.length;
       const still: ReadyStep[] = [];
       for (const step of this.#waiting) {
-        if (step.after.every((id) => this.#given.has(id))) ready.push(this.#give(step));
+        if (needsOf(step).every((id) => this.#given.has(id))) ready.push(this.#give(step));
         else still.push(step);
       }
       this.#waiting = still;
@@ -202,8 +226,8 @@ export class GrowingPlan {
     const finishes = this.#finishes;
     this.#finishes = [];
     return finishes.map((step) => {
-      const after = this.#loose.has(step.id) ? [...new Set([...step.after, ...this.#ends])] : step.after;
-      return this.#give({ ...step, after });
+      const loose = this.#loose.get(step.id);
+      return this.#give(loose === undefined ? step : withPlace(step, this.#placement.placeOfEnd(loose)));
     });
   }
 
@@ -211,10 +235,10 @@ export class GrowingPlan {
   #stuck(): readonly PlanFault[] {
     const second = this.#secondFinish();
     if (second.length > 0) return second;
-    const steps = [...this.#waiting, ...this.#finishes].map(({ id, type, after }) => ({
-      id,
-      ...(type === 'finish' ? { type } : { type: 'message', input: id }),
-      ...(this.#loose.has(id) ? {} : { after: after.filter((need) => !this.#given.has(need)) }),
+    const steps = [...this.#waiting, ...this.#finishes].map((step) => ({
+      id: step.id,
+      ...(this.#finishes.includes(step) ? { type: 'finish' } : { type: 'message', input: step.id }),
+      ...(this.#loose.has(step.id) ? {} : { after: needsOf(step).filter((need) => !this.#given.has(need)) }),
     }));
     if (steps.length === 0) return [];
     const checked = checkPlan({ planId: this.planId, steps }, rulesOf(this.#judging, this.#given));
@@ -262,6 +286,11 @@ function namedBy(given: Json): ReadonlySet<string> {
   return named;
 }
 
+/** Those that may be passed over. */
+function behindOf(given: Json): readonly string[] {
+  return readGivenPlan({ steps: [given] }).steps[0]?.behind ?? [];
+}
+
 /** The step without what it says of others, which are not there when it is checked by itself. */
 function alone(given: Json): Json {
   if (!isJsonObject(given)) return given;
@@ -276,8 +305,24 @@ function alone(given: Json): Json {
   };
 }
 
-function saysOrder(given: Json): boolean {
-  return isJsonObject(given) && (given['after'] !== undefined || given['when'] !== undefined);
+interface Checked {
+  readonly step: ReadyStep | undefined;
+  readonly place: Placeable<string>;
+}
+
+const NOWHERE: Placeable<string> = { key: '', type: 'tool', needs: [], saysAfter: true };
+
+function withPlace(step: ReadyStep, { after, behind }: Place<string>): ReadyStep {
+  const all = [...(step.behind ?? []), ...behind];
+  return { ...step, after: [...step.after, ...after], ...(all.length === 0 ? {} : { behind: all }) };
+}
+
+function needsOf({ after, behind = [] }: ReadyStep): readonly string[] {
+  return [...after, ...behind];
+}
+
+function saysAfter(given: Json): boolean {
+  return isJsonObject(given) && (given['after'] !== undefined || given['behind'] !== undefined);
 }
 
 function whenOf(given: Json): Pick<ReadyStep, 'when'> {

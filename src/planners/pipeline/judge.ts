@@ -71,7 +71,11 @@ export function leaveOutDone(plan: ReadyPlan, judging: Judging): Left {
   if (steps.length === 0) {
     return { faults: [{ code: 'plan_empty', message: 'All steps of the plan are done already. Plan what is left.' }] };
   }
-  const waiting = steps.map((step) => ({ ...step, after: step.after.filter((id) => !gone.has(id)) }));
+  const waiting = steps.map(({ behind, ...step }): ReadyStep => {
+    const left = behind?.filter((id) => !gone.has(id)) ?? [];
+    const after = step.after.filter((id) => !gone.has(id));
+    return { ...step, after, ...(left.length === 0 ? {} : { behind: left }) };
+  });
   try {
     return { plan: boundToEarlier({ ...plan, steps: waiting }, placesOf(done.values()), run) };
   } catch (error) {

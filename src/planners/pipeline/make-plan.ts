@@ -13,7 +13,7 @@ import type { ReadyPlan } from '../graph/plan.ts';
 import { type Making, repairTurn, requestFor, restTurn } from './making.ts';
 import { outlineOf } from './staged.ts';
 import type { Call, Judged, Tried } from './tries.ts';
-import { chooseBest } from './verify.ts';
+import { chooseBest, type Rejected } from './verify.ts';
 
 /** What a model's reply came to. */
 export interface Read extends Judged {
@@ -60,6 +60,7 @@ class PlanMaker {
   readonly #faults = new Map<string, PlanFault>();
   #previous: number | undefined;
   #kept: readonly Json[] = [];
+  #lastFaults: readonly PlanFault[] = [];
   #forbidden = 0;
   /** Calls for the rest of a plan that runs already. */
   #rests = 0;
@@ -85,8 +86,8 @@ class PlanMaker {
     let round = yield* this.#askFirst(model);
     for (let repairs = 0; ; repairs += 1) {
       const made = await this.#madeOf(round, model);
-      if (made !== undefined) return made;
-      const last = round.at(-1);
+      if ('kind' in made) return made;
+      const { last } = made;
       if (last === undefined || last.judged.result === 'failed' || repairs === repairRetries) return undefined;
       round = yield* this.#askAgain(model, last);
     }
@@ -98,7 +99,7 @@ class PlanMaker {
     const purpose: PlanTryPurpose = this.#outline.length > 0 ? 'detail' : judging.work.plans > 0 ? 'rest' : 'plan';
     // What runs already is known to the next model too.
     const kept = this.#rests > 0 ? this.#kept : [];
-    const turns = kept.length > 0 ? [restTurn(kept, [])] : [];
+    const turns = kept.length > 0 ? [restTurn(kept, this.#lastFaults)] : [];
     const previous = this.#previous;
     const round: Tried<Read>[] = [];
     for (let index = 0; index < setup.numbers.candidates && !tries.isCeilingReached; index += 1) {
@@ -119,21 +120,36 @@ class PlanMaker {
     return [yield* this.#ask({ purpose: 'repair', model, request, previous: last.number }, kept)];
   }
 
-  /** What the round came to; `undefined`: it is to be tried again. */
-  async #madeOf(round: Round, model: ReadyModel): Promise<Made | undefined> {
+  /** What the round came to; otherwise the try that is to be mended, if one may be. */
+  async #madeOf(round: Round, model: ReadyModel): Promise<Made | { readonly last: Tried<Read> }> {
     const last = round.at(-1);
     if (last === undefined) return this.none('ceiling');
     this.#previous = last.number;
     const read: Read = last.judged;
     this.#kept = read.kept ?? [];
+    this.#lastFaults = read.faults;
     const valid = round.flatMap(({ number, judged: { plan } }) => (plan === undefined ? [] : [{ number, plan }]));
-    if (valid.length > 0) return { kind: 'plan', model, plan: (await chooseBest(valid, this.#making)).plan };
+    if (valid.length > 0) {
+      const chosen = await chooseBest(valid, this.#making);
+      return 'plan' in chosen ? { kind: 'plan', model, plan: chosen.plan } : { last: this.#rejected(round, chosen) };
+    }
     if (read.result === 'valid') return { kind: 'plan', model };
     for (const fault of round.flatMap(({ judged }) => judged.faults)) this.#faults.set(JSON.stringify(fault), fault);
     if (round.some(({ judged }) => judged.result === 'forbidden')) this.#forbidden += 1;
     if (this.#forbidden === MAX_FORBIDDEN) return this.none('policy');
-    if (read.runs !== true) return undefined;
+    if (read.runs !== true) return { last };
     this.#rests += 1;
-    return this.#rests > 1 || read.tooMuch === true ? this.none('exhausted') : undefined;
+    return this.#rests > 1 || read.tooMuch === true ? this.none('exhausted') : { last };
+  }
+
+  /** The last of the plans that the verifier has rejected, with why: a fault like any other. */
+  #rejected(round: Round, { reasons }: Rejected): Tried<Read> {
+    const faults = reasons.map(({ reason }): PlanFault => {
+      return { code: 'plan_rejected', message: `The verifier rejected the plan: ${reason}` };
+    });
+    for (const fault of faults) this.#faults.set(JSON.stringify(fault), fault);
+    const number = reasons.at(-1)?.candidate.number;
+    const last = round.find((tried) => tried.number === number) as Tried<Read>;
+    return { ...last, judged: { result: 'invalid', faults: faults.slice(-1) } };
   }
 }

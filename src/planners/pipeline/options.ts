@@ -12,14 +12,20 @@ import type { PromptStore } from './prompt-store.ts';
 import type { RedactRule } from './redact.ts';
 import type { Retriever } from './retrieve.ts';
 
-/** A score for each plan, in their order; the highest wins, of equal ones the first. */
+/** Of a plan: its score, or why it must not be carried out. */
+export type PlanVerdict = number | { readonly reject: string };
+
+/**
+ * A verdict for each plan, in their order. Of those that are not rejected the highest score wins, of equal ones the first; when
+ * all are rejected, the models are told why and asked again.
+ */
 export type ScorePlans = (
   plans: readonly ReadyPlan[],
   run: RunView,
   signal: AbortSignal,
-) => readonly number[] | Promise<readonly number[]>;
+) => readonly PlanVerdict[] | Promise<readonly PlanVerdict[]>;
 
-/** A function, or a model that is asked for the scores. */
+/** A function, or a model that is asked for the verdicts. */
 export type Verifier = ScorePlans | { readonly model: LanguageModel | ModelEntry };
 
 export interface PipelineOptions {
@@ -45,7 +51,13 @@ export interface PipelineOptions {
   readonly outlineModel?: LanguageModel | ModelEntry;
   /** Plans that are made to choose from; from 2 on with a `verifier`. Default 1. */
   readonly candidates?: number;
+  /**
+   * Chooses, and may reject. When it fails, or is too slow, the first valid plan is taken unverified, and the `plan.verified` event
+   * says so: what must never run is for the `policy`.
+   */
   readonly verifier?: Verifier;
+  /** After so long the plans count as unverified. Default 60,000. */
+  readonly verifierTimeoutMs?: number;
   /** Calls on one model after the first (of candidates, after them), each told what was wrong. Default 1. */
   readonly repairRetries?: number;
   /** Models after the first. Default 2. */
@@ -100,6 +112,7 @@ export function assertOptions(options: PipelineOptions): Numbers {
   whole('maxSteps', maxSteps, 1);
   whole('retrieverTokens', options.retrieverTokens, 1);
   whole('retrieverTimeoutMs', options.retrieverTimeoutMs, 1);
+  whole('verifierTimeoutMs', options.verifierTimeoutMs, 1);
   whole('retries', options.retries, 0);
   whole('stallMs', options.stallMs, 1);
   whole('maxOutputTokens', options.maxOutputTokens, 1);
@@ -110,11 +123,11 @@ export function assertOptions(options: PipelineOptions): Numbers {
     throw refusal('concurrency', String(concurrency), `a whole number from 1 to ${MAX_CONCURRENCY}`);
   }
   if (!(temperature >= 0)) throw refusal('temperature', String(temperature), 'a number from 0 up');
-  if (candidates > 1 === (verifier === undefined)) {
-    throw refusal('candidates', String(candidates), 'a verifier with 2 or more, and none with 1');
+  if (candidates > 1 && verifier === undefined) {
+    throw refusal('candidates', String(candidates), '1, or a verifier that chooses');
   }
-  if (stream && candidates > 1) {
-    throw refusal('stream', 'true', 'one candidate: what runs as it arrives cannot be chosen from');
+  if (stream && verifier !== undefined) {
+    throw refusal('stream', 'true', 'no verifier: what runs as it arrives cannot be chosen from, nor rejected');
   }
   return { candidates, repairRetries, modelRetries, replans, maxSteps, temperature };
 }

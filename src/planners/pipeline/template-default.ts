@@ -7,8 +7,7 @@ const REQUIRED = ['goal', 'toolList', 'limits', 'schema', 'example'];
 const TASK = `You are a planner. You make the plan; a program carries it out. Your part ends with the plan: you do not see the
 results before you plan, so say where they are to be used by reference.`;
 
-function parts(order: string): string {
-  return `<framed_text>
+const PARTS = `<framed_text>
 ${aboutFrames('text')}
 </framed_text>
 
@@ -20,24 +19,18 @@ The only tools there are, by id. \`arguments\` is the JSON Schema that the \`inp
   \`input\` as the answer to the goal: end every plan with one. {{internal}}
 - {"$from": "<step id>", "path": "<JSON Pointer>"}, anywhere in \`input\`, stands for the result of that step, or for the part of
   it at the path. Use it for every value that only comes to be while the plan runs, and never make such a value up.
-- A step waits for the steps that it refers to or names in \`after\`, and for no others: those that do not wait for each other run
-  at the same time. So name in \`after\` what must come first for another reason.
-- ${order}
-- A \`message\` that names nothing comes after all steps before it, and a \`finish\` after all steps.
-- \`when\`: {"step": "<step id>", "equals": <value>}: the step runs only if the result of that step is this value.
+- {"$literal": <value>}, in \`input\`, is the value as it stands: write it around what has a key "$from" or "$literal" of its own.
+- Steps run one after the other, in the order written. A step with \`after\`, a list of ids, waits for those instead, and with an empty
+  list for nothing: steps that do not wait for each other run at the same time. Each waits besides for the steps that it refers to.
+- A \`message\` without \`after\` comes after all steps before it, and a \`finish\` after all steps.
+- \`when\`: {"step": "<step id>", "equals": <value>}: the step runs only if the result of that step is this value. If it is not, the
+  steps written behind it run all the same, but for those that refer to it or name it in \`after\`.
 - Take the fewest steps that reach the goal. If no tool can bring a part of it about, say so in the answer.
 </plan_steps>
 
 {{limits}}
 
 `;
-}
-
-const ORDER_OF_PLAN =
-  'Only when no step of the plan refers to another or has `after` or `when` do they run in the order written.';
-
-const ORDER_OF_LINES =
-  'Only the first steps, up to one that refers to another or has `after` or `when`, run in the order written. A step with "after": [] waits for nothing.';
 
 const GIVEN = `The goal:
 {{goal}}
@@ -69,8 +62,8 @@ An example. Its tools are made up, and so is its goal:
 `;
 
 const TEXTS: Readonly<Record<string, string>> = {
-  plan: `${TASK}\n\n${parts(ORDER_OF_PLAN)}${AS_JSON}${GIVEN}Return exactly one JSON object, the plan, and nothing else: no words around it, no fence. If you have the function submit_plan, call it once with the plan as its arguments.`,
-  'plan-ndjson': `${TASK}\n\n${parts(ORDER_OF_LINES)}${AS_LINES}${GIVEN}Return the lines of the plan and nothing else: no words between them, no fence.`,
+  plan: `${TASK}\n\n${PARTS}${AS_JSON}${GIVEN}Return exactly one JSON object, the plan, and nothing else: no words around it, no fence. If you have the function submit_plan, call it once with the plan as its arguments.`,
+  'plan-ndjson': `${TASK}\n\n${PARTS}${AS_LINES}${GIVEN}Return the lines of the plan and nothing else: no words between them, no fence.`,
 };
 
 export const DEFAULT_TEMPLATES: readonly PromptTemplate[] = Object.entries(TEXTS).map(([id, text]) =>

@@ -18,6 +18,8 @@ export interface Call {
   readonly request: LanguageModelV4CallOptions;
   /** The number of the try before it. */
   readonly previous?: number | undefined;
+  /** Ends this call earlier than the run's own. */
+  readonly signal?: AbortSignal;
 }
 
 /** What a reply is worth. */
@@ -92,7 +94,7 @@ export class Tries {
         ...patience,
         models: [call.model],
         requestFor: () => ({ ...call.request }),
-        signal,
+        signal: call.signal ?? signal,
       });
     } catch (error) {
       return begun.failed(error, '', patience.clock.now() - startedAt);

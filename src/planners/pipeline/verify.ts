@@ -1,14 +1,17 @@
-/** Of several valid plans the best one, by a score for each. */
+/** Of valid plans the best one, by a verdict on each: a score, or a rejection. */
 import { describeThrown, type ErrorData } from '../../core/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
 import type { Remark } from '../../core/remark.ts';
+import { BrokenReply } from '../../model/failure.ts';
 import type { Reply } from '../../model/reply.ts';
 import { structuredFormat } from '../../model/structured.ts';
+import { Watch } from '../../model/watch.ts';
 import { JsonStream } from '../../parse/index.ts';
 import { aboutFrames, enclose, encloseJson } from '../../prompt/frame.ts';
 import { userTurn } from '../../prompt/messages.ts';
 import type { ReadyPlan } from '../graph/plan.ts';
 import type { Making } from './making.ts';
+import type { PlanVerdict } from './options.ts';
 import type { Judged } from './tries.ts';
 
 /** A plan that may run, and the number of the try that gave it. */
@@ -17,64 +20,130 @@ export interface Candidate {
   readonly number: number;
 }
 
-/**
- * The one with the highest score, of equal ones the first. Scores that do not come, or are none, leave the first one.
- * @param valid at least one. @throws the signal's reason.
- */
-export async function chooseBest(valid: readonly Candidate[], making: Making): Promise<Candidate> {
-  const { setup, signal, tries } = making;
-  const { candidates } = setup.numbers;
-  const first = valid[0] as Candidate;
-  if (candidates === 1) return first;
-  const tell = (chosen: Candidate, more: { scores?: readonly number[]; error?: ErrorData }): Candidate => {
-    const remark = { candidates, valid: valid.length, chosen: chosen.number, ...more };
-    tries.remarks.push({ type: 'plan.verified', ...remark } satisfies Remark<'plan.verified'>);
-    return chosen;
-  };
-  if (valid.length === 1) return tell(first, {});
-  let scores: readonly number[];
-  try {
-    scores = readScores(await scoresOf(valid, making), valid.length);
-  } catch (error) {
-    signal.throwIfAborted();
-    const message = setup.redact(describeThrown(error)).slice(0, MAX_MESSAGE_CHARS);
-    return tell(first, { error: { code: 'verifier_failed', message } });
-  }
-  signal.throwIfAborted();
-  const best = scores.indexOf(Math.max(...scores));
-  return tell(valid[best] ?? first, { scores });
+/** All of them were rejected. */
+export interface Rejected {
+  /** Each with the plan that it is about. */
+  readonly reasons: readonly { readonly candidate: Candidate; readonly reason: string }[];
 }
 
+const TIMEOUT_MS = 60_000;
 const MAX_MESSAGE_CHARS = 256;
 
-async function scoresOf(valid: readonly Candidate[], making: Making): Promise<unknown> {
-  const { setup, run, signal } = making;
-  const { verifier } = setup.options;
-  const plans = valid.map(({ plan }) => plan);
-  return typeof verifier === 'function' ? await verifier(plans, run, signal) : await askForScores(plans, making);
+/**
+ * Of those that are not rejected the one with the highest score, of equal ones the first. Verdicts that do not come in time, or
+ * are none, leave the first one, unverified.
+ * @param valid at least one. @throws the signal's reason.
+ */
+export async function chooseBest(valid: readonly Candidate[], making: Making): Promise<Candidate | Rejected> {
+  const { setup, signal, tries } = making;
+  const first = valid[0] as Candidate;
+  if (setup.options.verifier === undefined) return first;
+  const about = { candidates: setup.numbers.candidates, valid: valid.length };
+  const tell = (more: Partial<Remark<'plan.verified'>>): void => {
+    tries.remarks.push({ type: 'plan.verified', ...about, ...more } satisfies Remark<'plan.verified'>);
+  };
+  let verdicts: readonly PlanVerdict[];
+  try {
+    verdicts = readVerdicts(await verdictsInTime(valid, making), valid.length);
+  } catch (error) {
+    signal.throwIfAborted();
+    tell({ chosen: first.number, error: failureOf(error, making) });
+    return first;
+  }
+  signal.throwIfAborted();
+  const scores = verdicts.map((verdict) => (typeof verdict === 'number' ? verdict : null));
+  const reasons = valid.flatMap((candidate, index) => {
+    const verdict = verdicts[index];
+    return typeof verdict === 'object' ? [{ candidate, reason: shortened(verdict.reject, making) }] : [];
+  });
+  const rejected = reasons.map(({ candidate, reason }) => ({ try: candidate.number, reason }));
+  const told = { scores, ...(rejected.length === 0 ? {} : { rejected }) };
+  const best = valid[scores.indexOf(Math.max(...scores.filter((score) => score !== null)))];
+  if (best === undefined) {
+    tell(told);
+    return { reasons };
+  }
+  tell({ chosen: best.number, ...told });
+  return best;
 }
 
-/** @throws Error for anything but a finite number for each plan. */
-function readScores(given: unknown, count: number): readonly number[] {
-  if (!Array.isArray(given) || given.length !== count || !given.every((score) => Number.isFinite(score))) {
-    throw new Error(`The verifier is to give ${count} numbers, one for each plan.`);
+function shortened(text: string, { setup }: Making): string {
+  return setup.redact(text).slice(0, MAX_MESSAGE_CHARS);
+}
+
+function failureOf(error: unknown, making: Making): ErrorData {
+  const { verifierTimeoutMs = TIMEOUT_MS } = making.setup.options;
+  if (error instanceof BrokenReply) {
+    return { code: 'verifier_timeout', message: `The verifier gave nothing within ${verifierTimeoutMs} ms.` };
   }
-  return given as readonly number[];
+  return { code: 'verifier_failed', message: shortened(describeThrown(error), making) };
+}
+
+/** @throws BrokenReply when they do not come in time, the signal's reason, and whatever the verifier throws. */
+async function verdictsInTime(valid: readonly Candidate[], making: Making): Promise<unknown> {
+  const { setup, run, signal } = making;
+  const { verifier, verifierTimeoutMs: stallMs = TIMEOUT_MS } = setup.options;
+  const plans = valid.map(({ plan }) => plan);
+  const watch = new Watch({ signal, clock: setup.clock, stallMs });
+  const ask = async (): Promise<unknown> =>
+    typeof verifier === 'function' ? verifier(plans, run, watch.signal) : askForVerdicts(plans, making, watch.signal);
+  const asked = ask();
+  try {
+    return await watch.until(asked);
+  } catch (error) {
+    // The call of a model ends with its signal, and is a try that is to be recorded.
+    if (typeof verifier !== 'function') await asked.catch(() => {});
+    throw error;
+  } finally {
+    watch.end(true);
+  }
+}
+
+/** @throws Error for anything but a verdict for each plan. */
+function readVerdicts(given: unknown, count: number): readonly PlanVerdict[] {
+  if (!Array.isArray(given) || given.length !== count || !given.every(isVerdict)) {
+    throw new Error(`The verifier is to give ${count} verdicts, one for each plan: a number or { reject: "why" }.`);
+  }
+  return given;
+}
+
+function isVerdict(given: unknown): given is PlanVerdict {
+  if (Number.isFinite(given)) return true;
+  return isJsonObject(given) && typeof given['reject'] === 'string' && given['reject'].trim() !== '';
 }
 
 const SCORES_SCHEMA: JsonObject = {
   type: 'object',
   required: ['scores'],
   additionalProperties: false,
-  properties: { scores: { type: 'array', items: { type: 'number' } } },
+  properties: {
+    scores: {
+      type: 'array',
+      items: {
+        anyOf: [
+          { type: 'number' },
+          {
+            type: 'object',
+            required: ['reject'],
+            additionalProperties: false,
+            properties: { reject: { type: 'string' } },
+          },
+        ],
+      },
+    },
+  },
 };
 
 interface Scored extends Judged {
-  readonly scores?: readonly number[];
+  readonly verdicts?: readonly PlanVerdict[];
 }
 
-/** @throws Error when the model gives no scores. */
-async function askForScores(plans: readonly ReadyPlan[], { setup, run, tries }: Making): Promise<readonly number[]> {
+/** @throws Error when the model gives no verdicts. */
+async function askForVerdicts(
+  plans: readonly ReadyPlan[],
+  { setup, run, tries }: Making,
+  signal: AbortSignal,
+): Promise<readonly PlanVerdict[]> {
   const { judge: model, options } = setup;
   if (model === undefined) throw new Error('There is no verifier.');
   if (tries.isCeilingReached) throw new Error('Nothing is left to pay a verifier with.');
@@ -85,19 +154,19 @@ async function askForScores(plans: readonly ReadyPlan[], { setup, run, tries }: 
     ...(options.seed === undefined ? {} : { seed: options.seed }),
     ...(responseFormat === undefined ? {} : { responseFormat }),
   };
-  const call = { purpose: 'verify', model, request, previous: tries.count } as const;
+  const call = { purpose: 'verify', model, request, previous: tries.count, signal } as const;
   const { judged } = await tries.ask<Scored>(call, (reply) => judgeScores(reply, plans.length));
-  if (judged.result === 'valid' && 'scores' in judged && judged.scores !== undefined) return judged.scores;
+  if (judged.result === 'valid' && 'verdicts' in judged && judged.verdicts !== undefined) return judged.verdicts;
   throw new Error(judged.faults[0]?.message ?? 'The model gave no scores.');
 }
 
 function scorePrompt(goal: string, plans: readonly ReadyPlan[]): string {
   return [
-    'Several plans were made for one goal. Give each a score from 0 to 10: does it reach the goal, in the right order, and without a step that is not needed?',
+    'Plans were made for one goal. Give each a score from 0 to 10: does it reach the goal, in the right order, and without a step that is not needed? Reject one that must not be carried out.',
     aboutFrames('text'),
     enclose('goal', goal),
     ...plans.map(({ steps }, index) => encloseJson('candidate_plan', JSON.stringify(steps), { number: index + 1 })),
-    `Answer with {"scores": […]}: ${plans.length} numbers, in the order of the plans.`,
+    `Answer with {"scores": […]}: for each of the ${plans.length} plans, in their order, a number, or {"reject": "<why>"}.`,
   ].join('\n');
 }
 
@@ -105,7 +174,7 @@ function judgeScores({ text }: Reply, count: number): Scored {
   const value = objectIn(text);
   const given = isJsonObject(value) ? value['scores'] : undefined;
   try {
-    return { result: 'valid', faults: [], scores: readScores(given, count) };
+    return { result: 'valid', faults: [], verdicts: readVerdicts(given, count) };
   } catch (error) {
     return { result: 'unreadable', faults: [{ code: 'verifier_failed', message: describeThrown(error) }] };
   }

@@ -1,6 +1,5 @@
 /** A call whose reply is judged when it is whole: nothing of a plan runs before all of it is valid. */
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import { referencesIn } from '../../core/reference.ts';
 import type { PlanFault, Remark } from '../../core/remark.ts';
 import type { Reply } from '../../model/reply.ts';
 import type { ParseIssue } from '../../parse/index.ts';
@@ -10,60 +9,59 @@ import type { Making } from './making.ts';
 import { readPlan } from './read-plan.ts';
 
 export function wholeReplies(making: Making): Ask {
+  // Of the last reply, with the steps that were bad in it: the mended ones take their places.
+  let order: readonly string[] = [];
   // Nothing is said on the way.
   return async function* ask(call, kept) {
-    return await making.tries.ask<Read>(call, (reply) => judgeReply(reply, kept, making));
+    return await making.tries.ask<Read>(call, async (reply) => {
+      const judged = await judgeReply(reply, kept, order, making);
+      order = judged.order;
+      return judged.read;
+    });
   };
 }
 
-async function judgeReply(reply: Reply, kept: readonly Json[], { prompt, judging }: Making): Promise<Read> {
+async function judgeReply(
+  reply: Reply,
+  kept: readonly Json[],
+  order: readonly string[],
+  { prompt, judging }: Making,
+): Promise<{ readonly read: Read; readonly order: readonly string[] }> {
   const read = readPlan(reply, prompt.form);
-  if ('fault' in read) return { result: 'unreadable', faults: [read.fault], kept };
+  if ('fault' in read) return { read: { result: 'unreadable', faults: [read.fault], kept }, order };
   const { missing = [] } = read;
-  const value = kept.length === 0 ? read.value : withKept(read.value, kept);
+  const value = kept.length === 0 ? read.value : withKept(read.value, kept, order);
+  const ids = stepsIn(value).flatMap((step) => idOf(step) ?? []);
   const judged = await judgePlan(value, judging);
   const remarks = repairedRemarks(read.repaired);
-  if (judged.result === 'valid' && missing.length === 0) return { ...judged, remarks };
+  if (judged.result === 'valid' && missing.length === 0) return { read: { ...judged, remarks }, order: ids };
   const faults = [...missing, ...judged.faults];
   const result = judged.result === 'forbidden' ? 'forbidden' : 'invalid';
-  return { result, faults, remarks, ...(prompt.form === 'ndjson' ? { kept: goodSteps(value, faults) } : {}) };
+  const good = prompt.form === 'ndjson' ? { kept: goodSteps(value, faults) } : {};
+  return { read: { result, faults, remarks, ...good }, order: ids };
 }
 
-/**
- * A step that is given again takes the place of the one that was kept. Where the kept ones follow one another, as nothing else
- * was said, they go on to do so, and the new ones follow them; whatever the new ones say of their own order.
- */
-function withKept(value: JsonObject, kept: readonly Json[]): JsonObject {
-  const given = Array.isArray(value['steps']) ? (value['steps'] as readonly Json[]) : [];
-  const ids = new Set(given.map(idOf));
-  const steps = [...kept.filter((step) => !ids.has(idOf(step))), ...given];
-  const isChain = !kept.some(saysOrder);
-  const inOrder = [...steps.filter((step) => !isFinish(step)), ...steps.filter(isFinish)];
-  return { ...value, steps: isChain && steps.some(saysOrder) ? chained(inOrder) : inOrder };
+/** A step that is given again takes the place of the one that was kept, or was bad. What is new comes behind, and the end last. */
+function withKept(value: JsonObject, kept: readonly Json[], order: readonly string[]): JsonObject {
+  const given = stepsIn(value);
+  const byId = new Map([...kept, ...given].map((step) => [idOf(step), step]));
+  const known = new Set(order);
+  const steps = [...order.flatMap((id) => byId.get(id) ?? []), ...given.filter((step) => !known.has(idOf(step) ?? ''))];
+  return { ...value, steps: [...steps.filter((step) => !isFinish(step)), ...steps.filter(isFinish)] };
 }
 
-/** Each step that says nothing of its order comes after the one before it. */
-function chained(steps: readonly Json[]): readonly Json[] {
-  return steps.map((step, index) => {
-    const before = index === 0 ? undefined : idOf(steps[index - 1] as Json);
-    if (before === undefined || !isJsonObject(step) || saysOrder(step) || isFinish(step)) return step;
-    return { ...step, after: [before] };
-  });
-}
-
-function saysOrder(step: Json): boolean {
-  if (!isJsonObject(step)) return false;
-  return step['after'] !== undefined || step['when'] !== undefined || referencesIn(step['input'] ?? null).size > 0;
+function stepsIn({ steps }: JsonObject): readonly Json[] {
+  return Array.isArray(steps) ? (steps as readonly Json[]) : [];
 }
 
 function isFinish(step: Json): boolean {
-  return isJsonObject(step) && step['type'] === 'finish';
+  return isJsonObject(step) && step['type'] === 'finish' && step['when'] === undefined;
 }
 
-function goodSteps({ steps }: JsonObject, faults: readonly PlanFault[]): readonly Json[] {
+function goodSteps(plan: JsonObject, faults: readonly PlanFault[]): readonly Json[] {
   const bad = new Set(faults.flatMap(({ step, path = [] }) => [...path, ...(step === undefined ? [] : [step])]));
   const seen = new Set<string>();
-  return (Array.isArray(steps) ? (steps as readonly Json[]) : []).filter((step) => {
+  return stepsIn(plan).filter((step) => {
     const id = idOf(step);
     if (id === undefined || bad.has(id) || seen.has(id)) return false;
     seen.add(id);
