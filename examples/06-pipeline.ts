@@ -31,7 +31,7 @@ const plan = (takeTool: string, shelf: string) => ({
   planId: 'ship',
   steps: [
     { id: 'take', type: 'tool', toolId: takeTool, input: { item: 'lamp', shelf } },
-    { id: 'label', type: 'tool', toolId: 'print_label', input: { order: '1041' } },
+    { id: 'label', type: 'tool', toolId: 'print_label', input: { order: '1041' }, after: [] },
     { id: 'done', type: 'finish', input: { sent: { $from: 'take', path: '/item' }, with: { $from: 'label' } } },
   ],
 });

@@ -105,6 +105,7 @@ describe('the order of the stages', () => {
       'call 1',
       'policy',
       'parsed',
+      'verify',
     ]);
   });
 
