@@ -170,6 +170,17 @@ describe('beside calls that only look things up', () => {
     expect(outcomes({ steps })).toEqual(['value']);
   });
 
+  it('one of no tool in their list is told of', async () => {
+    const calls = [
+      { tool: 'search', args: { q: 'x' } },
+      { tool: 'nothing', args: {} },
+    ];
+    const { steps, requests } = await played([{ text: block(calls) }, DONE]);
+    expect(outcomes({ steps })).toEqual(['value', 'error']);
+    const told = requests[1]?.prompt.slice(requests[0]?.prompt.length).map(wordsOf).join('\n');
+    expect(told).toMatch(/tool_not_found — there is no tool named nothing/);
+  });
+
   it('in the taught form all are made', async () => {
     const { effects, steps } = await played([{ text: block([{ tool: 'search', args: { q: 'x' } }, A17]) }, DONE]);
     expect(effects).toHaveLength(1);
@@ -350,6 +361,12 @@ describe('other ways to act', () => {
         expect(result).toMatchObject({ reason: 'goal', payload: { q: 'x', limit: 2 } });
       }
     }
+    // Where every key may be left out, anything fits once its own are.
+    const loose = { type: 'object', properties: { note: { type: 'string' } }, additionalProperties: false } as const;
+    const looked = await played([{ text: JSON.stringify({ tool: 'search', args: { q: 'x' } }) }, { text: '{}' }], {
+      react: { answerSchema: loose },
+    });
+    expect(outcomes(looked)).toEqual(['value']);
     const called = await played([{ text: block({ tool: 'search', args: { q: 'x' } }) }, { text: '{"q":"x"}' }], {
       react: { answerSchema: q },
     });

@@ -16,7 +16,7 @@ export function answerReader(
 }
 
 /** The text inside a fence that encloses all of it; models like to put JSON into one. */
-function withoutFence(text: string): string {
+export function withoutFence(text: string): string {
   const trimmed = text.trim();
   if (!trimmed.startsWith('```') || !trimmed.endsWith('```') || trimmed.length < 6) return text;
   return trimmed.slice(trimmed.indexOf('\n') + 1, -3).trim();

@@ -4,12 +4,15 @@
  */
 import { FINISH_TOOL } from '../../core/builtin-tools.ts';
 import type { ErrorData } from '../../core/errors.ts';
+import { jsonEquals } from '../../core/json.ts';
 import { shownName } from '../../core/shown-name.ts';
 import type { Reply } from '../../model/reply.ts';
-import { type ParsedCall, ToolCallStream } from '../../parse/index.ts';
+import { DEFAULT_PARSE_LIMITS, type ParsedCall, ToolCallStream } from '../../parse/index.ts';
+import { readStrictJson } from '../../parse/strict-json.ts';
 import { answerStart, withoutThoughts } from '../../parse/turns.ts';
 import { cameOf, isAct } from '../../prompt/acts.ts';
 import { repeatedCall, unsureCall } from '../../prompt/taught-form.ts';
+import { withoutFence } from './answer.ts';
 import { faultData } from './faults.ts';
 import {
   CUT_OFF,
@@ -34,13 +37,14 @@ export function readText({ text, finish }: Reply, options: ReadOptions): ReadRep
     return unreadable === undefined ? answer : { text, calls: [], remarks, unreadable: unreadable.message };
   }
   const isTaught = parsed.some(({ form }) => form === 'exact');
-  if (!isTaught && isFittingAnswer(answer.text, options)) return answer;
+  if (!isTaught && isFittingAnswer(answer.text, parsed, options)) return answer;
   const cut = new Set(issues.flatMap((issue) => (isCut(issue) && issue.call !== undefined ? [issue.call] : [])));
   const calls = parsed.flatMap((call, index) => {
     if (call.form === 'loose' && !mayBeBare(call, options)) return [];
     return cut.has(index) ? [refused(call, cutRefusal(call.tool))] : [takeCall(call, finish, options)];
   });
   if (calls.length === 0) return answer;
+  for (const { code, message } of issues) if (code === 'unknown_tool') calls.push(unknownTool(message));
   const prose = (shown + rest).trim();
   // Words about what was done are an answer, and no call however they name it.
   if (!isTaught && prose !== '' && calls.every(({ refusal }) => refusal?.code === 'call_repeated')) return answer;
@@ -55,9 +59,17 @@ function wordsOf(text: string): string {
 
 const OPENS_WITH_THOUGHT = /^\s*<(?:think|thinking|reasoning|reflection|scratchpad)>/;
 
-/** JSON that has the form of the answer is the answer, though a tool would take it too. */
-function isFittingAnswer(words: string, { readAnswer }: ReadOptions): boolean {
-  return readAnswer !== undefined && /^\s*(?:```\w*\s*)?[{[]/.test(words) && 'answer' in readAnswer(words);
+/**
+ * JSON that has the form of the answer is the answer, though a tool would take it too. What names a tool must have that form as it
+ * is: where all keys of the answer are optional, anything fits once its keys are left out.
+ */
+function isFittingAnswer(words: string, calls: readonly ParsedCall[], { readAnswer }: ReadOptions): boolean {
+  if (readAnswer === undefined || !/^\s*(?:```\w*\s*)?[{[]/.test(words)) return false;
+  const read = readAnswer(words);
+  if (!('answer' in read)) return false;
+  if (calls.every(({ form }) => form === 'loose')) return true;
+  const written = readStrictJson(withoutFence(words), DEFAULT_PARSE_LIMITS.maxDepth);
+  return written !== undefined && jsonEquals(written, read.answer);
 }
 
 /** Arguments without a name may as well be an answer: where one of a certain form is asked for, and for the way to end. */
@@ -75,6 +87,11 @@ function takeCall(call: ParsedCall, finish: Reply['finish'], { tools, madeBefore
   }
   if (!isSure) return refused(call, faultData('call_unsure', unsureCall(shownName(tool))));
   return made === undefined || again === undefined ? { tool, callId, args } : { tool, callId, args, again };
+}
+
+/** A call in one list with others, of a tool that is not there. */
+function unknownTool(message: string): ReadCall {
+  return { tool: 'unnamed', callId: '', args: {}, refusal: faultData('tool_not_found', message) };
 }
 
 function refused({ tool, args, callId = '' }: ParsedCall, refusal: ErrorData): ReadCall {
