@@ -208,7 +208,7 @@ describe('after the call was made', () => {
 
   it.each([
     block(A17),
-    `Once more:\n${block(A17)}`,
+    `I refund it now.\n${block(A17)}`,
     JSON.stringify(A17),
     'refund(order="A-17")',
     '[{"order":"A-17"}]',
