@@ -5,7 +5,7 @@
 
 /** What looks like "<", or stands for it. */
 export const OPENING: RegExp =
-  /[<≮﹤＜‹⟨\u2329〈❮❰❬ᐸ˂«≪⧼≺⋖ᚲ]|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|\\u003c|\\u\{0*3c\}|\\x3c|%(?:25)*3c/giu;
+  /[<≮﹤＜‹⟨⟪《\u2329〈❮❰❬ᐸ˂«≪⧼≺⋖ᚲ]|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|\\u003c|\\u\{0*3c\}|\\x3c|%(?:25)*3c/giu;
 const OPENING_HERE = new RegExp(OPENING.source, 'iuy');
 
 /**

@@ -39,7 +39,15 @@ describe('AG-29 the record of a plan', () => {
     expect(moved).toMatchObject({ provenance: { model: 'm', template: 'plan', templateVersion: 2, tries: 2 } });
     const [first, second] = played.tries;
     expect(JSON.parse(first?.prompt ?? '')).toEqual([
-      { role: 'user', content: [{ type: 'text', text: expect.stringMatching(/^Plan Find it with - broken/) }] },
+      {
+        role: 'user',
+        content: [
+          {
+            type: 'text',
+            text: expect.stringMatching(/^Plan <goal>\nFind it\n<\/goal> with <available_tools>\n- broken/),
+          },
+        ],
+      },
     ]);
     expect(JSON.parse(second?.prompt ?? '')).toHaveLength(2);
     expect(second?.output).toContain('submit_plan({"planId":"p"');
@@ -52,7 +60,7 @@ describe('AG-29 the record of a plan', () => {
     const options = { prompts, template: { id: 'mine', version: 1 } };
     const { tries } = await play({ pipeline: { model: scriptedModel([GOOD]), ...options } });
     expect(tries[0]).toMatchObject({ template: { id: 'mine', version: 1 } });
-    expect(tries[0]?.prompt).toContain('One Find it');
+    expect(tries[0]?.prompt).toContain('One <goal>\\nFind it\\n</goal>');
     const missing = await play({ pipeline: { model: scriptedModel([]), template: 'nowhere' } });
     expect(missing.result).toMatchObject({ status: 'failed' });
     expect(JSON.stringify(missing.result)).toContain('nowhere');

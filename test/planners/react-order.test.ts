@@ -136,6 +136,6 @@ describe('one step of react, in order', () => {
     await ask(planner, watched);
     expect(looked).toBeGreaterThan(0);
     expect(looked).toBeLessThan(50);
-    expect(texts(model.calls[1]?.prompt ?? [], 'user').at(-1)).toMatch(/^critical: /);
+    expect(texts(model.calls[1]?.prompt ?? [], 'user').at(-1)).toMatch(/^<runtime_note>\ncritical: /);
   });
 });
