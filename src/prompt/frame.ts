@@ -3,7 +3,7 @@
  * each mark on a line of its own. In the text a backslash comes after every "<" that could be read as a mark, so no data
  * closes its frame or makes another.
  */
-import { isMarkAt, OPENING } from './look-alike.ts';
+import { type MarkFinder, markFinder, OPENING } from './look-alike.ts';
 
 /** The names of all frames. Together with those of `SECTIONS` they are what no data can write as a mark. */
 export const FRAMES = [
@@ -120,7 +120,7 @@ export function note(words: string): string {
   return frame('runtime_note', words);
 }
 
-const RESERVED: readonly string[] = [...FRAMES, ...SECTIONS];
+const isMarkAt: MarkFinder = markFinder([...FRAMES, ...SECTIONS]);
 
 /**
  * Data, so that nothing in it is a mark. Taking away one backslash after each opening that is followed by what could be
@@ -130,7 +130,7 @@ export function quoted(data: string, maxChars: number = Number.POSITIVE_INFINITY
   const left = data.length - maxChars;
   const shown = left > 0 ? data.slice(0, maxChars).toWellFormed() : data;
   const safe = shown.replace(OPENING, (opening, at: number) =>
-    isMarkAt(shown, at, opening.length, RESERVED) ? `${opening}\\` : opening,
+    isMarkAt(shown, at, opening.length) ? `${opening}\\` : opening,
   );
   return left > 0 ? `${safe}\n${frame('left_out', `${left} more characters`)}` : safe;
 }
@@ -145,7 +145,7 @@ export function quotedJson(json: string): string {
     // Where an escape follows, there is a backslash already.
     if (next === undefined || next === BACKSLASH) continue;
     const char = String.fromCodePoint(next);
-    if (char !== '/' && !isMarkAt(json, index, opening.length, RESERVED)) continue;
+    if (char !== '/' && !isMarkAt(json, index, opening.length)) continue;
     safe += `${json.slice(done, end)}${char === '/' ? '\\/' : escaped(char)}`;
     done = end + char.length;
   }

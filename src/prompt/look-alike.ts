@@ -8,33 +8,69 @@ export const OPENING: RegExp =
   /[<≮﹤＜‹⟨⟪《\u2329〈❮❰❬ᐸ˂«≪⧼≺⋖ᚲ]|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|\\u003c|\\u\{0*3c\}|\\x3c|%(?:25)*3c/giu;
 const OPENING_HERE = new RegExp(OPENING.source, 'iuy');
 
+/** Says whether an opening of `length` units at `at` begins what could be read as a mark. */
+export type MarkFinder = (text: string, at: number, length: number) => boolean;
+
 /**
- * @param at where the opening begins in `text`, and `length` how long it is.
- * @param names lower-case letters and underscores.
- * True also when the text ends before it is certain: what comes after it might go on.
+ * What finds the marks with these names: lower-case letters and underscores. It finds one also where the text ends before it
+ * is certain, for what comes after might go on.
  */
-export function isMarkAt(text: string, at: number, length: number, names: readonly string[]): boolean {
-  let left = names;
-  let matched = 0;
-  let closes = false;
-  for (let index = at + length; index < text.length; ) {
-    const { sign, size } = signAt(text, index);
-    index += size;
-    if (sign === HIDDEN) continue;
-    if (matched === 0 && (sign === SLASH || sign === SPACE)) {
-      closes ||= sign === SLASH;
-      continue;
+export function markFinder(names: readonly string[]): MarkFinder {
+  const root = treeOf(names);
+  const start: readonly Branch[] = [root];
+  return (text, at, length) => {
+    let left = start;
+    let closes = false;
+    for (let index = at + length; index < text.length; ) {
+      const { sign, size } = signAt(text, index);
+      index += size;
+      if (sign === HIDDEN) continue;
+      const isInside = left[0] !== root;
+      if (!isInside && (sign === SLASH || sign === SPACE)) {
+        closes ||= sign === SLASH;
+        continue;
+      }
+      const whole = left.find(({ name }) => name !== undefined)?.name;
+      if (whole !== undefined && !isWordSign(sign)) return closes || whole.includes(BAR) || !isTypeArgument(text, at);
+      const next =
+        left.length === 1 ? following(left[0] as Branch, sign) : left.flatMap((each) => following(each, sign));
+      // Space in the middle of a word.
+      if (next.length === 0 && sign === SPACE && isInside) continue;
+      if (next.length === 0) return false;
+      left = next;
     }
-    const whole = left.find((name) => name.length === matched);
-    if (whole !== undefined && !isWordSign(sign)) return closes || whole.includes('_') || !isTypeArgument(text, at);
-    const next = left.filter((name) => fits(name[matched], sign));
-    // Space in the middle of a word.
-    if (next.length === 0 && sign === SPACE && matched > 0) continue;
-    if (next.length === 0) return false;
-    left = next;
-    matched += 1;
+    return true;
+  };
+}
+
+interface Branch {
+  /** By what comes next. */
+  readonly next: Map<string, Branch>;
+  /** The name that ends here. */
+  name?: string;
+}
+
+function treeOf(names: readonly string[]): Branch {
+  const root: Branch = { next: new Map() };
+  for (const name of names) {
+    let branch = root;
+    for (const char of name) {
+      const sign = plainLetter(char);
+      const known = branch.next.get(sign) ?? { next: new Map() };
+      branch.next.set(sign, known);
+      branch = known;
+    }
+    branch.name = name;
   }
-  return true;
+  return root;
+}
+
+const NONE: readonly Branch[] = [];
+
+function following({ next }: Branch, sign: string): readonly Branch[] {
+  if (sign === ANY_LETTER) return [...next].flatMap(([expected, branch]) => (expected === BAR ? [] : [branch]));
+  const branch = next.get(sign === SPACE ? BAR : sign);
+  return branch === undefined ? NONE : [branch];
 }
 
 /** `List<Goal>` is code; a mark is not glued to a word. */
@@ -50,14 +86,8 @@ const BAR = '_';
 const ANY_LETTER = '?';
 const OTHER = '#';
 
-function fits(expected: string | undefined, sign: string): boolean {
-  if (expected === undefined) return false;
-  if (expected === BAR) return sign === BAR || sign === SPACE;
-  return sign === ANY_LETTER || sign === plainLetter(expected);
-}
-
 function isWordSign(sign: string): boolean {
-  return sign === BAR || sign === ANY_LETTER || /^[a-z0-9]$/.test(sign);
+  return sign !== SPACE && sign !== SLASH && sign !== OTHER;
 }
 
 interface Sign {
@@ -72,6 +102,8 @@ const ENTITY = /&(sol|bsol|lowbar|hyphen|[a-z]{2,30});/iy;
 
 function signAt(text: string, at: number): Sign {
   const first = text.codePointAt(at) as number;
+  const plain = PLAIN[first];
+  if (plain !== undefined) return plain;
   if (first === AMPERSAND || first === BACKSLASH || first === PERCENT) {
     OPENING_HERE.lastIndex = at;
     if (OPENING_HERE.test(text)) return { sign: OTHER, size: 1 };
@@ -108,7 +140,6 @@ const LATIN_LIKE =
 
 function signOf(code: number): string {
   if (code > 0x10_ffff) return OTHER;
-  if (code >= LOWER_A && code <= LOWER_Z) return plainLetter(String.fromCharCode(code));
   const char = String.fromCodePoint(code);
   if (UNSEEN.test(char)) return HIDDEN;
   if (BLANK.test(char)) return SPACE;
@@ -119,10 +150,12 @@ function signOf(code: number): string {
   return /^\p{L}/u.test(folded) && LATIN_LIKE.test(folded) ? ANY_LETTER : OTHER;
 }
 
-const LOWER_A = 0x61;
-const LOWER_Z = 0x7a;
-
 /** Letters and digits that are taken for one another are one. */
 function plainLetter(letter: string): string {
   return letter === '0' ? 'o' : letter === 'i' || letter === '1' ? 'l' : letter;
 }
+
+/** The signs of ASCII characters that begin no escape. */
+const PLAIN: readonly (Sign | undefined)[] = Array.from({ length: 0x80 }, (_, code) =>
+  code === AMPERSAND || code === BACKSLASH || code === PERCENT ? undefined : { sign: signOf(code), size: 1 },
+);
