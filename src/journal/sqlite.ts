@@ -189,7 +189,8 @@ export class SqliteJournal implements Journal {
       if (version !== seen) this.#watchers.wakeAll();
       seen = version;
     };
-    return setInterval(look, this.#watchIntervalMs).unref();
+    // As long as somebody waits for news the process has something to do.
+    return setInterval(look, this.#watchIntervalMs);
   }
 
   #versionOfData(): unknown {
