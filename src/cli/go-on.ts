@@ -4,6 +4,7 @@ import { PilotageError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Journal } from '../journal/port.ts';
 import { isVerdict } from '../runtime/controls.ts';
+import { isDeadOwner, ownerText } from '../runtime/owner.ts';
 import { type PauseNotice, resultOf } from '../runtime/result.ts';
 import type { Resumption, Run } from '../runtime/run.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -15,6 +16,7 @@ import { EXIT, UsageError } from './exit-code.ts';
 import type { Options } from './options.ts';
 import { needsVerdict, openPauses } from './pause-lines.ts';
 import type { Terminal } from './terminal.ts';
+import { oneLine } from './text.ts';
 import { lookUntil } from './wait.ts';
 
 export interface GoingOn {
@@ -38,6 +40,7 @@ function saysSomething({ message, payload, nodes, ...options }: Options): boolea
 /** @returns the exit code. */
 export async function goOn(going: GoingOn): Promise<number> {
   const { run, journal, options, terminal } = going;
+  await showOwner(going);
   const state = await run.state();
   const pauses = waitedFor(state);
   const unread = await unreadOf(journal, state);
@@ -65,6 +68,16 @@ export async function goOn(going: GoingOn): Promise<number> {
   }
   await drive(going, await unreadOf(journal, state));
   return follow(run, from, going);
+}
+
+/** While another process has the run, which may live, it is followed from here. */
+async function showOwner({ journal, run, terminal }: GoingOn): Promise<void> {
+  const lease = (await journal.get(run.id))?.lease;
+  if (lease === undefined || isDeadOwner(lease.owner)) return;
+  const silentFor = Math.max(1, Math.ceil((lease.until - Date.now()) / 1_000));
+  const who = oneLine(ownerText(lease.owner), 100);
+  const text = `The run is with ${who}, which may live. If nothing is heard of it for ${silentFor} s, this process goes on with it.`;
+  terminal.note(text, 'strong');
 }
 
 function waitedFor(state: RunState): readonly PauseNotice[] {

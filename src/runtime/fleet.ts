@@ -39,6 +39,8 @@ interface Live {
   awaited: boolean;
 }
 
+/** A run is looked at again after this time at the earliest. */
+const LEAST_ALARM_MS = 10;
 const UNDER_WAY: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
 /** More tasks of one run are hardly under way at once: those that it spawned, and those that carry out its calls. */
 const MAX_UNDER_WAY = 200;
@@ -185,25 +187,25 @@ export class Fleet {
   }
 
   /** A run was told something, or was just stored, by one that is driven here. */
-  wake(run: string): void {
+  wake(run: string, acceptChanges: boolean = false): void {
     const live = this.#live.get(run);
     if (live !== undefined) {
       live.driver.poke();
       return;
     }
-    const waking: Promise<void> = this.#wakeStored(run)
+    const waking: Promise<void> = this.#wakeStored(run, acceptChanges)
       .catch((error: unknown) => this.#deps.onFault(error))
       .then(() => void this.#waking.delete(waking));
     this.#waking.add(waking);
   }
 
-  async #wakeStored(run: string): Promise<void> {
+  async #wakeStored(run: string, acceptChanges: boolean): Promise<void> {
     const { identity, priority, status, wakeAt = 0 } = await this.#record(run);
     if (this.#closing || hasEnded(status)) return;
     // What is parked is left alone until its time, or until somebody says something to it; its tasks may not be.
     if (wakeAt === null || wakeAt > this.#deps.clock.now()) return this.#wakeTasks(run);
     const live = this.#live.get(run);
-    if (live === undefined) this.enqueue({ run, tenant: identity.tenant, priority });
+    if (live === undefined) this.enqueue({ run, tenant: identity.tenant, priority, acceptChanges });
     else live.driver.poke();
   }
 
@@ -212,7 +214,10 @@ export class Fleet {
     for (const { identity } of tasks) this.wake(identity.run);
   }
 
-  /** Drives the run here unless somebody alive does already, or it has ended. */
+  /**
+   * Drives the run here, unless it has ended; when another process has it that may live, as soon as that one was silent for its
+   * lease.
+   */
   async claimAndDrive(run: string, acceptChanges: boolean): Promise<void> {
     if (this.#live.has(run)) return;
     const { identity, priority } = await this.#record(run);
@@ -237,7 +242,10 @@ export class Fleet {
       isDead: isDeadOwner,
       ...(lease !== undefined && isDeadOwner(lease.owner) ? { from: lease.owner } : {}),
     });
-    return claim && this.#driverOf(claim, askedAt, acceptChanges);
+    if (claim !== undefined) return this.#driverOf(claim, askedAt, acceptChanges);
+    // Somebody has it who may live: asked for again when that lease would be over.
+    if (lease !== undefined && !this.#closing) this.#setAlarm(run, lease.until, acceptChanges);
+    return undefined;
   }
 
   #heldBy(claim: Claim, askedAt: Moment): HeldLease {
@@ -344,13 +352,15 @@ export class Fleet {
     this.#freeSlot(tenant);
   }
 
-  #setAlarm(run: string, wakeAt: number): void {
+  #setAlarm(run: string, wakeAt: number, acceptChanges: boolean = false): void {
     const { clock } = this.#deps;
     const ring = (): void => {
       this.#alarms.delete(run);
-      this.wake(run);
+      this.wake(run, acceptChanges);
     };
-    this.#alarms.set(run, clock.after(wakeAt - clock.now(), ring));
+    this.#alarms.get(run)?.();
+    // The store's clock may be behind this one.
+    this.#alarms.set(run, clock.after(Math.max(wakeAt - clock.now(), LEAST_ALARM_MS), ring));
   }
 
   /** The state in which this process lets go of a run. @throws why it had to, when the run has neither ended nor paused. */

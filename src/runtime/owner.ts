@@ -34,6 +34,12 @@ export function isDeadOwner(owner: string, here: Surroundings = SURROUNDINGS): b
   return now !== undefined && now !== start;
 }
 
+/** The owner in words, for people. */
+export function ownerText(owner: string): string {
+  const [host = '', pid] = owner.split(':');
+  return pid === undefined ? owner : `process ${pid} on ${decodeURIComponent(host)}`;
+}
+
 /** Read from Linux' /proc. Elsewhere nobody is known to be dead, and a lease is over when its time is. */
 export const SURROUNDINGS: Surroundings = {
   host: hostname(),

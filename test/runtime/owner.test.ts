@@ -1,0 +1,188 @@
+/** Which owners of a lease are known to be dead: those of this machine, boot and PID namespace whose process is gone. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { local } from '../../src/core/identity.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { isDeadOwner, ownerName, ownerText, SURROUNDINGS, type Surroundings } from '../../src/runtime/owner.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { advanceUntil, call, make, quiet, script, startedEntry, watched, world } from './support.ts';
+
+const OWNER = new URL('../../src/runtime/owner.ts', import.meta.url).href;
+const folder = mkdtempSync(join(tmpdir(), 'pilotage-owner-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const children: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+});
+
+/** A machine with these processes: when each was started. */
+function machine(
+  processes: Readonly<Record<number, string | undefined>>,
+  more: Partial<Surroundings> = {},
+): Surroundings {
+  return {
+    host: 'a host:with signs',
+    pid: 7,
+    boot: 'boot-1',
+    pidNamespace: '4026531836',
+    startOf: (pid) => (pid in processes ? processes[pid] : 'gone'),
+    ...more,
+  };
+}
+
+describe('the name of an owner', () => {
+  const name = ownerName(machine({ 7: '100' }));
+
+  it('says host, process, boot, PID namespace and start, and is another each time', () => {
+    expect(name.split(':').slice(0, 5)).toEqual(['a%20host%3Awith%20signs', '7', 'boot-1', '4026531836', '100']);
+    expect(ownerName(machine({ 7: '100' }))).not.toBe(name);
+    expect(ownerText(name)).toBe('process 7 on a host:with signs');
+    expect(ownerText('someone')).toBe('someone');
+  });
+
+  it.each([
+    ['it is gone', machine({})],
+    ['another process has its number', machine({ 7: '250' })],
+  ])('is that of a dead process when %s', (_, here) => {
+    expect(isDeadOwner(name, here)).toBe(true);
+  });
+
+  it.each([
+    ['it is there', machine({ 7: '100' })],
+    ['nobody can say whether it is there', machine({ 7: undefined })],
+    ['it was in another PID namespace', machine({}, { pidNamespace: '4026532178' })],
+    ['the machine has booted since, or it is another one', machine({}, { boot: 'boot-2' })],
+    ['the host has another name', machine({}, { host: 'other' })],
+    ['this process cannot read its boot', machine({}, { boot: undefined })],
+    ['this process cannot read its PID namespace', machine({}, { pidNamespace: undefined })],
+  ])('is that of a process that lives when %s', (_, here) => {
+    expect(isDeadOwner(name, here)).toBe(false);
+  });
+
+  it.each([
+    [
+      'was made where nothing can be found out',
+      ownerName(machine({ 7: undefined }, { boot: undefined, pidNamespace: undefined })),
+    ],
+    ['lacks its start', ownerName(machine({ 7: undefined }))],
+    ['is of an older version', 'a%20host%3Awith%20signs:7:12345678'],
+    ['is anything else', 'someone'],
+    ['is nothing', ''],
+    ['has too many parts', `${name}:more`],
+    ['has no number', name.replace(':7:', ':x:')],
+    ['has a number that means others', name.replace(':7:', ':-1:')],
+    ['has the number 0', name.replace(':7:', ':0:')],
+  ])('that %s is that of a process that lives', (_, other) => {
+    expect(isDeadOwner(other, machine({}))).toBe(false);
+  });
+});
+
+describe.runIf(SURROUNDINGS.boot !== undefined)('on Linux', () => {
+  const tell = `import('${OWNER}').then(({ ownerName, isDeadOwner }) => {
+    console.log(JSON.stringify({ name: ownerName(), dead: isDeadOwner(process.argv[1] ?? '') }));
+    if (process.argv[2] === 'stay') setInterval(() => {}, 1000);
+  })`;
+
+  it('a process of this namespace is dead as soon as it is gone, and lives until then', async () => {
+    const { child, said } = await process_(process.execPath, ['-e', tell, '', 'stay']);
+    expect(isDeadOwner(said.name)).toBe(false);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(isDeadOwner(said.name)).toBe(true);
+    expect(isDeadOwner(ownerName())).toBe(false);
+    // The number is somebody else's now.
+    expect(isDeadOwner(said.name.replace(/^([^:]*):\d+:/, `$1:${process.pid}:`))).toBe(true);
+  });
+
+  const canUnshare = spawnSync('unshare', ['--pid', '--fork', '--mount-proc', '--kill-child', 'true']).status === 0;
+
+  it.runIf(canUnshare)(
+    'one of another PID namespace of this machine lives, seen from here and from there',
+    async () => {
+      const unshared = [
+        '--pid',
+        '--fork',
+        '--mount-proc',
+        '--kill-child',
+        process.execPath,
+        '-e',
+        tell,
+        ownerName(),
+        'stay',
+      ];
+      const { child, said } = await process_('unshare', unshared);
+      expect(said.dead).toBe(false);
+      expect(said.name.split(':')[0]).toBe(encodeURIComponent(hostname()));
+      expect(isDeadOwner(said.name)).toBe(false);
+      // Its number there may be nobody's here.
+      expect(isDeadOwner(said.name.replace(/^([^:]*):\d+:/, `$1:${2 ** 22 - 1}:`))).toBe(false);
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+      expect(isDeadOwner(said.name)).toBe(false);
+    },
+  );
+
+  it.runIf(canUnshare)(
+    'a run of a living owner there is not taken by resume, and gone on with when its lease is over',
+    async () => {
+      const unshared = ['--pid', '--fork', '--mount-proc', '--kill-child', process.execPath, '-e', tell, '', 'stay'];
+      const { said } = await process_('unshare', unshared);
+      const clock = new VirtualClock();
+      const journal = memoryJournal({ clock });
+      const claim = { owner: said.name, leaseMs: 60_000 };
+      await journal.create({
+        identity: local('ana', { run: 'r' }),
+        priority: 0,
+        entries: [startedEntry('r', 0)],
+        claim,
+      });
+      const planner = watched(script(call('pay')));
+      const ran: number[] = [];
+      const pay = make('pay', () => ran.push(clock.now()), { effect: 'once' });
+      const began = clock.now();
+      const run = world({ planner, tools: [pay], journal, clock }).runtime.run('r');
+      await run.resume();
+      clock.advance(59_000);
+      await quiet();
+      expect([planner.views, ran]).toEqual([[], []]);
+      await advanceUntil(clock, async () => (await run.state()).ending !== null);
+      expect(ran).toEqual([expect.any(Number)]);
+      expect((ran[0] ?? 0) - began).toBeGreaterThanOrEqual(60_000);
+    },
+  );
+
+  it.runIf(spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0)(
+    'nothing is found out with the /proc of another namespace',
+    () => {
+      const { stdout } = spawnSync('unshare', [
+        '--pid',
+        '--fork',
+        '--kill-child',
+        process.execPath,
+        '-e',
+        tell,
+        ownerName(),
+      ]);
+      const said = JSON.parse(String(stdout)) as Said;
+      expect(said.dead).toBe(false);
+      expect(said.name.split(':').slice(1, 5)).toEqual(['1', '', '', '']);
+    },
+  );
+});
+
+interface Said {
+  readonly name: string;
+  readonly dead: boolean;
+}
+
+/** Starts it and waits for its line. */
+async function process_(program: string, args: readonly string[]): Promise<{ child: ChildProcess; said: Said }> {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], cwd: folder });
+  children.push(child);
+  const [text] = (await once(child.stdout, 'data')) as [Buffer];
+  return { child, said: JSON.parse(String(text)) as Said };
+}
