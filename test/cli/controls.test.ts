@@ -15,6 +15,21 @@ async function looping(folder: Folder, query: string = 'loop'): Promise<{ live: 
 
 const GO_ON = 'Stored; nobody drives the run now. Go on with: npm run -s pilotage -- resume';
 
+describe('while another process may have the run', () => {
+  it('resume says whose it is, and goes on when nothing was heard of it for the rest of its lease', async () => {
+    const folder = operatedFolder();
+    const first = await folder.run(['run', 'ask']);
+    const run = runIn(first.stderr);
+    const claim = await journalIn(folder, (journal) => journal.claim({ run, owner: 'elsewhere:7:x', leaseMs: 3_000 }));
+    expect(claim).toBeDefined();
+    const { code, stderr } = await folder.run(['resume', run, '--message', 'the first']);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(
+      /^The run is with process 7 on elsewhere, which may live\. If nothing is heard of it for [123] s, /,
+    );
+  });
+});
+
 describe('while a process drives the run', () => {
   it.each([
     ['send', 'be quick', 'Delivered', 'heard be quick'],

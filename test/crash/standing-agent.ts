@@ -10,14 +10,13 @@ import type { Append, Journal } from '../../src/journal/port.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 
 /** The lease of all these processes. */
-export const LEASE_MS = 600;
-/** How long the first one stands still by itself: longer than its lease, shorter than lease and grace. */
-const STANDSTILL_MS = 1_500;
+const LEASE_MS = 600;
+const GRACE_MS = 3_000;
 
-export const HOWS = [
-  // Works synchronously for longer than the lease, and then pays.
+const HOWS = [
+  // Works synchronously until another has its run and has asked what became of it, and then pays.
   'works',
-  // Its loop is blocked between the commit that the call begins and the call.
+  // Its loop is blocked between the commit that the call begins and the call, until another has made it.
   'blocked',
   // It is stopped there by a signal, until somebody lets it go on.
   'stopped',
@@ -49,8 +48,10 @@ function write(folder: string, line: Line): void {
   closeSync(file);
 }
 
-function block(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+/** Lets nothing else happen in this process until somebody has written such a line. */
+function blockUntil(folder: string, what: Line['what']): void {
+  const cell = new Int32Array(new SharedArrayBuffer(4));
+  while (!readLines(folder).some((line) => line.what === what)) Atomics.wait(cell, 0, 0, 10);
 }
 
 /** Does it once the beginning of the call is in the journal, and before anything else can happen here. */
@@ -83,7 +84,7 @@ async function live(folder: string, how: How): Promise<void> {
   const file = sqliteJournal({ path: join(folder, 'pilotage.db') });
   const stand = (): void => {
     write(folder, { who: how, what: 'standing' });
-    if (how === 'blocked') block(STANDSTILL_MS);
+    if (how === 'blocked') blockUntil(folder, 'paid');
     else process.kill(process.pid, 'SIGSTOP');
   };
   const pay = tool({
@@ -94,7 +95,7 @@ async function live(folder: string, how: How): Promise<void> {
     async run() {
       if (how === 'works') {
         write(folder, { who: how, what: 'standing' });
-        block(STANDSTILL_MS);
+        blockUntil(folder, 'asked');
       } else if (how === 'stopped inside') {
         await after(1);
         stand();
@@ -113,6 +114,7 @@ async function live(folder: string, how: How): Promise<void> {
     tools: [pay],
     journal: how === 'blocked' || how === 'stopped' ? afterBeginning(file, stand) : file,
     leaseMs: LEASE_MS,
+    takeoverGraceMs: GRACE_MS,
     onFault: (error) =>
       write(folder, { who: how, what: 'fault', told: (error as { code?: string }).code ?? String(error) }),
   });
