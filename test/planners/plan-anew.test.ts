@@ -230,6 +230,49 @@ describe.each(Object.entries(MAKERS))('%s', (_, makerOf) => {
   });
 });
 
+describe('a once call in doubt', () => {
+  const plans = (again: boolean) => [
+    submitted(pay('p'), broken),
+    submitted(pay('q', again ? { again: true } : {}), { ...end('end', 'the end'), after: [] }),
+  ];
+  const slow = (tells: boolean): Till => {
+    const book = till('once', (before, signal) => (before === 0 ? aborted(signal) : undefined));
+    const tools = book.tools.map((each) =>
+      each.name === 'pay' && tells ? { ...each, inDoubt: 'tell' as const } : each,
+    );
+    return { ...book, tools };
+  };
+
+  it('of which the planner is told is not made again by the next plan, unless that says so', async () => {
+    const book = slow(true);
+    const { run } = await played(pipeline({ model: scriptedModel(plans(false)), replans: 1 }), book);
+    expect(book.paid).toHaveLength(1);
+    expect((await run.state()).steps[1]?.calls[0]).toMatchObject({
+      outcome: { kind: 'unknown' },
+      attempts: 0,
+      reuses: { step: 0, call: 0 },
+    });
+    const other = slow(true);
+    await played(pipeline({ model: scriptedModel(plans(true)), replans: 1 }), other);
+    expect(other.paid).toHaveLength(2);
+  });
+
+  it('that somebody settles is done for the plans behind it', async () => {
+    const book = slow(false);
+    const made = world({ planner: pipeline({ model: scriptedModel(plans(false)), replans: 1 }), tools: book.tools });
+    const run = await start(made);
+    await advanceUntil(made.clock, async () => (await run.state()).pauses.length > 0);
+    const [pause] = (await run.state()).pauses;
+    await run.settle(pause?.token, { happened: true, value: { receipt: 'found' } });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(book.paid).toHaveLength(1);
+    expect((await run.state()).steps[1]?.calls[0]).toMatchObject({
+      outcome: { kind: 'value', value: { receipt: 'found' } },
+      reuses: { step: 0, call: 0 },
+    });
+  });
+});
+
 it('what an approver has changed counts, not what was planned', async () => {
   const book = till('once');
   const tools = book.tools.map((each) => (each.name === 'pay' ? { ...each, approve: 'always' as const } : each));
