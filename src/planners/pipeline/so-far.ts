@@ -28,14 +28,17 @@ export function soFarText(run: RunView, work: Work): string {
     ...(left === 0 ? [] : [`The first ${left} lines were left out.`]),
     encloseJson('done_so_far', kept.join('\n')),
   ];
+  told.push(AGAIN);
   if (work.plans > 0) told.push(...REST);
   return told.join('\n');
 }
 
+const AGAIN =
+  'A step that would change something as one that is done has changed it (the same tool, the same input) takes the result of that, and is not carried out. If it is wanted once more, give it "again": true.';
+
 const REST: readonly string[] = [
   'Plan only what is left to do for the goal. What is done is not done again: leave those steps out, and give new steps ids of their own.',
   'A step may refer to the result of one that has an id and the status "done" with {"$from": "<id>"}. Where there is an artifact, what is shown is only the beginning of the result; the reference stands for all of it.',
-  'A step that would change something as one that is done has changed it (the same tool, the same input) takes the result of that, and is not carried out. If it is wanted once more, give it "again": true.',
   'If nothing is left to do, plan one step of the type finish.',
 ];
 
