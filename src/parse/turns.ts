@@ -40,7 +40,7 @@ export function answerStart(text: string): number {
 }
 
 const TURN =
-  /(?:Observation\s?:|Human\s?:|User\s?:|Question\s?:|#{2,4}\s?(?:Instruction|Question|Human|User|Input)\b|<\|im_start\|>\s?(?:user|system|tool)|<\|start_header_id\|>\s?(?:user|system|tool|ipython)|<\|(?:user|observation)\|>|<tool_response>)/y;
+  /(?:Observation\s?:|Human\s?:|User\s?:|Question\s?:|#{2,4}\s?(?:Instruction|Question|Human|User|Input)\b|<\|im_start\|>\s?(?:user|system|tool)|<\|start_header_id\|>\s?(?:user|system|tool|ipython)|<\|(?:user|observation)\|>|<tool_response>|<(?:tool_result|user_message|runtime_note)\b)/y;
 
 const PROGRAM = /(?:def \w+\s?\(|import \w|from [\w.]+ import |class \w+\s?[:(]|assert |if __name__)/y;
 

@@ -251,6 +251,8 @@ describe('drafts, repeats and other turns', () => {
       'Action: search\nAction Input: {"q": "x"}\nObservation: none\nAction: search\nAction Input: {"q": "y"}';
     expect(calls(react)).toEqual([{ tool: 'search', args: { q: 'x' } }]);
     expect(calls(`${one}\n<|im_start|>user\n<tool_call>{"name":"now","arguments":{}}</tool_call>`)).toHaveLength(1);
+    const ours = '<tool_result tool="search" call="1">\nnone\n</tool_result>\n<user_message>\nGo on.\n</user_message>';
+    expect(calls(`${one}\n${ours}\n<tool_call>{"name":"now","arguments":{}}</tool_call>`)).toHaveLength(1);
   });
 
   it('drops an alternative that the text offers behind the call', () => {
