@@ -32,7 +32,8 @@ const ways = cuts.filter((name) => values.cut === undefined || name === values.c
 if (cast.length === 0 || ways.length === 0) throw new Error('There is no such scenario, or no such cut.');
 
 const reports: PlayReport[] = [];
-const isOne = values.scenario !== undefined && values.cut !== undefined && process.argv.includes('--seed');
+const isGiven = (...names: readonly string[]): boolean => names.some((name) => process.argv.includes(`--${name}`));
+const isOne = cast.length === 1 && ways.length === 1 && isGiven('seed') && !isGiven('kills', 'stops', 'others');
 
 /** The plays in turn: each round has every scenario with every cut that is still wanted. */
 function* plays(): Generator<Planned> {
