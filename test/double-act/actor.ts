@@ -21,6 +21,8 @@ export interface PlaySettings {
   readonly leaseMs: number;
   readonly takeoverGraceMs: number;
   readonly timeoutMs: number;
+  readonly vague?: 'unknown' | 'throws';
+  readonly deadlineMs?: number;
 }
 
 export type Command =
@@ -49,20 +51,21 @@ export type Said =
 const [folder = ''] = process.argv.slice(2);
 const tell = (line: Said): void => say(line);
 const journal = sqliteJournal({ path: join(folder, 'pilotage.db'), watchIntervalMs: 30, synchronous: 'normal' });
+/** Enough for whoever does it all again and again. */
+const STEPS = 40;
 const plays = new Map<string, Runtime>();
 
 function open({ settings, trap }: { readonly settings: PlaySettings; readonly trap?: Trap }): Runtime {
-  const { play, scenario: name, page, baseUrl, leaseMs, takeoverGraceMs, timeoutMs } = settings;
+  const { play, scenario: name, baseUrl, leaseMs, takeoverGraceMs } = settings;
   const springs = new Springs(play, trap);
   const scenario = scenarios.find((candidate) => candidate.name === name);
   if (scenario === undefined) throw new Error(`There is no scenario ${name}.`);
-  const grace = { takeoverGraceMs };
   const runtime = createRuntime({
-    ...scenario.make(new World({ folder, springs, page, timeoutMs }), { baseUrl, model: play }),
+    ...scenario.make(new World({ ...settings, folder, springs }), { baseUrl, model: play }),
     journal: trapped(journal, springs, () => tell({ said: 'claimed', play })),
     leaseMs,
-    ...grace,
-    limits: { steps: 40 },
+    takeoverGraceMs,
+    limits: { steps: STEPS },
     onFault: (error) => tell({ said: 'fault', play, ...describe(error) }),
   });
   plays.set(play, runtime);
@@ -97,11 +100,12 @@ async function follow(play: string, runtime: Runtime): Promise<void> {
 async function obey(command: Command): Promise<void> {
   switch (command.do) {
     case 'start': {
-      const { play } = command.settings;
+      const { play, deadlineMs } = command.settings;
       const runtime = open(command);
       await runtime.start('See to the fee, the letter and the room.', {
         identity: local('ana', { run: play }),
         context: { args: {} },
+        ...(deadlineMs === undefined ? {} : { limits: { steps: STEPS, deadlineAt: Date.now() + deadlineMs } }),
       });
       following(play, runtime);
       return;

@@ -59,6 +59,8 @@ export async function play(
     leaseMs: LEASE_MS,
     takeoverGraceMs: GRACE_MS,
     timeoutMs: plan.timeoutMs,
+    ...(plan.vague === undefined ? {} : { vague: plan.vague }),
+    ...(plan.deadlineMs === undefined ? {} : { deadlineMs: plan.deadlineMs }),
   };
   const course = new Course(stage, settings, plan);
   const faults = await course.run();
@@ -233,7 +235,8 @@ class Course {
     const since = performance.now();
     await this.#takeOver();
     await this.#untilClaimed(since + CLAIM_MS);
-    await sleep(this.#script.stillMs - LEASE_OVER_MS);
+    const ms = this.#traps.get(actor)?.ms ?? this.#script.stillMs;
+    await sleep(Math.max(0, ms - LEASE_OVER_MS));
     actor.tell({ do: 'wake', play: this.#settings.play });
     // One that is stopped just as it is told to go on would stand still for good.
     for (; this.#still.has(actor) && !actor.isDead; await sleep(LOOK_MS)) actor.signal('SIGCONT');
@@ -259,7 +262,7 @@ class Course {
         for (const part of missingIn(pause)) this.#faults.push(`the pause ${pause.reason} does not say ${part}`);
       }
       this.#asked.set(token, actor);
-      actor.tell({ do: 'settle', play, token, answer });
+      actor.tell(this.#script.cancelsInDoubt === true ? { do: 'cancel', play } : { do: 'settle', play, token, answer });
     }
   }
 }

@@ -107,7 +107,7 @@ const ENDINGS: Readonly<Record<CutName, readonly string[]>> = {
   stop: ['goal'],
   block: ['goal'],
   // A call that did not happen within its time is an error, for which a flow has no other way.
-  limit: ['goal', 'no_path'],
+  limit: ['goal', 'no_path', 'deadline_exceeded'],
   abort: ['goal', 'cancelled'],
   hostile: ['goal', 'no_path'],
 };

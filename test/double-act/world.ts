@@ -14,6 +14,8 @@ export interface WorldOptions {
   readonly page: Json;
   /** Of each attempt. */
   readonly timeoutMs: number;
+  /** `reconcile` cannot say, or fails. Default: it says what is so. */
+  readonly vague?: 'unknown' | 'throws';
 }
 
 export class World {
@@ -51,8 +53,10 @@ export class World {
 
   /** Looks into the ledger, which is the truth at this moment, and perhaps not at the next. */
   async lookUp({ idempotencyKey, identity }: ToolContext): Promise<Reconciled> {
-    const { folder, springs } = this.#options;
+    const { folder, springs, vague } = this.#options;
     await springs.at('asked');
+    if (vague === 'throws') throw new Error('The bank does not answer.');
+    if (vague === 'unknown') return { status: 'unknown' };
     const done = ledgerOf(folder, identity.run).find(({ what, key }) => what === 'done' && key === idempotencyKey);
     return done === undefined ? { status: 'not_done' } : { status: 'done', value: done.value };
   }
