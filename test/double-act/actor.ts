@@ -4,9 +4,10 @@
  */
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { createRuntime, type Json, type JsonObject, local, type Runtime } from '../../src/index.ts';
+import { createRuntime, type Json, local, type Runtime } from '../../src/index.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import type { PauseNotice } from '../../src/runtime/result.ts';
+import type { Settlement } from '../../src/runtime/run.ts';
 import { scenarios } from './scenarios.ts';
 import { Springs, say, type Trap, trapped } from './traps.ts';
 import { World } from './world.ts';
@@ -30,7 +31,7 @@ export type Command =
   | { readonly do: 'start'; readonly settings: PlaySettings; readonly trap?: Trap }
   /** Takes over what is due; with `resume` it asks for the run by name first. */
   | { readonly do: 'take'; readonly settings: PlaySettings; readonly resume: boolean; readonly trap?: Trap }
-  | { readonly do: 'settle'; readonly play: string; readonly token: string; readonly answer: JsonObject }
+  | { readonly do: 'settle'; readonly play: string; readonly token: string; readonly settlement: Settlement }
   | { readonly do: 'cancel'; readonly play: string }
   /** Only says so: then it is awake. */
   | { readonly do: 'wake'; readonly play: string }
@@ -119,10 +120,7 @@ async function obey(command: Command): Promise<void> {
       return;
     }
     case 'settle':
-      await plays
-        .get(command.play)
-        ?.run(command.play)
-        .steer('SETTLE' as 'RESUME', { ...command.answer, token: command.token });
+      await plays.get(command.play)?.run(command.play).settle(command.token, command.settlement);
       return;
     case 'cancel':
       await plays.get(command.play)?.run(command.play).cancel({ reason: 'enough' });

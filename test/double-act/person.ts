@@ -1,6 +1,7 @@
 /** The person who is asked about calls in doubt: looks at the world before answering, and answers the truth. */
-import type { JsonObject } from '../../src/index.ts';
+
 import type { PauseNotice } from '../../src/runtime/result.ts';
+import type { Settlement } from '../../src/runtime/run.ts';
 import { type LedgerLine, ledgerOf } from './ledger.ts';
 
 /**
@@ -24,7 +25,7 @@ export function openAttempts(lines: readonly LedgerLine[], { isAlive }: Pick<Sur
 export function answerTo(
   { run, payload }: Pick<PauseNotice, 'run' | 'payload'>,
   around: Surroundings,
-): JsonObject | undefined {
+): Settlement | undefined {
   if (around.isAnyStill()) return undefined;
   const lines = ledgerOf(around.folder, run).filter(({ key }) => key === payload?.['key']);
   if (openAttempts(lines, around).length > 0) return undefined;

@@ -32,7 +32,7 @@ export interface PlayReport {
 /** `say`: something hostile was said. */
 export type Made = Readonly<Partial<Record<Trap['act'] | 'say', number>>>;
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 const LOOK_MS = 10;
 /** Nobody has renewed a lease for so long that it is over. */
 const LEASE_OVER_MS = LEASE_MS + 30;
@@ -254,15 +254,17 @@ class Course {
     for (const [token, pause] of this.#open) {
       // What was said to one that has died since may not have been heard.
       if (this.#asked.get(token)?.isDead === false) continue;
-      const answer = answerTo(pause, around);
+      const settlement = answerTo(pause, around);
       const actor = this.#cast.findLast(({ isDead }) => !isDead);
-      if (answer === undefined || actor === undefined) continue;
+      if (settlement === undefined || actor === undefined) continue;
       if (!this.#asked.has(token)) {
         this.settled += 1;
         for (const part of missingIn(pause)) this.#faults.push(`the pause ${pause.reason} does not say ${part}`);
       }
       this.#asked.set(token, actor);
-      actor.tell(this.#script.cancelsInDoubt === true ? { do: 'cancel', play } : { do: 'settle', play, token, answer });
+      actor.tell(
+        this.#script.cancelsInDoubt === true ? { do: 'cancel', play } : { do: 'settle', play, token, settlement },
+      );
     }
   }
 }
