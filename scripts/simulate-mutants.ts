@@ -158,7 +158,7 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'forget that a run was taken from a process that may live',
     file: 'journal/memory.ts',
-    find: 'run.takenOverAt = now;',
+    find: 'run.workLeftAt = now;',
     replace: 'run.updatedAt = now;',
   },
   {

@@ -66,7 +66,7 @@ interface StoredRun {
   wakeAt: number | null;
   owner: string | undefined;
   leaseUntil: number;
-  takenOverAt: number | undefined;
+  workLeftAt: number | undefined;
 }
 
 /** One promise for every append: on the hot path a new one would be a good part of the cost. */
@@ -115,7 +115,7 @@ class MemoryJournal implements Journal {
       wakeAt: 0,
       owner: undefined,
       leaseUntil: 0,
-      takenOverAt: undefined,
+      workLeftAt: undefined,
     };
     this.#runs.set(identity.run, stored);
     this.#unended.add(stored);
@@ -228,6 +228,7 @@ class MemoryJournal implements Journal {
     if (run === undefined) return true;
     const news = run.signals > park.seenSignals;
     run.owner = undefined;
+    if (park.leavesWork === true) run.workLeftAt = this.#clock.now();
     run.wakeAt = news || wakeAt === undefined ? 0 : wakeAt;
     if (hasEnded(run.status)) return true;
     if (!news && park.status !== undefined) run.status = park.status;
@@ -301,14 +302,14 @@ function isWanted(run: StoredRun, { planners, exceptTenants }: ClaimRequest): bo
 
 /** A claimed run is due again when its lease is over, until `release` parks it. */
 function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
-  if (run.owner !== undefined && mayLive(run.owner, lease)) run.takenOverAt = now;
+  if (run.owner !== undefined && mayLive(run.owner, lease)) run.workLeftAt = now;
   run.owner = lease.owner;
   run.leaseUntil = wholeMs(now + lease.leaseMs, 'leaseMs');
   run.wakeAt = 0;
   if (run.status === 'pending' || run.status === 'waiting') run.status = 'running';
   run.fence += 1;
   const claim = { run: run.identity.run, fence: run.fence, head: run.entries.length, signals: run.signals };
-  return run.takenOverAt === undefined ? claim : { ...claim, takenOverMsAgo: Math.max(0, now - run.takenOverAt) };
+  return run.workLeftAt === undefined ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - run.workLeftAt) };
 }
 
 function matches(run: StoredRun, query: RunQuery): boolean {

@@ -7,7 +7,7 @@
  * J2 An append lands whole, or not at all, and only at `expected + 1` under the current fence.
  * J3 A signal is stored when `signal` returns, once per control id, and makes a parked run due.
  * J4 A run has at most one unexpired lease; each claim raises its fence.
- * J5 Who had the lease and may live still is not forgotten: each later claim says how long ago the run was taken from it.
+ * J5 That somebody who had the lease may be at its calls still is not forgotten: each later claim says how long ago that was.
  */
 import type { ArtifactRef } from '../core/artifact.ts';
 import type { ArtifactRow } from '../core/context.ts';
@@ -63,10 +63,11 @@ export interface Claim {
   /** Counts the signals that the run has ever had. */
   readonly signals: number;
   /**
-   * How long ago the run was last claimed from an owner that had neither given it back nor was known to be dead: with this
-   * claim or an earlier one. By the store's clock; absent when that never happened.
+   * How long ago somebody last had the run who may be at its calls still: an owner whose lease ran out and that was not known
+   * to be dead, with this claim or an earlier one, or one that said so when it gave the run back. By the store's clock; absent
+   * when that never happened.
    */
-  readonly takenOverMsAgo?: number;
+  readonly workLeftMsAgo?: number;
 }
 
 export interface Append {
@@ -100,6 +101,8 @@ export interface Park {
   readonly wakeAt?: number | null;
   readonly seenSignals: number;
   readonly status?: 'waiting' | 'paused';
+  /** A call of the run goes on in this process although it was given up. */
+  readonly leavesWork?: boolean;
 }
 
 export interface RunRecord {

@@ -33,11 +33,11 @@ interface RunRow {
   readonly fence: number;
   readonly owner: string | null;
   readonly lease_until: number | null;
-  readonly taken_over_at: number | null;
+  readonly work_left_at: number | null;
 }
 
 const FIND_RUN =
-  'SELECT key, id, status, head, last_entry, signals, fence, owner, lease_until, taken_over_at FROM runs WHERE ';
+  'SELECT key, id, status, head, last_entry, signals, fence, owner, lease_until, work_left_at FROM runs WHERE ';
 const firstInLine = (due: string): string => `(
   SELECT key FROM runs
   WHERE planner = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants))
@@ -94,12 +94,14 @@ function prepareStatements(db: DatabaseSync) {
     setStatus: db.prepare('UPDATE runs SET status = :status WHERE id = :run AND status <> :status'),
     // A claimed run is due again when its lease is over, until a release parks it.
     grant: db.prepare(`
-      UPDATE runs SET owner = ?, lease_until = ?, taken_over_at = ?, fence = fence + 1, wake_at = 0,
+      UPDATE runs SET owner = ?, lease_until = ?, work_left_at = ?, fence = fence + 1, wake_at = 0,
         status = CASE WHEN status IN ('pending', 'waiting') THEN 'running' ELSE status END
       WHERE key = ?`),
     renew: db.prepare('UPDATE runs SET lease_until = ? WHERE key = ?'),
     release: db.prepare(`
-      UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ?, status = coalesce(?, status) WHERE key = ?`),
+      UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ?, status = coalesce(?, status),
+        work_left_at = coalesce(?, work_left_at)
+      WHERE key = ?`),
     addSignal: db.prepare(`
       UPDATE runs SET signals = signals + 1, wake_at = 0, updated_at = ?, priority = coalesce(?, priority) WHERE key = ?`),
   } satisfies Record<string, StatementSync>;
@@ -206,10 +208,10 @@ export class SqliteRows {
 
   #grant(key: number, lease: ClaimRequest, now: number): Claim {
     const row = this.#sql.findRunByKey.get(key) as unknown as RunRow;
-    const takenOverAt = row.owner !== null && mayLive(row.owner, lease) ? now : row.taken_over_at;
-    this.#sql.grant.run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), takenOverAt, key);
+    const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? now : row.work_left_at;
+    this.#sql.grant.run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
     const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals };
-    return takenOverAt === null ? claim : { ...claim, takenOverMsAgo: Math.max(0, now - takenOverAt) };
+    return workLeftAt === null ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - workLeftAt) };
   }
 
   /** Counts the run's signals; `undefined` when the lease is not held any more. */
@@ -220,13 +222,14 @@ export class SqliteRows {
     return row.signals;
   }
 
-  release(lease: Renewal, park: Park): boolean {
+  release(lease: Renewal, park: Park, now: number): boolean {
     const row = this.#held(lease);
     if (row === undefined) return true;
     const news = row.signals > park.seenSignals;
     const ended = hasEnded(row.status);
     const wakeAt = park.wakeAt === undefined ? 0 : park.wakeAt;
-    this.#sql.release.run(news ? 0 : wakeAt, news || ended ? null : (park.status ?? null), row.key);
+    const status = news || ended ? null : (park.status ?? null);
+    this.#sql.release.run(news ? 0 : wakeAt, status, park.leavesWork === true ? now : null, row.key);
     return !news || ended;
   }
 

@@ -22,7 +22,7 @@ const MAGIC = 'SQLite format 3\0';
  * since version 3 `controls` also holds what runs tell each other, which is no control.
  * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
  * The turns of a session are numbered from 0.
- * `taken_over_at` is when a run was last claimed from an owner that may live still; NULL never.
+ * `work_left_at` is when a run was last taken from, or given back by, an owner that may be at its calls still; NULL never.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -130,7 +130,7 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE controls ADD COLUMN capped INTEGER NOT NULL DEFAULT 1;
   `,
   `
-  ALTER TABLE runs ADD COLUMN taken_over_at INTEGER;
+  ALTER TABLE runs ADD COLUMN work_left_at INTEGER;
   `,
 ];
 

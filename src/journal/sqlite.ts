@@ -131,7 +131,7 @@ export class SqliteJournal implements Journal {
 
   async release(lease: Renewal, park: Park): Promise<boolean> {
     const parked = typeof park.wakeAt === 'number' ? { ...park, wakeAt: wholeMs(park.wakeAt, 'wakeAt') } : park;
-    return this.#writer.write(() => this.#rows.release(lease, parked));
+    return this.#writer.write(() => this.#rows.release(lease, parked, this.#now()));
   }
 
   async signal(run: string, message: Message, priority?: number): Promise<boolean> {

@@ -108,6 +108,12 @@ export class AtWork {
     return this.#keys.has(key);
   }
 
+  /** Whether a call of a run is at work: one whose key begins so. */
+  hasAny(keyPrefix: string): boolean {
+    for (const key of this.#keys) if (key.startsWith(`${keyPrefix}/`)) return true;
+    return false;
+  }
+
   /** Passes on what the tool gives, and remembers the key until it has ended. */
   watch<T>(key: string, made: T): T {
     if (!(made instanceof Promise)) return made;

@@ -15,7 +15,7 @@ import type { Limits } from '../core/limits.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { resolveWakeMode, type SpokenDelta } from '../core/planner.ts';
 import { MAX_TREE_CALLS, MAX_TREE_TASKS, type TaskMessage } from '../core/task.ts';
-import type { Claim } from '../journal/port.ts';
+import type { Claim, Park } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { HandleReason } from '../tools/handle.ts';
 import { nextStep, type OpenStep, type RunState } from '../view/run-state.ts';
@@ -26,6 +26,7 @@ import { Calls } from './calls.ts';
 import { stopTasks } from './cascade.ts';
 import { isVerdict, type TakePorts, takeMessages } from './controls.ts';
 import { valueOutcome } from './dispatch.ts';
+import { keyPrefixOf } from './doubt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';
 import { cutOff } from './growth.ts';
@@ -383,7 +384,7 @@ export class RunDriver {
   async #park(wakeAt: number | null, status: 'waiting' | 'paused'): Promise<void> {
     if (status === 'paused') await this.#tellPauses();
     const park = { wakeAt, status, seenSignals: this.state.messagesTaken };
-    const parked = await this.#deps.journal.release(this.lease, park);
+    const parked = await this.#release(park);
     if (!parked) this.#inboxDirty = true;
   }
 
@@ -405,7 +406,7 @@ export class RunDriver {
 
   /** A deadline that had stopped everything was moved: what was aborted stays so, and a fresh driver is needed. */
   async #startOver(): Promise<Exit> {
-    await this.#deps.journal.release(this.lease, { seenSignals: this.state.messagesTaken });
+    await this.#release({ seenSignals: this.state.messagesTaken });
     this.#inboxDirty = true;
     return { kind: 'parked' };
   }
@@ -457,7 +458,7 @@ export class RunDriver {
     await this.#settle();
     if (this.#stop === 'lost') return this.#lost();
     await this.#commit(this.#kept(this.#calls.takeEnded()));
-    await this.#deps.journal.release(this.lease, { seenSignals: this.state.messagesTaken });
+    await this.#release({ seenSignals: this.state.messagesTaken });
     return { kind: 'closed' };
   }
 
@@ -469,11 +470,18 @@ export class RunDriver {
     return { kind: 'lost' };
   }
 
+  /** Whoever has the run next is told when a `once` call of it goes on here although it was given up. */
+  #release(park: Park): Promise<boolean> {
+    const { journal, atWork } = this.#deps;
+    const leavesWork = atWork.hasAny(keyPrefixOf(this.state.identity));
+    return journal.release(this.lease, leavesWork ? { ...park, leavesWork } : park);
+  }
+
   /** The run may be resumed at once; a worker tries it again after a while. */
   async #giveUp(): Promise<void> {
-    const { journal, clock, onFault } = this.#deps;
+    const { clock, onFault } = this.#deps;
     const park = { wakeAt: clock.now() + TRY_AGAIN_MS, seenSignals: Number.MAX_SAFE_INTEGER };
-    await journal.release(this.lease, park).catch(onFault);
+    await this.#release(park).catch(onFault);
   }
 }
 

@@ -34,12 +34,12 @@ export class HeldLease {
   #renewedAt: Moment;
 
   /** @param askedAt before the claim was sent. */
-  constructor(deps: HeldLeaseDeps, { run, fence, takenOverMsAgo }: Claim, askedAt: Moment) {
+  constructor(deps: HeldLeaseDeps, { run, fence, workLeftMsAgo }: Claim, askedAt: Moment) {
     this.run = run;
     this.fence = fence;
     this.#deps = deps;
     this.#renewedAt = askedAt;
-    this.#graceEndsAt = takenOverMsAgo === undefined ? 0 : deps.clock.now() + deps.takeoverGraceMs - takenOverMsAgo;
+    this.#graceEndsAt = workLeftMsAgo === undefined ? 0 : deps.clock.now() + deps.takeoverGraceMs - workLeftMsAgo;
   }
 
   /** @param askedAt before the renewal was sent. */

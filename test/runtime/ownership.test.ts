@@ -261,6 +261,43 @@ describe('a run taken from a process that may live still', () => {
     expect(asked[2]).toBe(takenAt + GRACE_MS);
   });
 
+  it('counts the grace from a close that left the call at work', async () => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const [entered, ends] = [gate(), gate()];
+    const happened: string[] = [];
+    const deaf = make(
+      'pay',
+      async () => {
+        entered.open();
+        await ends.opened;
+        happened.push('A');
+      },
+      { effect: 'once' },
+    );
+    const first = world({ planner: script(call('pay')), tools: [deaf], journal, clock });
+    await start(first, { identity });
+    await entered.opened;
+    let closed = false;
+    void first.runtime.close().then(() => {
+      closed = true;
+    });
+    await advanceUntil(clock, () => closed);
+    expect((await journal.get('r'))?.lease).toBeUndefined();
+    const asked: string[] = [];
+    const reconcile = (): Reconciled => {
+      asked.push(happened.join());
+      return happened.length > 0 ? { status: 'done', value: 'looked up' } : { status: 'not_done' };
+    };
+    const second = world({ planner: script(call('pay')), tools: [paid(happened, 'B', { reconcile })], journal, clock });
+    const run = second.runtime.run('r');
+    await run.resume();
+    await until(() => asked.length === 1);
+    ends.open();
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
+    expect([happened, asked]).toEqual([['A'], ['', 'A']]);
+  });
+
   it('is as long as the runtime says; with 0 the first answer counts', async () => {
     const { clock, done, asked, heir } = await stoppedInside();
     clock.advance(LEASE_MS + 1);

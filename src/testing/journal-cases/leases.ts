@@ -24,7 +24,7 @@ export const leaseCases: readonly JournalCase[] = [
       assert.equal(await journal.claim({ ...ana, run: 'r1' }), undefined);
       clock.advance(LEASE_MS);
       const second = present(await journal.claim(ben));
-      assert.deepEqual(second, { run: 'r1', fence: first.fence + 1, head: 1, signals: 0, takenOverMsAgo: 0 });
+      assert.deepEqual(second, { run: 'r1', fence: first.fence + 1, head: 1, signals: 0, workLeftMsAgo: 0 });
       assert.equal(await journal.claim(ana), undefined);
     },
   },
@@ -66,23 +66,36 @@ export const leaseCases: readonly JournalCase[] = [
     name: 'J5 a claim says how long ago the run was taken from an owner that may live still',
     async run({ journal, clock }) {
       const first = await createClaimed(journal, 'r1');
-      assert.equal('takenOverMsAgo' in first, false);
+      assert.equal('workLeftMsAgo' in first, false);
       clock.advance(LEASE_MS + 5);
       const asked: string[] = [];
       const isDead = (owner: string): boolean => asked.push(owner) > 9;
-      assert.equal(present(await journal.claim({ ...ben, isDead })).takenOverMsAgo, 0);
+      assert.equal(present(await journal.claim({ ...ben, isDead })).workLeftMsAgo, 0);
       assert.deepEqual(asked, ['ana']);
       // Neither a death nor a release after it makes the first owner dead.
       clock.advance(100);
-      assert.equal(present(await journal.claim({ ...ana, run: 'r1', from: 'ben' })).takenOverMsAgo, 100);
+      assert.equal(present(await journal.claim({ ...ana, run: 'r1', from: 'ben' })).workLeftMsAgo, 100);
       clock.advance(LEASE_MS);
       const third = present(await journal.claim({ ...ben, isDead: (owner) => owner === 'ana' }));
-      assert.equal(third.takenOverMsAgo, 100 + LEASE_MS);
+      assert.equal(third.workLeftMsAgo, 100 + LEASE_MS);
       assert.equal(await journal.release(third, { seenSignals: 0 }), true);
       clock.advance(1);
-      assert.equal(present(await journal.claim(ana)).takenOverMsAgo, 101 + LEASE_MS);
+      assert.equal(present(await journal.claim(ana)).workLeftMsAgo, 101 + LEASE_MS);
       clock.advance(LEASE_MS);
-      assert.equal(present(await journal.claim({ ...ben, run: 'r1' })).takenOverMsAgo, 0);
+      assert.equal(present(await journal.claim({ ...ben, run: 'r1' })).workLeftMsAgo, 0);
+    },
+  },
+  {
+    name: 'J5 an owner may say that it leaves work when it gives the run back',
+    async run({ journal, clock }) {
+      const first = await createClaimed(journal, 'r1');
+      await journal.release(first, { seenSignals: 0, leavesWork: true });
+      clock.advance(7);
+      const second = present(await journal.claim(ben));
+      assert.equal(second.workLeftMsAgo, 7);
+      await journal.release(second, { seenSignals: 0 });
+      clock.advance(1);
+      assert.equal(present(await journal.claim(ana)).workLeftMsAgo, 8);
     },
   },
   {
@@ -93,7 +106,7 @@ export const leaseCases: readonly JournalCase[] = [
       clock.advance(LEASE_MS);
       for (const run of ['r1', 'r2']) {
         const claim = present(await journal.claim({ ...ben, run, isDead: (owner) => owner === 'ana' }));
-        assert.equal('takenOverMsAgo' in claim, false);
+        assert.equal('workLeftMsAgo' in claim, false);
       }
       assert.deepEqual(await journal.renew([dead], LEASE_MS), [undefined]);
     },
