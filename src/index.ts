@@ -17,7 +17,7 @@ export { answerEnvelope, answerText } from './core/answer.ts';
 export type { ArtifactRef } from './core/artifact.ts';
 export type { Clock } from './core/clock.ts';
 export { systemClock } from './core/clock.ts';
-export type { Compaction, CompactionAttempt, Summary } from './core/compaction.ts';
+export type { Compaction, CompactionAttempt, CompactionFailures, Summary } from './core/compaction.ts';
 export type {
   ArtifactRow,
   InputArtifact,

@@ -177,6 +177,7 @@ describe.each(['native', 'text'] as const)('when it is too long, with %s calls',
     let isHanging = true;
     const hang: Tool = make('hang', () => (isHanging ? new Promise(() => {}) : 'came back'), {
       effect: 'once',
+      inDoubt: 'tell',
       timeoutMs: 60_000,
     });
     const script = written((_, index) => {

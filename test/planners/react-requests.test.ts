@@ -145,7 +145,10 @@ describe('the request', () => {
       text(''),
       text('null'),
       error('tool_failed — No such file.'),
-      error('outcome_unknown — It was begun.', '\nIt may have happened and may not: find out before calling it again.'),
+      error(
+        'outcome_unknown — It was begun.',
+        '\nDo not make this call again unless you have found out that it did not happen.',
+      ),
       error('cancelled — The deadline passed.', '\nThe call was stopped before it had a result.'),
       error('branch_not_started — It needs another.', '\nThe call was never started.'),
       text('<runtime_note>\nRejected.\n</runtime_note>\n<user_message>\ntoo dear\n</user_message>'),
