@@ -122,7 +122,8 @@ export class GrowingPlan {
   #reserve(given: Json): void {
     const [read] = readGivenPlan({ steps: [given] }).steps;
     const { id, type = 'tool' } = read ?? {};
-    if (id === undefined || this.#known.has(id)) return;
+    // Under the id of a step that is done no line will come.
+    if (id === undefined || this.#known.has(id) || this.#judging.work.done.has(id)) return;
     this.#placement.add({
       key: id,
       type: type === 'finish' ? 'finish' : 'tool',
@@ -227,7 +228,11 @@ export class GrowingPlan {
     this.#finishes = [];
     return finishes.map((step) => {
       const loose = this.#loose.get(step.id);
-      return this.#give(loose === undefined ? step : withPlace(step, this.#placement.placeOfEnd(loose)));
+      if (loose === undefined) return this.#give(step);
+      const { after, behind } = this.#placement.placeOfEnd(loose);
+      // A line that nobody has mended is not waited for.
+      const isGiven = (id: string): boolean => this.#given.has(id);
+      return this.#give(withPlace(step, { after: after.filter(isGiven), behind: behind.filter(isGiven) }));
     });
   }
 
