@@ -117,22 +117,9 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   if ('error' in prepared) return refused(prepared.error, call, given, ports);
   const { tool, args } = prepared;
   const earlier = branch.reuse === true && hasEffect(tool) ? await ports.earlier(call, given) : undefined;
-  if (earlier === undefined) return carryOut(call, tool, args, ports, given);
-  const { outcome, place: reuses } = earlier;
-  if (outcome !== undefined && !call.interrupted) return { outcome, attempts: 0, reuses };
-  if (outcome !== undefined) return carryOut(call, tool, args, ports, given);
-  const made = await carryOut({ ...call, idempotencyKey: ports.keyOf(reuses) }, tool, args, ports, given);
-  return 'kind' in made ? made : { ...made, reuses };
-}
-
-/** Whoever has to be asked is asked, and then the call is made. */
-async function carryOut(
-  call: Call,
-  tool: ReadyTool,
-  args: unknown,
-  ports: DispatchPorts,
-  given: Json,
-): Promise<CallResult | PauseAsk | TaskAsk> {
+  if (earlier?.outcome !== undefined && !call.interrupted) {
+    return { outcome: earlier.outcome, attempts: 0, reuses: earlier.place };
+  }
   const isCarried = 'carriedOutBy' in tool;
   // The task is held as its owner is.
   if (call.held && tool.effect === 'once' && !isCarried) return { outcome: heldBack(tool), attempts: 0 };
@@ -144,7 +131,11 @@ async function carryOut(
     if (asked?.kind === 'pause') return call.flight.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
     if (asked !== undefined) return { outcome: { kind: 'error', error: asked.error }, attempts: 0 };
   }
-  return isCarried ? askForTask(call, tool, args, ports) : make(call, tool, args, ports, given);
+  if (isCarried) return askForTask(call, tool, args, ports);
+  if (earlier === undefined || earlier.outcome !== undefined) return make(call, tool, args, ports, given);
+  const { place: reuses } = earlier;
+  const made = await make({ ...call, idempotencyKey: ports.keyOf(reuses) }, tool, args, ports, given);
+  return 'kind' in made ? made : { ...made, reuses };
 }
 
 /** The task gets the arguments as a function would: with the defaults of the schema, and what it makes of them. */
