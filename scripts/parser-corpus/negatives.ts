@@ -359,4 +359,80 @@ export const negatives: Readonly<Record<string, Template>> = {
   'Italian words': (kit) => `Non eseguo ${kit.python()} senza la sua conferma. Vuole procedere?`,
   'German refusal with a block': (kit) => `Das führe ich nicht aus:\n\n${kit.fence(kit.call())}`,
   'a Japanese example': (kit) => `例えば、${kit.python()} と書きます。`,
+
+  // A third round: a trial of what had not been seen, of which three gave calls.
+  'a wiki page': (kit) =>
+    `= ${kit.name} =\n\n''${kit.tool.does}''\n\n== Invocation ==\n ${kit.python()}\n\n== See also ==\n* [[Tools]]`,
+  'a book': (kit) =>
+    `Chapter 4\n\nTools are functions. Figure 4.2 shows one in use.\n\n    ${kit.python()}\n\nFigure 4.2: a call of ${kit.name}.`,
+  javadoc: (kit) =>
+    kit.fence(
+      `/**\n * ${kit.tool.does}.\n * Example: {@code ${kit.python(kit.args, kit.identifier)}}\n */\npublic native Object ${kit.identifier}(${kit
+        .keys()
+        .map((key) => `String ${key}`)
+        .join(', ')});`,
+      'java',
+    ),
+  rust: (kit) =>
+    kit.fence(
+      `pub fn ${kit.identifier}(${kit
+        .keys()
+        .map((key) => `${key}: &str`)
+        .join(', ')}) -> Result<()> {\n    todo!()\n}`,
+      'rust',
+      '',
+    ),
+  'a ruby spec': (kit) =>
+    kit.fence(
+      `it "calls" do\n  expect(client).to receive(:${kit.identifier}).with(${Object.entries(kit.args)
+        .map(([key, value]) => `${key}: ${JSON.stringify(value)}`)
+        .join(', ')})\nend`,
+      'ruby',
+    ),
+  'a postman collection': (kit) =>
+    kit.json({
+      info: { name: 'tools' },
+      item: [{ name: kit.name, request: { method: 'POST', body: { mode: 'raw', raw: JSON.stringify(kit.args) } } }],
+    }),
+  'an event of a queue': (kit) =>
+    kit.json({
+      event: 'tool.called',
+      at: '2024-05-01T10:00:00Z',
+      data: { tool: kit.name, args: kit.args, took_ms: 12 },
+    }),
+  'state of an app': (kit) =>
+    kit.json({ user: 'ana', lastCall: { name: kit.name, arguments: kit.args }, theme: 'dark' }),
+  'training data': (kit) =>
+    `Here are three training examples in JSONL:\n\n${[1, 2, 3].map(() => JSON.stringify({ prompt: 'do it', completion: kit.python(kit.argsOf(kit.tool)) })).join('\n')}`,
+  'a bug report': (kit) =>
+    `**Steps to reproduce**\n1. Start the app\n2. Execute \`${kit.python()}\`\n3. See the error\n\n**Expected**: a list\n**Actual**: nothing`,
+  'a mail to a colleague': (kit) =>
+    `Hi Bob,\n\ncould you please run ${kit.python()} on Monday and tell me what comes out?\n\nThanks,\nAna`,
+  'a summary of a day': (kit) =>
+    `Today's work:\n\n* looked at the tickets\n* ran ${kit.python()}\n* wrote to the customer`,
+  'a plan that waits': (kit) =>
+    `Plan (nothing has been done yet):\n\n1. ${kit.python()}\n2. check the result\n\nTell me when I may begin.`,
+  'a clarification': (kit) =>
+    `Two orders fit. Which one do you mean? For the first one I'd call\n\n${kit.fence(kit.call())}`,
+  'an unsure answer': (kit) =>
+    `I think something along the lines of \`${kit.python()}\` might work, but I can't be certain.`,
+  'a criticism': (kit) =>
+    `Your agent wrote ${kit.json(kit.callObject())} although nobody had asked for it. That's a bug.`,
+  'a definition of done': (kit) =>
+    `The task is finished when ${kit.python()} has been run by a person and its result is in the ticket.`,
+  'a riddle of types': (kit) => `What is the type of ${kit.python()}? It is a promise.`,
+  'a console of a browser': (kit) => `> await ${kit.javascript(kit.args, kit.identifier)}\n< {ok: true}\n> `,
+  'an env file': (kit) => kit.fence(`TOOL_NAME=${kit.name}\nTOOL_ARGS='${JSON.stringify(kit.args)}'`, 'env', ''),
+  'a jinja template': (kit) => kit.fence(`{"name": "${kit.name}", "arguments": {{ args | tojson }}}`, 'jinja', ''),
+  'a typed dict': (kit) =>
+    kit.fence(
+      `class ${kit.identifier}_args(TypedDict):\n${kit
+        .keys()
+        .map((key) => `    ${key}: str`)
+        .join('\n')}\n\ndef handle(call: ${kit.identifier}_args) -> None: ...`,
+      'python',
+    ),
+  'a Turkish refusal': (kit) => `${kit.python()} çağrısını yapmayacağım, çünkü izin verilmiyor.`,
+  'a Russian example': (kit) => `Например: ${kit.python()}. Сейчас это не нужно.`,
+  'an Arabic note': (kit) => `على سبيل المثال ${kit.python()} ولن أنفذها الآن.`,
 };

@@ -25,7 +25,7 @@ export type PartName = keyof typeof corpus;
 export const corpus: Readonly<
   Record<'negatives' | 'heldOut' | 'refusals' | 'heldOutRefusals' | 'positives' | 'taught', Part>
 > = {
-  negatives: { templates: negatives, texts: 4000, seed: 1 },
+  negatives: { templates: negatives, texts: 4350, seed: 1 },
   heldOut: { templates: heldOutNegatives, texts: 2000, seed: 50_001 },
   refusals: { templates: refusals, texts: 550, seed: 30_001 },
   heldOutRefusals: { templates: heldOutRefusals, texts: 300, seed: 40_001 },

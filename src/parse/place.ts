@@ -43,7 +43,7 @@ export function callsMade(text: string, found: readonly FoundCall[], defined: Re
     if (before === undefined || !isSameList(before.end, call.start, text)) {
       const until = found[index + 1]?.start ?? text.length;
       const goesOn = before !== undefined && !/[.!?\n]/.test(text.slice(before.end, call.start));
-      mood = goesOn && mood === 'made' ? mood : placeMood(reply, words, call, until, mood);
+      mood = goesOn && (mood === 'made' || mood === 'spoken of') ? mood : placeMood(reply, words, call, until, mood);
     }
     words.pass(call.end);
     if (mood === 'spoken of' || isExample(reply, call)) continue;
@@ -93,7 +93,7 @@ const LIST_MARK = /^\s*(?:[-*•+]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+/;
 const STATEMENT = /^\s*(?:(?:print|console\.log|assert|return|await|yield|const|let|var)\b[\s(]*)+/;
 const QUOTED_OR_TAG = /<[^<>]*>|(["'])[^"'\n]*\1/g;
 /** An object in the brackets of a function: `handle({…`. */
-const HANDED_ON = /^\s*[[(]*(?:[\w.]+\s?=\s?)?[\w.]+[[({"'`]*\s*$/;
+const HANDED_ON = /^\s*[[(]*(?:[\w.]+\s?=\s?)?[\w.]+(?:[[({"'`]+\s*)?$/;
 
 /** What stands before a call on its line, without what may: a label, a mark of a list, a word of a program, tags. */
 function bareLead(lead: string): string {

@@ -27,12 +27,16 @@ function isNumbered(list: readonly Loose[], key: string): boolean {
   );
 }
 
+/** `{{ city | upper }}`. */
+const FILTER = /^\w[\w.]{0,60}\s\|\s\w/;
+
 type Test = (text: string, key: string) => boolean;
 
 /** Whether the value, or one inside of it, passes the test. */
 function holds(value: Loose, key: string, test: Test): boolean {
   if (typeof value === 'string') return value.length <= MAX_CHARS && test(value.trim(), key);
-  if (value instanceof CodeText) return value.text.length <= MAX_CHARS && test(value.text, key);
+  if (value instanceof CodeText)
+    return value.text.length <= MAX_CHARS && (FILTER.test(value.text) || test(value.text, key));
   if (isLooseList(value)) return value.some((item) => holds(item, key, test)) || isNumbered(value, key);
   return isLooseObject(value) && Object.entries(value).some(([inner, item]) => holds(item, inner, test));
 }
@@ -40,7 +44,7 @@ function holds(value: Loose, key: string, test: Test): boolean {
 const MAX_CHARS = 200;
 /** `...`, `<city>`, `{{city}}`, `${city}`, `{city}`, `[insert city]`, `YOUR_CITY`, `your_city_here`. */
 const PLACEHOLDER =
-  /^(?:\.{3}|…|<\w[\w .:/-]{0,60}>|\{\{\s?\w[\w .-]{0,60}\s?\}\}|\$?\{\w[\w.]{0,60}\}|\[(?:your|insert|enter|fill)[\w ,'-]{0,60}\]|(?:insert|enter|put|type) [\w ]{1,60} here|(?:[\w/.-]+[/_.-])?your[_ -](?:[\w.]+[_ -]){0,4}here)$/i;
+  /^(?:\.{3}|…|<\w[\w .:/-]{0,60}>|\{{1,2}\s?\w[\w .|()-]{0,60}\s?\}{1,2}|\$?\{\w[\w.]{0,60}\}|\[(?:your|insert|enter|fill)[\w ,'-]{0,60}\]|(?:insert|enter|put|type) [\w ]{1,60} here|(?:[\w/.-]+[/_.-])?your[_ -](?:[\w.]+[_ -]){0,4}here)$/i;
 const YOURS = /^YOUR_[A-Z_]{1,60}$/;
 /** `path/to/your/file`, `your_file`. */
 const STAND_IN = /(?:^|[/_\W])(?:path[/_]to[/_]|your[_-]\w)/i;

@@ -2,7 +2,7 @@
 
 /** A heading or a section as manuals have it. */
 const MANUAL =
-  /^(?:#{1,6} \W*(?:usage|examples?|parameters?|arguments|returns?|quick ?start|syntax|reference|api|synopsis|install(?:ation)?|getting started|licen[sc]e|recipe)\b|#{1,6} [^\n]*\b(?:how to|tutorial|guide|introduction|what's new|change ?log|release notes|migration|faq|lesson|chapter|overview)\b|(?:NAME|SYNOPSIS|EXAMPLES?|USAGE|DESCRIPTION|OPTIONS)\s*$)/im;
+  /^(?:(?:#{1,6}|={1,6}) \W*(?:usage|invocation|see also|examples?|parameters?|arguments|returns?|quick ?start|syntax|reference|api|synopsis|install(?:ation)?|getting started|licen[sc]e|recipe)\b|(?:figure|listing|chapter|exercise) \d|(?:#{1,6}|={1,6}) [^\n]*\b(?:how to|tutorial|guide|introduction|what's new|change ?log|release notes|migration|faq|lesson|chapter|overview)\b|(?:NAME|SYNOPSIS|EXAMPLES?|USAGE|DESCRIPTION|OPTIONS)\s*$)/im;
 
 /** Several ways are shown, and none of them taken. */
 const ALTERNATIVES =
