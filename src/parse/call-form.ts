@@ -4,8 +4,9 @@
  * - `exact`: the very form that the text-mode prompt teaches, at the end of a reply whose words speak for the call or not
  *   against it. Nothing was repaired, guessed or renamed.
  * - `clear`: the tool is named together with its arguments in one of the many forms of models, in a place where a reply
- *   makes a call.
- * - `loose`: arguments without a name, which only one tool takes.
+ *   makes a call, behind words that set out to call or say something else.
+ * - `loose`: a call that the words before it show or lead up to in another way, with all required arguments; or arguments
+ *   without a name, which only one tool takes.
  */
 export type CallForm = 'exact' | 'clear' | 'loose';
 

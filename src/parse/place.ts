@@ -2,7 +2,7 @@
 import { jsonEquals } from '../core/json.ts';
 import type { FoundCall } from './found-call.ts';
 import { isLooseObject, type Loose, looseToJson } from './loose-value.ts';
-import { type Mood, moodOf } from './mood.ts';
+import { leadsToCall, type Mood, moodOf } from './mood.ts';
 import { type ParseTool, requiredOf } from './names.ts';
 import { isTemplate } from './placeholders.ts';
 import { isSpaceCode, lineEnd } from './reader.ts';
@@ -79,9 +79,10 @@ function placeMood(reply: Reply, words: Surroundings, call: FoundCall, until: nu
   if (!isInline && last !== undefined && !isWordy(words.since)) return last;
   const mood = moodOf(words.since);
   if (mood === 'spoken of' || (mood === 'made' && !isCut)) return mood;
-  if (mood === undefined && CALL_MARK.test(near)) return 'made';
+  if (mood === undefined && (call.syntax === 'react' || CALL_MARK.test(near))) return 'made';
   if (isInline || isNoPlaceForCalls(words.before) || reply.isDialogue) return 'spoken of';
-  return mood === 'shown' && (reply.asks || asksFirst(words.before)) ? 'spoken of' : mood;
+  if (mood === 'shown' && (reply.asks || asksFirst(words.before))) return 'spoken of';
+  return leadsToCall(words.since) ? mood : 'shown';
 }
 
 const NEAR_CHARS = 400;
