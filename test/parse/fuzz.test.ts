@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../src/core/json.ts';
 import { coerceToSchema, parseToolArgs, parseToolCalls } from '../../src/parse/index.ts';
+import { isTemplate } from '../../src/parse/placeholders.ts';
 import { note, search, tools } from './tools.ts';
 
 const SEEDS = [
@@ -115,12 +116,16 @@ describe('edited calls', () => {
 const number = fc
   .oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.constantFrom(1e300, -2.5e25))
   .filter((value) => !Number.isInteger(value) || Number.isSafeInteger(value) || Math.abs(value) >= 1e21);
+/** Any text but a placeholder, which makes a template of a call. */
+const text = fc
+  .string({ unit: 'grapheme' })
+  .filter((value) => !isTemplate({ named: { key_0: value }, positional: [] }, true));
 const { json } = fc.letrec<{ json: Json }>((tie) => ({
   json: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
     fc.constantFrom(null, true, false),
     number.map((value) => (value === 0 ? 0 : value)),
-    fc.string({ unit: 'grapheme' }),
+    text,
     fc.array(tie('json'), { maxLength: 4 }),
     fc.dictionary(fc.string({ unit: 'grapheme' }), tie('json'), { maxKeys: 4, noNullPrototype: true }),
   ),
