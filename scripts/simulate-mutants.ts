@@ -152,8 +152,8 @@ const MUTANTS: readonly Mutant[] = [
   {
     name: 'believe at once that a call did not happen',
     file: 'runtime/dispatch.ts',
-    find: 'if (found.outcome !== undefined || graceLeftMs === 0) return found;',
-    replace: 'if (found.outcome !== undefined || graceLeftMs >= 0) return found;',
+    find: "if (looked.found !== 'not_done' || graceLeftMs === 0) return looked;",
+    replace: "if (looked.found !== 'not_done' || graceLeftMs >= 0) return looked;",
   },
   {
     name: 'forget that a run was taken from a process that may live',

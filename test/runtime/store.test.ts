@@ -106,6 +106,59 @@ describe('a store that cannot write now', () => {
     expect(made.faults).toEqual([]);
   });
 
+  it('does not take an append for landed that finds its lease lost when it is tried again', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    let refused = false;
+    const journal = changed(base, {
+      append: async (request) => {
+        if (refused || request.entries[0]?.kind !== 'call_began') return base.append(request);
+        refused = true;
+        const owner = (await base.get('r'))?.lease?.owner ?? '';
+        await base.claim({ run: 'r', owner: 'other', leaseMs: 60_000, from: owner });
+        throw new PilotageError('journal_unavailable', 'The store cannot be reached.');
+      },
+    });
+    const { tool, release, runs } = holding();
+    release();
+    const made = world({ planner: script(call('hold')), tools: [{ ...tool, effect: 'once' }], journal, clock });
+    const run = await start(made, { identity });
+    const told: string[] = [];
+    void (async () => {
+      for await (const { type } of run.events()) told.push(type);
+    })();
+    await advanceUntil(clock, () => made.faults.length > 0);
+    expect(made.faults).toMatchObject([{ code: 'lease_lost' }]);
+    await quiet();
+    expect(runs()).toBe(0);
+    expect(told).toEqual(['run.started', 'planner.decision', 'tool.invoked']);
+    expect(await kindsOf(base, run)).toEqual(['started', 'moved']);
+  });
+
+  it('takes an append for landed only when the very entries are there', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    let refused = false;
+    const journal = changed(base, {
+      append: async (request) => {
+        if (refused || !ends(request)) return base.append(request);
+        refused = true;
+        // The store has something else there: it was restored, or somebody writes beside it.
+        const entries = request.entries.map((entry) => ({ ...entry, at: entry.at + 1 }));
+        await base.append({ ...request, entries });
+        throw new PilotageError('journal_unavailable', 'The store cannot be reached.');
+      },
+    });
+    const { tool, release } = holding();
+    release();
+    const made = world({ planner: script(call('hold')), tools: [tool], journal, clock });
+    const run = await start(made, { identity });
+    const result = expect(run.result()).rejects.toMatchObject({ code: 'journal_conflict' });
+    await advanceUntil(clock, async () => (await base.get('r'))?.lease === undefined);
+    await result;
+    expect(await kindsOf(base, run)).toEqual(['started', 'moved', 'call_ended']);
+  });
+
   it('RL-31 lets go after some tries with the store’s own error; resuming goes on from what is written', async () => {
     const clock = new VirtualClock();
     const base = memoryJournal({ clock });
