@@ -250,6 +250,14 @@ describe('after the call was made', () => {
     expect(effects).toHaveLength(1);
   });
 
+  it('a reason among other words is no report: the model is told how', async () => {
+    const again = 'The customer paid twice.';
+    const text = `I pay again, as the customer paid twice:\n${block({ ...A17, again })}`;
+    const { effects, steps } = await played([REFUND, { text }, { text: block({ ...A17, again }) }, DONE]);
+    expect(outcomes({ steps }, 1)).toEqual(['error']);
+    expect(effects).toHaveLength(2);
+  });
+
   it('a reason does not stand in for the taught form', async () => {
     const again = 'The customer paid twice.';
     const { effects } = await played([REFUND, { text: JSON.stringify({ ...A17, again }) }, DONE]);

@@ -46,8 +46,10 @@ export function readText({ text, finish }: Reply, options: ReadOptions): ReadRep
   if (calls.length === 0) return answer;
   for (const { code, message } of issues) if (code === 'unknown_tool') calls.push(unknownTool(message));
   const prose = (shown + rest).trim();
-  // Words about what was done are an answer, and no call however they name it.
-  if (!isTaught && prose !== '' && calls.every(({ refusal }) => refusal?.code === 'call_repeated')) return answer;
+  // Words about what was done are an answer, and no call however they name it; but whoever gives a reason means it.
+  const hasReason = issues.some(({ code, field }) => code === 'extra_field_dropped' && field === 'again');
+  if (!isTaught && !hasReason && prose !== '' && calls.every(({ refusal }) => refusal?.code === 'call_repeated'))
+    return answer;
   return { text: prose, calls, remarks };
 }
 
