@@ -1,4 +1,5 @@
 /** Joins: nodes that wait for all their parents, and get what these have given by their names. */
+import type { HandleSet, NoHandles } from '../tools/handle.ts';
 import type { GraphNode } from './graph.ts';
 import { type CallOptions, callTool } from './node.ts';
 import type { AsJson, Node, OutOf } from './types.ts';
@@ -8,16 +9,19 @@ export type JoinInput<Parents extends readonly GraphNode[]> = {
   [Parent in Parents[number] as Parent['name']]: OutOf<Parent>;
 };
 
-export interface JoinOptions<Parents extends readonly GraphNode[], Raw> extends CallOptions<JoinInput<Parents>, Raw> {
+export interface JoinOptions<Parents extends readonly GraphNode[], Raw, H extends HandleSet = NoHandles>
+  extends CallOptions<JoinInput<Parents>, Raw, H> {
   /** At least one. The edges to the join are these, and no others can lead to it. */
   readonly of: Parents;
 }
 
 /** A node that runs when all its parents have ended with a value, and not if one of them was passed over. */
-export function join<const Name extends string, const Parents extends readonly GraphNode[], const Raw>(
-  name: Name,
-  options: JoinOptions<Parents, Raw>,
-): Node<Name, never, AsJson<Raw>> {
+export function join<
+  const Name extends string,
+  const Parents extends readonly GraphNode[],
+  const Raw,
+  H extends HandleSet = NoHandles,
+>(name: Name, options: JoinOptions<Parents, Raw, H>): Node<Name, never, AsJson<Raw>> {
   const { of: parents, effect = 'once', allowCycle = false } = options;
   const tool = callTool(name, { type: 'object' }, options);
   return Object.freeze({ name, kind: 'join', tool, effect, allowCycle, parents });

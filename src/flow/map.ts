@@ -1,5 +1,6 @@
 /** Map nodes: one function over the items of a list. */
 import type { Json } from '../core/json.ts';
+import type { HandleSet, NoHandles } from '../tools/handle.ts';
 import type { PlannerTool } from '../tools/tool.ts';
 import type { NodePlace } from './graph.ts';
 import { MAX_ITEMS, mapPlanner } from './map-planner.ts';
@@ -7,7 +8,7 @@ import { type CallOptions, callTool } from './node.ts';
 import type { AsJson, Node, Schema } from './types.ts';
 
 /** Everything but `concurrency` and `allowCycle` is of one item: its value, its time, its retries, its price, who is asked. */
-export interface MapOptions<Args, In, Raw> extends CallOptions<Args, Raw> {
+export interface MapOptions<Args, In, Raw, H extends HandleSet = NoHandles> extends CallOptions<Args, Raw, H> {
   /** Of one item. Without it nothing is checked, and the type of what `run` takes is believed. */
   readonly item?: Schema<In, Args>;
   /** Items that are worked on at once, from 1 to 50. Default 8. */
@@ -18,9 +19,9 @@ const DEFAULT_CONCURRENCY = 8;
 export const MAX_CONCURRENCY = 50;
 
 /** A node that takes a list of at most 10,000 items, and gives the list of their values. It is a task of the flow's run. */
-export function map<const Name extends string, const Raw, Args = Json, In = Args>(
+export function map<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(
   name: Name,
-  options: MapOptions<Args, In, Raw>,
+  options: MapOptions<Args, In, Raw, H>,
 ): Node<Name, readonly In[], AsJson<Raw>[]> {
   const { effect = 'once', allowCycle = false, concurrency = DEFAULT_CONCURRENCY, item = {} } = options;
   const { description = `The map ${name} of a flow.` } = options;

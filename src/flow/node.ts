@@ -2,6 +2,7 @@
 import { describeThrown } from '../core/errors.ts';
 import { isJsonObject, type Json } from '../core/json.ts';
 import type { Effect } from '../core/tool-schema.ts';
+import type { HandleSet, NoHandles } from '../tools/handle.ts';
 import type { ApprovalGate, Backoff, InputSchema, Reconciled, Tool, ToolContext } from '../tools/tool.ts';
 import { ToolFailure } from '../tools/tool.ts';
 import type { AsJson, Node, Schema } from './types.ts';
@@ -19,14 +20,16 @@ export interface NodePolicy {
 }
 
 /** What a node says of its function. */
-export interface CallOptions<Args, Raw> {
+export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
   readonly description?: string;
   /** Of the value. One that does not fit fails the node. It is handed on as it was, without transforms of the schema. */
   readonly output?: Schema<Raw, unknown>;
   /** Default `once`: the safest promise. */
   readonly effect?: Effect;
   /** The value must be JSON; nothing is null. */
-  run(args: Args, context: ToolContext): Raw | Promise<Raw>;
+  run(args: Args, context: ToolContext<H>): Raw | Promise<Raw>;
+  /** Live handles that it needs; the nodes of a flow's run share them, and a map has its own. */
+  readonly handles?: H;
   readonly policy?: NodePolicy;
   /** Somebody is asked before it runs. */
   readonly approve?: 'always' | ApprovalGate<Args>['when'] | ApprovalGate<Args>;
@@ -38,24 +41,28 @@ export interface CallOptions<Args, Raw> {
   readonly allowCycle?: boolean;
 }
 
-export interface NodeOptions<Args, In, Raw> extends CallOptions<Args, Raw> {
+export interface NodeOptions<Args, In, Raw, H extends HandleSet = NoHandles> extends CallOptions<Args, Raw, H> {
   /** Of what it takes. Without it nothing is checked, and the type of what `run` takes is believed. */
   readonly input?: Schema<In, Args>;
 }
 
 /** A node of a flow: it runs once a round, when a node that leads to it has ended and, of a router, has picked it. */
-export function node<const Name extends string, const Raw, Args = Json, In = Args>(
+export function node<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(
   name: Name,
-  options: NodeOptions<Args, In, Raw>,
+  options: NodeOptions<Args, In, Raw, H>,
 ): Node<Name, In, AsJson<Raw>> {
   const { effect = 'once', allowCycle = false, input = {} } = options;
   return Object.freeze({ name, kind: 'node', tool: callTool(name, input, options), effect, allowCycle });
 }
 
 /** The tool of a function in a flow. */
-export function callTool<Args, Raw>(name: string, input: InputSchema, options: CallOptions<Args, Raw>): Tool {
+export function callTool<Args, Raw, H extends HandleSet>(
+  name: string,
+  input: InputSchema,
+  options: CallOptions<Args, Raw, H>,
+): Tool {
   const { description = `The node ${name} of a flow.`, output, effect = 'once', policy = {} } = options;
-  const { approve, costMicroUsd, reconcile } = options;
+  const { approve, costMicroUsd, reconcile, handles } = options;
   const { timeoutMs, retries = 0, backoff } = policy;
   const tool = {
     name,
@@ -69,6 +76,7 @@ export function callTool<Args, Raw>(name: string, input: InputSchema, options: C
     ...(approve === undefined ? {} : { approve }),
     ...(costMicroUsd === undefined ? {} : { costMicroUsd }),
     ...(reconcile === undefined ? {} : { reconcile }),
+    ...(handles === undefined ? {} : { handles }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(backoff === undefined ? {} : { backoff }),
   };
@@ -76,7 +84,9 @@ export function callTool<Args, Raw>(name: string, input: InputSchema, options: C
   return tool as Tool;
 }
 
-function tryingAgain<Args, Raw>(options: Pick<CallOptions<Args, Raw>, 'run'>): CallOptions<Args, Raw>['run'] {
+function tryingAgain<Args, Raw, H extends HandleSet>(
+  options: Pick<CallOptions<Args, Raw, H>, 'run'>,
+): CallOptions<Args, Raw, H>['run'] {
   return (args, context) => {
     try {
       const made = options.run(args, context);

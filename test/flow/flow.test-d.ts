@@ -14,7 +14,7 @@ import {
   predicateRouter,
   unionRouter,
 } from '../../src/flow/index.ts';
-import { createRuntime, type Identity, type Json, type Run, type ToolContext } from '../../src/index.ts';
+import { createRuntime, handle, type Identity, type Json, type Run, type ToolContext } from '../../src/index.ts';
 
 const text = z.object({ text: z.string() });
 const count = node('count', { input: text, effect: 'pure', run: (args) => args.text.length });
@@ -94,6 +94,40 @@ describe('nodes', () => {
     node('a', { input: text, run: () => 1, retries: 3 });
     // @ts-expect-error there is no function
     node('a', { input: text });
+  });
+});
+
+describe('live handles', () => {
+  const count = handle({ name: 'count', open: async () => 1, close: () => {} });
+
+  it('are typed for nodes, joins and the items of maps', () => {
+    const read = node('read', {
+      handles: { n: count },
+      run: (text: string, { handles, signal }) => {
+        expectTypeOf(handles).toEqualTypeOf<{ readonly n: number }>();
+        expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
+        return text.length + handles.n;
+      },
+    });
+    expectTypeOf(read).toEqualTypeOf<Node<'read', string, number>>();
+    map('each', {
+      handles: { n: count },
+      run: (item: number, { handles }) => {
+        expectTypeOf(handles.n).toEqualTypeOf<number>();
+        return item;
+      },
+    });
+    join('both', {
+      of: [read],
+      handles: { n: count },
+      run: (given, { handles }) => {
+        expectTypeOf(given.read).toEqualTypeOf<number>();
+        expectTypeOf(handles.n).toEqualTypeOf<number>();
+        return 1;
+      },
+    });
+    // @ts-expect-error the node has named no handle
+    node('none', { run: (_: string, { handles }) => handles.n });
   });
 });
 

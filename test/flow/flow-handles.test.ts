@@ -1,0 +1,49 @@
+/** Nodes of a flow share live handles; the items of a map, which is a task of its own, have others. */
+import { expect, it } from 'vitest';
+import { local } from '../../src/core/identity.ts';
+import { edge, flow } from '../../src/flow/flow.ts';
+import { join } from '../../src/flow/join.ts';
+import { map } from '../../src/flow/map.ts';
+import { node } from '../../src/flow/node.ts';
+import { handle } from '../../src/tools/handle.ts';
+import { world } from '../runtime/support.ts';
+
+it('opens one for the nodes of a flow and one for the items of a map, and closes both', async () => {
+  const closed: string[] = [];
+  const shell = handle({
+    name: 'shell',
+    keepMs: 60_000,
+    open: ({ identity: { run } }) => ({ run, said: [] as string[] }),
+    close: ({ run, said }) => void closed.push(`${run.includes('.') ? 'task' : 'flow'}: ${said.join()}`),
+  });
+  const first = node('first', {
+    effect: 'read',
+    handles: { shell },
+    policy: { retries: 1 },
+    run: (names: readonly string[], { handles }) => {
+      handles.shell.said.push('first');
+      return names;
+    },
+  });
+  const each = map('each', {
+    effect: 'read',
+    concurrency: 1,
+    handles: { shell },
+    run: (name: string, { handles }) => handles.shell.said.push(name),
+  });
+  const last = join('last', {
+    of: [first, each],
+    effect: 'read',
+    handles: { shell },
+    run: (_, { handles }) => {
+      handles.shell.said.push('last');
+      return [...handles.shell.said];
+    },
+  });
+  const talk = flow({ name: 'talk', input: {}, entry: first, exit: last, edges: [edge(first, each)] });
+  const { runtime, faults } = world({ planner: talk });
+  const run = await talk.start(runtime, ['a', 'b'], { identity: local('ana') });
+  expect(await run.result()).toMatchObject({ status: 'finished', payload: ['first', 'last'] });
+  expect(closed).toEqual(['task: a,b', 'flow: first,last']);
+  expect(faults).toEqual([]);
+});
