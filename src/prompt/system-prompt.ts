@@ -86,7 +86,7 @@ function heavyResults(tools: ToolView): string {
     tools.get(ARTIFACT_FETCH) === undefined
       ? 'Work with the preview, or make a call with a smaller result.'
       : `Read on with ${ARTIFACT_FETCH} when the preview does not answer your question; do not repeat the call.`;
-  return `A result that is too large comes as a preview with an artifact_ref, under which the whole is stored.
+  return `A result that is too large comes as a preview in <stored_result>, with an artifact_ref under which the whole is stored.
 ${rest}`;
 }
 
