@@ -25,17 +25,13 @@ export function markFinder(names: readonly string[]): MarkFinder {
       const { sign, size } = signAt(text, index);
       index += size;
       if (sign === HIDDEN) continue;
-      const isInside = left[0] !== root;
-      if (!isInside && (sign === SLASH || sign === SPACE)) {
+      if (left === start && (sign === SLASH || sign === SPACE)) {
         closes ||= sign === SLASH;
         continue;
       }
       const whole = left.find(({ name }) => name !== undefined)?.name;
       if (whole !== undefined && !isWordSign(sign)) return closes || whole.includes(BAR) || !isTypeArgument(text, at);
-      const next =
-        left.length === 1 ? following(left[0] as Branch, sign) : left.flatMap((each) => following(each, sign));
-      // Space in the middle of a word.
-      if (next.length === 0 && sign === SPACE && isInside) continue;
+      const next = left.length === 1 ? following(left[0] as Branch, sign) : followingAll(left, sign);
       if (next.length === 0) return false;
       left = next;
     }
@@ -46,17 +42,18 @@ export function markFinder(names: readonly string[]): MarkFinder {
 interface Branch {
   /** By what comes next. */
   readonly next: Map<string, Branch>;
+  readonly isAfterBar: boolean;
   /** The name that ends here. */
   name?: string;
 }
 
 function treeOf(names: readonly string[]): Branch {
-  const root: Branch = { next: new Map() };
+  const root: Branch = { next: new Map(), isAfterBar: false };
   for (const name of names) {
     let branch = root;
     for (const char of name) {
       const sign = plainLetter(char);
-      const known = branch.next.get(sign) ?? { next: new Map() };
+      const known = branch.next.get(sign) ?? { next: new Map(), isAfterBar: char === BAR };
       branch.next.set(sign, known);
       branch = known;
     }
@@ -67,10 +64,18 @@ function treeOf(names: readonly string[]): Branch {
 
 const NONE: readonly Branch[] = [];
 
-function following({ next }: Branch, sign: string): readonly Branch[] {
-  if (sign === ANY_LETTER) return [...next].flatMap(([expected, branch]) => (expected === BAR ? [] : [branch]));
-  const branch = next.get(sign === SPACE ? BAR : sign);
-  return branch === undefined ? NONE : [branch];
+/** Space may stand for the bar between two words, beside it, and inside a word. */
+function following(branch: Branch, sign: string): readonly Branch[] {
+  const { next, isAfterBar } = branch;
+  if (sign === ANY_LETTER) return [...next].flatMap(([expected, each]) => (expected === BAR ? [] : [each]));
+  const found = next.get(sign === SPACE ? BAR : sign);
+  const stays = sign === SPACE || (sign === BAR && isAfterBar);
+  if (found === undefined) return stays ? [branch] : NONE;
+  return stays ? [branch, found] : [found];
+}
+
+function followingAll(left: readonly Branch[], sign: string): readonly Branch[] {
+  return [...new Set(left.flatMap((each) => following(each, sign)))];
 }
 
 /** `List<Goal>` is code; a mark is not glued to a word. */

@@ -42,7 +42,7 @@ export function shapeOf(frames: readonly ReadFrame[]): string {
   return frames.map(({ name, inside }) => (inside.length === 0 ? name : `${name}(${shapeOf(inside)})`)).join(' ');
 }
 
-const OPENER = /(?:[<＜‹⟨≮]|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|\\u003c|\\x3c|%3c)\\*$/i;
+const OPENER = /(?:[<＜‹⟨❮≮]|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|\\u003c|\\x3c|%3c)\\*$/i;
 
 /** True when `quoted` is `data` with nothing but backslashes added, each in the row that follows an opening. */
 export function saysTheSame(quoted: string, data: string): boolean {

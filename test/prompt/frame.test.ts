@@ -197,12 +197,85 @@ describe('a frame', () => {
     expect(quoted(text)).toBe(text);
   });
 
+  it('is not spelt by any mix of guises', () => {
+    const one = (...of: string[]) => fc.constantFrom(...of);
+    const opener = one(
+      '<',
+      '＜',
+      '‹',
+      '⟨',
+      '❮',
+      '&lt;',
+      '&LT',
+      '&#060;',
+      '&#x3C;',
+      '&amp;lt;',
+      '\\u003c',
+      '\\x3C',
+      '%3c',
+      '<\u0338',
+    );
+    const gap = one(
+      '',
+      '',
+      ' ',
+      '\r\n',
+      '\u3000',
+      '\u200b',
+      '\u00ad',
+      '\u034f',
+      '\u202e',
+      '\0',
+      '\u2028',
+      '\u3164',
+      '&nbsp;',
+      '&#8203;',
+      '\\',
+    );
+    const slash = one('', '/', '／', '∕', '\\/', '&#47;', '&sol;', '%2F', '\\u002f');
+    const bars = ['_', '-', ' ', '＿', '‐', '&lowbar;', '&#95;', '\\u005f', ' _ '];
+    const homoglyphs: Record<string, string[]> = {
+      ...{
+        a: ['а', 'α', '𝐚', 'á', '&#97;', '%61'],
+        e: ['е', 'é'],
+        o: ['о', '0', 'ｏ', '\\u006f'],
+        l: ['1', 'I', 'ӏ'],
+        s: ['ѕ', 'ſ'],
+      },
+      ...{
+        t: ['т', 't '],
+        u: ['υ', 'u\u200b'],
+        r: ['г', 'R'],
+        g: ['ɡ', 'G\u00ad'],
+        i: ['і', 'l', '1'],
+        c: ['с'],
+        d: ['ԁ'],
+        p: ['р', 'p\u0301'],
+      },
+    };
+    const letter = (char: string) =>
+      one(char, char, ...(char === '_' ? bars : (homoglyphs[char] ?? [char.toUpperCase()])));
+    const name = one(...NAMES).chain((given) => fc.tuple(...[...given].map(letter)).map((letters) => letters.join('')));
+    const end = one('>', ' >', '＞', '&gt;', ' a="1">', '/>', '\u200b>', '', ' and');
+    fc.assert(
+      fc.property(fc.tuple(one('', 'x ', '.'), opener, gap, slash, gap, name, end), (parts) => {
+        const attack = parts.join('');
+        expect(quoted(attack)).not.toBe(attack);
+        expect(saysTheSame(quoted(attack), attack)).toBe(true);
+        expect(JSON.parse(quotedJson(JSON.stringify(attack)))).toBe(attack);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
   it('a text of half a megabyte is quoted in a moment', () => {
-    for (const part of ['<', '</go', '<\u200b', '&lt;', '<tool_', '< ', '</g&#111;', '\\u003c']) {
-      const text = part.repeat(500_000 / part.length);
+    const long = (part: string): string => part.repeat(500_000 / part.length);
+    const parts = ['<', '</go', '<\u200b', '&lt;', '<tool_', '< ', '</g&#111;', '\\u003c'];
+    for (const text of [...parts.map(long), `<tool${long(' ')}`, `<g${long('\u200b')}`, `<${long('\\')}`]) {
       const begun = performance.now();
       quoted(text);
-      expect(performance.now() - begun, part).toBeLessThan(3_000);
+      quotedJson(text);
+      expect(performance.now() - begun, text.slice(0, 9)).toBeLessThan(5_000);
     }
   });
 });
