@@ -27,6 +27,7 @@ const refund = tool({
   approve: { reason: 'money leaves the account' },
   run: ({ order, amount }) => {
     appendFileSync('.pilotage/refunds.txt', `${order} ${amount}\n`);
+    if (process.env['PULL_THE_PLUG'] === 'refund') process.kill(process.pid, 'SIGKILL');
     return { order, paid_back: amount };
   },
 });

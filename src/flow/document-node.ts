@@ -35,9 +35,10 @@ export interface NodePlan extends Form {
 /** Stands where a function is missing, which is a fault. */
 const NEVER = (): undefined => undefined;
 const EFFECTS: readonly Effect[] = ['pure', 'read', 'keyed', 'once'];
+const IN_DOUBT: readonly ('hold' | 'tell')[] = ['hold', 'tell'];
 const CALL_KEYS = [
   ...['description', 'output', 'effect', 'timeoutMs', 'retries', 'backoff', 'approve', 'costMicroUsd'],
-  ...['reconcile', 'allowCycle'],
+  ...['reconcile', 'inDoubt', 'allowCycle'],
 ];
 const KINDS = ['run', 'router', 'join', 'map', 'flow'] as const;
 const ALL_KEYS = [...KINDS, 'input', 'item', 'concurrency', ...CALL_KEYS];
@@ -138,6 +139,7 @@ function callOptions(fields: Fields, reading: Reading) {
     ...given('approve', fields, (part) => readApprove(part, reading)),
     ...given('costMicroUsd', fields, (part) => wholeOf(part, 0, reading)),
     ...given('reconcile', fields, (part) => functionOf(part, reading) as () => never),
+    ...given('inDoubt', fields, (part) => wordOf(part, IN_DOUBT, reading)),
     ...given('allowCycle', fields, (part) => flagOf(part, reading)),
     ...(Object.keys(timing).length === 0 ? {} : { policy: timing }),
   };

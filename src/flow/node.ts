@@ -35,8 +35,10 @@ export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
   readonly approve?: 'always' | ApprovalGate<Args>['when'] | ApprovalGate<Args>;
   /** What one call costs, in millionths of a US dollar; reserved before it starts. */
   readonly costMicroUsd?: number;
-  /** Asked after a crash in the middle of a `once` node: did it happen? */
+  /** Asked when nobody knows whether a `once` node has happened. */
   reconcile?(args: Args, context: ToolContext): Reconciled | Promise<Reconciled>;
+  /** When that cannot say: `hold` pauses the run until somebody settles it, `tell` fails the node. Default `hold`. */
+  readonly inDoubt?: 'hold' | 'tell';
   /** The node may be on a cycle. Default false. */
   readonly allowCycle?: boolean;
 }
@@ -62,7 +64,7 @@ export function callTool<Args, Raw, H extends HandleSet>(
   options: CallOptions<Args, Raw, H>,
 ): Tool {
   const { description = `The node ${name} of a flow.`, output, effect = 'once', policy = {} } = options;
-  const { approve, costMicroUsd, reconcile, handles } = options;
+  const { approve, costMicroUsd, reconcile, inDoubt, handles } = options;
   const { timeoutMs, retries = 0, backoff } = policy;
   const tool = {
     name,
@@ -77,6 +79,7 @@ export function callTool<Args, Raw, H extends HandleSet>(
     ...(costMicroUsd === undefined ? {} : { costMicroUsd }),
     ...(reconcile === undefined ? {} : { reconcile }),
     ...(handles === undefined ? {} : { handles }),
+    ...(inDoubt === undefined ? {} : { inDoubt }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(backoff === undefined ? {} : { backoff }),
   };

@@ -120,7 +120,7 @@ and may write again. Say plainly what you could not find out or do.`;
 
 const ERROR_HANDLING = `A call that failed gives an error in place of a result. Read it: correct the arguments, take another way, or
 say that it cannot be done. Do not repeat the same call unchanged.
-When it is not known whether a call happened, find out before you make it again.`;
+A result outcome_unknown means that the call may have happened. Never repeat such a call blindly: find out first.`;
 
 function toolCalling({ converse, tasks }: PromptParts, { tools }: RunView): string {
   const changes = tasks === true || tools.all().some(({ effect }) => effect === 'once' || effect === 'keyed');

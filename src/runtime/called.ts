@@ -4,8 +4,8 @@ import type { Outcome } from '../core/outcome.ts';
 import type { TaskEnd } from '../core/task.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { ReadyTool } from '../tools/catalogue.ts';
-import { errorData, valueOutcome } from './dispatch.ts';
 import { storedJson } from './heavy.ts';
+import { errorData, valueOutcome } from './outcomes.ts';
 
 export interface CalledPorts {
   readonly identity: Identity;

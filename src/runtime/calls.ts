@@ -12,18 +12,11 @@ import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { hasBegun, type OpenStep, type RunState, type TaskWait } from '../view/state.ts';
 import { beginAwait, endOfWait } from './await.ts';
+import type { Call, CallResult, DispatchPorts, TaskAsk } from './call.ts';
 import { argsOf } from './call-args.ts';
 import type { OwnCall, Piece } from './call-context.ts';
 import { outcomeOfTask } from './called.ts';
-import {
-  type Call,
-  type CallResult,
-  type DispatchPorts,
-  dispatch,
-  errorData,
-  newlyFound,
-  type TaskAsk,
-} from './dispatch.ts';
+import { dispatch, newlyFound } from './dispatch.ts';
 import { keyPrefixOf } from './doubt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
@@ -31,6 +24,7 @@ import { Flight } from './flight.ts';
 import type { PauseAsk } from './gates.ts';
 import { storeHeavy } from './heavy.ts';
 import type { HeldLease } from './held-lease.ts';
+import { errorData } from './outcomes.ts';
 import type { Schedule } from './schedule.ts';
 import { setUp } from './set-up.ts';
 import { type Beside, besideOf } from './share.ts';

@@ -4,101 +4,30 @@
  */
 
 import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
-import type { Clock } from '../core/clock.ts';
-import type { ArtifactRow } from '../core/context.ts';
-import type { Branch } from '../core/decision.ts';
 import { describeThrown, type ErrorData } from '../core/errors.ts';
 import type { HandleNote } from '../core/handle.ts';
-import type { Identity } from '../core/identity.ts';
-import { type Captured, captureJson, captureObject, deepFreeze, type Json, type JsonObject } from '../core/json.ts';
+import { captureJson, deepFreeze, type Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
-import type { SkillView } from '../core/skills.ts';
-import type { CallPlace } from '../core/step.ts';
-import type { ToolSchema } from '../core/tool-schema.ts';
-import type { ArtifactStore } from '../journal/port.ts';
-import type { AuthorisedTools, ReadyFunction, ReadyPlannerTool, ReadyTool } from '../tools/catalogue.ts';
-import type { NamedHandle } from '../tools/handle.ts';
-import type { Backoff, Reconciled } from '../tools/tool.ts';
-import type { Approval, OpenStep } from '../view/run-state.ts';
-import { CallContext, type OwnCall, type Piece } from './call-context.ts';
-import { type AtWork, type Doubt, inDoubt, type Unsure, unsureOf } from './doubt.ts';
-import type { Earlier } from './earlier-calls.ts';
-import { type Flight, LazySignal, type Settled } from './flight.ts';
+import type { ReadyFunction, ReadyPlannerTool, ReadyTool } from '../tools/catalogue.ts';
+import type { Call, CallResult, DispatchPorts, TaskAsk } from './call.ts';
+import { CallContext } from './call-context.ts';
+import { inDoubt, type Unsure, unsureOf } from './doubt.ts';
+import { LazySignal, type Settled } from './flight.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
-import { mayBeHeavy, storeHeavy } from './heavy.ts';
-import type { HeldLease } from './held-lease.ts';
+import { doubtOf, settleDoubt } from './look-up.ts';
+import {
+  abortedOutcome,
+  cancelled,
+  errorData,
+  failure,
+  heldBack,
+  mayPass,
+  noRoom,
+  retryDelayMs,
+  valueOutcome,
+} from './outcomes.ts';
 import { type Prepared, prepareCall } from './prepare-call.ts';
-
-export interface CallResult {
-  readonly outcome: Outcome;
-  readonly startedAt?: number;
-  readonly attempts: number;
-  readonly costMicroUsd?: number;
-  /** Deferred tools that are to be listed from now on; absent when there are none. */
-  readonly discovered?: readonly string[];
-  /** What the tool stored beside its value; absent when there is nothing. */
-  readonly artifacts?: readonly ArtifactRow[];
-  /** Live handles of which the journal is to know; absent when there are none. */
-  readonly handles?: readonly HandleNote[];
-  /** The equal call of an earlier step whose outcome or key this is. */
-  readonly reuses?: CallPlace;
-}
-
-/** The call may be made, and a task is to carry it out. */
-export interface TaskAsk {
-  readonly kind: 'task';
-  readonly tool: ReadyPlannerTool;
-  readonly args: Json;
-}
-
-export interface Call {
-  /** The step that the call belongs to, and its place in it. */
-  readonly open: OpenStep;
-  readonly index: number;
-  readonly branch: Branch;
-  readonly identity: Identity;
-  readonly idempotencyKey: string;
-  readonly tools: AuthorisedTools;
-  readonly flight: Flight;
-  /** The call was begun, by a process that died or by an attempt that was given up, and no result was recorded. */
-  readonly interrupted: boolean;
-  /** When it was begun, if it was. Milliseconds since the epoch. */
-  readonly begunAt: number | undefined;
-  /** Somebody has approved it. */
-  readonly approval: Approval | undefined;
-  /** The run is a fork whose `once` calls are not made. */
-  readonly held: boolean;
-}
-
-export interface DispatchPorts {
-  readonly clock: Clock;
-  readonly artifacts: ArtifactStore;
-  readonly atWork: AtWork;
-  /** What the run was started with beside its query. */
-  readonly meta: JsonObject;
-  /** Those of the run. */
-  readonly skills: SkillView;
-  /** Tells whoever reads the run, or one above it, of a chunk. */
-  tellChunk(call: OwnCall, piece: Piece): void;
-  /** From 0 up to 1. */
-  random(): number;
-  /** Makes durable that the call begins. @throws the journal's refusal. */
-  begin(call: Call, costMicroUsd: number | undefined, repeatable: boolean): Promise<void>;
-  readonly lease: Pick<HeldLease, 'isCertain' | 'prove' | 'graceLeftMs'>;
-  /** Opens the handles that the call needs, or gives those that are open. */
-  hand(call: Pick<Call, 'open' | 'flight'>, wanted: readonly NamedHandle[]): Promise<Handed>;
-  /** Takes the place of a call in the budget, and its money. An axis that has no room for it: then nothing was taken. */
-  reserve(call: Pick<Call, 'open' | 'index'>, costMicroUsd: number | undefined): 'calls' | 'cost' | undefined;
-  /** The deferred tools that the run has found. */
-  found(): readonly string[];
-  /** What an equal call of an earlier step has left. */
-  earlier(call: Call, args: Json): Promise<Earlier | undefined>;
-  /** The idempotency key of a call of the run. */
-  keyOf(place: CallPlace): string;
-  /** The arguments, as approved or with references replaced by the values of earlier branches. */
-  resolveArgs(call: Call): Json | Promise<Json>;
-}
 
 /** @throws the journal's refusal to let the call begin; nothing else. */
 export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult | PauseAsk | TaskAsk> {
@@ -193,13 +122,8 @@ async function make(
     listed(ended(outcome, startedAt, attempts, cost), call, ports, context);
   /** Found out, told, or asked of a person. */
   const settle = async (unsure: Unsure): Promise<CallResult | PauseAsk> => {
-    const { why, otherwise, isAtWork } = unsure;
-    const { found, context } = await believed(call, ports, () => lookUp(call, tool, args, ports));
-    if (found !== undefined && found !== 'not_done') return result(found, 1, context);
-    if (found === 'not_done' && !isAtWork) return result(otherwise, 1);
-    const doubt = doubtOf(call, given, startedAt, why, tool.source.reconcile !== undefined);
-    const told = inDoubt(doubt, tool.source.inDoubt === 'tell');
-    return told.kind === 'pause' ? told : result(told, 1);
+    const settled = await settleDoubt({ call, tool, args, given, since: startedAt }, unsure, ports);
+    return settled.kind === 'pause' ? settled : result(settled.outcome, 1, settled.context);
   };
   if (isOnce && (call.interrupted || ports.atWork.has(call.idempotencyKey))) {
     const isAtWork = ports.atWork.has(call.idempotencyKey);
@@ -329,27 +253,10 @@ function refused(
   return told.kind === 'pause' ? told : listed({ outcome: told, attempts: 0 }, call, ports);
 }
 
-function doubtOf({ branch, idempotencyKey }: Call, args: Json, since: number, why: string, canLookUp: boolean): Doubt {
-  return { tool: branch.tool, args, key: idempotencyKey, since, why, canLookUp };
-}
-
 const CUT_OFF = 'It was under way when its process died, or stopped.';
 const AT_WORK = 'An attempt that was given up is at work still.';
 /** It has not happened, and is made. */
 const NOT_DONE: Outcome = { kind: 'error', error: { code: 'not_done', message: 'The call did not happen.' } };
-
-function heldBack({ schema: { name } }: ReadyTool): Outcome {
-  const message = `${name} has an effect that happens once. A fork does not make such calls unless it is allowed to.`;
-  return { kind: 'error', error: { code: 'effect_held_back', message } };
-}
-
-function noRoom({ name }: ToolSchema, costMicroUsd: number | undefined, axis: 'calls' | 'cost'): Outcome {
-  const message =
-    axis === 'calls'
-      ? `The budget has no call left. ${name} was not called.`
-      : `The budget has no room for ${name}, which costs ${costMicroUsd} millionths of a dollar.`;
-  return { kind: 'error', error: { code: 'budget_exceeded', message, data: { axis } } };
-}
 
 /** `undefined`: it failed in a way that may pass, and there are attempts left. */
 function outcomeOf(
@@ -370,144 +277,6 @@ function outcomeOf(
   return attempt > tool.retries || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;
 }
 
-interface LookedUp {
-  /** `undefined`: nothing says what became of it. */
-  readonly found: Outcome | 'not_done' | undefined;
-  readonly context: CallContext;
-}
-
 function hasEffect({ effect }: Pick<ReadyTool, 'effect'>): boolean {
   return effect === 'once' || effect === 'keyed';
-}
-
-/**
- * What a look-up finds. That the call did not happen is believed only of those who cannot be at it any more: before that, a
- * process that stood still may wake up and go on.
- */
-async function believed({ flight }: Call, { lease }: DispatchPorts, ask: () => Promise<LookedUp>): Promise<LookedUp> {
-  for (;;) {
-    const { graceLeftMs } = lease;
-    const looked = await ask();
-    if (looked.found !== 'not_done' || graceLeftMs === 0) return looked;
-    await flight.pause(graceLeftMs);
-    if (flight.aborted) return { ...looked, found: undefined };
-  }
-}
-
-/** Asks a `once` tool what became of a call in doubt, again if it fails in a way that may pass. */
-async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
-  const { source, timeoutMs, lookUps, backoff } = tool;
-  for (let attempt = 1; ; attempt += 1) {
-    const signal = new LazySignal();
-    const context = new CallContext(call, ports, signal, 1);
-    if (source.reconcile === undefined) return { found: undefined, context };
-    const asked = await call.flight.attempt<Reconciled, Settled<Reconciled>>(
-      () => source.reconcile?.(args as never, context) as Reconciled | Promise<Reconciled>,
-      (settled) => {
-        context.end();
-        return settled;
-      },
-      { timeoutMs, signal, isLookUp: true },
-    );
-    if (asked.kind === 'value') {
-      // What a tool gives may be anything.
-      const answer: Reconciled | undefined = asked.value;
-      if (answer?.status === 'done') return { found: await valueOutcome(answer.value, call, tool, ports), context };
-      return { found: answer?.status === 'not_done' ? 'not_done' : undefined, context };
-    }
-    if (attempt > lookUps || !mayPass(asked)) return { found: undefined, context };
-    await call.flight.pause(retryDelayMs(backoff, attempt, ports.random()));
-  }
-}
-
-/** Full jitter: a random time from 0 to the exponential bound, by default 100 ms, 200 ms, … 30 s. */
-function retryDelayMs({ baseMs, multiplier, maxMs }: Required<Backoff>, attempt: number, random: number): number {
-  // A power beyond all numbers times a base of 0 would be none.
-  const power = Math.min(multiplier ** (attempt - 1), Number.MAX_VALUE);
-  return random * Math.min(maxMs, baseMs * power);
-}
-
-/** Only what an error says of itself counts: its `retryable` flag or an HTTP status. Texts are never searched. */
-function mayPass(settled: Settled<unknown>): boolean {
-  if (settled.kind === 'timeout') return true;
-  if (settled.kind !== 'thrown') return false;
-  const { error } = settled;
-  if (typeof error !== 'object' || error === null) return false;
-  if ('retryable' in error && typeof error.retryable === 'boolean') return error.retryable;
-  const status = 'status' in error ? error.status : 'statusCode' in error ? error.statusCode : undefined;
-  return typeof status === 'number' && (status >= 500 || status === 429);
-}
-
-function failure(settled: Settled<unknown>, tool: ReadyFunction, attempts: number): Outcome {
-  const cause = settledError(settled, tool);
-  if (attempts === 1) return { kind: 'error', error: cause };
-  const message = `${tool.schema.name} failed ${attempts} times; the last time: ${cause.message}`;
-  return { kind: 'error', error: { code: 'tool_retries_exhausted', message, data: { attempts, cause: { ...cause } } } };
-}
-
-function settledError(settled: Settled<unknown>, tool: ReadyFunction): ErrorData {
-  if (settled.kind === 'thrown') return errorData(settled.error);
-  const maybe = tool.effect === 'keyed' ? ' It may have happened all the same.' : '';
-  return { code: 'tool_timeout', message: `${tool.schema.name} did not end within ${tool.timeoutMs} ms.${maybe}` };
-}
-
-function abortedOutcome(settled: Settled<unknown>, tool: ReadyFunction): Outcome {
-  if (settled.kind !== 'abandoned') return cancelled();
-  const message = `${tool.schema.name} ignored its abort signal and was abandoned.`;
-  return { kind: 'cancelled', error: { code: 'tool_abandoned', message } };
-}
-
-function cancelled(): Outcome {
-  return { kind: 'cancelled', error: { code: 'cancelled', message: 'The call was stopped before it ended.' } };
-}
-
-/** Whose value it is. */
-type Valued = Pick<ReadyTool, 'checkValue'> & { readonly schema: Pick<ToolSchema, 'name'> };
-
-export function valueOutcome(
-  value: unknown,
-  call: Pick<Call, 'identity'>,
-  tool: Valued,
-  ports: Pick<DispatchPorts, 'artifacts'>,
-): Outcome | Promise<Outcome> {
-  try {
-    const captured = captureJson(value === undefined ? null : value, 'value');
-    if (tool.checkValue === undefined && !mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
-    return checkAndStore(captured, call, tool, ports).catch((thrown: unknown) => ({
-      kind: 'error',
-      error: errorData(thrown),
-    }));
-  } catch (thrown) {
-    return { kind: 'error', error: errorData(thrown) };
-  }
-}
-
-async function checkAndStore(
-  captured: Captured,
-  call: Pick<Call, 'identity'>,
-  tool: Valued,
-  ports: Pick<DispatchPorts, 'artifacts'>,
-): Promise<Outcome> {
-  const checked = await tool.checkValue?.(captured.json);
-  if (checked?.ok === false) {
-    const message = `The value of ${tool.schema.name} does not fit its output schema: ${checked.why}.`;
-    return { kind: 'error', error: { code: 'tool_invalid_output', message } };
-  }
-  if (!mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
-  return storeHeavy(captured, tool.schema.name, call.identity, ports.artifacts);
-}
-
-/** The journal form of anything thrown. A tool's own string code is kept; stacks and arguments are not. */
-export function errorData(thrown: unknown, fallback = 'tool_failed'): ErrorData {
-  const message = describeThrown(thrown);
-  const fields: { code?: unknown; data?: unknown } = typeof thrown === 'object' && thrown !== null ? thrown : {};
-  const { code, data } = fields;
-  const error = { code: typeof code === 'string' && code !== '' ? code : fallback, message };
-  if (data === undefined) return error;
-  try {
-    return { ...error, data: captureObject(data, 'error.data').json };
-  } catch {
-    // The error itself is worth more than data that is no JSON.
-    return error;
-  }
 }

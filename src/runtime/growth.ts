@@ -10,9 +10,9 @@ import { type Json, jsonEquals } from '../core/json.ts';
 import { type Delta, isMove, type Move } from '../core/planner.ts';
 import { dependenciesOf, MAX_PLAN_BRANCHES, validateDecision } from '../core/validate-decision.ts';
 import { type Ask, type PlanGrowth, type Said, say } from './ask.ts';
-import { errorData } from './dispatch.ts';
 import type { Settled } from './flight.ts';
 import { takeNotes } from './move-notes.ts';
+import { errorData } from './outcomes.ts';
 
 export type BranchesDelta = Extract<Delta, { type: 'branches' }>;
 type Source = AsyncGenerator<Delta, Decision | Move>;

@@ -9,11 +9,11 @@ import { validateDecision } from '../core/validate-decision.ts';
 import { nextStep } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
 import { type Ask, type Said, say } from './ask.ts';
-import { errorData } from './dispatch.ts';
 import type { Settled } from './flight.ts';
 import { Growing, Growth } from './growth.ts';
 import { HEAVY_BYTES } from './heavy.ts';
 import { type Mutable, takeNotes } from './move-notes.ts';
+import { errorData } from './outcomes.ts';
 
 /**
  * The entries of the planner's move. Of one that was aborted, what it had said, if the run ends with that; why is found at

@@ -9,7 +9,8 @@ import { waysOf } from '../core/routes.ts';
 import { isTaskTool } from '../core/task-calls.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { OpenStep } from '../view/run-state.ts';
-import { type DispatchPorts, newlyFound } from './dispatch.ts';
+import type { DispatchPorts } from './call.ts';
+import { newlyFound } from './dispatch.ts';
 import { prepareCall } from './prepare-call.ts';
 
 /** The outcomes of all branches when the set-up refuses the call; none when it may start. */

@@ -1,0 +1,90 @@
+/** One call on its way: what it is, what it needs of the runtime, and what it comes to. */
+import type { Clock } from '../core/clock.ts';
+import type { ArtifactRow } from '../core/context.ts';
+import type { Branch } from '../core/decision.ts';
+import type { HandleNote } from '../core/handle.ts';
+import type { Identity } from '../core/identity.ts';
+import type { Json, JsonObject } from '../core/json.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { SkillView } from '../core/skills.ts';
+import type { CallPlace } from '../core/step.ts';
+import type { ArtifactStore } from '../journal/port.ts';
+import type { AuthorisedTools, ReadyPlannerTool } from '../tools/catalogue.ts';
+import type { NamedHandle } from '../tools/handle.ts';
+import type { Approval, OpenStep } from '../view/run-state.ts';
+import type { OwnCall, Piece } from './call-context.ts';
+import type { AtWork } from './doubt.ts';
+import type { Earlier } from './earlier-calls.ts';
+import type { Flight } from './flight.ts';
+import type { Handed } from './handles.ts';
+import type { HeldLease } from './held-lease.ts';
+
+export interface CallResult {
+  readonly outcome: Outcome;
+  readonly startedAt?: number;
+  readonly attempts: number;
+  readonly costMicroUsd?: number;
+  /** Deferred tools that are to be listed from now on; absent when there are none. */
+  readonly discovered?: readonly string[];
+  /** What the tool stored beside its value; absent when there is nothing. */
+  readonly artifacts?: readonly ArtifactRow[];
+  /** Live handles of which the journal is to know; absent when there are none. */
+  readonly handles?: readonly HandleNote[];
+  /** The equal call of an earlier step whose outcome or key this is. */
+  readonly reuses?: CallPlace;
+}
+
+/** The call may be made, and a task is to carry it out. */
+export interface TaskAsk {
+  readonly kind: 'task';
+  readonly tool: ReadyPlannerTool;
+  readonly args: Json;
+}
+
+export interface Call {
+  /** The step that the call belongs to, and its place in it. */
+  readonly open: OpenStep;
+  readonly index: number;
+  readonly branch: Branch;
+  readonly identity: Identity;
+  readonly idempotencyKey: string;
+  readonly tools: AuthorisedTools;
+  readonly flight: Flight;
+  /** The call was begun, by a process that died or by an attempt that was given up, and no result was recorded. */
+  readonly interrupted: boolean;
+  /** When it was begun, if it was. Milliseconds since the epoch. */
+  readonly begunAt: number | undefined;
+  /** Somebody has approved it. */
+  readonly approval: Approval | undefined;
+  /** The run is a fork whose `once` calls are not made. */
+  readonly held: boolean;
+}
+
+export interface DispatchPorts {
+  readonly clock: Clock;
+  readonly artifacts: ArtifactStore;
+  readonly atWork: AtWork;
+  /** What the run was started with beside its query. */
+  readonly meta: JsonObject;
+  /** Those of the run. */
+  readonly skills: SkillView;
+  /** Tells whoever reads the run, or one above it, of a chunk. */
+  tellChunk(call: OwnCall, piece: Piece): void;
+  /** From 0 up to 1. */
+  random(): number;
+  /** Makes durable that the call begins. @throws the journal's refusal. */
+  begin(call: Call, costMicroUsd: number | undefined, repeatable: boolean): Promise<void>;
+  readonly lease: Pick<HeldLease, 'isCertain' | 'prove' | 'graceLeftMs'>;
+  /** Opens the handles that the call needs, or gives those that are open. */
+  hand(call: Pick<Call, 'open' | 'flight'>, wanted: readonly NamedHandle[]): Promise<Handed>;
+  /** Takes the place of a call in the budget, and its money. An axis that has no room for it: then nothing was taken. */
+  reserve(call: Pick<Call, 'open' | 'index'>, costMicroUsd: number | undefined): 'calls' | 'cost' | undefined;
+  /** The deferred tools that the run has found. */
+  found(): readonly string[];
+  /** What an equal call of an earlier step has left. */
+  earlier(call: Call, args: Json): Promise<Earlier | undefined>;
+  /** The idempotency key of a call of the run. */
+  keyOf(place: CallPlace): string;
+  /** The arguments, as approved or with references replaced by the values of earlier branches. */
+  resolveArgs(call: Call): Json | Promise<Json>;
+}

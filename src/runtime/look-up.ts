@@ -1,0 +1,90 @@
+/** What became of a `once` call in doubt: found out from its tool, told to the planner, or asked of a person. */
+import type { Json } from '../core/json.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { ReadyFunction } from '../tools/catalogue.ts';
+import type { Reconciled } from '../tools/tool.ts';
+import type { Call, DispatchPorts } from './call.ts';
+import { CallContext } from './call-context.ts';
+import { type Doubt, inDoubt, type Unsure } from './doubt.ts';
+import { LazySignal, type Settled } from './flight.ts';
+import type { PauseAsk } from './gates.ts';
+import { mayPass, retryDelayMs, valueOutcome } from './outcomes.ts';
+
+interface LookedUp {
+  /** `undefined`: nothing says what became of it. */
+  readonly found: Outcome | 'not_done' | undefined;
+  readonly context: CallContext;
+}
+
+/** A call in doubt, with its arguments as its tool gets them and as they are shown. */
+export interface Doubtful {
+  readonly call: Call;
+  readonly tool: ReadyFunction;
+  readonly args: unknown;
+  readonly given: Json;
+  readonly since: number;
+}
+
+/** What it came to, with what the look-up made known; or the pause in which somebody is asked. */
+export async function settleDoubt(
+  { call, tool, args, given, since }: Doubtful,
+  { why, otherwise, isAtWork }: Unsure,
+  ports: DispatchPorts,
+): Promise<PauseAsk | { readonly kind: 'settled'; readonly outcome: Outcome; readonly context?: CallContext }> {
+  const { found, context } = await believed(call, ports, () => lookUp(call, tool, args, ports));
+  if (found !== undefined && found !== 'not_done') return { kind: 'settled', outcome: found, context };
+  if (found === 'not_done' && !isAtWork) return { kind: 'settled', outcome: otherwise };
+  const doubt = doubtOf(call, given, since, why, tool.source.reconcile !== undefined);
+  const told = inDoubt(doubt, tool.source.inDoubt === 'tell');
+  return told.kind === 'pause' ? told : { kind: 'settled', outcome: told };
+}
+
+export function doubtOf(
+  { branch, idempotencyKey }: Call,
+  args: Json,
+  since: number,
+  why: string,
+  canLookUp: boolean,
+): Doubt {
+  return { tool: branch.tool, args, key: idempotencyKey, since, why, canLookUp };
+}
+
+/**
+ * What a look-up finds. That the call did not happen is believed only of those who cannot be at it any more: before that, a
+ * process that stood still may wake up and go on.
+ */
+async function believed({ flight }: Call, { lease }: DispatchPorts, ask: () => Promise<LookedUp>): Promise<LookedUp> {
+  for (;;) {
+    const { graceLeftMs } = lease;
+    const looked = await ask();
+    if (looked.found !== 'not_done' || graceLeftMs === 0) return looked;
+    await flight.pause(graceLeftMs);
+    if (flight.aborted) return { ...looked, found: undefined };
+  }
+}
+
+/** Asks a `once` tool what became of a call in doubt, again if it fails in a way that may pass. */
+async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: DispatchPorts): Promise<LookedUp> {
+  const { source, timeoutMs, lookUps, backoff } = tool;
+  for (let attempt = 1; ; attempt += 1) {
+    const signal = new LazySignal();
+    const context = new CallContext(call, ports, signal, 1);
+    if (source.reconcile === undefined) return { found: undefined, context };
+    const asked = await call.flight.attempt<Reconciled, Settled<Reconciled>>(
+      () => source.reconcile?.(args as never, context) as Reconciled | Promise<Reconciled>,
+      (settled) => {
+        context.end();
+        return settled;
+      },
+      { timeoutMs, signal, isLookUp: true },
+    );
+    if (asked.kind === 'value') {
+      // What a tool gives may be anything.
+      const answer: Reconciled | undefined = asked.value;
+      if (answer?.status === 'done') return { found: await valueOutcome(answer.value, call, tool, ports), context };
+      return { found: answer?.status === 'not_done' ? 'not_done' : undefined, context };
+    }
+    if (attempt > lookUps || !mayPass(asked)) return { found: undefined, context };
+    await call.flight.pause(retryDelayMs(backoff, attempt, ports.random()));
+  }
+}

@@ -1,0 +1,123 @@
+/** What a call comes to, from how its attempts settled. */
+import { describeThrown, type ErrorData } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
+import { type Captured, captureJson, captureObject } from '../core/json.ts';
+import type { Outcome } from '../core/outcome.ts';
+import type { Effect, ToolSchema } from '../core/tool-schema.ts';
+import type { ArtifactStore } from '../journal/port.ts';
+import type { ReadyFunction, ReadyTool } from '../tools/catalogue.ts';
+import type { Backoff } from '../tools/tool.ts';
+import type { Settled } from './flight.ts';
+import { mayBeHeavy, storeHeavy } from './heavy.ts';
+
+interface Owned {
+  readonly identity: Identity;
+}
+interface Stores {
+  readonly artifacts: ArtifactStore;
+}
+
+export function heldBack({ schema: { name } }: ReadyTool): Outcome {
+  const message = `${name} has an effect that happens once. A fork does not make such calls unless it is allowed to.`;
+  return { kind: 'error', error: { code: 'effect_held_back', message } };
+}
+
+export function noRoom({ name }: ToolSchema, costMicroUsd: number | undefined, axis: 'calls' | 'cost'): Outcome {
+  const message =
+    axis === 'calls'
+      ? `The budget has no call left. ${name} was not called.`
+      : `The budget has no room for ${name}, which costs ${costMicroUsd} millionths of a dollar.`;
+  return { kind: 'error', error: { code: 'budget_exceeded', message, data: { axis } } };
+}
+
+/** Full jitter: a random time from 0 to the exponential bound, by default 100 ms, 200 ms, … 30 s. */
+export function retryDelayMs(
+  { baseMs, multiplier, maxMs }: Required<Backoff>,
+  attempt: number,
+  random: number,
+): number {
+  // A power beyond all numbers times a base of 0 would be none.
+  const power = Math.min(multiplier ** (attempt - 1), Number.MAX_VALUE);
+  return random * Math.min(maxMs, baseMs * power);
+}
+
+/** Only what an error says of itself counts: its `retryable` flag or an HTTP status. Texts are never searched. */
+export function mayPass(settled: Settled<unknown>): boolean {
+  if (settled.kind === 'timeout') return true;
+  if (settled.kind !== 'thrown') return false;
+  const { error } = settled;
+  if (typeof error !== 'object' || error === null) return false;
+  if ('retryable' in error && typeof error.retryable === 'boolean') return error.retryable;
+  const status = 'status' in error ? error.status : 'statusCode' in error ? error.statusCode : undefined;
+  return typeof status === 'number' && (status >= 500 || status === 429);
+}
+
+export function failure(settled: Settled<unknown>, tool: ReadyFunction, attempts: number): Outcome {
+  const cause = settledError(settled, tool);
+  if (attempts === 1) return { kind: 'error', error: cause };
+  const message = `${tool.schema.name} failed ${attempts} times; the last time: ${cause.message}`;
+  return { kind: 'error', error: { code: 'tool_retries_exhausted', message, data: { attempts, cause: { ...cause } } } };
+}
+
+function settledError(settled: Settled<unknown>, tool: ReadyFunction): ErrorData {
+  if (settled.kind === 'thrown') return errorData(settled.error);
+  const maybe = tool.effect === 'keyed' ? ' It may have happened all the same.' : '';
+  return { code: 'tool_timeout', message: `${tool.schema.name} did not end within ${tool.timeoutMs} ms.${maybe}` };
+}
+
+export function abortedOutcome(settled: Settled<unknown>, tool: ReadyFunction): Outcome {
+  if (settled.kind !== 'abandoned') return cancelled();
+  const message = `${tool.schema.name} ignored its abort signal and was abandoned.`;
+  return { kind: 'cancelled', error: { code: 'tool_abandoned', message } };
+}
+
+export function cancelled(): Outcome {
+  return { kind: 'cancelled', error: { code: 'cancelled', message: 'The call was stopped before it ended.' } };
+}
+
+/** Whose value it is. */
+type Valued = Pick<ReadyTool, 'checkValue'> & { readonly schema: Pick<ToolSchema, 'name'>; readonly effect?: Effect };
+
+export function valueOutcome(value: unknown, call: Owned, tool: Valued, ports: Stores): Outcome | Promise<Outcome> {
+  try {
+    const captured = captureJson(value === undefined ? null : value, 'value');
+    if (tool.checkValue === undefined && !mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
+    return checkAndStore(captured, call, tool, ports).catch((thrown: unknown) => valueLost(errorData(thrown), tool));
+  } catch (thrown) {
+    return valueLost(errorData(thrown), tool);
+  }
+}
+
+/** The call was made; whoever reads only that it failed would make it again. */
+function valueLost({ message, ...error }: ErrorData, { effect }: Valued): Outcome {
+  const isMade = effect === 'once' || effect === 'keyed';
+  const told = isMade
+    ? `The call has happened, and is not to be made again; its value cannot be used: ${message}`
+    : message;
+  return { kind: 'error', error: { ...error, message: told } };
+}
+
+async function checkAndStore(captured: Captured, call: Owned, tool: Valued, ports: Stores): Promise<Outcome> {
+  const checked = await tool.checkValue?.(captured.json);
+  if (checked?.ok === false) {
+    const message = `The value of ${tool.schema.name} does not fit its output schema: ${checked.why}.`;
+    return valueLost({ code: 'tool_invalid_output', message }, tool);
+  }
+  if (!mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
+  return storeHeavy(captured, tool.schema.name, call.identity, ports.artifacts);
+}
+
+/** The journal form of anything thrown. A tool's own string code is kept; stacks and arguments are not. */
+export function errorData(thrown: unknown, fallback = 'tool_failed'): ErrorData {
+  const message = describeThrown(thrown);
+  const fields: { code?: unknown; data?: unknown } = typeof thrown === 'object' && thrown !== null ? thrown : {};
+  const { code, data } = fields;
+  const error = { code: typeof code === 'string' && code !== '' ? code : fallback, message };
+  if (data === undefined) return error;
+  try {
+    return { ...error, data: captureObject(data, 'error.data').json };
+  } catch {
+    // The error itself is worth more than data that is no JSON.
+    return error;
+  }
+}
