@@ -179,7 +179,12 @@ function reusedText(attempts: number, step: number): string {
   return attempts === 0 ? `as in step ${step + 1}, not called again` : `under the key of step ${step + 1}`;
 }
 
-const ANSWERS: Readonly<Partial<Record<ControlType, true>>> = { APPROVE: true, REJECT: true, RESUME: true };
+const ANSWERS: Readonly<Partial<Record<ControlType, true>>> = {
+  APPROVE: true,
+  REJECT: true,
+  SETTLE: true,
+  RESUME: true,
+};
 
 function isOfTask(tool: string): boolean {
   return isTaskTool(tool) || tool === 'spawn_task' || tool === 'await_task';

@@ -29,8 +29,8 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
     const { key, since, can_look_up: canLookUp } = pause.payload ?? {};
     if (typeof since === 'number') add(`since    ${new Date(since).toISOString()}`);
     add(`key      ${oneLine(String(key ?? ''), 200)}`);
-    add(`it did   ${hint('settle', id, options, ...which, '--happened', '--value', '…')}`);
-    add(`it didn't ${hint('settle', id, options, ...which, '--did-not-happen')}`);
+    add(`did      ${hint('settle', id, options, ...which, '--happened', '--value', '…')}`);
+    add(`did not  ${hint('settle', id, options, ...which, '--did-not-happen')}`);
     if (canLookUp === true) add(`look up  ${hint('resume', id, options, ...which)}`);
     return [{ tone: 'strong', text: title }, ...lines];
   }

@@ -178,3 +178,45 @@ describe('pilotage approve and reject', () => {
     expect(answered.stdout).toContain('the red one');
   });
 });
+
+describe('pilotage settle', () => {
+  /** A run, and a task, whose process dies when it has paid. */
+  async function cutOff(folder: Folder, query: string): Promise<string> {
+    const run = await paused(folder, query);
+    await folder.run(['approve', run]);
+    await folder.run(['resume', run], { DIES: 'pay' });
+    const { code, stderr } = await folder.run(['resume', run]);
+    expect(code).toBe(5);
+    expect(stderr).toContain('nobody knows whether this call has happened: pay {"amount":100}');
+    expect(stderr).toContain(`settle ${run} --did-not-happen`);
+    return run;
+  }
+
+  it('says that it happened: it is not paid again, also when the run is resumed without a word', async () => {
+    const folder = operatedFolder();
+    const run = await cutOff(folder, 'pay');
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 5 });
+    expect(await folder.run(['settle', run])).toMatchObject({ code: 2, stderr: expect.stringContaining('--happened') });
+    const both = await folder.run(['settle', run, '--happened', '--did-not-happen']);
+    expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('not both') });
+    expect((await folder.run(['approve', run])).code).toBe(0);
+    const refused = await folder.run(['resume', run]);
+    expect(refused).toMatchObject({ code: 5, stderr: expect.stringContaining('control APPROVE was refused') });
+    expect(await folder.run(['settle', run, '--happened', '--value', '{"paid":100}', '--json'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('"control":"SETTLE","state":"stored"'),
+    });
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: '[{"paid":100}]\n' });
+    expect(paid(folder)).toBe('100\n');
+    const { stdout } = await folder.run(['inspect', run]);
+    expect(stdout).toContain('▶ settled: it happened (in_doubt)');
+  });
+
+  it('says that it did not: it is paid, of a task through the run above it', async () => {
+    const folder = operatedFolder();
+    const run = await cutOff(folder, 'task pay');
+    expect((await folder.run(['settle', run, '--did-not-happen', '--reason', 'not in the books'])).code).toBe(0);
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0 });
+    expect(paid(folder)).toBe('100\n100\n');
+  });
+});

@@ -27,6 +27,7 @@ const pay = {
   approve: { reason: 'it is money', ...(process.env.APPROVER ? { approver: process.env.APPROVER } : {}) },
   run: ({ amount }) => {
     appendFileSync('paid.txt', amount + '\\n');
+    if (process.env.DIES === 'pay') process.kill(process.pid, 'SIGKILL');
     return { paid: amount };
   },
 };

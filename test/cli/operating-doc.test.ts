@@ -60,7 +60,11 @@ class Names {
     if (token !== undefined) this.#ids.set('<token>', token);
     let text = output.replaceAll('npm run -s pilotage --', 'pilotage');
     for (const [each, id] of this.#ids) text = text.replaceAll(id, each);
-    return text.replace(`for      ${userInfo().username} (`, 'for      ana (').trimEnd();
+    const { username } = userInfo();
+    return text
+      .replace(`for      ${username} (`, 'for      ana (')
+      .replaceAll(`local/${username}/`, 'local/ana/')
+      .trimEnd();
   }
 }
 
