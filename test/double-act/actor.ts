@@ -114,7 +114,7 @@ async function obey(command: Command): Promise<void> {
     case 'take': {
       const { play } = command.settings;
       const runtime = open(command);
-      if (command.resume) await runtime.run(play).resume();
+      if (command.resume) await runtime.run(play).resume().catch(notNeeded);
       runtime.work();
       following(play, runtime);
       return;
@@ -136,6 +136,11 @@ async function obey(command: Command): Promise<void> {
     default:
       command satisfies never;
   }
+}
+
+/** Somebody else was faster: the run has ended, or waits for a person already. */
+function notNeeded(error: unknown): void {
+  if (!['run_ended', 'payload_invalid', 'pause_not_found'].includes(describe(error).code)) throw error;
 }
 
 function following(play: string, runtime: Runtime): void {
