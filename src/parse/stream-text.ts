@@ -24,9 +24,13 @@ export interface ToolCallEnd extends ParsedCalls {
 /** What every call has besides a name, and the mention of a tool has not. */
 const ARGUMENTS = /["'{=]/;
 
+/** Words before a call that are read with it. */
+const CONTEXT_CHARS = 600;
+
 /**
  * Prose passes through, late by a word, and by the content of a bracket or a fence that may be a call. A value, a fence or an
- * `Action:` line that turns out to be no call, and names no tool, is prose after all. Tags of a name that is not known to stand
+ * `Action:` line that turns out to be no call, and names no tool, is prose after all; so is a call that the words before it only
+ * speak of. Tags of a name that is not known to stand
  * around calls are prose. The work is linear in the text. Never throws.
  */
 export class ToolCallStream {
@@ -34,6 +38,8 @@ export class ToolCallStream {
   readonly #names: ToolNames;
   readonly #segmenter: Segmenter;
   readonly #strictness: CallForm;
+  /** The last words that were shown. */
+  #before = '';
   #whole = '';
   /** The calls that were given early. */
   readonly #given: ParsedCall[] = [];
@@ -65,14 +71,28 @@ export class ToolCallStream {
     for (const segment of segments) {
       if (segment.kind === 'prose') {
         text += segment.text;
+        this.#before = (this.#before + segment.text).slice(-CONTEXT_CHARS);
         continue;
       }
-      const found = readToolCalls(segment.text, this.#names, DEFAULT_PARSE_LIMITS, DEFAULT_STRICTNESS).calls;
-      const isCall = found.length > 0 || segment.isHidden || this.#isMeantAsCall(segment.text);
+      const alone = this.#read(segment.text);
+      const found = this.#made(segment.text, alone);
+      const isSpokenOf = alone.length > found.length && found.length === 0;
+      const isCall = found.length > 0 || (!isSpokenOf && this.#isMeantAsCall(segment.text));
       if (isCall) calls.push(...this.#news(found));
-      else text += segment.text;
+      else if (!segment.isHidden) text += segment.text;
     }
     return { text, calls };
+  }
+
+  #read(text: string): readonly ParsedCall[] {
+    return readToolCalls(text, this.#names, DEFAULT_PARSE_LIMITS, DEFAULT_STRICTNESS).calls;
+  }
+
+  /** Those of the calls of a segment that the words before it do not merely speak of. */
+  #made(text: string, alone: readonly ParsedCall[]): readonly ParsedCall[] {
+    if (alone.length === 0 || this.#before.trim() === '') return alone;
+    const calls = this.#read(this.#before + text);
+    return calls.filter((call) => alone.some(({ tool, args }) => tool === call.tool && jsonEquals(args, call.args)));
   }
 
   /** A call that was given before is the same call written again; in one segment it is meant twice. */

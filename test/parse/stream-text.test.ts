@@ -116,6 +116,8 @@ describe('ToolCallStream', () => {
     ['data that is no call', 'The answer:\n```json\n{"total": 3, "items": ["a", "b"]}\n```\nand {"a": [1, 2]} too.'],
     ['a mention of a tool', "I'd use get_weather here, or call get_weather() or web.search: either works."],
     ['a quoted tag', 'Write `<tool_call>` around it.'],
+    ['a report of a call', 'Done: I called get_weather(city="Oslo"), and it rains.'],
+    ['a refusal', 'I would never run this:\n```json\n{"tool": "get_weather", "args": {"city": "Oslo"}}\n```\n'],
     ['an action in prose', 'Action: none\nI am done.'],
     ['ticks in prose', 'Use `a`, ``b`` or ```c``` as you like.'],
   ])('shows %s as they are', (_what, text) => {
@@ -143,8 +145,8 @@ describe('ToolCallStream', () => {
 
   it('takes ticks inside a value for no fence', () => {
     const object = '{"name": "get_weather", "arguments": {"city": "a ```"}}';
-    const { text } = stream(`One ${object}\n\`\`\`json\n${object.replace('a', 'b')}\n\`\`\`\ntwo`);
-    expect(text).toBe('One \n\ntwo');
+    const { text } = stream(`One: ${object}\n\`\`\`json\n${object.replace('a', 'b')}\n\`\`\`\ntwo`);
+    expect(text).toBe('One: \n\ntwo');
   });
 
   it('says a call that is written again only once', () => {
