@@ -48,7 +48,8 @@ function sentencesOf(prose: string): string[] {
 const DOING =
   /^\W*(?:(?:ok(?:ay)?|sure|certainly|now|first|next|then|so)\W+)*(?!assum|suppos|imagin|accord|refus|declin|avoid|quot|follow|wait|ask|us)\w+ing\b[^.!?]*:\s*$/i;
 const STATEMENT = /[.!。！]["')*_\s]*$/;
-const POINTING = /\b(?:this|these|that|following|below|calls?|command|request|block|text|message|code|snippet)\b/i;
+const POINTING =
+  /\b(?:this|these|the following|below|(?:that|the|such an?|an?|my|its?) (?:\w+ )?(?:calls?|command|request|block|snippet))\b/i;
 const INTRODUCING =
   /^\W*(?:(?:ok(?:ay)?|sure|certainly|now|first|next|then|so|thus|therefore|finally|great|all ?right)\W+)*(?:(?!assum|suppos|imagin|accord|refus|declin|avoid|quot|follow|wait|ask)\w+ing\b[^.!?]*|(?:(?:here (?:is|are|comes?)|here's|this is|these are|making|based on [^.!?:]{1,60}) )?(?:the |my |a )?(?:next |first |last |right |needed |necessary |required )?(?:(?:function|tool) )?(?:calls?|action)(?: (?:is|are|that you asked for|for (?:this|it|that)))?)?[\s:,*]*$/i;
 
