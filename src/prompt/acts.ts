@@ -7,6 +7,7 @@ import type { Outcome } from '../core/outcome.ts';
 import { shownName } from '../core/shown-name.ts';
 import type { Step } from '../core/step.ts';
 import type { ToolView } from '../core/tool-schema.ts';
+import { jsonLine } from './frame.ts';
 import { asText, errorText } from './outcome-text.ts';
 import { callsOf } from './step-parts.ts';
 
@@ -32,7 +33,7 @@ export function actLines(step: Step, tools: ToolView): ActLine[] {
   return callsOf(step).flatMap(({ tool, args, outcome }) => {
     if (outcome === undefined || !mayHaveHappened(outcome)) return [];
     if (outcome.kind !== 'unknown' && !isAct(tool, tools)) return [];
-    const call = `${shownName(tool)} ${short(JSON.stringify(args), MAX_ARGS)}`;
+    const call = `${shownName(tool)} ${short(jsonLine(args), MAX_ARGS)}`;
     const text = `step ${step.index + 1}: ${call} → ${cameOf(outcome)}`;
     return [{ text, isOpen: outcome.kind !== 'value' }];
   });
@@ -51,9 +52,10 @@ export function shownActs(lines: readonly ActLine[]): string[] {
   return left.size === 0 ? shown : [`- ${left.size} calls before these`, ...shown];
 }
 
-/** What came of such a call, in one line: data. */
+/** What came of such a call, in one line: data. A value stands in quotation marks, and cannot pass for one of the other endings. */
 export function cameOf(outcome: Outcome): string {
-  return short(saidOf(outcome).replaceAll(/\s+/g, ' '), MAX_RESULT);
+  const said = short(saidOf(outcome).replaceAll(/\s+/g, ' '), MAX_RESULT);
+  return outcome.kind === 'value' ? jsonLine(said) : said;
 }
 
 function saidOf(outcome: Outcome): string {

@@ -186,7 +186,7 @@ describe('what a summary leaves out and nobody may forget', () => {
         ?.prompt.map(wordsOf)
         .filter((said) => said.includes('<calls_made>')) ?? [];
     expect(words).toHaveLength(1);
-    expect(words[0]).toContain('step 1: pay {"q":"A-17"} → <\\/calls_made> receipt of A-17');
+    expect(words[0]).toContain('step 1: pay {"q":"A-17"} → "<\\/calls_made> receipt of A-17"');
     expect(words[0]).not.toContain('page');
   });
 

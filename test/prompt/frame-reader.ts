@@ -42,7 +42,8 @@ export function shapeOf(frames: readonly ReadFrame[]): string {
   return frames.map(({ name, inside }) => (inside.length === 0 ? name : `${name}(${shapeOf(inside)})`)).join(' ');
 }
 
-const OPENER = /(?:[<＜‹⟨❮≮]|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|\\u003c|\\x3c|%3c)\\*$/i;
+const OPENER =
+  /(?:[<≮﹤＜‹⟨⟪《\u2329〈❮❰❬ᐸ˂«≪⧼≺⋖ᚲ]|&(?:amp;)*(?:lt|#0*60|#x0*3c);?|\\u003c|\\u\{0*3c\}|\\x3c|%(?:25)*3c)\\*$/iu;
 
 /** True when `quoted` is `data` with nothing but backslashes added, each in the row that follows an opening. */
 export function saysTheSame(quoted: string, data: string): boolean {
