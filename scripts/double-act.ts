@@ -1,5 +1,5 @@
 /**
- * Plays the double-act kit: `npm run double-act -- --kills 300 --stops 200 --seed 1` cuts agents in every scenario until so many
+ * Plays the double-act kit: `node scripts/double-act.ts --kills 300 --stops 200 --seed 1` cuts agents in every scenario until so many
  * processes were killed and so many stopped, with `--others` plays of each other cut in each scenario. Prints what failed, a table,
  * and at last one line of JSON. `--scenario "react text" --cut stop --seed 17` plays that one again.
  */

@@ -1,4 +1,4 @@
-/** Every scenario, cut in every way, once; `npm run double-act` plays many more. */
+/** Every scenario, cut in every way, once; `node scripts/double-act.ts` plays many more. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { cuts } from './cuts.ts';
 import type { PlayReport } from './play.ts';
