@@ -18,6 +18,8 @@ interface Reply {
   readonly asks: boolean;
   readonly asksLeave: boolean;
   readonly isDialogue: boolean;
+  /** The words around the code, with those of its comments; gathered once, when they are asked for. */
+  readonly words: () => ReadonlySet<string>;
 }
 
 const DIALOGUE_CHARS = 4000;
@@ -27,8 +29,10 @@ const DIALOGUE_CHARS = 4000;
  * refuse or report, what is a template or the use of a function that the text defines, is none.
  */
 export function callsMade(text: string, found: readonly FoundCall[], defined: ReadonlySet<ParseTool>): FoundCall[] {
+  let spoken: ReadonlySet<string> | undefined;
   const reply: Reply = {
     text,
+    words: () => (spoken ??= spokenWords(text)),
     defined,
     asks: endsAsking(text, true),
     asksLeave: endsAsking(text, false),
@@ -117,10 +121,10 @@ function isInsideSentence(before: string, after: string): boolean {
 }
 
 /** The arguments are a template, or the text defines the function itself and then shows its use. */
-function isExample({ text, defined }: Reply, call: FoundCall): boolean {
+function isExample({ text, defined, words }: Reply, call: FoundCall): boolean {
   if (isTemplate(call, opensText(text, call.start))) return true;
   const isCode = call.syntax === 'python' || call.syntax === 'named';
-  return isCode && call.tool !== undefined && defined.has(call.tool) && !isGrounded(text, call);
+  return isCode && call.tool !== undefined && defined.has(call.tool) && !isGrounded(words(), call);
 }
 
 /** The same tool with the same values, of which one call has more than the other. */
@@ -145,10 +149,13 @@ function isComplete({ tool, named, positional }: FoundCall): boolean {
 
 const BETWEEN_WORDS = /[^\p{L}\d.]+/u;
 
-/** The words around the code speak of one of its values: it is about the request, not about the function. */
-function isGrounded(text: string, { named, positional }: FoundCall): boolean {
+function spokenWords(text: string): ReadonlySet<string> {
   const comments = text.match(/(?:^|\n)[ \t]*(?:#|\/\/) [^\n]*/g) ?? [];
-  const words = new Set([withoutCode(text), ...comments].join(' ').split(BETWEEN_WORDS));
+  return new Set([withoutCode(text), ...comments].join(' ').split(BETWEEN_WORDS));
+}
+
+/** The words around the code speak of one of its values: it is about the request, not about the function. */
+function isGrounded(words: ReadonlySet<string>, { named, positional }: FoundCall): boolean {
   return [...positional, ...Object.values(named)].some((value) => {
     const shown = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
     return shown.split(BETWEEN_WORDS).some((word) => word !== '' && words.has(word));
