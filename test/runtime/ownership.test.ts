@@ -103,6 +103,27 @@ describe('a process that stands still before an effect', () => {
     await second.runtime.close();
   });
 
+  it.each(['once', 'keyed', 'read'] as const)('costs a %s call nothing where no time was lost', async (effect) => {
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const asked = { appends: 0, renewals: 0 };
+    const counting = changed(journal, {
+      append: (request) => {
+        asked.appends += 1;
+        return journal.append(request);
+      },
+      renew: (leases, leaseMs) => {
+        asked.renewals += 1;
+        return journal.renew(leases, leaseMs);
+      },
+    });
+    const ten = script(...Array.from({ length: 10 }, (_, n) => call('pay', { n })));
+    const run = await start(world({ planner: ten, tools: [paid([], 'A', { effect })], journal: counting, clock }));
+    await run.result();
+    // A move, the beginning of what happens once, an outcome; and the last move with the ending.
+    expect(asked).toEqual({ appends: 10 * (effect === 'once' ? 3 : 2) + 2, renewals: 0 });
+  });
+
   it('enters it when nobody took the run meanwhile: it has asked first', async () => {
     const clock = new VirtualClock();
     const journal = memoryJournal({ clock });
