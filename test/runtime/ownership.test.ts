@@ -120,8 +120,8 @@ describe('a process that stands still before an effect', () => {
     const ten = script(...Array.from({ length: 10 }, (_, n) => call('pay', { n })));
     const run = await start(world({ planner: ten, tools: [paid([], 'A', { effect })], journal: counting, clock }));
     await run.result();
-    // A move, the beginning of what happens once, an outcome; and the last move with the ending.
-    expect(asked).toEqual({ appends: 10 * (effect === 'once' ? 3 : 2) + 2, renewals: 0 });
+    // A move, the beginning of what happens once, an outcome; and at last the move with the ending.
+    expect(asked).toEqual({ appends: 10 * (effect === 'once' ? 3 : 2) + 1, renewals: 0 });
   });
 
   it('enters it when nobody took the run meanwhile: it has asked first', async () => {
