@@ -31,7 +31,9 @@ export async function settleDoubt(
   { why, otherwise, isAtWork }: Unsure,
   ports: DispatchPorts,
 ): Promise<PauseAsk | { readonly kind: 'settled'; readonly outcome: Outcome; readonly context?: CallContext }> {
-  const { found, context } = await believed(call, ports, () => lookUp(call, tool, args, ports));
+  const ask = (): Promise<LookedUp> => lookUp(call, tool, args, ports);
+  // Of what is at work here `not_done` says nothing, however long it is waited for.
+  const { found, context } = await (isAtWork ? ask() : believed(call, ports, ask));
   if (found !== undefined && found !== 'not_done') return { kind: 'settled', outcome: found, context };
   if (found === 'not_done' && !isAtWork) return { kind: 'settled', outcome: otherwise };
   const doubt = doubtOf(call, given, since, why, tool.source.reconcile !== undefined);
