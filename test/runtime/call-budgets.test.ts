@@ -11,6 +11,7 @@ import { type AnyTool, LoginRequired, type PlannerTool, type Tool } from '../../
 import { foldEntries, type RunState } from '../../src/view/run-state.ts';
 import {
   ANY,
+  advanceUntil,
   call,
   changed,
   collect,
@@ -336,7 +337,8 @@ describe('after a crash', () => {
     const second = world({ planner: planner(), tools: [act, work.tool], journal: shared, clock });
     const run = second.runtime.run(id);
     await run.resume();
-    await run.result();
+    // Whoever took over believes `not_done` after a while alone.
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
     return { runs, seen: work.seen, state: await run.state() };
   }
 
@@ -396,7 +398,7 @@ describe('after a crash', () => {
     for (const { token } of (await run.state()).pauses) await run.approve(token);
     await until(async () => (await run.state()).open?.pending === 1);
     answered.open();
-    await run.result();
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
     const state = await run.state();
     expect([runs, work.seen]).toEqual([2, ['b']]);
     expect([cameTo(state), state.totals.calls]).toEqual([['value', 'value', NONE_LEFT], 2]);
