@@ -51,6 +51,11 @@ export async function argsInStep(step: Step, index: number, ports: ArgsPorts): P
   return asGiven(at, branches[index] as Branch, edited, (id) => records.get(id), ports);
 }
 
+/** What was planned for it, whatever somebody has put in its place. Like `argsInStep` otherwise. */
+export function plannedArgs({ given: _, ...step }: Step, index: number, ports: ArgsPorts): Promise<Json> {
+  return argsInStep(step, index, ports);
+}
+
 interface At {
   readonly step: number;
   /** Only branches refer to others; the arguments of a call alone are its tool's. */

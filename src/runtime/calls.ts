@@ -67,7 +67,7 @@ export class Calls {
     const { deps, state } = ports;
     const { identity } = state;
     const { clock, artifacts } = deps;
-    this.#earlier = new EarlierCalls({ state, artifacts, effectOf: (tool) => this.#effectOf(tool) });
+    this.#earlier = new EarlierCalls({ state, artifacts, toolOf: (tool) => this.#toolOf(tool) });
     const taken = new Taken(state);
     this.#taken = taken;
     this.#dispatchPorts = {
@@ -408,10 +408,10 @@ export class Calls {
     for (const reader of heard) deps.hub.tell(reader, { type: 'chunk', chunk });
   }
 
-  #effectOf(recorded: string): ReturnType<EarlierPorts['effectOf']> {
+  #toolOf(recorded: string): ReturnType<EarlierPorts['toolOf']> {
     const { tool: name } = renamed(this.#ports.state, { tool: recorded });
-    const effect = this.#ports.tools().ready(name)?.effect;
-    return effect === undefined ? undefined : { name, effect };
+    const tool = this.#ports.tools().ready(name);
+    return tool && { name, effect: tool.effect, checkArgs: tool.checkArgs };
   }
 
   #keyOf({ step, call }: CallPlace): string {

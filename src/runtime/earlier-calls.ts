@@ -2,15 +2,19 @@
  * What the calls with an effect that earlier steps of a run have made came to, by tool and arguments: a plan that is made anew
  * takes that, and makes none of them a second time. Nothing of it is stored: it is read off the steps, of which each is looked
  * at once, and only when somebody asks.
+ *
+ * Arguments are equal also when the tool would get the same of both, since its schema fills in what one of them left out. And a
+ * call that a person has changed answers to what was planned as well, for whoever plans anew may know nothing of the change.
  */
 import { branchesOf } from '../core/decision.ts';
-import type { Json } from '../core/json.ts';
+import { captureJson, type Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { CallPlace, CallRecord, Step } from '../core/step.ts';
 import type { Effect } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
+import type { Check } from '../tools/schema.ts';
 import type { RunState } from '../view/state.ts';
-import { argsInStep } from './call-args.ts';
+import { argsInStep, plannedArgs } from './call-args.ts';
 import { digestOf } from './digest.ts';
 
 export interface Earlier {
@@ -23,13 +27,22 @@ export interface Earlier {
 export interface EarlierPorts {
   readonly state: RunState;
   readonly artifacts: ArtifactStore;
-  /** Under which name a recorded tool is known today, and what a call of it does; `undefined` when there is none. */
-  effectOf(tool: string): { readonly name: string; readonly effect: Effect } | undefined;
+  /** A recorded tool as it is known today; `undefined` when there is none. */
+  toolOf(tool: string): KnownTool | undefined;
+}
+
+export interface KnownTool {
+  readonly name: string;
+  readonly effect: Effect;
+  readonly checkArgs: Check;
 }
 
 export class EarlierCalls {
   readonly #ports: EarlierPorts;
-  readonly #found = new Map<string, Earlier>();
+  /** By what the calls were made with. */
+  readonly #made = new Map<string, Earlier>();
+  /** By what was planned, where a person has changed it. */
+  readonly #planned = new Map<string, Earlier>();
   #seen = 0;
   #reading: Promise<void> = Promise.resolve();
 
@@ -37,12 +50,13 @@ export class EarlierCalls {
     this.#ports = ports;
   }
 
-  /** @param args as the tool is to get them. */
+  /** @param args as the tool is to get them, before its schema has filled in anything. */
   async find(tool: string, args: Json): Promise<Earlier | undefined> {
     // One after the other: several calls of a plan may ask at once.
     this.#reading = this.#reading.then(() => this.#readOn());
     await this.#reading;
-    return this.#found.get(keyOf(tool, args));
+    const keys = await keysOf(tool, args, this.#ports.toolOf(tool)?.checkArgs);
+    return first(keys, this.#made) ?? first(keys, this.#planned);
   }
 
   async #readOn(): Promise<void> {
@@ -53,17 +67,48 @@ export class EarlierCalls {
   async #read(step: Step): Promise<void> {
     for (const [call, branch] of branchesOf(step.decision).entries()) {
       const record = step.calls[call];
-      const tool = record === undefined ? undefined : this.#ports.effectOf(branch.tool);
+      const tool = record === undefined ? undefined : this.#ports.toolOf(branch.tool);
       const kept = record && tool && leftBy(record, tool.effect);
       if (record === undefined || tool === undefined || kept === undefined) continue;
-      const args = await argsInStep(step, call, this.#ports).catch(() => undefined);
-      // Arguments that are nowhere any more cannot be those of another call.
-      if (args === undefined) continue;
-      const key = keyOf(tool.name, args);
       const place = record.reuses ?? { step: step.index, call };
-      if (kept === 'key' && this.#found.get(key)?.outcome !== undefined) continue;
-      this.#found.set(key, kept === 'key' ? { place } : { place, outcome: record.outcome });
+      const left = kept === 'key' ? { place } : { place, outcome: record.outcome };
+      // Arguments that are nowhere any more cannot be those of another call.
+      const made = await argsInStep(step, call, this.#ports).catch(() => undefined);
+      if (made !== undefined) await note(left, tool, made, this.#made);
+      // A key belongs to what was sent under it.
+      if (kept === 'key' || step.given?.some((given) => given.call === call) !== true) continue;
+      const planned = await plannedArgs(step, call, this.#ports).catch(() => undefined);
+      if (planned !== undefined) await note(left, tool, planned, this.#planned);
     }
+  }
+}
+
+async function note(
+  left: Earlier,
+  { name, checkArgs }: KnownTool,
+  args: Json,
+  found: Map<string, Earlier>,
+): Promise<void> {
+  for (const key of await keysOf(name, args, checkArgs)) {
+    if (left.outcome === undefined && found.get(key)?.outcome !== undefined) continue;
+    found.set(key, left);
+  }
+}
+
+function first(keys: readonly string[], found: ReadonlyMap<string, Earlier>): Earlier | undefined {
+  const all = keys.flatMap((key) => found.get(key) ?? []);
+  return all.find(({ outcome }) => outcome !== undefined) ?? all[0];
+}
+
+/** As they were written, and as the tool would get them, where that can be written down. */
+async function keysOf(tool: string, args: Json, check: Check | undefined): Promise<readonly string[]> {
+  const written = keyOf(tool, args);
+  const checked = await check?.(args);
+  if (checked?.ok !== true) return [written];
+  try {
+    return [...new Set([written, keyOf(tool, captureJson(checked.value, 'args').json)])];
+  } catch {
+    return [written];
   }
 }
 

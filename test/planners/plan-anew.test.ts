@@ -1,5 +1,6 @@
 /** A plan that is made anew repeats nothing that is done. An outside ledger has what was paid, and under which key. */
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import type { Json, JsonObject } from '../../src/core/json.ts';
 import type { Planner, PlannerFunction } from '../../src/core/planner.ts';
 import type { Effect } from '../../src/core/tool-schema.ts';
@@ -120,6 +121,45 @@ describe.each(Object.entries(MAKERS))('%s', (_, makerOf) => {
       book,
     );
     expect(book.paid).toHaveLength(1);
+  });
+
+  it.each<[string, JsonObject, JsonObject]>([
+    ['fills in later', { to: 'ana', amount: 5 }, { to: 'ana', amount: 5, currency: 'EUR' }],
+    ['filled in before', { to: 'ana', amount: 5, currency: 'EUR' }, { to: 'ana', amount: 5 }],
+    ['leaves out', { to: 'ana', amount: 5 }, { to: 'ana', amount: 5, note: 'now' }],
+  ])('nor when the tool gets the same of other arguments: what its schema %s', async (_what, first, second) => {
+    const book = till('once');
+    const input = z.object({ to: z.string(), amount: z.number(), currency: z.string().default('EUR') });
+    const tools = book.tools.map((each) => (each.name === 'pay' ? { ...each, input } : each));
+    const plans = [
+      [pay('p', { input: first }), broken],
+      [pay('q', { input: second }), end('end')],
+    ];
+    await played(makerOf(plans), { ...book, tools });
+    expect(book.paid).toHaveLength(1);
+    const others = [
+      [pay('p', { input: first }), broken],
+      [pay('q', { input: { ...second, currency: 'USD' } }), end('end')],
+    ];
+    await played(makerOf(others), { ...book, tools });
+    expect(book.paid).toHaveLength(3);
+  });
+
+  it('nor what a person has changed, whether the plan names what was planned or what was done', async () => {
+    for (const amount of [5, 7]) {
+      const book = till('once');
+      const tools = book.tools.map((each) => (each.name === 'pay' ? { ...each, approve: 'always' as const } : each));
+      const plans = [
+        [pay('p'), broken],
+        [pay('q', { input: { to: 'ana', amount } }), end('end', { $from: 'q' })],
+      ];
+      const run = await start(world({ planner: makerOf(plans), tools }));
+      const paused = await run.result();
+      const token = paused.status === 'paused' ? (paused.pauses[0]?.token ?? '') : '';
+      await run.approve(token, { args: { amount: 7, to: 'ana' } });
+      expect(await run.result()).toMatchObject({ status: 'finished', payload: { receipt: 1 } });
+      expect(book.paid).toMatchObject([{ args: { amount: 7, to: 'ana' } }]);
+    }
   });
 
   it('does it again when the plan says so, and what it has not done', async () => {
@@ -273,20 +313,22 @@ describe('a once call in doubt', () => {
   });
 });
 
-it('what an approver has changed counts, not what was planned', async () => {
+it('a model that plans anew is shown what a person has changed, and may name it under the same id', async () => {
   const book = till('once');
   const tools = book.tools.map((each) => (each.name === 'pay' ? { ...each, approve: 'always' as const } : each));
   const model = scriptedModel([
     submitted(pay('p'), broken),
-    submitted(pay('q', { input: { to: 'ana', amount: 7 } }), end('end')),
+    submitted(pay('p', { input: { to: 'ana', amount: 7 } }), end('end', { $from: 'p' })),
   ]);
-  const made = world({ planner: pipeline({ model }), tools });
-  const run = await start(made);
+  const run = await start(world({ planner: pipeline({ model }), tools }));
   const paused = await run.result();
   const token = paused.status === 'paused' ? (paused.pauses[0]?.token ?? '') : '';
   await run.approve(token, { args: { amount: 7, to: 'ana' } });
-  expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
-  expect(book.paid).toMatchObject([{ args: { amount: 7, to: 'ana' } }]);
+  expect(await run.result()).toMatchObject({ status: 'finished', payload: { receipt: 1 } });
+  const [, anew] = model.calls;
+  expect(JSON.stringify(anew?.prompt)).toContain(String.raw`\"args\":{\"amount\":7,\"to\":\"ana\"}`);
+  expect(model.calls).toHaveLength(2);
+  expect(book.paid).toHaveLength(1);
 });
 
 it('the rest of an interrupted stream repeats nothing, and leaves out no second act', async () => {

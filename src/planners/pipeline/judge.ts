@@ -99,9 +99,12 @@ function doneFaults(
 }
 
 /** The same call, with its references as they were written or with what they stood for. */
-function isSame({ tool, args }: Branch, { branch, step }: PlanNode, done: Work['done'], run: RunView): boolean {
+function isSame({ tool, args }: Branch, { branch, step, index }: PlanNode, done: Work['done'], run: RunView): boolean {
   if (tool !== branch.tool) return false;
   if (jsonEquals(args, branch.args)) return true;
+  // What a person has put in their place is what the model is shown.
+  const given = run.trajectory.step(step)?.given?.find(({ call }) => call === index);
+  if (given !== undefined && jsonEquals(args, given.args)) return true;
   try {
     const now = mapReferences(args, (reference) => boundTo(reference, done.get(reference.$from)?.step));
     const then = mapReferences(branch.args, (reference) => boundTo(reference, step));

@@ -45,9 +45,12 @@ const REST: readonly string[] = [
 function linesOf(step: Step, { from, plans }: Work): readonly string[] {
   const isOfGoal = plans > 0 && step.index >= from && planIdOf(step) !== undefined;
   const nodes = isOfGoal ? planNodes(step) : [];
-  const lines = branchesOf(step.decision).flatMap(({ tool, args }, index) => {
+  // What a person has put in the place of the planned arguments is what the call was made with.
+  const given = new Map(step.given?.map(({ call, args }) => [call, args]));
+  const lines = branchesOf(step.decision).flatMap(({ tool, args: planned }, index) => {
     const outcome = step.calls[index]?.outcome;
     if (outcome === undefined) return [];
+    const args = given.get(index) ?? planned;
     const id = nodes[index]?.id;
     return [jsonLine({ ...(id === undefined ? {} : { id }), tool, ...shortened('args', args), ...resultOf(outcome) })];
   });
