@@ -83,7 +83,7 @@ async function refusalOf(answer: Promise<unknown>): Promise<{ code: string; mess
   throw new Error('It was not refused.');
 }
 
-describe('a call that was under way when its process died', () => {
+describe('RL-33 a call that was under way when its process died', () => {
   it('holds the run: the pause has the call, its arguments whole, its key, since when and why', async () => {
     const { run, done, planner, shared } = await cutOff();
     const { payload, step, call } = await doubtOf(run);
