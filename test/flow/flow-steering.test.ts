@@ -214,9 +214,16 @@ async function afterCrash<In>(
 const never = new Promise<never>(() => {});
 
 /** A node that notes its calls, and hangs for good where the first process is to die. */
-function step<const Name extends string>(name: Name, calls: string[], hangs: boolean, effect: Effect = 'read') {
+function step<const Name extends string>(
+  name: Name,
+  calls: string[],
+  hangs: boolean,
+  effect: Effect = 'read',
+  inDoubt: 'hold' | 'tell' = 'hold',
+) {
   return node(name, {
     effect,
+    inDoubt,
     run: (text: string): string | Promise<string> => {
       calls.push(name);
       return hangs ? never : `${text}-${name}`;
@@ -248,10 +255,23 @@ describe('after a crash', () => {
     expect(result).toMatchObject({ status: 'finished', payload: 'x-a-b x-a-c' });
   });
 
-  it('a once node that was under way may have happened: node_exception says so, with outcome_unknown', async () => {
+  it('a once node that was under way may have happened: it holds the flow', async () => {
     const { behind, result } = await afterCrash(
       (calls, isFirst) => {
-        const [a, pay] = [step('a', calls, false), step('pay', calls, isFirst, 'once')] as const;
+        const pay = step('pay', calls, isFirst, 'once');
+        return flow({ name: 'paying', input: z.string(), entry: pay, exit: pay, edges: [] });
+      },
+      'x',
+      (calls) => calls.includes('pay'),
+    );
+    expect(behind).toEqual([]);
+    expect(result).toMatchObject({ status: 'paused', pauses: [{ reason: 'in_doubt', payload: { tool: 'pay' } }] });
+  });
+
+  it('one that tells fails the flow: node_exception says so, with outcome_unknown', async () => {
+    const { behind, result } = await afterCrash(
+      (calls, isFirst) => {
+        const [a, pay] = [step('a', calls, false), step('pay', calls, isFirst, 'once', 'tell')] as const;
         return flow({ name: 'paying', input: z.string(), entry: a, exit: pay, edges: [edge(a, pay)] });
       },
       'x',

@@ -303,10 +303,15 @@ describe('time limits', () => {
     });
   });
 
-  it('a timed-out call with an effect says that it may have happened', async () => {
-    const played = await play(() => new Promise(() => {}), { effect: 'once', timeoutMs: 100 });
+  it.each([
+    ['once', 'unknown', 'outcome_unknown'],
+    ['keyed', 'error', 'tool_timeout'],
+  ] as const)('a timed-out call of a %s tool that tells says that it may have happened', async (effect, kind, code) => {
+    const how = { effect, timeoutMs: 100, retries: 0, inDoubt: 'tell' } as const;
+    const played = await play(() => new Promise(() => {}), how);
     expect(outcomeOf(played)).toMatchObject({
-      error: { code: 'tool_timeout', message: expect.stringContaining('may have happened') },
+      kind,
+      error: { code, message: expect.stringContaining('may have happened') },
     });
   });
 
