@@ -54,6 +54,8 @@ export interface Call {
   readonly interrupted: boolean;
   /** When it was begun, if it was. Milliseconds since the epoch. */
   readonly begunAt: number | undefined;
+  /** It was begun as a `once` call, whatever its tool says of itself today. */
+  readonly begunOnce: boolean;
   /** Somebody has approved it. */
   readonly approval: Approval | undefined;
   /** The run is a fork whose `once` calls are not made. */

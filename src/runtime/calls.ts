@@ -348,6 +348,7 @@ export class Calls {
     );
     this.#inFlight.set(index, flight);
     const idempotencyKey = this.#keyOf({ step, call: index });
+    const begun = open.began.find((one) => one.call === index);
     const call: Call = {
       open,
       index,
@@ -357,7 +358,8 @@ export class Calls {
       tools: tools(),
       flight,
       interrupted: hasBegun(open, index),
-      begunAt: open.began.find((begun) => begun.call === index)?.at,
+      begunAt: begun?.at,
+      begunOnce: begun?.once === true,
       approval: open.approvals.find((approval) => approval.call === index),
       held: state.fork?.effects === 'held',
     };

@@ -50,6 +50,7 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
     return { outcome: earlier.outcome, attempts: 0, reuses: earlier.place };
   }
   const isCarried = 'carriedOutBy' in tool;
+  if (isCarried && call.begunOnce) return refused(CARRIED_NOW, call, given, ports);
   // The task is held as its owner is.
   if (call.held && tool.effect === 'once' && !isCarried) return { outcome: heldBack(tool), attempts: 0 };
   const asks = call.tools.policy !== undefined && !call.interrupted;
@@ -114,7 +115,7 @@ async function make(
   ports: DispatchPorts,
   given: Json,
 ): Promise<CallResult | PauseAsk> {
-  const isOnce = tool.effect === 'once';
+  const isOnce = tool.effect === 'once' || call.begunOnce;
   const { costMicroUsd, timeoutMs } = tool;
   const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
   const startedAt = call.begunAt ?? ports.clock.now();
@@ -144,7 +145,7 @@ async function make(
   }
   for (let attempt = 1; ; attempt += 1) {
     // What is called for the first time has just been written down by its owner; what is called again is not.
-    if (tool.effect === 'once' && call.interrupted) await ports.lease.prove();
+    if (isOnce && call.interrupted) await ports.lease.prove();
     // Old news when this process stood still since. From here to the effect nothing is waited for.
     while (hasEffect(tool) && !ports.lease.isCertain && !call.flight.aborted) await ports.lease.prove();
     if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, handed?.notes);
@@ -245,7 +246,7 @@ function refused(
 ): CallResult | PauseAsk | Promise<CallResult> {
   const { tools, branch, begunAt } = call;
   const tool = tools.ready(branch.tool);
-  const isKnown = !call.interrupted || (tool !== undefined && tool.effect !== 'once');
+  const isKnown = !call.interrupted || (tool !== undefined && tool.effect !== 'once' && !call.begunOnce);
   if (isKnown) return listed({ outcome: { kind: 'error', error }, attempts: 0 }, call, ports);
   const why = `It was under way when its process died, and cannot be looked up: ${error.message}`;
   const tells = tool !== undefined && 'source' in tool && tool.source.inDoubt === 'tell';
@@ -254,6 +255,8 @@ function refused(
 }
 
 const CUT_OFF = 'It was under way when its process died, or stopped.';
+/** Of a call that was begun when its tool was a function. */
+const CARRIED_NOW: ErrorData = { code: 'not_done', message: 'A planner carries its tool out now.' };
 const AT_WORK = 'An attempt that was given up is at work still.';
 /** It has not happened, and is made. */
 const NOT_DONE: Outcome = { kind: 'error', error: { code: 'not_done', message: 'The call did not happen.' } };

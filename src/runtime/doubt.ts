@@ -9,7 +9,7 @@ import type { Json, JsonObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { ReadyTool } from '../tools/catalogue.ts';
 import type { OpenStep } from '../view/state.ts';
-import type { Settled } from './flight.ts';
+import { isThenable, type Settled } from './flight.ts';
 import type { PauseAsk } from './gates.ts';
 
 /** What every key of a run's calls begins with; step and call follow. */
@@ -114,12 +114,16 @@ export class AtWork {
     return false;
   }
 
-  /** Passes on what the tool gives, and remembers the key until it has ended. */
-  watch<T>(key: string, made: T): T {
-    if (!(made instanceof Promise)) return made;
+  /**
+   * Passes on what the tool gives, and remembers the key until it has ended. Of a lazy thenable `then` is what does the work:
+   * it is asked once.
+   */
+  watch<T>(key: string, made: T): T | Promise<Awaited<T>> {
+    if (!isThenable(made)) return made;
     this.#keys.add(key);
+    const promise = Promise.resolve(made);
     const over = (): void => void this.#keys.delete(key);
-    made.then(over, over);
-    return made;
+    promise.then(over, over);
+    return promise;
   }
 }

@@ -82,10 +82,15 @@ export function valueOutcome(value: unknown, call: Owned, tool: Valued, ports: S
   try {
     const captured = captureJson(value === undefined ? null : value, 'value');
     if (tool.checkValue === undefined && !mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
-    return checkAndStore(captured, call, tool, ports).catch((thrown: unknown) => valueLost(errorData(thrown), tool));
+    return checkAndStore(captured, call, tool, ports).catch((thrown: unknown) => valueLost(unkept(thrown), tool));
   } catch (thrown) {
-    return valueLost(errorData(thrown), tool);
+    return valueLost(unkept(thrown), tool);
   }
+}
+
+/** Whatever a value throws when it is read: its code says that the call was made, and no code of its own says otherwise. */
+function unkept(thrown: unknown): ErrorData {
+  return { ...errorData(thrown), code: 'unserializable' };
 }
 
 /** The call was made; whoever reads only that it failed would make it again. */
