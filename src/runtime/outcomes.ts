@@ -1,5 +1,5 @@
 /** What a call comes to, from how its attempts settled. */
-import { describeThrown, type ErrorData } from '../core/errors.ts';
+import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson, captureObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
@@ -88,9 +88,10 @@ export function valueOutcome(value: unknown, call: Owned, tool: Valued, ports: S
   }
 }
 
-/** Whatever a value throws when it is read: its code says that the call was made, and no code of its own says otherwise. */
+/** Whatever a value throws when it is read, or the store's own error: no code of the value's says that it was not made. */
 function unkept(thrown: unknown): ErrorData {
-  return { ...errorData(thrown), code: 'unserializable' };
+  const error = errorData(thrown);
+  return PilotageError.is(thrown) ? error : { ...error, code: 'unserializable' };
 }
 
 /** The call was made; whoever reads only that it failed would make it again. */
