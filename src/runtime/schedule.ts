@@ -29,6 +29,8 @@ interface Node {
   chain: number;
   /** How many of its needs, from the first one on, have ended: with a value, but for those of a branch with routes. */
   met: number;
+  /** A branch that is no need of its own, but is before one that was passed over: it waits for that too. */
+  held: number | undefined;
   state: 'waiting' | 'ready' | 'taken' | 'parked' | 'ended';
   outcome: Outcome | undefined;
 }
@@ -60,6 +62,8 @@ export class Schedule {
   #hasFailed = false;
   /** Of skipped branches, as far as somebody has asked: whether they were passed over. */
   readonly #passed = new Map<number, boolean>();
+  /** Skipped branches before which all has ended. */
+  readonly #clear = new Set<number>();
   /** What becomes of every branch that has not been started, but for those that are spared. */
   #closed: Outcome | undefined;
   /** Started by a process that died, or in doubt: what became of them is to be found out, whatever else is wanted. */
@@ -254,8 +258,11 @@ export class Schedule {
       const need = node.needs[node.met] as number;
       const { outcome } = this.#node(need);
       if (outcome === undefined) return 'wait';
-      if (outcome.kind === 'value' || (node.behind.has(need) && !this.#isLost(need))) continue;
-      return skipped(`It needs branch ${need}, which did not end with a value.`, need);
+      if (outcome.kind === 'value') continue;
+      if (!node.behind.has(need) || this.#isLost(need)) {
+        return skipped(`It needs branch ${need}, which did not end with a value.`, need);
+      }
+      if (this.#isHeld(call, need)) return 'wait';
     }
     const { when } = node.branch;
     if (when === undefined) return 'ready';
@@ -264,6 +271,33 @@ export class Schedule {
     return outcome?.kind === 'value' && jsonEquals(outcome.value, when.equals)
       ? 'ready'
       : skipped(`Its condition on branch ${route} does not hold.`, route);
+  }
+
+  /**
+   * Whether something before the need, which was passed over, has not ended: what stands behind a step stands behind all that
+   * the step waited for, though it was passed over before that.
+   */
+  #isHeld(call: number, need: number): boolean {
+    const node = this.#node(call);
+    const open = this.#openBefore(need);
+    if (open !== undefined && open !== node.held) this.#node(open).dependents.push(call);
+    node.held = open;
+    return open !== undefined;
+  }
+
+  #openBefore(skipped: number): number | undefined {
+    const seen = new Set<number>();
+    const left = [skipped];
+    for (let at = left.pop(); at !== undefined; at = left.pop()) {
+      if (seen.has(at) || this.#clear.has(at)) continue;
+      const { outcome, needs } = this.#node(at);
+      if (outcome === undefined) return at;
+      seen.add(at);
+      // What has run did so when all before it had ended.
+      if (outcome.kind === 'skipped') for (const need of needs) left.push(need);
+    }
+    for (const each of seen) this.#clear.add(each);
+    return undefined;
   }
 
   /** The first route that is open is taken, and which that is is known only when all that any of them needs has ended. */
@@ -378,7 +412,17 @@ function hasRun({ state, met, needs, branch }: Node): boolean {
 }
 
 function newNode(branch: Branch, needs: readonly number[], behind: ReadonlySet<number>): Node {
-  return { branch, needs, behind, dependents: [], chain: 0, met: 0, state: 'waiting', outcome: undefined };
+  return {
+    branch,
+    needs,
+    behind,
+    dependents: [],
+    chain: 0,
+    met: 0,
+    held: undefined,
+    state: 'waiting',
+    outcome: undefined,
+  };
 }
 
 function skipped(message: string, branch: number): Outcome {

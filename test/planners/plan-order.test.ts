@@ -93,6 +93,26 @@ describe.each(Object.entries(PLANNERS))('%s', (_, plannerOf) => {
     expect(result).toMatchObject({ reason: 'goal', payload: 'done' });
   });
 
+  it('what is written behind one that is passed over early waits for all that this one waited for', async () => {
+    const no = { step: 'check', equals: 'never' };
+    const steps = [
+      act('check'),
+      act('maybe', { when: no, after: ['check'] }),
+      // It is known at once that `audit` is passed over, and only later that `pay` has ended.
+      act('pay', { after: ['check'] }),
+      act('audit', { input: { id: { $from: 'maybe' } } }),
+      act('more', { input: { id: { $from: 'maybe' } } }),
+      act('receipt'),
+      end(),
+    ];
+    const { log, result } = await play(plannerOf(steps));
+    expect(log).toEqual(inOrder('check', 'pay', 'receipt'));
+    expect(result).toMatchObject({ reason: 'goal', payload: 'the end' });
+    // An end that did not wait would stop what is under way.
+    const short = steps.filter(({ id }) => id !== 'receipt');
+    expect(await play(plannerOf(short))).toMatchObject({ log: inOrder('check', 'pay'), result: { reason: 'goal' } });
+  });
+
   it('behind one that fails nothing is', async () => {
     const steps = [act('a'), act('b', { input: { id: 'b', fails: true } }), act('c'), end('done')];
     const { log, result } = await play(plannerOf(steps));
