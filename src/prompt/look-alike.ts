@@ -78,10 +78,13 @@ function followingAll(left: readonly Branch[], sign: string): readonly Branch[] 
   return [...new Set(left.flatMap((each) => following(each, sign)))];
 }
 
-/** `List<Goal>` is code; a mark is not glued to a word. */
+/** `List<Goal>` is code; a mark is not glued to a word. The letter before it may be the end of an escape: `\n` in JSON is no word. */
 function isTypeArgument(text: string, at: number): boolean {
-  return /[\w$]$/.test(text.slice(Math.max(0, at - 1), at));
+  const before = text.slice(Math.max(0, at - ESCAPE_LENGTH), at);
+  return /[\w$]$/.test(before) && !/(?:\\(?:[a-z]|u[\da-f]{4}|x[\da-f]{2}|[0-7]{1,3})|%[\da-f]{2})$/i.test(before);
 }
+
+const ESCAPE_LENGTH = 6;
 
 const HIDDEN = '';
 const SPACE = ' ';
