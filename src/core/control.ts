@@ -179,3 +179,11 @@ function isOfKind(value: Json, kind: Kind): boolean {
   if (kind === 'integer') return Number.isInteger(value) && Math.abs(value as number) <= 1000;
   return typeof value === kind;
 }
+
+/**
+ * A cancel by a run above that goes on itself, and does not need this one any more. Nobody has decided past a call in doubt:
+ * that holds the run all the same.
+ */
+export function isDismissal(message: Message): boolean {
+  return message.type === 'CANCEL' && message.payload?.['dismissed'] === true;
+}

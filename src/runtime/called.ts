@@ -20,7 +20,10 @@ export async function outcomeOfTask(
   ports: CalledPorts,
 ): Promise<Outcome> {
   const { status, result = null, stored, error = { code: status, message: `The task ended as ${status}.` } } = end;
-  if (status !== 'complete') return { kind: status === 'cancelled' ? 'cancelled' : 'error', error };
+  if (status !== 'complete') {
+    if (error.data?.['in_doubt'] !== undefined) return { kind: 'unknown', error };
+    return { kind: status === 'cancelled' ? 'cancelled' : 'error', error };
+  }
   const { identity, artifacts } = ports;
   try {
     const value = stored === undefined ? result : await storedJson(result, identity, artifacts);

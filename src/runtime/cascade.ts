@@ -14,6 +14,8 @@ export interface Stop {
   /** The run that stops its tasks. */
   readonly by: string;
   readonly reason: string;
+  /** The stopping run goes on: what is in doubt below it is to be settled before the task ends. */
+  readonly dismisses?: boolean;
 }
 
 /** The tasks of a run that stop when it does; also those that have ended, for the sake of their own. */
@@ -46,9 +48,14 @@ async function policyOf(journal: Journal, run: string): Promise<OnCancel | undef
 }
 
 /** False: the run has ended. */
-async function sendCancel({ journal, woke }: CascadePorts, run: string, { by, reason }: Stop): Promise<boolean> {
+async function sendCancel(
+  { journal, woke }: CascadePorts,
+  run: string,
+  { by, reason, dismisses = false }: Stop,
+): Promise<boolean> {
   try {
-    await journal.signal(run, { id: `cancel:${by}`, type: 'CANCEL', payload: { reason, cascaded: true } });
+    const payload = { reason, cascaded: true, ...(dismisses ? { dismissed: true } : {}) };
+    await journal.signal(run, { id: `${dismisses ? 'dismiss' : 'cancel'}:${by}`, type: 'CANCEL', payload });
   } catch (error) {
     if (PilotageError.is(error, 'run_ended')) return false;
     throw error;

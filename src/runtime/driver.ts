@@ -7,7 +7,7 @@
  * D2 A refused append (lease or head) ends the driver; it never tries to win.
  */
 import type { LoadedInput } from '../core/context.ts';
-import { isControl, type Message } from '../core/control.ts';
+import { isControl, isDismissal, type Message } from '../core/control.ts';
 import type { EntryBody } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
@@ -50,7 +50,7 @@ export type Exit =
   | { readonly kind: 'closed' }
   | { readonly kind: 'broken'; readonly error: unknown };
 
-type Stop = 'cancel' | 'deadline' | 'ending' | 'closing' | 'lost';
+type Stop = 'cancel' | 'dismissal' | 'deadline' | 'ending' | 'closing' | 'lost';
 
 export class RunDriver {
   readonly state: RunState;
@@ -68,6 +68,8 @@ export class RunDriver {
   #inboxDirty: boolean;
   /** The planner, while it goes on with the plan of the open step. */
   #growth: PlanGrowth | undefined;
+  /** Tasks that were told that their calls are not needed any more. */
+  readonly #dismissed = new Set<string>();
   /** Why everything in flight is being stopped, once it is. */
   #stop: Stop | undefined;
   #deadline: { readonly limits: Limits; readonly cancel: () => void } | undefined;
@@ -82,6 +84,7 @@ export class RunDriver {
       wakeMode: resolveWakeMode(planner),
       costless: planner.costless === true,
       isInFlight: (call) => this.#calls.isInFlight(call),
+      isDismissed: (task) => this.#dismissed.has(task),
     };
     this.state = state;
     this.lease = lease;
@@ -114,7 +117,8 @@ export class RunDriver {
   poke(): void {
     this.#inboxDirty = true;
     this.#deps.journal.inbox(this.state.identity.run).then((messages) => {
-      if (messages.some(isHardCancel)) this.#halt('cancel');
+      const cancels = messages.filter(isHardCancel);
+      if (cancels.length > 0) this.#halt(cancels.every(isDismissal) ? 'dismissal' : 'cancel');
       if (messages.some((message) => this.#isHeardAtOnce(message))) this.#calls.nudge();
     }, this.#deps.onFault);
   }
@@ -175,6 +179,9 @@ export class RunDriver {
         case 'record':
           if (todo.cancels !== undefined) await this.#stopTasks(todo.cancels, 'Its group does not need it any more.');
           await this.#record(todo.entries);
+          break;
+        case 'dismiss':
+          await this.#dismiss(todo.tasks);
           break;
         case 'plan':
           await this.#plan();
@@ -284,6 +291,12 @@ export class RunDriver {
     return stopTasks(this.#deps, tasks, { by: this.state.identity.run, reason });
   }
 
+  async #dismiss(tasks: readonly string[]): Promise<void> {
+    const by = this.state.identity.run;
+    await stopTasks(this.#deps, tasks, { by, reason: 'Its call is not needed any more.', dismisses: true });
+    for (const task of tasks) this.#dismissed.add(task);
+  }
+
   /** Calls that an ending finds in flight are stopped, and heard out, before it is written. */
   async #record(entries: readonly EntryBody[]): Promise<void> {
     if (!isEnding(entries)) return this.#commit(entries);
@@ -343,8 +356,7 @@ export class RunDriver {
     const landing = await this.#untilTimeout(() => this.#calls.advance(open));
     const entries = this.#kept(landing.entries);
     if (this.#isLettingGo()) return this.#commit(entries);
-    const { starts, stops } = landing;
-    if (stops !== undefined) await this.#stopTasks(stops, 'Its call is not needed any more.');
+    const { starts } = landing;
     if (starts === undefined) return this.#commit(entries);
     const [spawned] = entries;
     const isCalled = spawned?.kind === 'spawned' && spawned.called === true;
@@ -378,7 +390,9 @@ export class RunDriver {
   /** Of what landed. A cancel ends a run also when a call is in doubt. */
   #kept(landed: readonly EntryBody[]): readonly EntryBody[] {
     if (this.#isLettingGo()) return landed.filter(isResult);
-    return this.state.cancel !== null || this.#stop === 'cancel' ? landed.filter((body) => !isDoubt(body)) : landed;
+    const { cancel } = this.state;
+    const isCancelled = (cancel !== null && !isDismissal(cancel)) || this.#stop === 'cancel';
+    return isCancelled ? landed.filter((body) => !isDoubt(body)) : landed;
   }
 
   async #park(wakeAt: number | null, status: 'waiting' | 'paused'): Promise<void> {

@@ -3,14 +3,27 @@
  * change the state, and the question is asked again. After a crash the same question gives the same answer.
  */
 import type { Clock } from '../core/clock.ts';
+import { isDismissal } from '../core/control.ts';
+import { branchesOf, type Decision } from '../core/decision.ts';
 import type { CallEnded, EntryBody, Finished, Paused, Resumed } from '../core/entry.ts';
+import type { JsonObject } from '../core/json.ts';
 import { type BudgetAxis, DEFAULT_STEP_LIMIT } from '../core/limits.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { WakeMode } from '../core/planner.ts';
 import { reachedLimit } from '../view/budget.ts';
 import { nextStep, type RunState } from '../view/run-state.ts';
-import { holdsDoubt, isBlocked, isHeld, isInDoubt, isPaused, nextTimeout } from '../view/waits.ts';
-import { doubtPause } from './doubt.ts';
+import {
+  carriedTasks,
+  holdsDoubt,
+  isBlocked,
+  isHeld,
+  isInDoubt,
+  isPaused,
+  nextTimeout,
+  pausesOfTasks,
+  unneededTasks,
+} from '../view/waits.ts';
+import { doubtPause, keyPrefixOf } from './doubt.ts';
 import { endGroup } from './groups.ts';
 import { type ProgressGuard, watchProgress } from './progress-guard.ts';
 
@@ -18,6 +31,8 @@ export type Next =
   | { readonly do: 'end' }
   /** Facts that follow from the state. Before they are written, these tasks are told to stop. */
   | { readonly do: 'record'; readonly entries: readonly EntryBody[]; readonly cancels?: readonly string[] }
+  /** Tasks that carry out calls which are not needed any more are told so, and heard out. */
+  | { readonly do: 'dismiss'; readonly tasks: readonly string[] }
   | { readonly do: 'plan' }
   /** The open step has calls to start or to wait for. */
   | { readonly do: 'calls' }
@@ -35,6 +50,8 @@ export interface NextDeps {
   readonly progress: ProgressGuard;
   /** This process has the call of the open step under way. */
   isInFlight(call: number): boolean;
+  /** This process has told the task that its call is not needed any more. */
+  isDismissed(task: string): boolean;
 }
 
 /** How often in a row a model may give a decision that does not pass before the run is failed. */
@@ -46,14 +63,19 @@ const END: Next = { do: 'end' };
 
 export function next(state: RunState, deps: NextDeps): Next {
   if (state.ending !== null) return END;
-  if (state.cancel !== null) return record([...abandonCalls(state), cancelled(state)]);
+  const isDismissed = state.cancel !== null && isDismissal(state.cancel);
+  if (state.cancel !== null && !isDismissed) return record([...abandonCalls(state), cancelled(state)]);
   const { limits, open, pauses } = state;
   const overdue = limits.deadlineAt !== undefined && deps.clock.now() >= limits.deadlineAt;
   const isLate = overdue && limits.onCeiling !== 'pause';
-  if (isLate || state.rejectedCall !== null) {
+  if (isDismissed || isLate || state.rejectedCall !== null) {
     const doubts = cutOffCalls(state, deps);
     if (doubts.length > 0) return record(doubts);
-    if (holdsDoubt(state)) return awaitSettlement(state, deps);
+    const carried = carriedTasks(state);
+    const dismissed = dismiss(carried, deps);
+    if (dismissed !== undefined) return dismissed;
+    if (carried.length > 0 || holdsDoubt(state)) return awaitSettlement(state, deps);
+    if (isDismissed) return record([...abandonCalls(state), cancelled(state)]);
     return record([...abandonCalls(state), isLate ? ceiling(state, 'deadline') : rejectedByPerson(state)]);
   }
   if (pauses.length > 0) {
@@ -61,11 +83,18 @@ export function next(state: RunState, deps: NextDeps): Next {
     if (expired !== undefined) return record([expired]);
     if (isHeld(state)) return park(state);
   }
+  const dismissed = dismiss(unneededTasks(state), deps);
+  if (dismissed !== undefined) return dismissed;
   if (open !== null && !isBlocked(state, nowFor(state, deps))) return CALLS;
   const ended = state.groups.length === 0 ? undefined : endGroup(state);
   if (ended !== undefined) return { do: 'record', ...ended };
   if (open !== null) return wakePush(state, deps.wakeMode) ?? park(state);
   return beforeMove(state, overdue, deps);
+}
+
+function dismiss(tasks: readonly string[], { isDismissed }: NextDeps): Next | undefined {
+  const untold = tasks.filter((task) => !isDismissed(task));
+  return untold.length === 0 ? undefined : { do: 'dismiss', tasks: untold };
 }
 
 /** Between two steps, with nothing to wait for. */
@@ -117,10 +146,16 @@ function wakePush(state: RunState, wakeMode: WakeMode): Next | undefined {
   return record([{ kind: 'resumed', token: pause.token, verdict: 'resume', payload: { group_id: result.group.id } }]);
 }
 
-/** A run that would end, but for calls in doubt: nothing else of it is carried out. */
+/** A run that would end, but for calls in doubt, also of tasks that carry out its calls: nothing else of it is carried out. */
 function awaitSettlement(state: RunState, { isInFlight }: NextDeps): Next {
-  const others = abandonCalls(state).filter(({ call }) => !isInFlight(call) && !isInDoubt(state, call));
-  return others.length > 0 ? record(others) : { do: 'park', wakeAt: null, status: 'paused' };
+  const carried = carriedTasks(state);
+  const isCarried = (call: number): boolean =>
+    state.open?.waits.some((wait) => wait.call === call && carried.includes(wait.task)) === true;
+  const isOpen = (call: number): boolean => isInFlight(call) || isInDoubt(state, call) || isCarried(call);
+  const others = abandonCalls(state).filter(({ call }) => !isOpen(call));
+  if (others.length > 0) return record(others);
+  const asks = state.pauses.length > 0 || pausesOfTasks(state).length > 0;
+  return { do: 'park', wakeAt: null, status: asks ? 'paused' : 'waiting' };
 }
 
 /** What an ending finds begun by a process that died: the run does not end before somebody has settled it. */
@@ -157,11 +192,33 @@ function cancelled(state: RunState): Finished {
   const reason = state.cancel?.payload?.['reason'];
   const metadata = { steering: 'cancelled', run_id: state.identity.run };
   const paused = state.pauses.length > 0 ? { cancel_while_paused: true } : {};
+  const unsure = leftUnknown(state);
+  const left = unsure.length > 0 ? { in_doubt: unsure } : {};
   return {
     kind: 'finished',
     reason: 'cancelled',
-    metadata: typeof reason === 'string' ? { ...metadata, ...paused, reason } : { ...metadata, ...paused },
+    metadata: { ...metadata, ...paused, ...left, ...(typeof reason === 'string' ? { reason } : {}) },
   };
+}
+
+/** The calls that a cancel leaves in doubt: whoever waits for the run is told, and decides with that. */
+function leftUnknown({ identity, open, steps }: RunState): readonly JsonObject[] {
+  const last = steps.at(-1);
+  const left = (decision: Decision, step: number, isUnknown: (call: number) => boolean): readonly JsonObject[] =>
+    branchesOf(decision).flatMap(({ tool }, call) =>
+      isUnknown(call) ? [{ tool, key: `${keyPrefixOf(identity)}/${step}.${call}` }] : [],
+    );
+  if (open === null) {
+    return last === undefined
+      ? []
+      : left(last.decision, last.index, (call) => last.calls[call]?.outcome.kind === 'unknown');
+  }
+  const isBegun = (call: number): boolean => open.began.some((begun) => begun.call === call && begun.once);
+  const isUnknown = (call: number): boolean => {
+    const record = open.calls[call];
+    return record == null ? isBegun(call) : record.outcome.kind === 'unknown';
+  };
+  return left(open.move.decision, open.move.step, isUnknown);
 }
 
 function rejectedByPerson({ rejectedCall }: RunState): Finished {

@@ -1,5 +1,5 @@
 /** What a call comes to, from how its attempts settled. */
-import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
+import { describeThrown, type ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson, captureObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
@@ -82,25 +82,21 @@ export function valueOutcome(value: unknown, call: Owned, tool: Valued, ports: S
   try {
     const captured = captureJson(value === undefined ? null : value, 'value');
     if (tool.checkValue === undefined && !mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
-    return checkAndStore(captured, call, tool, ports).catch((thrown: unknown) => valueLost(unkept(thrown), tool));
+    return checkAndStore(captured, call, tool, ports).catch((thrown: unknown) => valueLost(errorData(thrown), tool));
   } catch (thrown) {
-    return valueLost(unkept(thrown), tool);
+    return valueLost(errorData(thrown), tool);
   }
 }
 
-/** Whatever a value throws when it is read, or the store's own error: no code of the value's says that it was not made. */
-function unkept(thrown: unknown): ErrorData {
-  const error = errorData(thrown);
-  return PilotageError.is(thrown) ? error : { ...error, code: 'unserializable' };
-}
-
-/** The call was made; whoever reads only that it failed would make it again. */
+/**
+ * The call was made; whoever reads only that it failed would make it again. Its code says so too, whatever the value threw when
+ * it was read, or the store when it was kept.
+ */
 function valueLost({ message, ...error }: ErrorData, { effect }: Valued): Outcome {
-  const isMade = effect === 'once' || effect === 'keyed';
-  const told = isMade
-    ? `The call has happened, and is not to be made again; its value cannot be used: ${message}`
-    : message;
-  return { kind: 'error', error: { ...error, message: told } };
+  if (effect !== 'once' && effect !== 'keyed') return { kind: 'error', error: { ...error, message } };
+  const code = error.code === 'tool_invalid_output' ? error.code : 'unserializable';
+  const told = `The call has happened, and is not to be made again; its value cannot be used: ${message}`;
+  return { kind: 'error', error: { ...error, code, message: told } };
 }
 
 async function checkAndStore(captured: Captured, call: Owned, tool: Valued, ports: Stores): Promise<Outcome> {

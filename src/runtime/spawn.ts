@@ -18,8 +18,6 @@ import { type Beside, splitWith } from './share.ts';
 export interface Landing {
   readonly entries: readonly EntryBody[];
   readonly starts?: readonly NewRun[];
-  /** Tasks that are told to stop before the entries are written. */
-  readonly stops?: readonly string[];
 }
 
 export interface CallAt {

@@ -17,7 +17,7 @@ export function scheduleOf(state: RunState, open: OpenStep, decision: CallParall
   const schedule = new Schedule(decision);
   // Of a task that has ended since, a call is to have the result before others begin.
   const parked = new Set([...parkedCalls(state, open), ...open.waits.map(({ call }) => call)]);
-  schedule.spare(mayHaveHappened(open));
+  schedule.spare([...mayHaveHappened(open), ...carriedOf(open)]);
   if (isRedirected(state)) schedule.redirect([...begunOf(open), ...parked]);
   schedule.grow(branchesFrom(0, decision, state), open.calls);
   for (const call of parked) schedule.park(call);
@@ -31,6 +31,15 @@ function begunOf({ began }: OpenStep): readonly number[] {
 /** Whatever else is wanted of the step: it is to be found out what became of these. */
 function mayHaveHappened({ began }: OpenStep): readonly number[] {
   return began.flatMap(({ call, once }) => (once ? [call] : []));
+}
+
+/** Tasks carry these out, and each may have a call in doubt. */
+function carriedOf({ waits }: OpenStep): readonly number[] {
+  return waits.flatMap(({ call, called }) => (called === undefined ? [] : [call]));
+}
+
+function isCarried({ waits }: OpenStep, call: number): boolean {
+  return waits.some((wait) => wait.call === call && wait.called !== undefined);
 }
 
 function branchesFrom(first: number, { branches }: CallParallel, state: RunState): readonly Branch[] {
@@ -65,7 +74,7 @@ export function tellSchedule(
   schedule.ended(ends);
   for (const call of returned) {
     if (schedule.hasEnded(call)) continue;
-    if (isInDoubt(state, call)) schedule.spare([call]);
+    if (isInDoubt(state, call) || isCarried(open, call)) schedule.spare([call]);
     schedule.park(call);
   }
   if (!schedule.isMet && isRedirected(state)) schedule.redirect(begunOf(open));
@@ -85,13 +94,11 @@ export function unpark(schedule: Schedule, state: RunState, open: OpenStep, now:
   return over.filter((call) => atOnce.has(call));
 }
 
-/** What becomes of calls that will never run, or that nobody waits for any more; tasks that carry them out are to stop. */
+/** What becomes of calls that will never run, or that nobody waits for any more. */
 export function settling(open: OpenStep, settled: readonly Ended[]): Landing {
   const { step } = open.move;
   const entries = settled.map(
     ({ call, outcome }): CallEnded => ({ kind: 'call_ended', step, call, outcome, attempts: 0 }),
   );
-  const isSettled = new Set(settled.map(({ call }) => call));
-  const carried = open.waits.filter(({ call, called }) => called !== undefined && isSettled.has(call));
-  return carried.length === 0 ? { entries } : { entries, stops: carried.map(({ task }) => task) };
+  return { entries };
 }

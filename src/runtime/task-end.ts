@@ -1,5 +1,6 @@
 /** How the ending of a run reads to the runs that wait for it. */
 import type { EntryBody, Failed, Finished } from '../core/entry.ts';
+import type { Json } from '../core/json.ts';
 import type { Usage } from '../core/step.ts';
 import type { TaskEnd, TaskUsage } from '../core/task.ts';
 import type { Told } from '../journal/port.ts';
@@ -51,8 +52,14 @@ export function endOf(task: string, ending: Ending | Finished | Failed): Omit<Ta
   const result = payload === undefined ? {} : { result: payload, ...whole };
   if (reason === 'goal') return { task, status: 'complete', ...result };
   const data = metadata === undefined ? {} : { data: metadata };
-  const error = { code: reason, message: `The task ended with ${reason}.`, ...data };
+  const unsure = metadata?.['in_doubt'] === undefined ? '' : ` ${unsureText(metadata['in_doubt'])}`;
+  const error = { code: reason, message: `The task ended with ${reason}.${unsure}`, ...data };
   return { task, status: reason === 'cancelled' ? 'cancelled' : 'failed', ...result, error };
+}
+
+/** Who decides next is not to take for undone what may have happened. */
+function unsureText(calls: Json): string {
+  return `Calls of it may have happened, and nobody knows: ${JSON.stringify(calls)}`;
 }
 
 /** What was used by the end of these entries. What tasks that go on may still use was given to them: it is used too. */

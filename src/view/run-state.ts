@@ -4,7 +4,7 @@
  */
 import { ARTIFACT_FETCH, SKILL_GET, SKILL_SEARCH } from '../core/builtin-tools.ts';
 import type { RunContext } from '../core/context.ts';
-import type { Control } from '../core/control.ts';
+import { type Control, isDismissal } from '../core/control.ts';
 import type { Decision } from '../core/decision.ts';
 import type { Compacted, Entry, Moved, PlanGrown, Started, Turn } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
@@ -282,7 +282,8 @@ function applyControl(state: RunState, control: Control): void {
   state.fresh = [...state.fresh, control];
   switch (control.type) {
     case 'CANCEL':
-      state.cancel = control;
+      // One by a person ends also what is only held by a doubt.
+      if (state.cancel === null || isDismissal(state.cancel)) state.cancel = control;
       return;
     case 'REDIRECT':
       state.goal = String(control.payload?.['goal'] ?? state.goal);

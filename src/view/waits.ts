@@ -47,6 +47,21 @@ export function holdsDoubt({ pauses }: Pick<RunState, 'pauses'>): boolean {
   return pauses.some(({ reason }) => reason === 'in_doubt');
 }
 
+/** The tasks under way that carry out calls of the open step. */
+export function carriedTasks({ open, tasks }: RunState): readonly string[] {
+  if (open === null || open.waits.length === 0) return [];
+  const live = new Set(tasks.flatMap(({ id, end }) => (end === undefined ? [id] : [])));
+  return open.waits.flatMap(({ task, called }) => (called !== undefined && live.has(task) ? [task] : []));
+}
+
+/** Those of them whose calls are not needed any more. Each is heard out: it may have a call in doubt. */
+export function unneededTasks(state: RunState): readonly string[] {
+  const { open } = state;
+  if (open === null || open.waits.length === 0) return [];
+  const { decision } = open.move;
+  return decision.kind === 'call_parallel' && isMet(decision, open.calls) ? carriedTasks(state) : [];
+}
+
 /** The goal was changed while a plan is carried out: none of its branches is started any more. */
 export function isRedirected({ open, fresh }: RunState): boolean {
   const decision = open?.move.decision;
@@ -65,9 +80,11 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   const parked = parkedCalls(state, open, now);
   const isOpenAndFree = (record: CallRecord | null, call: number): boolean => record === null && !parked.has(call);
   if (decision.kind === 'call_parallel') {
-    // What a met join needs no more is settled here, but for a call in doubt: somebody has to.
+    // What a met join needs no more is settled here, but for a call in doubt: somebody has to. A task may have one.
     if (isMet(decision, open.calls)) {
-      return open.calls.every((record, call) => record !== null || isInDoubt(state, call));
+      const carried = new Set(open.waits.flatMap(({ call, called }) => (called !== undefined ? [call] : [])));
+      const isHeardOut = (call: number): boolean => carried.has(call) && parked.has(call);
+      return open.calls.every((record, call) => record !== null || isInDoubt(state, call) || isHeardOut(call));
     }
     if (!isRedirected(state)) return !hasRoom(open, decision, parked);
   }

@@ -52,9 +52,11 @@ describe('a store that cannot write now', () => {
   });
 
   it('keeps a heavy result, and an artifact that cannot be stored at all is an outcome', async () => {
-    for (const [refusals, outcome] of [
-      [3, { kind: 'value', artifact: { sizeBytes: 40_002 } }],
-      [100, { kind: 'error', error: { code: 'journal_full' } }],
+    for (const [effect, refusals, outcome] of [
+      ['pure', 3, { kind: 'value', artifact: { sizeBytes: 40_002 } }],
+      ['pure', 100, { kind: 'error', error: { code: 'journal_full' } }],
+      // Its code says that it has happened: a plan made anew goes by that.
+      ['once', 100, { kind: 'error', error: { code: 'unserializable' } }],
     ] as const) {
       const clock = new VirtualClock();
       const base = memoryJournal({ clock });
@@ -71,11 +73,12 @@ describe('a store that cannot write now', () => {
           },
         },
       });
-      const tool = make('big', () => {
+      const big = (): string => {
         runs += 1;
         return 'x'.repeat(40_000);
-      });
-      const run = await start(world({ planner: script(call('big')), tools: [tool], journal, clock }));
+      };
+      const tools = [make('big', big, { effect })];
+      const run = await start(world({ planner: script(call('big')), tools, journal, clock }));
       await advanceUntil(clock, async () => (await run.state()).ending !== null);
       expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject(outcome);
       expect(runs).toBe(1);
