@@ -6,6 +6,7 @@ import {
   branchId,
   type CallParallel,
   type CallTool,
+  DECISION_NAMES,
   type Decision,
   FINISH_REASONS,
   type Finish,
@@ -357,7 +358,7 @@ function badJoin(what: string): PilotageError {
 
 function unknownKind(decision: never): PilotageError {
   const { kind } = decision as { kind?: unknown };
-  return invalid(`its kind is ${shown(kind)}, which is none of the six`);
+  return invalid(`its kind is ${shown(kind)}, which is none of the six: ${Object.keys(DECISION_NAMES).join(', ')}`);
 }
 
 /**

@@ -1,4 +1,5 @@
 /** The tools of a parse by their names, as declared and as models write them. */
+import { PilotageError } from '../core/errors.ts';
 import { isJsonObject, type JsonObject } from '../core/json.ts';
 
 /** A tool as the parser needs it. `ToolSchema` is one; so is a definition with `parameters`. */
@@ -56,7 +57,11 @@ export function plainName(name: string): string {
 const MAX_NAME_CHARS = 200;
 const MAX_REMEMBERED = 5000;
 
+/** @throws PilotageError `invalid_config` for what is no list: this is the caller's mistake, and no text's. */
 export function toolNames(tools: readonly ParseTool[]): ToolNames {
+  if (!Array.isArray(tools)) {
+    throw new PilotageError('invalid_config', 'The tools are a list, of which each has a name: [{ name, … }].');
+  }
   const exact = new Map<string, ParseTool>();
   const plain = new Map<string, ParseTool | undefined>();
   const endings = new Map<string, ParseTool | undefined>();

@@ -45,7 +45,8 @@ export const DEFAULT_STRICTNESS: CallForm = 'loose';
 
 /**
  * The calls that a text makes of the given tools, in the order written. A text without a call gives no calls. A call of a
- * tool that was not given, or of a form less sure than `strictness` asks for, is an issue and no call. Never throws.
+ * tool that was not given, or of a form less sure than `strictness` asks for, is an issue and no call. No text makes it throw.
+ * @throws PilotageError `invalid_config` when the tools are no list.
  */
 export function parseToolCalls(text: string, tools: readonly ParseTool[], options: ParseOptions = {}): ParsedCalls {
   const { strictness = DEFAULT_STRICTNESS, ...limits } = options;

@@ -200,7 +200,7 @@ describe('validateDecision', () => {
     ['metadata that is a list', { kind: 'finish', reason: 'goal', metadata: [] }, 'metadata'],
     ['a call id that is a number', { kind: 'call_tool', tool: 't', args: {}, callId: 1 }, 'callId'],
     ['DV-21 a seventh kind', { kind: 'no_op' }, '"no_op"'],
-    ['DV-21 no kind', {}, 'none of the six'],
+    ['DV-21 no kind', {}, 'none of the six: call_tool, call_parallel, spawn_task, await_task, request_pause, finish'],
     ['nothing', null, 'null'],
     ['nothing at all', undefined, 'undefined'],
     ['text', 'finish', 'string'],

@@ -339,3 +339,11 @@ describe('issues', () => {
     expect(JSON.stringify(frozen)).toBe(before);
   });
 });
+
+it('says what the tools are to be when they are no list', () => {
+  for (const given of [{ search: {} }, undefined, 'search']) {
+    expect(() => Reflect.apply(parseToolCalls, undefined, ['hello', given])).toThrow(
+      expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining('The tools are a list') }),
+    );
+  }
+});
