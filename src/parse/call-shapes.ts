@@ -287,6 +287,9 @@ const OUTCOMES: readonly string[] = [
   'returned',
   'duration',
   'timestamp',
+  'ts',
+  'level',
+  'event',
 ];
 
 /** What a call came to stands beside it: an entry of a log, and not a call. */

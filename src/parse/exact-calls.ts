@@ -34,14 +34,36 @@ export function exactCalls(text: string, names: ToolNames, limits: Required<Pars
 /** Dots and blanks are no reason. */
 const REASON = /\p{L}{2}/u;
 
+function isReason(again: string): boolean {
+  return REASON.test(again) && !isTemplate({ named: { reason: again }, positional: [] }, false);
+}
+
 type BlockCall = Omit<FoundCall, 'start' | 'end'>;
 
 function readBlock(body: string, names: ToolNames, limits: Required<ParseLimits>): BlockCall[] | undefined {
   const value = readStrictJson(body, limits.maxDepth);
-  if (value === undefined) return undefined;
+  if (value === undefined || hasRepeatedKey(body)) return undefined;
   const calls = (Array.isArray(value) ? value : [value]).map((item) => readCall(item, names));
   const whole = calls.filter((call) => call !== undefined);
   return whole.length === calls.length ? whole : undefined;
+}
+
+const JSON_MARK = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}]/g;
+
+/** Whether an object of a well-formed JSON text has a key twice: readers differ in which of the two counts. */
+function hasRepeatedKey(json: string): boolean {
+  const open: Set<string>[] = [];
+  for (const [mark, colon] of json.matchAll(JSON_MARK)) {
+    if (mark === '{') open.push(new Set());
+    else if (mark === '}') open.pop();
+    else if (colon !== undefined) {
+      const key: unknown = JSON.parse(mark.slice(0, mark.length - colon.length));
+      const keys = open.at(-1);
+      if (typeof key !== 'string' || keys?.has(key) === true) return true;
+      keys?.add(key);
+    }
+  }
+  return false;
 }
 
 /** An object with a tool and its arguments, perhaps the reason to make it again, and nothing beside them. */
@@ -57,7 +79,7 @@ function readCall(value: Json, names: ToolNames): BlockCall | undefined {
     ...(tool === undefined ? {} : { tool }),
     named: args,
     positional: [],
-    ...(REASON.test(again) ? { again: again.trim() } : {}),
+    ...(isReason(again) ? { again: again.trim() } : {}),
     syntax: 'object',
     form: 'exact',
     isLoose: false,

@@ -3,6 +3,8 @@
  * anything decides: "I would not refund it unseen. Let me look at the order:" makes the call.
  */
 
+import { holdsBack, isPlainStatement } from './holding.ts';
+
 /**
  * - `made`: the model sets out to do it.
  * - `shown`: it says how such a call looks. Many models write the calls that they mean in this way.
@@ -31,8 +33,10 @@ export function leadsToCall(prose: string): boolean {
   if (last === undefined) return true;
   const mood = moodOf(prose);
   if (mood === 'shown' || mood === 'spoken of') return false;
-  if (sentenceMood(last) === 'made' || INTRODUCING.test(last)) return true;
-  return STATEMENT.test(last) && !POINTING.test(last);
+  if (sentenceMood(last) === 'made') return true;
+  // Any sentence may hold back what the last one does not set out to do: "I need your OK. Here is the call:"
+  if (sentencesOf(prose).some(holdsBack)) return false;
+  return INTRODUCING.test(last) || (STATEMENT.test(last) && !POINTING.test(last) && isPlainStatement(last));
 }
 
 /** The last one first. */
@@ -51,13 +55,13 @@ const STATEMENT = /[.!。！]["')*_\s]*$/;
 const POINTING =
   /\b(?:this|these|the following|below|(?:that|the|such an?|an?|my|its?) (?:\w+ )?(?:calls?|command|request|block|snippet))\b/i;
 const INTRODUCING =
-  /^\W*(?:(?:ok(?:ay)?|sure|certainly|now|first|next|then|so|thus|therefore|finally|great|all ?right)\W+)*(?:(?!assum|suppos|imagin|accord|refus|declin|avoid|quot|follow|wait|ask)\w+ing\b[^.!?]*|(?:(?:here (?:is|are|comes?)|here's|this is|these are|making|based on [^.!?:]{1,60}) )?(?:the |my |a )?(?:next |first |last |right |needed |necessary |required )?(?:(?:function|tool) )?(?:calls?|action)(?: (?:is|are|that you asked for|for (?:this|it|that)))?)?[\s:,*]*$/i;
+  /^[^\p{L}\d]*(?:(?:ok(?:ay)?|sure|certainly|now|first|next|then|so|thus|therefore|finally|great|all ?right)[^\p{L}\d]+)*(?:(?!assum|suppos|imagin|accord|refus|declin|avoid|quot|follow|wait|ask)\w+ing\b[^.!?]*|(?:(?:here (?:is|are|comes?)|here's|this is|these are|making|based on [^.!?:]{1,60}) )?(?:the |my |a )?(?:next |first |last |right |needed |necessary |required )?(?:(?:function|tool) )?(?:calls?|action)(?: (?:is|are|that you asked for|for (?:this|it|that)))?|here (?:it|we) goe?s?|(?:i|we)(?: now| then| first)? (?:make|call|run|send|do|start|begin|look|check|get|fetch|use|issue|create|search|read|open|submit)\b[^.!?:]*:)?[\s:,*]*$/iu;
 
 const ABBREVIATION = /\be\.\s?g\.|\bi\.\s?e\./gi;
 const SENTENCE_END = /(?<=[.!?。！？]["')*_]{0,3})\s+|\n\s*\n/;
 
 function sentenceMood(sentence: string): Mood | undefined {
-  if (LABEL.test(sentence)) return 'spoken of';
+  if (LABEL.test(sentence) || holdsBack(sentence)) return 'spoken of';
   if (CONDITION.test(sentence) || QUESTION.test(sentence) || ATTRIBUTED.test(sentence)) return 'spoken of';
   const denied = Math.max(lastMatch(sentence, DENIED), lastMatch(sentence, REPORTED));
   const meant = lastMatch(sentence, MEANT);
@@ -75,10 +79,10 @@ function lastMatch(sentence: string, pattern: RegExp): number {
 
 /** A heading of one word or two that shows something, or calls it wrong. */
 const LABEL =
-  /(?:^|\n)\W{0,4}(?:before|after|old|new|wrong|right|correct|incorrect|bad|good|expected|usage|signature|syntax|definition|schema|history|diff|not this|don't|do)\W{0,4}:\W*$|\b(?:wrong|incorrect|invalid|broken|mistaken?|malformed)\b[^.!?]{0,60}:\s*$/i;
+  /(?:^|\n)\W{0,4}(?:before|after|old|new|wrong|right|correct|incorrect|bad|good|expected|actual|(?:reply|answer|response|option|candidate|variant|version|output|sample|test|case) (?:\d{1,2}|[a-z])|draft|dry run|usage|signature|syntax|definition|schema|history|diff|not this|don't|do)\W{0,4}:\W*$|\b(?:wrong|incorrect|invalid|broken|mistaken?|malformed)\b[^.!?]{0,60}:\s*$/i;
 
 const CONDITION =
-  /\bif (?:you|they|s?he)\b|\bif (?:we|i|it|there) (?:had|were|was)\b|\bif (?!we\b|i\b).*\b(?:would|will|could|might|'ll)\b|\b(?:once|when|until|unless|as soon as|in case) (?:you|we|they|it|there)\b|\b(?:suppos\w+|imagin(?:e|ing)|hypothetical\w*|provided that|say you)\b|\bwenn (?:du|Sie)\b|\bsi (?:vous|tu)\b/is;
+  /\bif (?:you|they|s?he)\b|\bif (?:we|i|it|there) (?:had|were|was)\b|\bif (?!we\b|i\b).*\b(?:would|will|could|might|'ll)\b|\b(?:once|when|until|unless|as soon as|in case) (?:you|we|they|it|there)\b|\b(?:suppos\w+|imagin(?:e|ing)|hypothetical\w*|provided that|say you)\b|\bwenn (?:du|Sie)\b|\bsi (?:vous|tu|me|confirm\w*)\b|\bse (?:mi|tu|lei|me|você|conferm\w*|confirm\w*)\b/is;
 
 /** An example, or what a call would look like. */
 const EXAMPLE =
@@ -92,14 +96,14 @@ const QUESTION = /[\p{L}\d)"'`\]]\s?[?？]["')*_\s]*$/u;
 
 /** Words of somebody else, before a colon or an open quotation. */
 const ATTRIBUTED =
-  /\b(?:agent|model|assistant|client|server|runtime|user|program|caller) (?:\w+ )?(?:writes|sends|calls|emits|produces|returns|generates|outputs)\b|\b(?:says?|said|wrote|written|reads?|stated|showed|contained|replied|answered|told (?:me|us)|suggested|(?<!\byou )asked|according to|quot(?:e|es|ed|ing)|recommended|documentation|docs|readme|logs?|e-?mail)\b[^.!?]{0,80}[:,]\s*["'“„«]?\s*$/i;
+  /\b(?:agent|model|assistant|client|server|runtime|user|program|caller) (?:\w+ )?(?:\w+ )?(?:writes?|wrote|sends?|sent|calls?|called|emit(?:s|ted)?|produced?s?|returns?|generate[sd]?|outputs?)\b|\b(?:says?|said|wrote|written|reads?|stated|showed|contained|replied|answered|told (?:me|us)|ends with|suggested|(?<!\byou )asked|according to|quot(?:e|es|ed|ing)|recommended|documentation|docs|readme|logs?|e-?mail)\b[^.!?]{0,80}[:,]\s*["'“„«]?\s*$/i;
 
 const DENIED =
-  /\b(?:(?:do|did|will|shall|should|must|can|would|could)(?: not|n't)|cannot|can not|won't|can't|shan't|(?:am|'m|are|is) not (?:going|allowed|able|permitted|to)|never|no longer|instead of|rather than|refus\w+|declin\w+|avoid\w*|no need|not (?:call\w*|run\w*|execut\w*|invok\w*)|without (?:call|runn|execut|invok|ask|confirm)ing|forbidden|prohibited)\b(?!\s+(?:yet |actually |really |quite )?(?:know|have|see|sure|certain|find|remember|understand|contain|say|tell|include|exist|directly)\b)(?<!\b(?:can't|(?:can|could|do)(?: not|n't))(?= (?:execute|run|access|perform)\b)|\bcannot(?= (?:execute|run|access|perform)\b))|\b(?:nicht|niemals|jamais|nunca|não|ne .{1,40} pas|no voy a)\b|不要|不会|不需要/gi;
+  /\b(?:(?:do|did|will|shall|should|must|can|would|could)(?: not|n't)|cannot|can not|won't|can't|shan't|(?:am|'m|are|is) not (?:going|allowed|able|permitted|to)|never|no longer|instead of|rather than|refus\w+|declin\w+|avoid\w*|no need|not (?:call\w*|run\w*|execut\w*|invok\w*)|without (?:call|runn|execut|invok|ask|confirm)ing|forbidden|prohibited)\b(?!\s+(?:yet |actually |really |quite )?(?:know|have|see|sure|certain|find|remember|understand|contain|say|tell|include|exist|directly)\b)(?<!\b(?:can't|(?:can|could|do)(?: not|n't))(?= (?:execute|run|access|perform)\b)|\bcannot(?= (?:execute|run|access|perform)\b))|\b(?:nicht|niemals|jamais|nunca|não|n(?:e |')[^.!?]{1,40} pas|no voy a|non (?:eseguo|eseguir[òo]|invio)|nie wykonam)\b|(?<!\p{L})(?:не|нельзя)(?!\p{L})|不要|不会|不需要/giu;
 
 /** Something that is over. */
 const REPORTED =
-  /\b(?:i|we)(?: have|'ve)?(?: just| already| also| then| previously)? (?:called|ran|run|used|made|sent|issued|executed|invoked|did|done|tried|submitted|performed|placed|booked|refunded)\b|\b(?:done|already|previous(?:ly)?|earlier|as (?:i|we) (?:said|wrote|showed|did|mentioned)|as (?:said|mentioned|shown (?:above|before|earlier))|recap|the call was|was called|were called|has been|have been|had been|transcript|archive)\b/gi;
+  /\b(?:i|we)(?: have|'ve)?(?: just| already| also| then| previously)? (?:called|ran|run|used|made|sent|issued|executed|invoked|did|done|tried|submitted|performed|placed|booked|refunded)\b|\b(?:done|already|previous(?:ly)?|earlier|as (?:i|we) (?:said|wrote|showed|did|mentioned)|as (?:said|mentioned|shown (?:above|before|earlier))|recap|(?<!\bbe )(?:made|ran|sent|issued) [^.!?]{0,20}\b(?:calls?|requests?)\b|the call was|was called|were called|has been|have been|had been|transcript|archive)\b/gi;
 
 /** Something that the model sets out to do. */
 const MEANT =

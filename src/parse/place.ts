@@ -6,7 +6,17 @@ import { leadsToCall, type Mood, moodOf } from './mood.ts';
 import { type ParseTool, requiredOf } from './names.ts';
 import { isTemplate } from './placeholders.ts';
 import { isSpaceCode, lineEnd } from './reader.ts';
-import { asksFirst, endsAsking, isDialogue, isEchoed, isNoPlaceForCalls, isOtherLanguage } from './setting.ts';
+import {
+  asksFirst,
+  endsAsking,
+  isDialogue,
+  isEchoed,
+  isInBody,
+  isLesson,
+  isNoPlaceForCalls,
+  isOtherLanguage,
+  isTakenBack,
+} from './setting.ts';
 import { Surroundings, withoutCode } from './surroundings.ts';
 import { opensText } from './turns.ts';
 
@@ -77,14 +87,18 @@ function placeMood(reply: Reply, words: Surroundings, call: FoundCall, until: nu
   const tail = text.slice(call.end, Math.min(lineEnd(text, call.end), until));
   const near = text.slice(Math.max(words.at, call.start - NEAR_CHARS), call.start);
   if (isEchoed(lead, tail, near) || isOtherLanguage(words.fence) || reply.asksLeave) return 'spoken of';
+  const after = text.slice(call.end, Math.min(call.end + NEAR_CHARS, until));
+  if (isTakenBack(after) || isInBody(text, start)) return 'spoken of';
   const isCut = isInsideSentence(near, text.slice(call.end, call.end + NEAR_CHARS));
+  const isMidSentence = isWordy(bareLead(lead)) && isWordyTail(tail.replace(/^\s*<\/[\w-]{1,40}>/, ''));
   const isInline = isCut || isWordy(bareLead(lead)) || isWordyTail(tail);
   if (!isInline && (opensText(text, call.start) || ACTION.test(near))) return 'made';
   if (!isInline && last !== undefined && !isWordy(words.since)) return last;
   const mood = moodOf(words.since);
   if (mood === 'spoken of' || (mood === 'made' && !isCut)) return mood;
-  if (mood === undefined && (call.syntax === 'react' || CALL_MARK.test(near))) return 'made';
+  if (mood === undefined && (call.syntax === 'react' || (CALL_MARK.test(near) && !isMidSentence))) return 'made';
   if (isInline || isNoPlaceForCalls(words.before) || reply.isDialogue) return 'spoken of';
+  if (isLesson(words.before) || isLesson(after)) return 'spoken of';
   if (mood === 'shown' && (reply.asks || asksFirst(words.before))) return 'spoken of';
   return leadsToCall(words.since) ? mood : 'shown';
 }

@@ -52,11 +52,14 @@ const STAND_IN = /(?:^|[/_\W])(?:path[/_]to[/_]|your[_-]\w)/i;
 const MARKUP =
   /^<\/?(?:a|b|br|body|code|div|em|form|h[1-6]|head|hr|html|i|img|input|li|link|meta|ol|p|pre|q|script|span|strong|style|svg|table|tbody|td|th|title|tr|u|ul|video)>$/i;
 /** What marks a value as one to be put in when the rest of it is the key. */
-const MARKS = /^[$%]|%$|_(?:value|here)$/i;
+const MARKS = /^[$%]|%$|_(?:value|here)$|^\[(?=.*\]$)|\]$/gi;
+const X_ONLY = /^x{3,}$/i;
 
 function isPlaceholder(text: string, key: string): boolean {
   if (PLACEHOLDER.test(text) || YOURS.test(text)) return !MARKUP.test(text) || plainName(text) === plainName(key);
-  return MARKS.test(text) && plainName(text.replace(MARKS, '')) === plainName(key);
+  if (X_ONLY.test(text)) return true;
+  const bare = text.replace(MARKS, '').replace(/(?<=^[A-Z_]+)_(?:ID|NAME|NUMBER)$/, '');
+  return bare !== text && plainName(bare) === plainName(key);
 }
 
 const TYPE_NAMES: ReadonlySet<string> = new Set([

@@ -3,10 +3,11 @@
  * model which speaks of a call has not made it once more. It is a cache of the steps, which are read once each.
  */
 import type { Identity } from '../../core/identity.ts';
-import { isJsonObject, type Json } from '../../core/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
 import type { Outcome } from '../../core/outcome.ts';
 import type { RunView } from '../../core/planner.ts';
 import type { Step } from '../../core/step.ts';
+import type { ToolView } from '../../core/tool-schema.ts';
 import { isAct, mayHaveHappened } from '../../prompt/acts.ts';
 import { callsOf } from '../../prompt/step-parts.ts';
 
@@ -27,7 +28,7 @@ export class MadeCalls {
       this.#runs.set(view.identity, calls);
     }
     calls.extend(view);
-    return calls.made.get(keyOf(tool, args));
+    return calls.made.get(keyOf(tool, args, view.tools));
   }
 }
 
@@ -45,15 +46,23 @@ class CallsOfRun {
       const step = trajectory.step(this.#steps) as Step;
       for (const { tool, args, outcome } of callsOf(step)) {
         if (outcome === undefined || !mayHaveHappened(outcome) || !isAct(tool, tools)) continue;
-        this.made.set(keyOf(tool, args), { step: step.index, outcome });
+        this.made.set(keyOf(tool, args, tools), { step: step.index, outcome });
       }
       this.#last = step;
     }
   }
 }
 
-function keyOf(tool: string, args: Json): string {
-  return `${tool}\n${canonical(args)}`;
+function keyOf(tool: string, args: Json, tools: ToolView): string {
+  return `${tool}\n${canonical(declaredOf(args, tools.get(tool)?.inputSchema))}`;
+}
+
+/** Without the keys that the tool says nothing of: a call does not become another one by a word added to it. */
+function declaredOf(args: Json, schema: JsonObject | undefined): Json {
+  const { properties, additionalProperties: others, patternProperties: patterns } = schema ?? {};
+  const isOpen = others === true || isJsonObject(others) || patterns !== undefined;
+  if (!isJsonObject(args) || !isJsonObject(properties) || isOpen) return args;
+  return Object.fromEntries(Object.entries(args).filter(([key]) => Object.hasOwn(properties, key)));
 }
 
 /** JSON text in which the order of keys does not count. */
