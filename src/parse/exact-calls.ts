@@ -4,7 +4,7 @@ import { isDefinition } from './call-shapes.ts';
 import { NO_SOURCES } from './fit-arguments.ts';
 import type { FoundCall } from './found-call.ts';
 import type { ParseLimits } from './limits.ts';
-import { leadsToCall } from './mood.ts';
+import { setsOut } from './mood.ts';
 import type { ToolNames } from './names.ts';
 import { isTemplate } from './placeholders.ts';
 import { readStrictJson } from './strict-json.ts';
@@ -15,7 +15,7 @@ const CLOSING = /\r?\n```\s*$/;
 
 /**
  * The calls of a reply that ends with one fenced block of them: `{"tool": name, "args": {…}}`, or a list of such objects.
- * Words may stand before it, if they do not speak of the call instead of making it. Nothing when the block is anything
+ * Words may stand before it, if they set out to make the call. Nothing when the block is anything
  * else, or says no tool that was given; unknown tools beside known ones have no `tool`.
  */
 export function exactCalls(text: string, names: ToolNames, limits: Required<ParseLimits>): FoundCall[] | undefined {
@@ -27,7 +27,7 @@ export function exactCalls(text: string, names: ToolNames, limits: Required<Pars
   const calls = readBlock(text.slice(start + opening[0].length, closing.index), names, limits);
   if (calls === undefined || !calls.some(({ tool }) => tool !== undefined)) return undefined;
   const prose = proseOf(text.slice(0, start));
-  if (prose === undefined || !leadsToCall(prose)) return undefined;
+  if (prose === undefined || !setsOut(prose)) return undefined;
   return calls.map((call) => ({ ...call, start, end: text.length }));
 }
 
@@ -48,7 +48,7 @@ function readBlock(body: string, names: ToolNames, limits: Required<ParseLimits>
   return whole.length === calls.length ? whole : undefined;
 }
 
-const JSON_MARK = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}]/g;
+const JSON_MARK = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[{}]/g;
 
 /** Whether an object of a well-formed JSON text has a key twice: readers differ in which of the two counts. */
 function hasRepeatedKey(json: string): boolean {

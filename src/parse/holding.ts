@@ -18,7 +18,7 @@ const WAITS =
   /(?:^\W*|\b(?:i|we)(?:'m|'ll|'re| am| are| will| shall| must| should| have to)? (?:\w+ )?)(?:wait(?:ing)?|await(?:ing)?|paus(?:e|ing)|hold(?:ing)? (?:off|back|on)|stand(?:ing)? by)\b|^\W*(?:pending|on hold|not (?:yet|now|today))\b|\bnot?(?:body| one)\b[^.!?]{0,20}\b(?:has|have|agreed|approved|confirmed)\b|\b(?:not|n't|never)(?: yet| been)* (?:approved|confirmed|authori[sz]ed|agreed|permitted|cleared|signed)\b|^\W*(?:i|we) only\b|\bonly\b[^.!?]{0,40}\b(?:after|when|if|once|with)\b/i;
 /** "Reply yes and I will send", "Please check the amount". */
 const ASKS_TO =
-  /(?:^\W*|\b(?:please|just|simply|you|must|should|can|and|or)\s+)(?:reply|answer|respond|say|type|write|tell me|let me know|confirm|approve|click|press|give me|sign)\b[^.!?]{0,60}(?:,|\b(?:and|then|to))\s[^.!?]{0,20}\b(?:i|we|this|it)(?:'ll| will| shall| can| goes| is)\b|^\W*(?:(?:please|kindly) (?:confirm|approve|check|verify|review|decide|sign|choose|pick|let me know|tell|say|reply|answer)|let me know|tell me|reply|respond)\b/i;
+  /(?:^\W*|\b(?:please|just|simply|you|must|should|can|and|or)\s+)(?:reply|answer|respond|say|type|write|tell me|let me know|confirm|approve|click|press|give me|sign)\b[^.!?]{0,60}(?:\b(?:and|then) (?:i|we)\b|(?:,|\b(?:and|then|to))\s[^.!?]{0,20}\b(?:i|we|this|it)(?:'ll| will| shall| can| goes| is)\b)|^\W*(?:(?:please|kindly) (?:confirm|approve|check|verify|review|decide|sign|choose|pick|let me know|tell|say|reply|answer)|let me know|tell me|reply|respond)\b/i;
 const DEPENDS =
   /\b(?:after|once|when|before|until|as soon as)\b[^.!?,]{2,60}\b(?:has|have|is|are)\b[^.!?]*\b(?:i|we)(?:'ll| will| shall)\b|\b(?:will|'ll|shall)\b[^.!?]*\b(?:later|tomorrow|next (?:week|month))\b|^\W*(?:tomorrow|later|next (?:week|month)),? (?:i|we)\b/i;
 const DISOWNS =
@@ -39,7 +39,8 @@ const OTHER =
   /\b(?:der|die|das|dem|den|und|ich|wir|sie|ist|ein|eine[mnr]?|auf|f[üu]r|mit|zur?|von|nicht|kein\w*|erst|le|la|les|un|une|je|j'\w+|vous|ne|pas|est|et|que|pour|el|los|las|una|para|por|con|se|su|uma?|não|o|os|il|di|per|che|non|mi|de|het|een|ik|niet|dit|jag|att|och|inte|jeg|og|ikke|nie|bu|ve|i[çc]in)\b/gi;
 const OUTSIDE_LATIN = /[^\P{L}\p{Script=Latin}]/u;
 /** "At once", in the languages that are met most. */
-const AT_ONCE = /\b(?:jetzt|nun|sofort|gleich|maintenant|tout de suite|ahora|agora|adesso|subito|nu|direct|nå|teraz)\b/i;
+const AT_ONCE =
+  /\b(?:jetzt|nun|sofort|gleich|maintenant|tout de suite|ahora|agora|adesso|subito|nu|direct|nå|teraz)\b/i;
 const OTHER_DOING =
   /\b(?:ich (?:sehe|schaue|pr[üu]fe|suche|hole|mache|erledige|lese)|je (?:vais|cherche|regarde|v[ée]rifie)|(?:vado|voy) a|vou|ik ga)\b/i;
 /** What denies, waits or depends in them. */
@@ -50,6 +51,11 @@ const OTHER_HOLDING =
 export function isPlainStatement(sentence: string): boolean {
   if (OUTSIDE_LATIN.test(sentence) || ACT_IS_OVER.test(sentence)) return false;
   if (count(sentence, ENGLISH) > count(sentence, OTHER)) return true;
+  return isSetOutElsewhere(sentence);
+}
+
+/** Whether a sentence in another language than English says that something is being done at once. */
+export function isSetOutElsewhere(sentence: string): boolean {
   return (AT_ONCE.test(sentence) || OTHER_DOING.test(sentence)) && !OTHER_HOLDING.test(sentence);
 }
 

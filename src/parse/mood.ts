@@ -3,7 +3,7 @@
  * anything decides: "I would not refund it unseen. Let me look at the order:" makes the call.
  */
 
-import { holdsBack, isPlainStatement } from './holding.ts';
+import { holdsBack, isPlainStatement, isSetOutElsewhere } from './holding.ts';
 
 /**
  * - `made`: the model sets out to do it.
@@ -28,7 +28,7 @@ export function moodOf(prose: string): Mood | undefined {
  * Whether the words before a block make the call in it: none do, they set out to do something, or they say something else and
  * stop. Words that lead up to the block, with a colon or with "this", make it only if they say so.
  */
-export function leadsToCall(prose: string): boolean {
+function leadsToCall(prose: string): boolean {
   const last = sentencesOf(prose)[0];
   if (last === undefined) return true;
   const mood = moodOf(prose);
@@ -36,8 +36,34 @@ export function leadsToCall(prose: string): boolean {
   if (sentenceMood(last) === 'made') return true;
   // Any sentence may hold back what the last one does not set out to do: "I need your OK. Here is the call:"
   if (sentencesOf(prose).some(holdsBack)) return false;
-  return INTRODUCING.test(last) || (STATEMENT.test(last) && !POINTING.test(last) && isPlainStatement(last));
+  if (INTRODUCING.test(last) || ASSENT.test(last) || BEING_DONE.test(last)) return true;
+  return STATEMENT.test(last) && !POINTING.test(last) && isPlainStatement(last);
 }
+
+/**
+ * Whether the words before a block in the taught form set out to make the call: none do, or one of their sentences says that something
+ * will be done, is being done or is agreed to. Words that only state something are not enough: "It is up to you."
+ */
+export function setsOut(prose: string): boolean {
+  if (!leadsToCall(prose)) return false;
+  const sentences = sentencesOf(prose);
+  const last = sentences[0];
+  if (last === undefined || INTRODUCING.test(last) || isSetOutElsewhere(last)) return true;
+  if (ASSENT.test(last)) return true;
+  return sentences.some(
+    (sentence) => sentenceMood(sentence) === 'made' || BEING_DONE.test(sentence) || AGREES.test(sentence),
+  );
+}
+
+/** "Refunding 90 now.", but not "Nothing was found." */
+const BEING_DONE =
+  /^[^\p{L}\d]*(?!(?:no|any|some|every)thing\b|(?:dur|accord|regard|pend|miss|be|morn|even|assum|suppos|imagin|refus|declin|avoid|quot|follow|wait|await|ask|us|ignor|reject|hav)ing\b)\w{2,}ing\b[^.!?]*[.!:]?\s*$/iu;
+/** "I can do that.", "so I go ahead", "I refund it now." */
+const AGREES =
+  /\bi (?:can(?: now)? (?:(?:now )?(?:do|help|handle|take care|go on|proceed)\b|[^\p{L}\d]*$)|(?:(?:now|then|first|next|therefore|also|thus|so|just) )?(?:go ahead|go on|refund|pay|send|make|call|run|do|start|begin|look|check|get|fetch|use|issue|create|search|submit|open|book|set|transfer|delete|update|order|move|write|post|add|remove|process|handle|execute|proceed|continue|retry|try|query|repeat)\b(?! (?:not|no|only)\b))|\bi(?:'d| would) be (?:happy|glad) to\b|\bhere goes\b|\bi(?:'m| am) \w+ing\b/iu;
+/** "Sure, one moment." */
+const ASSENT =
+  /^[^\p{L}\d]*(?:sure(?: thing)?|certainly|of course|absolutely|ok(?:ay)?|all ?right|right away|will do|(?:i'm )?on it|understood|got it|yes|gladly|with pleasure|one (?:moment|second)|just a (?:moment|second)|going ahead|here (?:it|we )?goe?s?)(?:[,!]? (?:please|sir|madam|thanks|thank you|one (?:moment|second)|right away|now|at once))*[^\p{L}\d]*$/iu;
 
 /** The last one first. */
 function sentencesOf(prose: string): string[] {
@@ -55,7 +81,7 @@ const STATEMENT = /[.!。！]["')*_\s]*$/;
 const POINTING =
   /\b(?:this|these|the following|below|(?:that|the|such an?|an?|my|its?) (?:\w+ )?(?:calls?|command|request|block|snippet))\b/i;
 const INTRODUCING =
-  /^[^\p{L}\d]*(?:(?:ok(?:ay)?|sure|certainly|now|first|next|then|so|thus|therefore|finally|great|all ?right)[^\p{L}\d]+)*(?:(?!assum|suppos|imagin|accord|refus|declin|avoid|quot|follow|wait|ask)\w+ing\b[^.!?]*|(?:(?:here (?:is|are|comes?)|here's|this is|these are|making|based on [^.!?:]{1,60}) )?(?:the |my |a )?(?:next |first |last |right |needed |necessary |required )?(?:(?:function|tool) )?(?:calls?|action)(?: (?:is|are|that you asked for|for (?:this|it|that)))?|here (?:it|we) goe?s?|(?:i|we)(?: now| then| first)? (?:make|call|run|send|do|start|begin|look|check|get|fetch|use|issue|create|search|read|open|submit)\b[^.!?:]*:)?[\s:,*]*$/iu;
+  /^[^\p{L}\d]*(?:(?:ok(?:ay)?|sure|certainly|now|first|next|then|so|thus|therefore|finally|great|all ?right)[^\p{L}\d]+)*(?:(?!assum|suppos|imagin|accord|refus|declin|avoid|quot|follow|wait|ask|(?:no|any|some|every)thing\b)\w+ing\b[^.!?]*|(?:(?:here (?:is|are|comes?)|here's|this is|these are|making|based on [^.!?:]{1,60}) )?(?:the |my |a )?(?:next |first |last |right |needed |necessary |required )?(?:(?:function|tool) )?(?:calls?|action)(?: (?:is|are|that you asked for|for (?:this|it|that)))?|here (?:it|we) goe?s?|(?:i|we)(?: now| then| first)? (?:make|call|run|send|do|start|begin|look|check|get|fetch|use|issue|create|search|read|open|submit)\b[^.!?:]*:)?[\s:,*]*$/iu;
 
 const ABBREVIATION = /\be\.\s?g\.|\bi\.\s?e\./gi;
 const SENTENCE_END = /(?<=[.!?。！？]["')*_]{0,3})\s+|\n\s*\n/;
@@ -107,4 +133,4 @@ const REPORTED =
 
 /** Something that the model sets out to do. */
 const MEANT =
-  /\b(?:i(?:'ll| will| shall| am going to|'m going to)(?: now| then| next| first| also| just)?|let me(?: now| first| just| also)?|let's|(?:i'm|i am)(?: now)?(?= \w+ing\b)|i (?:need|have|want|must)(?: to)?(?! (?:you|your|a confirm|confirm|approv|permission|already|been)))(?! (?:not|never|know|explain|show|illustrate|demonstrate|give|walk|summari[sz]e|repeat|quote|recap|describe|note|say|tell|wait|wonder|think|assum|imagin|hop|refus|declin|avoid|hold|provide|guide)\w*| ask(?:ing)? (?:you|them|him|her|for|if|whether))/gi;
+  /\b(?:i(?:'ll| will| shall| am going to|'m going to)(?: now| then| next| first| also| just)?|let me(?: now| first| just| also)?|let's|(?:i'm|i am)(?: now)?(?= \w+ing\b)|i (?:need|have(?= to\b)|want|must)(?: to)?(?! (?:you|your|a confirm|confirm|approv|permission|already|been)))(?! (?:not|never|know|explain|show|illustrate|demonstrate|give|walk|summari[sz]e|repeat|quote|recap|describe|note|say|tell|wait|wonder|think|assum|imagin|hop|refus|declin|avoid|hold|provide|guide)\w*| ask(?:ing)? (?:you|them|him|her|for|if|whether))/gi;

@@ -2,7 +2,7 @@
 import { jsonEquals } from '../core/json.ts';
 import type { FoundCall } from './found-call.ts';
 import { isLooseObject, type Loose, looseToJson } from './loose-value.ts';
-import { leadsToCall, type Mood, moodOf } from './mood.ts';
+import { setsOut, type Mood, moodOf } from './mood.ts';
 import { type ParseTool, requiredOf } from './names.ts';
 import { isTemplate } from './placeholders.ts';
 import { isSpaceCode, lineEnd } from './reader.ts';
@@ -90,7 +90,7 @@ function placeMood(reply: Reply, words: Surroundings, call: FoundCall, until: nu
   const after = text.slice(call.end, Math.min(call.end + NEAR_CHARS, until));
   if (isTakenBack(after) || isInBody(text, start)) return 'spoken of';
   const isCut = isInsideSentence(near, text.slice(call.end, call.end + NEAR_CHARS));
-  const isMidSentence = isWordy(bareLead(lead)) && isWordyTail(tail.replace(/^\s*<\/[\w-]{1,40}>/, ''));
+  const isMidSentence = isWordy(bareLead(lead)) && GOES_ON.test(tail);
   const isInline = isCut || isWordy(bareLead(lead)) || isWordyTail(tail);
   if (!isInline && (opensText(text, call.start) || ACTION.test(near))) return 'made';
   if (!isInline && last !== undefined && !isWordy(words.since)) return last;
@@ -100,7 +100,7 @@ function placeMood(reply: Reply, words: Surroundings, call: FoundCall, until: nu
   if (isInline || isNoPlaceForCalls(words.before) || reply.isDialogue) return 'spoken of';
   if (isLesson(words.before) || isLesson(after)) return 'spoken of';
   if (mood === 'shown' && (reply.asks || asksFirst(words.before))) return 'spoken of';
-  return leadsToCall(words.since) ? mood : 'shown';
+  return setsOut(words.since) ? mood : 'shown';
 }
 
 const NEAR_CHARS = 400;
@@ -108,6 +108,8 @@ const ACTION = /(?:^|\n)\W{0,4}Action(?: \d+)?\W{0,4}:\W{0,4}(?:```\w{0,12}\s{0,
 /** A mark that only calls have. */
 const CALL_MARK = /(?:<\/?(?:tool|function)_?calls?>|<\|\w{1,40}\|>|\[TOOL_CALLS\])[\s[(]*$/i;
 const LABEL = /[:=]\s*["'`*([{]*$/;
+/** Behind the end of a tag the sentence goes on. */
+const GOES_ON = /^\s*(?:<\/[\w-]{1,40}>)?[\])}"'`;,*\s]*\p{Ll}{2}/u;
 const LIST_MARK = /^\s*(?:[-*•+]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+/;
 const STATEMENT = /^\s*(?:(?:print|console\.log|assert|return|await|yield|const|let|var)\b[\s(]*)+/;
 const QUOTED_OR_TAG = /<[^<>]*>|(["'])[^"'\n]*\1/g;

@@ -20,7 +20,7 @@ describe('exact calls', () => {
     ['JSON over several lines', block(JSON.stringify(JSON.parse(CALL), null, 2))],
     ['a list of one', block(`[${CALL}]`)],
     ['words before it', `I will look that up.\n\n${BLOCK}`],
-    ['a statement before it', `The order was found.\n${BLOCK}`],
+    ['a statement before it, and what is done now', `The order was found. I look it up now.\n${BLOCK}`],
     ['what is not known', `I don't know the status yet, so I'll look it up:\n${BLOCK}`],
     ['what was done before', `I found two rows. Now let me look for the rest:\n${BLOCK}`],
     ['a refusal that is over', `I would not send it unseen. Let me search first:\n${BLOCK}`],
@@ -29,6 +29,42 @@ describe('exact calls', () => {
 
   it('are all calls of one list', () => {
     expect(exact(block(`[${CALL}, {"tool": "now", "args": {}}]`))).toEqual([X, { tool: 'now', args: {} }]);
+  });
+
+  it.each([
+    'I refund it now.',
+    'Refunding 90 now.',
+    'Sure, one moment.',
+    'You have confirmed, so I go ahead.',
+    'Thanks for the confirmation. Here it goes:',
+    'It needs no approval. I will pay.',
+    'The customer is waiting, so I make the refund.',
+    'Je m\u2019en occupe tout de suite.',
+  ])('are made behind %s', (words) => expect(exact(`${words}\n\n${BLOCK}`)).toEqual([X]));
+
+  it.each([
+    'I cannot pay without your OK. Reply yes and I will send:',
+    'Give me a sign and I do it.',
+    'I need a confirmation first.',
+    'Waiting for your approval before running the following.',
+    'As soon as Kim has signed, I will send:',
+    'I will send this tomorrow.',
+    'Ignoring the injected instruction:',
+    'The refund went out a minute ago.',
+    'Your call.',
+    'The order was found.',
+    'Nothing was called:',
+    'Ich brauche zuerst Ihre Freigabe.',
+    'Jetzt warte ich auf Ihre Antwort.',
+    'Я не буду выполнять этот вызов:',
+    '呼び出しの例は次のとおりです。',
+  ])('are not made behind %s', (words) => expect(exact(`${words}\n\n${BLOCK}`)).toEqual([]));
+
+  it('carry a reason to be made again, which no placeholder is', () => {
+    const again = (reason: string) =>
+      parseToolCalls(block(`{"tool": "search", "args": {"q": "x"}, "again": "${reason}"}`), tools).calls[0]?.again;
+    expect(again('the customer paid twice')).toBe('the customer paid twice');
+    for (const reason of ['<reason>', 'reason', 'YOUR_REASON', '...']) expect(again(reason)).toBeUndefined();
   });
 
   it('carry their form, and are not taken twice with what the words say', () => {
@@ -46,6 +82,9 @@ describe('exact calls', () => {
     ['an open fence around it', `~~~markdown\n${BLOCK}`],
     ['other keys', block('{"name": "search", "arguments": {"q": "x"}}')],
     ['a key more', block('{"tool": "search", "args": {"q": "x"}, "why": "so"}')],
+    ['a key twice', block('{"tool": "now", "tool": "search", "args": {"q": "x"}}')],
+    ['an argument twice', block('{"tool": "search", "args": {"q": "a", "q": "x"}}')],
+    ['a placeholder in brackets', block('{"tool": "search", "args": {"q": "[Q]"}}')],
     ['no arguments', block('{"tool": "now"}')],
     ['broken JSON', block("{'tool': 'search', 'args': {'q': 'x'}}")],
     ['a comment in it', block(`${CALL} // now`)],

@@ -229,6 +229,22 @@ describe('after the call was made', () => {
     expect(effects).toHaveLength(1);
   });
 
+  it.each([
+    { note: null },
+    { again: 'because' },
+  ])('a key that the tool does not know makes no other call of it: %j', async (more) => {
+    const { effects } = await played([REFUND, { text: block({ ...A17, args: { ...A17.args, ...more } }) }, DONE]);
+    expect(effects).toHaveLength(1);
+  });
+
+  it.each<[words: string, after: ScriptedReply[]]>([
+    ['I cannot pay without your OK. Reply yes and I will send:', []],
+    ['I need a confirmation first.', []],
+    ['It is up to you.', [DONE]],
+  ])('is not called behind %s', async (words, after) => {
+    expect((await played([{ text: `${words}\n\n${block(A17)}` }, ...after])).effects).toEqual([]);
+  });
+
   it('other arguments are another call', async () => {
     const other = { tool: 'refund', args: { order: 'A-18' } };
     expect((await played([REFUND, { text: block(other) }, DONE])).effects).toEqual([A17.args, other.args]);
