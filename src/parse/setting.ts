@@ -66,7 +66,7 @@ const PAGE = /<(?:pre|code|p|li|td|blockquote|samp)(?:\s[^<>]*)?>\W*$/i;
 
 /** An element that holds what others said or what is shown, or a comment that no words lead up to, which is still open. */
 const OPEN_ELEMENT =
-  /[^:>\s]\s*<!--(?![^]*-->)|<(conversation|dialog(?:ue)?|transcript|chat|history|logs?|examples?|sample|quote|cite|q|user|human|system|tool|tool_result|tool_response|tool_output|function_result|user_message|document|page|web_page|source|email|article|section|script|button|td|th|h[1-6]|summary|details|template|note|comment)(?:\s[^<>]*)?>(?![^]*<\/\1\s*>)/i;
+  /[^:>\s]\s*<!--(?![\s\S]*-->)|<(conversation|dialog(?:ue)?|transcript|chat|history|logs?|examples?|sample|quote|cite|q|user|human|system|tool|tool_result|tool_response|tool_output|function_result|user_message|document|page|web_page|source|email|article|section|script|button|td|th|h[1-6]|summary|details|template|note|comment)(?:\s[^<>]*)?>(?![\s\S]*<\/\1\s*>)/i;
 /** The call is what a function does when it is called, or what a test looks at. */
 const DEFERRED = /(?:\blambda\b[^:\n]*:|=>)[\s({]*$/;
 const ASSERTING = /^\s*(?:assert\b|expect\()/;
