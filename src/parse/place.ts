@@ -2,7 +2,7 @@
 import { jsonEquals } from '../core/json.ts';
 import type { FoundCall } from './found-call.ts';
 import { isLooseObject, type Loose, looseToJson } from './loose-value.ts';
-import { setsOut, type Mood, moodOf } from './mood.ts';
+import { type Mood, moodOf, setsOut } from './mood.ts';
 import { type ParseTool, requiredOf } from './names.ts';
 import { isTemplate } from './placeholders.ts';
 import { isSpaceCode, lineEnd } from './reader.ts';
