@@ -151,9 +151,10 @@ async function answer(
 async function settlement(
   { type, from, payload = {} }: Control,
   { token, reason, call, payload: doubt = {} }: OpenPause,
-  { open }: RunState,
-  { outcomeOf, canLookUp }: TakePorts,
+  state: RunState,
+  { now, outcomeOf, canLookUp }: TakePorts,
 ): Promise<Resumed | PilotageError> {
+  const { open } = state;
   const { token: _, value, ...rest } = payload;
   if (reason !== 'in_doubt' || call === undefined || open === null) {
     return refuse('payload_invalid', 'No call is in doubt here: SETTLE is no answer to this pause.');
@@ -162,6 +163,7 @@ async function settlement(
   const given = Object.keys(rest).length === 0 ? {} : { payload: rest };
   const by = from === undefined ? {} : { by: from };
   if (type === 'RESUME') {
+    if (isToEnd(state, now)) return refuse('payload_invalid', OVER);
     if (canLookUp(tool)) return { kind: 'resumed', token, verdict: 'resume', ...given, ...by };
     return refuse(
       'payload_invalid',
@@ -180,6 +182,14 @@ async function settlement(
   return { kind: 'resumed', token, verdict: 'settle', ...given, outcome, ...by };
 }
 
+/** Its time is over, or somebody has decided that it ends: it is held by its doubt alone. */
+function isToEnd({ cancel, rejectedCall, limits: { deadlineAt, onCeiling } }: RunState, now: number): boolean {
+  if (cancel !== null || rejectedCall !== null) return true;
+  return deadlineAt !== undefined && deadlineAt <= now && onCeiling !== 'pause';
+}
+
+const OVER =
+  'The run is to end, and nothing of it is carried out any more, no look-up either. Settle the call: say that it happened, or that it did not.';
 const SAY_SO = 'Settle it: say that it happened, with its value, or that it did not; then it is made.';
 
 function pauseOf(type: string, token: Json | undefined, open: readonly OpenPause[]): OpenPause | PilotageError {

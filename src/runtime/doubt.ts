@@ -50,7 +50,7 @@ interface CutOff {
   readonly token: string;
 }
 
-/** The pause for a call that is not looked up before somebody asks for it. Its arguments are those that were decided. */
+/** The pause for a call of a run that is to end: it is not looked up. Its arguments are those that were decided. */
 export function doubtPause({ identity, open, call, why, token }: CutOff): Paused {
   const { step, decision } = open.move;
   const branch = branchesOf(decision)[call];
@@ -61,7 +61,7 @@ export function doubtPause({ identity, open, call, why, token }: CutOff): Paused
     key: `${keyPrefixOf(identity)}/${step}.${call}`,
     since: open.began.find((begun) => begun.call === call)?.at ?? open.move.startedAt,
     why,
-    canLookUp: true,
+    canLookUp: false,
   };
   return { kind: 'paused', token, reason: 'in_doubt', step, call, payload: payloadOf(doubt) };
 }

@@ -1,14 +1,36 @@
 /** Ways around a doubt: tools that changed meanwhile, promises of other kinds, values that nobody can keep. */
 import { describe, expect, it } from 'vitest';
 import type { Decision } from '../../src/core/decision.ts';
+import type { Limits } from '../../src/core/limits.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import type { AnyTool } from '../../src/tools/tool.ts';
-import { ANY, call, cutJournal, finish, gate, make, outcomes, quiet, script, start, world } from './support.ts';
+import {
+  ANY,
+  aborted,
+  call,
+  cutJournal,
+  entriesOf,
+  finish,
+  gate,
+  make,
+  outcomes,
+  pausesOf,
+  quiet,
+  script,
+  start,
+  until,
+  world,
+} from './support.ts';
 
 /** A run whose process died inside of its `once` call of `pay`, and the way to another process with another tool of that name. */
-async function cutOffInPay() {
-  const clock = new VirtualClock();
+async function cutOffInPay({
+  clock = new VirtualClock(),
+  limits = {},
+}: {
+  clock?: VirtualClock;
+  limits?: Limits;
+} = {}) {
   const shared = memoryJournal({ clock });
   const dying = cutJournal(shared);
   const entered = gate();
@@ -20,7 +42,9 @@ async function cutOffInPay() {
     },
     { effect: 'once' },
   );
-  const { id } = await start(world({ planner: script(call('pay')), tools: [pay], journal: dying.journal, clock }));
+  const { id } = await start(world({ planner: script(call('pay')), tools: [pay], journal: dying.journal, clock }), {
+    limits,
+  });
   await entered.opened;
   dying.cut();
   clock.advance(5_001);
@@ -129,5 +153,130 @@ describe('what a once tool gives', () => {
     expect([made, told.length]).toEqual([1, 2]);
     const message = expect.stringContaining('The call has happened');
     for (const outcome of told) expect(outcome).toMatchObject({ error: { code: 'unserializable', message } });
+  });
+});
+
+describe('a run that is to end', () => {
+  it('looks nothing up any more, and says so: its doubt is settled', async () => {
+    const clock = new VirtualClock();
+    const resumeWith = await cutOffInPay({ clock, limits: { deadlineAt: clock.now() + 5_000 } });
+    const run = await resumeWith(
+      make('pay', () => 'paid', { effect: 'once', reconcile: () => ({ status: 'done', value: 'found' }) }),
+    );
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ payload: { can_look_up: false } }] });
+    const [before] = await pausesOf(run);
+    const message = expect.stringContaining('no look-up');
+    await expect(run.resume()).rejects.toMatchObject({ code: 'payload_invalid', message });
+    expect(await pausesOf(run)).toMatchObject([{ token: before?.token }]);
+    await run.settle(before?.token, { happened: true, value: 'found' });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'deadline_exceeded' });
+    expect(outcomes(await run.state())).toEqual(['value']);
+  });
+});
+
+describe('several calls in doubt', () => {
+  it('are settled in any order: each is made or not made by what is said of it, and counted once', async () => {
+    const clock = new VirtualClock();
+    const shared = memoryJournal({ clock });
+    const dying = cutJournal(shared);
+    const keys: string[] = [];
+    const entered = gate();
+    const dies = make(
+      'pay',
+      (_, { idempotencyKey }) => {
+        if (keys.push(idempotencyKey) === 5) entered.open();
+        return new Promise(() => {});
+      },
+      { effect: 'once', costMicroUsd: 10 },
+    );
+    const pays = {
+      ...dies,
+      run: (_: unknown, context: { idempotencyKey: string }) => keys.push(context.idempotencyKey),
+    };
+    const branches = [1, 2, 3, 4, 5].map((n) => ({ tool: 'pay', args: { n } }));
+    const planner = script({ kind: 'call_parallel', branches });
+    const { id } = await start(world({ planner, tools: [dies], journal: dying.journal, clock }));
+    await entered.opened;
+    dying.cut();
+    clock.advance(5_001);
+    const run = world({ planner, tools: [pays], journal: shared, clock }).runtime.run(id);
+    await run.resume();
+    const pauses = await pausesOf(run);
+    await expect(run.settle(undefined, { happened: false })).rejects.toMatchObject({ code: 'pause_not_found' });
+    for (const at of [3, 0, 4, 1, 2]) await run.settle(pauses[at]?.token, { happened: at % 2 === 1 });
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    const { totals } = await run.state();
+    expect([keys.length, new Set(keys).size, totals.calls, totals.costMicroUsd]).toEqual([8, 5, 5, 50]);
+  });
+});
+
+describe('a call in doubt beside one that is slow to stop', () => {
+  /** Of three calls one is in doubt at once when it is stopped, and one ignores that. */
+  function threeCalls() {
+    const entered = gate();
+    const pay = make(
+      'pay',
+      (_, { signal }) => {
+        entered.open();
+        return aborted(signal);
+      },
+      { effect: 'once' },
+    );
+    const deaf = make('deaf', () => new Promise(() => {}));
+    const heeds = make('heeds', (_, { signal }) => aborted(signal));
+    const wins = make('wins', () => entered.opened);
+    const branches = (...names: string[]) => names.map((tool) => ({ tool, args: {} }));
+    return { tools: [pay, deaf, heeds, wins], branches, entered };
+  }
+
+  it('is not given up with the others when the join has what it needs', async () => {
+    const { tools, branches } = threeCalls();
+    const decision: Decision = {
+      kind: 'call_parallel',
+      branches: branches('pay', 'deaf', 'wins'),
+      join: { kind: 'first_success' },
+    };
+    const { clock, runtime } = world({ planner: script(decision), tools });
+    const run = await start({ runtime });
+    await quiet();
+    clock.advance(1_000);
+    expect(await pausesOf(run)).toMatchObject([{ reason: 'in_doubt' }]);
+    await run.settle(undefined, { happened: true, value: 'paid' });
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(outcomes(await run.state())).toEqual(['value', 'cancelled', 'value']);
+  });
+
+  it('that did not happen is not made when nobody needs it any more, also while the slow one stops', async () => {
+    const { tools, branches } = threeCalls();
+    const decision: Decision = {
+      kind: 'call_parallel',
+      branches: branches('pay', 'deaf', 'wins'),
+      join: { kind: 'first_success' },
+    };
+    const { clock, runtime, journal } = world({ planner: script(decision), tools });
+    const run = await start({ runtime });
+    await until(async () => (await run.state()).pauses.length > 0);
+    await run.settle(undefined, { happened: false });
+    await quiet();
+    clock.advance(1_000);
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(outcomes(await run.state())).toEqual(['cancelled', 'cancelled', 'value']);
+    expect(await entriesOf(journal, run, 'call_began')).toHaveLength(1);
+  });
+
+  it('is held at the deadline, and the slow one ends once', async () => {
+    const { tools, branches, entered } = threeCalls();
+    const decision: Decision = { kind: 'call_parallel', branches: branches('pay', 'deaf', 'heeds') };
+    const { clock, runtime, journal, faults } = world({ planner: script(decision), tools });
+    const run = await start({ runtime }, { limits: { deadlineAt: clock.now() + 5_000 } });
+    await entered.opened;
+    clock.advance(5_000);
+    await quiet();
+    clock.advance(1_000);
+    expect(await pausesOf(run)).toMatchObject([{ reason: 'in_doubt' }]);
+    await run.settle(undefined, { happened: true });
+    expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded' });
+    expect(outcomes(await run.state())).toEqual(['value', 'cancelled', 'cancelled']);
+    expect([await entriesOf(journal, run, 'call_ended'), faults]).toMatchObject([[{}, {}], []]);
   });
 });
