@@ -129,12 +129,20 @@ async function sent(journal: Journal, to: string, control: Control, asked?: RunS
   }
 }
 
-function assertIsAsked(state: RunState, { payload }: Control): void {
+function assertIsAsked(state: RunState, { type, payload }: Control): void {
   const token = payload?.['token'];
   const pauses = openPauses(state);
   if (pauses.length === 0) throw new PilotageError('pause_not_found', 'The run waits for no answer.');
-  if (token === undefined || pauses.some((pause) => pause.token === token)) return;
-  throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never was.');
+  const pause = token === undefined ? pauses[0] : pauses.find((open) => open.token === token);
+  if (pause === undefined) {
+    throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never was.');
+  }
+  const isDoubt = pause.reason === 'in_doubt';
+  if (isDoubt === (type === 'SETTLE')) return;
+  const what = isDoubt
+    ? 'A call is in doubt: say with settle whether it has happened.'
+    : 'Nothing is in doubt: answer with approve or reject, or with resume.';
+  throw new PilotageError('pause_not_found', what);
 }
 
 function tell(

@@ -225,10 +225,16 @@ export class Run {
    * @throws PilotageError `pause_not_found`, or `payload_invalid` for a pause that is none of a call in doubt, or a value that does
    * not fit.
    */
-  settle(token: string | undefined, settlement: Settlement): Promise<void> {
+  async settle(token: string | undefined, settlement: Settlement): Promise<void> {
+    if (typeof settlement?.happened !== 'boolean') {
+      throw new PilotageError(
+        'payload_invalid',
+        'Say whether the call has happened: { happened: true, value } or { happened: false }.',
+      );
+    }
     const { happened, reason } = settlement;
     const value = settlement.happened ? settlement.value : undefined;
-    return this.steer('SETTLE', {
+    await this.steer('SETTLE', {
       happened,
       ...(value === undefined ? {} : { value }),
       ...(reason === undefined ? {} : { reason }),

@@ -26,10 +26,13 @@ export class Taken {
   reserve(open: OpenStep, call: number, costMicroUsd: number): 'calls' | 'cost' | undefined {
     const { calls = Number.POSITIVE_INFINITY, costMicroUsd: money = Number.POSITIVE_INFINITY } = leftOf(this.#state);
     const started = this.underWay(open);
-    if (calls - started.size - (this.#spawning.calls ?? 0) < 1) return 'calls';
-    if (costMicroUsd > money - this.#promised() - (this.#spawning.costMicroUsd ?? 0)) return 'cost';
+    // One that did not happen, and is made again, has its place and its money.
+    const others = started.has(call) ? started.size - 1 : started.size;
+    const owed = open.promised.some((promise) => promise.call === call) ? 0 : costMicroUsd;
+    if (calls - others - (this.#spawning.calls ?? 0) < 1) return 'calls';
+    if (owed > money - this.#promised() - (this.#spawning.costMicroUsd ?? 0)) return 'cost';
     started.add(call);
-    if (costMicroUsd > 0) this.#money.set(call, costMicroUsd);
+    if (owed > 0) this.#money.set(call, owed);
     return undefined;
   }
 

@@ -16,7 +16,11 @@ export function applyCallBegan(state: RunState, began: CallBegan, entry: Entry):
     throw corrupt(entry, `call ${began.call} cannot begin here`);
   }
   open.began.push({ call: began.call, at: entry.at, once: began.repeatable !== true });
-  if (began.costMicroUsd !== undefined) open.promised.push({ call: began.call, costMicroUsd: began.costMicroUsd });
+  // One that did not happen, and is made again under the same key, has been paid for.
+  const isPaid = open.promised.some(({ call }) => call === began.call);
+  if (began.costMicroUsd !== undefined && !isPaid) {
+    open.promised.push({ call: began.call, costMicroUsd: began.costMicroUsd });
+  }
 }
 
 export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
@@ -50,11 +54,10 @@ export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry):
   if (open.pending === 0) closeStep(state, open, entry.at);
 }
 
-/** Nothing has happened of the call. */
+/** The call has not happened. What was set aside for it stays so: an attempt may have cost it. */
 export function beginAnew(open: OpenStep, call: number): void {
   const begun = open.began.findIndex((one) => one.call === call);
   if (begun !== -1) open.began.splice(begun, 1);
-  takePromise(open, call);
 }
 
 /** What was set aside for a call, which is set aside no more. */

@@ -3,7 +3,7 @@ import type { Entry, Paused, Resumed } from '../core/entry.ts';
 import { deepFreeze, type JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Outcome, Verdict } from '../core/outcome.ts';
-import { applyCallEnded, beginAnew, closeStep, corrupt, openOf } from './open-step.ts';
+import { applyCallEnded, beginAnew, closeStep, corrupt, openOf, takePromise } from './open-step.ts';
 import { nodeEdits, REMOVED } from './plan-edits.ts';
 import { nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
 
@@ -13,7 +13,10 @@ export function applyPaused(state: RunState, paused: Paused, entry: Entry): void
   if (pause.step !== undefined) {
     const open = openOf(state, entry, pause.step);
     // A call that waits for a login has done nothing: it begins anew.
-    if (pause.call !== undefined && pause.reason !== 'in_doubt') beginAnew(open, pause.call);
+    if (pause.call !== undefined && pause.reason !== 'in_doubt') {
+      beginAnew(open, pause.call);
+      takePromise(open, pause.call);
+    }
   }
   state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
 }

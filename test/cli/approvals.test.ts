@@ -183,6 +183,10 @@ describe('pilotage settle', () => {
   /** A run, and a task, whose process dies when it has paid. */
   async function cutOff(folder: Folder, query: string): Promise<string> {
     const run = await paused(folder, query);
+    expect(await folder.run(['settle', run, '--happened'])).toMatchObject({
+      code: 6,
+      stderr: expect.stringContaining('Nothing is in doubt'),
+    });
     await folder.run(['approve', run]);
     await folder.run(['resume', run], { DIES: 'pay' });
     const { code, stderr } = await folder.run(['resume', run]);
@@ -199,9 +203,11 @@ describe('pilotage settle', () => {
     expect(await folder.run(['settle', run])).toMatchObject({ code: 2, stderr: expect.stringContaining('--happened') });
     const both = await folder.run(['settle', run, '--happened', '--did-not-happen']);
     expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('not both') });
-    expect((await folder.run(['approve', run])).code).toBe(0);
-    const refused = await folder.run(['resume', run]);
-    expect(refused).toMatchObject({ code: 5, stderr: expect.stringContaining('control APPROVE was refused') });
+    const wrong = await folder.run(['approve', run]);
+    expect(wrong).toMatchObject({
+      code: 6,
+      stderr: expect.stringContaining('say with settle whether it has happened'),
+    });
     expect(await folder.run(['settle', run, '--happened', '--value', '{"paid":100}', '--json'])).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('"control":"SETTLE","state":"stored"'),

@@ -161,6 +161,7 @@ describe('RL-33 a call that was under way when its process died', () => {
     ['reject', (run: Run) => run.reject()],
     ['a value of a call that did not happen', (run: Run) => run.steer('SETTLE', { happened: false, value: 1 })],
     ['nothing about whether it happened', (run: Run) => run.steer('SETTLE', { value: 1 })],
+    ['nothing at all', (run: Run) => run.settle(undefined, undefined as never)],
     ['a value that does not fit', (run: Run) => run.settle(undefined, { happened: true, value: 'seven' })],
   ])('%s is refused, and loses nothing', async (_, answer) => {
     const output = { type: 'object', properties: { receipt: { type: 'number' } }, required: ['receipt'] } as const;
