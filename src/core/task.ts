@@ -21,6 +21,11 @@ export function taskId(parent: string, step: number, call: number): string {
   return `${parent}.${step}.${call}`;
 }
 
+/** The run whose task has, or would have, this id; `undefined` for an id that no task has. */
+export function spawnerOf(run: string): string | undefined {
+  return /^(.+)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/s.exec(run)?.[1];
+}
+
 /** The ids of the runs above a task, the nearest first. @param depth of the task: 1 for a task of the root. */
 export function runsAbove(run: string, depth: number): readonly string[] {
   const above: string[] = [];

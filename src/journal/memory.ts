@@ -24,6 +24,7 @@ import {
   assertCurrent,
   assertLease,
   assertNewRun,
+  assertOwnStarts,
   assertPriority,
   assertRoom,
   assertSeen,
@@ -34,9 +35,11 @@ import {
   hasEnded,
   journalClosed,
   mayLive,
+  type Owned,
   pageSize,
   plannerAfter,
   runNotFound,
+  type StoredTree,
   wholeMs,
 } from './rules.ts';
 import { Watchers } from './watchers.ts';
@@ -156,8 +159,15 @@ class MemoryJournal implements Journal {
 
   #mayStart(append: Append, starts: readonly NewRun[]): [NewRun, Started][] {
     const checked = starts.map((start): [NewRun, Started] => [start, assertNewRun(start)]);
-    assertTreeLimit(append, { has: (run) => this.#runs.has(run), size: (root) => this.#treeSize(root) });
+    const tree: StoredTree = { find: (run) => this.#owned(run), size: (root) => this.#treeSize(root) };
+    assertOwnStarts(append, tree);
+    assertTreeLimit(append, tree);
     return checked;
+  }
+
+  #owned(run: string): Owned | undefined {
+    const stored = this.#runs.get(run);
+    return stored && { ...stored.identity, parent: stored.first.task?.parent };
   }
 
   #treeSize(root: string): number {

@@ -80,7 +80,7 @@ export interface Append {
   readonly status?: RunStatus;
   /** Ids of controls that these entries take out of the inbox. */
   readonly takes?: readonly string[];
-  /** Runs that these entries start. One whose id is there already is passed over. */
+  /** Runs that these entries start. One that is there already, as a task of the same parent, is passed over. */
   readonly starts?: readonly NewRun[];
   /** Refuses the append when a start would be more than so many runs under one root. */
   readonly treeLimit?: number;
@@ -154,7 +154,7 @@ export interface Journal {
    * A lease that is over but that nobody has claimed still appends. Ids in `takes` that are not in the inbox are passed over.
    * An old fence is told before a head that moved: `journal_conflict` says that the fence is current.
    * @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), `run_not_found`, `task_limit`,
-   * `inbox_changed`, or a store error.
+   * `task_id_taken` (a start has the id of a run that is no task of its parent), `inbox_changed`, or a store error.
    */
   append(append: Append): Promise<void>;
 

@@ -84,15 +84,38 @@ export function assertSeen({ run, seenSignals }: Append, signals: number): void 
 
 /** What a store knows of trees of runs. */
 export interface StoredTree {
-  has(run: string): boolean;
+  /** Whose the run is; `undefined` when there is none of this id. */
+  find(run: string): Owned | undefined;
   /** How many runs have this root. */
   size(root: string): number;
+}
+
+/** Whose a run is: the session's, and its parent's when it is a task. */
+export type Owned = Scope & { readonly parent?: string | null | undefined };
+
+/**
+ * What is there under the id of a start must be that start itself, stored before: a task of the same parent, of the same session.
+ * @throws PilotageError `task_id_taken`.
+ */
+export function assertOwnStarts({ run, starts = [] }: Append, tree: StoredTree): void {
+  for (const start of starts) {
+    const id = start.identity.run;
+    const there = tree.find(id);
+    if (there === undefined) continue;
+    const parent = assertNewRun(start).task?.parent;
+    if ((there.parent ?? undefined) === parent && ownedBy(there) === ownedBy(start.identity)) continue;
+    throw new PilotageError(
+      'task_id_taken',
+      `Run ${run} cannot start ${id}: another run has that id, which is none of its tasks. No task was started.`,
+      { data: { run, task: id } },
+    );
+  }
 }
 
 /** @throws PilotageError `task_limit` when a start would be more than `treeLimit` runs under its root. */
 export function assertTreeLimit({ run, starts = [], treeLimit }: Append, tree: StoredTree): void {
   if (treeLimit === undefined) return;
-  const fresh = starts.filter((start) => !tree.has(start.identity.run));
+  const fresh = starts.filter((start) => tree.find(start.identity.run) === undefined);
   const ids = new Map(fresh.map((start) => [start.identity.run, assertNewRun(start).task?.root]));
   for (const [root, added] of Map.groupBy(ids.values(), (of) => of)) {
     if (root === undefined || tree.size(root) + added.length <= treeLimit) continue;

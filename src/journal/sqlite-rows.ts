@@ -9,13 +9,16 @@ import { PilotageError } from '../core/errors.ts';
 import type { Append, Claim, ClaimRequest, Park, Renewal, RunStatus } from './port.ts';
 import {
   assertCurrent,
+  assertOwnStarts,
   assertRoom,
   assertSeen,
   assertTakesSignals,
   assertTreeLimit,
   hasEnded,
   mayLive,
+  type Owned,
   runNotFound,
+  type StoredTree,
   wholeMs,
 } from './rules.ts';
 import type { AppendText, MessageText, RunText, ToldText } from './sqlite-encode.ts';
@@ -77,6 +80,7 @@ function prepareStatements(db: DatabaseSync) {
   return {
     findRun: db.prepare(`${FIND_RUN} id = ?`),
     findRunByKey: db.prepare(`${FIND_RUN} key = ?`),
+    findOwned: db.prepare('SELECT tenant, user, session, parent FROM runs WHERE id = ?'),
     treeSize: db.prepare('SELECT count(*) AS size FROM runs WHERE root = ?'),
     findDue: db.prepare(FIND_DUE),
     insertRun: db.prepare(`
@@ -154,10 +158,12 @@ export class SqliteRows {
     const row = this.#find(append.run);
     assertCurrent(append, row);
     assertSeen(append, row.signals);
-    assertTreeLimit(append, {
-      has: (run) => this.#sql.findRun.get(run) !== undefined,
+    const tree: StoredTree = {
+      find: (run) => this.#sql.findOwned.get(run) as Owned | undefined,
       size: (root) => Number(this.#sql.treeSize.get(root)?.['size']),
-    });
+    };
+    assertOwnStarts(append, tree);
+    assertTreeLimit(append, tree);
   }
 
   #appendEntry(at: Pick<Append, 'run' | 'fence' | 'expected'>, body: string, now: number): boolean {

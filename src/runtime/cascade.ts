@@ -23,9 +23,19 @@ export function cascading({ tasks }: RunState): readonly string[] {
   return tasks.filter(({ onCancel }) => onCancel === 'cascade').map(({ id }) => id);
 }
 
-/** Every one of these tasks has the cancel in its inbox, or had ended, when this returns. Doing it twice changes nothing. */
+/**
+ * Every one of these tasks of the run has the cancel in its inbox, or had ended, when this returns. A run that only has the
+ * id of one, and another parent, hears nothing. Doing it twice changes nothing.
+ */
 export async function stopTasks(ports: CascadePorts, tasks: readonly string[], stop: Stop): Promise<void> {
-  for (const task of tasks) if (!(await sendCancel(ports, task, stop))) await stopTasksOf(ports, task, stop);
+  for (const task of tasks) {
+    const record = await ports.journal.get(task);
+    if (record === undefined || record.parent === stop.by) await stopTask(ports, task, stop);
+  }
+}
+
+async function stopTask(ports: CascadePorts, task: string, stop: Stop): Promise<void> {
+  if (!(await sendCancel(ports, task, stop))) await stopTasksOf(ports, task, stop);
 }
 
 /** The tasks of a run that has ended: it starts no more, and nobody else tells them. */
@@ -33,7 +43,7 @@ async function stopTasksOf(ports: CascadePorts, run: string, stop: Stop): Promis
   for (let after: string | undefined; ; ) {
     const page = await ports.journal.list({ parent: run, limit: PAGE, ...(after === undefined ? {} : { after }) });
     for (const { identity } of page) {
-      if ((await policyOf(ports.journal, identity.run)) === 'cascade') await stopTasks(ports, [identity.run], stop);
+      if ((await policyOf(ports.journal, identity.run)) === 'cascade') await stopTask(ports, identity.run, stop);
     }
     after = page.at(-1)?.identity.run;
     if (page.length < PAGE) return;

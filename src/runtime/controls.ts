@@ -8,6 +8,7 @@ import { assertLimits, type Limits } from '../core/limits.ts';
 import type { Outcome, PauseVerdict } from '../core/outcome.ts';
 import type { TaskMessage } from '../core/task.ts';
 import type { RunStatus } from '../journal/port.ts';
+import { nodeEdits } from '../view/plan-edits.ts';
 import type { OpenPause, RunState } from '../view/run-state.ts';
 import { editRefusal } from './edit-nodes.ts';
 
@@ -29,6 +30,11 @@ export interface TakePorts {
   canLookUp(tool: string): boolean;
 }
 
+interface AnswerPorts extends TakePorts {
+  /** An answer of the same reading has taken the call out of its plan. */
+  isTakenOut(call: number): boolean;
+}
+
 const VERDICTS: Partial<Record<Control['type'], PauseVerdict>> = {
   RESUME: 'resume',
   APPROVE: 'approve',
@@ -46,12 +52,14 @@ export async function takeMessages(state: RunState, messages: readonly Message[]
     ({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > ports.now,
   );
   const entries: EntryBody[] = [];
+  const isTakenOut = (call: number): boolean =>
+    entries.some((entry) => entry.kind === 'resumed' && takesOut(entry, state, call));
   for (const message of messages) {
     if (!isControl(message)) {
       entries.push(newsEntry(message));
       continue;
     }
-    const effect = await effectOf(message, open, state, ports);
+    const effect = await effectOf(message, open, state, { ...ports, isTakenOut });
     if (PilotageError.is(effect)) {
       entries.push({ kind: 'control', control: message, applied: false, error: effect.toJSON() });
       continue;
@@ -94,7 +102,7 @@ async function effectOf(
   control: Control,
   open: readonly OpenPause[],
   state: RunState,
-  ports: TakePorts,
+  ports: AnswerPorts,
 ): Promise<EntryBody | PilotageError | undefined> {
   switch (control.type) {
     case 'RESUME':
@@ -121,7 +129,7 @@ async function answer(
   control: Control,
   open: readonly OpenPause[],
   state: RunState,
-  ports: TakePorts,
+  ports: AnswerPorts,
 ): Promise<Resumed | PilotageError> {
   const { type, from, payload = {} } = control;
   const { token, ...rest } = payload;
@@ -132,7 +140,7 @@ async function answer(
   const refusal =
     refusalOf(control, pause, state) ??
     (await misfitOf(rest['args'], pause, state, ports)) ??
-    (pause.step === undefined ? await editRefusal(state, rest['nodes'], ports.misfit) : undefined);
+    (pause.step === undefined ? await editRefusal(state, rest['nodes'], ports) : undefined);
   if (refusal !== undefined) return refusal;
   const { args, ...plain } = rest;
   const isEdit = pause.call !== undefined && args !== undefined;
@@ -145,6 +153,11 @@ async function answer(
     ...(isEdit ? { args } : {}),
     ...(from === undefined ? {} : { by: from }),
   };
+}
+
+/** An answer of the same reading has taken the call out of the plan already. */
+function takesOut({ payload }: Resumed, { open }: RunState, call: number): boolean {
+  return nodeEdits(open, payload).some((edit) => edit.call === call && edit.args === undefined);
 }
 
 /** The answer to a call in doubt: what became of it, or that it is to be looked up again. */

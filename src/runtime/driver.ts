@@ -363,9 +363,10 @@ export class RunDriver {
     try {
       await this.#commit(entries, { starts, treeLimit: isCalled ? MAX_TREE_CALLS : MAX_TREE_TASKS });
     } catch (error) {
-      if (!PilotageError.is(error, 'task_limit') || spawned?.kind !== 'spawned') throw error;
+      const isRefusal = PilotageError.is(error, 'task_limit') || PilotageError.is(error, 'task_id_taken');
+      if (!isRefusal || spawned?.kind !== 'spawned') throw error;
       const { step, call } = spawned;
-      await this.#commit([refused({ step, call }, 'task_limit', error.message)]);
+      await this.#commit([refused({ step, call }, error.code, error.message)]);
     }
   }
 

@@ -7,7 +7,11 @@ import { allReferencesIn, type Reference, referenceFault, unescaped } from '../c
 import { needsOf, waysOf } from '../core/routes.ts';
 import { hasBegun, type OpenStep, type RunState } from '../view/state.ts';
 
-type Misfit = (tool: string, args: Json) => Promise<ErrorData | undefined>;
+interface EditPorts {
+  misfit(tool: string, args: Json): Promise<ErrorData | undefined>;
+  /** The call is taken out of the plan already, though the state does not say so yet. */
+  isTakenOut(call: number): boolean;
+}
 
 /**
  * Why an edit is refused; `undefined` when it may be made, or there is none. Only nodes that have not begun can be changed:
@@ -18,7 +22,7 @@ type Misfit = (tool: string, args: Json) => Promise<ErrorData | undefined>;
 export async function editRefusal(
   { open, pauses }: RunState,
   nodes: Json | undefined,
-  misfit: Misfit,
+  { misfit, isTakenOut }: EditPorts,
 ): Promise<PilotageError | undefined> {
   if (!isJsonObject(nodes) || open === null || open.move.decision.kind !== 'call_parallel') return undefined;
   if (open.move.decision.plan === undefined) return undefined;
@@ -29,7 +33,7 @@ export async function editRefusal(
     const branch = index === undefined ? undefined : branches[index];
     if (index === undefined || branch === undefined) return refuse(`the plan has no node ${JSON.stringify(id)}`);
     const isAsked = pauses.some(({ call }) => call === index);
-    if (isUnderWay(open, index) || isAsked) {
+    if (isUnderWay(open, index) || isTakenOut(index) || isAsked) {
       return refuse(`the node ${JSON.stringify(id)} has begun, or has ended, and cannot be changed any more`);
     }
     if (isJsonObject(edit) && edit['skip'] === true) continue;

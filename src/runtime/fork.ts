@@ -13,6 +13,7 @@ import type { Step } from '../core/step.ts';
 import { reachedLimit } from '../view/budget.ts';
 import { foldEntries } from '../view/run-state.ts';
 import type { DriverDeps } from './driver-deps.ts';
+import { assertNoTaskId } from './free-id.ts';
 import { HEAVY_BYTES } from './heavy.ts';
 import { pinOf } from './pins.ts';
 
@@ -68,6 +69,7 @@ export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions 
   const { identity: owner, scopes } = foldEntries(entries.slice(0, 1));
   const identity = given === undefined ? { ...owner, run: newRunId() } : identityOf(given, owner);
   const { journal, clock, planner } = deps;
+  await assertNoTaskId(journal, identity.run);
   const pin = pinOf(planner, deps.toolsOf(scopes, []));
   const at = clock.now();
   const forked = forkEntries(entries, { ...rest, effects, identity, planner: planner.name, pin, at });

@@ -3,13 +3,15 @@
  *
  * Invariants:
  * L1 A fact is applied to the state, and told to listeners, only after the journal has it.
- * L2 A CANCEL that was stored before an ending wins over it.
+ * L2 Nothing is appended that the fold would refuse.
+ * L3 A CANCEL that was stored before an ending wins over it.
  */
 import type { Message } from '../core/control.ts';
 import type { Entry, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { deepFreeze } from '../core/json.ts';
 import type { Append, RunStatus } from '../journal/port.ts';
+import { misfitAmong } from '../view/follows.ts';
 import { applyEntry, type RunState } from '../view/run-state.ts';
 import { appendAgain } from './append.ts';
 import { cascading, stopTasks } from './cascade.ts';
@@ -71,6 +73,7 @@ export class Ledger {
   async #end(bodies: readonly EntryBody[]): Promise<void> {
     const { run } = this.#state.identity;
     const last = bodies.at(-1);
+    assertFollows(this.#state, bodies);
     const isGoal = last?.kind === 'finished' && last.reason === 'goal';
     if (!isGoal && this.#state.tasks.length > 0) await this.#stopTasks();
     let late: readonly Message[] = [];
@@ -94,6 +97,7 @@ export class Ledger {
   async #append(bodies: readonly EntryBody[], changes: Changes = NO_CHANGES): Promise<void> {
     const { journal, clock, hub } = this.#deps;
     const { identity, head } = this.#state;
+    assertFollows(this.#state, bodies);
     const at = clock.now();
     const entries = toEntries(bodies, head, at);
     const plain = { run: identity.run, fence: this.#fence, expected: head, entries };
@@ -128,6 +132,22 @@ export class Ledger {
     const { run } = this.#state.identity;
     return stopTasks(this.#deps, cascading(this.#state), { by: run, reason: `The run above it, ${run}, has ended.` });
   }
+}
+
+/**
+ * A fault of ours ends the driver here, before anything is written: the run is as it was, and can be resumed.
+ * @throws PilotageError `entry_refused`.
+ */
+function assertFollows(state: RunState, bodies: readonly EntryBody[]): void {
+  const misfit = misfitAmong(state, bodies);
+  if (misfit === undefined) return;
+  const { body, why } = misfit;
+  const { run } = state.identity;
+  throw new PilotageError(
+    'entry_refused',
+    `Nothing was appended to run ${run}: the entry ${body.kind} cannot follow entry ${state.head}, because ${why}. This is a fault of Pilotage; the run is whole, and can be resumed.`,
+    { data: { run, kind: body.kind, head: state.head } },
+  );
 }
 
 /** What is appended becomes entries; to try again needs others. */

@@ -27,6 +27,7 @@ import { AtWork } from './doubt.ts';
 import type { DriverDeps, Equipped } from './driver-deps.ts';
 import { Fleet } from './fleet.ts';
 import { type ForkOptions, forkRun } from './fork.ts';
+import { assertNoTaskId } from './free-id.ts';
 import { Handles } from './handles.ts';
 import { contextAtStart, loadInputs } from './inputs.ts';
 import { NoticeHub } from './notices.ts';
@@ -179,6 +180,7 @@ export class Runtime {
       throw new PilotageError('invalid_config', `priority is ${priority}; give a whole number from -1000 to 1000.`);
     }
     const deps = this.#driverDeps();
+    await assertNoTaskId(deps.journal, identity.run);
     const context = await contextAtStart(options, identity, deps.artifacts);
     const entry = withMaterial(started, context, await this.#remembered(identity, options));
     this.#assertOpen();

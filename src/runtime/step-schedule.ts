@@ -58,7 +58,7 @@ export function tellSchedule(
   returned: readonly number[],
 ): void {
   const { calls, pending, move } = open;
-  if (schedule.size < decision.branches.length) schedule.grow(branchesFrom(schedule.size, decision, state), calls);
+  const known = schedule.size;
   const newEnds = (among: Iterable<number>): Ended[] => {
     const ends: Ended[] = [];
     for (const call of among) {
@@ -68,10 +68,13 @@ export function tellSchedule(
     return ends;
   };
   let ends = newEnds(returned);
-  const stillOpen = pending - (move.growing === true ? 1 : 0);
+  const fresh = calls.slice(known).filter((record) => record === null).length;
+  const stillOpen = pending - fresh - (move.growing === true ? 1 : 0);
   // Some end in other ways than by landing: somebody rejected them, or took them out of the plan.
-  if (schedule.open - ends.length !== stillOpen) ends = newEnds(calls.keys());
+  if (schedule.open - ends.length !== stillOpen) ends = newEnds(calls.slice(0, known).keys());
   schedule.ended(ends);
+  // What has ended is told first: of what is added, a schedule that is closed settles all at once, and its count is not the state's any more.
+  if (known < decision.branches.length) schedule.grow(branchesFrom(known, decision, state), calls);
   for (const call of returned) {
     if (schedule.hasEnded(call)) continue;
     if (isInDoubt(state, call) || isCarried(open, call)) schedule.spare([call]);

@@ -7,14 +7,11 @@ import { literal } from '../core/reference.ts';
 import type { CallRecord, Step } from '../core/step.ts';
 import { countsAsCall } from './budget.ts';
 import { withNotes } from './handles.ts';
-import { type Approval, type Edit, hasBegun, type OpenStep, type RunState } from './state.ts';
+import type { Approval, Edit, OpenStep, RunState } from './state.ts';
 import { noteParkedCallEnded } from './task-state.ts';
 
 export function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
   const open = openOf(state, entry, began.step);
-  if (open.calls[began.call] !== null || hasBegun(open, began.call)) {
-    throw corrupt(entry, `call ${began.call} cannot begin here`);
-  }
   open.began.push({ call: began.call, at: entry.at, once: began.repeatable !== true });
   // One that did not happen, and is made again under the same key, has been paid for.
   const isPaid = open.promised.some(({ call }) => call === began.call);
@@ -25,7 +22,6 @@ export function applyCallBegan(state: RunState, began: CallBegan, entry: Entry):
 
 export function applyCallEnded(state: RunState, ended: CallEnded, entry: Entry): void {
   const open = openOf(state, entry, ended.step);
-  if (open.calls[ended.call] !== null) throw corrupt(entry, `call ${ended.call} cannot end here`);
   const { outcome, startedAt, attempts, discovered, artifacts, handles, reuses } = ended;
   const record: { -readonly [K in keyof CallRecord]: CallRecord[K] } = {
     outcome,

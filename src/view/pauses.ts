@@ -39,11 +39,11 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
     return;
   }
   const { verdict, payload } = resumed;
-  if (verdict === 'settle') throw corrupt(entry, 'the pause is not in doubt');
+  // Only of a call in doubt, say the rules.
+  if (verdict === 'settle') return;
   const outcome = pause.call === undefined ? verdictOf(verdict, payload) : refusalOf(resumed, pause);
   if (outcome !== undefined) {
     const call = pause.call ?? 0;
-    if (open.calls[call] !== null) throw corrupt(entry, `call ${call} has ended`);
     open.calls[call] = deepFreeze({ outcome, endedAt: entry.at, attempts: 0, seq: entry.seq });
     if (pause.onReject === 'end' && resumed.verdict === 'reject') state.rejectedCall = pause.token;
     open.pending -= 1;

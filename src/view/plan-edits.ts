@@ -12,7 +12,7 @@ export interface NodeEdit {
 }
 
 /** The edits in the payload of an answer, in the order of the branches. Only of a plan; the runtime has judged them. */
-export function nodeEdits(open: OpenStep | null, payload: JsonObject | undefined): readonly NodeEdit[] {
+export function nodeEdits(open: Pick<OpenStep, 'move'> | null, payload: JsonObject | undefined): readonly NodeEdit[] {
   const nodes = payload?.['nodes'];
   const decision = open?.move.decision;
   if (!isJsonObject(nodes) || decision?.kind !== 'call_parallel' || decision.plan === undefined) return [];

@@ -5,12 +5,12 @@
 import { ARTIFACT_FETCH, SKILL_GET, SKILL_SEARCH } from '../core/builtin-tools.ts';
 import type { RunContext } from '../core/context.ts';
 import { type Control, isDismissal } from '../core/control.ts';
-import type { Decision } from '../core/decision.ts';
 import type { Compacted, Entry, Moved, PlanGrown, Started, Turn } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { deepFreeze } from '../core/json.ts';
 import { SHOWN_SKILLS } from '../core/skills.ts';
 import type { CallRecord, Usage } from '../core/step.ts';
+import { misfit, slotsOf } from './follows.ts';
 import { grownMove } from './growth.ts';
 import { applyCallBegan, applyCallEnded, closeStep, corrupt, openOf } from './open-step.ts';
 import { applyPaused, applyResumed } from './pauses.ts';
@@ -131,12 +131,13 @@ export function foldEntries(entries: readonly Entry[]): RunState {
 
 /**
  * Adds one entry to the state, in place. The entry is frozen, as the driver and the journals make it.
- * @throws PilotageError `journal_corrupt` for an entry that cannot follow: a gap, anything after the ending, a step or a
- * call that is not open.
+ * @throws PilotageError `journal_corrupt` for an entry that cannot follow: a gap, or what the rules in `follows.ts` refuse. The
+ * state is then as it was.
  */
 export function applyEntry(state: RunState, entry: Entry): void {
   if (entry.seq !== state.head + 1) throw corrupt(entry, `it follows seq ${state.head}`);
-  if (state.ending !== null) throw corrupt(entry, 'the run had ended');
+  const why = misfit(state, entry);
+  if (why !== undefined) throw corrupt(entry, why);
   state.head = entry.seq;
   state.updatedAt = entry.at;
   switch (entry.kind) {
@@ -192,7 +193,7 @@ export function applyEntry(state: RunState, entry: Entry): void {
       state.renamedTools = { ...state.renamedTools, ...entry.renamedTools };
       return;
     case 'compacted':
-      applyCompacted(state, entry, entry);
+      applyCompacted(state, entry);
       return;
     case 'compaction_failed':
       state.compactedAt = entry.step;
@@ -211,7 +212,7 @@ export function applyEntry(state: RunState, entry: Entry): void {
       state.ending = { kind: 'failed', error: entry.error };
       return;
     case 'started':
-      throw corrupt(entry, 'a run starts once');
+      return;
     default:
       entry satisfies never;
   }
@@ -224,8 +225,6 @@ function countMessage(state: RunState, { seq }: Entry): void {
 }
 
 function applyMove(state: RunState, move: Moved, entry: Entry): void {
-  if (state.open !== null) throw corrupt(entry, `step ${state.open.move.step} is still open`);
-  if (move.step !== state.steps.length) throw corrupt(entry, `the next step is ${state.steps.length}`);
   addUsage(state.totals, move.usage);
   state.fresh = [];
   const isCarriedOut = move.rejected === undefined && move.fault === undefined;
@@ -242,7 +241,6 @@ function applyMove(state: RunState, move: Moved, entry: Entry): void {
 
 function applyPlanGrown(state: RunState, grown: PlanGrown, entry: Entry): void {
   const open = openOf(state, entry, grown.step);
-  if (open.move.growing !== true) throw corrupt(entry, 'the plan is whole');
   open.move = grownMove(open.move, grown);
   for (const _ of grown.branches) open.calls.push(null);
   open.pending += grown.branches.length;
@@ -252,26 +250,8 @@ function applyPlanGrown(state: RunState, grown: PlanGrown, entry: Entry): void {
   if (open.pending === 0) closeStep(state, open, entry.at);
 }
 
-/** How many outcomes a decision waits for. */
-function slotsOf(decision: Decision): number {
-  switch (decision.kind) {
-    case 'call_tool':
-    case 'spawn_task':
-    case 'await_task':
-    case 'request_pause':
-      return 1;
-    case 'call_parallel':
-      return decision.branches.length;
-    case 'finish':
-      return 0;
-    default:
-      return decision satisfies never;
-  }
-}
-
-function applyCompacted(state: RunState, compacted: Compacted, entry: Entry): void {
+function applyCompacted(state: RunState, compacted: Compacted): void {
   const { step, before, summary, tokenEstimate } = compacted;
-  if (before > step || step !== nextStep(state)) throw corrupt(entry, `step ${nextStep(state)} is next`);
   state.compaction = Object.freeze({ summary, before, tokenEstimate });
   state.compactedAt = step;
   state.compactionFailures = null;

@@ -1,6 +1,6 @@
 /** Where each error goes: the table says it, and here each code is brought about to see that it is so. */
 import { tmpdir } from 'node:os';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { decodeEntry } from '../../src/core/entry.ts';
 import { ERROR_CONSEQUENCES, type ErrorCode, type ErrorConsequence, PilotageError } from '../../src/core/errors.ts';
 import {
@@ -27,6 +27,7 @@ import {
 import type { Claim } from '../../src/journal/port.ts';
 import { askModel } from '../../src/model/attempts.ts';
 import { readyModel } from '../../src/model/entry.ts';
+import { Schedule } from '../../src/runtime/schedule.ts';
 import { scriptedModel } from '../../src/testing/scripted-model.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { workspaceTools } from '../../src/tools/workspace.ts';
@@ -205,6 +206,7 @@ function owner(code: ErrorCode, script: Script, task: Script = []): Promise<Erro
 }
 
 const from = (path: string): Json => ({ $from: '0', path });
+const finished: Decision = { kind: 'finish', reason: 'goal', payload: 'done' };
 const endless: Decision = { kind: 'request_pause', reason: 'await_input' };
 const tools = [fails, works];
 const reuse = (args: Json): Script => [
@@ -352,6 +354,23 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   unknown_decision_kind: () =>
     caller('unknown_decision_kind', () => decodeEntry('{"v":1,"kind":"moved","decision":{"kind":"teleport"}}', 1)),
   lease_lost: () => caller('lease_lost', () => appendTo(memoryJournal(), 99, 1)),
+  entry_refused: () => {
+    const settles = vi.spyOn(Schedule.prototype, 'takeSettled');
+    settles.mockImplementationOnce(() => Array(2).fill({ call: 0, outcome: { kind: 'value', value: 1 } }));
+    const planner = scripted([
+      {
+        kind: 'call_parallel',
+        branches: [
+          { tool: 'works', args: {} },
+          { tool: 'works', args: {} },
+        ],
+      },
+    ]);
+    return caller('entry_refused', async () => {
+      const started = await runtimeOf({ planner, tools }).start('q', { identity: local('ana') });
+      return started.result();
+    });
+  },
   journal_conflict: () => caller('journal_conflict', () => appendTo(memoryJournal(), 1, 5)),
   journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":2,"kind":"moved"}', 1)),
   journal_corrupt: () => caller('journal_corrupt', () => foldEntries([])),
@@ -439,6 +458,19 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   },
   task_not_found: () => owner('task_not_found', [{ kind: 'await_task', taskId: 'nobody' }]),
   task_limit: () => owner('task_limit', Array(17).fill(spawn('background', 'task')), [endless]),
+  task_id_taken: () => {
+    const journal = memoryJournal();
+    const append = journal.append.bind(journal);
+    journal.append = async (request) => {
+      for (const { identity, ...rest } of request.starts ?? []) {
+        await journal.create({ ...rest, identity: { ...identity, tenant: 'another' } });
+      }
+      return append(request);
+    };
+    const scriptOf = (run: RunView): Decision =>
+      run.trajectory.count === 0 ? (spawn('background', 'task') as Decision) : finished;
+    return planner('task_id_taken', [scriptOf, scriptOf], { journal });
+  },
   await_timeout: () =>
     owner(
       'await_timeout',

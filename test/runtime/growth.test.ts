@@ -4,8 +4,8 @@ import type { Branch, CallParallel, Decision } from '../../src/core/decision.ts'
 import type { Delta, Move, Planner, RunView } from '../../src/core/planner.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { start, world } from './support.ts';
+import { LoginRequired, type Tool } from '../../src/tools/tool.ts';
+import { quiet, start, until, world } from './support.ts';
 
 const node = (id: string, more: Partial<Branch> = {}): Branch => ({ id, tool: 'work', args: { id }, ...more });
 const plan = (branches: readonly Branch[], more: Partial<CallParallel> = {}): CallParallel => ({
@@ -315,5 +315,57 @@ describe('a plan that grows', () => {
     await run.result();
     expect(await here.runtime.run(run.id).replay()).toMatchObject({ compared: 2 });
     expect((await here.runtime.run(run.id).replay()).divergence).toBeUndefined();
+  });
+});
+
+describe('a plan that grows, whose goal is changed while one of its calls waits for a login', () => {
+  it.each([
+    'reject',
+    'approve',
+  ] as const)('takes more branches and the answer %s at once: every call ends once', async (verdict) => {
+    const more = gate();
+    const door: Tool = {
+      name: 'door',
+      description: 'd',
+      effect: 'read',
+      input: { type: 'object' },
+      run: () => {
+        throw new LoginRequired('https://login.example/');
+      },
+    };
+    const locked = node('locked', { tool: 'door', args: {} });
+    const here = runs(
+      planner(async function* () {
+        yield branches(locked);
+        await more.opened;
+        yield branches(node('late'));
+        return { decision: plan([locked, node('late')]) };
+      }),
+      [door, worker().tool],
+    );
+    const run = await start(here);
+    await until(async () => (await run.state()).pauses.length > 0);
+    await run.steer('REDIRECT', { goal: 'another' });
+    await quiet();
+    // More of the plan and the answer are there when the run looks next.
+    const inbox = here.journal.inbox.bind(here.journal);
+    here.journal.inbox = async (id) => {
+      const found = await inbox(id);
+      if (found.length > 0) {
+        more.open();
+        await quiet();
+      }
+      return found;
+    };
+    await run[verdict]();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    const ended = (await here.journal.read(run.id)).filter(({ kind }) => kind === 'call_ended');
+    expect(ended.map((entry) => entry.kind === 'call_ended' && entry.call)).toEqual(
+      verdict === 'reject' ? [1] : expect.arrayContaining([0, 1]),
+    );
+    expect((await run.state()).steps[0]?.calls.map(({ outcome }) => outcome.kind)).toEqual([
+      verdict === 'reject' ? 'error' : 'skipped',
+      'skipped',
+    ]);
   });
 });

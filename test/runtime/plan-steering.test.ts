@@ -169,3 +169,31 @@ describe('a message in the middle of a plan', () => {
     expect(scene.views[1]?.controls.map(({ type }) => type)).toEqual(['USER_MESSAGE']);
   });
 });
+
+describe('answers to a plan that is paused', () => {
+  it('take a node out once, also when two of them are read together', async () => {
+    const { here, run } = await paused();
+    const nodes = { b: { skip: true } };
+    const { runtime, journal } = here;
+    await runtime.close();
+    for (const [id, type, payload] of [
+      ['one', 'RESUME', { nodes }],
+      ['two', 'PAUSE', undefined],
+      ['three', 'RESUME', { nodes }],
+      ['four', 'RESUME', undefined],
+    ] as const) {
+      await journal.signal(run.id, { id, type, ...(payload === undefined ? {} : { payload }) });
+    }
+    const next = world({
+      planner: () => ({ kind: 'finish', reason: 'goal' }),
+      tools: [{ name: 'work', description: 'd', effect: 'read', input: { type: 'object' }, run: () => null }],
+      journal,
+      clock: here.clock,
+    });
+    open.push(next.runtime);
+    await next.runtime.run(run.id).resume({ acceptChanges: true });
+    expect(await next.runtime.run(run.id).result()).toMatchObject({ status: 'finished' });
+    const { steps } = await next.runtime.run(run.id).state();
+    expect(steps[0]?.calls.map(({ outcome }) => outcome.kind)).toEqual(['value', 'skipped', 'value', 'skipped']);
+  });
+});

@@ -151,17 +151,40 @@ export const taskCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'a run that is there is not started again, whoever it belongs to',
+    name: 'a task that is there is not started again',
     async run({ journal }) {
       const { parent, child } = await family(journal);
       await journal.append({ ...step(child, 1), status: 'finished' });
       const before = [await journal.get('child'), await journal.read('child')];
-      const starts = [newTask('child', 'parent'), newTask('parent', 'parent'), newTask('k1', 'parent')];
+      const starts = [newTask('child', 'parent'), newTask('k1', 'parent')];
       await journal.append(step(parent, 1, { starts: [...starts, { ...newTask('k1', 'parent'), priority: 9 }] }));
       assert.deepEqual([await journal.get('child'), await journal.read('child')], before);
       assert.equal((await journal.get('k1'))?.priority, 0);
       assert.equal((await journal.list({ parent: 'parent' })).length, 2);
       assert.deepEqual(await sequence(journal, 'parent'), [1, 2]);
+    },
+  },
+  {
+    name: 'J2 an append cannot start a run under the id of one that is no task of its parent, and starts nothing then',
+    async run({ journal }) {
+      const { parent, child } = await family(journal);
+      const foreign = { tenant: 'globex', user: 'eve', session: 's1' };
+      await journal.create(newRun('parent.1.0', { identity: { ...foreign, run: 'parent.1.0' } }));
+      await journal.create(newRun('parent.2.0'));
+      await journal.create(newTask('parent.3.0', 'other'));
+      const theirs = newTask('parent.4.0', 'parent').entries;
+      const stranger = { ...foreign, run: 'parent.4.0' };
+      await journal.create({ identity: stranger, priority: 0, entries: theirs });
+      const before = await allOf(journal, [parent, child]);
+      for (const taken of ['parent', 'parent.1.0', 'parent.2.0', 'parent.3.0', 'parent.4.0']) {
+        const starts = [newTask('k1', 'parent'), newTask(taken, 'parent')];
+        const error = await expectCode(journal.append(step(parent, 1, { starts, treeLimit: 50 })), 'task_id_taken');
+        assert.deepEqual(error.data, { run: 'parent', task: taken });
+        assert.deepEqual(await allOf(journal, [parent, child]), before);
+      }
+      // Nothing of it is left behind: the next append is as if it had not been tried.
+      await journal.append(step(parent, 1, { starts: [newTask('k1', 'parent')] }));
+      assert.deepEqual(await sequence(journal, 'k1'), [1]);
     },
   },
   {
@@ -179,7 +202,7 @@ export const taskCases: readonly JournalCase[] = [
       // Below the tasks of the root they count as well.
       await journal.append(step(parent, 2, { starts: [newTask('k1.1', 'k1', 'parent')], treeLimit: 3 }));
       await expectCode(start(3, ['k2'], 3), 'task_limit');
-      await start(3, ['k1', 'child', 'k1.1'], 1);
+      await start(3, ['k1', 'child'], 1);
       await start(4, [], 0);
       await journal.append(step(parent, 5, { starts: [newTask('k2', 'parent')] }));
       await journal.append(step(parent, 6, { starts: [newRun('alone')], treeLimit: 0 }));

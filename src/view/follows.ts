@@ -1,0 +1,257 @@
+/**
+ * The fold's rules: which entries can follow a state. The fold asks them of what it reads, and whoever appends asks them of
+ * what is to be written. What entries change that are not applied yet is noted beside the state, so that asking costs what
+ * the entries cost, however long the run is.
+ */
+import type { Decision } from '../core/decision.ts';
+import type { EntryBody, Moved, Paused, PlanGrown, Resumed } from '../core/entry.ts';
+import { grownMove } from './growth.ts';
+import { nodeEdits } from './plan-edits.ts';
+import { hasBegun, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
+
+/** The first of these entries that cannot follow, and why; `undefined` when all of them can, in this order. */
+export function misfitAmong(
+  state: RunState,
+  bodies: readonly EntryBody[],
+): { readonly body: EntryBody; readonly why: string } | undefined {
+  const prospect = new Prospect(state);
+  for (const [index, body] of bodies.entries()) {
+    const why = prospect.misfit(body);
+    if (why !== undefined) return { body, why };
+    if (index < bodies.length - 1) prospect.note(body);
+  }
+  return undefined;
+}
+
+/** Why the entry cannot follow the state. */
+export function misfit(state: RunState, body: EntryBody): string | undefined {
+  return new Prospect(state).misfit(body);
+}
+
+/** How many outcomes a decision waits for. */
+export function slotsOf(decision: Decision): number {
+  switch (decision.kind) {
+    case 'call_tool':
+    case 'spawn_task':
+    case 'await_task':
+    case 'request_pause':
+      return 1;
+    case 'call_parallel':
+      return decision.branches.length;
+    case 'finish':
+      return 0;
+    default:
+      return decision satisfies never;
+  }
+}
+
+/** What the rules read of an open step, with what was noted. */
+interface Ground {
+  move: Moved;
+  /** How many calls it has. */
+  size: number;
+  pending: number;
+  /** As the state has it; `null` when it was opened since. */
+  readonly stored: OpenStep | null;
+  readonly ended: Set<number>;
+  /** Begun since, or, as it was undone, not begun any more. */
+  readonly begun: Map<number, boolean>;
+}
+
+class Prospect {
+  /** The index of the step that is asked for next. */
+  #next: number;
+  #open: Ground | null;
+  #pauses: readonly Pick<OpenPause, 'token' | 'step' | 'call' | 'reason'>[];
+  #hasEnded: boolean;
+
+  constructor(state: RunState) {
+    const { open, pauses, ending } = state;
+    this.#next = nextStep(state);
+    this.#open = open === null ? null : groundOf(open);
+    this.#pauses = pauses;
+    this.#hasEnded = ending !== null;
+  }
+
+  misfit(body: EntryBody): string | undefined {
+    if (this.#hasEnded) return 'the run had ended';
+    switch (body.kind) {
+      case 'started':
+        return 'a run starts once';
+      case 'moved':
+        if (this.#open !== null) return `step ${this.#open.move.step} is still open`;
+        return body.step === this.#next ? undefined : `the next step is ${this.#next}`;
+      case 'plan_grown':
+        if (this.#open?.move.step !== body.step) return notOpen(body.step);
+        return this.#open.move.growing === true ? undefined : 'the plan is whole';
+      case 'call_began':
+        return this.#callMisfit(body.step, body.call) ?? this.#beginMisfit(body.call);
+      case 'call_ended':
+      case 'spawned':
+      case 'awaiting':
+        return this.#callMisfit(body.step, body.call);
+      case 'paused':
+        return body.step === undefined ? undefined : this.#callMisfit(body.step, body.call ?? 0);
+      case 'resumed':
+        return this.#answerMisfit(body);
+      case 'compacted':
+        return body.before > body.step || body.step !== this.#next ? `step ${this.#next} is next` : undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  #callMisfit(step: number, call: number): string | undefined {
+    if (this.#open?.move.step !== step) return notOpen(step);
+    return isOpen(this.#open, call) ? undefined : `call ${call} has ended, or the step has no such call`;
+  }
+
+  #beginMisfit(call: number): string | undefined {
+    return this.#open !== null && isBegun(this.#open, call) ? `call ${call} has begun` : undefined;
+  }
+
+  #answerMisfit(resumed: Resumed): string | undefined {
+    const pause = this.#pauses.find(({ token }) => token === resumed.token);
+    if (pause === undefined) return `no pause ${resumed.token} is open`;
+    if (pause.step === undefined) {
+      const open = this.#open;
+      const ended = this.#removed(resumed).find((call) => open === null || !isOpen(open, call));
+      return ended === undefined ? undefined : `call ${ended} has ended, and cannot be taken out`;
+    }
+    if (this.#open?.move.step !== pause.step) return notOpen(pause.step);
+    if (resumed.verdict === 'settle' && !isInDoubt(pause)) return 'the pause is not in doubt';
+    const call = endedBy(resumed, pause);
+    return call === undefined ? undefined : this.#callMisfit(pause.step, call);
+  }
+
+  /** Calls that whoever resumed the run took out of its plan. */
+  #removed({ payload }: Resumed): readonly number[] {
+    return nodeEdits(this.#open, payload).flatMap(({ call, args }) => (args === undefined ? [call] : []));
+  }
+
+  /** The entry follows. What it changes of what the rules read; the state is left as it is. */
+  note(body: EntryBody): void {
+    const open = this.#open;
+    switch (body.kind) {
+      case 'moved':
+        this.#noteMove(body);
+        return;
+      case 'plan_grown':
+        if (open !== null) this.#noteGrowth(open, body);
+        return;
+      case 'call_began':
+        open?.begun.set(body.call, true);
+        return;
+      case 'call_ended':
+        this.#noteEnd(body.call);
+        return;
+      case 'paused':
+        this.#notePause(body);
+        return;
+      case 'resumed':
+        this.#noteAnswer(body);
+        return;
+      case 'finished':
+      case 'failed':
+        this.#hasEnded = true;
+        return;
+      default:
+        return;
+    }
+  }
+
+  #noteMove(move: Moved): void {
+    const isCarriedOut = move.rejected === undefined && move.fault === undefined;
+    if (isCarriedOut && move.decision.kind === 'finish') return;
+    this.#next += 1;
+    const size = isCarriedOut ? slotsOf(move.decision) : 0;
+    if (size === 0) return;
+    const pending = size + (move.growing === true ? 1 : 0);
+    this.#open = { move, size, pending, stored: null, ended: new Set(), begun: new Map() };
+  }
+
+  #noteGrowth(open: Ground, grown: PlanGrown): void {
+    const { branches, done } = grown;
+    open.move = grownMove(open.move, grown);
+    open.size += branches.length;
+    open.pending += branches.length;
+    if (done !== true) return;
+    open.pending -= 1;
+    this.#closeWhenDone();
+  }
+
+  #notePause({ token, reason, step, call }: Paused): void {
+    const asked = { ...(step === undefined ? {} : { step }), ...(call === undefined ? {} : { call }) };
+    this.#pauses = [...this.#pauses, { token, reason, ...asked }];
+    if (call !== undefined && reason !== 'in_doubt') this.#open?.begun.set(call, false);
+  }
+
+  #noteAnswer(resumed: Resumed): void {
+    const pause = this.#pauses.find(({ token }) => token === resumed.token);
+    if (pause === undefined) return;
+    this.#pauses = this.#pauses.filter((other) => other !== pause);
+    const { verdict, outcome } = resumed;
+    if (pause.step === undefined) {
+      for (const call of this.#removed(resumed)) this.#end(call);
+      this.#closeWhenDone();
+    } else if (isInDoubt(pause) && verdict === 'settle' && outcome === undefined && pause.call !== undefined) {
+      this.#open?.begun.set(pause.call, false);
+    }
+    const ended = endedBy(resumed, pause);
+    if (ended === undefined) return;
+    this.#end(ended);
+    this.#closeWhenDone();
+  }
+
+  #noteEnd(call: number): void {
+    const step = this.#open?.move.step;
+    this.#end(call);
+    if (this.#pauses.length > 0) {
+      this.#pauses = this.#pauses.filter((pause) => pause.step !== step || pause.call !== call);
+    }
+    this.#closeWhenDone();
+  }
+
+  #end(call: number): void {
+    if (this.#open === null) return;
+    this.#open.ended.add(call);
+    this.#open.pending -= 1;
+  }
+
+  #closeWhenDone(): void {
+    if (this.#open?.pending === 0) this.#open = null;
+  }
+}
+
+function groundOf(open: OpenStep): Ground {
+  const { move, calls, pending } = open;
+  return { move, size: calls.length, pending, stored: open, ended: new Set(), begun: new Map() };
+}
+
+function isOpen({ stored, size, ended }: Ground, call: number): boolean {
+  if (!Number.isInteger(call) || call < 0 || call >= size || ended.has(call)) return false;
+  return stored === null || call >= stored.calls.length || stored.calls[call] === null;
+}
+
+function isBegun({ stored, begun }: Ground, call: number): boolean {
+  return begun.get(call) ?? (stored !== null && hasBegun(stored, call));
+}
+
+function isInDoubt({ reason, call }: Pick<OpenPause, 'reason' | 'call'>): boolean {
+  return reason === 'in_doubt' && call !== undefined;
+}
+
+/** The call of the step to which the answer gives its outcome. */
+function endedBy(
+  { verdict, outcome }: Resumed,
+  pause: Pick<OpenPause, 'step' | 'call' | 'reason'>,
+): number | undefined {
+  if (pause.step === undefined) return undefined;
+  if (isInDoubt(pause)) return verdict === 'settle' && outcome !== undefined ? pause.call : undefined;
+  if (pause.call === undefined) return 0;
+  return verdict === 'reject' || verdict === 'timeout' ? pause.call : undefined;
+}
+
+function notOpen(step: number): string {
+  return `step ${step} is not open`;
+}

@@ -1,0 +1,62 @@
+/** A fault of ours that would write an entry which cannot stand: the run ends here with the error, and its journal is whole. */
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import type { Journal } from '../../src/journal/port.ts';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { Schedule } from '../../src/runtime/schedule.ts';
+import { echo, kindsOf, parallel, script, start, until, world } from './support.ts';
+import { databaseFile } from './task-support.ts';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const stores: readonly [string, () => Journal][] = [
+  ['memory', () => memoryJournal()],
+  ['sqlite', () => sqliteJournal({ path: databaseFile() })],
+];
+const skipped = { kind: 'skipped', error: { code: 'x', message: 'planted' } } as const;
+
+describe.each(stores)('an entry that cannot follow (%s)', (_, open) => {
+  it.each([
+    ['twice in one append', [0, 0]],
+    ['of a call that the step does not have', [1, 2]],
+  ])('is not written: a call ends %s; the run can be read, and resumed', async (_what, ends) => {
+    const made = world({
+      planner: script(
+        parallel([
+          { tool: 'echo', args: { n: 1 } },
+          { tool: 'echo', args: { n: 2 } },
+        ]),
+      ),
+      tools: [echo],
+      journal: open(),
+    });
+    vi.spyOn(Schedule.prototype, 'takeSettled').mockImplementationOnce(() =>
+      ends.map((call) => ({ call, outcome: skipped })),
+    );
+    const run = await start(made);
+    await expect(run.result()).rejects.toMatchObject({
+      code: 'entry_refused',
+      data: { run: run.id, kind: 'call_ended', head: 2 },
+    });
+    expect(await kindsOf(made.journal, run)).toEqual(['started', 'moved']);
+    expect((await run.state()).open?.calls).toEqual([null, null]);
+    await until(async () => (await made.journal.get(run.id))?.lease === undefined);
+    expect(await made.journal.get(run.id)).toMatchObject({ status: 'running' });
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect((await run.state()).steps[0]?.calls.map(({ outcome }) => outcome.kind)).toEqual(['value', 'value']);
+    await made.runtime.close();
+  });
+
+  it('is told to whoever watches, and to `onFault` when nobody does', async () => {
+    const made = world({ planner: script(parallel([{ tool: 'echo', args: {} }])), tools: [echo], journal: open() });
+    vi.spyOn(Schedule.prototype, 'takeSettled').mockImplementationOnce(() => [{ call: 7, outcome: skipped }]);
+    const run = await start(made);
+    await until(() => made.faults.length > 0);
+    expect(made.faults).toMatchObject([{ code: 'entry_refused' }]);
+    expect(await kindsOf(made.journal, run)).toEqual(['started', 'moved']);
+    await made.runtime.close();
+  });
+});
