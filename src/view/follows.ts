@@ -53,9 +53,9 @@ interface Ground {
   pending: number;
   /** As the state has it; `null` when it was opened since. */
   readonly stored: OpenStep | null;
-  readonly ended: Set<number>;
+  ended?: Set<number>;
   /** Begun since, or, as it was undone, not begun any more. */
-  readonly begun: Map<number, boolean>;
+  begun?: Map<number, boolean>;
 }
 
 class Prospect {
@@ -140,7 +140,7 @@ class Prospect {
         if (open !== null) this.#noteGrowth(open, body);
         return;
       case 'call_began':
-        open?.begun.set(body.call, true);
+        if (open !== null) noteBegun(open, body.call, true);
         return;
       case 'call_ended':
         this.#noteEnd(body.call);
@@ -167,7 +167,7 @@ class Prospect {
     const size = isCarriedOut ? slotsOf(move.decision) : 0;
     if (size === 0) return;
     const pending = size + (move.growing === true ? 1 : 0);
-    this.#open = { move, size, pending, stored: null, ended: new Set(), begun: new Map() };
+    this.#open = { move, size, pending, stored: null };
   }
 
   #noteGrowth(open: Ground, grown: PlanGrown): void {
@@ -183,7 +183,7 @@ class Prospect {
   #notePause({ token, reason, step, call }: Paused): void {
     const asked = { ...(step === undefined ? {} : { step }), ...(call === undefined ? {} : { call }) };
     this.#pauses = [...this.#pauses, { token, reason, ...asked }];
-    if (call !== undefined && reason !== 'in_doubt') this.#open?.begun.set(call, false);
+    if (call !== undefined && reason !== 'in_doubt' && this.#open !== null) noteBegun(this.#open, call, false);
   }
 
   #noteAnswer(resumed: Resumed): void {
@@ -195,7 +195,7 @@ class Prospect {
       for (const call of this.#removed(resumed)) this.#end(call);
       this.#closeWhenDone();
     } else if (isInDoubt(pause) && verdict === 'settle' && outcome === undefined && pause.call !== undefined) {
-      this.#open?.begun.set(pause.call, false);
+      if (this.#open !== null) noteBegun(this.#open, pause.call, false);
     }
     const ended = endedBy(resumed, pause);
     if (ended === undefined) return;
@@ -214,6 +214,7 @@ class Prospect {
 
   #end(call: number): void {
     if (this.#open === null) return;
+    this.#open.ended ??= new Set();
     this.#open.ended.add(call);
     this.#open.pending -= 1;
   }
@@ -225,16 +226,21 @@ class Prospect {
 
 function groundOf(open: OpenStep): Ground {
   const { move, calls, pending } = open;
-  return { move, size: calls.length, pending, stored: open, ended: new Set(), begun: new Map() };
+  return { move, size: calls.length, pending, stored: open };
+}
+
+function noteBegun(open: Ground, call: number, has: boolean): void {
+  open.begun ??= new Map();
+  open.begun.set(call, has);
 }
 
 function isOpen({ stored, size, ended }: Ground, call: number): boolean {
-  if (!Number.isInteger(call) || call < 0 || call >= size || ended.has(call)) return false;
+  if (!Number.isInteger(call) || call < 0 || call >= size || ended?.has(call) === true) return false;
   return stored === null || call >= stored.calls.length || stored.calls[call] === null;
 }
 
 function isBegun({ stored, begun }: Ground, call: number): boolean {
-  return begun.get(call) ?? (stored !== null && hasBegun(stored, call));
+  return begun?.get(call) ?? (stored !== null && hasBegun(stored, call));
 }
 
 function isInDoubt({ reason, call }: Pick<OpenPause, 'reason' | 'call'>): boolean {
