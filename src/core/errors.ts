@@ -146,8 +146,8 @@ export class PilotageError extends Error {
   }
 
   static is(value: unknown, code?: ErrorCode): value is PilotageError {
-    if (typeof value !== 'object' || value === null || !(BRAND in value)) return false;
-    return code === undefined || (value as unknown as PilotageError).code === code;
+    if (fieldOf(value, BRAND) !== true) return false;
+    return code === undefined || fieldOf(value, 'code') === code;
   }
 
   /** Reads an error back from its journal form. A code this version does not know becomes `tool_failed` with that word. */
@@ -165,13 +165,41 @@ export class PilotageError extends Error {
   }
 }
 
-/** What a thrown value says of itself, without its stack: also for `throw "x"` and `throw null`. */
-export function describeThrown(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message || thrown.name;
-  if (typeof thrown === 'string') return thrown;
+/** One field of anything. `undefined` also when reading it throws: a getter, or a proxy. */
+export function fieldOf(value: unknown, name: PropertyKey): unknown {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined;
   try {
-    return String(thrown);
+    return Reflect.get(value, name);
   } catch {
+    return undefined;
+  }
+}
+
+const MAX_WORDS_CHARS = 32_768;
+
+/**
+ * What a thrown value says of itself, without its stack: also for `throw "x"` and `throw null`. Always a text, of at most
+ * 32,768 characters, whatever the value does when it is read.
+ */
+export function describeThrown(thrown: unknown): string {
+  const words = wordsOf(thrown);
+  return words.length <= MAX_WORDS_CHARS ? words : `${words.slice(0, MAX_WORDS_CHARS - 1)}…`;
+}
+
+function wordsOf(thrown: unknown): string {
+  try {
+    if (!(thrown instanceof Error)) return String(thrown);
+    const { message }: { readonly message: unknown } = thrown;
+    return (message !== undefined && String(message)) || String(thrown.name);
+  } catch {
+    return unreadable(thrown);
+  }
+}
+
+function unreadable(thrown: unknown): string {
+  try {
     return Object.prototype.toString.call(thrown);
+  } catch {
+    return 'a value that cannot be read';
   }
 }

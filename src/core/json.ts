@@ -2,6 +2,7 @@
  * The JSON guard. Everything that enters a journal passes `captureJson`: it copies and freezes the value, so that nobody
  * can change a recorded fact later, and it fails with the path of the first leaf that JSON would lose in silence.
  */
+import { types } from 'node:util';
 import { PilotageError } from './errors.ts';
 import type { Json, JsonObject } from './json-type.ts';
 
@@ -17,21 +18,45 @@ const MAX_DEPTH = 512;
 // Integers from here to 2^64 are ids and counters of 64-bit systems, already rounded by the time we see them.
 const UINT64 = 2 ** 64;
 
+/** What one value may have, so that copying and writing it does not keep everybody else waiting. */
+export const JSON_LIMITS = {
+  /** Values in it, itself, lists and objects included. */
+  values: 100_000,
+  /** Keys of one object, and different keys of all its objects: of each the engine makes another shape. */
+  keys: 10_000,
+  /** Characters (UTF-16 units) of all its texts and keys. */
+  chars: 4_000_000,
+} as const;
+
 /**
  * Copies `value` into frozen JSON. `undefined` properties are dropped, valid dates become ISO 8601 text, byte arrays
- * become base64 and `toJSON` is honoured.
- * @throws PilotageError `unserializable` with `data.path`, which begins with `root`.
+ * become base64 and `toJSON` is honoured. Each part is read once. What is larger than `JSON_LIMITS` is refused before it is walked.
+ * @throws PilotageError `unserializable` with `data.path`, which begins with `root`; nothing else, whatever the value does.
  */
 export function captureJson(value: unknown, root: string): Captured {
-  const size: Size = { maxBytes: 0, ancestors: [] };
-  let json: Json | typeof REFUSED;
+  const walk: Walk = {
+    maxBytes: 0,
+    values: 0,
+    chars: 0,
+    keys: undefined,
+    depth: 0,
+    at: [],
+    containers: [],
+    refusal: undefined,
+  };
   try {
-    json = copy(value, size, 0);
-  } catch {
-    json = REFUSED; // a getter threw
+    return { json: copy(value, walk, 0), maxBytes: walk.maxBytes };
+  } catch (cause) {
+    // What is not ours was thrown by a getter, a trap or an end of the stack.
+    const {
+      depth,
+      why,
+      mark,
+      cause: inner,
+    } = walk.refusal ?? { depth: walk.depth, why: 'reading it threw', mark: '', cause };
+    const path = `${pathOf(walk, depth, root)}${mark}`;
+    throw new PilotageError('unserializable', `Cannot store ${path}: ${why}.`, { data: { path }, cause: inner });
   }
-  if (json !== REFUSED) return { json, maxBytes: size.maxBytes };
-  throw findFault(value, root, []);
 }
 
 /** `captureJson` for values that must be an object at the top. */
@@ -47,78 +72,159 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-interface Size {
+/** Where the copying is, and what it has come to. */
+interface Walk {
   maxBytes: number;
-  /** The objects that are being copied, from `TRACKED_DEPTH` down: few values are so deep, and a cycle always is. */
-  readonly ancestors: object[];
+  values: number;
+  chars: number;
+  /** Those met behind the first `FEW_VALUES` values. */
+  keys: Set<string> | undefined;
+  /** Of what is being read. */
+  depth: number;
+  /** The keys that lead there; `null` stands for a `toJSON()`. Only the first `depth` count. */
+  readonly at: (string | number | null)[];
+  /** The lists and objects on the way there. */
+  readonly containers: object[];
+  refusal: Refusal | undefined;
 }
 
-const TRACKED_DEPTH = 8;
+interface Refusal {
+  readonly depth: number;
+  readonly why: string;
+  /** Stands behind the path. */
+  readonly mark: string;
+  readonly cause: unknown;
+}
 
-/** Something in the value is not JSON. Where, and what, is found out by a second, slower walk. */
-const REFUSED: unique symbol = Symbol('refused');
+function refuse(walk: Walk, depth: number, why: string, mark = '', cause?: unknown): never {
+  walk.refusal = { depth, why, mark, cause };
+  throw new Error(why);
+}
 
-function copy(value: unknown, size: Size, depth: number): Json | typeof REFUSED {
+const MAX_PATH_CHARS = 300;
+
+/** A path that is too long to be read has its beginning and its end. */
+function pathOf({ at }: Walk, depth: number, root: string): string {
+  let path = root;
+  for (const key of at.slice(0, depth)) {
+    if (key !== null) path += typeof key === 'number' ? `[${key}]` : `.${shortened(key)}`;
+  }
+  return shortened(path);
+}
+
+function shortened(text: string): string {
+  if (text.length <= MAX_PATH_CHARS) return text;
+  return `${text.slice(0, MAX_PATH_CHARS / 2)}…${text.slice(-MAX_PATH_CHARS / 2)}`;
+}
+
+function copy(value: unknown, walk: Walk, depth: number): Json {
+  walk.values += 1;
+  if (walk.values > JSON_LIMITS.values) refuseLarge(walk, depth, `it has more than ${JSON_LIMITS.values} values`);
   switch (typeof value) {
     case 'string':
-      size.maxBytes += value.length * 6 + 2; // worst case: every unit becomes \uXXXX
+      walk.maxBytes += value.length * 6 + 2; // worst case: every unit becomes \uXXXX
+      addChars(walk, value.length, depth);
       return value;
-    case 'number':
-      size.maxBytes += 25;
-      if (whyNotNumber(value) !== undefined) return REFUSED;
+    case 'number': {
+      walk.maxBytes += 25;
+      const why = whyNotNumber(value);
+      if (why !== undefined) refuse(walk, depth, why);
       return value === 0 ? 0 : value; // JSON knows no minus zero
+    }
     case 'boolean':
-      size.maxBytes += 5;
+      walk.maxBytes += 5;
       return value;
     case 'object':
       if (value === null) {
-        size.maxBytes += 4;
+        walk.maxBytes += 4;
         return null;
       }
-      return depth < TRACKED_DEPTH ? copyParts(value, size, depth) : copyTracked(value, size, depth);
+      return copyContainer(value, walk, depth);
     default:
-      return REFUSED;
+      return refuse(walk, depth, `a value of the type ${typeof value} is not JSON`);
   }
 }
 
-function copyParts(value: object, size: Size, depth: number): Json | typeof REFUSED {
-  return Array.isArray(value) ? copyArray(value, size, depth + 1) : copyObject(value, size, depth + 1);
+function addChars(walk: Walk, chars: number, depth: number): void {
+  walk.chars += chars;
+  if (walk.chars > JSON_LIMITS.chars) {
+    refuseLarge(walk, depth, `it has more than ${JSON_LIMITS.chars} characters, all texts together`);
+  }
 }
 
-function copyTracked(value: object, size: Size, depth: number): Json | typeof REFUSED {
-  if (depth >= MAX_DEPTH || size.ancestors.includes(value)) return REFUSED;
-  size.ancestors.push(value);
-  const json = copyParts(value, size, depth);
-  size.ancestors.pop();
-  return json;
+/** Values with fewer parts than this have no keys to count. */
+const FEW_VALUES = 1_000;
+
+function addKey(walk: Walk, key: string, depth: number): void {
+  walk.keys ??= new Set();
+  walk.keys.add(key);
+  if (walk.keys.size > JSON_LIMITS.keys)
+    refuseLarge(walk, depth, `it has more than ${JSON_LIMITS.keys} different keys`);
 }
 
-function copyArray(value: readonly unknown[], size: Size, depth: number): Json | typeof REFUSED {
-  size.maxBytes += value.length + 2;
+function copyContainer(value: object, walk: Walk, depth: number): Json {
+  walk.depth = depth;
+  walk.containers[depth] = value;
+  if (depth >= MAX_DEPTH) {
+    refuseCycle(walk, depth + 1);
+    refuse(walk, depth, `it is nested deeper than ${MAX_DEPTH} levels`);
+  }
+  // A cycle passes through every depth: looking at a few of them finds it.
+  if (depth >= 8 && (depth & (depth - 1)) === 0 && walk.containers.indexOf(value) < depth) refuseCycle(walk, depth + 1);
+  return Array.isArray(value) ? copyArray(value, walk, depth) : copyObject(value, walk, depth);
+}
+
+/** Refuses a value that contains itself, where it first comes again. Any other passes. */
+function refuseCycle(walk: Walk, levels: number): void {
+  const { containers } = walk;
+  const seen = new Set<object>();
+  for (let level = 0; level < levels; level += 1) {
+    const container = containers[level] as object;
+    if (seen.has(container)) refuse(walk, level, 'the value contains itself', ' <cycle>');
+    seen.add(container);
+  }
+}
+
+/** Too much may be so because of a cycle; then that is what is wrong. */
+function refuseLarge(walk: Walk, depth: number, why: string): never {
+  if (depth > 0) refuseCycle(walk, depth);
+  refuse(walk, 0, `${why}; give less, or save it as an artifact and give its reference`);
+}
+
+function copyArray(value: readonly unknown[], walk: Walk, depth: number): Json {
+  // A proxy may say any length.
+  const length: unknown = value.length;
+  if (typeof length !== 'number') return refuse(walk, depth, 'it is a list without a length');
+  if (length > JSON_LIMITS.values) refuse(walk, depth, `it has ${length} items, and ${JSON_LIMITS.values} is the most`);
+  walk.maxBytes += length + 2;
   const items: Json[] = [];
-  for (let index = 0; index < value.length; index += 1) {
+  for (let index = 0; index < length; index += 1) {
+    walk.at[depth] = index;
+    walk.depth = depth + 1;
     // A hole reads as undefined, and is refused as such.
-    const item = copy(value[index], size, depth);
-    if (item === REFUSED) return REFUSED;
-    items.push(item);
+    items.push(copy(value[index], walk, depth + 1));
   }
   return Object.freeze(items);
 }
 
-function copyObject(value: object, size: Size, depth: number): Json | typeof REFUSED {
-  if (!isPlain(value)) {
-    const plain = plainOf(value);
-    return plain === REFUSED ? REFUSED : copy(plain, size, depth);
+function copyObject(value: object, walk: Walk, depth: number): Json {
+  const { toJSON } = value as { readonly toJSON?: unknown };
+  if (typeof toJSON === 'function' || !isPlain(value)) return copyInstance(value, toJSON, walk, depth);
+  const keys = Object.keys(value);
+  if (keys.length > JSON_LIMITS.keys) {
+    refuse(walk, depth, `it has ${keys.length} keys, and ${JSON_LIMITS.keys} is the most of one object`);
   }
-  size.maxBytes += 2;
+  walk.maxBytes += 2;
   const fields: Record<string, Json> = {};
-  for (const key of Object.keys(value)) {
+  for (const key of keys) {
+    walk.at[depth] = key;
+    walk.depth = depth + 1;
     const field = (value as Record<string, unknown>)[key];
     if (field === undefined) continue;
-    size.maxBytes += key.length * 6 + 4;
-    const json = copy(field, size, depth);
-    if (json === REFUSED) return REFUSED;
-    setField(fields, key, json);
+    walk.maxBytes += key.length * 6 + 4;
+    addChars(walk, key.length, depth);
+    if (walk.values > FEW_VALUES) addKey(walk, key, depth);
+    setField(fields, key, copy(field, walk, depth + 1));
   }
   return Object.freeze(fields);
 }
@@ -128,84 +234,61 @@ function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   // Also the plain objects of another realm: a vm context, or what Node's own `fetch` gives inside a test runner.
   if (prototype !== Object.prototype && prototype !== null && Object.getPrototypeOf(prototype) !== null) return false;
-  if ('toJSON' in value && typeof value.toJSON === 'function') return false;
   return Object.getOwnPropertySymbols(value).length === 0;
 }
 
-/** What stands for an object that is not plain. */
-function plainOf(value: object): unknown {
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
-  if (value instanceof Date && Number.isNaN(value.getTime())) return REFUSED;
-  if (!('toJSON' in value) || typeof value.toJSON !== 'function') return REFUSED;
-  try {
-    return value.toJSON() as unknown;
-  } catch {
-    return REFUSED;
+/** An object that is not plain: what stands for it, if anything does. */
+function copyInstance(value: object, toJSON: unknown, walk: Walk, depth: number): Json {
+  let plain: unknown;
+  // Not by `instanceof`: a proxy is no byte array, whatever it says of itself.
+  if (types.isUint8Array(value)) {
+    if (value.length > JSON_LIMITS.chars) refuse(walk, depth, `it has ${value.length} bytes; save it as an artifact`);
+    plain = Buffer.from(value).toString('base64');
+  } else if (types.isDate(value) && Number.isNaN(Date.prototype.getTime.call(value))) {
+    return refuse(walk, depth, 'an invalid date is not JSON');
+  } else if (typeof toJSON !== 'function') {
+    return refuseInstance(value, walk, depth);
+  } else {
+    try {
+      plain = Reflect.apply(toJSON, value, []);
+    } catch (cause) {
+      return refuse(walk, depth, 'its toJSON() threw', '', cause);
+    }
   }
+  walk.at[depth] = null;
+  return copy(plain, walk, depth + 1);
+}
+
+const MAX_NAME_CHARS = 60;
+/** So many keys of a map are looked at to say what is wrong with it. */
+const MAX_MAP_KEYS = 100;
+
+function refuseInstance(value: object, walk: Walk, depth: number): never {
+  if (Object.getPrototypeOf(value) === Object.prototype) {
+    return refuse(walk, depth, 'an object with symbol keys is not JSON', NON_STRING_KEY);
+  }
+  const mark = types.isMap(value) && hasOtherKeys(value) ? NON_STRING_KEY : '';
+  const name: unknown = value.constructor?.name;
+  const what = typeof name === 'string' && name !== '' ? name.slice(0, MAX_NAME_CHARS) : 'class';
+  return refuse(walk, depth, `a ${what} instance is not JSON; return a plain object or give it toJSON()`, mark);
+}
+
+const NON_STRING_KEY = ' <non-string-map-key>';
+
+function hasOtherKeys(map: ReadonlyMap<unknown, unknown>): boolean {
+  let looked = 0;
+  for (const key of map.keys()) {
+    if (typeof key !== 'string') return true;
+    looked += 1;
+    if (looked === MAX_MAP_KEYS) return false;
+  }
+  return false;
 }
 
 function whyNotNumber(value: number): string | undefined {
   if (!Number.isFinite(value)) return `${value} is not JSON`;
   if (Number.isSafeInteger(value) || !Number.isInteger(value) || Math.abs(value) > UINT64) return undefined;
   return 'an integer beyond 2^53 has lost digits; pass it as text';
-}
-
-/** Walks to the first leaf that was refused, and says where it is and why. */
-function findFault(value: unknown, path: string, ancestors: readonly object[]): PilotageError {
-  if (typeof value === 'number') return fault(path, whyNotNumber(value) ?? 'it is not JSON');
-  if (typeof value !== 'object' || value === null)
-    return fault(path, `a value of the type ${typeof value} is not JSON`);
-  if (ancestors.includes(value)) return fault(`${path} <cycle>`, 'the value contains itself');
-  if (ancestors.length >= MAX_DEPTH) return fault(path, `it is nested deeper than ${MAX_DEPTH} levels`);
-  const inside = [...ancestors, value];
-  const plain = Array.isArray(value) || isPlain(value) ? value : plainOf(value);
-  if (plain === REFUSED) return instanceFault(value, path);
-  if (plain !== value) return findFault(plain, path, inside);
-  // Array.from counts holes too, which keys() would pass over.
-  const keys = Array.isArray(value) ? Array.from(value, (_, index) => index) : Object.keys(value);
-  for (const key of keys) {
-    const at = typeof key === 'number' ? `${path}[${key}]` : `${path}.${key}`;
-    let field: unknown;
-    try {
-      field = (value as Record<string | number, unknown>)[key];
-    } catch (cause) {
-      return fault(at, 'reading it threw', cause);
-    }
-    if (field === undefined && !Array.isArray(value)) continue;
-    if (isRefused(field, inside.length)) return findFault(field, at, inside);
-  }
-  return fault(path, 'it is not JSON');
-}
-
-function isRefused(value: unknown, depth: number): boolean {
-  try {
-    return copy(value, { maxBytes: 0, ancestors: [] }, depth) === REFUSED;
-  } catch {
-    return true;
-  }
-}
-
-function instanceFault(value: object, path: string): PilotageError {
-  if (value instanceof Date) return fault(path, 'an invalid date is not JSON');
-  if (Object.getOwnPropertySymbols(value).length > 0 && Object.getPrototypeOf(value) === Object.prototype) {
-    return fault(`${path} <non-string-map-key>`, 'an object with symbol keys is not JSON');
-  }
-  if ('toJSON' in value && typeof value.toJSON === 'function') {
-    try {
-      value.toJSON();
-    } catch (cause) {
-      return fault(path, 'its toJSON() threw', cause);
-    }
-    return fault(path, 'its toJSON() gives nothing that is JSON');
-  }
-  const mark =
-    value instanceof Map && ![...value.keys()].every((key) => typeof key === 'string') ? ' <non-string-map-key>' : '';
-  const name = value.constructor?.name ?? 'class';
-  return fault(`${path}${mark}`, `a ${name} instance is not JSON; return a plain object or give it toJSON()`);
-}
-
-function fault(path: string, why: string, cause?: unknown): PilotageError {
-  return new PilotageError('unserializable', `Cannot store ${path}: ${why}.`, { data: { path }, cause });
 }
 
 /** UTF-8 bytes of the JSON text of `value`. */

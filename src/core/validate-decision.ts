@@ -16,7 +16,7 @@ import {
   type SpawnSpec,
 } from './decision.ts';
 import { PilotageError } from './errors.ts';
-import { captureJson, captureObject, isJsonObject, type Json, type JsonObject } from './json.ts';
+import { captureJson, isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertLimits } from './limits.ts';
 import { allReferencesIn, referenceFault, unescaped } from './reference.ts';
 import { needsOf } from './routes.ts';
@@ -28,18 +28,34 @@ export const MAX_BRANCHES = 50;
 export const MAX_PLAN_BRANCHES = 10_000;
 
 /**
- * Returns the decision as frozen JSON.
+ * Returns the decision as frozen JSON. It is captured before anything of it is looked at: what was checked is what will run.
+ * @throws as `captureDecision` and `checkDecision`.
+ */
+export function validateDecision(given: Decision): Decision {
+  return checkDecision(captureDecision(given));
+}
+
+/** What a planner gave as frozen JSON, whatever it does when it is read. @throws PilotageError `invalid_decision`. */
+export function captureDecision(given: Decision): Decision {
+  if (typeof given !== 'object' || given === null) {
+    throw invalid(`the planner returned ${given === null ? 'null' : typeof given} in place of a decision`);
+  }
+  const captured = asDecision(() => captureJson(given, 'decision').json);
+  if (isJsonObject(captured)) return captured as unknown as Decision;
+  throw invalid('the planner returned a list or a text in place of a decision');
+}
+
+/**
+ * @param decision frozen JSON. It is returned itself, unless it is a call with fields that calls do not have.
  * @throws PilotageError `invalid_decision`, `parallel_cap_exceeded` or `parallel_invalid_join`.
  */
-export function validateDecision(decision: Decision): Decision {
-  if (typeof decision !== 'object' || decision === null) {
-    throw invalid(`the planner returned ${decision === null ? 'null' : typeof decision} in place of a decision`);
-  }
+export function checkDecision(decision: Decision): Decision {
   switch (decision.kind) {
     case 'call_tool':
-      return freezeCall(decision);
+      return validateCall(decision);
     case 'call_parallel':
-      return freezeParallel(decision);
+      validateParallel(decision);
+      break;
     case 'spawn_task':
       requireMember(decision.task, ['foreground', 'background'], 'task');
       if (decision.groupId !== undefined) requireText(decision.groupId, 'groupId');
@@ -58,7 +74,7 @@ export function validateDecision(decision: Decision): Decision {
     case 'request_pause':
       requireMember(decision.reason, PAUSE_REASONS, 'reason');
       optionalMs(decision.expiresInMs, 'expiresInMs');
-      if (decision.payload !== undefined) return freezePause(decision);
+      if (decision.payload !== undefined) validatePausePayload(decision.payload);
       break;
     case 'finish':
       requireMember(decision.reason, FINISH_REASONS, 'reason');
@@ -68,21 +84,19 @@ export function validateDecision(decision: Decision): Decision {
     default:
       throw unknownKind(decision);
   }
-  return freeze(decision);
+  return decision;
 }
 
-function freeze<T extends Decision>(decision: T): T {
-  return asDecision(() => captureJson(decision, 'decision').json) as unknown as T;
-}
-
-function freezeCall(call: CallTool): Decision {
-  const { kind, tool, args: given, callId, refusal, reuse } = call;
+function validateCall(call: CallTool): Decision {
+  const { kind, tool, args, callId, refusal, reuse } = call;
   requireText(tool, 'tool');
   optionalText(callId, 'callId');
   optionalRefusal(refusal, 'refusal');
   optionalTrue(reuse, 'reuse');
-  const args = asDecision(() => captureJson(given, 'args').json);
-  if (refusal !== undefined) return freeze({ kind, tool, args, refusal, ...(callId === undefined ? {} : { callId }) });
+  if (args === undefined) throw invalid('args is missing');
+  if (refusal !== undefined) {
+    return Object.freeze({ kind, tool, args, refusal, ...(callId === undefined ? {} : { callId }) });
+  }
   const made: CallTool = callId === undefined ? { kind, tool, args } : { kind, tool, args, callId };
   return Object.freeze(reuse === undefined ? made : { ...made, reuse });
 }
@@ -94,13 +108,9 @@ function validateStored({ stored, payload }: Finish): void {
   throw invalid('stored says that the payload is the reference of an artifact, and it is none');
 }
 
-function freezePause(decision: Decision & { kind: 'request_pause' }): Decision {
-  const payload = asDecision(() => {
-    const captured = captureObject(decision.payload, 'payload').json;
-    assertPayloadBounds(captured, 'payload');
-    return captured;
-  });
-  return freeze({ ...decision, payload });
+function validatePausePayload(payload: Json): void {
+  if (!isJsonObject(payload)) throw invalid('payload must be a JSON object');
+  asDecision(() => assertPayloadBounds(payload, 'payload'));
 }
 
 function asDecision<T>(check: () => T): T {
@@ -112,8 +122,7 @@ function asDecision<T>(check: () => T): T {
   }
 }
 
-/** Everything is read from the frozen copy: what was checked is what will run. */
-function freezeParallel(decision: CallParallel): Decision {
+function validateParallel(decision: CallParallel): void {
   const given: unknown = decision.branches;
   if (!Array.isArray(given) || given.length === 0) throw invalid('call_parallel has no branches');
   if (decision.plan !== undefined) requireText(decision.plan, 'plan');
@@ -125,8 +134,7 @@ function freezeParallel(decision: CallParallel): Decision {
       { data: { branches: given.length, cap } },
     );
   }
-  const frozen = freeze(decision);
-  const { branches, join, onInvalid, failFast, concurrency, plan } = frozen;
+  const { branches, join, onInvalid, failFast, concurrency, plan } = decision;
   if (onInvalid !== undefined) requireMember(onInvalid, ['fail_all', 'per_branch'], 'onInvalid');
   optionalTrue(failFast, 'failFast');
   if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1)) {
@@ -135,7 +143,6 @@ function freezeParallel(decision: CallParallel): Decision {
   validateJoin(join, branches.length);
   for (const [index, branch] of branches.entries()) validateBranch(branch, `branches[${index}]`, plan !== undefined);
   assertGraph(branches);
-  return frozen;
 }
 
 function validateBranch(branch: Branch, name: string, isOfPlan: boolean): void {

@@ -1,6 +1,6 @@
 /** Nodes that run a function, and what all nodes with a function have in common. */
-import { describeThrown } from '../core/errors.ts';
-import { isJsonObject, type Json } from '../core/json.ts';
+import type { Json } from '../core/json.ts';
+import { Thrown } from '../core/thrown.ts';
 import type { Effect } from '../core/tool-schema.ts';
 import type { HandleSet, NoHandles } from '../tools/handle.ts';
 import type { ApprovalGate, Backoff, InputSchema, Reconciled, Tool, ToolContext } from '../tools/tool.ts';
@@ -108,23 +108,13 @@ function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
 
 /** What does not say whether trying again may help is taken to pass. */
 function mayPass(thrown: unknown): unknown {
-  if (saysOfItself(thrown)) return thrown;
-  const { code, data }: { code?: unknown; data?: unknown } = isJsonObject(thrown) ? thrown : {};
-  return new ToolFailure(describeThrown(thrown), {
+  const said = Thrown.of(thrown);
+  const { code, message, data, retryable, status } = said;
+  if (code === 'auth_required' || retryable !== undefined || status !== undefined) return said;
+  return new ToolFailure(message, {
     retryable: true,
     cause: thrown,
-    ...(typeof code === 'string' && code !== '' ? { code } : {}),
-    ...(isJsonObject(data) ? { data } : {}),
+    ...(code === undefined ? {} : { code }),
+    ...(data === undefined ? {} : { data }),
   });
-}
-
-function saysOfItself(thrown: unknown): boolean {
-  if (typeof thrown !== 'object' || thrown === null) return false;
-  const { code, retryable, status, statusCode } = thrown as Readonly<Record<string, unknown>>;
-  return (
-    code === 'auth_required' ||
-    typeof retryable === 'boolean' ||
-    typeof status === 'number' ||
-    typeof statusCode === 'number'
-  );
 }

@@ -1,5 +1,5 @@
 /** What an error of a model says of itself. Its text is never searched: texts are for people, and change. */
-import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
+import { describeThrown, type ErrorData, fieldOf as field, PilotageError } from '../core/errors.ts';
 
 const MAX_MESSAGE_CHARS = 256;
 const MAX_RETRY_AFTER_MS = 30_000;
@@ -104,8 +104,4 @@ function headerOf(headers: unknown, name: string): string | undefined {
 
 function isStatus(value: unknown, least: number): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value < 600;
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }

@@ -40,10 +40,21 @@ export interface PlanGrowth {
   take(): readonly EntryBody[];
 }
 
-export function say(delta: SpokenDelta, said: Said, ask: Ask): void {
+/** @throws Error for what is no delta: the planner has failed. */
+export function say(given: SpokenDelta, said: Said, ask: Ask): void {
+  const delta = readDelta(given);
   if (delta.type === 'reset') {
     said.text = '';
     said.reasoning = '';
   } else said[delta.type] += delta.text;
   ask.tell?.(delta);
+}
+
+/** A copy, so that those who watch are told what was said and never what the planner holds. */
+function readDelta(given: SpokenDelta): SpokenDelta {
+  const { type } = given;
+  if (type === 'reset') return { type };
+  const { text }: { readonly text: unknown } = given;
+  if ((type === 'text' || type === 'reasoning') && typeof text === 'string') return { type, text };
+  throw new Error('it yielded what is no delta: { type: "text" | "reasoning", text }, or { type: "reset" }');
 }

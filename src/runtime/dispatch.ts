@@ -97,8 +97,8 @@ async function forbiddenBy(
     (signal) => policy({ tool, args, identity }, signal.signal),
     (settled) => {
       if (settled.kind === 'value' && settled.value === true) return undefined;
-      const why = settled.kind === 'value' ? String(settled.value) : 'it could not be asked';
-      const failed = settled.kind === 'thrown' ? `it failed: ${describeThrown(settled.error)}` : why;
+      const why = settled.kind === 'value' ? describeThrown(settled.value) : 'it could not be asked';
+      const failed = settled.kind === 'thrown' ? `it failed: ${settled.error.message}` : why;
       return { code: 'policy_refused', message: `The policy does not allow this call of ${tool}: ${failed}` };
     },
   );

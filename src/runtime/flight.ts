@@ -3,11 +3,12 @@
  * value, its error, its time limit, or, some grace after an abort that it ignores, as abandoned. What comes later is late.
  */
 import type { Clock } from '../core/clock.ts';
-import { PilotageError } from '../core/errors.ts';
+import { fieldOf, PilotageError } from '../core/errors.ts';
+import { Thrown } from '../core/thrown.ts';
 
 export type Settled<T> =
   | { readonly kind: 'value'; readonly value: T }
-  | { readonly kind: 'thrown'; readonly error: unknown }
+  | { readonly kind: 'thrown'; readonly error: Thrown }
   /** Its time limit has passed. `isAtWork`: it goes on all the same. */
   | { readonly kind: 'timeout'; readonly isAtWork: boolean }
   | { readonly kind: 'abandoned' };
@@ -111,10 +112,14 @@ export class Flight {
       };
       const made = begin(work, signal, end);
       if (made === undefined) return;
-      made.then(
-        (value) => end({ kind: 'value', value }),
-        (error: unknown) => end(isLate ? { kind: 'timeout', isAtWork: false } : { kind: 'thrown', error }),
-      );
+      const failed = (error: unknown): void =>
+        end(isLate ? { kind: 'timeout', isAtWork: false } : { kind: 'thrown', error: Thrown.of(error) });
+      try {
+        made.then((value) => end({ kind: 'value', value }), failed);
+      } catch (error) {
+        failed(error);
+      }
+      if (!open) return;
       const giveUp = (): void => {
         cancelTimer?.();
         cancelTimer = this.#clock.after(ABORT_GRACE_MS, () => end({ kind: 'abandoned' }));
@@ -160,11 +165,12 @@ function begin<T>(
     if (isThenable(made)) return made;
     end({ kind: 'value', value: made });
   } catch (error) {
-    end({ kind: 'thrown', error });
+    end({ kind: 'thrown', error: Thrown.of(error) });
   }
   return undefined;
 }
 
+/** What throws when it is asked is a value: why it cannot be kept is found out where values are read. */
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+  return typeof value === 'object' && typeof fieldOf(value, 'then') === 'function';
 }

@@ -4,6 +4,7 @@ import type { PauseReason } from '../core/decision.ts';
 import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import type { Json, JsonObject } from '../core/json.ts';
+import { Thrown } from '../core/thrown.ts';
 import type { ReadyTool } from '../tools/catalogue.ts';
 
 /** A pause that a call asks for. */
@@ -61,11 +62,10 @@ function isWithinBounds(payload: JsonObject): boolean {
 
 /** The pause that a tool asks for by throwing a `LoginRequired`, of this copy of the package or another. */
 export function loginFor(thrown: unknown, tool: string): PauseAsk | undefined {
-  if (typeof thrown !== 'object' || thrown === null) return undefined;
-  const { code, url, message, expiresInMs } = thrown as Partial<Record<string, unknown>>;
-  if (code !== 'auth_required' || typeof url !== 'string' || !isWithinBounds({ url })) return undefined;
-  const note = typeof message === 'string' && isWithinBounds({ message }) ? { message } : {};
-  const isTime = typeof expiresInMs === 'number' && Number.isFinite(expiresInMs) && expiresInMs >= 0;
+  const { code, url, message, expiresInMs } = Thrown.of(thrown);
+  if (code !== 'auth_required' || url === undefined || !isWithinBounds({ url })) return undefined;
+  const note = isWithinBounds({ message }) ? { message } : {};
+  const isTime = expiresInMs !== undefined && Number.isFinite(expiresInMs) && expiresInMs >= 0;
   return {
     kind: 'pause',
     reason: 'external_event',

@@ -6,12 +6,12 @@ import { MESSAGE_TOOL } from '../core/builtin-tools.ts';
 import { type Branch, branchId, type CallParallel, type Decision } from '../core/decision.ts';
 import type { EntryBody, Moved, PlanGrown } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
-import { type Json, jsonEquals } from '../core/json.ts';
-import { type Delta, isMove, type Move } from '../core/planner.ts';
-import { dependenciesOf, MAX_PLAN_BRANCHES, validateDecision } from '../core/validate-decision.ts';
+import { captureJson, isJsonObject, type Json, jsonEquals } from '../core/json.ts';
+import type { Delta, Move } from '../core/planner.ts';
+import { captureDecision, dependenciesOf, MAX_PLAN_BRANCHES, validateDecision } from '../core/validate-decision.ts';
 import { type Ask, type PlanGrowth, type Said, say } from './ask.ts';
 import type { Settled } from './flight.ts';
-import { takeNotes } from './move-notes.ts';
+import { readMove, takeNotes } from './move-notes.ts';
 import { errorData } from './outcomes.ts';
 
 export type BranchesDelta = Extract<Delta, { type: 'branches' }>;
@@ -21,6 +21,12 @@ type Source = AsyncGenerator<Delta, Decision | Move>;
 export class Growing {
   readonly first: BranchesDelta;
   readonly source: Source;
+  readonly #isGrowing = true;
+
+  /** Not by `instanceof`, which a proxy may answer. */
+  static is(value: unknown): value is Growing {
+    return typeof value === 'object' && value !== null && #isGrowing in value;
+  }
 
   constructor(first: BranchesDelta, source: Source) {
     this.first = first;
@@ -44,11 +50,11 @@ export class Growth implements PlanGrowth {
   /** @throws PilotageError `invalid_decision` for branches that are none. */
   constructor(ask: Ask, { first }: Growing, step: number, startedAt: number) {
     this.#ask = ask;
-    this.#plan = first.plan;
-    this.#step = step;
     const { plan, concurrency } = first;
+    this.#plan = plan;
+    this.#step = step;
     const how = concurrency === undefined ? {} : { concurrency };
-    const branches = this.#added(first);
+    const branches = this.#added({ ...first, plan });
     const decision = validateDecision({ kind: 'call_parallel', plan, branches, onInvalid: 'per_branch', ...how });
     this.moved = { kind: 'moved', step, decision, startedAt, growing: true };
   }
@@ -96,7 +102,6 @@ export class Growth implements PlanGrowth {
   }
 
   #close(made: Decision | Move): void {
-    const move = typeof made === 'object' && made !== null && isMove(made) ? made : { decision: made };
     const grown: { -readonly [K in keyof PlanGrown]: PlanGrown[K] } = {
       kind: 'plan_grown',
       step: this.#step,
@@ -104,9 +109,10 @@ export class Growth implements PlanGrowth {
       done: true,
     };
     try {
+      const move = readMove(made);
       takeNotes(grown, move);
-      grown.branches = this.#rest(move.decision);
-      if (move.fault !== undefined) grown.fault = errorData(PilotageError.fromData(move.fault));
+      grown.branches = this.#rest(captureDecision(move.decision));
+      if (move.fault !== undefined) grown.fault = errorData(PilotageError.fromData(errorData(move.fault)));
     } catch (thrown) {
       grown.fault = errorData(thrown);
     }
@@ -135,9 +141,9 @@ export class Growth implements PlanGrowth {
   }
 
   /** The new branches, checked and frozen. Those before them stand in by their ids alone. @throws PilotageError. */
-  #added({ plan, branches }: BranchesDelta): readonly Branch[] {
+  #added({ plan, branches: given }: BranchesDelta): readonly Branch[] {
     if (plan !== this.#plan) throw invalid(`it went on with another plan than ${JSON.stringify(this.#plan)}`);
-    if (!Array.isArray(branches) || branches.length === 0) throw invalid('it gave no branches');
+    const branches = capturedBranches(given);
     if (this.#branches.length + branches.length > MAX_PLAN_BRANCHES) {
       throw invalid(`it has more than ${MAX_PLAN_BRANCHES} branches`);
     }
@@ -153,6 +159,13 @@ export class Growth implements PlanGrowth {
     this.#branches.push(...added);
     return added;
   }
+}
+
+function capturedBranches(given: unknown): readonly Branch[] {
+  const { json } = captureJson(given ?? null, 'branches');
+  if (!Array.isArray(json) || json.length === 0) throw invalid('it gave no branches');
+  if (!json.every(isJsonObject)) throw invalid('one of its branches is no object');
+  return json as unknown as readonly Branch[];
 }
 
 /** The same but for the branches. */

@@ -4,7 +4,7 @@
  * that is gone is noticed, whoever drives the run then.
  */
 import type { Clock } from '../core/clock.ts';
-import { describeThrown, PilotageError } from '../core/errors.ts';
+import { PilotageError } from '../core/errors.ts';
 import type { HandleNote, HandleState } from '../core/handle.ts';
 import type { Identity } from '../core/identity.ts';
 import { DEFAULT_OPEN_MS, type Handle, type HandleReason, type NamedHandle } from '../tools/handle.ts';
@@ -231,9 +231,9 @@ export class Handles {
     const settled = await flight.attempt(work, (how) => how, { timeoutMs: CLOSE_MS });
     if (settled.kind === 'value') return;
     const thrown = settled.kind === 'thrown' ? settled.error : undefined;
-    const why = thrown === undefined ? `it did not end within ${CLOSE_MS} ms` : describeThrown(thrown);
+    const why = thrown === undefined ? `it did not end within ${CLOSE_MS} ms` : thrown.message;
     const message = `The handle ${handle.name} of the run ${identity.run} could not be closed: ${why}`;
-    this.#ports.onFault(new PilotageError('handle_failed', message, { cause: thrown }));
+    this.#ports.onFault(new PilotageError('handle_failed', message, { cause: thrown?.value }));
   }
 }
 
@@ -262,7 +262,8 @@ function waitFor({ opened }: Live, flight: Flight): Promise<Settled<unknown> | u
 }
 
 function openError({ handle: { name, timeoutMs = DEFAULT_OPEN_MS } }: Live, settled: Settled<unknown>): unknown {
-  if (settled.kind === 'thrown') return settled.error ?? new Error('Opening it failed without an error.');
+  if (settled.kind === 'thrown')
+    return settled.error.value === undefined ? new Error('Opening it failed without an error.') : settled.error;
   const why = settled.kind === 'timeout' ? `within ${timeoutMs} ms` : 'before the run was let go of';
   return new PilotageError('handle_failed', `The handle ${name} was not opened ${why}. The next call tries again.`);
 }

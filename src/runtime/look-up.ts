@@ -1,4 +1,5 @@
 /** What became of a `once` call in doubt: found out from its tool, told to the planner, or asked of a person. */
+import { fieldOf } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { ReadyFunction } from '../tools/catalogue.ts';
@@ -8,7 +9,7 @@ import { CallContext } from './call-context.ts';
 import { type Doubt, inDoubt, type Unsure } from './doubt.ts';
 import { LazySignal, type Settled } from './flight.ts';
 import type { PauseAsk } from './gates.ts';
-import { mayPass, retryDelayMs, valueOutcome } from './outcomes.ts';
+import { errorData, mayPass, retryDelayMs, valueLost, valueOutcome } from './outcomes.ts';
 
 interface LookedUp {
   /** `undefined`: nothing says what became of it. */
@@ -81,12 +82,27 @@ async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: Dis
       { timeoutMs, signal, isLookUp: true },
     );
     if (asked.kind === 'value') {
-      // What a tool gives may be anything.
-      const answer: Reconciled | undefined = asked.value;
-      if (answer?.status === 'done') return { found: await valueOutcome(answer.value, call, tool, ports), context };
-      return { found: answer?.status === 'not_done' ? 'not_done' : undefined, context };
+      return { found: await foundBy(asked.value, call, tool, ports), context };
     }
     if (attempt > lookUps || !mayPass(asked)) return { found: undefined, context };
     await call.flight.pause(retryDelayMs(backoff, attempt, ports.random()));
   }
+}
+
+/** What a tool's answer says. It may be anything, and is read once. */
+async function foundBy(
+  answer: Reconciled,
+  call: Call,
+  tool: ReadyFunction,
+  ports: DispatchPorts,
+): Promise<LookedUp['found']> {
+  const status = fieldOf(answer, 'status');
+  if (status !== 'done') return status === 'not_done' ? 'not_done' : undefined;
+  let value: unknown;
+  try {
+    value = (answer as Reconciled & { readonly status: 'done' }).value;
+  } catch (thrown) {
+    return valueLost(errorData(thrown), tool);
+  }
+  return valueOutcome(value, call, tool, ports);
 }

@@ -1,12 +1,22 @@
 /** What a planner says beside its decision, on its way into an entry. */
 import { isOwnRemark, MAX_OWN_REMARKS, remarkName, whyNoRemark } from '../core/check-remark.ts';
+import type { Decision } from '../core/decision.ts';
 import { describeThrown, PilotageError } from '../core/errors.ts';
 import { captureJson, captureObject, type Json } from '../core/json.ts';
-import type { Move } from '../core/planner.ts';
+import { isMove, type Move } from '../core/planner.ts';
 import type { Remark } from '../core/remark.ts';
 import type { MoveNotes } from '../core/step.ts';
 
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** What a planner gave, as a move: each of its fields is read once. @throws what reading it throws. */
+export function readMove(made: Decision | Move): Move {
+  if (!isMove(made)) return { decision: made };
+  const { decision, text, reasoning, usage, providerState, provenance, remarks, fault } = made;
+  const notes = { text, reasoning, usage, providerState, provenance, remarks, fault };
+  // What has no field of its own is left out where it is taken.
+  return { decision, ...notes } as Move;
+}
 
 /** The notes that the move has, as frozen JSON, without empty ones. */
 export function takeNotes(moved: Mutable<MoveNotes>, move: Move): void {
@@ -22,8 +32,16 @@ export function takeNotes(moved: Mutable<MoveNotes>, move: Move): void {
   if (provenance !== undefined) moved.provenance = captureObject(provenance, 'move.provenance').json;
 }
 
-/** Those that are remarks. In the place of what is none stands a remark that says so: it costs a run nothing else. */
 function remarksOf(given: readonly Remark[]): readonly Remark[] {
+  try {
+    return toldOf(given);
+  } catch (thrown) {
+    return [dropped(undefined, describeThrown(thrown))];
+  }
+}
+
+/** Those that are remarks. In the place of what is none stands a remark that says so: it costs a run nothing else. */
+function toldOf(given: readonly Remark[]): readonly Remark[] {
   if (!Array.isArray(given)) return [dropped(undefined, 'The remarks of a move are a list.')];
   const told: Remark[] = [];
   let others = 0;

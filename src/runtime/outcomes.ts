@@ -1,8 +1,9 @@
 /** What a call comes to, from how its attempts settled. */
-import { describeThrown, type ErrorData } from '../core/errors.ts';
+import type { ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
-import { type Captured, captureJson, captureObject } from '../core/json.ts';
+import { type Captured, captureJson } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
+import { Thrown } from '../core/thrown.ts';
 import type { Effect, ToolSchema } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { ReadyFunction, ReadyTool } from '../tools/catalogue.ts';
@@ -45,11 +46,8 @@ export function retryDelayMs(
 export function mayPass(settled: Settled<unknown>): boolean {
   if (settled.kind === 'timeout') return true;
   if (settled.kind !== 'thrown') return false;
-  const { error } = settled;
-  if (typeof error !== 'object' || error === null) return false;
-  if ('retryable' in error && typeof error.retryable === 'boolean') return error.retryable;
-  const status = 'status' in error ? error.status : 'statusCode' in error ? error.statusCode : undefined;
-  return typeof status === 'number' && (status >= 500 || status === 429);
+  const { retryable, status } = settled.error;
+  return retryable ?? (status !== undefined && (status >= 500 || status === 429));
 }
 
 export function failure(settled: Settled<unknown>, tool: ReadyFunction, attempts: number): Outcome {
@@ -92,7 +90,7 @@ export function valueOutcome(value: unknown, call: Owned, tool: Valued, ports: S
  * The call was made; whoever reads only that it failed would make it again. Its code says so too, whatever the value threw when
  * it was read, or the store when it was kept.
  */
-function valueLost({ message, ...error }: ErrorData, { effect }: Valued): Outcome {
+export function valueLost({ message, ...error }: ErrorData, { effect }: Valued): Outcome {
   if (effect !== 'once' && effect !== 'keyed') return { kind: 'error', error: { ...error, message } };
   const code = error.code === 'tool_invalid_output' ? error.code : 'unserializable';
   const told = `The call has happened, and is not to be made again; its value cannot be used: ${message}`;
@@ -111,15 +109,6 @@ async function checkAndStore(captured: Captured, call: Owned, tool: Valued, port
 
 /** The journal form of anything thrown. A tool's own string code is kept; stacks and arguments are not. */
 export function errorData(thrown: unknown, fallback = 'tool_failed'): ErrorData {
-  const message = describeThrown(thrown);
-  const fields: { code?: unknown; data?: unknown } = typeof thrown === 'object' && thrown !== null ? thrown : {};
-  const { code, data } = fields;
-  const error = { code: typeof code === 'string' && code !== '' ? code : fallback, message };
-  if (data === undefined) return error;
-  try {
-    return { ...error, data: captureObject(data, 'error.data').json };
-  } catch {
-    // The error itself is worth more than data that is no JSON.
-    return error;
-  }
+  const { code = fallback, message, data } = Thrown.of(thrown);
+  return data === undefined ? { code, message } : { code, message, data };
 }

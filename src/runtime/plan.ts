@@ -2,17 +2,18 @@
 import type { CompactionAttempt } from '../core/compaction.ts';
 import type { Decision } from '../core/decision.ts';
 import type { EntryBody, Finished, Moved, Paused } from '../core/entry.ts';
-import { ERROR_CONSEQUENCES, type ErrorData, PilotageError } from '../core/errors.ts';
+import { describeThrown, ERROR_CONSEQUENCES, type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
 import { captureObject, isJsonObject } from '../core/json.ts';
-import { type Delta, isMove, type Move, type MoveSource, type Planner, type RunView } from '../core/planner.ts';
-import { validateDecision } from '../core/validate-decision.ts';
+import type { Delta, Move, MoveSource, Planner, RunView } from '../core/planner.ts';
+import { Thrown } from '../core/thrown.ts';
+import { captureDecision, checkDecision } from '../core/validate-decision.ts';
 import { nextStep } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
 import { type Ask, type Said, say } from './ask.ts';
 import type { Settled } from './flight.ts';
 import { Growing, Growth } from './growth.ts';
 import { HEAVY_BYTES } from './heavy.ts';
-import { type Mutable, takeNotes } from './move-notes.ts';
+import { type Mutable, readMove, takeNotes } from './move-notes.ts';
 import { errorData } from './outcomes.ts';
 
 /**
@@ -87,12 +88,16 @@ function answerOf(
 ): readonly EntryBody[] | undefined | Promise<readonly EntryBody[]> {
   if (settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
   if (settled.kind === 'thrown') return [plannerFailed(settled.error, step)];
-  const move = settled.value;
-  if (move instanceof Growing) return [startGrowth(move, step, startedAt, ask, said)];
-  if (typeof move !== 'object' || move === null) {
-    return [plannerFailed(new Error(`it returned ${String(move)} in place of a decision`), step)];
+  const made = settled.value;
+  if (Growing.is(made)) return [startGrowth(made, step, startedAt, ask, said)];
+  if (typeof made !== 'object' || made === null) {
+    return [plannerFailed(new Error(`it returned ${describeThrown(made)} in place of a decision`), step)];
   }
-  return entriesOf(isMove(move) ? move : { decision: move }, step, startedAt, ask);
+  try {
+    return entriesOf(readMove(made), step, startedAt, ask);
+  } catch (thrown) {
+    return [plannerFailed(thrown, step)];
+  }
 }
 
 /** The beginning of the plan. The planner goes on when the driver knows of it. */
@@ -104,9 +109,13 @@ function startGrowth(growing: Growing, step: number, startedAt: number, ask: Ask
     return growth.moved;
   } catch (thrown) {
     // Its end is nobody's news any more.
-    growing.source.return(undefined as never).catch(ask.deps.onFault);
+    closeSource(growing).catch(ask.deps.onFault);
     return plannerFailed(thrown, step);
   }
+}
+
+async function closeSource({ source }: Growing): Promise<void> {
+  await source.return(undefined as never);
 }
 
 /** Whatever form a planner answers in, to one move. */
@@ -162,15 +171,17 @@ function entriesOf(
 ): readonly EntryBody[] | Promise<readonly EntryBody[]> {
   const { decision: proposed } = move;
   const moved: Mutable<Moved> = { kind: 'moved', step, decision: proposed, startedAt };
+  let captured: Decision | undefined;
   let decision: Decision;
   try {
+    captured = captureDecision(proposed);
     takeNotes(moved, move);
     if (move.fault !== undefined) moved.fault = captureObject(move.fault, 'move.fault').json as unknown as ErrorData;
-    decision = validateDecision(proposed);
+    decision = checkDecision(captured);
   } catch (thrown) {
-    if (!PilotageError.is(thrown)) throw thrown;
+    if (!PilotageError.is(thrown)) throw thrown; // The planner has failed.
     // What the model said and used counts all the same.
-    return [rejected(moved, thrown, ask.deps.planner)];
+    return [rejected(moved, captured, thrown, ask.deps.planner)];
   }
   moved.decision = decision;
   if (moved.fault !== undefined) return [moved];
@@ -179,10 +190,9 @@ function entriesOf(
   return [moved];
 }
 
-/** A program's invalid decision is a fault of the program; a model is told what was wrong and asked again. */
-function rejected(moved: Moved, error: PilotageError, planner: Planner): EntryBody {
+/** An invalid decision can be recorded, in whatever shape, when it is a JSON object. A program's is a fault of the program; a model is told what was wrong and asked again. */
+function rejected(moved: Moved, decision: Decision | undefined, error: PilotageError, planner: Planner): EntryBody {
   const { step } = moved;
-  const decision = recordable(moved.decision);
   if (planner.modelDriven !== true || decision === undefined) {
     const message = `Step ${step}: ${error.message}`;
     return { kind: 'failed', error: { code: error.code, message, data: { ...error.data, step } } };
@@ -190,22 +200,14 @@ function rejected(moved: Moved, error: PilotageError, planner: Planner): EntryBo
   return { ...moved, decision, rejected: error.toJSON() };
 }
 
-/** An invalid decision can be recorded, in whatever shape, when it is a JSON object. */
-function recordable(decision: Decision): Decision | undefined {
-  try {
-    return captureObject(decision, 'decision').json as unknown as Decision;
-  } catch {
-    return undefined;
-  }
-}
-
 function plannerFailed(thrown: unknown, step: number): EntryBody {
   // What a planner of ours says ends a run ends it under its own code.
-  if (PilotageError.is(thrown) && ERROR_CONSEQUENCES[thrown.code] === 'run') {
-    const { code, message, data } = thrown.toJSON();
+  const said = Thrown.of(thrown);
+  const { code, message, data, isOurs } = said;
+  if (isOurs && code !== undefined && endsRun(code)) {
     return { kind: 'failed', error: { code, message, data: { ...data, step } } };
   }
-  const cause = errorData(thrown, thrown instanceof Error ? thrown.name : typeof thrown);
+  const cause = errorData(said, said.name);
   return {
     kind: 'failed',
     error: {
@@ -214,6 +216,10 @@ function plannerFailed(thrown: unknown, step: number): EntryBody {
       data: { step, cause: { ...cause } },
     },
   };
+}
+
+function endsRun(code: string): boolean {
+  return Object.hasOwn(ERROR_CONSEQUENCES, code) && ERROR_CONSEQUENCES[code as ErrorCode] === 'run';
 }
 
 async function finished(decision: Extract<Decision, { kind: 'finish' }>, ask: Ask): Promise<Finished> {

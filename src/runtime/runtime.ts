@@ -5,7 +5,7 @@
 import { type Clock, systemClock } from '../core/clock.ts';
 import { assertMaySend, type Caller } from '../core/control.ts';
 import type { Asked, Entry } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
+import { describeThrown, fieldOf, PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Identity } from '../core/identity.ts';
 import { captureJson, jsonEquals } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
@@ -409,7 +409,11 @@ export class Runtime {
 }
 
 function warn(error: unknown): void {
-  process.emitWarning(error instanceof Error ? error : new Error(String(error)));
+  // A warning is printed later, outside of every guard: it has nothing that may throw then.
+  const warning = new Error(describeThrown(error));
+  const stack = fieldOf(error, 'stack');
+  if (typeof stack === 'string') warning.stack = stack;
+  process.emitWarning(warning);
 }
 
 function isHybrid({ planner }: Equipped): boolean {

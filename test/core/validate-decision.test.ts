@@ -128,7 +128,11 @@ describe('validateDecision', () => {
     ['DV-03 a missing list', { kind: 'call_parallel' }, 'no branches'],
     ['DV-05 an unknown finish reason', { kind: 'finish', reason: 'nope' }, '"nope"'],
     ['DV-05 an empty finish reason', { kind: 'finish', reason: '' }, 'reason is ""'],
-    ['DV-05 a finish reason that is no text', { kind: 'finish', reason: 5n }, 'reason is a value of the type bigint'],
+    [
+      'DV-05 a finish reason that is no text',
+      { kind: 'finish', reason: 5n },
+      'decision.reason: a value of the type bigint',
+    ],
     ['DV-06 an unknown pause reason', { kind: 'request_pause', reason: 'goal' }, '"goal"'],
     ['DV-06 an empty pause reason', { kind: 'request_pause', reason: '' }, 'reason is ""'],
     [

@@ -1,0 +1,60 @@
+/** What somebody's code has thrown, read once: whatever it does when it is read, and however it changes afterwards. */
+import { describeThrown, fieldOf, PilotageError } from './errors.ts';
+import { captureObject, type JsonObject } from './json.ts';
+
+const MAX_CODE_CHARS = 200;
+
+export class Thrown {
+  /** Itself, for the `cause` of an error. Nothing of it is to be read. */
+  readonly value: unknown;
+  readonly message: string;
+  readonly name: string;
+  /** Of our own class, or of another copy of the package. */
+  readonly isOurs: boolean;
+  readonly code: string | undefined;
+  readonly data: JsonObject | undefined;
+  readonly retryable: boolean | undefined;
+  /** An HTTP status. */
+  readonly status: number | undefined;
+  readonly url: string | undefined;
+  readonly expiresInMs: number | undefined;
+  // Tells this class by what nobody can imitate, and no proxy hears of.
+  readonly #isRead = true;
+
+  private constructor(value: unknown) {
+    this.value = value;
+    this.message = describeThrown(value);
+    const name = fieldOf(value, 'name');
+    const code = fieldOf(value, 'code');
+    const retryable = fieldOf(value, 'retryable');
+    const statuses = [fieldOf(value, 'status'), fieldOf(value, 'statusCode')];
+    const url = fieldOf(value, 'url');
+    const expiresInMs = fieldOf(value, 'expiresInMs');
+    this.name = isWord(name) && typeof value === 'object' ? name : typeof value;
+    this.isOurs = PilotageError.is(value);
+    this.code = isWord(code) ? code : undefined;
+    this.data = dataOf(fieldOf(value, 'data'));
+    this.retryable = typeof retryable === 'boolean' ? retryable : undefined;
+    this.status = statuses.find((status) => typeof status === 'number');
+    this.url = typeof url === 'string' ? url : undefined;
+    this.expiresInMs = typeof expiresInMs === 'number' ? expiresInMs : undefined;
+  }
+
+  static of(value: unknown): Thrown {
+    return typeof value === 'object' && value !== null && #isRead in value ? value : new Thrown(value);
+  }
+}
+
+function isWord(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= MAX_CODE_CHARS;
+}
+
+/** The error itself is worth more than data that is no JSON. */
+function dataOf(data: unknown): JsonObject | undefined {
+  if (typeof data !== 'object' || data === null) return undefined;
+  try {
+    return captureObject(data, 'error.data').json;
+  } catch {
+    return undefined;
+  }
+}
