@@ -130,6 +130,8 @@ export class EventLines {
         ];
       case 'model.output_downgraded':
         return [line('quiet', `  ${oneLine(event.model, 60)} cannot keep to ${event.from}: ${event.to} from now on`)];
+      case 'model.usage_refused':
+        return [line('bad', `! the usage told by ${oneLine(event.model, 60)} cannot be: ${oneLine(event.why, 200)}`)];
       case 'input.unreadable':
         return [line('bad', `! the attachment ${oneLine(event.fileName ?? event.artifactRef, 100)} could not be read`)];
       case 'trajectory.compressed':
@@ -279,8 +281,8 @@ function tried({ from, to }: RunEvent<'model.fallback'>): string {
 
 function usageWords(usage: Usage | undefined): string[] {
   if (usage === undefined) return [];
-  const { inputTokens = 0, outputTokens = 0, costMicroUsd } = usage;
+  const { inputTokens = 0, outputTokens = 0, costMicroUsd, estimated } = usage;
   if (inputTokens + outputTokens === 0) return [];
-  const tokens = `${inputTokens.toLocaleString('en')} tokens in, ${outputTokens.toLocaleString('en')} out`;
+  const tokens = `${inputTokens.toLocaleString('en')} tokens in, ${outputTokens.toLocaleString('en')} out${estimated === true ? ' (estimated)' : ''}`;
   return costMicroUsd === undefined ? [tokens] : [tokens, dollars(costMicroUsd)];
 }

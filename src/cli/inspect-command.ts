@@ -99,7 +99,7 @@ function statusOf(state: RunState): string {
 }
 
 function totals({ totals }: RunState): string {
-  const { steps, calls, inputTokens, outputTokens, costMicroUsd } = totals;
+  const { steps, calls, inputTokens, outputTokens, costMicroUsd, estimated } = totals;
   const tokens = `${inputTokens.toLocaleString('en')} tokens in, ${outputTokens.toLocaleString('en')} out`;
-  return `${count(steps, 'step')}, ${count(calls, 'call')}, ${tokens}, ${dollars(costMicroUsd)}`;
+  return `${count(steps, 'step')}, ${count(calls, 'call')}, ${tokens}, ${dollars(costMicroUsd)}${estimated === true ? ' (partly estimated)' : ''}`;
 }

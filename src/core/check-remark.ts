@@ -1,6 +1,7 @@
 /** Whether a value is a remark. What is none must not become an event: its readers go by the type. */
 import { encodedBytes, isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { OwnRemarkType, Remark, RemarkPayloads, RemarkType } from './remark.ts';
+import { readUsage } from './usage.ts';
 
 /** What one remark of a planner's own may have as its data, in bytes of JSON. */
 export const MAX_OWN_REMARK_BYTES = 32_768;
@@ -31,6 +32,7 @@ const FIELDS: { readonly [K in KnownType]: { readonly [F in keyof RemarkPayloads
   'planner.remark_dropped': { remark: text, why: text },
   'model.fallback': { from: text, to: text, error: told },
   'model.output_downgraded': { model: text, from: text, to: text },
+  'model.usage_refused': { model: text, why: text },
   'plan.retrieved': { documents: number, tokens: number, cut: number, error: maybe(told) },
   'plan.try': {
     try: number,
@@ -43,7 +45,7 @@ const FIELDS: { readonly [K in KnownType]: { readonly [F in keyof RemarkPayloads
     prompt: text,
     output: text,
     latencyMs: number,
-    usage: maybe(isJsonObject),
+    usage: maybe((value) => readUsage(value).wrong === undefined),
     result: text,
     faults: listOf(told),
   },

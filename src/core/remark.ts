@@ -28,6 +28,8 @@ export interface RemarkPayloads {
   'model.fallback': { readonly from: string; readonly to: string; readonly error: ErrorData };
   /** The model could not keep to a schema in the way asked for. */
   'model.output_downgraded': { readonly model: string; readonly from: OutputMode; readonly to: OutputMode };
+  /** A provider said of what a call used what cannot be. It was estimated in its place. */
+  'model.usage_refused': { readonly model: string; readonly why: string };
   /** What was looked up for the prompt of a plan. With an error the plan is made without. */
   'plan.retrieved': {
     readonly documents: number;

@@ -58,6 +58,8 @@ export interface TaskUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costMicroUsd: number;
+  /** Some of it was estimated. */
+  readonly estimated?: true;
 }
 
 /** How a task ended. `complete` is a finish with `goal`; every other finish is a failure with its reason as code. */

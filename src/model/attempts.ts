@@ -14,7 +14,7 @@ import type { ReadyModel } from './entry.ts';
 import { BrokenReply, failureData, mayPass, retryAfterMs } from './failure.ts';
 import { generateReply, type Reply, streamedReply, streamReply } from './reply.ts';
 import { StreamedContent } from './streamed-content.ts';
-import { priced, usageOf } from './usage.ts';
+import { estimated, priced } from './usage.ts';
 import { Watch } from './watch.ts';
 
 const DEFAULT_RETRIES = 2;
@@ -44,10 +44,10 @@ export interface Asked {
   readonly reply: Reply;
   /** The one that gave the reply. */
   readonly model: ReadyModel;
-  /** A `model.fallback` for each failed try. */
+  /** A `model.fallback` for each failed try, a `model.usage_refused` for each usage that cannot be. */
   readonly remarks: readonly Remark[];
-  /** Of all tries, as far as it is known; with the cost where the model has prices. */
-  readonly usage?: Usage;
+  /** Of all tries that began, estimated where a provider did not say it; with the cost where the model has prices. */
+  readonly usage: Usage;
   /** Of the try that gave the reply. */
   readonly latencyMs: number;
 }
@@ -116,7 +116,7 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDe
     if (reply !== undefined && !isNothing(reply)) return tries.asked(reply);
     if (reply !== undefined)
       failure = new BrokenReply('model_interrupted', 'The stream ended before anything was said.');
-    await tries.next(failure, streamed.began, streamed.usage && usageOf(streamed.usage));
+    await tries.next(failure, streamed.began, streamed.began ? streamedReply(model.model, streamed) : undefined);
     if (shown) yield { type: 'reset' };
   }
 }
@@ -175,23 +175,18 @@ class Tries {
   }
 
   asked(reply: Reply): Asked {
-    const asked: { -readonly [K in keyof Asked]: Asked[K] } = {
-      reply,
-      model: this.model,
-      remarks: this.#remarks,
-      latencyMs: this.#options.clock.now() - this.#startedAt,
-    };
-    const usage = this.#withCost(reply.usage);
-    if (usage !== undefined) asked.usage = usage;
-    return asked;
+    const usage = this.#count(reply);
+    const { model } = this;
+    return { reply, model, remarks: this.#remarks, usage, latencyMs: this.#options.clock.now() - this.#startedAt };
   }
 
   /** Goes on to the next try, when its time has come. @throws what ends the asking. */
-  async next(error: unknown, inStream: boolean, used?: Usage): Promise<void> {
+  async next(error: unknown, inStream: boolean, said?: Reply): Promise<void> {
     const { signal, clock, models, retries = DEFAULT_RETRIES, requestFor } = this.#options;
     signal.throwIfAborted();
     if (!mayPass(error, inStream)) throw error;
-    this.#usage = this.#withCost(used);
+    // The provider took the request, and wants its money.
+    if (said !== undefined) this.#count(said);
     const from = this.model.name;
     const data = failureData(error);
     this.#failed = [...this.#failed, { model: from, ...data }];
@@ -219,10 +214,13 @@ class Tries {
     return Math.max(random() * bound, retryAfterMs(error, clock.now()) ?? 0);
   }
 
-  #withCost(used: Usage | undefined): Usage | undefined {
-    const { prices } = this.model;
-    if (used === undefined) return this.#usage;
-    return addUsage(this.#usage, prices === undefined ? used : priced(used, prices));
+  #count(reply: Reply): Usage {
+    const { name, prices } = this.model;
+    const { refusedUsage: why } = reply;
+    if (why !== undefined) this.#remarks = [...this.#remarks, { type: 'model.usage_refused', model: name, why }];
+    const used = estimated(reply.usage, this.request, reply);
+    this.#usage = addUsage(this.#usage, prices === undefined ? used : priced(used, prices));
+    return this.#usage;
   }
 
   #unavailable(cause: unknown): PilotageError {

@@ -32,7 +32,10 @@ export interface Reply {
   readonly calls: readonly ModelCall[];
   readonly finish: StopReason;
   readonly modelId: string;
+  /** What the provider said, as far as it can be. */
   readonly usage?: Usage;
+  /** What it said of the usage that cannot be. */
+  readonly refusedUsage?: string;
   /** What the provider could not do as it was asked; absent when it has nothing to say. */
   readonly warnings?: readonly SharedV4Warning[];
   /** To be sent back with the reply; absent when nothing of it is opaque. */
@@ -110,8 +113,9 @@ function replyOf(
   }
   const finish = stopReasonOf(finishReason);
   const reply: { -readonly [K in keyof Reply]: Reply[K] } = { text, reasoning, calls, finish, modelId };
-  const usage = modelUsage === undefined ? undefined : usageOf(modelUsage);
+  const { usage, refused } = usageOf(modelUsage);
   if (usage !== undefined) reply.usage = usage;
+  if (refused !== undefined) reply.refusedUsage = refused;
   if (warnings !== undefined && warnings.length > 0) reply.warnings = warnings;
   const providerState = providerStateOf(content);
   if (providerState !== undefined) reply.providerState = providerState;

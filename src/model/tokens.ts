@@ -23,6 +23,20 @@ type ToolOutput = Extract<Part, { type: 'tool-result' }>['output'];
 const MESSAGE_TOKENS = 4;
 const FILE_TOKENS = 256;
 
+export interface CountedReply {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly calls: readonly { readonly tool: string; readonly input: string }[];
+}
+
+/** What of a reply is to be seen: a provider may have counted more, such as thoughts that it keeps to itself. */
+export function estimateReplyTokens({ text, reasoning, calls }: CountedReply): number {
+  let tokens = 0;
+  for (const said of [text, reasoning]) if (said !== '') tokens += textTokens(said);
+  for (const { tool, input } of calls) tokens += textTokens(tool) + textTokens(input);
+  return tokens;
+}
+
 /** A new count each time; for a history that grows there is `TokenCounter`. */
 export function estimateTokens(request: CountedRequest, before?: CountedBefore): number {
   return new TokenCounter().estimate(request, before);
@@ -77,10 +91,17 @@ class Sums<T extends object> {
   }
 }
 
-function messageTokens({ content }: LanguageModelV4Message): number {
+/** Each message is sent with every later request of its run, and counted once. */
+const counted = new WeakMap<object, number>();
+
+function messageTokens(message: LanguageModelV4Message): number {
+  const { content } = message;
   if (typeof content === 'string') return MESSAGE_TOKENS + textTokens(content);
-  let tokens = MESSAGE_TOKENS;
+  let tokens = counted.get(message);
+  if (tokens !== undefined) return tokens;
+  tokens = MESSAGE_TOKENS;
   for (const part of content) tokens += partTokens(part);
+  counted.set(message, tokens);
   return tokens;
 }
 
@@ -131,7 +152,11 @@ function fileTokens(data: Extract<Part, { type: 'file' }>['data']): number {
 }
 
 function toolTokens(tool: Tool): number {
-  return jsonTokens(tool);
+  const known = counted.get(tool);
+  if (known !== undefined) return known;
+  const tokens = jsonTokens(tool);
+  counted.set(tool, tokens);
+  return tokens;
 }
 
 function jsonTokens(value: unknown): number {

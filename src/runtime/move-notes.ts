@@ -6,6 +6,7 @@ import { captureJson, captureObject, type Json } from '../core/json.ts';
 import { isMove, type Move } from '../core/planner.ts';
 import type { Remark } from '../core/remark.ts';
 import type { MoveNotes } from '../core/step.ts';
+import { readUsage } from '../core/usage.ts';
 
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -18,12 +19,19 @@ export function readMove(made: Decision | Move): Move {
   return { decision, ...notes } as Move;
 }
 
-/** The notes that the move has, as frozen JSON, without empty ones. */
+/**
+ * The notes that the move has, as frozen JSON, without empty ones.
+ * @throws PilotageError `invalid_decision`, `unserializable`. The usage is taken first, as far as it is right.
+ */
 export function takeNotes(moved: Mutable<MoveNotes>, move: Move): void {
   const { text, reasoning, usage, providerState, provenance, remarks } = move;
+  if (usage !== undefined) {
+    const { usage: right, wrong } = readUsage(usage);
+    moved.usage = Object.freeze(right);
+    if (wrong !== undefined) throw wrongUsage('move', wrong);
+  }
   if (text !== undefined && text !== '') moved.text = textOf(text, 'text');
   if (reasoning !== undefined && reasoning !== '') moved.reasoning = textOf(reasoning, 'reasoning');
-  if (usage !== undefined) moved.usage = captureObject(usage, 'move.usage').json;
   if (providerState !== undefined) moved.providerState = captureJson(providerState, 'move.providerState').json;
   if (remarks !== undefined) {
     const told = remarksOf(remarks);
@@ -69,6 +77,12 @@ function capturedRemark(given: unknown): Remark {
 
 function dropped(remark: Json | undefined, why: string): Remark {
   return Object.freeze({ type: 'planner.remark_dropped', remark: remarkName(remark), why });
+}
+
+/** Nobody can say what it was in truth, and limits of cost and tokens must not go on without it. */
+export function wrongUsage(of: 'move' | 'compaction', wrong: string): PilotageError {
+  const message = `The usage of the planner's ${of} cannot be: ${wrong}. Give whole numbers from 0 up, or leave out what is not known.`;
+  return new PilotageError('invalid_decision', message);
 }
 
 function textOf(value: unknown, name: string): string {

@@ -6,6 +6,7 @@ import { describeThrown, ERROR_CONSEQUENCES, type ErrorCode, type ErrorData, Pil
 import { captureObject, isJsonObject } from '../core/json.ts';
 import type { Delta, Move, MoveSource, Planner, RunView } from '../core/planner.ts';
 import { Thrown } from '../core/thrown.ts';
+import { readUsage } from '../core/usage.ts';
 import { captureDecision, checkDecision } from '../core/validate-decision.ts';
 import { nextStep } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
@@ -13,7 +14,7 @@ import { type Ask, type Said, say } from './ask.ts';
 import type { Settled } from './flight.ts';
 import { Growing, Growth } from './growth.ts';
 import { HEAVY_BYTES } from './heavy.ts';
-import { type Mutable, readMove, takeNotes } from './move-notes.ts';
+import { type Mutable, readMove, takeNotes, wrongUsage } from './move-notes.ts';
 import { errorData } from './outcomes.ts';
 
 /**
@@ -64,7 +65,9 @@ async function compactFirst(ask: Ask, view: RunView, startedAt: number): Promise
 }
 
 function compactionEntry(attempt: CompactionAttempt, step: number): EntryBody {
-  const usage = attempt.usage === undefined ? {} : { usage: attempt.usage };
+  const { usage: used, wrong } = readUsage(attempt.usage ?? {});
+  if (wrong !== undefined) throw wrongUsage('compaction', wrong);
+  const usage = attempt.usage === undefined ? {} : { usage: used };
   if ('compaction' in attempt) {
     const { summary, before, tokenEstimate } = attempt.compaction;
     if (isJsonObject(summary) && Number.isInteger(before) && before >= 0 && before <= step) {

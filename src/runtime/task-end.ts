@@ -69,10 +69,11 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
   for (const body of bodies) {
     // What a task of another run used, which this one waited for, is not its own.
     if (body.kind === 'task_ended' && !state.tasks.some(({ id }) => id === body.task)) continue;
-    const { inputTokens = 0, outputTokens = 0, costMicroUsd = 0 } = usedBy(body);
+    const { inputTokens = 0, outputTokens = 0, costMicroUsd = 0, estimated } = usedBy(body);
     usage.inputTokens += inputTokens;
     usage.outputTokens += outputTokens;
     usage.costMicroUsd += costMicroUsd;
+    if (estimated === true) usage.estimated = true;
     if (body.kind === 'task_ended') {
       usage.steps += body.usage.steps;
       usage.calls += body.usage.calls ?? 0;
@@ -86,6 +87,7 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
     calls: usage.calls + setAsideFor(open, 'calls'),
     inputTokens: usage.inputTokens + setAsideFor(open, 'tokens'),
     outputTokens: usage.outputTokens,
+    ...(usage.estimated === true ? { estimated: true } : {}),
     costMicroUsd: usage.costMicroUsd + setAsideFor(open, 'costMicroUsd') + promisedBeside(state, bodies),
   };
 }

@@ -87,6 +87,6 @@ function replyOf(
   finishReason: LanguageModelV4FinishReason,
   usage: LanguageModelV4Usage | undefined,
 ): ScriptedReply {
-  const used = usage === undefined ? undefined : usageOf(usage);
+  const { usage: used } = usageOf(usage);
   return { content, finish: finishReason.unified, ...(used === undefined ? {} : { usage: used }) };
 }

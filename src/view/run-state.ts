@@ -10,6 +10,7 @@ import { PilotageError } from '../core/errors.ts';
 import { deepFreeze } from '../core/json.ts';
 import { SHOWN_SKILLS } from '../core/skills.ts';
 import type { CallRecord, Usage } from '../core/step.ts';
+import { added } from '../core/usage.ts';
 import { misfit, slotsOf } from './follows.ts';
 import { grownMove } from './growth.ts';
 import { applyCallBegan, applyCallEnded, closeStep, corrupt, openOf } from './open-step.ts';
@@ -280,7 +281,8 @@ function applyControl(state: RunState, control: Control): void {
 
 function addUsage(totals: RunTotals, usage: Usage | undefined): void {
   if (usage === undefined) return;
-  totals.inputTokens += usage.inputTokens ?? 0;
-  totals.outputTokens += usage.outputTokens ?? 0;
-  totals.costMicroUsd += usage.costMicroUsd ?? 0;
+  totals.inputTokens = added(totals.inputTokens, usage.inputTokens);
+  totals.outputTokens = added(totals.outputTokens, usage.outputTokens);
+  totals.costMicroUsd = added(totals.costMicroUsd, usage.costMicroUsd);
+  if (usage.estimated === true) totals.estimated = true;
 }

@@ -123,6 +123,8 @@ export interface RunTotals {
   inputTokens: number;
   outputTokens: number;
   costMicroUsd: number;
+  /** Some of the tokens, and of the cost, were estimated. */
+  estimated?: true;
 }
 
 export interface RunState {

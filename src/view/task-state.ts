@@ -2,6 +2,7 @@
 import type { Awaiting, GroupEnded, Spawned, TaskEnded, TaskPaused } from '../core/entry.ts';
 import { deepFreeze } from '../core/json.ts';
 import type { GroupView, TaskEnd, TaskView } from '../core/task.ts';
+import { added } from '../core/usage.ts';
 import { type GroupState, nextStep, type OpenStep, type RunState, type TaskState, type TaskWait } from './state.ts';
 
 export function applySpawned(state: RunState, spawned: Spawned & { readonly at: number }, open: OpenStep): void {
@@ -75,9 +76,10 @@ export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
   const { totals } = state;
   totals.taskSteps += usage.steps;
   totals.taskCalls += usage.calls ?? 0;
-  totals.inputTokens += usage.inputTokens;
-  totals.outputTokens += usage.outputTokens;
-  totals.costMicroUsd += usage.costMicroUsd;
+  totals.inputTokens = added(totals.inputTokens, usage.inputTokens);
+  totals.outputTokens = added(totals.outputTokens, usage.outputTokens);
+  totals.costMicroUsd = added(totals.costMicroUsd, usage.costMicroUsd);
+  if (usage.estimated === true) totals.estimated = true;
 }
 
 export function applyTaskPaused(state: RunState, { task, pauses, asOf }: TaskPaused): void {

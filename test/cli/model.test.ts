@@ -53,6 +53,8 @@ describe('pilotage run with a model', () => {
     expect(stdout + stderr).not.toContain('sk-');
     const inspected = await folder.run(['inspect', runIn(stderr)]);
     expect(inspected.stdout + (await folder.run(['list'])).stdout).not.toContain('sk-');
+    // The server says 0 tokens, as those do that do not count.
+    expect(inspected.stdout).toMatch(/totals .* \(partly estimated\)/);
   });
 
   it('--text-calls reads the calls of a model without native ones from its text, and shows none of them', async () => {

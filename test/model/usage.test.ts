@@ -9,9 +9,19 @@ const reported = (input?: number, output?: number, cached?: number) => ({
 
 describe('usage', () => {
   it('keeps the parts that the provider told', () => {
-    expect(usageOf(reported(100, 20, 60))).toEqual({ inputTokens: 100, outputTokens: 20, cachedInputTokens: 60 });
-    expect(usageOf(reported(100))).toEqual({ inputTokens: 100 });
-    expect(usageOf(reported())).toBeUndefined();
+    expect(usageOf(reported(100, 20, 60))).toEqual({
+      usage: { inputTokens: 100, outputTokens: 20, cachedInputTokens: 60 },
+    });
+    expect(usageOf(reported(100))).toEqual({ usage: { inputTokens: 100 } });
+    expect(usageOf(reported())).toEqual({});
+    expect(usageOf({} as never)).toEqual({});
+  });
+
+  it('refuses what cannot be, by name, and keeps the rest', () => {
+    expect(usageOf(reported(100, -20, 101))).toEqual({
+      usage: { inputTokens: 100 },
+      refused: 'outputTokens is -20; cachedInputTokens is 101',
+    });
   });
 
   it('costs what the tokens cost, cached ones at their own price', () => {

@@ -318,7 +318,9 @@ describe('what a compaction leaves as it is', () => {
     const usage = { inputTokens: 100, outputTokens: 10 };
     const summariser = summariserOf((_, index) => ({ text: JSON.stringify(summaryOf(index)), usage }));
     const { result, compacted } = await played({ script: reader(6), compaction: { summariser } });
-    expect(result.usage).toMatchObject({ inputTokens: 100 * compacted.length, outputTokens: 10 * compacted.length });
+    expect(compacted.map((entry) => entry.usage)).toEqual(compacted.map(() => usage));
+    expect(compacted.length).toBeGreaterThan(0);
+    expect(result.usage.inputTokens).toBeGreaterThan(100 * compacted.length);
   });
 
   it('without a summariser the first model makes the summary, in a call of its own that declares no tools', async () => {

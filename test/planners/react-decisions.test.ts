@@ -26,7 +26,8 @@ const decisionFor = async (reply: ScriptedReply, options?: Partial<ReactOptions>
 
 describe('what a reply decides', () => {
   it('RA-08 text without calls reaches the goal', async () => {
-    expect(await moveFor({ text: '42' })).toEqual({
+    expect(await moveFor({ text: '42', usage: { inputTokens: 9, outputTokens: 2 } })).toEqual({
+      usage: { inputTokens: 9, outputTokens: 2 },
       decision: { kind: 'finish', reason: 'goal', payload: '42', metadata: { via: 'react.reply' } },
       provenance: { model: 'scripted', finish: 'stop' },
     });
@@ -170,7 +171,10 @@ describe('what a reply decides', () => {
   });
 
   it('a conversation waits for the user after an answer', async () => {
-    expect(await moveFor({ text: 'Which city?' }, { converse: true })).toEqual({
+    expect(
+      await moveFor({ text: 'Which city?', usage: { inputTokens: 9, outputTokens: 2 } }, { converse: true }),
+    ).toEqual({
+      usage: { inputTokens: 9, outputTokens: 2 },
       decision: { kind: 'request_pause', reason: 'await_input' },
       text: 'Which city?',
       provenance: { model: 'scripted', finish: 'stop' },

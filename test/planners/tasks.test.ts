@@ -222,7 +222,8 @@ describe('an answer in text while tasks are under way', () => {
   const groups = [alone(ended('t1', 'x')), alone(task('t2', { step: 1 })), alone(task('t3', { step: 2 }))];
 
   it('waits for the oldest of them, and keeps what was said', async () => {
-    expect(await moveFor(answer, { groups })).toEqual({
+    expect(await moveFor({ ...answer, usage: { inputTokens: 9, outputTokens: 2 } }, { groups })).toEqual({
+      usage: { inputTokens: 9, outputTokens: 2 },
       decision: { kind: 'await_task', taskId: 't2' },
       text: answer.text,
       provenance: { model: 'scripted', finish: 'stop', answered: true },

@@ -1,11 +1,11 @@
 /** A model that chooses among methods. */
 import { PilotageError } from '../../core/errors.ts';
-import { isJsonObject, type JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { RunView } from '../../core/planner.ts';
-import type { Usage } from '../../core/step.ts';
 import type { ModelEntry } from '../../model/entry.ts';
 import { failureData } from '../../model/failure.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
+import { usageOfError } from '../../model/usage.ts';
 import { parseToolArgs } from '../../parse/index.ts';
 import { userTurn } from '../../prompt/messages.ts';
 import type { ChooseMethod, HtnChoice, HtnTask } from '../htn/index.ts';
@@ -67,11 +67,11 @@ function methodIn(text: string, methods: readonly string[]): string {
 }
 
 function unchosen(error: PilotageError, model: string, methods: readonly string[]): HtnChoice {
-  const usage = error.data?.['usage'];
+  const usage = usageOfError(error);
   return {
     remarks: [
       { type: 'model.fallback', from: model, to: `the first method, ${methods[0]}`, error: failureData(error) },
     ],
-    ...(isJsonObject(usage) ? { usage: usage as Usage } : {}),
+    ...(usage === undefined ? {} : { usage }),
   };
 }

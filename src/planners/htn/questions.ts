@@ -3,7 +3,7 @@ import { describeThrown, PilotageError } from '../../core/errors.ts';
 import type { RunView } from '../../core/planner.ts';
 import type { Remark } from '../../core/remark.ts';
 import type { MoveNotes } from '../../core/step.ts';
-import { addUsage, type Usage } from '../../core/usage.ts';
+import { addUsage, readUsage, type Usage } from '../../core/usage.ts';
 import { GOAL, type HtnTask } from './domain.ts';
 import type { HtnStep } from './work.ts';
 
@@ -109,7 +109,15 @@ export class Questions {
 
   #note(answer: AnswerNotes | undefined): void {
     this.#remarks.push(...(answer?.remarks ?? []));
-    if (answer?.usage !== undefined) this.#usage = addUsage(this.#usage, answer.usage);
+    if (answer?.usage === undefined) return;
+    // One by one: in a sum a number that cannot be is hidden by the others.
+    const { usage, wrong } = readUsage(answer.usage);
+    this.#usage = addUsage(this.#usage, usage);
+    if (wrong === undefined) return;
+    throw new PilotageError(
+      'htn_invalid_decomposition',
+      `The usage of an answer cannot be: ${wrong}. Give whole numbers from 0 up.`,
+    );
   }
 }
 

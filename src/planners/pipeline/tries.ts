@@ -9,6 +9,7 @@ import { type Asked, type AskOptions, askModel } from '../../model/attempts.ts';
 import type { ReadyModel } from '../../model/entry.ts';
 import { failureData } from '../../model/failure.ts';
 import type { Reply } from '../../model/reply.ts';
+import { usageOfError } from '../../model/usage.ts';
 import type { ReadyPlan } from '../graph/plan.ts';
 
 export interface Call {
@@ -148,7 +149,7 @@ export class Tries {
       failed: (error, output, latencyMs) => {
         this.options.signal.throwIfAborted();
         const judged = { result: 'failed' as const, faults: [failureData(error)] };
-        record(output, latencyMs, judged, usageOf(error));
+        record(output, latencyMs, judged, usageOfError(error));
         return { number, call, output, judged };
       },
     };
@@ -176,13 +177,6 @@ function rawOutput({ text, calls }: Reply): string {
   if (calls.length === 0) return text;
   const said = text.trim() === '' ? [] : [text];
   return [...said, ...calls.map(({ tool, input }) => `${tool}(${input})`)].join('\n');
-}
-
-/** What failed tries within the call have cost. */
-function usageOf(error: unknown): Usage | undefined {
-  const data: unknown = typeof error === 'object' && error !== null && 'data' in error ? error.data : undefined;
-  const usage: unknown = typeof data === 'object' && data !== null && 'usage' in data ? data.usage : undefined;
-  return typeof usage === 'object' && usage !== null ? (usage as Usage) : undefined;
 }
 
 /** Every text in it has passed through `redact`, as it is and not as JSON spells it. */

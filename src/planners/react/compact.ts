@@ -8,6 +8,7 @@ import type { Usage } from '../../core/step.ts';
 import { type ReadyModel, readyModel } from '../../model/entry.ts';
 import { askStructured } from '../../model/structured.ts';
 import { estimateTokens } from '../../model/tokens.ts';
+import { usageOfError } from '../../model/usage.ts';
 import { chooseCut, summaryRequest } from '../../prompt/compaction.ts';
 import { SUMMARY_SCHEMA } from '../../prompt/summary.ts';
 import type { ModelPool } from '../model-pool.ts';
@@ -130,7 +131,7 @@ async function summarise(
     return usage === undefined ? { compaction } : { compaction, usage };
   } catch (error) {
     signal.throwIfAborted();
-    return failed('summariser_error', error, tokenEstimate);
+    return failed('summariser_error', error, tokenEstimate, usageOfError(error));
   }
 }
 

@@ -7,8 +7,9 @@ import type { PilotageError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Move, Trajectory } from '../../core/planner.ts';
 import type { Remark, RepairCounter } from '../../core/remark.ts';
-import type { Step, Usage } from '../../core/step.ts';
+import type { Step } from '../../core/step.ts';
 import type { ReadyModel } from '../../model/entry.ts';
+import { usageOfError } from '../../model/usage.ts';
 import { type Fault, faultsOf, madeProgress } from './faults.ts';
 
 export type Counters = Readonly<Record<RepairCounter, number>>;
@@ -149,12 +150,13 @@ export function exhausted({ failed, faults }: Rung): Move {
 
 /** No model could be reached: the same end, for another reason. */
 export function unavailable(error: PilotageError, before: readonly Remark[]): Move {
-  const { tries, usage } = error.data ?? {};
+  const { tries } = error.data ?? {};
+  const usage = usageOfError(error);
   const { decision, remarks = [] } = ending(Array.isArray(tries) ? tries.length : 1, 0, [error.message], {
     model_unavailable: true,
   });
   const move = { decision, remarks: [...before, ...remarks] };
-  return usage === undefined ? move : { ...move, usage: usage as Usage };
+  return usage === undefined ? move : { ...move, usage };
 }
 
 function ending(attempts: number, argFailures: number, messages: readonly string[], more: JsonObject): Move {
