@@ -100,13 +100,13 @@ describe('text mode', () => {
     const { events, steps } = await played(
       [
         fenced([searchFor('x'), searchFor('y')], 'I look for `x` and {y}. '),
-        fenced({ tool: '_finish', args: { answer: 'the whole answer' } }, 'That was it. '),
+        fenced({ tool: '_finish', args: { answer: 'the whole answer' } }, 'I will finish now. '),
       ],
       {},
       playStreamed,
     );
     expect(steps[0]?.text).toBe('I look for `x` and {y}.');
-    expect(shownTexts(events).map((shown) => shown.trim())).toEqual(['I look for `x` and {y}.', 'That was it.']);
+    expect(shownTexts(events).map((shown) => shown.trim())).toEqual(['I look for `x` and {y}.', 'I will finish now.']);
   });
 
   it('an answer is streamed whole, whatever brackets and fences it has', async () => {
