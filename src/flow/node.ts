@@ -110,7 +110,7 @@ function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
 function mayPass(thrown: unknown): unknown {
   const said = Thrown.of(thrown);
   const { code, message, data, retryable, status } = said;
-  if (code === 'auth_required' || retryable !== undefined || status !== undefined) return said;
+  if (code === 'auth_required' || retryable !== undefined || status !== undefined) return thrown;
   return new ToolFailure(message, {
     retryable: true,
     cause: thrown,

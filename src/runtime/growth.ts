@@ -6,7 +6,7 @@ import { MESSAGE_TOOL } from '../core/builtin-tools.ts';
 import { type Branch, branchId, type CallParallel, type Decision } from '../core/decision.ts';
 import type { EntryBody, Moved, PlanGrown } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
-import { captureJson, isJsonObject, type Json, jsonEquals } from '../core/json.ts';
+import { captureJson, captureObject, isJsonObject, type Json, jsonEquals } from '../core/json.ts';
 import type { Delta, Move } from '../core/planner.ts';
 import { captureDecision, dependenciesOf, MAX_PLAN_BRANCHES, validateDecision } from '../core/validate-decision.ts';
 import { type Ask, type PlanGrowth, type Said, say } from './ask.ts';
@@ -112,7 +112,7 @@ export class Growth implements PlanGrowth {
       const move = readMove(made);
       takeNotes(grown, move);
       grown.branches = this.#rest(captureDecision(move.decision));
-      if (move.fault !== undefined) grown.fault = errorData(PilotageError.fromData(errorData(move.fault)));
+      if (move.fault !== undefined) grown.fault = captureObject(move.fault, 'move.fault').json as unknown as ErrorData;
     } catch (thrown) {
       grown.fault = errorData(thrown);
     }
