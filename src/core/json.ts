@@ -2,7 +2,7 @@
  * The JSON guard. Everything that enters a journal passes `captureJson`: it copies and freezes the value, so that nobody
  * can change a recorded fact later, and it fails with the path of the first leaf that JSON would lose in silence.
  */
-import { types } from 'node:util';
+import { isDate, isMap, isUint8Array } from 'node:util/types';
 import { PilotageError } from './errors.ts';
 import type { Json, JsonObject } from './json-type.ts';
 
@@ -241,10 +241,10 @@ function isPlain(value: object): boolean {
 function copyInstance(value: object, toJSON: unknown, walk: Walk, depth: number): Json {
   let plain: unknown;
   // Not by `instanceof`: a proxy is no byte array, whatever it says of itself.
-  if (types.isUint8Array(value)) {
+  if (isUint8Array(value)) {
     if (value.length > JSON_LIMITS.chars) refuse(walk, depth, `it has ${value.length} bytes; save it as an artifact`);
     plain = Buffer.from(value).toString('base64');
-  } else if (types.isDate(value) && Number.isNaN(Date.prototype.getTime.call(value))) {
+  } else if (isDate(value) && Number.isNaN(Date.prototype.getTime.call(value))) {
     return refuse(walk, depth, 'an invalid date is not JSON');
   } else if (typeof toJSON !== 'function') {
     return refuseInstance(value, walk, depth);
@@ -267,7 +267,7 @@ function refuseInstance(value: object, walk: Walk, depth: number): never {
   if (Object.getPrototypeOf(value) === Object.prototype) {
     return refuse(walk, depth, 'an object with symbol keys is not JSON', NON_STRING_KEY);
   }
-  const mark = types.isMap(value) && hasOtherKeys(value) ? NON_STRING_KEY : '';
+  const mark = isMap(value) && hasOtherKeys(value) ? NON_STRING_KEY : '';
   const name: unknown = value.constructor?.name;
   const what = typeof name === 'string' && name !== '' ? name.slice(0, MAX_NAME_CHARS) : 'class';
   return refuse(walk, depth, `a ${what} instance is not JSON; return a plain object or give it toJSON()`, mark);
