@@ -65,3 +65,17 @@ export function opensText(text: string, start: number): boolean {
 export function endsText(text: string, end: number): boolean {
   return text.length - end < 400 && /^(?:```|<[^<>]{1,40}>|[\s\])}"';.])*$/.test(text.slice(end));
 }
+
+/**
+ * Where the next value may begin, from `from` on: what stands in a thought is none yet.
+ * @param opener global; has `<` among what it finds, with which thoughts begin.
+ */
+export function nextOpener(text: string, opener: RegExp, from: number, work: Work): number | undefined {
+  opener.lastIndex = from;
+  for (;;) {
+    const at = work.left > 0 ? opener.exec(text)?.index : undefined;
+    if (at === undefined || text[at] !== '<') return at;
+    work.left -= 1;
+    opener.lastIndex = thoughtEnd(text, at, work) ?? at + 1;
+  }
+}

@@ -5,13 +5,13 @@ import { shownName } from '../../core/shown-name.ts';
 import type { Reply } from '../../model/reply.ts';
 import { coerceToSchema } from '../../parse/coerce.ts';
 import type { ParseIssue } from '../../parse/issue.ts';
-import { DEFAULT_PARSE_LIMITS, type Work, workFor } from '../../parse/limits.ts';
+import { DEFAULT_PARSE_LIMITS, workFor } from '../../parse/limits.ts';
 import { looseToJson } from '../../parse/loose-value.ts';
 import { createReader, type Reader } from '../../parse/reader.ts';
 import { fits } from '../../parse/schema.ts';
 import { readStrictJson } from '../../parse/strict-json.ts';
 import { parseToolArgs } from '../../parse/tool-args.ts';
-import { answerStart, thoughtEnd } from '../../parse/turns.ts';
+import { answerStart, nextOpener } from '../../parse/turns.ts';
 import { readContainer } from '../../parse/value-reader.ts';
 import { STEP_TYPES } from '../graph/plan-schema.ts';
 import { PlanLines } from './read-plan-lines.ts';
@@ -115,7 +115,7 @@ function blocksIn(text: string, cutOff: boolean): Candidate[] {
   const found: Candidate[] = [];
   let next = answerStart(text);
   for (;;) {
-    const at = nextOpener(text, next, work);
+    const at = nextOpener(text, OPENER, next, work);
     if (at === undefined) break;
     const reader = createReader(text, at, maxDepth, work);
     const candidate = candidateAt(reader, end, cutOff);
@@ -135,17 +135,6 @@ function candidateAt(reader: Reader, textEnd: number, cutOff: boolean): Candidat
   if (cutOff && (isTruncated || isOpen)) return { value: {}, issues, isCut: true };
   const candidate = asCandidate(looseToJson(value), issues, isTruncated);
   return candidate === undefined || !isOpen ? candidate : { ...candidate, isOpen: true };
-}
-
-/** Where the next value may begin. What stands in a thought is no plan yet. */
-function nextOpener(text: string, from: number, work: Work): number | undefined {
-  OPENER.lastIndex = from;
-  for (;;) {
-    const at = work.left > 0 ? OPENER.exec(text)?.index : undefined;
-    if (at === undefined || text[at] !== '<') return at;
-    work.left -= 1;
-    OPENER.lastIndex = thoughtEnd(text, at, work) ?? at + 1;
-  }
 }
 
 function asCandidate(json: Json, issues: readonly ParseIssue[], isCut: boolean): Candidate | undefined {

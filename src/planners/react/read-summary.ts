@@ -2,10 +2,10 @@
 import type { CompactionErrorCode, Summary } from '../../core/compaction.ts';
 import { isJsonObject, type Json, jsonEquals } from '../../core/json.ts';
 import { coerceToSchema, DEFAULT_PARSE_LIMITS } from '../../parse/index.ts';
-import { type Work, workFor } from '../../parse/limits.ts';
+import { workFor } from '../../parse/limits.ts';
 import { looseToJson } from '../../parse/loose-value.ts';
 import { createReader } from '../../parse/reader.ts';
-import { answerStart, thoughtEnd } from '../../parse/turns.ts';
+import { answerStart, nextOpener } from '../../parse/turns.ts';
 import { readContainer } from '../../parse/value-reader.ts';
 import { readSummary, SUMMARY_PARTS, SUMMARY_SCHEMA } from '../../prompt/summary.ts';
 import { misfitsIn } from './misfits.ts';
@@ -58,22 +58,16 @@ function* objectsIn(text: string): Generator<{ readonly value: Json; readonly is
   if (text.length > maxChars) return;
   const work = workFor(text, DEFAULT_PARSE_LIMITS);
   const end = text.trimEnd().length;
-  for (let at = nextObject(text, answerStart(text), work); at !== undefined; at = nextObject(text, at + 1, work)) {
+  for (
+    let at = nextOpener(text, OPENER, answerStart(text), work);
+    at !== undefined;
+    at = nextOpener(text, OPENER, at + 1, work)
+  ) {
     const reader = createReader(text, at, maxDepth, work);
     const value = readContainer(reader);
     if (value === undefined) continue;
     // Where brackets are missing at the end of the text, more may be missing than brackets.
     const isOpen = reader.isLoose && reader.at >= end && text[end - 1] !== '}';
     yield { value: looseToJson(value), isCut: reader.isTruncated || isOpen };
-  }
-}
-
-function nextObject(text: string, from: number, work: Work): number | undefined {
-  OPENER.lastIndex = from;
-  for (;;) {
-    const at = work.left > 0 ? OPENER.exec(text)?.index : undefined;
-    if (at === undefined || text[at] !== '<') return at;
-    work.left -= 1;
-    OPENER.lastIndex = thoughtEnd(text, at, work) ?? at + 1;
   }
 }
