@@ -1,0 +1,162 @@
+/** Faults in `src/runtime`. */
+import type { Mutant } from './mutant.ts';
+
+export const RUNTIME: readonly Mutant[] = [
+  {
+    name: 'start a branch although what it needs has failed',
+    file: 'runtime/schedule.ts',
+    find: "if (outcome.kind !== 'value') return skipped(",
+    replace: "if (outcome.kind === 'cancelled') return skipped(",
+  },
+  {
+    name: 'never close a plan that nobody goes on with',
+    file: 'runtime/driver.ts',
+    find: 'if (growth === undefined) return this.#commit([cutOff(step)]);',
+    replace: 'if (growth === undefined) return this.#commit([]);',
+  },
+  {
+    name: 'answer a pause that has expired',
+    file: 'runtime/controls.ts',
+    find: '({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > ports.now,',
+    replace: '({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > 0,',
+  },
+  {
+    name: 'answer a pause twice',
+    file: 'runtime/controls.ts',
+    find: "if (effect.kind === 'resumed') open = open.filter((pause) => pause.token !== effect.token);",
+    replace: "if (effect.kind === 'resumed') open = [...open];",
+  },
+  {
+    name: 'let people approve what they asked for',
+    file: 'runtime/controls.ts',
+    find: 'if (from.user === identity.user && from.tenant === identity.tenant) {',
+    replace: "if (from.user === '' && from.tenant === identity.tenant) {",
+  },
+  {
+    name: 'run a once call again after a crash',
+    file: 'runtime/dispatch.ts',
+    find: 'if (isOnce && (call.interrupted || ports.atWork.has(call.idempotencyKey))) {',
+    replace: 'if (isOnce && ports.atWork.has(call.idempotencyKey)) {',
+  },
+  {
+    name: 'end a call in doubt with the others that a join needs no more',
+    file: 'runtime/schedule.ts',
+    find: 'return this.#begun.has(call) || this.#spared.has(call);',
+    replace: 'return this.#spared.has(call);',
+  },
+  {
+    name: 'end a run over a call in doubt when its time is over',
+    file: 'runtime/next.ts',
+    find: 'if (holdsDoubt(state)) return awaitSettlement(state, deps);',
+    replace: '',
+  },
+  {
+    name: 'begin a once call without writing it down',
+    file: 'runtime/dispatch.ts',
+    find: 'if (cost !== undefined || isOnce) await ports.begin(call, cost, !isOnce);',
+    replace: 'if (cost !== undefined) await ports.begin(call, cost, !isOnce);',
+  },
+  {
+    name: 'enter an effect after a long standstill without asking whose the run is',
+    file: 'runtime/dispatch.ts',
+    find: '!ports.lease.isCertain &&',
+    replace: 'ports.lease.isCertain === undefined &&',
+  },
+  {
+    name: 'believe at once that a call did not happen',
+    file: 'runtime/dispatch.ts',
+    find: "if (looked.found !== 'not_done' || graceLeftMs === 0) return looked;",
+    replace: "if (looked.found !== 'not_done' || graceLeftMs >= 0) return looked;",
+  },
+  {
+    name: 'take an append that lost its lease for landed',
+    file: 'runtime/append.ts',
+    find: "if (!PilotageError.is(error, 'journal_conflict') ||",
+    replace:
+      "if (PilotageError.is(error, 'lease_lost')) return;\n      if (!PilotageError.is(error, 'journal_conflict') ||",
+  },
+  {
+    name: 'make a gated call without asking',
+    file: 'runtime/dispatch.ts',
+    find: 'if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {',
+    replace: 'if (tool.gate === undefined && call.approval === undefined && !call.interrupted) {',
+  },
+  {
+    name: 'forget the arguments that an approver gave',
+    file: 'runtime/call-args.ts',
+    find: 'if (approved !== undefined) return approved;',
+    replace: 'if (approved === null) return approved;',
+  },
+  {
+    name: 'give back what the tasks of a task may still use',
+    file: 'runtime/task-end.ts',
+    find: "steps: usage.steps + setAsideFor(open, 'steps'),",
+    replace: 'steps: usage.steps,',
+  },
+  {
+    name: 'forget a task whose end comes with the ending',
+    file: 'runtime/task-end.ts',
+    find: 'usage.steps += body.usage.steps;',
+    replace: 'usage.steps += 0;',
+  },
+  {
+    name: 'give money twice to calls that start together',
+    file: 'runtime/taken.ts',
+    find: 'for (const money of this.#money.values()) sum += money;',
+    replace: 'for (const money of this.#money.values()) sum += money * 0;',
+  },
+  {
+    name: 'let go of a run that was claimed again meanwhile',
+    file: 'runtime/fleet.ts',
+    find: 'if (this.#live.get(run) === live) this.#live.delete(run);',
+    replace: 'this.#live.delete(run);',
+  },
+  {
+    name: 'cascade no cancel',
+    file: 'runtime/cascade.ts',
+    find: "onCancel === 'cascade').map(",
+    replace: "onCancel !== 'cascade' && onCancel !== 'isolate').map(",
+  },
+  {
+    name: 'end although a cancel was stored',
+    file: 'runtime/ledger.ts',
+    find: "if (this.#state.cancel !== null || !late.some(({ type }) => type === 'CANCEL')) continue;",
+    replace: 'if (late.length >= 0) continue;',
+  },
+  {
+    name: 'go on with a group when a member has failed',
+    file: 'runtime/groups.ts',
+    find: 'if (failFast && failed !== undefined) {',
+    replace: 'if (failFast && failed === null) {',
+  },
+  {
+    name: 'end no group',
+    file: 'runtime/groups.ts',
+    find: 'const isOver = sealed && members.every(({ end }) => end !== undefined);',
+    replace: 'const isOver = sealed && members.length === 0;',
+  },
+  {
+    name: 'give a call another value than the run that carried it out',
+    file: 'runtime/called.ts',
+    find: 'const value = stored === undefined ? result :',
+    replace: 'const value = stored === undefined ? [result] :',
+  },
+  {
+    name: 'have a call carried out again when its run has ended',
+    file: 'runtime/calls.ts',
+    find: 'if (carried !== undefined) return this.#endCalled(open, branch, carried);',
+    replace: 'if (carried === null) return this.#endCalled(open, branch, carried);',
+  },
+  {
+    name: 'let the run go on of a call that is given up',
+    file: 'runtime/step-schedule.ts',
+    find: 'return carried.length === 0 ? { entries }',
+    replace: 'return carried.length >= 0 ? { entries }',
+  },
+  {
+    name: 'await the run of somebody else',
+    file: 'runtime/await.ts',
+    find: 'return identity.tenant === tenant && identity.user === user && identity.session === session ? found : undefined;',
+    replace: 'return identity.tenant !== null || tenant === user || session === user ? found : undefined;',
+  },
+];

@@ -1,0 +1,30 @@
+/** Faults in `src/view`. */
+import type { Mutant } from './mutant.ts';
+
+export const VIEW: readonly Mutant[] = [
+  {
+    name: 'let a call in doubt run again when it is only to be looked up',
+    file: 'view/run-state.ts',
+    find: "if (verdict !== 'settle') return;",
+    replace: "if (verdict !== 'settle') return beginAnew(open, call);",
+  },
+  {
+    name: 'set nothing aside for tasks',
+    file: 'view/budget.ts',
+    find: 'if (end === undefined) sum += reserved[axis] ?? 0;',
+    replace: 'if (end === null) sum += reserved[axis] ?? 0;',
+  },
+  {
+    name: 'forget what tasks have used',
+    file: 'view/task-state.ts',
+    find: 'totals.costMicroUsd += usage.costMicroUsd;',
+    replace: 'totals.costMicroUsd += 0;',
+  },
+  {
+    name: 'show a group twice',
+    file: 'view/task-state.ts',
+    find: 'state.background = [...state.background, deepFreeze({ atStep: nextStep(state), group })];',
+    replace:
+      'state.background = [...state.background, ...[0, 1].map((later) => deepFreeze({ atStep: nextStep(state) + later, group }))];',
+  },
+];
