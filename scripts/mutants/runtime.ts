@@ -10,9 +10,9 @@ export const RUNTIME: readonly Mutant[] = [
   },
   {
     name: 'never close a plan that nobody goes on with',
-    file: 'runtime/driver.ts',
-    find: 'if (growth === undefined) return this.#commit([cutOff(step)]);',
-    replace: 'if (growth === undefined) return this.#commit([]);',
+    file: 'runtime/moves.ts',
+    find: 'if (growth === undefined) return [cutOff(step)];',
+    replace: 'if (growth === undefined) return [];',
   },
   {
     name: 'answer a pause that has expired',

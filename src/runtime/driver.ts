@@ -6,49 +6,27 @@
  * D1 Nothing is in flight when the driver exits, but for work that ignored its abort for the whole grace time.
  * D2 A refused append (lease or head) ends the driver; it never tries to win.
  */
-import type { LoadedInput } from '../core/context.ts';
-import { isControl, isDismissal, type Message } from '../core/control.ts';
+import { isDismissal } from '../core/control.ts';
 import type { EntryBody } from '../core/entry.ts';
-import { type ErrorData, PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import type { Limits } from '../core/limits.ts';
-import type { Outcome } from '../core/outcome.ts';
-import { resolveWakeMode, type SpokenDelta } from '../core/planner.ts';
-import { MAX_TREE_CALLS, MAX_TREE_TASKS, type TaskMessage } from '../core/task.ts';
-import type { Claim, Park } from '../journal/port.ts';
+import { PilotageError } from '../core/errors.ts';
+import { resolveWakeMode } from '../core/planner.ts';
+import { MAX_TREE_CALLS, MAX_TREE_TASKS } from '../core/task.ts';
+import type { Claim } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
-import type { HandleReason } from '../tools/handle.ts';
-import { nextStep, type OpenStep, type RunState } from '../view/run-state.ts';
-import { presentName } from '../view/state.ts';
-import { answerable, isBlocked, isHeld, nextTimeout } from '../view/waits.ts';
-import type { Ask, PlanGrowth } from './ask.ts';
+import { nextStep, type RunState } from '../view/run-state.ts';
+import { isBlocked, isHeld, nextTimeout } from '../view/waits.ts';
 import { Calls } from './calls.ts';
 import { stopTasks } from './cascade.ts';
-import { isVerdict, type TakePorts, takeMessages } from './controls.ts';
-import { keyPrefixOf } from './doubt.ts';
+import { Deadline } from './deadline.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { Flight, LazySignal } from './flight.ts';
-import { cutOff } from './growth.ts';
 import type { HeldLease } from './held-lease.ts';
-import { loadInputs } from './inputs.ts';
 import { type Changes, isEnding, Ledger } from './ledger.ts';
+import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './let-go.ts';
+import { Moves } from './moves.ts';
 import { type NextDeps, next } from './next.ts';
-import { valueOutcome } from './outcomes.ts';
-import { askPlanner } from './plan.ts';
-import { prepareCall } from './prepare-call.ts';
+import { RunInbox } from './run-inbox.ts';
 import { refused } from './spawn.ts';
-import { listenersOf } from './task-end.ts';
-
-/** Why a driver let go of its run. */
-export type Exit =
-  | { readonly kind: 'ended' }
-  /** Although `hasNews`: it has to be claimed again. `wakeAt`: it goes on by itself then. */
-  | { readonly kind: 'parked'; readonly wakeAt?: number }
-  /** Another process has the run. */
-  | { readonly kind: 'lost' }
-  /** This runtime was closed; the run stays due. */
-  | { readonly kind: 'closed' }
-  | { readonly kind: 'broken'; readonly error: unknown };
+import { turn } from './turn.ts';
 
 type Stop = 'cancel' | 'dismissal' | 'deadline' | 'ending' | 'closing' | 'lost';
 
@@ -56,27 +34,26 @@ export class RunDriver {
   readonly state: RunState;
   readonly lease: HeldLease;
   readonly #deps: DriverDeps;
+  readonly #held: Held;
   readonly #nextDeps: NextDeps;
   readonly #ledger: Ledger;
+  readonly #inbox: RunInbox;
   readonly #calls: Calls;
-  /** The planner's moves, one after another, under the run's one signal. */
-  readonly #moves: Flight;
-  readonly #signal = new LazySignal();
+  readonly #moves: Moves;
+  readonly #deadline: Deadline;
   #toolView: { readonly found: readonly string[]; readonly tools: AuthorisedTools } | undefined;
-  /** The attachments with their bytes, once they were read. */
-  #inputs: readonly LoadedInput[] | undefined;
-  #inboxDirty: boolean;
-  /** The planner, while it goes on with the plan of the open step. */
-  #growth: PlanGrowth | undefined;
   /** Tasks that were told that their calls are not needed any more. */
   readonly #dismissed = new Set<string>();
   /** Why everything in flight is being stopped, once it is. */
   #stop: Stop | undefined;
-  #deadline: { readonly limits: Limits; readonly cancel: () => void } | undefined;
 
   constructor(deps: DriverDeps, state: RunState, claim: Pick<Claim, 'signals'>, lease: HeldLease) {
     this.#deps = deps;
+    this.state = state;
+    this.lease = lease;
+    this.#held = { deps, state, lease };
     const { clock, newToken, progress, planner } = deps;
+    const tools = (): AuthorisedTools => this.#tools();
     this.#nextDeps = {
       clock,
       newToken,
@@ -86,13 +63,16 @@ export class RunDriver {
       isInFlight: (call) => this.#calls.isInFlight(call),
       isDismissed: (task) => this.#dismissed.has(task),
     };
-    this.state = state;
-    this.lease = lease;
-    this.#ledger = new Ledger(deps, state, lease.fence, () => {
-      this.#inboxDirty = true;
-    });
-    this.#moves = new Flight(deps.clock, () => {});
-    this.#inboxDirty = claim.signals > state.messagesTaken;
+    this.#ledger = new Ledger(deps, state, lease.fence, () => this.#inbox.look());
+    const commit = (bodies: readonly EntryBody[], changes: Changes): Promise<void> => this.#commit(bodies, changes);
+    const onHeard = (): void => this.#calls.nudge();
+    const isBoundary = (): boolean => this.#isBoundary();
+    const onCancel = (why: 'cancel' | 'dismissal'): void => this.#halt(why);
+    const hasNews = claim.signals > state.messagesTaken;
+    this.#inbox = new RunInbox({ deps, state, tools, commit, isBoundary, onCancel, onHeard }, hasNews);
+    const isEnding = (): boolean => this.#stop !== undefined && !this.#isLettingGo();
+    this.#moves = new Moves({ deps, state, tools, isEnding, onMore: onHeard });
+    this.#deadline = new Deadline(clock, () => this.#halt('deadline'));
     this.#calls = new Calls({
       deps,
       state,
@@ -101,36 +81,18 @@ export class RunDriver {
         return this.#commit([{ kind: 'call_began', step, call, ...cost, ...(repeatable ? { repeatable } : {}) }]);
       },
       lease,
-      tools: () => this.#tools(),
+      tools,
     });
   }
 
   /** Something came, or may have come, after the inbox was last read. */
   get hasNews(): boolean {
-    return this.#inboxDirty;
+    return this.#inbox.hasNews;
   }
 
-  /**
-   * Something may be new in the inbox. A hard cancel is heard at once, an answer to a call that waits beside others too,
-   * everything else at the next boundary.
-   */
+  /** Something may be new in the inbox. */
   poke(): void {
-    this.#inboxDirty = true;
-    this.#deps.journal.inbox(this.state.identity.run).then((messages) => {
-      const cancels = messages.filter(isHardCancel);
-      if (cancels.length > 0) this.#halt(cancels.every(isDismissal) ? 'dismissal' : 'cancel');
-      if (messages.some((message) => this.#isHeardAtOnce(message))) this.#calls.nudge();
-    }, this.#deps.onFault);
-  }
-
-  /** What may move a call of the open step while others are in flight. */
-  #isHeardAtOnce(message: Message): boolean {
-    const { open, pauses } = this.state;
-    if (open === null) return false;
-    if (!isControl(message)) return open.waits.length > 0;
-    // A plan is stopped, or given up, between two of its nodes.
-    if (isPlan(open) && (message.type === 'PAUSE' || message.type === 'REDIRECT')) return true;
-    return isVerdict(message) && pauses.some(({ call }) => call !== undefined);
+    this.#inbox.poke();
   }
 
   /** Lets go of the run: `closing` gives it back, `lost` only stops. */
@@ -154,11 +116,11 @@ export class RunDriver {
     } catch (error) {
       this.#halt('lost');
       await this.#settle();
-      if (PilotageError.is(error, 'lease_lost')) return this.#lost();
-      await this.#giveUp();
+      if (PilotageError.is(error, 'lease_lost')) return lost(this.#held);
+      await giveUp(this.#held);
       return { kind: 'broken', error };
     } finally {
-      this.#deadline?.cancel();
+      this.#deadline.cancel();
       this.#calls.close();
     }
   }
@@ -167,12 +129,13 @@ export class RunDriver {
     for (const { id, end } of this.state.tasks) if (end === undefined) this.#deps.woke(id);
     for (;;) {
       if (this.#isLettingGo()) return this.#letGo();
-      if (this.#inboxDirty) await this.#takeInbox();
-      if (this.state.open?.move.growing === true && this.state.ending === null) await this.#takeGrowth(this.state.open);
-      this.#armDeadline();
+      if (this.#inbox.hasNews) await this.#inbox.take();
+      const { open, ending, limits } = this.state;
+      if (open?.move.growing === true && ending === null) await this.#commit(this.#moves.takeGrowth(open));
+      this.#deadline.arm(limits);
       const todo = next(this.state, this.#nextDeps);
       const goesOn = todo.do === 'plan' || todo.do === 'calls';
-      if (goesOn && this.#stop !== undefined && this.#isIdle && !this.#inboxDirty) return this.#startOver();
+      if (goesOn && this.#stop !== undefined && this.#isIdle && !this.#inbox.hasNews) return this.#startOver();
       switch (todo.do) {
         case 'end':
           return { kind: 'ended' };
@@ -191,8 +154,8 @@ export class RunDriver {
           break;
         case 'park':
           if (this.#isIdle) {
-            await this.#park(todo.wakeAt, todo.status);
             const { wakeAt, status } = todo;
+            if (!(await park(this.#held, wakeAt, status))) this.#inbox.look();
             return wakeAt === null || status === 'paused' ? { kind: 'parked' } : { kind: 'parked', wakeAt };
           }
           await this.#commit(await this.#landed());
@@ -205,30 +168,18 @@ export class RunDriver {
 
   async #plan(): Promise<void> {
     if (nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1) await turn();
-    if (this.state.context.inputs !== undefined && this.#inputs === undefined) await this.#loadInputs();
-    // Stopped: why is in the inbox.
-    if (this.#stop !== undefined) return;
-    const made = await askPlanner(this.#ask());
+    const made = await this.#moves.next();
     if (made !== undefined) await this.#commit(made);
   }
 
-  /** More of the plan that is being carried out. After a crash nobody goes on with it: it is whole as it is. */
-  #takeGrowth({ move: { step } }: OpenStep): Promise<void> {
-    const growth = this.#growth;
-    if (growth === undefined) return this.#commit([cutOff(step)]);
-    const grown = growth.take();
-    if (growth.isOver) this.#growth = undefined;
-    return this.#commit(grown);
-  }
-
   get #isIdle(): boolean {
-    return this.#calls.isIdle && this.#growth === undefined;
+    return this.#calls.isIdle && !this.#moves.isGrowing;
   }
 
   /** Until nothing is in flight, and the planner has ended too. */
   async #settle(): Promise<void> {
     await this.#calls.settle();
-    await this.#growth?.settled;
+    await this.#moves.settle();
   }
 
   /** Between steps, while nothing can go on here, or on the way to an ending; after it nothing is taken. */
@@ -238,53 +189,6 @@ export class RunDriver {
     if (open === null) return true;
     if (!this.#isIdle) return false;
     return this.#stop !== undefined || isBlocked(this.state) || isHeld(this.state);
-  }
-
-  async #takeInbox(): Promise<void> {
-    if (this.#isBoundary()) return this.#take(await this.#inbox());
-    // The rest waits for the boundary.
-    const messages = (await this.#inbox()).filter((message) => this.#isHeardAtOnce(message));
-    this.#inboxDirty = true;
-    if (this.state.ending === null) await this.#take(messages);
-  }
-
-  #inbox(): Promise<Message[]> {
-    this.#inboxDirty = false;
-    return this.#deps.journal.inbox(this.state.identity.run);
-  }
-
-  async #take(messages: readonly Message[]): Promise<void> {
-    if (messages.length === 0) return;
-    const { clock, newToken } = this.#deps;
-    const ports: TakePorts = {
-      now: clock.now(),
-      newToken,
-      misfit: (tool, args) => this.#misfit(tool, args),
-      outcomeOf: (tool, value) => this.#outcomeOf(tool, value),
-      canLookUp: (tool) => this.#canLookUp(tool),
-    };
-    const { entries, status } = await takeMessages(this.state, messages, ports);
-    await this.#commit(entries, { status, takes: messages.map(({ id }) => id) });
-    // A turn of the event loop: whoever answered a pause can begin to listen before the planner is asked.
-    if (entries.some(({ kind }) => kind === 'resumed')) await turn();
-  }
-
-  async #misfit(name: string, args: Json): Promise<ErrorData | undefined> {
-    const prepared = await prepareCall(this.#tools(), presentName(this.state, name), args);
-    return 'error' in prepared ? prepared.error : undefined;
-  }
-
-  /** What somebody says that a call in doubt came to. */
-  async #outcomeOf(name: string, value: Json): Promise<Outcome> {
-    const presentTool = presentName(this.state, name);
-    const tool = this.#tools().ready(presentTool) ?? { schema: { name: presentTool }, checkValue: undefined };
-    const { identity } = this.state;
-    return valueOutcome(value, { identity }, tool, { artifacts: this.#deps.artifacts });
-  }
-
-  #canLookUp(name: string): boolean {
-    const tool = this.#tools().ready(presentName(this.state, name));
-    return tool !== undefined && 'source' in tool && tool.source.reconcile !== undefined;
   }
 
   #stopTasks(tasks: readonly string[], reason: string): Promise<void> {
@@ -300,52 +204,12 @@ export class RunDriver {
   /** Calls that an ending finds in flight are stopped, and heard out, before it is written. */
   async #record(entries: readonly EntryBody[]): Promise<void> {
     if (!isEnding(entries)) return this.#commit(entries);
-    if (this.#calls.inFlight > 0 || this.#growth !== undefined) {
+    if (this.#calls.inFlight > 0 || this.#moves.isGrowing) {
       this.#halt('ending');
       await this.#settle();
     }
     const landed = this.#kept(this.#calls.takeEnded());
     await this.#commit(landed.length > 0 ? landed : entries);
-  }
-
-  #ask(): Ask {
-    const { hub } = this.#deps;
-    return {
-      deps: this.#deps,
-      state: this.state,
-      tools: this.#tools(),
-      inputs: this.#inputs ?? [],
-      flight: this.#moves,
-      signal: this.#signal,
-      tell: hub.wantsTokens(this.state.identity.run) ? this.#teller() : undefined,
-      isEnding: () => this.#stop !== undefined && !this.#isLettingGo(),
-      grows: (growth) => {
-        this.#growth = growth;
-        growth.onMore = () => this.#calls.nudge();
-      },
-    };
-  }
-
-  /** Passes a move's deltas on, with the offset that shows a reader what it has missed. */
-  #teller(): (delta: SpokenDelta) => void {
-    const { run } = this.state.identity;
-    const step = nextStep(this.state);
-    const offsets = { text: 0, reasoning: 0 };
-    return (delta) => {
-      if (delta.type === 'reset') {
-        offsets.text = 0;
-        offsets.reasoning = 0;
-        this.#deps.hub.tell(run, { type: 'delta', step, delta, offset: 0 });
-        return;
-      }
-      this.#deps.hub.tell(run, { type: 'delta', step, delta, offset: offsets[delta.type] });
-      offsets[delta.type] += delta.text.length;
-    };
-  }
-
-  async #loadInputs(): Promise<void> {
-    const { identity, context } = this.state;
-    this.#inputs = await loadInputs(context.inputs ?? [], identity, this.#deps.artifacts);
   }
 
   /** The open step's calls, until one has landed. */
@@ -396,33 +260,10 @@ export class RunDriver {
     return isCancelled ? landed.filter((body) => !isDoubt(body)) : landed;
   }
 
-  async #park(wakeAt: number | null, status: 'waiting' | 'paused'): Promise<void> {
-    if (status === 'paused') await this.#tellPauses();
-    const park = { wakeAt, status, seenSignals: this.state.messagesTaken };
-    const parked = await this.#release(park);
-    if (!parked) this.#inboxDirty = true;
-  }
-
-  /** Those who wait for this run are told what it waits for: somebody has to answer. */
-  async #tellPauses(): Promise<void> {
-    const { journal, woke } = this.#deps;
-    const { identity, head } = this.state;
-    const id = `pauses:${identity.run}:${head}`;
-    for (const listener of listenersOf(this.state)) {
-      const pauses = answerable(this.state);
-      try {
-        const told: TaskMessage = { id, type: 'TASK_PAUSES', task: identity.run, pauses, asOf: head };
-        if (await journal.signal(listener, told)) woke(listener);
-      } catch (error) {
-        if (!PilotageError.is(error, 'run_ended')) throw error;
-      }
-    }
-  }
-
   /** A deadline that had stopped everything was moved: what was aborted stays so, and a fresh driver is needed. */
   async #startOver(): Promise<Exit> {
-    await this.#release({ seenSignals: this.state.messagesTaken });
-    this.#inboxDirty = true;
+    await giveBack(this.#held);
+    this.#inbox.look();
     return { kind: 'parked' };
   }
 
@@ -440,28 +281,9 @@ export class RunDriver {
     // A run that was lost or given back writes nothing more, whatever else stops it.
     if (this.#stop !== undefined && why !== 'lost' && why !== 'closing') return;
     this.#stop = why;
-    const reason = this.#stopReason();
+    const reason = new PilotageError('cancelled', `The run was stopped: ${why}.`);
     this.#moves.abort(reason);
     this.#calls.abort(reason);
-  }
-
-  #stopReason(): PilotageError {
-    return new PilotageError('cancelled', `The run was stopped: ${this.#stop ?? 'cancel'}.`);
-  }
-
-  /** Limits are replaced when somebody raises them, and the timer with them. */
-  #armDeadline(): void {
-    const { limits } = this.state;
-    if (this.#deadline?.limits === limits) return;
-    this.#deadline?.cancel();
-    let cancel = (): void => {};
-    const check = (): void => {
-      const left = (limits.deadlineAt ?? Number.POSITIVE_INFINITY) - this.#deps.clock.now();
-      if (left <= 0) this.#halt('deadline');
-      else cancel = this.#deps.clock.after(left, check);
-    };
-    if (limits.deadlineAt !== undefined && limits.onCeiling !== 'pause') check();
-    this.#deadline = { limits, cancel: () => cancel() };
   }
 
   #isLettingGo(): boolean {
@@ -471,46 +293,12 @@ export class RunDriver {
   /** Gives the run back. Results that landed are kept; calls that were cut off are left to the next owner. */
   async #letGo(): Promise<Exit> {
     await this.#settle();
-    if (this.#stop === 'lost') return this.#lost();
+    if (this.#stop === 'lost') return lost(this.#held);
     await this.#commit(this.#kept(this.#calls.takeEnded()));
-    await this.#release({ seenSignals: this.state.messagesTaken });
+    await giveBack(this.#held);
     return { kind: 'closed' };
   }
-
-  /** What had landed here is not recorded; it is for the new owner to find out what became of those calls. */
-  #lost(): Exit {
-    const { run } = this.state.identity;
-    const message = `Another process took over the run ${run}, and goes on with it. This one was silent for too long.`;
-    this.#deps.onFault(new PilotageError('lease_lost', message, { data: { run } }));
-    return { kind: 'lost' };
-  }
-
-  /** Whoever has the run next is told when a `once` call of it goes on here although it was given up. */
-  #release(park: Park): Promise<boolean> {
-    const { journal, atWork } = this.#deps;
-    const leavesWork = atWork.hasAny(keyPrefixOf(this.state.identity));
-    return journal.release(this.lease, leavesWork ? { ...park, leavesWork } : park);
-  }
-
-  /** The run may be resumed at once; a worker tries it again after a while. */
-  async #giveUp(): Promise<void> {
-    const { clock, onFault } = this.#deps;
-    const park = { wakeAt: clock.now() + TRY_AGAIN_MS, seenSignals: Number.MAX_SAFE_INTEGER };
-    await this.#release(park).catch(onFault);
-  }
 }
-
-/** What the handles of a run are told when it is let go of. */
-function reasonOf({ kind }: Exit, { ending }: RunState): HandleReason {
-  if (kind === 'lost') return 'lost';
-  if (kind === 'closed') return 'closing';
-  if (ending === null || kind !== 'ended') return 'let_go';
-  if (ending.kind === 'failed') return 'failed';
-  return ending.reason === 'cancelled' ? 'cancelled' : 'finished';
-}
-
-/** A broken run is left alone for so long. */
-export const TRY_AGAIN_MS = 5_000;
 
 /** A call that ended by itself, not because it was stopped, or that waits for somebody. */
 function isResult(body: EntryBody): boolean {
@@ -524,18 +312,5 @@ function isDoubt(body: EntryBody): boolean {
   return body.kind === 'paused' && body.reason === 'in_doubt';
 }
 
-function isPlan({ move: { decision } }: OpenStep): boolean {
-  return decision.kind === 'call_parallel' && decision.plan !== undefined;
-}
-
 /** A planner and tools that never wait would keep timers, signals and other runs from their turn for ever. */
 const STEPS_PER_TURN = 32;
-
-/** Lets the event loop go round once. */
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-function isHardCancel(message: Message): boolean {
-  return message.type === 'CANCEL' && message.payload?.['hard'] !== false;
-}

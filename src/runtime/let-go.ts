@@ -1,0 +1,88 @@
+/** How a driver lets go of its run: parks it, gives it back, or finds that somebody else has it. */
+import { PilotageError } from '../core/errors.ts';
+import type { TaskMessage } from '../core/task.ts';
+import type { Park } from '../journal/port.ts';
+import type { HandleReason } from '../tools/handle.ts';
+import type { RunState } from '../view/run-state.ts';
+import { answerable } from '../view/waits.ts';
+import { keyPrefixOf } from './doubt.ts';
+import type { DriverDeps } from './driver-deps.ts';
+import type { HeldLease } from './held-lease.ts';
+import { listenersOf } from './task-end.ts';
+
+/** Why a driver let go of its run. */
+export type Exit =
+  | { readonly kind: 'ended' }
+  /** Although `hasNews`: it has to be claimed again. `wakeAt`: it goes on by itself then. */
+  | { readonly kind: 'parked'; readonly wakeAt?: number }
+  /** Another process has the run. */
+  | { readonly kind: 'lost' }
+  /** This runtime was closed; the run stays due. */
+  | { readonly kind: 'closed' }
+  | { readonly kind: 'broken'; readonly error: unknown };
+
+/** A run that this process has. */
+export interface Held {
+  readonly deps: DriverDeps;
+  readonly state: RunState;
+  readonly lease: HeldLease;
+}
+
+/** A broken run is left alone for so long. */
+export const TRY_AGAIN_MS = 5_000;
+
+/** False: something was said to the run meanwhile, and it stays due. */
+export async function park(held: Held, wakeAt: number | null, status: 'waiting' | 'paused'): Promise<boolean> {
+  if (status === 'paused') await tellPauses(held);
+  return release(held, { wakeAt, status, seenSignals: held.state.messagesTaken });
+}
+
+/** The run stays due. */
+export async function giveBack(held: Held): Promise<void> {
+  await release(held, { seenSignals: held.state.messagesTaken });
+}
+
+/** The run may be resumed at once; a worker tries it again after a while. */
+export async function giveUp(held: Held): Promise<void> {
+  const { clock, onFault } = held.deps;
+  const wakeAt = clock.now() + TRY_AGAIN_MS;
+  await release(held, { wakeAt, seenSignals: Number.MAX_SAFE_INTEGER }).catch(onFault);
+}
+
+/** What had landed here is not recorded; it is for the new owner to find out what became of those calls. */
+export function lost({ deps, state }: Held): Exit {
+  const { run } = state.identity;
+  const message = `Another process took over the run ${run}, and goes on with it. This one was silent for too long.`;
+  deps.onFault(new PilotageError('lease_lost', message, { data: { run } }));
+  return { kind: 'lost' };
+}
+
+/** What the handles of a run are told when it is let go of. */
+export function reasonOf({ kind }: Exit, { ending }: RunState): HandleReason {
+  if (kind === 'lost') return 'lost';
+  if (kind === 'closed') return 'closing';
+  if (ending === null || kind !== 'ended') return 'let_go';
+  if (ending.kind === 'failed') return 'failed';
+  return ending.reason === 'cancelled' ? 'cancelled' : 'finished';
+}
+
+/** Whoever has the run next is told when a `once` call of it goes on here although it was given up. */
+function release({ deps, state, lease }: Held, park: Park): Promise<boolean> {
+  const leavesWork = deps.atWork.hasAny(keyPrefixOf(state.identity));
+  return deps.journal.release(lease, leavesWork ? { ...park, leavesWork } : park);
+}
+
+/** Those who wait for this run are told what it waits for: somebody has to answer. */
+async function tellPauses({ deps: { journal, woke }, state }: Held): Promise<void> {
+  const { identity, head } = state;
+  const id = `pauses:${identity.run}:${head}`;
+  for (const listener of listenersOf(state)) {
+    const pauses = answerable(state);
+    try {
+      const told: TaskMessage = { id, type: 'TASK_PAUSES', task: identity.run, pauses, asOf: head };
+      if (await journal.signal(listener, told)) woke(listener);
+    } catch (error) {
+      if (!PilotageError.is(error, 'run_ended')) throw error;
+    }
+  }
+}

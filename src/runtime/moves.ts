@@ -1,0 +1,106 @@
+/** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
+import type { LoadedInput } from '../core/context.ts';
+import type { EntryBody } from '../core/entry.ts';
+import type { SpokenDelta } from '../core/planner.ts';
+import type { AuthorisedTools } from '../tools/catalogue.ts';
+import { nextStep, type OpenStep, type RunState } from '../view/run-state.ts';
+import type { Ask, PlanGrowth } from './ask.ts';
+import type { DriverDeps } from './driver-deps.ts';
+import { Flight, LazySignal } from './flight.ts';
+import { cutOff } from './growth.ts';
+import { loadInputs } from './inputs.ts';
+import { askPlanner } from './plan.ts';
+
+export interface MovePorts {
+  readonly deps: DriverDeps;
+  readonly state: RunState;
+  tools(): AuthorisedTools;
+  /** The run is being ended, by a cancel or by its deadline, and not only given to another process. */
+  isEnding(): boolean;
+  /** The planner has more of its plan. */
+  onMore(): void;
+}
+
+export class Moves {
+  readonly #ports: MovePorts;
+  readonly #flight: Flight;
+  readonly #signal = new LazySignal();
+  /** The attachments with their bytes, once they were read. */
+  #inputs: readonly LoadedInput[] | undefined;
+  /** The planner, while it goes on with the plan of the open step. */
+  #growth: PlanGrowth | undefined;
+
+  constructor(ports: MovePorts) {
+    this.#ports = ports;
+    this.#flight = new Flight(ports.deps.clock, () => {});
+  }
+
+  /** The planner goes on with a plan that is being carried out. */
+  get isGrowing(): boolean {
+    return this.#growth !== undefined;
+  }
+
+  /** The entries of the planner's next move; `undefined` when there is nothing, because it was stopped. */
+  async next(): Promise<readonly EntryBody[] | undefined> {
+    const { context, identity } = this.#ports.state;
+    if (context.inputs !== undefined) {
+      this.#inputs ??= await loadInputs(context.inputs, identity, this.#ports.deps.artifacts);
+    }
+    // Stopped: why is in the inbox.
+    return this.#flight.aborted ? undefined : askPlanner(this.#ask());
+  }
+
+  /** More of the plan that is being carried out. After a crash nobody goes on with it: it is whole as it is. */
+  takeGrowth({ move: { step } }: OpenStep): readonly EntryBody[] {
+    const growth = this.#growth;
+    if (growth === undefined) return [cutOff(step)];
+    const grown = growth.take();
+    if (growth.isOver) this.#growth = undefined;
+    return grown;
+  }
+
+  /** Until the planner has ended, or was given up. */
+  async settle(): Promise<void> {
+    await this.#growth?.settled;
+  }
+
+  abort(reason: unknown): void {
+    this.#flight.abort(reason);
+  }
+
+  #ask(): Ask {
+    const { deps, state, tools, isEnding, onMore } = this.#ports;
+    return {
+      deps,
+      state,
+      tools: tools(),
+      inputs: this.#inputs ?? [],
+      flight: this.#flight,
+      signal: this.#signal,
+      tell: deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined,
+      isEnding,
+      grows: (growth) => {
+        this.#growth = growth;
+        growth.onMore = onMore;
+      },
+    };
+  }
+
+  /** Passes a move's deltas on, with the offset that shows a reader what it has missed. */
+  #teller(): (delta: SpokenDelta) => void {
+    const { deps, state } = this.#ports;
+    const { run } = state.identity;
+    const step = nextStep(state);
+    const offsets = { text: 0, reasoning: 0 };
+    return (delta) => {
+      if (delta.type === 'reset') {
+        offsets.text = 0;
+        offsets.reasoning = 0;
+        deps.hub.tell(run, { type: 'delta', step, delta, offset: 0 });
+        return;
+      }
+      deps.hub.tell(run, { type: 'delta', step, delta, offset: offsets[delta.type] });
+      offsets[delta.type] += delta.text.length;
+    };
+  }
+}
