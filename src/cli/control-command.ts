@@ -104,8 +104,10 @@ function payloadOf(command: ControlName, text: string, options: Options): JsonOb
   if (command === 'settle' && happened === undefined) {
     throw new UsageError('settle must say what became of the call: --happened or --did-not-happen.');
   }
+  // To a pause that is answered they are somebody's own words; other controls have them as they are.
+  const isToPause = command === 'approve' || command === 'reject' || command === 'settle';
   return {
-    ...payload,
+    ...(isToPause && payload !== undefined ? { payload } : payload),
     ...(args === undefined ? {} : { args }),
     ...(happened === undefined ? {} : { happened }),
     ...(value === undefined ? {} : { value }),

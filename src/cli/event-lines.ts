@@ -63,7 +63,7 @@ export class EventLines {
         return [line('strong', pauseText(event))];
       case 'pause.resumed':
         if (event.args !== undefined) this.#edits.set(event.token, shortArgs(event.args));
-        for (const [call, args] of this.#plan.changed(event.payload?.['nodes'])) this.#args.set(call, shortArgs(args));
+        for (const [call, args] of this.#plan.changed(event.nodes)) this.#args.set(call, shortArgs(args));
         return [line('strong', answerText(event))];
       case 'tool.approved': {
         const edited = this.#edits.get(event.token);
@@ -206,12 +206,12 @@ function pauseText({ reason, payload }: RunEvent<'pause.requested'>): string {
   return isOfCall ? `‖ paused: ${reason}  ${about({ payload })}` : `‖ paused: ${reason}`;
 }
 
-function answerText({ verdict, reason, args, payload, by }: RunEvent<'pause.resumed'>): string {
+function answerText({ verdict, reason, args, nodes, payload, by }: RunEvent<'pause.resumed'>): string {
   const because = payload?.['reason'];
   const what =
     verdict === 'settle' ? `settled: it ${payload?.['happened'] === true ? 'happened' : 'did not happen'}` : verdict;
   const words = [`▶ ${what} (${reason})${byWhom(by)}`];
-  const edit = args ?? payload?.['nodes'];
+  const edit = args ?? nodes;
   if (edit !== undefined) words.push(`with ${shortArgs(edit, 160)}`);
   if (typeof because === 'string') words.push(`“${oneLine(because, 160)}”`);
   return words.join('  ');

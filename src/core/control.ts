@@ -140,7 +140,8 @@ interface Field {
 
 const REASON: Field = { kind: 'string' };
 const TOKEN: Field = { kind: 'string' };
-const ANSWER: Readonly<Record<string, Field>> = { token: TOKEN, reason: REASON };
+/** `payload`: the sender's own words. What stands in there changes nothing of the run, whatever its parts are called. */
+const ANSWER: Readonly<Record<string, Field>> = { token: TOKEN, reason: REASON, payload: { kind: 'object' } };
 const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
   INJECT_CONTEXT: {},
   USER_MESSAGE: { message: { kind: 'string', required: true } },
@@ -148,7 +149,7 @@ const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
   CANCEL: { hard: { kind: 'boolean' }, reason: REASON },
   PRIORITIZE: { priority: { kind: 'integer', required: true }, task_id: { kind: 'string' } },
   PAUSE: {},
-  RESUME: { token: TOKEN, limits: { kind: 'object' }, nodes: { kind: 'object' } },
+  RESUME: { ...ANSWER, limits: { kind: 'object' }, nodes: { kind: 'object' } },
   APPROVE: ANSWER,
   REJECT: ANSWER,
   SETTLE: { ...ANSWER, happened: { kind: 'boolean', required: true } },

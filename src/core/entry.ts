@@ -131,9 +131,14 @@ export interface Resumed {
   readonly kind: 'resumed';
   readonly token: string;
   readonly verdict: PauseVerdict;
+  /** The words of whoever answered, and why; nothing in it changes the run. */
   readonly payload?: JsonObject;
   /** Arguments that the approver gave in place of the call's own. */
   readonly args?: Json;
+  /** They replace those of the run, each that is there. */
+  readonly limits?: Limits;
+  /** Changes of nodes that have not begun, by their ids: `{ args }`, or `{ skip: true }`. */
+  readonly nodes?: JsonObject;
   /** What the call in doubt came to. Absent when it did not happen: then it is made. */
   readonly outcome?: Outcome;
   readonly by?: Caller;

@@ -9,6 +9,7 @@ import type { FinishReason, PauseReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
+import type { Limits } from './limits.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
 import type { CallPlace } from './step.ts';
@@ -160,6 +161,10 @@ export interface EventPayloads extends RemarkPayloads {
     readonly payload?: JsonObject;
     /** Arguments that the approver gave in place of the call's own. */
     readonly args?: Json;
+    /** Limits that were given in place of the run's own. */
+    readonly limits?: Limits;
+    /** Changes of nodes that have not begun, by their ids. */
+    readonly nodes?: JsonObject;
     readonly by?: Caller;
   };
   /** Earlier steps are sent as a summary from now on. Both numbers count the steps taken: none is lost. */

@@ -3,7 +3,7 @@ import { type Control, isControl, type Message } from '../core/control.ts';
 import { branchesOf } from '../core/decision.ts';
 import type { ControlTaken, EntryBody, Resumed } from '../core/entry.ts';
 import { type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
+import { isJsonObject, type Json } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
 import type { Outcome, PauseVerdict } from '../core/outcome.ts';
 import type { TaskMessage } from '../core/task.ts';
@@ -132,32 +132,56 @@ async function answer(
   ports: AnswerPorts,
 ): Promise<Resumed | PilotageError> {
   const { type, from, payload = {} } = control;
-  const { token, ...rest } = payload;
-  const pause = pauseOf(type, token, open);
+  const pause = pauseOf(type, payload['token'], open);
   if (PilotageError.is(pause)) return pause;
   const verdict = VERDICTS[type] ?? 'resume';
   if (pause.reason === 'in_doubt' || type === 'SETTLE') return settlement(control, pause, state, ports);
+  const { changes, words } = partsOf(control, pause);
   const refusal =
     refusalOf(control, pause, state) ??
-    (await misfitOf(rest['args'], pause, state, ports)) ??
-    (pause.step === undefined ? await editRefusal(state, rest['nodes'], ports) : undefined);
+    (await misfitOf(changes.args, pause, state, ports)) ??
+    limitsRefusal(changes.limits, state) ??
+    (await editRefusal(state, changes.nodes, ports));
   if (refusal !== undefined) return refusal;
-  const { args, ...plain } = rest;
-  const isEdit = pause.call !== undefined && args !== undefined;
-  const given = isEdit ? plain : rest;
   return {
     kind: 'resumed',
     token: pause.token,
     verdict,
-    ...(Object.keys(given).length === 0 ? {} : { payload: given }),
-    ...(isEdit ? { args } : {}),
+    ...words,
+    ...changes,
     ...(from === undefined ? {} : { by: from }),
   };
 }
 
+type Changes = Pick<Resumed, 'args' | 'limits' | 'nodes'>;
+
+/**
+ * What an answer changes, and what it only says. A change has a field of its own for the pause that it is an answer to: whatever
+ * a person's own `payload` calls its parts, it changes nothing.
+ */
+function partsOf(
+  { type, payload = {} }: Pick<Control, 'type' | 'payload'>,
+  pause: OpenPause,
+): { readonly changes: Changes; readonly words: Pick<Resumed, 'payload'> } {
+  const { token: _, payload: own, ...rest } = payload;
+  const takes = (field: keyof Changes): boolean =>
+    field === 'args' ? type === 'APPROVE' && pause.call !== undefined : type === 'RESUME' && pause.step === undefined;
+  const changes: Record<string, Json> = {};
+  const words: Record<string, Json> = isJsonObject(own) ? { ...own } : {};
+  for (const [field, value] of Object.entries(rest)) {
+    if (isChange(field) && takes(field)) changes[field] = value;
+    else words[field] = value;
+  }
+  return { changes, words: Object.keys(words).length === 0 ? {} : { payload: words } };
+}
+
+function isChange(field: string): field is keyof Changes {
+  return field === 'args' || field === 'limits' || field === 'nodes';
+}
+
 /** An answer of the same reading has taken the call out of the plan already. */
-function takesOut({ payload }: Resumed, { open }: RunState, call: number): boolean {
-  return nodeEdits(open, payload).some((edit) => edit.call === call && edit.args === undefined);
+function takesOut({ nodes }: Resumed, { open }: RunState, call: number): boolean {
+  return nodeEdits(open, nodes).some((edit) => edit.call === call && edit.args === undefined);
 }
 
 /** The answer to a call in doubt: what became of it, or that it is to be looked up again. */
@@ -168,7 +192,8 @@ async function settlement(
   { now, outcomeOf, canLookUp }: TakePorts,
 ): Promise<Resumed | PilotageError> {
   const { open } = state;
-  const { token: _, value, ...rest } = payload;
+  const { token: _, value, payload: words, ...said } = payload;
+  const rest = { ...(isJsonObject(words) ? words : {}), ...said };
   if (reason !== 'in_doubt' || call === undefined || open === null) {
     return refuse('payload_invalid', 'No call is in doubt here: SETTLE is no answer to this pause.');
   }
@@ -215,8 +240,11 @@ function pauseOf(type: string, token: Json | undefined, open: readonly OpenPause
 }
 
 /** Why this answer is none to this pause. */
-function refusalOf({ type, from, payload }: Control, pause: OpenPause, state: RunState): PilotageError | undefined {
-  const { identity } = state;
+function refusalOf(
+  { type, from, payload }: Control,
+  pause: OpenPause,
+  { identity }: RunState,
+): PilotageError | undefined {
   if (type !== 'REJECT' && pause.approver === 'another' && from !== undefined) {
     if (from.user === identity.user && from.tenant === identity.tenant) {
       return refuse('approver_refused', 'Nobody approves what they asked for themselves: another person has to.');
@@ -231,15 +259,14 @@ function refusalOf({ type, from, payload }: Control, pause: OpenPause, state: Ru
       'The call waits for a login, and is made with its own arguments: answer without any.',
     );
   }
-  const limits = payload?.['limits'];
-  if (pause.step !== undefined || typeof limits !== 'object' || limits === null) return undefined;
-  if (state.task !== null) {
-    return refuse('payload_invalid', 'The limits of a task are set aside by the run above it, and cannot be raised.');
-  }
-  return limitsProblem(limits as Limits);
+  return undefined;
 }
 
-function limitsProblem(limits: Limits): PilotageError | undefined {
+function limitsRefusal(limits: Limits | undefined, { task }: RunState): PilotageError | undefined {
+  if (limits === undefined) return undefined;
+  if (task !== null) {
+    return refuse('payload_invalid', 'The limits of a task are set aside by the run above it, and cannot be raised.');
+  }
   try {
     assertLimits(limits);
     return undefined;

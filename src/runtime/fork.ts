@@ -6,7 +6,7 @@ import { validateControl } from '../core/control.ts';
 import type { Entry, EntryBody, ForkOrigin, Paused, Pin, Started, TaskEnded } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Identity, newRunId, type Scope } from '../core/identity.ts';
-import { captureJson, deepFreeze, encodedBytes, isJsonObject, type Json, jsonEquals } from '../core/json.ts';
+import { captureJson, deepFreeze, encodedBytes, type Json, jsonEquals } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { Step } from '../core/step.ts';
@@ -196,10 +196,10 @@ function copyOf(kept: readonly Entry[]): (entry: Entry) => Entry {
       const { onReject: _, ...pause } = entry;
       return pause;
     }
-    if (entry.kind !== 'resumed' || ofSteps.has(entry.token) || !isJsonObject(entry.payload)) return entry;
+    if (entry.kind !== 'resumed' || ofSteps.has(entry.token)) return entry;
     // The raise is in the limits that the fork starts with.
-    const { limits: _, ...payload } = entry.payload;
-    return { ...entry, payload };
+    const { limits: _, ...kept } = entry;
+    return kept;
   };
 }
 

@@ -187,7 +187,7 @@ export class Run {
     await this.#ports.mayResume();
     const given = token !== undefined || payload !== undefined || limits !== undefined || nodes !== undefined;
     const answer: JsonObject = {
-      ...payload,
+      ...(payload === undefined ? {} : { payload }),
       ...(token === undefined ? {} : { token }),
       ...(limits === undefined ? {} : { limits: { ...limits } }),
       ...(nodes === undefined ? {} : { nodes }),
@@ -305,7 +305,7 @@ export class Run {
     more: JsonObject,
   ): Promise<void> {
     return this.steer(type, {
-      ...payload,
+      ...(payload === undefined ? {} : { payload }),
       ...more,
       ...(reason === undefined ? {} : { reason }),
       ...(token === undefined ? {} : { token }),

@@ -167,7 +167,7 @@ function pauseEvents(
 }
 
 function resumeEvents(entry: Entry, resumed: Resumed, before: RunState): RunEvent[] {
-  const { token, verdict, payload, args, by, outcome } = resumed;
+  const { token, verdict, payload, args, limits, nodes, by, outcome } = resumed;
   const pause = before.pauses.find((candidate) => candidate.token === token);
   const { reason = 'external_event', step, call } = pause ?? {};
   const answered = event('pause.resumed', entry, before.identity, {
@@ -176,9 +176,11 @@ function resumeEvents(entry: Entry, resumed: Resumed, before: RunState): RunEven
     verdict,
     ...(payload === undefined ? {} : { payload }),
     ...(args === undefined ? {} : { args }),
+    ...(limits === undefined ? {} : { limits }),
+    ...(nodes === undefined ? {} : { nodes }),
     ...(by === undefined ? {} : { by }),
   });
-  if (step === undefined) return [answered, ...removedEvents(entry, before, payload)];
+  if (step === undefined) return [answered, ...removedEvents(entry, before, nodes)];
   if (call !== undefined && outcome !== undefined) {
     const startedAt = before.open?.began.find((begun) => begun.call === call)?.at ?? entry.at;
     return [answered, callEvent(entry, { kind: 'call_ended', step, call, outcome, startedAt, attempts: 1 }, before)];
@@ -190,9 +192,9 @@ function resumeEvents(entry: Entry, resumed: Resumed, before: RunState): RunEven
 }
 
 /** Nodes of a plan that whoever resumed the run took out of it. */
-function removedEvents(entry: Entry, { open, identity }: RunState, payload: JsonObject | undefined): RunEvent[] {
+function removedEvents(entry: Entry, { open, identity }: RunState, nodes: JsonObject | undefined): RunEvent[] {
   const step = open?.move.step ?? 0;
-  const removed = nodeEdits(open, payload).filter(({ args }) => args === undefined);
+  const removed = nodeEdits(open, nodes).filter(({ args }) => args === undefined);
   return removed.map(({ call, branch: { tool } }) =>
     event('tool.skipped', entry, identity, { step, call, tool, outcome: REMOVED, latencyMs: 0, attempts: 0 }),
   );

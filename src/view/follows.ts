@@ -125,8 +125,8 @@ class Prospect {
   }
 
   /** Calls that whoever resumed the run took out of its plan. */
-  #removed({ payload }: Resumed): readonly number[] {
-    return nodeEdits(this.#open, payload).flatMap(({ call, args }) => (args === undefined ? [call] : []));
+  #removed({ nodes }: Resumed): readonly number[] {
+    return nodeEdits(this.#open, nodes).flatMap(({ call, args }) => (args === undefined ? [call] : []));
   }
 
   /** The entry follows. What it changes of what the rules read; the state is left as it is. */

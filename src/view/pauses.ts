@@ -1,7 +1,6 @@
 /** The part of the fold that is about pauses: who waits for whose answer, and what the answer makes of it. */
 import type { Entry, Paused, Resumed } from '../core/entry.ts';
 import { deepFreeze, type JsonObject } from '../core/json.ts';
-import type { Limits } from '../core/limits.ts';
 import type { Outcome, Verdict } from '../core/outcome.ts';
 import { applyCallEnded, beginAnew, closeStep, corrupt, openOf, takePromise } from './open-step.ts';
 import { nodeEdits, REMOVED } from './plan-edits.ts';
@@ -25,10 +24,9 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
   const pause = state.pauses.find((candidate) => candidate.token === resumed.token);
   if (pause === undefined) throw corrupt(entry, `no pause ${resumed.token} is open`);
   state.pauses = state.pauses.filter((candidate) => candidate !== pause);
-  const raise = resumed.payload?.['limits'];
   if (pause.step === undefined) {
     // The answer to a budget's pause: the limits it names replace the old ones.
-    if (typeof raise === 'object' && raise !== null) state.limits = { ...state.limits, ...(raise as Limits) };
+    if (resumed.limits !== undefined) state.limits = { ...state.limits, ...resumed.limits };
     state.watchedFrom = nextStep(state);
     editNodes(state, resumed, entry);
     return;
@@ -68,10 +66,10 @@ function applySettled(state: RunState, open: OpenStep, call: number, resumed: Re
 }
 
 /** Whoever resumes a run that was paused in the middle of a plan may have changed nodes that had not begun. */
-function editNodes(state: RunState, { payload }: Resumed, entry: Entry): void {
+function editNodes(state: RunState, { nodes }: Resumed, entry: Entry): void {
   const { open } = state;
   if (open === null) return;
-  for (const { call, args } of nodeEdits(open, payload)) {
+  for (const { call, args } of nodeEdits(open, nodes)) {
     if (args === undefined) {
       open.calls[call] = deepFreeze({ outcome: REMOVED, endedAt: entry.at, attempts: 0, seq: entry.seq });
       open.pending -= 1;

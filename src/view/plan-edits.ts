@@ -11,11 +11,10 @@ export interface NodeEdit {
   readonly args?: Json;
 }
 
-/** The edits in the payload of an answer, in the order of the branches. Only of a plan; the runtime has judged them. */
-export function nodeEdits(open: Pick<OpenStep, 'move'> | null, payload: JsonObject | undefined): readonly NodeEdit[] {
-  const nodes = payload?.['nodes'];
+/** The edits of an answer, in the order of the branches. Only of a plan; the runtime has judged them. */
+export function nodeEdits(open: Pick<OpenStep, 'move'> | null, nodes: JsonObject | undefined): readonly NodeEdit[] {
   const decision = open?.move.decision;
-  if (!isJsonObject(nodes) || decision?.kind !== 'call_parallel' || decision.plan === undefined) return [];
+  if (nodes === undefined || decision?.kind !== 'call_parallel' || decision.plan === undefined) return [];
   return decision.branches.flatMap((branch, call): NodeEdit[] => {
     const edit = nodes[branchId(branch, call)];
     if (!isJsonObject(edit)) return [];

@@ -182,7 +182,7 @@ describe('what would move the fork besides its planner', () => {
   it('limits are the ones of that moment, raised or not, and the caller has the last word', () => {
     const raise = (steps: number): EntryBody[] => [
       { kind: 'paused', token: `p${steps}`, reason: 'constraints_conflict' },
-      { kind: 'resumed', token: `p${steps}`, verdict: 'resume', payload: { limits: { steps, deadlineAt: 9 } } },
+      { kind: 'resumed', token: `p${steps}`, verdict: 'resume', limits: { steps, deadlineAt: 9 } },
     ];
     const entries = journalOf(
       { ...STARTED, limits: { steps: 1, costMicroUsd: 50, deadlineAt: 5, onCeiling: 'pause' } },
@@ -392,7 +392,7 @@ function endsOf({ tasks, groups }: RunState): EntryBody[] {
 const answered: Choice = (state, draw) =>
   state.pauses.slice(0, 1).flatMap(({ token }): EntryBody[] => {
     const verdict = draw(() => fc.constantFrom('approve' as const, 'reject' as const, 'timeout' as const));
-    const limits = draw(() => fc.constantFrom({}, { payload: { limits: { steps: 50 + state.head } } }));
+    const limits = draw(() => fc.constantFrom({}, { limits: { steps: 50 + state.head } }));
     return [{ kind: 'resumed', token, verdict, ...limits }];
   });
 

@@ -104,7 +104,7 @@ describe('a plan that is paused', () => {
     expect(ran.find(({ id, args }) => id === 'b' && 'n' in (args as object))?.args).toEqual({ id: 'b', n: 7 });
     expect(ran.at(-1)?.args).toEqual({ id: 'b' });
     const resumed = (await here.journal.read(run.id)).find((entry) => entry.kind === 'resumed');
-    expect(resumed).toMatchObject({ payload: { nodes: { b: { args: { n: 7 } } } } });
+    expect(resumed).toMatchObject({ nodes: { b: { args: { n: 7 } } } });
   });
 
   it('goes on without a node that somebody took out, and without what needs it', async () => {

@@ -193,9 +193,9 @@ function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
     if (state.compactedAt < state.steps.length) options.push(() => [shorteningOf(state, draw)]);
   }
   for (const { token } of pauses) {
-    const payload = draw(() => fc.option(fc.oneof(object, fc.constant({ limits: { steps: 9 } })), { nil: undefined }));
+    const payload = draw(() => fc.option(object, { nil: undefined }));
     const verdict = draw(() => fc.constantFrom('approve' as const, 'reject' as const, 'timeout' as const));
-    const more = draw(() => fc.constantFrom({}, { args: { n: 1 } }));
+    const more = draw(() => fc.constantFrom({}, { args: { n: 1 } }, { limits: { steps: 9 } }));
     options.push(() => [{ kind: 'resumed', token, verdict, ...more, ...(payload === undefined ? {} : { payload }) }]);
   }
   if (open !== null && pauses.length === 0) options.push(...callBodies(open, state, draw));

@@ -147,7 +147,7 @@ describe('the plan of a run', () => {
   it('has the arguments that somebody gave to a node that had not begun, and not the node that was taken out', () => {
     const held: EntryBody = { kind: 'paused', token: 'pause_2', reason: 'external_event' };
     const nodes = { b: { args: { n: 3 } }, c: { skip: true } };
-    const edited: EntryBody = { kind: 'resumed', token: 'pause_2', verdict: 'resume', payload: { nodes } };
+    const edited: EntryBody = { kind: 'resumed', token: 'pause_2', verdict: 'resume', nodes };
     const plan = planIn(moved(diamond), held, edited);
     expect(statuses(plan)).toEqual({ a: 'ready', b: 'waiting', c: 'skipped', d: 'waiting' });
     expect(plan.nodes[1]?.args).toEqual({ n: 3 });

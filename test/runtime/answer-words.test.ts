@@ -1,0 +1,65 @@
+/** What a person says beside an answer is words: whatever its parts are called, nothing of the run changes by it. */
+import { describe, expect, it } from 'vitest';
+import type { Run } from '../../src/runtime/run.ts';
+import { call, entriesOf, make, pausesOf, script, start, world } from './support.ts';
+
+/** Parts that have a meaning in an answer, outside of a person's words. */
+const WORDS = {
+  args: { sum: 1_000_000 },
+  limits: { steps: 9_999 },
+  nodes: { pay: { skip: true } },
+  token: 'pause_of_somebody_else',
+  happened: true,
+  value: 'done',
+};
+
+const made: unknown[] = [];
+const pay = make('pay', (args) => void made.push(args), { effect: 'once', approve: 'always' });
+
+async function tokenOf(run: Run): Promise<string> {
+  return (await pausesOf(run))[0]?.token ?? '';
+}
+
+describe('the words of an answer', () => {
+  it('do not replace the arguments of a call that is approved; edited ones have their own field', async () => {
+    made.length = 0;
+    const base = world({ planner: script(call('pay', { sum: 5 })), tools: [pay] });
+    const run = await start(base);
+    await run.approve(await tokenOf(run), { payload: WORDS });
+    await run.result();
+    expect(made).toEqual([{ sum: 5 }]);
+    const [resumed] = await entriesOf(base.journal, run, 'resumed');
+    expect(resumed).toMatchObject({ verdict: 'approve', payload: WORDS });
+    expect(resumed?.args).toBeUndefined();
+  });
+
+  it('stand beside the edited arguments, and do not take their place', async () => {
+    made.length = 0;
+    const run = await start(world({ planner: script(call('pay', { sum: 5 })), tools: [pay] }));
+    await run.approve(await tokenOf(run), { args: { sum: 7 }, payload: WORDS });
+    await run.result();
+    expect(made).toEqual([{ sum: 7 }]);
+  });
+
+  it('raise no limit, and change no node', async () => {
+    const planner = script(call('echo'), call('echo'));
+    const base = world({ planner, tools: [make('echo', () => 'said')], limits: { steps: 1, onCeiling: 'pause' } });
+    const run = await start(base);
+    await pausesOf(run);
+    await run.resume({ payload: WORDS });
+    expect(await run.result()).toMatchObject({ status: 'paused' });
+    expect((await run.state()).limits.steps).toBe(1);
+    await run.resume({ payload: WORDS, limits: { steps: 5 } });
+    expect((await run.state()).limits.steps).toBe(5);
+  });
+
+  it('reach the planner as they are when it has asked for them', async () => {
+    const ask = { kind: 'request_pause', reason: 'await_input' } as const;
+    const run = await start(world({ planner: script(ask) }));
+    await pausesOf(run);
+    await run.resume({ payload: WORDS });
+    await run.result();
+    const { steps } = await run.state();
+    expect(steps[0]?.calls[0]?.outcome).toEqual({ kind: 'verdict', verdict: 'resume', payload: WORDS });
+  });
+});
