@@ -4,9 +4,10 @@ import { historyOf, simulate } from '../../src/testing/index.ts';
 import { generateScript } from '../../src/testing/simulation/generate.ts';
 import { Ledger } from '../../src/testing/simulation/ledger.ts';
 import { ShownGroups } from '../../src/testing/simulation/planner.ts';
+import { SimulatedProcess } from '../../src/testing/simulation/process.ts';
 import type { SimulationScript } from '../../src/testing/simulation/script.ts';
 import { shrink } from '../../src/testing/simulation/shrink.ts';
-import { SimulatedProcess, SimulatedTime } from '../../src/testing/simulation/time.ts';
+import { SimulatedTime } from '../../src/testing/simulation/time.ts';
 import { Worker } from '../../src/testing/simulation/worker.ts';
 import { turn } from '../runtime/support.ts';
 

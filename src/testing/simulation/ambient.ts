@@ -1,24 +1,37 @@
 /** What a program takes from its surroundings without asking for it, in the hands of a seed while one history is played. */
+import { SURROUNDINGS, type Surroundings } from '../../runtime/owner.ts';
 import { seededRandom } from '../seeded-random.ts';
+import { runningProcess } from './process.ts';
+import type { SimulatedTime } from './time.ts';
 
 const HEX = '0123456789abcdef';
 
 export class SeededAmbient {
   readonly #immediates: (() => void)[] = [];
   readonly #unhandled: unknown[] = [];
-  readonly #before = { random: Math.random, now: Date.now, setImmediate: globalThis.setImmediate };
+  readonly #before = {
+    random: Math.random,
+    now: Date.now,
+    setImmediate: globalThis.setImmediate,
+    setInterval: globalThis.setInterval,
+    clearInterval: globalThis.clearInterval,
+    surroundings: Object.getOwnPropertyDescriptors(SURROUNDINGS),
+  };
 
-  constructor(seed: number, now: () => number) {
+  constructor(seed: number, time: SimulatedTime) {
     if (Object.hasOwn(crypto, 'randomUUID'))
       throw new Error('A history is being played in this thread. Await its end first.');
     const random = seededRandom(seed);
     process.on('unhandledRejection', this.#note);
     Math.random = random;
-    Date.now = now;
-    Object.defineProperty(performance, 'now', { configurable: true, value: now });
+    Date.now = () => runningProcess()?.wallMs() ?? time.now();
+    const steady = (): number => runningProcess()?.steadyMs() ?? time.now();
+    Object.defineProperty(performance, 'now', { configurable: true, value: steady });
     const later = (act: (...args: unknown[]) => void, ...args: unknown[]): void =>
-      void this.#immediates.push(() => act(...args));
+      void this.#immediates.push(inSameProcess(() => act(...args)));
     globalThis.setImmediate = later as unknown as typeof globalThis.setImmediate;
+    takeOverIntervals(time);
+    Object.defineProperties(SURROUNDINGS, surroundingsOfRunning());
     Object.defineProperty(crypto, 'randomUUID', { configurable: true, value: () => uuid(random) });
   }
 
@@ -36,6 +49,9 @@ export class SeededAmbient {
     Math.random = this.#before.random;
     Date.now = this.#before.now;
     globalThis.setImmediate = this.#before.setImmediate;
+    globalThis.setInterval = this.#before.setInterval;
+    globalThis.clearInterval = this.#before.clearInterval;
+    Object.defineProperties(SURROUNDINGS, this.#before.surroundings);
     // The methods of the prototypes are in sight again.
     Reflect.deleteProperty(performance, 'now');
     Reflect.deleteProperty(crypto, 'randomUUID');
@@ -46,6 +62,57 @@ export class SeededAmbient {
   }
 
   readonly #note = (reason: unknown): void => void this.#unhandled.push(reason);
+}
+
+/** What is done later is done as whoever asked for it. */
+function inSameProcess(act: () => void): () => void {
+  const process = runningProcess();
+  return process === undefined ? act : () => process.within(act);
+}
+
+/** What asks again and again does so in virtual time. */
+function takeOverIntervals(time: SimulatedTime): void {
+  const set = (act: () => void, everyMs: number): { stop: () => void } => {
+    const bound = inSameProcess(act);
+    const interval = { stop: (): void => {} };
+    const next = (): void => {
+      interval.stop = time.after(everyMs, () => {
+        next();
+        bound();
+      });
+    };
+    next();
+    return interval;
+  };
+  globalThis.setInterval = set as unknown as typeof globalThis.setInterval;
+  const clear = (interval?: { stop: () => void }): void => interval?.stop();
+  globalThis.clearInterval = clear as unknown as typeof globalThis.clearInterval;
+}
+
+/** Nobody is known to be dead where nobody is asked about. */
+const NOWHERE: Surroundings = {
+  host: 'simulated',
+  pid: 1,
+  boot: undefined,
+  pidNamespace: undefined,
+  startOf: () => undefined,
+};
+
+/** Each process sees its own machine. */
+function surroundingsOfRunning(): PropertyDescriptorMap {
+  const here = (): Surroundings => runningProcess()?.surroundings ?? NOWHERE;
+  const get = <K extends keyof Surroundings>(name: K): PropertyDescriptor => ({
+    configurable: true,
+    enumerable: true,
+    get: () => here()[name],
+  });
+  return {
+    host: get('host'),
+    pid: get('pid'),
+    boot: get('boot'),
+    pidNamespace: get('pidNamespace'),
+    startOf: { configurable: true, enumerable: true, value: (pid: number) => here().startOf(pid) },
+  };
 }
 
 /** A tick comes only when no promise has anything left to do. */

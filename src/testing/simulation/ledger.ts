@@ -5,7 +5,7 @@ import { type Control, isControl, type Message } from '../../core/control.ts';
 import type { Entry } from '../../core/entry.ts';
 import type { Effect } from '../../core/tool-schema.ts';
 import type { Append, Claim, LeaseRequest, NewRun, Park } from '../../journal/port.ts';
-import type { SimulatedProcess } from './time.ts';
+import type { SimulatedProcess } from './process.ts';
 
 export const INVARIANTS = [
   'one ending',

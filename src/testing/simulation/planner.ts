@@ -5,8 +5,8 @@ import { isJsonObject, type Json } from '../../core/json.ts';
 import type { Delta, Planner, RunView } from '../../core/planner.ts';
 import { never } from '../crash-process.ts';
 import type { Ledger } from './ledger.ts';
+import type { SimulatedProcess } from './process.ts';
 import type { PlannedMove, SimulationScript } from './script.ts';
-import type { SimulatedProcess } from './time.ts';
 
 export interface PlannerWorld {
   readonly script: SimulationScript;

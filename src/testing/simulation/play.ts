@@ -3,7 +3,6 @@ import { PilotageError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
 import { memoryJournal } from '../../journal/memory.ts';
 import type { Journal } from '../../journal/port.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
 import { SeededAmbient } from './ambient.ts';
 import { checkEnd } from './check.ts';
 import { checkQuiet } from './check-quiet.ts';
@@ -11,9 +10,10 @@ import { Dice } from './dice.ts';
 import { Ledger, type TimelineLine, type Violation } from './ledger.ts';
 import { People } from './people.ts';
 import { ShownGroups } from './planner.ts';
+import { SimulatedProcess } from './process.ts';
 import type { Root, SimulationScript } from './script.ts';
 import { SimulatedStore } from './store.ts';
-import { SimulatedProcess, SimulatedTime } from './time.ts';
+import { SimulatedTime } from './time.ts';
 import { Watching } from './watching.ts';
 import { Worker } from './worker.ts';
 
@@ -37,7 +37,7 @@ const START_AGAIN_MS = 500;
 /** @param recording keeps a line for everything that happens. */
 export async function play(script: SimulationScript, recording = false): Promise<Played> {
   const time = new SimulatedTime();
-  const ambient = new SeededAmbient(script.seed, () => time.now());
+  const ambient = new SeededAmbient(script.seed, time);
   const ledger = new Ledger(time, recording);
   try {
     await new Stage(script, time, ledger, ambient).play();
@@ -91,12 +91,11 @@ class Stage {
     this.#people = new People({
       ledger,
       store,
-      throughWorker: (index, run, from, say) => {
-        const worker = this.#workers[index];
-        const handle = worker?.runtime?.run(run, ...(from === undefined ? [] : [{ as: from }]));
-        if (worker === undefined || handle === undefined) return undefined;
-        return this.#watching.wait(run, 'an answer to a control', worker.process, say(handle));
-      },
+      throughWorker: (index, run, from, say) =>
+        this.#workers[index]?.does((runtime, process) => {
+          const handle = runtime.run(run, ...(from === undefined ? [] : [{ as: from }]));
+          return this.#watching.wait(run, 'an answer to a control', process, say(handle));
+        }),
     });
   }
 
@@ -141,16 +140,15 @@ class Stage {
     { run, tenant, user, session, plan, limits, priority, watcher }: Root,
     index: number,
   ): Promise<void> {
-    const runtime = this.#workers[index]?.runtime;
     const identity: Identity = { tenant, user, session, run };
     try {
-      await runtime?.start(plan, { identity, limits, priority });
+      await this.#workers[index]?.does((runtime) => runtime.start(plan, { identity, limits, priority }));
     } catch (error) {
       if (PilotageError.is(error, 'journal_unavailable') || PilotageError.is(error, 'runtime_closed')) return;
       this.#ledger.violated('no fault', `the start was refused: ${stackOf(error)}`, run);
     }
-    const place = watcher === undefined ? undefined : this.#workers[watcher];
-    if (place?.runtime !== undefined) this.#watching.watch(place.runtime.run(run), place.process);
+    if (watcher === undefined) return;
+    this.#workers[watcher]?.does((runtime, process) => this.#watching.watch(runtime.run(run), process));
   }
 
   /** Lets time pass, one timer after another, for so long or until it is over. */
@@ -180,10 +178,12 @@ class Stage {
   }
 
   async #closeAll(): Promise<void> {
-    const runtimes = this.#workers.flatMap(({ runtime }): Runtime[] => (runtime === undefined ? [] : [runtime]));
-    let open = runtimes.length;
-    for (const runtime of runtimes) {
-      void runtime.close().then(() => {
+    let open = 0;
+    for (const worker of this.#workers) {
+      const closed = worker.does((runtime) => runtime.close());
+      if (closed === undefined) continue;
+      open += 1;
+      void closed.then(() => {
         open -= 1;
       });
     }

@@ -18,8 +18,9 @@ import type {
 import type { SessionMemoryStore } from '../../journal/session-memory.ts';
 import { never } from '../crash-process.ts';
 import type { Ledger } from './ledger.ts';
+import type { SimulatedProcess } from './process.ts';
 import { entryText, messageText } from './text.ts';
-import type { SimulatedProcess, SimulatedTime } from './time.ts';
+import type { SimulatedTime } from './time.ts';
 
 /** What befalls one operation. */
 export type OperationFault =

@@ -1,6 +1,5 @@
 /** Time that moves from one timer to the next, and the processes that live in it. */
 import type { Clock } from '../../core/clock.ts';
-import { never } from '../crash-process.ts';
 
 interface Timer {
   readonly at: number;
@@ -87,64 +86,4 @@ export class SimulatedTime implements Clock {
 function isBefore(a: Timer | undefined, b: Timer | undefined): boolean {
   if (a === undefined || b === undefined) return false;
   return a.at < b.at || (a.at === b.at && a.order < b.order);
-}
-
-/** A process of the simulation. It can die, and it can be stopped for a while without knowing of it. */
-export class SimulatedProcess {
-  readonly name: string;
-  readonly clock: Clock;
-  readonly #time: SimulatedTime;
-  #alive = true;
-  #asleepUntil = 0;
-
-  constructor(name: string, time: SimulatedTime) {
-    this.name = name;
-    this.#time = time;
-    this.clock = {
-      now: () => time.now(),
-      after: (delayMs, wake) => {
-        let cancelled = false;
-        const cancel = time.after(delayMs, () => {
-          this.deliver(() => {
-            if (!cancelled) wake();
-          });
-        });
-        return () => {
-          cancelled = true;
-          cancel();
-        };
-      },
-    };
-  }
-
-  get alive(): boolean {
-    return this.#alive;
-  }
-
-  kill(): void {
-    this.#alive = false;
-  }
-
-  stall(ms: number): void {
-    this.#asleepUntil = this.#time.now() + ms;
-  }
-
-  wake(): void {
-    this.#asleepUntil = 0;
-  }
-
-  /** Does this in the process: now, when it wakes up, or never. */
-  deliver(act: () => void): void {
-    if (!this.#alive) return;
-    const left = this.#asleepUntil - this.#time.now();
-    if (left <= 0) act();
-    else this.#time.after(left, () => this.deliver(act));
-  }
-
-  /** Resolves in the process after so long. */
-  wait(delayMs: number): Promise<void> {
-    if (!this.#alive) return never();
-    if (delayMs <= 0 && this.#asleepUntil <= this.#time.now()) return Promise.resolve();
-    return new Promise((resolve) => this.#time.after(delayMs, () => this.deliver(resolve)));
-  }
 }

@@ -22,7 +22,7 @@ import { wholeMove } from '../../view/growth.ts';
 import { foldEntries, type RunState } from '../../view/run-state.ts';
 import { never } from '../crash-process.ts';
 import type { Ledger } from './ledger.ts';
-import type { SimulatedProcess } from './time.ts';
+import type { SimulatedProcess } from './process.ts';
 
 /** The arguments of every simulated tool. */
 export interface CallArgs {

@@ -3,7 +3,7 @@ import { PilotageError } from '../../core/errors.ts';
 import type { RunResult } from '../../runtime/result.ts';
 import type { Run } from '../../runtime/run.ts';
 import type { Ledger } from './ledger.ts';
-import type { SimulatedProcess } from './time.ts';
+import type { SimulatedProcess } from './process.ts';
 
 interface Waiting {
   readonly run: string;

@@ -5,9 +5,10 @@ import { createRuntime, type Runtime } from '../../runtime/runtime.ts';
 import { Dice } from './dice.ts';
 import type { Ledger } from './ledger.ts';
 import { type ShownGroups, simulatedPlanner } from './planner.ts';
+import { SimulatedProcess } from './process.ts';
 import type { Fault, SimulationScript } from './script.ts';
 import { type OperationFault, SimulatedStore } from './store.ts';
-import { SimulatedProcess, type SimulatedTime } from './time.ts';
+import type { SimulatedTime } from './time.ts';
 import { simulatedTools, withCarried } from './tools.ts';
 
 export interface WorkerWorld {
@@ -51,7 +52,7 @@ export class Worker {
       if ('operation' in fault && fault.worker === index) this.#faults.set(fault.operation, fault);
     }
     this.#process = this.#newProcess();
-    this.#runtime = this.#start();
+    this.#runtime = this.#process.within(() => this.#start());
   }
 
   get process(): SimulatedProcess {
@@ -63,13 +64,19 @@ export class Worker {
     return this.#process.alive && !this.#closing ? this.#runtime : undefined;
   }
 
+  /** What it gives, as the process does it; `undefined` while it is down. */
+  does<T>(act: (runtime: Runtime, process: SimulatedProcess) => T): T | undefined {
+    const { runtime } = this;
+    return runtime && this.#process.within(() => act(runtime, this.#process));
+  }
+
   /** Stops the process as one does before a new version is started. */
   async deploy(): Promise<void> {
     const process = this.#process;
     if (this.#healthy || this.runtime === undefined) return;
     this.#closing = true;
     this.#world.ledger.tell(process.name, () => 'is closed');
-    await this.#runtime.close();
+    await process.within(() => this.#runtime.close());
     if (process.alive) process.kill();
     if (process === this.#process) this.#comeBack(0);
   }
@@ -94,7 +101,7 @@ export class Worker {
   #replace(): void {
     this.#closing = false;
     this.#process = this.#newProcess();
-    this.#runtime = this.#start();
+    this.#runtime = this.#process.within(() => this.#start());
   }
 
   #newProcess(): SimulatedProcess {

@@ -1,0 +1,103 @@
+/** The processes that live in simulated time: each can die, stand still without knowing of it, and has clocks of its own. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Clock } from '../../core/clock.ts';
+import type { Surroundings } from '../../runtime/owner.ts';
+import { never } from '../crash-process.ts';
+import type { SimulatedTime } from './time.ts';
+
+/** The process whose code runs now, also behind an `await` and in a timer. */
+const running = new AsyncLocalStorage<SimulatedProcess>();
+
+/** `undefined` for what belongs to no process: the store, and whoever plays the history. */
+export function runningProcess(): SimulatedProcess | undefined {
+  return running.getStore();
+}
+
+export class SimulatedProcess {
+  readonly name: string;
+  /** What a runtime in it is given: the wall clock, and timers that go by the other one. */
+  readonly clock: Clock;
+  /** What it can find out about itself and its neighbours. Absent: nothing. */
+  readonly surroundings: Surroundings | undefined;
+  readonly #time: SimulatedTime;
+  #alive = true;
+  #asleepUntil = 0;
+  #wallAheadMs: number;
+  #sleptMs = 0;
+
+  /** @param wallAheadMs by how much its wall clock is ahead of the store's; negative: behind. */
+  constructor(name: string, time: SimulatedTime, wallAheadMs = 0, surroundings?: Surroundings) {
+    this.name = name;
+    this.#time = time;
+    this.#wallAheadMs = wallAheadMs;
+    this.surroundings = surroundings;
+    this.clock = {
+      now: () => this.wallMs(),
+      after: (delayMs, wake) => {
+        let cancelled = false;
+        const cancel = time.after(delayMs, () => {
+          this.deliver(() => {
+            if (!cancelled) wake();
+          });
+        });
+        return () => {
+          cancelled = true;
+          cancel();
+        };
+      },
+    };
+  }
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  /** The clock that people and servers set. */
+  wallMs(): number {
+    return this.#time.now() + this.#wallAheadMs;
+  }
+
+  /** The clock that nobody sets, and that stands still while the machine sleeps. */
+  steadyMs(): number {
+    return this.#time.now() - this.#sleptMs;
+  }
+
+  /** Somebody sets its wall clock. */
+  setWall(aheadMs: number): void {
+    this.#wallAheadMs = aheadMs;
+  }
+
+  kill(): void {
+    this.#alive = false;
+  }
+
+  /** @param machineSleeps its steady clock stands still too. */
+  stall(ms: number, machineSleeps = false): void {
+    this.#asleepUntil = this.#time.now() + ms;
+    if (machineSleeps) this.#sleptMs += ms;
+  }
+
+  wake(): void {
+    this.#asleepUntil = 0;
+  }
+
+  /** Does this as the process, now. */
+  within<T>(act: () => T): T {
+    return running.run(this, act);
+  }
+
+  /** Does this in the process: now, when it wakes up, or never. */
+  deliver(act: () => void): void {
+    if (!this.#alive) return;
+    const left = this.#asleepUntil - this.#time.now();
+    if (left <= 0) running.run(this, act);
+    else this.#time.after(left, () => this.deliver(act));
+  }
+
+  /** Resolves in the process after so long. */
+  wait(delayMs: number): Promise<void> {
+    if (!this.#alive) return never();
+    if (delayMs <= 0 && this.#asleepUntil <= this.#time.now()) return Promise.resolve();
+    return new Promise((resolve) => this.#time.after(delayMs, () => this.deliver(resolve)));
+  }
+}
