@@ -53,7 +53,7 @@ export type { EventPayloads, EventType, RunEvent } from './core/event.ts';
 export type { Identity, Scope } from './core/identity.ts';
 export { local } from './core/identity.ts';
 export type { Json, JsonObject } from './core/json.ts';
-export type { Limits } from './core/limits.ts';
+export type { CeilingReason, Limits } from './core/limits.ts';
 export type { BranchObservation } from './core/observation.ts';
 export { observe, observeBranches } from './core/observation.ts';
 export type { Outcome, PauseVerdict, Verdict } from './core/outcome.ts';

@@ -1,10 +1,10 @@
 /** Carries a run through in this process: shows what happens, obeys Ctrl-C, and says how it ended. */
 import type { ReadyConfig } from '../config/ready.ts';
-import { DECISION_NAMES } from '../core/decision.ts';
+import { DECISION_NAMES, type FinishReason } from '../core/decision.ts';
 import type { Entry } from '../core/entry.ts';
 import { describeThrown, PilotageError } from '../core/errors.ts';
 import type { RunEvent } from '../core/event.ts';
-import type { Limits } from '../core/limits.ts';
+import { ceilingOf, type Limits } from '../core/limits.ts';
 import type { Journal } from '../journal/port.ts';
 import type { PauseNotice, RunResult } from '../runtime/result.ts';
 import type { Run } from '../runtime/run.ts';
@@ -168,7 +168,7 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
   switch (result.status) {
     case 'finished':
       if (result.payload !== undefined) say(result.answer);
-      else if (result.reason !== 'goal') terminal.note(`The run ended: ${result.reason}.`, 'bad');
+      else if (result.reason !== 'goal') terminal.note(endText(result.reason), 'bad');
       return;
     case 'failed':
       terminal.note(`The run failed: ${oneLine(result.error.message, 500)} (${result.error.code})`, 'bad');
@@ -180,6 +180,14 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
     default:
       result satisfies never;
   }
+}
+
+function endText(reason: FinishReason): string {
+  const axis = ceilingOf(reason);
+  if (axis === undefined) return `The run ended: ${reason}.`;
+  return axis === 'deadline'
+    ? `The run ended: its time is over (${reason}).`
+    : `The run ended: its limit of ${axis} is used up (${reason}).`;
 }
 
 export function showPauses(id: string, pauses: readonly PauseNotice[], options: Options, terminal: Terminal): void {

@@ -2,9 +2,10 @@
 import type { ArtifactRef } from './artifact.ts';
 import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { Limits } from './limits.ts';
+import { CEILING_REASONS, type CeilingReason, type Limits } from './limits.ts';
 
-export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'deadline_exceeded' | 'constraints_conflict';
+/** `no_path`: the planner knows no way on. A limit that ends a run has its own word. */
+export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'constraints_conflict' | CeilingReason;
 /** What a planner may pause for. */
 export type AskReason = 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict';
 /** Why a run waits for somebody. `in_doubt`: nobody knows whether one of its `once` calls has happened. */
@@ -14,8 +15,8 @@ export const FINISH_REASONS: readonly FinishReason[] = [
   'goal',
   'no_path',
   'cancelled',
-  'deadline_exceeded',
   'constraints_conflict',
+  ...Object.values(CEILING_REASONS),
 ];
 export const PAUSE_REASONS: readonly AskReason[] = [
   'approval_required',

@@ -20,6 +20,28 @@ export const DEFAULT_STEP_LIMIT = 64;
 
 export type BudgetAxis = 'steps' | 'calls' | 'deadline' | 'cost' | 'tokens';
 
+/** The axes on which a run may come to its end: without calls it can still decide. */
+export type CeilingAxis = Exclude<BudgetAxis, 'calls'>;
+
+/** What a run ends with that a limit has ended: each limit has a word of its own. */
+export type CeilingReason = 'max_steps' | 'max_cost' | 'max_tokens' | 'deadline_exceeded';
+
+export const CEILING_REASONS: Readonly<Record<CeilingAxis, CeilingReason>> = {
+  steps: 'max_steps',
+  cost: 'max_cost',
+  tokens: 'max_tokens',
+  deadline: 'deadline_exceeded',
+};
+
+const AXES_BY_REASON: ReadonlyMap<string, CeilingAxis> = new Map(
+  (Object.keys(CEILING_REASONS) as CeilingAxis[]).map((axis) => [CEILING_REASONS[axis], axis]),
+);
+
+/** Which limit has ended a run with this reason, if one has. */
+export function ceilingOf(reason: string): CeilingAxis | undefined {
+  return AXES_BY_REASON.get(reason);
+}
+
 /** @throws PilotageError `invalid_config` naming the limit that is no number from 0 up. */
 export function assertLimits(limits: Limits): void {
   for (const name of ['steps', 'calls', 'deadlineAt', 'costMicroUsd', 'tokens'] as const) {

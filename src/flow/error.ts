@@ -2,6 +2,7 @@
 import { type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import { ceilingOf } from '../core/limits.ts';
 import type { GraphNode } from './graph.ts';
 import type { Failure } from './progress.ts';
 
@@ -97,10 +98,8 @@ interface Verdict {
 
 function verdictOf({ code, data }: ErrorData, kind: GraphNode['kind']): Verdict {
   const isRun = kind === 'flow' || kind === 'map';
-  if (isRun && (code === 'no_path' || code === 'deadline_exceeded')) {
-    const axis = axisOf(data?.['budget']);
-    if (axis !== undefined) return { code: 'flow_budget_exceeded', axis };
-  }
+  const ceiling = isRun ? ceilingOf(code) : undefined;
+  if (ceiling !== undefined) return { code: 'flow_budget_exceeded', axis: ceiling };
   if ((isRun || kind === 'router') && FLOW_CODES.has(code)) {
     const axis = axisOf(data?.['axis']);
     return { code: code as ErrorCode, ...(axis === undefined ? {} : { axis }) };
@@ -145,7 +144,7 @@ function fromFinish(
   identity: Identity,
   flow: string,
 ): PilotageError {
-  const axis = axisOf(metadata?.['budget']);
+  const axis = ceilingOf(reason);
   const parts = { identity, flow, attempts: 0 };
   if (axis !== undefined) {
     const what = axis === 'deadline' ? 'its time is over' : `its budget of ${axis} is used up`;

@@ -7,7 +7,7 @@ import { isDismissal } from '../core/control.ts';
 import { branchesOf, type Decision } from '../core/decision.ts';
 import type { CallEnded, EntryBody, Finished, Paused, Resumed } from '../core/entry.ts';
 import type { JsonObject } from '../core/json.ts';
-import { type BudgetAxis, DEFAULT_STEP_LIMIT } from '../core/limits.ts';
+import { CEILING_REASONS, type CeilingAxis, DEFAULT_STEP_LIMIT } from '../core/limits.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { WakeMode } from '../core/planner.ts';
 import { reachedLimit } from '../view/budget.ts';
@@ -229,8 +229,7 @@ function rejectedByPerson({ rejectedCall }: RunState): Finished {
   };
 }
 
-function ceiling(state: RunState, axis: BudgetAxis): Finished {
-  if (axis === 'deadline') return { kind: 'finished', reason: 'deadline_exceeded', metadata: { budget: axis } };
+function ceiling(state: RunState, axis: CeilingAxis): Finished {
   const steps = {
     max_steps_exceeded: true,
     max_steps: state.limits.steps ?? DEFAULT_STEP_LIMIT,
@@ -238,12 +237,12 @@ function ceiling(state: RunState, axis: BudgetAxis): Finished {
   };
   return {
     kind: 'finished',
-    reason: 'no_path',
+    reason: CEILING_REASONS[axis],
     metadata: axis === 'steps' ? { budget: axis, ...steps } : { budget: axis },
   };
 }
 
-function askForRaise(state: RunState, axis: Exclude<BudgetAxis, 'calls'>, token: string): Paused {
+function askForRaise(state: RunState, axis: CeilingAxis, token: string): Paused {
   const { limits, totals } = state;
   const payload = {
     steps: { limit: limits.steps ?? DEFAULT_STEP_LIMIT, used: totals.steps },

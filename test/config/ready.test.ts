@@ -105,7 +105,7 @@ describe('a configuration that is made ready', () => {
     try {
       const run = await runtime.start('What time is it?', { identity: local('ana') });
       expect(await run.result()).toMatchObject({
-        reason: 'no_path',
+        reason: 'max_steps',
         metadata: { max_steps_exceeded: true },
       });
       expect(model.calls).toHaveLength(2);

@@ -52,7 +52,14 @@ describe('PC-02 a decision', () => {
     const reason: Decision = { kind: 'finish', reason: 'nope' };
     expectTypeOf([none, thoughts, reason]).toEqualTypeOf<Decision[]>();
     expectTypeOf<FinishReason>().toEqualTypeOf<
-      'goal' | 'no_path' | 'cancelled' | 'deadline_exceeded' | 'constraints_conflict'
+      | 'goal'
+      | 'no_path'
+      | 'cancelled'
+      | 'constraints_conflict'
+      | 'max_steps'
+      | 'max_cost'
+      | 'max_tokens'
+      | 'deadline_exceeded'
     >();
   });
 

@@ -28,11 +28,12 @@ describe('flowError', () => {
   });
 
   it.each([
-    ['deadline_exceeded', 'deadline', 'deadline'],
-    ['no_path', 'calls', 'hops'],
-    ['no_path', 'tokens', 'tokens'],
-  ])('RT-28 a run that ended with %s on %s is flow_budget_exceeded', (reason, budget, axis) => {
-    const error = flowError({ status: 'finished', reason, metadata: { budget } }, identity, 'support');
+    ['deadline_exceeded', 'deadline'],
+    ['max_steps', 'steps'],
+    ['max_cost', 'cost'],
+    ['max_tokens', 'tokens'],
+  ])('RT-28 a run that ended with %s is flow_budget_exceeded', (reason, axis) => {
+    const error = flowError({ status: 'finished', reason }, identity, 'support');
     expect(error).toMatchObject({ code: 'flow_budget_exceeded', data: { flow: 'support', axis } });
   });
 

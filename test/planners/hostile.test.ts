@@ -111,7 +111,7 @@ const MUST_BE_SEEN = [
   'goal by the fallback',
   'no_path by react.reply',
   'no_path by react.ladder',
-  'no_path by steps',
+  'max_steps by steps',
   'planner.repair_guidance_injected',
   'planner.repair_exhausted',
   'planner.reply_repaired',

@@ -166,7 +166,7 @@ describe('chooseWith', () => {
     const lazily = scriptedModel(() => chosen('on foot'));
     const byOne = await play(todo, { lazy: true, choose: chooseWith(lazily, { prices: PRICES }) }, 200);
     expect(byOne.result).toMatchObject({
-      reason: 'no_path',
+      reason: 'max_cost',
       metadata: { budget: 'cost' },
       usage: { costMicroUsd: 220 },
     });
@@ -264,7 +264,7 @@ describe('fillWith', () => {
     const model = scriptedModel(() => steps(ring));
     const todo: HtnTask[] = [['say', 1], ['go'], ['say', 2], ['say', 3]];
     const { calls, result } = await play(todo, { fill: fillWith(model, { prices: PRICES }) }, 100);
-    expect(result).toMatchObject({ reason: 'no_path', metadata: { budget: 'cost' }, usage: { costMicroUsd: 110 } });
+    expect(result).toMatchObject({ reason: 'max_cost', metadata: { budget: 'cost' }, usage: { costMicroUsd: 110 } });
     expect(calls).toEqual(['ring 2', 'drive']);
     expect(model.calls).toHaveLength(1);
   });

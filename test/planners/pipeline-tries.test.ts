@@ -405,7 +405,7 @@ describe('AG-28 abort and ceiling', () => {
     const model = always('a', BAD);
     const move = await ask(planner({ model, repairRetries: 9 }), viewWith({ tokensLeft: 300 }));
     expect(model.calls).toHaveLength(3);
-    expect(move.decision).toMatchObject({ reason: 'no_path', metadata: { via: 'pipeline.ceiling' } });
+    expect(move.decision).toMatchObject({ reason: 'max_tokens', metadata: { via: 'pipeline.ceiling' } });
     expect(faultsOf(move)).toContain('tool_unknown');
   });
 

@@ -66,17 +66,17 @@ describe('what there is', () => {
 });
 
 describe('steps', () => {
-  it('BG-02, BG-04 counts down 3, 2, 1 and ends as no_path naming the budget', async () => {
+  it('BG-02, BG-04 counts down 3, 2, 1 and ends as max_steps, naming the budget', async () => {
     const planner = watched(forever);
     const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 3 } });
-    expect(await run.result()).toMatchObject({ reason: 'no_path', metadata: { budget: 'steps' } });
+    expect(await run.result()).toMatchObject({ reason: 'max_steps', metadata: { budget: 'steps' } });
     expect(budgets(planner).map((budget) => budget.stepsLeft)).toEqual([3, 2, 1]);
   });
 
   it('BG-04 has none left when the limit is 0', async () => {
     const planner = watched(forever);
     const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 0 } });
-    expect(await run.result()).toMatchObject({ reason: 'no_path', metadata: { budget: 'steps', steps_observed: 0 } });
+    expect(await run.result()).toMatchObject({ reason: 'max_steps', metadata: { budget: 'steps', steps_observed: 0 } });
     expect(planner.views).toEqual([]);
   });
 
@@ -91,7 +91,7 @@ describe('cost and tokens', () => {
   it('BG-05 ends before the fourth model call, and shows 0, 400, 800 spent', async () => {
     const planner = watched(spends(400));
     const run = await start(world({ planner, tools: [echo] }), { limits: { costMicroUsd: 1_000 } });
-    expect(await run.result()).toMatchObject({ reason: 'no_path', metadata: { budget: 'cost' } });
+    expect(await run.result()).toMatchObject({ reason: 'max_cost', metadata: { budget: 'cost' } });
     expect(budgets(planner).map((budget) => budget.costMicroUsdSpent)).toEqual([0, 400, 800]);
     expect(budgets(planner).map((budget) => budget.costMicroUsdLeft)).toEqual([1_000, 600, 200]);
   });
@@ -99,7 +99,7 @@ describe('cost and tokens', () => {
   it('counts input and output tokens', async () => {
     const planner = watched(() => ({ decision: call('echo'), usage: { inputTokens: 30, outputTokens: 15 } }));
     const run = await start(world({ planner, tools: [echo] }), { limits: { tokens: 100 } });
-    expect(await run.result()).toMatchObject({ reason: 'no_path', metadata: { budget: 'tokens' } });
+    expect(await run.result()).toMatchObject({ reason: 'max_tokens', metadata: { budget: 'tokens' } });
     expect(budgets(planner).map((budget) => budget.tokensLeft)).toEqual([100, 55, 10]);
   });
 
@@ -365,7 +365,7 @@ describe('pausing at the ceiling', () => {
     await run.resume({ limits: { steps: 2 } });
     expect(await run.result()).toMatchObject({ status: 'paused' });
     await run.resume({ limits: { onCeiling: 'finish' } });
-    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'no_path' });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'max_steps' });
     expect(await entriesOf(made.journal, run, 'paused')).toHaveLength(2);
   });
 

@@ -178,7 +178,7 @@ describe('a call that a task carries out', () => {
     const broken = carried('broken', () => {
       throw new PilotageError('route_not_found', 'No way for it.', { data: { router: 'by_kind' } });
     });
-    const lost = carried('lost', () => ({ kind: 'finish', reason: 'no_path', metadata: { budget: 'cost' } }));
+    const lost = carried('lost', () => ({ kind: 'finish', reason: 'max_cost' }));
     const made = onSqlite({
       planner: script(
         parallel([
@@ -196,7 +196,7 @@ describe('a call that a task carries out', () => {
         kind: 'error',
         error: { code: 'route_not_found', message: 'No way for it.', data: { router: 'by_kind', step: 0 } },
       },
-      { kind: 'error', error: { code: 'no_path', data: { budget: 'cost' } } },
+      { kind: 'error', error: { code: 'max_cost' } },
     ]);
   });
 

@@ -150,7 +150,7 @@ describe('a history that is shortened', () => {
     expect(state.totals).toMatchObject({ inputTokens: 900, outputTokens: 40, costMicroUsd: 7, steps: 3 });
     expect(views.map(({ budget }) => budget.tokensLeft)).toEqual([10_000, 9_060, 9_060, 9_060]);
     const bound = await played(at(1), undefined, { limits: { tokens: 940 } });
-    expect(bound.result).toMatchObject({ reason: 'no_path', metadata: { budget: 'tokens' } });
+    expect(bound.result).toMatchObject({ reason: 'max_tokens', metadata: { budget: 'tokens' } });
     expect(bound.asked.at(-1)).toBe('compact 1');
     expect(bound.entries.map(({ kind }) => kind).slice(-2)).toEqual(['compacted', 'finished']);
   });

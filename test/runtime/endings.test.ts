@@ -65,13 +65,13 @@ describe('how a run ends', () => {
     );
   });
 
-  it('RL-05, RL-25, RA-12 ends at the step limit as no_path, never as an exception', async () => {
+  it('RL-05, RL-25, RA-12 ends at the step limit as max_steps, never as an exception', async () => {
     const planner = watched(forever);
     const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 5 } });
     const events = await collect(run);
     expect(await run.result()).toMatchObject({
       status: 'finished',
-      reason: 'no_path',
+      reason: 'max_steps',
       metadata: { max_steps_exceeded: true, max_steps: 5, steps_observed: 5 },
     });
     expect(planner.views).toHaveLength(5);

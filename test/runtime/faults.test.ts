@@ -196,7 +196,7 @@ describe('a move at fault', () => {
       { limits: { steps: 7 } },
     );
     expect(planner.views.map(({ rejections }) => rejections)).toEqual(Array(7).fill(0));
-    expect(result).toMatchObject({ status: 'finished', reason: 'no_path' });
+    expect(result).toMatchObject({ status: 'finished', reason: 'max_steps' });
     expect(state.ending).toMatchObject({ metadata: { max_steps_exceeded: true } });
     expect(only(events, 'planner.max_steps_exceeded')).toMatchObject([{ maxSteps: 7, stepsObserved: 7 }]);
   });
@@ -205,7 +205,7 @@ describe('a move at fault', () => {
     const usage = { inputTokens: 40, outputTokens: 10 };
     const planner = watched(() => ({ decision: finish(), fault, usage }));
     const { result, state } = await played(planner, { limits: { tokens: 100 } });
-    expect(result).toMatchObject({ reason: 'no_path', metadata: { budget: 'tokens' } });
+    expect(result).toMatchObject({ reason: 'max_tokens', metadata: { budget: 'tokens' } });
     expect(state.totals).toMatchObject({ steps: 2, inputTokens: 80, outputTokens: 20 });
   });
 

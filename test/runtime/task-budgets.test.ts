@@ -191,7 +191,7 @@ describe('BG-08 what a task uses', () => {
     });
     const run = await start(made, { identity: PARENT, limits: { steps: 10 } });
     expect(await run.result()).toMatchObject({ reason: 'goal', usage: { steps: 2, taskSteps: 3 } });
-    expect(observations(await run.state())[0]).toMatchObject({ status: 'failed', error: { code: 'no_path' } });
+    expect(observations(await run.state())[0]).toMatchObject({ status: 'failed', error: { code: 'max_steps' } });
   });
 
   it('cannot be raised from outside: its limits are its owner’s', async () => {
@@ -243,7 +243,7 @@ describe('BG-08 an owner whose budget is lent', () => {
       tools: [echo],
     });
     const run = await start(made, { identity: PARENT, limits: { steps: 10 } });
-    expect(await run.result()).toMatchObject({ reason: 'no_path', metadata: { budget: 'steps' } });
+    expect(await run.result()).toMatchObject({ reason: 'max_steps', metadata: { budget: 'steps' } });
   });
 
   it('is paused when it asks for a raise instead, and goes on with more', async () => {

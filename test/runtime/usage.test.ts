@@ -56,7 +56,7 @@ describe('what a model says that it used', () => {
     const planner = react({ model: openaiCompatible({ baseUrl: server.url, model: 'm' }), prices: PRICES });
     const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 60, costMicroUsd: 2_000 } });
     const { usage, ...result } = await run.result();
-    expect(result).toMatchObject({ reason: 'no_path', metadata: { budget: 'cost' } });
+    expect(result).toMatchObject({ reason: 'max_cost', metadata: { budget: 'cost' } });
     expect(server.requests.length).toBeGreaterThan(1);
     expect(server.requests.length).toBeLessThan(20);
     expect(usage).toMatchObject({ estimated: true });
@@ -77,7 +77,7 @@ describe('what a model says that it used', () => {
     0,
   ])('is estimated in the place of %s input tokens', async (inputTokens) => {
     const { result } = await play(scriptedModel(forever({ inputTokens, outputTokens: 5 })), { tokens: 2_000 });
-    expect(result).toMatchObject({ reason: 'no_path', metadata: { budget: 'tokens' }, usage: { estimated: true } });
+    expect(result).toMatchObject({ reason: 'max_tokens', metadata: { budget: 'tokens' }, usage: { estimated: true } });
     expect(result.usage.inputTokens).toBeGreaterThan(0);
     expect(result.usage.inputTokens).toBeLessThan(10_000);
   });
@@ -94,7 +94,7 @@ describe('what a model says that it used', () => {
     ['not watched', false],
   ])('binds budgets when it says nothing, %s', async (_what, streamed) => {
     const { result, moves } = await play(scriptedModel(forever()), { costMicroUsd: 2_000 }, { streamed });
-    expect(result).toMatchObject({ reason: 'no_path', metadata: { budget: 'cost' }, usage: { estimated: true } });
+    expect(result).toMatchObject({ reason: 'max_cost', metadata: { budget: 'cost' }, usage: { estimated: true } });
     expect(moves.length).toBeLessThan(20);
     for (const { usage } of moves) expect(usage).toMatchObject({ estimated: true });
   });

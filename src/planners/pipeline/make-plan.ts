@@ -102,7 +102,7 @@ class PlanMaker {
     const turns = kept.length > 0 ? [restTurn(kept, this.#lastFaults)] : [];
     const previous = this.#previous;
     const round: Tried<Read>[] = [];
-    for (let index = 0; index < setup.numbers.candidates && !tries.isCeilingReached; index += 1) {
+    for (let index = 0; index < setup.numbers.candidates && tries.ceiling === undefined; index += 1) {
       const request = requestFor(this.#making, model, [...this.#outline, ...turns], index);
       const tried = yield* this.#ask({ purpose, model, request, previous }, kept);
       round.push(tried);
@@ -112,7 +112,7 @@ class PlanMaker {
   }
 
   async *#askAgain(model: ReadyModel, last: Tried<Read>): AsyncGenerator<Delta, Round> {
-    if (this.#making.tries.isCeilingReached) return [];
+    if (this.#making.tries.ceiling !== undefined) return [];
     const { faults } = last.judged;
     const kept = this.#kept;
     const turn = kept.length > 0 ? restTurn(kept, faults) : repairTurn(last.output, faults);

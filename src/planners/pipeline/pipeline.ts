@@ -2,8 +2,9 @@
  * A planner that has a model write a whole plan: look up, render, pick a model, call, parse, validate, verify, hand over. It
  * keeps nothing of a run: what was planned, and with which tries, stands in the run's own journal.
  */
-import type { Finish } from '../../core/decision.ts';
+import type { Finish, FinishReason } from '../../core/decision.ts';
 import { assertIdentity } from '../../core/identity.ts';
+import { CEILING_REASONS } from '../../core/limits.ts';
 import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
 import type { PlanFault, Remark } from '../../core/remark.ts';
 import type { Usage } from '../../core/usage.ts';
@@ -87,8 +88,17 @@ async function* planMove(work: Work, setup: Setup, run: RunView, signal: AbortSi
     return { decision: growing.decision, fault: { code: 'plan_invalid', message }, ...notesOf(making) };
   }
   const { usage, remarks: told = [] } = notesOf(making);
-  const failed = failedMove(setup, made, refusal('no_path', `pipeline.${made.because}`, redacted(made.faults, setup)));
+  const failed = failedMove(
+    setup,
+    made,
+    refusal(reasonOf(made, making), `pipeline.${made.because}`, redacted(made.faults, setup)),
+  );
   return yield* giveUp(withNotes(failed, told, usage), setup, run, signal);
+}
+
+/** A limit ends the run in its own words. */
+function reasonOf({ because }: { readonly because: NoPlan }, { tries }: Making): FinishReason {
+  return because === 'ceiling' && tries.ceiling !== undefined ? CEILING_REASONS[tries.ceiling] : 'no_path';
 }
 
 function begin(setup: Setup, run: RunView, work: Work, prompt: Prompt, signal: AbortSignal): Making {

@@ -16,7 +16,7 @@ export interface Outline {
 /** `undefined` when no outline is wanted, or there is no room for one. One that came to nothing leaves no turn behind. */
 export async function outlineOf({ setup, prompt, tries }: Making): Promise<Outline | undefined> {
   const { outline: model, options, numbers } = setup;
-  if (model === undefined || tries.isCeilingReached) return undefined;
+  if (model === undefined || tries.ceiling !== undefined) return undefined;
   const { seed, maxOutputTokens } = options;
   const request = {
     prompt: [userTurn(prompt.text), userTurn(OUTLINE_REQUEST)],

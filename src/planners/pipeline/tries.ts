@@ -71,14 +71,12 @@ export class Tries {
     return this.#usage;
   }
 
-  /** What this move has used leaves nothing of the run's money or tokens. */
-  get isCeilingReached(): boolean {
+  /** What this move has used leaves nothing of it for the run; `undefined`: something is left of both. */
+  get ceiling(): 'cost' | 'tokens' | undefined {
     const { costMicroUsdLeft, tokensLeft } = this.options.run.budget;
     const { costMicroUsd = 0, inputTokens = 0, outputTokens = 0 } = this.#usage ?? {};
-    return (
-      (costMicroUsdLeft !== undefined && costMicroUsd >= costMicroUsdLeft) ||
-      (tokensLeft !== undefined && inputTokens + outputTokens >= tokensLeft)
-    );
+    if (costMicroUsdLeft !== undefined && costMicroUsd >= costMicroUsdLeft) return 'cost';
+    return tokensLeft !== undefined && inputTokens + outputTokens >= tokensLeft ? 'tokens' : undefined;
   }
 
   /**
