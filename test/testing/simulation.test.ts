@@ -3,6 +3,7 @@ import { memoryJournal } from '../../src/journal/memory.ts';
 import { historyOf, simulate } from '../../src/testing/index.ts';
 import { generateScript } from '../../src/testing/simulation/generate.ts';
 import { Ledger } from '../../src/testing/simulation/ledger.ts';
+import { Machines } from '../../src/testing/simulation/machines.ts';
 import { ShownGroups } from '../../src/testing/simulation/planner.ts';
 import { SimulatedProcess } from '../../src/testing/simulation/process.ts';
 import type { SimulationScript } from '../../src/testing/simulation/script.ts';
@@ -45,7 +46,19 @@ describe('the simulation', () => {
     const scripts = Array.from({ length: 300 }, (_, seed) => generateScript(seed));
     const faults = new Set(scripts.flatMap((script) => script.faults.map(({ kind }) => kind)));
     const controls = new Set(scripts.flatMap((script) => script.acts.map(({ type }) => type)));
-    expect([...faults].sort()).toEqual(['crash', 'deploy', 'freeze', 'kill', 'stall', 'store']);
+    expect([...faults].sort()).toEqual([
+      'clock',
+      'crash',
+      'cut',
+      'deploy',
+      'freeze',
+      'hearing',
+      'kill',
+      'refuse',
+      'sleep',
+      'stall',
+      'store',
+    ]);
     expect(controls.size).toBe(10);
     const happened: string[] = [];
     for (let seed = 0; seed < 80; seed += 1) happened.push(await historyOf(seed));
@@ -95,7 +108,14 @@ describe('a worker of the simulation', () => {
     const crash = { kind: 'crash', worker: 0, operation: 0, landed: true, downMs: 50 } as const;
     const script = { ...generateScript(1), faults: [crash], delays: { chance: 1, maxMs: 300 } };
     const journal = memoryJournal({ clock: time });
-    const worker = new Worker(0, { script, time, ledger: new Ledger(time, false), journal, shown: new ShownGroups() });
+    const worker = new Worker(0, {
+      script,
+      time,
+      ledger: new Ledger(time, false),
+      journal,
+      shown: new ShownGroups(),
+      machines: new Machines(),
+    });
     const before = worker.process;
     expect(before.alive).toBe(true);
     worker.heal();

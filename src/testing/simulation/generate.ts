@@ -3,6 +3,7 @@ import { CONTROL_TYPES, type ControlType } from '../../core/control.ts';
 import type { Limits } from '../../core/limits.ts';
 import { Dice } from './dice.ts';
 import { PlanWriter } from './generate-plans.ts';
+import { generateWorld } from './generate-world.ts';
 import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
 import { SimulatedTime } from './time.ts';
 
@@ -11,18 +12,22 @@ export function generateScript(seed: number): SimulationScript {
   const workers = dice.pick([1, 2, 2, 2, 3]);
   const plans = new PlanWriter(dice);
   const roots = dice.list(1, 3, (index) => root(dice, index, workers, plans));
+  const wakeMode = dice.pick(['push', 'push', 'poll', 'hybrid'] as const);
+  const leaseMs = dice.pick([600, 1_500, 3_000]);
+  const around = generateWorld({ seed, workers, leaseMs });
   return {
     seed,
     workers,
-    wakeMode: dice.pick(['push', 'push', 'poll', 'hybrid']),
-    leaseMs: dice.pick([600, 1_500, 3_000]),
+    wakeMode,
+    leaseMs,
     slots: dice.pick([1, 2, 10, 10]),
     upgrades: dice.chance(0.15),
     delays: { chance: dice.pick([0, 0.2, 0.5]), maxMs: dice.pick([10, 60, 60, 300]) },
     plans: plans.plans,
     roots,
     acts: dice.list(0, dice.pick([1, 4, 10]), () => act(dice, roots, workers)).sort((a, b) => a.at - b.at),
-    faults: dice.list(0, dice.pick([0, 1, 4, 8]), () => fault(dice, workers)),
+    faults: [...dice.list(0, dice.pick([0, 1, 4, 8]), () => fault(dice, workers)), ...around.faults],
+    world: around.world,
   };
 }
 

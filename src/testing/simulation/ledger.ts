@@ -4,7 +4,8 @@ import type { Clock } from '../../core/clock.ts';
 import { type Control, isControl, type Message } from '../../core/control.ts';
 import type { Entry } from '../../core/entry.ts';
 import type { Effect } from '../../core/tool-schema.ts';
-import type { Append, Claim, LeaseRequest, NewRun, Park } from '../../journal/port.ts';
+import type { Append, Claim, ClaimRequest, NewRun, Park } from '../../journal/port.ts';
+import { checkClaim } from './check-owners.ts';
 import type { SimulatedProcess } from './process.ts';
 
 export const INVARIANTS = [
@@ -64,8 +65,10 @@ export interface LedgerRun {
   readonly taken: Map<string, number>;
   /** The order in which entries landed, by seq. */
   readonly landed: number[];
-  /** Who claimed it last. */
+  /** Who claimed it last, and has not given it back. */
   holder: SimulatedProcess | undefined;
+  /** When each process lost it to another. */
+  readonly lostAt: Map<SimulatedProcess, number>;
   endedAt: number | undefined;
   fence: number;
   leaseUntil: number;
@@ -87,6 +90,10 @@ export class Ledger {
   readonly runs: Map<string, LedgerRun> = new Map();
   readonly attempts: Attempt[] = [];
   readonly effects: Map<string, number> = new Map();
+  /** Effects, by key, of those who had lost the run for longer than anybody waits for them. */
+  readonly lateEffects: Map<string, number> = new Map();
+  /** By the name under which each process claims runs. */
+  readonly owners: Map<string, SimulatedProcess> = new Map();
   /** The processes that have a call under way, by its key. */
   readonly atWork: Map<string, Set<SimulatedProcess>> = new Map();
   readonly refuted: Map<string, number> = new Map();
@@ -138,6 +145,7 @@ export class Ledger {
       taken: new Map(),
       landed: entries.map(() => order),
       holder: undefined,
+      lostAt: new Map(),
       endedAt: undefined,
       fence: 0,
       leaseUntil: 0,
@@ -147,17 +155,16 @@ export class Ledger {
     return run;
   }
 
-  claimed(claim: Claim, { leaseMs }: LeaseRequest, process: SimulatedProcess): void {
+  claimed(claim: Claim, request: ClaimRequest, process: SimulatedProcess): void {
     const run = this.runs.get(claim.run);
     if (run === undefined) return;
     const now = this.#clock.now();
+    this.owners.set(request.owner, process);
+    checkClaim(claim, request, run, process, { now, ledger: this });
+    if (run.holder !== undefined && run.holder !== process) run.lostAt.set(run.holder, now);
     run.holder = process;
-    if (run.leaseUntil > now) {
-      this.violated('leases', `${process.name} got a lease that another owner still holds`, claim.run);
-    }
-    if (claim.fence <= run.fence) this.violated('leases', `the fence did not rise: ${claim.fence}`, claim.run);
     run.fence = claim.fence;
-    run.leaseUntil = now + leaseMs;
+    run.leaseUntil = now + request.leaseMs;
     run.isLeftForNow = false;
   }
 
@@ -170,6 +177,7 @@ export class Ledger {
     const known = this.runs.get(run);
     if (known?.fence !== fence) return;
     known.leaseUntil = 0;
+    known.holder = undefined;
     known.isLeftForNow = status === undefined;
   }
 
@@ -229,7 +237,12 @@ export class Ledger {
     this.refuted.set(key, (this.refuted.get(key) ?? 0) + 1);
   }
 
-  effect(key: string): void {
+  /** @param graceMs for so long whoever takes over a run waits for one that may be at its calls. */
+  effect(key: string, run: string, process: SimulatedProcess, graceMs: number): void {
     this.effects.set(key, (this.effects.get(key) ?? 0) + 1);
+    const known = this.runs.get(run);
+    const lostAt = known?.lostAt.get(process);
+    if (known?.holder === process || lostAt === undefined || this.#clock.now() - lostAt < graceMs) return;
+    this.lateEffects.set(key, (this.lateEffects.get(key) ?? 0) + 1);
   }
 }

@@ -12,6 +12,7 @@ import { foldEntries, type OpenPause, type OpenStep, type RunState } from '../..
 import type { Dice } from './dice.ts';
 import type { Ledger } from './ledger.ts';
 import type { Act, Sender } from './script.ts';
+import { isStoreError } from './store-errors.ts';
 
 /** What may rightly be said to somebody who speaks to a run at a bad moment, or who may not. */
 const ORDINARY: ReadonlySet<string> = new Set([
@@ -25,7 +26,6 @@ const ORDINARY: ReadonlySet<string> = new Set([
   'runtime_closed',
   'task_not_found',
   'inbox_full',
-  'journal_unavailable',
 ]);
 
 export interface PeopleWorld {
@@ -165,7 +165,7 @@ export class People {
       await said;
       return true;
     } catch (error) {
-      if (PilotageError.is(error) && ORDINARY.has(error.code)) return false;
+      if ((PilotageError.is(error) && ORDINARY.has(error.code)) || isStoreError(error)) return false;
       this.#world.ledger.violated('no fault', `whoever spoke to the run was told: ${String(error)}`, run);
       return false;
     }

@@ -8,11 +8,13 @@ import { checkEnd } from './check.ts';
 import { checkQuiet } from './check-quiet.ts';
 import { Dice } from './dice.ts';
 import { Ledger, type TimelineLine, type Violation } from './ledger.ts';
+import { Machines } from './machines.ts';
 import { People } from './people.ts';
 import { ShownGroups } from './planner.ts';
 import { SimulatedProcess } from './process.ts';
 import type { Root, SimulationScript } from './script.ts';
 import { SimulatedStore } from './store.ts';
+import { isStoreError } from './store-errors.ts';
 import { SimulatedTime } from './time.ts';
 import { Watching } from './watching.ts';
 import { Worker } from './worker.ts';
@@ -76,7 +78,8 @@ class Stage {
     this.#watching = new Watching(ledger);
     const journal = memoryJournal({ clock: time });
     this.#journal = journal;
-    const world = { script, time, ledger, journal, shown: this.#shown };
+    const machines = new Machines();
+    const world = { script, time, ledger, journal, shown: this.#shown, machines };
     this.#workers = Array.from({ length: script.workers }, (_, index) => new Worker(index, world));
     const dice = new Dice(script.seed + 17);
     const { chance, maxMs } = script.delays;
@@ -125,7 +128,7 @@ class Stage {
     }
     for (const fault of faults) {
       const worker = this.#workers[fault.worker];
-      if (fault.kind === 'deploy') at(fault.at, () => worker?.deploy());
+      if ('at' in fault) at(fault.at, () => worker?.befall(fault));
     }
   }
 
@@ -144,7 +147,7 @@ class Stage {
     try {
       await this.#workers[index]?.does((runtime) => runtime.start(plan, { identity, limits, priority }));
     } catch (error) {
-      if (PilotageError.is(error, 'journal_unavailable') || PilotageError.is(error, 'runtime_closed')) return;
+      if (isStoreError(error) || PilotageError.is(error, 'runtime_closed')) return;
       this.#ledger.violated('no fault', `the start was refused: ${stackOf(error)}`, run);
     }
     if (watcher === undefined) return;

@@ -24,6 +24,8 @@ export class SimulatedProcess {
   #asleepUntil = 0;
   #wallAheadMs: number;
   #sleptMs = 0;
+  /** What came while it stood still. */
+  readonly #held: (() => void)[] = [];
 
   /** @param wallAheadMs by how much its wall clock is ahead of the store's; negative: behind. */
   constructor(name: string, time: SimulatedTime, wallAheadMs = 0, surroundings?: Surroundings) {
@@ -73,12 +75,16 @@ export class SimulatedProcess {
 
   /** @param machineSleeps its steady clock stands still too. */
   stall(ms: number, machineSleeps = false): void {
-    this.#asleepUntil = this.#time.now() + ms;
-    if (machineSleeps) this.#sleptMs += ms;
+    const before = Math.max(this.#asleepUntil, this.#time.now());
+    this.#asleepUntil = Math.max(before, this.#time.now() + ms);
+    if (machineSleeps) this.#sleptMs += this.#asleepUntil - before;
   }
 
   wake(): void {
+    const leftMs = this.#asleepUntil - this.#time.now();
+    if (leftMs > 0) this.#sleptMs = Math.max(0, this.#sleptMs - leftMs);
     this.#asleepUntil = 0;
+    this.#time.after(0, () => this.#thaw());
   }
 
   /** Does this as the process, now. */
@@ -89,9 +95,21 @@ export class SimulatedProcess {
   /** Does this in the process: now, when it wakes up, or never. */
   deliver(act: () => void): void {
     if (!this.#alive) return;
-    const left = this.#asleepUntil - this.#time.now();
-    if (left <= 0) running.run(this, act);
-    else this.#time.after(left, () => this.deliver(act));
+    if (this.#asleepUntil <= this.#time.now() && this.#held.length === 0) {
+      running.run(this, act);
+      return;
+    }
+    this.#held.push(act);
+    if (this.#held.length === 1) this.#time.after(this.#asleepUntil - this.#time.now(), () => this.#thaw());
+  }
+
+  #thaw(): void {
+    const leftMs = this.#asleepUntil - this.#time.now();
+    if (leftMs > 0) {
+      if (this.#held.length > 0) this.#time.after(leftMs, () => this.#thaw());
+      return;
+    }
+    for (const act of this.#held.splice(0)) this.deliver(act);
   }
 
   /** Resolves in the process after so long. */

@@ -3,6 +3,7 @@ import type { ControlType } from '../../core/control.ts';
 import type { Decision } from '../../core/decision.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { WakeMode } from '../../core/planner.ts';
+import type { WorldFault, WorldScript } from './script-world.ts';
 
 export interface SimulationScript {
   /** Chooses what is not written here: delays on the way to the store, ids, waits between tries. */
@@ -20,6 +21,7 @@ export interface SimulationScript {
   readonly roots: readonly Root[];
   readonly acts: readonly Act[];
   readonly faults: readonly Fault[];
+  readonly world: WorldScript;
 }
 
 /** What the planner decides, by the index of the step; after the last one it finishes with `goal`. */
@@ -92,6 +94,7 @@ interface FaultAtOperation {
 }
 
 export type Fault =
+  | WorldFault
   /** The process dies, before the operation has reached the store or after. Another starts in its place. */
   | (FaultAtOperation & { readonly kind: 'crash'; readonly landed: boolean; readonly downMs: number })
   /** Timers and answers reach the process only when this time is over. */

@@ -58,6 +58,11 @@ const STEPS: readonly Smaller[] = [
     for (const faults of without(script.faults)) yield { ...script, faults };
   },
   function* (script) {
+    const { world } = script;
+    if (world.aheadMs.some((ms) => ms !== 0)) yield { ...script, world: { ...world, aheadMs: [] } };
+    if (world.homes.length > 0) yield { ...script, world: { ...world, homes: [] } };
+  },
+  function* (script) {
     if (script.delays.chance > 0) yield { ...script, delays: { ...script.delays, chance: 0 } };
     if (script.workers > 1) yield { ...script, workers: script.workers - 1 };
     for (const [index, root] of script.roots.entries()) {

@@ -2,7 +2,6 @@
 
 import type { Message } from '../../core/control.ts';
 import type { Entry } from '../../core/entry.ts';
-import { PilotageError } from '../../core/errors.ts';
 import type {
   Append,
   ArtifactStore,
@@ -17,15 +16,18 @@ import type {
 } from '../../journal/port.ts';
 import type { SessionMemoryStore } from '../../journal/session-memory.ts';
 import { never } from '../crash-process.ts';
+import { checkOwner } from './check-owners.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
+import type { OperationName, StoreErrorCode } from './script-world.ts';
+import { storeFailure } from './store-errors.ts';
 import { entryText, messageText } from './text.ts';
 import type { SimulatedTime } from './time.ts';
 
 /** What befalls one operation. */
 export type OperationFault =
   | { readonly kind: 'crash'; readonly landed: boolean }
-  | { readonly kind: 'store'; readonly landed: boolean };
+  | { readonly kind: 'store'; readonly landed: boolean; readonly code: StoreErrorCode };
 
 export interface StoreOptions {
   readonly inner: Journal;
@@ -35,7 +37,9 @@ export interface StoreOptions {
   /** How long the next way to or from the store takes; 0 for no time. */
   readonly delayMs: () => number;
   /** Asked once for each operation. */
-  readonly nextFault: () => OperationFault | undefined;
+  readonly nextFault: (name: OperationName) => OperationFault | undefined;
+  /** How a wake comes to the process. Default: at once. */
+  readonly hear?: (wake: () => void) => void;
 }
 
 export class SimulatedStore implements Journal {
@@ -47,19 +51,20 @@ export class SimulatedStore implements Journal {
     this.#options = options;
     const { inner } = options;
     this.artifacts = {
-      put: (scope, bytes, about) => this.#operation(() => inner.artifacts.put(scope, bytes, about)),
-      get: (scope, artifactRef) => this.#operation(() => inner.artifacts.get(scope, artifactRef)),
-      list: (scope, limit) => this.#operation(() => inner.artifacts.list(scope, limit)),
+      put: (scope, bytes, about) => this.#operation('append', () => inner.artifacts.put(scope, bytes, about)),
+      get: (scope, artifactRef) => this.#operation('read', () => inner.artifacts.get(scope, artifactRef)),
+      list: (scope, limit) => this.#operation('read', () => inner.artifacts.list(scope, limit)),
     };
     this.memory = {
-      read: (scope, limit, from) => this.#operation(() => inner.memory.read(scope, limit, from)),
-      summarise: (scope, expected, summary) => this.#operation(() => inner.memory.summarise(scope, expected, summary)),
+      read: (scope, limit, from) => this.#operation('read', () => inner.memory.read(scope, limit, from)),
+      summarise: (scope, expected, summary) =>
+        this.#operation('append', () => inner.memory.summarise(scope, expected, summary)),
     };
   }
 
   create(run: NewRun): Promise<Claim | undefined> {
     const { inner, ledger, process } = this.#options;
-    return this.#operation(async () => {
+    return this.#operation('create', async () => {
       const order = ledger.next();
       const isNew = !ledger.runs.has(run.identity.run);
       const claim = await inner.create(run);
@@ -75,7 +80,7 @@ export class SimulatedStore implements Journal {
 
   append(append: Append): Promise<void> {
     const { inner, ledger } = this.#options;
-    return this.#operation(async () => {
+    return this.#operation('append', async () => {
       const order = ledger.next();
       await inner.append(append);
       this.#tell(append.run, () => append.entries.map(entryText).join(', '));
@@ -85,8 +90,8 @@ export class SimulatedStore implements Journal {
 
   claim(request: ClaimRequest): Promise<Claim | undefined> {
     const { inner, ledger, process } = this.#options;
-    return this.#operation(async () => {
-      const claim = await inner.claim(request);
+    return this.#operation('claim', async () => {
+      const claim = await inner.claim(checkOwner(request, ledger));
       if (claim === undefined) return undefined;
       this.#tell(claim.run, () => `claimed under the fence ${claim.fence}`);
       ledger.claimed(claim, request, process);
@@ -96,7 +101,7 @@ export class SimulatedStore implements Journal {
 
   renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
     const { inner, ledger } = this.#options;
-    return this.#operation(async () => {
+    return this.#operation('renew', async () => {
       const counts = await inner.renew(leases, leaseMs);
       for (const [index, { run, fence }] of leases.entries()) {
         if (counts[index] !== undefined) ledger.renewed(run, fence, leaseMs);
@@ -107,7 +112,7 @@ export class SimulatedStore implements Journal {
 
   release(lease: Renewal, park: Park): Promise<boolean> {
     const { inner, ledger, time } = this.#options;
-    return this.#operation(async () => {
+    return this.#operation('release', async () => {
       const parked = await inner.release(lease, park);
       ledger.released(lease.run, lease.fence, park);
       const until = park.wakeAt == null ? String(park.wakeAt) : `${park.wakeAt - time.startedAt} ms`;
@@ -118,7 +123,7 @@ export class SimulatedStore implements Journal {
 
   signal(run: string, message: Message, priority?: number): Promise<boolean> {
     const { inner, ledger } = this.#options;
-    return this.#operation(async () => {
+    return this.#operation('signal', async () => {
       const order = ledger.next();
       const stored = await inner.signal(run, message, priority);
       this.#tell(run, () => `inbox: ${messageText(message)}${stored ? '' : ' (known)'}`);
@@ -128,48 +133,48 @@ export class SimulatedStore implements Journal {
   }
 
   read(run: string, from?: number, limit?: number): Promise<Entry[]> {
-    return this.#operation(() => this.#options.inner.read(run, from, limit));
+    return this.#operation('read', () => this.#options.inner.read(run, from, limit));
   }
 
   get(run: string): Promise<RunRecord | undefined> {
-    return this.#operation(() => this.#options.inner.get(run));
+    return this.#operation('get', () => this.#options.inner.get(run));
   }
 
   list(query: RunQuery): Promise<RunRecord[]> {
-    return this.#operation(() => this.#options.inner.list(query));
+    return this.#operation('read', () => this.#options.inner.list(query));
   }
 
   inbox(run: string): Promise<Message[]> {
-    return this.#operation(() => this.#options.inner.inbox(run));
+    return this.#operation('inbox', () => this.#options.inner.inbox(run));
   }
 
   watch(run: string, wake: () => void): () => void {
-    const { inner, process } = this.#options;
-    return inner.watch(run, () => process.deliver(wake));
+    const { inner, process, hear = (told) => told() } = this.#options;
+    return inner.watch(run, () => hear(() => process.deliver(wake)));
   }
 
   async close(): Promise<void> {}
 
   /** There, done, and back. What a process asked for before it died may still be done. */
-  async #operation<T>(work: () => Promise<T>): Promise<T> {
+  async #operation<T>(name: OperationName, work: () => Promise<T>): Promise<T> {
     const { process, ledger, nextFault, delayMs } = this.#options;
     if (!process.alive || ledger.isSpinning()) return never();
-    const fault = nextFault();
+    const fault = nextFault(name);
     if (fault?.kind === 'crash' && !fault.landed) return this.#die();
     await this.#there(delayMs());
-    if (fault?.kind === 'store' && !fault.landed) return this.#fail();
+    if (fault?.kind === 'store' && !fault.landed) return this.#fail(name, fault.code);
     const value = await work();
     if (fault?.kind === 'crash') return this.#die();
-    if (fault?.kind === 'store') return this.#fail();
+    if (fault?.kind === 'store') return this.#fail(name, fault.code);
     await process.wait(delayMs());
     return value;
   }
 
-  async #fail(): Promise<never> {
+  async #fail(name: OperationName, code: StoreErrorCode): Promise<never> {
     const { process, delayMs } = this.#options;
-    this.#tell('', () => 'the store fails');
+    this.#tell('', () => `the store says ${code} to ${name}`);
     await process.wait(delayMs());
-    throw new PilotageError('journal_unavailable', 'The store cannot be reached.');
+    throw storeFailure(code);
   }
 
   #die<T>(): Promise<T> {

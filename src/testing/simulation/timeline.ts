@@ -13,6 +13,7 @@ export function historyText(script: SimulationScript, { violations, timeline }: 
   return [
     `seed ${script.seed}: ${script.workers} workers, ${script.slots} runs each, leases of ${script.leaseMs} ms, wake ${script.wakeMode}, ` +
       `delays ${script.delays.chance} × ${script.delays.maxMs} ms`,
+    `world ${JSON.stringify(script.world)}`,
     ...script.roots.map((root) => `root ${JSON.stringify(root)}`),
     ...Object.entries(script.plans).map(([name, plan]) => `plan ${name} ${JSON.stringify(plan)}`),
     ...script.acts.map((act) => `act ${JSON.stringify(act)}`),

@@ -127,6 +127,7 @@ export interface ToolWorld {
   mayDie(call: number, landed: boolean): void;
   /** The process may stand still in the call with this number, before it takes effect. */
   mayFreeze(call: number): void;
+  readonly graceMs: number;
   /** Counts the calls of this process and of those that were in its place before. */
   nextCall(): number;
 }
@@ -196,7 +197,7 @@ async function run(
   if (fail === 'throughout' || (fail === 'once' && attempt === 1)) {
     throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
   }
-  ledger.effect(key);
+  ledger.effect(key, owner, process, world.graceMs);
   ledger.tell(process.name, () => `${owner}: ${name} ${id} takes effect`);
   world.mayDie(call, true);
   if (!process.alive) return never();

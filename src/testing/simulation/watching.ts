@@ -4,6 +4,7 @@ import type { RunResult } from '../../runtime/result.ts';
 import type { Run } from '../../runtime/run.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
+import { isStoreError } from './store-errors.ts';
 
 interface Waiting {
   readonly run: string;
@@ -80,13 +81,13 @@ export class Watching {
     try {
       await waiting;
     } catch (error) {
-      if (PilotageError.is(error) && ORDINARY.has(error.code)) return;
+      if ((PilotageError.is(error) && ORDINARY.has(error.code)) || isStoreError(error)) return;
       this.#ledger.violated('no fault', `a watcher was told: ${String(error)}`, run);
     }
   }
 }
 
-const ORDINARY: ReadonlySet<string> = new Set(['runtime_closed', 'journal_unavailable', 'run_not_found']);
+const ORDINARY: ReadonlySet<string> = new Set(['runtime_closed', 'run_not_found']);
 
 function reasonOf(end: {
   readonly status?: string;

@@ -4,10 +4,13 @@ import type { Journal } from '../../journal/port.ts';
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts';
 import { Dice } from './dice.ts';
 import type { Ledger } from './ledger.ts';
+import type { Machines } from './machines.ts';
 import { type ShownGroups, simulatedPlanner } from './planner.ts';
 import { SimulatedProcess } from './process.ts';
 import type { Fault, SimulationScript } from './script.ts';
+import type { OperationName } from './script-world.ts';
 import { type OperationFault, SimulatedStore } from './store.ts';
+import { isStoreError } from './store-errors.ts';
 import type { SimulatedTime } from './time.ts';
 import { simulatedTools, withCarried } from './tools.ts';
 
@@ -17,12 +20,13 @@ export interface WorkerWorld {
   readonly ledger: Ledger;
   readonly journal: Journal;
   readonly shown: ShownGroups;
+  readonly machines: Machines;
 }
 
-/** A call, and all the time for which a process stands still in the middle of it. */
-const GRACE_MS = 30_000;
-
 type OperationKind = Extract<Fault, { operation: number }>;
+type Refusal = Extract<Fault, { kind: 'refuse' }>;
+/** Those that come at their time. */
+type TimedFault = Extract<Fault, { at: number }>;
 
 export class Worker {
   readonly #world: WorkerWorld;
@@ -32,12 +36,20 @@ export class Worker {
   readonly #dice: Dice;
   /** For the waits of retries. */
   readonly #jitter: Dice;
+  readonly #refusals: readonly Refusal[];
+  /** How often each operation was asked for. */
+  readonly #asked = new Map<OperationName, number>();
   #operations = 0;
   #calls = 0;
   #failing: { left: number; readonly landed: boolean; readonly stallMs: number } | undefined;
   #healthy = false;
   #closing = false;
   #lives = 0;
+  /** By how much the wall clock of its processes is ahead of the store's. */
+  #aheadMs: number;
+  /** Its connection to the store was closed under it. */
+  #cut: SimulatedProcess | undefined;
+  #hearing: { readonly until: number; readonly how: 'late' | 'twice' } | undefined;
   #process: SimulatedProcess;
   /** It dies as soon as an operation that is under way has landed. */
   #dying: SimulatedProcess | undefined;
@@ -51,6 +63,8 @@ export class Worker {
     for (const fault of world.script.faults) {
       if ('operation' in fault && fault.worker === index) this.#faults.set(fault.operation, fault);
     }
+    this.#refusals = world.script.faults.filter((at) => at.kind === 'refuse').filter((at) => at.worker === index);
+    this.#aheadMs = world.script.world.aheadMs[index] ?? 0;
     this.#process = this.#newProcess();
     this.#runtime = this.#process.within(() => this.#start());
   }
@@ -81,11 +95,45 @@ export class Worker {
     if (process === this.#process) this.#comeBack(0);
   }
 
+  /** Something happens to the process, whatever it does just now. */
+  befall(fault: TimedFault): void {
+    if (this.#healthy) return;
+    const { ledger, time } = this.#world;
+    const process = this.#process;
+    switch (fault.kind) {
+      case 'deploy':
+        void this.deploy();
+        return;
+      case 'clock':
+        this.#aheadMs = fault.aheadMs;
+        ledger.tell(process.name, () => `has its clock set to ${fault.aheadMs} ms ahead`);
+        process.setWall(fault.aheadMs);
+        return;
+      case 'sleep':
+        ledger.tell(process.name, () => `is on a machine that sleeps for ${fault.ms} ms`);
+        process.stall(fault.ms, true);
+        return;
+      case 'hearing':
+        this.#hearing = { until: time.now() + fault.ms, how: fault.how };
+        return;
+      case 'cut':
+        if (this.runtime === undefined) return;
+        ledger.tell(process.name, () => 'has its connection closed');
+        this.#cut = process;
+        time.after(fault.downMs, () => this.#restart(process));
+        return;
+      default:
+        fault satisfies never;
+    }
+  }
+
   /** From now on nothing befalls it. */
   heal(): void {
     this.#healthy = true;
     this.#failing = undefined;
+    this.#hearing = undefined;
     this.#process.wake();
+    if (this.#cut === this.#process) this.#die(this.#process, 'is ended');
     // Later its death would take along what people say through it from now on, and they say it once.
     if (this.#dying === this.#process) this.#die(this.#process, 'dies');
     if (!this.#process.alive) this.#replace();
@@ -106,7 +154,17 @@ export class Worker {
 
   #newProcess(): SimulatedProcess {
     this.#lives += 1;
-    return new SimulatedProcess(`w${this.#index}.${this.#lives}`, this.#world.time);
+    const { machines, script, time } = this.#world;
+    const home = script.world.homes[this.#index];
+    const isAlive = (): boolean => made.alive;
+    const surroundings = home && machines.enter(home, this.#index, this.#lives, isAlive);
+    const made: SimulatedProcess = new SimulatedProcess(
+      `w${this.#index}.${this.#lives}`,
+      time,
+      this.#aheadMs,
+      surroundings,
+    );
+    return made;
   }
 
   #start(): Runtime {
@@ -119,12 +177,14 @@ export class Worker {
       time,
       ledger,
       delayMs: () => (chance > 0 && this.#dice.chance(chance) ? this.#dice.between(1, maxMs) : 0),
-      nextFault: () => this.#nextFault(process),
+      nextFault: (name) => this.#refusal(name, process) ?? this.#nextFault(process),
+      hear: (wake) => this.#hear(wake),
     });
     ledger.tell(process.name, () => 'starts');
     const tools = simulatedTools({
       process,
       ledger,
+      graceMs: script.world.graceMs,
       nextCall: () => this.#nextCall(),
       mayDie: (call, landed) => this.#mayDie(process, call, landed),
       mayFreeze: (call) => this.#mayFreeze(process, call),
@@ -137,7 +197,7 @@ export class Worker {
       clock: process.clock,
       random: () => this.#jitter.next(),
       leaseMs: script.leaseMs,
-      takeoverGraceMs: GRACE_MS,
+      takeoverGraceMs: script.world.graceMs,
       maxLiveRuns: script.slots,
       maxLiveRunsPerTenant: script.slots,
       ...(script.upgrades ? { migrate: () => ({}) } : {}),
@@ -203,13 +263,39 @@ export class Worker {
     if (this.#failing === undefined || this.#failing.left === 0) return undefined;
     this.#failing.left -= 1;
     if (this.#failing.left === 0 && this.#failing.stallMs > 0) this.#stall(process, this.#failing.stallMs);
-    return { kind: 'store', landed: this.#failing.landed };
+    return { kind: 'store', landed: this.#failing.landed, code: 'journal_unavailable' };
+  }
+
+  /** What the store refuses by the kind of operation. */
+  #refusal(name: OperationName, process: SimulatedProcess): OperationFault | undefined {
+    if (this.#healthy) return undefined;
+    if (this.#cut === process) return { kind: 'store', landed: false, code: 'journal_closed' };
+    if (this.#refusals.length === 0) return undefined;
+    const count = this.#asked.get(name) ?? 0;
+    this.#asked.set(name, count + 1);
+    const refusal = this.#refusals.find(({ on, nth, times }) => on === name && nth <= count && count < nth + times);
+    return refusal && { kind: 'store', landed: refusal.landed, code: refusal.code };
+  }
+
+  #hear(wake: () => void): void {
+    const { until, how } = this.#hearing ?? { until: 0, how: 'late' };
+    const { time } = this.#world;
+    const isHard = until > time.now();
+    if (!isHard || how === 'twice') wake();
+    if (isHard) time.after(how === 'late' ? until - time.now() : this.#dice.between(0, 300), wake);
+  }
+
+  /** Whoever looks after the process ends it, and starts another. */
+  #restart(process: SimulatedProcess): void {
+    if (process !== this.#process || !process.alive) return;
+    this.#die(process, 'is ended');
+    this.#replace();
   }
 
   #onFault(error: unknown, process: SimulatedProcess): void {
     if (!process.alive) return;
     this.#world.ledger.tell(process.name, () => `reports: ${describeThrown(error)}`);
-    if (PilotageError.is(error, 'lease_lost') || PilotageError.is(error, 'journal_unavailable')) return;
+    if (PilotageError.is(error, 'lease_lost') || isStoreError(error)) return;
     const stack = error instanceof Error ? error.stack : undefined;
     this.#world.ledger.violated('no fault', `a runtime reported: ${stack ?? String(error)}`);
   }

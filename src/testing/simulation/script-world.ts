@@ -1,0 +1,57 @@
+/** What is around the runs: clocks, machines, the store, and what befalls them. */
+import type { ErrorCode } from '../../core/errors.ts';
+
+export interface WorldScript {
+  /** By worker: by how much its wall clock is ahead of the store's. Milliseconds; negative: behind. */
+  readonly aheadMs: readonly number[];
+  /** By worker: where its processes live. */
+  readonly homes: readonly Home[];
+  /** For how long an owner that may live may be at its calls after its run was taken over. */
+  readonly graceMs: number;
+}
+
+/** A machine, or a container on it: processes see each other only where all of it is the same. */
+export interface Home {
+  readonly host: string;
+  readonly machine: number;
+  readonly pidNamespace: string;
+  /** Each new process gets the number of the one that died. */
+  readonly reusesPids: boolean;
+  /** The machine is started anew before each new process. */
+  readonly reboots: boolean;
+}
+
+/** What a store may say in place of doing what it is asked for. */
+export type StoreErrorCode = Extract<
+  ErrorCode,
+  'journal_busy' | 'journal_full' | 'journal_read_only' | 'journal_unavailable' | 'journal_corrupt' | 'journal_closed'
+>;
+
+/** The operations of a store that fail one by one. */
+export type OperationName = 'create' | 'append' | 'claim' | 'renew' | 'release' | 'signal' | 'read' | 'get' | 'inbox';
+
+export type WorldFault =
+  /** Somebody sets the wall clock of the worker's processes. */
+  | { readonly kind: 'clock'; readonly worker: number; readonly at: number; readonly aheadMs: number }
+  /** The machine sleeps: nothing runs, and the clock that nobody sets stands still. */
+  | { readonly kind: 'sleep'; readonly worker: number; readonly at: number; readonly ms: number }
+  /** From the n-th of these operations on so many of them are refused, though they may have landed. */
+  | {
+      readonly kind: 'refuse';
+      readonly worker: number;
+      readonly on: OperationName;
+      readonly nth: number;
+      readonly times: number;
+      readonly code: StoreErrorCode;
+      readonly landed: boolean;
+    }
+  /** The connection is closed under the process: all that it asks for is refused, until another process starts in its place. */
+  | { readonly kind: 'cut'; readonly worker: number; readonly at: number; readonly downMs: number }
+  /** For so long what it watches is told late, or twice. */
+  | {
+      readonly kind: 'hearing';
+      readonly worker: number;
+      readonly at: number;
+      readonly ms: number;
+      readonly how: 'late' | 'twice';
+    };
