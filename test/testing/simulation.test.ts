@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { memoryJournal } from '../../src/journal/memory.ts';
 import { historyOf, simulate } from '../../src/testing/index.ts';
 import { generateScript } from '../../src/testing/simulation/generate.ts';
 import { Ledger } from '../../src/testing/simulation/ledger.ts';
@@ -8,6 +7,7 @@ import { ShownGroups } from '../../src/testing/simulation/planner.ts';
 import { SimulatedProcess } from '../../src/testing/simulation/process.ts';
 import type { SimulationScript } from '../../src/testing/simulation/script.ts';
 import { shrink } from '../../src/testing/simulation/shrink.ts';
+import { openStorage } from '../../src/testing/simulation/storage.ts';
 import { SimulatedTime } from '../../src/testing/simulation/time.ts';
 import { Worker } from '../../src/testing/simulation/worker.ts';
 import { turn } from '../runtime/support.ts';
@@ -51,6 +51,7 @@ describe('the simulation', () => {
       'crash',
       'cut',
       'deploy',
+      'disk',
       'freeze',
       'hearing',
       'kill',
@@ -107,12 +108,12 @@ describe('a worker of the simulation', () => {
     const time = new SimulatedTime();
     const crash = { kind: 'crash', worker: 0, operation: 0, landed: true, downMs: 50 } as const;
     const script = { ...generateScript(1), faults: [crash], delays: { chance: 1, maxMs: 300 } };
-    const journal = memoryJournal({ clock: time });
+    const storage = openStorage('memory', 1, time);
     const worker = new Worker(0, {
       script,
       time,
       ledger: new Ledger(time, false),
-      journal,
+      storage,
       shown: new ShownGroups(),
       machines: new Machines(),
     });

@@ -21,6 +21,7 @@ export function generateWorld({ seed, workers, leaseMs }: Asked): {
     aheadMs: Array.from({ length: workers }, () => (skewed ? dice.pick(SKEWS) : 0)),
     homes: homes(dice, workers),
     graceMs,
+    journal: dice.chance(0.1) ? 'sqlite' : 'memory',
   };
   if (dice.chance(0.4)) return { world, faults: [] };
   /** A worker's clocks are set, or its machine sleeps: no process can notice both at once. */
@@ -53,7 +54,7 @@ function homes(dice: Dice, workers: number): Home[] {
 
 function fault(dice: Dice, worker: number, sleeps: boolean, graceMs: number): Fault {
   const at = dice.between(0, dice.pick([800, 4_000]));
-  switch (dice.pick(['clock', 'clock', 'freeze', 'refuse', 'refuse', 'refuse', 'cut', 'hearing'])) {
+  switch (dice.pick(['clock', 'clock', 'freeze', 'refuse', 'refuse', 'refuse', 'cut', 'hearing', 'disk'])) {
     case 'clock':
       return sleeps
         ? { kind: 'sleep', worker, at, ms: dice.pick([700, 4_000, 9_000]) }
@@ -62,6 +63,14 @@ function fault(dice: Dice, worker: number, sleeps: boolean, graceMs: number): Fa
       return { kind: 'freeze', worker, call: dice.between(0, 6), ms: Math.floor(graceMs * dice.pick([0.4, 1.3])) };
     case 'refuse':
       return refusal(dice, worker);
+    case 'disk':
+      return {
+        kind: 'disk',
+        worker,
+        at,
+        ms: dice.pick([50, 700, 4_000]),
+        trouble: dice.pick(['full', 'full', 'read_only']),
+      };
     case 'cut':
       return { kind: 'cut', worker, at, downMs: dice.pick([50, 700, 3_500]) };
     default:

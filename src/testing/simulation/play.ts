@@ -1,7 +1,6 @@
 /** Plays a script: all processes on one journal, in virtual time, to the end of every run. */
 import { PilotageError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
-import { memoryJournal } from '../../journal/memory.ts';
 import type { Journal } from '../../journal/port.ts';
 import { SeededAmbient } from './ambient.ts';
 import { checkEnd } from './check.ts';
@@ -13,6 +12,7 @@ import { People } from './people.ts';
 import { ShownGroups } from './planner.ts';
 import { SimulatedProcess } from './process.ts';
 import type { Root, SimulationScript } from './script.ts';
+import { openStorage, type Storage } from './storage.ts';
 import { SimulatedStore } from './store.ts';
 import { isStoreError } from './store-errors.ts';
 import { SimulatedTime } from './time.ts';
@@ -41,11 +41,14 @@ export async function play(script: SimulationScript, recording = false): Promise
   const time = new SimulatedTime();
   const ambient = new SeededAmbient(script.seed, time);
   const ledger = new Ledger(time, recording);
+  let stage: Stage | undefined;
   try {
-    await new Stage(script, time, ledger, ambient).play();
+    stage = new Stage(script, time, ledger, ambient);
+    await stage.play();
   } catch (error) {
     ledger.violated('no fault', `the history could not be played: ${stackOf(error)}`);
   } finally {
+    await stage?.close();
     for (const reason of await ambient.restore()) {
       ledger.violated('no fault', `a rejection was not handled: ${stackOf(reason)}`);
     }
@@ -65,6 +68,7 @@ class Stage {
   readonly #ledger: Ledger;
   readonly #ambient: SeededAmbient;
   readonly #journal: Journal;
+  readonly #storage: Storage;
   readonly #workers: readonly Worker[];
   readonly #people: People;
   readonly #shown = new ShownGroups();
@@ -76,15 +80,18 @@ class Stage {
     this.#ledger = ledger;
     this.#ambient = ambient;
     this.#watching = new Watching(ledger);
-    const journal = memoryJournal({ clock: time });
+    const storage = openStorage(script.world.journal, script.workers, time);
+    const { journal } = storage;
+    this.#storage = storage;
     this.#journal = journal;
     const machines = new Machines();
-    const world = { script, time, ledger, journal, shown: this.#shown, machines };
+    const world = { script, time, ledger, storage, shown: this.#shown, machines };
     this.#workers = Array.from({ length: script.workers }, (_, index) => new Worker(index, world));
     const dice = new Dice(script.seed + 17);
     const { chance, maxMs } = script.delays;
     const store = new SimulatedStore({
       inner: journal,
+      isInOrder: storage.isInOrder,
       process: new SimulatedProcess('people', time),
       time,
       ledger,
@@ -112,6 +119,13 @@ class Stage {
     await this.#closeAll();
     const stored = await this.#storedRuns();
     checkEnd({ seed: this.#script.seed, ledger: this.#ledger, shown: this.#shown, stored });
+  }
+
+  /** Lets go of what the history was stored in. */
+  async close(): Promise<void> {
+    const closed = this.#storage.close();
+    await this.#ambient.settle();
+    await closed;
   }
 
   #schedule(): void {

@@ -8,6 +8,7 @@ export interface WorldScript {
   readonly homes: readonly Home[];
   /** For how long an owner that may live may be at its calls after its run was taken over. */
   readonly graceMs: number;
+  readonly journal: 'memory' | 'sqlite';
 }
 
 /** A machine, or a container on it: processes see each other only where all of it is the same. */
@@ -44,6 +45,14 @@ export type WorldFault =
       readonly times: number;
       readonly code: StoreErrorCode;
       readonly landed: boolean;
+    }
+  /** For so long the disk under the worker takes no writes: for real where the journal is on one. */
+  | {
+      readonly kind: 'disk';
+      readonly worker: number;
+      readonly at: number;
+      readonly ms: number;
+      readonly trouble: 'full' | 'read_only';
     }
   /** The connection is closed under the process: all that it asks for is refused, until another process starts in its place. */
   | { readonly kind: 'cut'; readonly worker: number; readonly at: number; readonly downMs: number }

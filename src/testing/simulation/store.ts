@@ -31,6 +31,8 @@ export type OperationFault =
 
 export interface StoreOptions {
   readonly inner: Journal;
+  /** What was asked for first lands first, whoever asked. Otherwise things have landed when `inner` says so. */
+  readonly isInOrder: boolean;
   readonly process: SimulatedProcess;
   readonly time: SimulatedTime;
   readonly ledger: Ledger;
@@ -65,9 +67,10 @@ export class SimulatedStore implements Journal {
   create(run: NewRun): Promise<Claim | undefined> {
     const { inner, ledger, process } = this.#options;
     return this.#operation('create', async () => {
-      const order = ledger.next();
+      const before = ledger.next();
       const isNew = !ledger.runs.has(run.identity.run);
       const claim = await inner.create(run);
+      const order = this.#landedAt(before);
       ledger.created(run, order);
       if (isNew) this.#tell(run.identity.run, () => run.entries.map(entryText).join(', '));
       if (claim !== undefined && run.claim !== undefined) {
@@ -81,8 +84,9 @@ export class SimulatedStore implements Journal {
   append(append: Append): Promise<void> {
     const { inner, ledger } = this.#options;
     return this.#operation('append', async () => {
-      const order = ledger.next();
+      const before = ledger.next();
       await inner.append(append);
+      const order = this.#landedAt(before);
       this.#tell(append.run, () => append.entries.map(entryText).join(', '));
       ledger.appended(append, order);
     });
@@ -124,8 +128,9 @@ export class SimulatedStore implements Journal {
   signal(run: string, message: Message, priority?: number): Promise<boolean> {
     const { inner, ledger } = this.#options;
     return this.#operation('signal', async () => {
-      const order = ledger.next();
+      const before = ledger.next();
       const stored = await inner.signal(run, message, priority);
+      const order = this.#landedAt(before);
       this.#tell(run, () => `inbox: ${messageText(message)}${stored ? '' : ' (known)'}`);
       if (stored) ledger.stored(run, message, order);
       return stored;
@@ -168,6 +173,10 @@ export class SimulatedStore implements Journal {
     if (fault?.kind === 'store') return this.#fail(name, fault.code);
     await process.wait(delayMs());
     return value;
+  }
+
+  #landedAt(asked: number): number {
+    return this.#options.isInOrder ? asked : this.#options.ledger.next();
   }
 
   async #fail(name: OperationName, code: StoreErrorCode): Promise<never> {

@@ -1,6 +1,5 @@
 /** A place where one process after another drives runs. */
 import { describeThrown, PilotageError } from '../../core/errors.ts';
-import type { Journal } from '../../journal/port.ts';
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts';
 import { Dice } from './dice.ts';
 import type { Ledger } from './ledger.ts';
@@ -9,6 +8,7 @@ import { type ShownGroups, simulatedPlanner } from './planner.ts';
 import { SimulatedProcess } from './process.ts';
 import type { Fault, SimulationScript } from './script.ts';
 import type { OperationName } from './script-world.ts';
+import type { DiskTrouble, Storage } from './storage.ts';
 import { type OperationFault, SimulatedStore } from './store.ts';
 import { isStoreError } from './store-errors.ts';
 import type { SimulatedTime } from './time.ts';
@@ -18,12 +18,13 @@ export interface WorkerWorld {
   readonly script: SimulationScript;
   readonly time: SimulatedTime;
   readonly ledger: Ledger;
-  readonly journal: Journal;
+  readonly storage: Storage;
   readonly shown: ShownGroups;
   readonly machines: Machines;
 }
 
 type OperationKind = Extract<Fault, { operation: number }>;
+const WRITES: ReadonlySet<OperationName> = new Set(['create', 'append', 'claim', 'renew', 'release', 'signal']);
 type Refusal = Extract<Fault, { kind: 'refuse' }>;
 /** Those that come at their time. */
 type TimedFault = Extract<Fault, { at: number }>;
@@ -49,6 +50,8 @@ export class Worker {
   #aheadMs: number;
   /** Its connection to the store was closed under it. */
   #cut: SimulatedProcess | undefined;
+  /** What befalls a disk that is only played. */
+  #disk: DiskTrouble | undefined;
   #hearing: { readonly until: number; readonly how: 'late' | 'twice' } | undefined;
   #process: SimulatedProcess;
   /** It dies as soon as an operation that is under way has landed. */
@@ -116,6 +119,10 @@ export class Worker {
       case 'hearing':
         this.#hearing = { until: time.now() + fault.ms, how: fault.how };
         return;
+      case 'disk':
+        this.#setDisk(fault.trouble);
+        time.after(fault.ms, () => this.#setDisk(undefined));
+        return;
       case 'cut':
         if (this.runtime === undefined) return;
         ledger.tell(process.name, () => 'has its connection closed');
@@ -127,11 +134,19 @@ export class Worker {
     }
   }
 
+  #setDisk(trouble: DiskTrouble | undefined): void {
+    if (this.#healthy && trouble !== undefined) return;
+    const { storage, ledger } = this.#world;
+    this.#disk = storage.setDisk(this.#index, trouble) ? undefined : trouble;
+    ledger.tell(this.#process.name, () => `has a disk that is ${trouble ?? 'well'}`);
+  }
+
   /** From now on nothing befalls it. */
   heal(): void {
     this.#healthy = true;
     this.#failing = undefined;
     this.#hearing = undefined;
+    this.#setDisk(undefined);
     this.#process.wake();
     if (this.#cut === this.#process) this.#die(this.#process, 'is ended');
     // Later its death would take along what people say through it from now on, and they say it once.
@@ -168,11 +183,12 @@ export class Worker {
   }
 
   #start(): Runtime {
-    const { script, ledger, journal, time, shown } = this.#world;
+    const { script, ledger, storage, time, shown } = this.#world;
     const process = this.#process;
     const { chance, maxMs } = script.delays;
     const store = new SimulatedStore({
-      inner: journal,
+      inner: storage.of(this.#index),
+      isInOrder: storage.isInOrder,
       process,
       time,
       ledger,
@@ -270,6 +286,8 @@ export class Worker {
   #refusal(name: OperationName, process: SimulatedProcess): OperationFault | undefined {
     if (this.#healthy) return undefined;
     if (this.#cut === process) return { kind: 'store', landed: false, code: 'journal_closed' };
+    if (this.#disk !== undefined && WRITES.has(name))
+      return { kind: 'store', landed: false, code: `journal_${this.#disk}` };
     if (this.#refusals.length === 0) return undefined;
     const count = this.#asked.get(name) ?? 0;
     this.#asked.set(name, count + 1);
