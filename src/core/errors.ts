@@ -108,6 +108,8 @@ export const ERROR_CONSEQUENCES = {
   journal_newer: 'caller',
   journal_corrupt: 'caller',
   journal_read_only: 'caller',
+  journal_older: 'caller',
+  journal_replaced: 'caller',
   journal_closed: 'caller',
   journal_entry_unknown: 'caller',
   journal_full: 'retry',

@@ -2,6 +2,7 @@
 import { type Clock, systemClock } from '../core/clock.ts';
 import { isCapped, type Message } from '../core/control.ts';
 import type { Entry, Started } from '../core/entry.ts';
+import type { ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { MemoryArtifacts } from './memory-artifacts.ts';
 import { MemorySessions } from './memory-session.ts';
@@ -70,6 +71,7 @@ interface StoredRun {
   owner: string | undefined;
   leaseUntil: number;
   workLeftAt: number | undefined;
+  problem: ErrorData | undefined;
 }
 
 /** One promise for every append: on the hot path a new one would be a good part of the cost. */
@@ -119,6 +121,7 @@ class MemoryJournal implements Journal {
       owner: undefined,
       leaseUntil: 0,
       workLeftAt: undefined,
+      problem: undefined,
     };
     this.#runs.set(identity.run, stored);
     this.#unended.add(stored);
@@ -239,6 +242,7 @@ class MemoryJournal implements Journal {
     const news = run.signals > park.seenSignals;
     run.owner = undefined;
     if (park.leavesWork === true) run.workLeftAt = this.#clock.now();
+    run.problem = park.problem;
     run.wakeAt = news || wakeAt === undefined ? 0 : wakeAt;
     if (hasEnded(run.status)) return true;
     if (!news && park.status !== undefined) run.status = park.status;
@@ -306,8 +310,10 @@ function comesFirst(run: StoredRun, other: StoredRun): boolean {
   return run.priority === other.priority ? run.age < other.age : run.priority > other.priority;
 }
 
-function isWanted(run: StoredRun, { planners, exceptTenants }: ClaimRequest): boolean {
-  return planners?.includes(run.planner) !== false && exceptTenants?.includes(run.identity.tenant) !== true;
+function isWanted({ planner, identity }: StoredRun, request: ClaimRequest): boolean {
+  const { planners, exceptTenants, exceptRuns } = request;
+  if (planners?.includes(planner) === false || exceptTenants?.includes(identity.tenant) === true) return false;
+  return exceptRuns?.includes(identity.run) !== true;
 }
 
 /** A claimed run is due again when its lease is over, until `release` parks it. */
@@ -316,6 +322,7 @@ function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
   run.owner = lease.owner;
   run.leaseUntil = wholeMs(now + lease.leaseMs, 'leaseMs');
   run.wakeAt = 0;
+  run.problem = undefined;
   if (run.status === 'pending' || run.status === 'waiting') run.status = 'running';
   run.fence += 1;
   const claim = { run: run.identity.run, fence: run.fence, head: run.entries.length, signals: run.signals };
@@ -335,7 +342,7 @@ function matches(run: StoredRun, query: RunQuery): boolean {
 }
 
 function recordOf(run: StoredRun, now: number): RunRecord {
-  const { identity, first, planner, status, priority, createdAt, updatedAt, entries, owner, leaseUntil } = run;
+  const { identity, first, planner, status, priority, createdAt, updatedAt, entries, owner, leaseUntil, problem } = run;
   const wakeAt = hasEnded(status) ? null : run.wakeAt;
   return {
     identity,
@@ -348,5 +355,6 @@ function recordOf(run: StoredRun, now: number): RunRecord {
     head: entries.length,
     ...(wakeAt === 0 ? {} : { wakeAt }),
     ...(owner !== undefined && leaseUntil > now ? { lease: { owner, until: leaseUntil } } : {}),
+    ...(problem === undefined ? {} : { problem }),
   };
 }

@@ -13,6 +13,7 @@ import type { ArtifactRef } from '../core/artifact.ts';
 import type { ArtifactRow } from '../core/context.ts';
 import type { Message } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
+import type { ErrorData } from '../core/errors.ts';
 import type { Identity, Scope } from '../core/identity.ts';
 import type { SessionMemoryStore, SessionTurn } from './session-memory.ts';
 
@@ -51,9 +52,10 @@ export interface ClaimRequest extends LeaseRequest {
   readonly from?: string;
   /** Whether an owner whose lease ran out is known to be dead. Asked of the run that is claimed only. Default: nobody is. */
   readonly isDead?: (owner: string) => boolean;
-  /** Without `run`: only runs of these planners, and of none of these tenants. */
+  /** Without `run`: only runs of these planners, of none of these tenants, and none of these runs. */
   readonly planners?: readonly string[];
   readonly exceptTenants?: readonly string[];
+  readonly exceptRuns?: readonly string[];
 }
 
 export interface Claim {
@@ -103,6 +105,8 @@ export interface Park {
   readonly status?: 'waiting' | 'paused';
   /** A call of the run goes on in this process although it was given up. */
   readonly leavesWork?: boolean;
+  /** Why this process cannot go on with the run. It stands in the record until somebody claims the run. */
+  readonly problem?: ErrorData;
 }
 
 export interface RunRecord {
@@ -125,6 +129,8 @@ export interface RunRecord {
   readonly wakeAt?: number | null;
   /** The owner whose lease is not over. */
   readonly lease?: { readonly owner: string; readonly until: number };
+  /** What of the run cannot be read, or why whoever had it last let go of it: others may be able to go on with it. */
+  readonly problem?: ErrorData;
 }
 
 export interface RunQuery {
@@ -164,9 +170,10 @@ export interface Journal {
    */
   read(run: string, from?: number, limit?: number): Promise<Entry[]>;
 
+  /** A run whose beginning cannot be read has its `problem`, and an empty query. */
   get(run: string): Promise<RunRecord | undefined>;
 
-  /** @throws PilotageError `invalid_config` for a page over 200 or below 1, `run_not_found` for an unknown `after`. */
+  /** One run that cannot be read does not hide the others. @throws PilotageError `invalid_config` for a page over 200 or below 1, `run_not_found` for an unknown `after`. */
   list(query: RunQuery): Promise<RunRecord[]>;
 
   /**

@@ -1,7 +1,13 @@
 /** The statements on what was said to runs. A message that was taken keeps its id and loses its body. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Message } from '../core/control.ts';
+import { PilotageError } from '../core/errors.ts';
 import type { MessageText } from './sqlite-encode.ts';
+
+export interface MessageRow {
+  readonly id: string;
+  readonly body: string;
+}
 
 export class SqliteInbox {
   readonly #insert: StatementSync;
@@ -20,7 +26,7 @@ export class SqliteInbox {
     this.#take = db.prepare(
       'UPDATE controls SET body = NULL WHERE run = (SELECT key FROM runs WHERE id = ?) AND id = ?',
     );
-    this.#waiting = db.prepare('SELECT body FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number');
+    this.#waiting = db.prepare('SELECT id, body FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number');
   }
 
   /** Whether the run has ever had the message. */
@@ -42,8 +48,22 @@ export class SqliteInbox {
   }
 
   read(key: number): Message[] {
-    const rows = this.#waiting.all(key) as unknown as { readonly body: string }[];
-    return rows.map((row) => JSON.parse(row.body, freezeValue) as Message);
+    return this.texts(key).map(decodeMessage);
+  }
+
+  /** What waits, as it is stored. */
+  texts(key: number): readonly MessageRow[] {
+    return this.#waiting.all(key) as unknown as MessageRow[];
+  }
+}
+
+/** @throws PilotageError `journal_corrupt`. */
+export function decodeMessage({ id, body }: MessageRow): Message {
+  try {
+    return JSON.parse(body, freezeValue) as Message;
+  } catch (cause) {
+    const message = `The message ${id} in the inbox of the run is not JSON. See what pilotage repair can do.`;
+    throw new PilotageError('journal_corrupt', message, { data: { message: id }, cause });
   }
 }
 

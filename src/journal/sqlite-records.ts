@@ -1,7 +1,7 @@
 /** The statements that look runs up and list them, as records. */
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import { decodeEntry, type Entry } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
+import { decodeEntry, type Entry, type Started } from '../core/entry.ts';
+import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { RunQuery, RunRecord, RunStatus } from './port.ts';
 import { beginningOf, hasEnded, runNotFound } from './rules.ts';
 
@@ -20,6 +20,9 @@ interface RecordRow {
   readonly owner: string | null;
   readonly lease_until: number | null;
   readonly first_body: string | null;
+  readonly parent: string | null;
+  readonly root: string | null;
+  readonly problem: string | null;
 }
 
 export interface EntryRow {
@@ -90,19 +93,12 @@ export function decodeRow(run: string, row: EntryRow): Entry {
 
 function recordOf(row: RecordRow, now: number): RunRecord {
   const { id, tenant, user, session, status, priority, head, owner, lease_until: until } = row;
-  const first = decodeRow(id, { seq: 1, body: row.first_body ?? '' });
-  if (first.kind !== 'started') {
-    throw new PilotageError(
-      'journal_corrupt',
-      `Run ${id} begins with the entry ${first.kind}. Restore the journal from a backup.`,
-      { data: { run: id } },
-    );
-  }
+  const { problem, ...beginning } = beginningIn(row);
   const wakeAt = hasEnded(status) ? null : row.wake_at;
   return {
     identity: { tenant, user, session, run: id },
     status,
-    ...beginningOf(first),
+    ...beginning,
     planner: row.planner,
     priority,
     createdAt: row.created_at,
@@ -110,5 +106,37 @@ function recordOf(row: RecordRow, now: number): RunRecord {
     head,
     ...(wakeAt === 0 ? {} : { wakeAt }),
     ...(owner !== null && until !== null && until > now ? { lease: { owner, until } } : {}),
+    ...(problem === undefined ? {} : { problem }),
   };
+}
+
+type Beginning = Pick<RunRecord, 'query' | 'parent' | 'root' | 'problem'>;
+
+/** One run whose beginning cannot be read is shown with its problem, so that it hides no other. */
+function beginningIn(row: RecordRow): Beginning {
+  try {
+    const { planner: _, ...beginning } = beginningOf(firstOf(row));
+    return row.problem === null ? beginning : { ...beginning, problem: errorIn(row.problem) };
+  } catch (error) {
+    if (!PilotageError.is(error)) throw error;
+    const { parent, root } = row;
+    const tree = { ...(parent === null ? {} : { parent }), ...(root === null ? {} : { root }) };
+    return { query: '', ...tree, problem: error.toJSON() };
+  }
+}
+
+function firstOf({ id, first_body: body }: RecordRow): Started {
+  const first = decodeRow(id, { seq: 1, body: body ?? '' });
+  if (first.kind === 'started') return first;
+  const message = `Run ${id} begins with the entry ${first.kind}. Restore the journal from a backup.`;
+  throw new PilotageError('journal_corrupt', message, { data: { run: id } });
+}
+
+/** A note for people: what of it cannot be read is left out. */
+function errorIn(text: string): ErrorData {
+  try {
+    return JSON.parse(text) as ErrorData;
+  } catch {
+    return { code: 'journal_corrupt', message: 'What its last owner has noted cannot be read.' };
+  }
 }

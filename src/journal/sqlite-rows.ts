@@ -44,6 +44,7 @@ const FIND_RUN =
 const firstInLine = (due: string): string => `(
   SELECT key FROM runs
   WHERE planner = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants))
+    AND (:exceptRuns IS NULL OR id NOT IN (SELECT value FROM json_each(:exceptRuns)))
   ORDER BY priority DESC, key LIMIT 1
 )`;
 // For each planner that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
@@ -98,13 +99,13 @@ function prepareStatements(db: DatabaseSync) {
     setStatus: db.prepare('UPDATE runs SET status = :status WHERE id = :run AND status <> :status'),
     // A claimed run is due again when its lease is over, until a release parks it.
     grant: db.prepare(`
-      UPDATE runs SET owner = ?, lease_until = ?, work_left_at = ?, fence = fence + 1, wake_at = 0,
+      UPDATE runs SET owner = ?, lease_until = ?, work_left_at = ?, fence = fence + 1, wake_at = 0, problem = NULL,
         status = CASE WHEN status IN ('pending', 'waiting') THEN 'running' ELSE status END
       WHERE key = ?`),
     renew: db.prepare('UPDATE runs SET lease_until = ? WHERE key = ?'),
     release: db.prepare(`
       UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ?, status = coalesce(?, status),
-        work_left_at = coalesce(?, work_left_at)
+        work_left_at = coalesce(?, work_left_at), problem = ?
       WHERE key = ?`),
     addSignal: db.prepare(`
       UPDATE runs SET signals = signals + 1, wake_at = 0, updated_at = ?, priority = coalesce(?, priority) WHERE key = ?`),
@@ -192,12 +193,13 @@ export class SqliteRows {
   /** The run that `request` would get. */
   findClaimable(request: ClaimRequest, now: number): number | undefined {
     if (request.run === undefined) {
-      const { from = null, planners, exceptTenants = [] } = request;
+      const { from = null, planners, exceptTenants = [], exceptRuns } = request;
       const which = {
         now,
         dead: from,
         planners: planners === undefined ? null : JSON.stringify(planners),
         exceptTenants: JSON.stringify(exceptTenants),
+        exceptRuns: exceptRuns === undefined || exceptRuns.length === 0 ? null : JSON.stringify(exceptRuns),
       };
       return (this.#sql.findDue.get(which) as Pick<RunRow, 'key'> | undefined)?.key;
     }
@@ -235,7 +237,8 @@ export class SqliteRows {
     const ended = hasEnded(row.status);
     const wakeAt = park.wakeAt === undefined ? 0 : park.wakeAt;
     const status = news || ended ? null : (park.status ?? null);
-    this.#sql.release.run(news ? 0 : wakeAt, status, park.leavesWork === true ? now : null, row.key);
+    const problem = park.problem === undefined ? null : JSON.stringify(park.problem);
+    this.#sql.release.run(news ? 0 : wakeAt, status, park.leavesWork === true ? now : null, problem, row.key);
     return !news || ended;
   }
 

@@ -23,6 +23,7 @@ const MAGIC = 'SQLite format 3\0';
  * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
  * The turns of a session are numbered from 0.
  * `work_left_at` is when a run was last taken from, or given back by, an owner that may be at its calls still; NULL never.
+ * `problem` is the error with which its last owner let go of a run, until somebody claims it.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -131,6 +132,9 @@ export const MIGRATIONS: readonly string[] = [
   `,
   `
   ALTER TABLE runs ADD COLUMN work_left_at INTEGER;
+  `,
+  `
+  ALTER TABLE runs ADD COLUMN problem TEXT;
   `,
 ];
 

@@ -117,7 +117,7 @@ export class RunDriver {
       this.#halt('lost');
       await this.#settle();
       if (PilotageError.is(error, 'lease_lost')) return lost(this.#held);
-      await giveUp(this.#held);
+      await giveUp(this.#held, error);
       return { kind: 'broken', error };
     } finally {
       this.#deadline.cancel();

@@ -4,7 +4,7 @@ import type { Entry, Repinned } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { deepFreeze } from '../core/json.ts';
-import type { Claim, NewRun, RunRecord, RunStatus } from '../journal/port.ts';
+import type { Claim, NewRun, Park, RunRecord, RunStatus } from '../journal/port.ts';
 import { hasEnded, runNotFound } from '../journal/rules.ts';
 import { applyEntry, foldEntries, type RunState } from '../view/run-state.ts';
 import { mayPass } from './append.ts';
@@ -15,6 +15,7 @@ import { HeldLease, type Moment, momentOf } from './held-lease.ts';
 import { type Exit, TRY_AGAIN_MS } from './let-go.ts';
 import { isDeadOwner, ownerName } from './owner.ts';
 import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
+import { isJournalGone, problemOf, Refusals } from './refusals.ts';
 import { sendControl } from './send-control.ts';
 import { type SlotLimits, Slots, type Waiting } from './slots.ts';
 import { startSweeping } from './sweep.ts';
@@ -42,6 +43,12 @@ interface Live {
 
 /** A run is looked at again after this time at the earliest. */
 const LEAST_ALARM_MS = 10;
+/** Between two tries to claim a run that waits here: twice as long each time. */
+const FIRST_DELAY_MS = 250;
+/** About 8 s: then those who wait for the run hear that the store cannot take it. */
+const TRIES_UNTIL_TOLD = 6;
+/** After this time a run that was left to others is looked at again. */
+const LEFT_TO_OTHERS_MS = 2_100;
 const UNDER_WAY: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
 /** More tasks of one run are hardly under way at once: those that it spawned, and those that carry out its calls. */
 const MAX_UNDER_WAY = 200;
@@ -56,6 +63,7 @@ export class Fleet {
   readonly #owner = ownerName();
   /** For runs that wait here until a time: a program that takes over no due runs still goes on with its own. */
   readonly #alarms = new Map<string, () => void>();
+  readonly #refusals: Refusals;
   #stopBeat: (() => void) | undefined;
   #stopWork: (() => void) | undefined;
   #closing = false;
@@ -64,6 +72,7 @@ export class Fleet {
     this.#deps = deps;
     this.#options = options;
     this.#slots = new Slots(options.slots);
+    this.#refusals = new Refusals(deps.clock);
   }
 
   /** This process drives the run now. */
@@ -132,33 +141,78 @@ export class Fleet {
       if (waiting === undefined) return;
       const { run, tenant, acceptChanges } = waiting;
       this.#driveClaimed(tenant, () => this.#claimRun(run, acceptChanges)).catch((error: unknown) =>
-        this.#deps.onFault(error),
+        this.#postpone(waiting, error),
       );
     }
+  }
+
+  /** A run that was to be driven here, and could not be claimed, is asked for again; its readers are told when that lasts. */
+  #postpone(waiting: Waiting, error: unknown): void {
+    const { run, tries = 0, acceptChanges } = waiting;
+    if (this.#closing) return;
+    if (isJournalGone(error)) {
+      this.#tellReaders(run, error);
+    } else if (mayPass(error)) {
+      if (tries + 1 === TRIES_UNTIL_TOLD) this.#tellReaders(run, error);
+      const delayMs = Math.min(FIRST_DELAY_MS * 2 ** tries, TRY_AGAIN_MS);
+      this.#after(delayMs, run, () => this.enqueue({ ...waiting, tries: tries + 1 }));
+    } else if (this.#refuse(run, error) === 1) {
+      // Perhaps others can, whose code is the run's. That nobody could shows when it is looked at again.
+      this.#after(LEFT_TO_OTHERS_MS, run, () => this.wake(run, acceptChanges));
+    }
+  }
+
+  /** Nobody has told them yet that this process cannot go on with the run. */
+  #tellReaders(run: string, error: unknown): void {
+    this.#deps.onFault(error);
+    this.#deps.hub.tell(run, { type: 'exit', error });
+  }
+
+  /** The run is left to others, who may be able to go on with it. When they did not, those who wait for it here are told. */
+  #refuse(run: string, error: unknown): number {
+    const { times } = this.#refusals.note(run);
+    if (times > 1 && (times === 2 || this.#deps.hub.hasListeners(run))) this.#tellReaders(run, error);
+    return times;
   }
 
   /** Takes over one due run of a planner that is known here. False when there is none, or no room. */
   async #driveNext(): Promise<boolean> {
     if (!this.#slots.takeAny()) return false;
     let tenant: string | undefined;
+    let claim: Claim | undefined;
     const askedAt = momentOf(this.#deps.clock);
     try {
-      const claim = await this.#claimNext();
+      claim = await this.#claimNext();
       if (claim === undefined) return false;
-      const { identity } = await this.#record(claim.run);
-      if (!this.#slots.assign(identity.tenant)) {
-        // Its room was taken meanwhile.
-        await this.#giveBack(claim);
-        return false;
-      }
-      tenant = identity.tenant;
-      return await this.#driveClaimed(tenant, () => this.#driverOf(claim, askedAt, false));
+      tenant = await this.#tenantOf(claim);
+      if (tenant === undefined) return false;
+      const claimed = claim;
+      await this.#driveClaimed(tenant, () => this.#driverOf(claimed, askedAt, {}));
+      return true;
+    } catch (error) {
+      if (tenant === undefined || claim === undefined || mayPass(error) || isJournalGone(error)) throw error;
+      // One run that cannot be carried out here keeps nobody from the next.
+      this.#refuse(claim.run, error);
+      return true;
     } finally {
       if (tenant === undefined) {
         this.#slots.freeAny();
         this.#startWaiting();
       }
     }
+  }
+
+  /** Its slot is that of its tenant then. `undefined`: the tenant has no room any more, and the run was given back. */
+  async #tenantOf(claim: Claim): Promise<string | undefined> {
+    try {
+      const { tenant } = (await this.#record(claim.run)).identity;
+      if (this.#slots.assign(tenant)) return tenant;
+    } catch (error) {
+      await this.#giveBack(claim).catch((second: unknown) => this.#deps.onFault(second));
+      throw error;
+    }
+    await this.#giveBack(claim);
+    return undefined;
   }
 
   #claimNext(): Promise<Claim | undefined> {
@@ -168,6 +222,7 @@ export class Fleet {
       isDead: isDeadOwner,
       planners: this.#options.planners,
       exceptTenants: this.#slots.fullTenants(),
+      exceptRuns: this.#refusals.all(),
     });
   }
 
@@ -180,7 +235,7 @@ export class Fleet {
       return;
     }
     if (control.type !== 'PRIORITIZE') {
-      await this.claimAndDrive(run, false);
+      await this.#driveNow({ run, tenant: identity.tenant, priority });
       return;
     }
     const now = control.payload?.['priority'];
@@ -195,7 +250,11 @@ export class Fleet {
       return;
     }
     const waking: Promise<void> = this.#wakeStored(run, acceptChanges)
-      .catch((error: unknown) => this.#deps.onFault(error))
+      .catch((error: unknown) => {
+        this.#deps.onFault(error);
+        if (mayPass(error) && !this.#closing) this.#after(TRY_AGAIN_MS, run, () => this.wake(run, acceptChanges));
+        else this.#deps.hub.tell(run, { type: 'exit', error });
+      })
       .then(() => void this.#waking.delete(waking));
     this.#waking.add(waking);
   }
@@ -206,8 +265,10 @@ export class Fleet {
     // What is parked is left alone until its time, or until somebody says something to it; its tasks may not be.
     if (wakeAt === null || wakeAt > this.#deps.clock.now()) return this.#wakeTasks(run);
     const live = this.#live.get(run);
-    if (live === undefined) this.enqueue({ run, tenant: identity.tenant, priority, acceptChanges });
-    else live.driver.poke();
+    if (live !== undefined) live.driver.poke();
+    else if (acceptChanges || !this.#refusals.has(run)) {
+      this.enqueue({ run, tenant: identity.tenant, priority, acceptChanges });
+    }
   }
 
   async #wakeTasks(parent: string): Promise<void> {
@@ -222,9 +283,19 @@ export class Fleet {
   async claimAndDrive(run: string, acceptChanges: boolean): Promise<void> {
     if (this.#live.has(run)) return;
     const { identity, priority } = await this.#record(run);
-    const { tenant } = identity;
-    if (this.#slots.take(tenant)) await this.#driveClaimed(tenant, () => this.#claimRun(run, acceptChanges));
-    else this.enqueue({ run, tenant, priority, acceptChanges });
+    await this.#driveNow({ run, tenant: identity.tenant, priority, acceptChanges });
+  }
+
+  /** Or when there is room, or the store can be written again. @throws why the run cannot be carried out here. */
+  async #driveNow(waiting: Waiting): Promise<void> {
+    const { run, tenant, acceptChanges } = waiting;
+    if (!this.#slots.take(tenant)) return this.enqueue(waiting);
+    try {
+      await this.#driveClaimed(tenant, () => this.#claimRun(run, acceptChanges));
+    } catch (error) {
+      if (!mayPass(error)) throw error;
+      this.#postpone(waiting, error);
+    }
   }
 
   async #record(run: string): Promise<RunRecord> {
@@ -234,7 +305,7 @@ export class Fleet {
   }
 
   async #claimRun(run: string, acceptChanges = false): Promise<RunDriver | undefined> {
-    const { lease } = await this.#record(run);
+    const { lease, status, wakeAt } = await this.#record(run);
     const askedAt = momentOf(this.#deps.clock);
     const claim = await this.#deps.journal.claim({
       run,
@@ -243,7 +314,10 @@ export class Fleet {
       isDead: isDeadOwner,
       ...(lease !== undefined && isDeadOwner(lease.owner) ? { from: lease.owner } : {}),
     });
-    if (claim !== undefined) return this.#driverOf(claim, askedAt, acceptChanges);
+    if (claim !== undefined) {
+      const asItWas = { ...(wakeAt === undefined ? {} : { wakeAt }), ...(status === 'waiting' ? { status } : {}) };
+      return this.#driverOf(claim, askedAt, asItWas, acceptChanges);
+    }
     // Somebody has it who may live: asked for again when that lease would be over.
     if (lease !== undefined && !this.#closing) this.#setAlarm(run, lease.until, acceptChanges);
     return undefined;
@@ -256,11 +330,16 @@ export class Fleet {
   }
 
   /**
-   * The driver of a run that was claimed; `undefined` when the claim is lost again. When there is none to be had the run is
-   * given back, for somebody to look at.
+   * The driver of a run that was claimed; `undefined` when the claim is lost again. A run that cannot be carried out here is
+   * given back `asItWas`, with its problem: others may be able to.
    * @throws PilotageError `run_changed`, the error of the store, or what the migrate hook throws.
    */
-  async #driverOf(claim: Claim, askedAt: Moment, acceptChanges: boolean): Promise<RunDriver | undefined> {
+  async #driverOf(
+    claim: Claim,
+    askedAt: Moment,
+    asItWas: Pick<Park, 'wakeAt' | 'status'>,
+    acceptChanges = false,
+  ): Promise<RunDriver | undefined> {
     const lease = this.#heldBy(claim, askedAt);
     try {
       const state = foldEntries(await this.#deps.journal.read(claim.run));
@@ -270,9 +349,10 @@ export class Fleet {
     } catch (error) {
       // This process stood still meanwhile, and somebody else drives the run.
       if (PilotageError.is(error, 'lease_lost')) return undefined;
-      // What may pass is tried again after a while; for the rest somebody has to do something first.
-      const wakeAt = mayPass(error) ? this.#deps.clock.now() + TRY_AGAIN_MS : null;
-      await this.#giveBack(claim, wakeAt).catch((second: unknown) => this.#deps.onFault(second));
+      const park = mayPass(error) ? { wakeAt: this.#deps.clock.now() + TRY_AGAIN_MS } : asItWas;
+      await this.#giveBack(claim, { ...park, problem: problemOf(error) }).catch((second: unknown) =>
+        this.#deps.onFault(second),
+      );
       throw error;
     }
   }
@@ -301,9 +381,8 @@ export class Fleet {
     return repinned(planner, tools, migration);
   }
 
-  async #giveBack({ run, fence, signals }: Claim, wakeAt?: number | null): Promise<void> {
-    const park = { seenSignals: signals, ...(wakeAt === undefined ? {} : { wakeAt }) };
-    await this.#deps.journal.release({ run, fence }, park);
+  async #giveBack({ run, fence, signals }: Claim, park: Partial<Park> = {}): Promise<void> {
+    await this.#deps.journal.release({ run, fence }, { seenSignals: signals, ...park });
   }
 
   /** In a slot that was taken before. */
@@ -329,6 +408,7 @@ export class Fleet {
     const before = this.#live.get(run);
     this.#alarms.get(run)?.();
     this.#alarms.delete(run);
+    this.#refusals.forget(run);
     before?.driver.stop('lost');
     const exit = Promise.all([turn, before?.exit]).then(() => driver.drive());
     const live: Live = { driver, exit, awaited: false, done: exit.then((how) => this.#letGo(live, how)) };
@@ -350,18 +430,30 @@ export class Fleet {
     const priority = Number.POSITIVE_INFINITY;
     if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
     else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing) this.#setAlarm(run, exit.wakeAt);
+    else if (exit.kind === 'broken' && !this.#closing) this.#broke(run, exit.error);
     this.#freeSlot(tenant);
   }
 
   #setAlarm(run: string, wakeAt: number, acceptChanges: boolean = false): void {
-    const { clock } = this.#deps;
-    const ring = (): void => {
-      this.#alarms.delete(run);
-      this.wake(run, acceptChanges);
-    };
-    this.#alarms.get(run)?.();
     // The store's clock may be behind this one.
-    this.#alarms.set(run, clock.after(Math.max(wakeAt - clock.now(), LEAST_ALARM_MS), ring));
+    const delayMs = Math.max(wakeAt - this.#deps.clock.now(), LEAST_ALARM_MS);
+    this.#after(delayMs, run, () => this.wake(run, acceptChanges));
+  }
+
+  /** What the store could not take goes on when it can; what else broke is left to others for a while. */
+  #broke(run: string, error: unknown): void {
+    if (mayPass(error)) this.#after(TRY_AGAIN_MS + LEAST_ALARM_MS, run, () => this.wake(run));
+    else this.#refusals.note(run);
+  }
+
+  /** In place of what was to be done about the run later. */
+  #after(delayMs: number, run: string, act: () => void): void {
+    this.#alarms.get(run)?.();
+    const cancel = this.#deps.clock.after(delayMs, () => {
+      this.#alarms.delete(run);
+      act();
+    });
+    this.#alarms.set(run, cancel);
   }
 
   /** The state in which this process lets go of a run. @throws why it had to, when the run has neither ended nor paused. */

@@ -8,6 +8,7 @@ import { answerable } from '../view/waits.ts';
 import { keyPrefixOf } from './doubt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
+import { problemOf } from './refusals.ts';
 import { listenersOf } from './task-end.ts';
 
 /** Why a driver let go of its run. */
@@ -42,11 +43,12 @@ export async function giveBack(held: Held): Promise<void> {
   await release(held, { seenSignals: held.state.messagesTaken });
 }
 
-/** The run may be resumed at once; a worker tries it again after a while. */
-export async function giveUp(held: Held): Promise<void> {
+/** The run may be resumed at once; a worker tries it again after a while. Its record says why. */
+export async function giveUp(held: Held, error: unknown): Promise<void> {
   const { clock, onFault } = held.deps;
   const wakeAt = clock.now() + TRY_AGAIN_MS;
-  await release(held, { wakeAt, seenSignals: Number.MAX_SAFE_INTEGER }).catch(onFault);
+  const problem = problemOf(error);
+  await release(held, { wakeAt, problem, seenSignals: Number.MAX_SAFE_INTEGER }).catch(onFault);
 }
 
 /** What had landed here is not recorded; it is for the new owner to find out what became of those calls. */

@@ -13,6 +13,8 @@ export interface Waiting {
   readonly priority: number;
   /** Drive it also when the code has changed since it started. Default false. */
   readonly acceptChanges?: boolean;
+  /** How often in a row it could not be claimed. Default 0. */
+  readonly tries?: number;
 }
 
 export class Slots {

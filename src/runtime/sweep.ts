@@ -1,5 +1,6 @@
 /** Looks for due runs again and again: after a while, and as soon as there is room for one more. */
 import type { Clock } from '../core/clock.ts';
+import { describeThrown } from '../core/errors.ts';
 
 const SWEEP_MS = 1_000;
 
@@ -17,14 +18,19 @@ export function startSweeping({ clock, driveNext, onRoom, onFault }: SweepDeps):
   let cancel = (): void => {};
   let stopped = false;
   let sweeping = false;
+  /** What was told last: a store that stays broken is told of once. */
+  let told: string | undefined;
   const sweep = async (): Promise<void> => {
     if (sweeping || stopped) return;
     sweeping = true;
     cancel();
     try {
       while (!stopped && (await driveNext()));
+      told = undefined;
     } catch (error) {
-      onFault(error);
+      const words = describeThrown(error);
+      if (words !== told) onFault(error);
+      told = words;
     }
     sweeping = false;
     if (stopped) return;

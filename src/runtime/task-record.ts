@@ -1,8 +1,8 @@
 /** A run as a task: what a list of tasks shows of it. */
-import { type ErrorData, PilotageError } from '../core/errors.ts';
+import { ERROR_CONSEQUENCES, type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { TaskEnd, TaskKind, TaskStatus } from '../core/task.ts';
-import type { Journal, RunRecord } from '../journal/port.ts';
+import type { Journal, RunRecord, RunStatus } from '../journal/port.ts';
 import { endOf } from './task-end.ts';
 
 export interface TaskRecord {
@@ -25,13 +25,53 @@ export interface TaskRecord {
   readonly result?: Json;
   /** Why it is not `complete`. A finish of another kind than `goal` has its reason as code. */
   readonly error?: ErrorData;
+  /** What of it cannot be read, or why whoever had it last let go of it. */
+  readonly problem?: ErrorData;
   /** Milliseconds since the epoch, as `updatedAt`. */
   readonly createdAt: number;
   readonly updatedAt: number;
 }
 
 export async function taskRecord(journal: Journal, record: RunRecord): Promise<TaskRecord> {
-  const { identity, query, priority, createdAt, updatedAt } = record;
+  try {
+    return await readRecord(journal, record);
+  } catch (error) {
+    // One task that cannot be read hides no other.
+    if (!PilotageError.is(error) || ERROR_CONSEQUENCES[error.code] === 'retry') throw error;
+    return unreadable(record, error);
+  }
+}
+
+function unreadable(record: RunRecord, error: PilotageError): TaskRecord {
+  const { identity, query, priority, createdAt, updatedAt, status, parent, root } = record;
+  return {
+    id: identity.run,
+    status: AS_TOLD[status],
+    ...(parent === undefined ? {} : { parent }),
+    ...(root === undefined ? {} : { root }),
+    depth: parent === undefined ? 0 : 1,
+    kind: 'background',
+    description: query,
+    priority,
+    query,
+    problem: error.toJSON(),
+    createdAt,
+    updatedAt,
+  };
+}
+
+const AS_TOLD: Readonly<Record<RunStatus, TaskStatus>> = {
+  pending: 'pending',
+  running: 'running',
+  waiting: 'running',
+  paused: 'paused',
+  finished: 'complete',
+  failed: 'failed',
+  cancelled: 'cancelled',
+};
+
+async function readRecord(journal: Journal, record: RunRecord): Promise<TaskRecord> {
+  const { identity, query, priority, createdAt, updatedAt, problem } = record;
   const [first] = await journal.read(identity.run, 1, 1);
   const started = first?.kind === 'started' ? first : undefined;
   const { task } = started ?? {};
@@ -47,6 +87,7 @@ export async function taskRecord(journal: Journal, record: RunRecord): Promise<T
     query,
     ...(result === undefined ? {} : { result }),
     ...(error === undefined ? {} : { error }),
+    ...(problem === undefined ? {} : { problem }),
     createdAt,
     updatedAt,
   };

@@ -376,6 +376,8 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   journal_corrupt: () => caller('journal_corrupt', () => foldEntries([])),
   journal_entry_unknown: () => caller('journal_entry_unknown', () => decodeEntry('{"v":1,"kind":"dreamt"}', 1)),
   journal_read_only: () => refusedAppend('journal_read_only'),
+  journal_older: () => refusedAppend('journal_older'),
+  journal_replaced: () => refusedAppend('journal_replaced'),
   journal_closed: () =>
     caller('journal_closed', async () => {
       const journal = memoryJournal();

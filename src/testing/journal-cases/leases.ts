@@ -112,6 +112,28 @@ export const leaseCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'a claim passes over the runs that it is not to have; one that is named is had all the same',
+    async run({ journal }) {
+      for (const run of ['r1', 'r2']) await journal.create(newRun(run));
+      const claim = present(await journal.claim({ ...ana, exceptRuns: ['r1', 'other'] }));
+      assert.equal(claim.run, 'r2');
+      assert.equal(await journal.claim({ ...ana, exceptRuns: ['r1'] }), undefined);
+      assert.equal(present(await journal.claim({ ...ana, run: 'r1', exceptRuns: ['r1'] })).run, 'r1');
+    },
+  },
+  {
+    name: 'a problem stands in the record until somebody claims the run',
+    async run({ journal }) {
+      const claim = await createClaimed(journal, 'r1');
+      const problem = { code: 'run_changed', message: 'It was started with other code.' };
+      assert.equal(await journal.release(claim, { seenSignals: 0, problem }), true);
+      assert.deepEqual((await journal.get('r1'))?.problem, problem);
+      assert.deepEqual((await journal.list({}))[0]?.problem, problem);
+      present(await journal.claim(ben));
+      assert.equal('problem' in present(await journal.get('r1')), false);
+    },
+  },
+  {
     name: 'the owner of a lease that is over still appends when nobody took over',
     async run({ journal, clock }) {
       const claim = await createClaimed(journal, 'r1');
