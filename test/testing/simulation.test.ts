@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import type { Entry, Turn } from '../../src/core/entry.ts';
 import { historyOf, simulate } from '../../src/testing/index.ts';
+import { checkSessions } from '../../src/testing/simulation/check-session.ts';
 import { generateScript } from '../../src/testing/simulation/generate.ts';
 import { Ledger } from '../../src/testing/simulation/ledger.ts';
 import { Machines } from '../../src/testing/simulation/machines.ts';
+import { ODD } from '../../src/testing/simulation/odd.ts';
 import { ShownGroups } from '../../src/testing/simulation/planner.ts';
 import { SimulatedProcess } from '../../src/testing/simulation/process.ts';
 import type { SimulationScript } from '../../src/testing/simulation/script.ts';
@@ -10,6 +13,7 @@ import { shrink } from '../../src/testing/simulation/shrink.ts';
 import { openStorage } from '../../src/testing/simulation/storage.ts';
 import { SimulatedTime } from '../../src/testing/simulation/time.ts';
 import { Worker } from '../../src/testing/simulation/worker.ts';
+import { foldEntries } from '../../src/view/run-state.ts';
 import { turn } from '../runtime/support.ts';
 
 describe('the simulation', () => {
@@ -75,6 +79,68 @@ describe('the simulation', () => {
     ]) {
       expect(happened.some((history) => history.includes(` ${kind} `))).toBe(true);
     }
+  });
+});
+
+describe('what the simulation plays', () => {
+  it('has limits that bind, forks, replays, conversations, summaries, attachments, circles, odd values and readers who leave', async () => {
+    const scripts = Array.from({ length: 400 }, (_, seed) => generateScript(seed));
+    const text = JSON.stringify(scripts);
+    for (const odd of ODD) expect(text).toContain(`"odd":"${odd}"`);
+    for (const part of ['"throws":', '"forbidden":', '"secret"', '"aside":true', '"tokens":', '"calls":', '"again'])
+      expect(text).toContain(part);
+    const readers = new Set(scripts.flatMap((script) => script.readers.map(({ how }) => how)));
+    expect([...readers].sort()).toEqual(['dropped', 'raced', 'replayed', 'returned', 'thrown', 'unread']);
+    expect(scripts.some(({ slots, slotsPerTenant }) => slotsPerTenant < slots)).toBe(true);
+    const happened: string[] = [];
+    for (const { seed, forks, memory, compactEvery, progress } of scripts) {
+      const isRich = forks.length > 0 || memory !== undefined || compactEvery !== undefined;
+      if (isRich && progress !== undefined && happened.length < 60) happened.push(await historyOf(seed));
+    }
+    for (const line of [
+      'forked as',
+      'summarises',
+      ' compacted ',
+      ' compaction_failed ',
+      ' no_progress ',
+      '"budget":"tokens"',
+    ]) {
+      expect([line, happened.some((history) => history.includes(line))]).toEqual([line, true]);
+    }
+  });
+
+  it('says so when a run was told of a conversation that is not its own', async () => {
+    const ledger = new Ledger(new SimulatedTime(), false);
+    const identity = (user: string, run: string) => ({ tenant: 't', user, session: 's', run });
+    const started = (user: string, run: string, history: readonly Turn[]): Entry => ({
+      kind: 'started',
+      seq: 1,
+      at: 0,
+      identity: identity(user, run),
+      query: `asked by ${user}`,
+      planner: 'simulated',
+      limits: {},
+      scopes: [],
+      ...(history.length === 0 ? {} : { history }),
+    });
+    const told: Turn[] = [
+      { role: 'user', text: 'asked by ann' },
+      { role: 'assistant', text: 'done' },
+    ];
+    const finished: Entry = { kind: 'finished', seq: 2, at: 1, reason: 'goal', payload: 'done' };
+    const runs = new Map(
+      [
+        { id: 'r0', entries: [started('ann', 'r0', []), finished], landed: [1, 2], endedAt: 2 },
+        { id: 'r1', entries: [started('ann', 'r1', told), finished], landed: [3, 4], endedAt: 4 },
+        { id: 'r2', entries: [started('bob', 'r2', told), finished], landed: [5, 6], endedAt: 6 },
+      ].map((run) => {
+        const { entries, landed, endedAt, id } = run;
+        const known = ledger.created({ identity: identity('', id), priority: 0, entries }, 1);
+        return [id, { ...known, id, landed, endedAt, state: foldEntries(entries) }] as const;
+      }),
+    );
+    checkSessions(runs, { strategy: 'window', turns: 2 }, ledger);
+    expect(ledger.violations.map(({ invariant, run }) => [invariant, run])).toEqual([['session', 'r2']]);
   });
 });
 

@@ -1,6 +1,7 @@
 /** What happened in the world: each `once` effect once, and never more money or steps than a run and its tasks had. */
-import type { EndedRun } from './ended-run.ts';
+import { type EndedRun, entriesOf } from './ended-run.ts';
 import type { Attempt, Ledger } from './ledger.ts';
+import { AGAIN } from './tools.ts';
 
 export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger): void {
   for (const [key, attempts] of Map.groupBy(ledger.attempts, (attempt) => attempt.key)) {
@@ -20,8 +21,9 @@ export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
   }
   for (const [call, attempts] of Map.groupBy(ledger.attempts, ({ run, id }) => `${run} ${id}`)) {
     const keys = new Set(attempts.map(({ key }) => key)).size;
-    // A plan has each call once.
-    if (keys > 1) ledger.violated('once', `the call ${call} had ${keys} idempotency keys`, attempts[0]?.run);
+    // A plan has each call once, but for those that are made over and over.
+    if (keys > 1 && attempts[0]?.id.startsWith(AGAIN) !== true)
+      ledger.violated('once', `the call ${call} had ${keys} idempotency keys`, attempts[0]?.run);
   }
   checkBegun(runs, ledger);
 }
@@ -70,7 +72,7 @@ export function checkBudgets(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
 
 function checkDeadline(run: EndedRun | undefined, ledger: Ledger): void {
   const { deadlineAt = Number.POSITIVE_INFINITY } = run?.state.limits ?? {};
-  const late = run?.entries.find((entry) => entry.kind === 'moved' && entry.startedAt > deadlineAt);
+  const late = run && entriesOf(run, 'moved').find(({ startedAt }) => startedAt > deadlineAt);
   if (late !== undefined) ledger.violated('budget', 'the planner was asked after the deadline', run?.id);
 }
 

@@ -1,5 +1,5 @@
 /** What was said to a run: each message is taken once, each pause has one answer, and who may not speak is not heard. */
-import { CONTROL_SCOPES, type Control, LEAST_SCOPE } from '../../core/control.ts';
+import type { Control } from '../../core/control.ts';
 import { type EndedRun, entriesOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 
@@ -31,10 +31,16 @@ function checkControls(run: EndedRun, ledger: Ledger): void {
   }
 }
 
-function mayBeHeard({ from, type }: Control, { state: { identity } }: EndedRun): boolean {
+/** What a guest of the session may say, and what only an admin may; everything else is for the owner, and for admins too. */
+const FOR_GUESTS: readonly string[] = ['INJECT_CONTEXT', 'USER_MESSAGE'];
+const FOR_ADMINS: readonly string[] = ['PRIORITIZE'];
+
+function mayBeHeard({ from, type }: Control, { entries: [first] }: EndedRun): boolean {
   if (from === undefined || from.scope === 'admin') return true;
-  if (from.tenant !== identity.tenant || from.user !== identity.user || from.session !== identity.session) return false;
-  return CONTROL_SCOPES.indexOf(from.scope) >= CONTROL_SCOPES.indexOf(LEAST_SCOPE[type]);
+  if (first?.kind !== 'started' || FOR_ADMINS.includes(type)) return false;
+  const { tenant, user, session } = first.identity;
+  const isTheirs = from.tenant === tenant && from.user === user && from.session === session;
+  return isTheirs && (from.scope === 'owner_user' || FOR_GUESTS.includes(type));
 }
 
 /** What runs tell each other is taken once too. */

@@ -117,7 +117,10 @@ function checkGroups(run: EndedRun, runs: Runs, ledger: Ledger): void {
   const ended = Map.groupBy(entriesOf(run, 'group_ended'), ({ group }) => group);
   const moves = entriesOf(run, 'moved');
   const inGroups = entriesOf(run, 'spawned').filter(({ called }) => called === undefined);
+  // A fork's groups may have begun in the run that it was made of.
+  const before = new Set(run.state.fork === null ? [] : copiedGroups(run));
   for (const [group, members] of Map.groupBy(inGroups, (spawned) => spawned.group)) {
+    if (before.has(group)) continue;
     const ends = ended.get(group) ?? [];
     const [end] = ends;
     if (ends.length > 1) ledger.violated('groups', `${group} ended ${ends.length} times`, run.id);
@@ -142,6 +145,10 @@ function checkGroups(run: EndedRun, runs: Runs, ledger: Ledger): void {
     checkFailFast(group, end, run, ledger);
     for (const { task } of members) checkStopped(task, run, end.seq, runs, ledger);
   }
+}
+
+function copiedGroups({ entries, state }: EndedRun): string[] {
+  return entries.slice(0, state.fork?.entries).flatMap((entry) => (entry.kind === 'spawned' ? [entry.group] : []));
 }
 
 /** Where the group was sealed. */
@@ -187,13 +194,14 @@ function wasStopped(run: EndedRun, ledger: Ledger): boolean {
 }
 
 /** A result that came by itself was shown to the planner from its step on. */
-function checkShown({ id, state, entries }: EndedRun, ledger: Ledger, shown: ShownGroups): void {
-  const last = entries.findLast((entry) => entry.kind === 'moved');
+function checkShown(run: EndedRun, ledger: Ledger, shown: ShownGroups): void {
+  const { id, state } = run;
+  const last = entriesOf(run, 'moved').at(-1);
   const groups = new Set<string>();
   for (const { atStep, group } of state.background) {
     if (groups.has(group.id)) ledger.violated('wake', `${group.id} came twice`, id);
     groups.add(group.id);
-    if (last?.kind === 'moved' && last.step >= atStep && !shown.has(id, group.id)) {
+    if (last !== undefined && last.step >= atStep && !shown.has(id, group.id)) {
       ledger.violated('wake', `${group.id} was never shown to the planner`, id);
     }
   }

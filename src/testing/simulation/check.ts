@@ -5,12 +5,17 @@ import { describeThrown } from '../../core/errors.ts';
 import type { RunRecord } from '../../journal/port.ts';
 import { foldEntries, type RunState } from '../../view/run-state.ts';
 import { endingProblems, foldProblems, lostEntries } from '../crash-check.ts';
+import { checkAccounts } from './check-accounts.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';
+import { checkForks } from './check-forks.ts';
 import { checkMessages } from './check-messages.ts';
+import { checkProgress } from './check-progress.ts';
+import { checkSessions } from './check-session.ts';
 import { checkTasks } from './check-tasks.ts';
 import type { EndedRun } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import type { ShownGroups } from './planner.ts';
+import type { SimulationScript } from './script.ts';
 
 export interface StoredRun {
   readonly record: RunRecord | undefined;
@@ -19,13 +24,13 @@ export interface StoredRun {
 }
 
 export interface EndOfHistory {
-  readonly seed: number;
+  readonly script: SimulationScript;
   readonly ledger: Ledger;
   readonly shown: ShownGroups;
   readonly stored: ReadonlyMap<string, StoredRun>;
 }
 
-export function checkEnd({ seed, ledger, shown, stored }: EndOfHistory): void {
+export function checkEnd({ script, ledger, shown, stored }: EndOfHistory): void {
   const runs = new Map<string, EndedRun>();
   for (const [id, run] of ledger.runs) {
     const found = stored.get(id);
@@ -44,12 +49,16 @@ export function checkEnd({ seed, ledger, shown, stored }: EndOfHistory): void {
       ledger.violated('controls', `${found.inbox.length} messages are left in the inbox`, id);
     }
   }
-  checkFold(runs, seed, ledger);
+  checkFold(runs, script.seed, ledger);
   checkEffects(runs, ledger);
   checkBudgets(runs, ledger);
+  checkSessions(runs, script.memory, ledger);
   for (const run of runs.values()) {
     checkMessages(run, ledger);
     checkTasks(run, runs, ledger, shown);
+    checkForks(run, runs, ledger);
+    checkAccounts(run, ledger);
+    checkProgress(run, script.progress, ledger);
   }
 }
 

@@ -10,7 +10,13 @@ export interface EndedRun extends LedgerRun {
 
 type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;
 
-/** The entries of a kind. */
-export function entriesOf<K extends Entry['kind']>({ entries }: Pick<EndedRun, 'entries'>, kind: K): Of<K>[] {
-  return entries.filter((entry): entry is Of<K> => entry.kind === kind);
+/** The run's own entries of a kind; of a fork those behind the ones that it was made with. */
+export function entriesOf<K extends Entry['kind']>(run: Pick<EndedRun, 'entries'>, kind: K): Of<K>[] {
+  return ownEntries(run).filter((entry): entry is Of<K> => entry.kind === kind);
+}
+
+export function ownEntries({ entries }: Pick<EndedRun, 'entries'>): readonly Entry[] {
+  const [first] = entries;
+  const isFork = first?.kind === 'started' && first.fork !== undefined && first.task === undefined;
+  return isFork ? entries.slice(first.fork.entries) : entries;
 }

@@ -12,16 +12,19 @@ import {
   type TaskLimits,
 } from '../../core/decision.ts';
 import type { Json, JsonObject } from '../../core/json.ts';
+import type { Usage } from '../../core/usage.ts';
 import type { Dice } from './dice.ts';
+import { ODD } from './odd.ts';
 import type { Plan, PlannedMove } from './script.ts';
-import { CARRIED, TOOL_KINDS } from './tools.ts';
+import { AGAIN, CARRIED, ODD_AT, TOOL_KINDS } from './tools.ts';
 
-type MoveKind = 'call' | 'parallel' | 'spawn' | 'await' | 'pause' | 'end';
+type MoveKind = 'call' | 'again' | 'parallel' | 'spawn' | 'await' | 'pause' | 'end';
 
 const KINDS: readonly [MoveKind, ...MoveKind[]] = [
   'call',
   'call',
   'call',
+  'again',
   'parallel',
   'parallel',
   'spawn',
@@ -41,6 +44,8 @@ export class PlanWriter {
   /** What the plans of this history are made of: with less of everything, what is there meets more often. */
   readonly #tools: readonly string[];
   readonly #kinds: readonly MoveKind[];
+  /** Moves say what they have used. */
+  readonly #isCounted: boolean;
   #calls = 0;
   /** The moves before the one that is being written. */
   #before = 0;
@@ -49,6 +54,7 @@ export class PlanWriter {
     this.#dice = dice;
     const all = Object.keys(TOOL_KINDS);
     this.#tools = dice.chance(0.5) ? all : dice.list(2, 5, () => dice.pick(all as [string]));
+    this.#isCounted = dice.chance(0.3);
     this.#kinds = dice.chance(0.5) ? KINDS : dice.list(3, 6, () => dice.pick(KINDS));
   }
 
@@ -61,20 +67,27 @@ export class PlanWriter {
     const moves: PlannedMove[] = [];
     for (let left = dice.between(depth === 0 ? 1 : 0, depth === 0 ? 5 : 3); left > 0; left -= 1) {
       this.#before = moves.length;
-      moves.push(this.#move(depth, moves));
+      const move = this.#move(depth, moves);
+      moves.push(move);
+      if (isAgain(move)) for (let more = dice.between(1, 5); more > 0; more -= 1) moves.push(move);
     }
-    this.plans[name] = dice.chance(0.3) ? { moves, obeys: true } : { moves };
+    this.plans[name] = {
+      moves,
+      ...dice.maybe(0.3, () => ({ obeys: true as const })),
+      ...dice.maybe(0.5, () => ({ stubborn: true as const })),
+    };
     return name;
   }
 
   #move(depth: number, before: readonly PlannedMove[]): PlannedMove {
     const dice = this.#dice;
-    if (dice.chance(0.01)) return {};
+    if (dice.chance(0.01)) return dice.maybe(0.6, () => ({ throws: dice.pick(ODD) }));
     const decision = this.#decision(depth, before);
     if (decision.kind === 'call_parallel' && dice.chance(0.4)) return this.#plan(decision);
     return {
       decision,
       ...dice.maybe(0.3, () => ({ thinkMs: dice.pick([10, 100, 900]) })),
+      ...(this.#isCounted ? dice.maybe(0.7, () => ({ usage: usage(dice) })) : {}),
     };
   }
 
@@ -121,6 +134,12 @@ export class PlanWriter {
         return before.some(spawns) || dice.chance(0.2) ? awaitTask(dice) : this.#call(depth);
       case 'pause':
         return this.#pause();
+      case 'again':
+        return {
+          kind: 'call_tool',
+          tool: dice.pick(['look', 'read']),
+          args: { id: this.#again(), ...dice.maybe(0.3, () => ({ fail: 'always' })) },
+        };
       case 'end':
         if (dice.chance(0.6)) return this.#call(depth);
         return {
@@ -154,6 +173,12 @@ export class PlanWriter {
     return this.#dice.pick(this.#tools as [string]);
   }
 
+  /** The id of a call that is made over and over. */
+  #again(): string {
+    this.#calls += 1;
+    return `${AGAIN}${this.#calls}`;
+  }
+
   #args(): JsonObject {
     const dice = this.#dice;
     this.#calls += 1;
@@ -165,6 +190,8 @@ export class PlanWriter {
       ...dice.maybe(0.5, () => ({ big: true })),
       ...dice.maybe(0.03, () => ({ heavy: true })),
       ...dice.maybe(0.03, () => ({ wrong: true })),
+      ...dice.maybe(0.04, () => ({ odd: dice.pick(ODD), oddAt: dice.pick(ODD_AT) })),
+      ...dice.maybe(0.04, () => ({ forbidden: dice.pick(['said', 'thrown', 'late']) })),
     };
   }
 
@@ -250,6 +277,18 @@ export class PlanWriter {
   }
 }
 
+function isAgain({ decision }: PlannedMove): boolean {
+  return decision?.kind === 'call_tool' && String((decision.args as JsonObject)['id']).startsWith(AGAIN);
+}
+
+function usage(dice: Dice): Usage {
+  return {
+    inputTokens: dice.pick([0, 30, 120]),
+    outputTokens: dice.pick([0, 10, 60]),
+    ...dice.maybe(0.5, () => ({ costMicroUsd: dice.pick([0, 40, 150]) })),
+  };
+}
+
 function spawns({ decision }: PlannedMove): boolean {
   if (decision?.kind === 'call_parallel') return decision.branches.some(({ tool }) => tool === SPAWN_TOOL);
   return decision?.kind === 'spawn_task';
@@ -259,6 +298,8 @@ function taskLimits(dice: Dice): TaskLimits {
   return {
     ...dice.maybe(0.5, () => ({ steps: dice.between(0, 5) })),
     ...dice.maybe(0.5, () => ({ costMicroUsd: dice.pick([0, 100, 350, 5_000]) })),
+    ...dice.maybe(0.2, () => ({ calls: dice.between(0, 4) })),
+    ...dice.maybe(0.2, () => ({ tokens: dice.pick([0, 100, 400]) })),
   };
 }
 

@@ -3,6 +3,7 @@ import { CONTROL_TYPES, type ControlType } from '../../core/control.ts';
 import type { Limits } from '../../core/limits.ts';
 import { Dice } from './dice.ts';
 import { PlanWriter } from './generate-plans.ts';
+import { conversing, forkAct, howItRemembers, progressGuard, reader, rootMaterial } from './generate-plays.ts';
 import { generateWorld } from './generate-world.ts';
 import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
 import { SimulatedTime } from './time.ts';
@@ -11,16 +12,20 @@ export function generateScript(seed: number): SimulationScript {
   const dice = new Dice(seed);
   const workers = dice.pick([1, 2, 2, 2, 3]);
   const plans = new PlanWriter(dice);
-  const roots = dice.list(1, 3, (index) => root(dice, index, workers, plans));
+  const alone = dice.list(1, 3, (index) => root(dice, index, workers, plans));
+  const memory = howItRemembers(dice);
+  const roots = 'memory' in memory ? conversing(dice, alone) : alone;
   const wakeMode = dice.pick(['push', 'push', 'poll', 'hybrid'] as const);
   const leaseMs = dice.pick([600, 1_500, 3_000]);
   const around = generateWorld({ seed, workers, leaseMs });
+  const slots = dice.pick([1, 2, 10, 10]);
   return {
     seed,
     workers,
     wakeMode,
     leaseMs,
-    slots: dice.pick([1, 2, 10, 10]),
+    slots,
+    slotsPerTenant: dice.chance(0.3) ? dice.between(1, Math.min(slots, 2)) : slots,
     upgrades: dice.chance(0.15),
     delays: { chance: dice.pick([0, 0.2, 0.5]), maxMs: dice.pick([10, 60, 60, 300]) },
     plans: plans.plans,
@@ -28,6 +33,11 @@ export function generateScript(seed: number): SimulationScript {
     acts: dice.list(0, dice.pick([1, 4, 10]), () => act(dice, roots, workers)).sort((a, b) => a.at - b.at),
     faults: [...dice.list(0, dice.pick([0, 1, 4, 8]), () => fault(dice, workers)), ...around.faults],
     world: around.world,
+    forks: dice.chance(0.2) ? dice.list(1, 3, (index) => forkAct(dice, roots, index, workers)) : [],
+    readers: dice.chance(0.3) ? dice.list(1, 4, () => reader(dice, roots, workers)) : [],
+    ...memory,
+    ...progressGuard(dice),
+    ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
   };
 }
 
@@ -42,6 +52,7 @@ function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Ro
     worker: dice.between(0, workers - 1),
     priority: dice.between(-2, 2),
     limits: limits(dice),
+    ...rootMaterial(dice),
     ...dice.maybe(0.15, () => ({ twin: { worker: dice.between(0, workers - 1), afterMs: dice.between(0, 400) } })),
     ...dice.maybe(0.5, () => ({ watcher: dice.between(0, workers - 1) })),
   };
@@ -53,6 +64,8 @@ function limits(dice: Dice): Limits {
   return {
     ...dice.maybe(0.6, () => ({ steps: dice.between(1, 14) })),
     ...dice.maybe(0.5, () => ({ costMicroUsd: dice.pick([0, 100, 250, 400, 700, 1_000]) })),
+    ...dice.maybe(0.15, () => ({ calls: dice.between(0, 6) })),
+    ...dice.maybe(0.15, () => ({ tokens: dice.pick([0, 100, 400, 1_000]) })),
     ...dice.maybe(0.15, () => ({ deadlineAt: START_MS + dice.between(200, 8_000) })),
     ...dice.maybe(0.2, () => ({ onCeiling: 'pause' as const })),
   };

@@ -1,10 +1,12 @@
 /** A planner that decides by the view alone, as its plan says, and checks what it is shown. */
+import type { CompactionAttempt } from '../../core/compaction.ts';
 import type { Decision } from '../../core/decision.ts';
-import type { Identity } from '../../core/identity.ts';
 import { isJsonObject, type Json } from '../../core/json.ts';
-import type { Delta, Planner, RunView } from '../../core/planner.ts';
+import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
 import { never } from '../crash-process.ts';
+import { checkView } from './check-view.ts';
 import type { Ledger } from './ledger.ts';
+import { oddValue } from './odd.ts';
 import type { SimulatedProcess } from './process.ts';
 import type { PlannedMove, SimulationScript } from './script.ts';
 
@@ -16,28 +18,58 @@ export interface PlannerWorld {
 }
 
 export function simulatedPlanner(name: string, { script, process, ledger, shown }: PlannerWorld): Planner {
+  const { compactEvery } = script;
   return {
     name,
     ...(script.upgrades ? { version: process.name } : {}),
     wakeMode: script.wakeMode,
+    ...(compactEvery === undefined ? {} : { compact: async (view) => summaryOf(view, compactEvery) }),
     next: (view) => {
       if (!process.alive) return never();
       ledger.tell(process.name, () => `${view.identity.run}: asked for step ${view.trajectory.count}`);
-      checkView(view, ledger);
-      shown.note(view, ledger);
-      const { moves = [], obeys } = script.plans[planNamed(view)] ?? {};
+      checkView(view, script, ledger);
+      if (!isReplayed(view, ledger)) shown.note(view, ledger);
+      const { moves = [], obeys, stubborn } = script.plans[planNamed(view)] ?? {};
       const move = moves[view.trajectory.count];
       if (obeys && view.goal !== view.query) return finish('redirected');
-      if (view.noProgress !== undefined) return { kind: 'finish', reason: 'no_path' };
+      if (view.noProgress !== undefined && stubborn !== true) return { kind: 'finish', reason: 'no_path' };
       const decide = (): Decision => {
         if (move === undefined) return finish('done');
-        if (move.decision === undefined) throw new Error('The planner fails.');
+        if (move.decision === undefined) {
+          throw move.throws === undefined ? new Error('The planner fails.') : oddValue(move.throws);
+        }
         return filled(move.decision as unknown as Json, view) as unknown as Decision;
       };
       if (move?.growMs !== undefined) return growing(decide(), move, process);
-      return move?.thinkMs === undefined ? decide() : process.wait(move.thinkMs).then(decide);
+      const moved = (): Decision | Move => {
+        const decision = decide();
+        return move?.usage === undefined ? decision : { decision, usage: move.usage };
+      };
+      return move?.thinkMs === undefined ? moved() : process.wait(move.thinkMs).then(moved);
     },
   };
+}
+
+/** Whoever replays a run asks for steps that it has taken. */
+function isReplayed({ identity: { run }, trajectory: { count } }: RunView, ledger: Ledger): boolean {
+  const entries = ledger.runs.get(run)?.entries ?? [];
+  return entries.some((entry) => entry.kind === 'moved' && entry.step === count);
+}
+
+/** Every so many steps all of them but the last are summarised; in every third case that does not succeed. */
+function summaryOf(
+  { identity: { run }, trajectory: { count } }: RunView,
+  every: number,
+): CompactionAttempt | undefined {
+  if (count < 2 || count % every !== 0) return undefined;
+  const tokenEstimate = 1_000 + count;
+  const usage = { inputTokens: 20, outputTokens: 5 };
+  if ((count / every) % 3 === 0) {
+    return { failure: { code: 'empty_summary', message: 'It said nothing.' }, tokenEstimate, usage };
+  }
+  const note = `${run} before ${count - 1}`;
+  const summary = { goals: [run], facts: [], pending: [], lastOutputDigest: note, note };
+  return { compaction: { summary, before: count - 1, tokenEstimate }, usage };
 }
 
 /** The query, or of a run that carries out a call what its arguments say. */
@@ -82,38 +114,6 @@ function nameOf(text: string, { identity, trajectory }: RunView): string {
   if (mark === undefined) return text;
   const task = trajectory.tasks[Number(digits) % Math.max(trajectory.tasks.length, 1)];
   return (mark === '#' ? task?.id : task?.group) ?? 'nobody';
-}
-
-/** Nothing of another run is in sight. */
-function checkView(view: RunView, ledger: Ledger): void {
-  const { identity, trajectory } = view;
-  const { run } = identity;
-  const entries = ledger.runs.get(run)?.entries ?? [];
-  const [first] = entries;
-  if (first?.kind !== 'started' || JSON.stringify(first.identity) !== JSON.stringify(identity)) {
-    ledger.violated('no foreign data', `the planner was shown the identity ${JSON.stringify(identity)}`, run);
-  }
-  for (const { control } of trajectory.steering) {
-    if (control.payload?.['run'] !== run) ledger.violated('no foreign data', 'a message to another run is shown', run);
-  }
-  for (const { outcome } of trajectory.step(trajectory.count - 1)?.calls ?? []) {
-    if (outcome.kind !== 'value' || !isJsonObject(outcome.value)) continue;
-    const { run: made, task_id: task } = outcome.value;
-    if (typeof task === 'string' && !isOfOwner(task, identity, ledger)) {
-      ledger.violated('no foreign data', `the end of the run ${task} of somebody else is shown`, run);
-    }
-    if (made !== undefined && made !== run) ledger.violated('no foreign data', 'a value of another run is shown', run);
-  }
-  for (const task of trajectory.tasks) {
-    if (!task.id.startsWith(`${run}.`)) ledger.violated('no foreign data', `the task ${task.id} is shown`, run);
-  }
-}
-
-function isOfOwner(run: string, { tenant, user, session }: Identity, ledger: Ledger): boolean {
-  const first = ledger.runs.get(run)?.entries[0];
-  if (first?.kind !== 'started') return false;
-  const { identity } = first;
-  return identity.tenant === tenant && identity.user === user && identity.session === session;
 }
 
 /** What planners were shown of groups whose results came by themselves. */

@@ -2,10 +2,13 @@
 import { PilotageError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
 import type { Journal } from '../../journal/port.ts';
+import type { InputFile } from '../../runtime/inputs.ts';
 import { SeededAmbient } from './ambient.ts';
 import { checkEnd } from './check.ts';
 import { checkQuiet } from './check-quiet.ts';
+import { attachmentText } from './check-view.ts';
 import { Dice } from './dice.ts';
+import { Leavers } from './leavers.ts';
 import { Ledger, type TimelineLine, type Violation } from './ledger.ts';
 import { Machines } from './machines.ts';
 import { People } from './people.ts';
@@ -35,6 +38,9 @@ const LOOK_EVERY_MS = 400;
 /** Within this time everybody has heard of the last ending, and every runtime is closed. */
 const ECHO_MS = 10_000;
 const START_AGAIN_MS = 500;
+/** Of so many runs one is replayed when all is over, within this time. */
+const REPLAYED_EVERY = 8;
+const REPLAY_MS = 60_000;
 
 /** @param recording keeps a line for everything that happens. */
 export async function play(script: SimulationScript, recording = false): Promise<Played> {
@@ -58,6 +64,10 @@ export async function play(script: SimulationScript, recording = false): Promise
   return { violations: ledger.violations, timeline: ledger.timeline, runs: runs.length, entries };
 }
 
+function attachment(run: string, index: number): InputFile {
+  return { bytes: new TextEncoder().encode(attachmentText(run, index)), mime: 'text/plain' };
+}
+
 function stackOf(thrown: unknown): string {
   return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }
@@ -73,6 +83,7 @@ class Stage {
   readonly #people: People;
   readonly #shown = new ShownGroups();
   readonly #watching: Watching;
+  readonly #leavers: Leavers;
 
   constructor(script: SimulationScript, time: SimulatedTime, ledger: Ledger, ambient: SeededAmbient) {
     this.#script = script;
@@ -87,6 +98,7 @@ class Stage {
     const machines = new Machines();
     const world = { script, time, ledger, storage, shown: this.#shown, machines };
     this.#workers = Array.from({ length: script.workers }, (_, index) => new Worker(index, world));
+    this.#leavers = new Leavers({ script, ledger, watching: this.#watching, worker: (at) => this.#workers[at] });
     const dice = new Dice(script.seed + 17);
     const { chance, maxMs } = script.delays;
     const store = new SimulatedStore({
@@ -115,10 +127,11 @@ class Stage {
     for (const worker of this.#workers) worker.heal();
     await this.#endAll();
     await this.#pass(ECHO_MS, () => false);
+    await this.#replayAll();
     this.#watching.check();
     await this.#closeAll();
     const stored = await this.#storedRuns();
-    checkEnd({ seed: this.#script.seed, ledger: this.#ledger, shown: this.#shown, stored });
+    checkEnd({ script: this.#script, ledger: this.#ledger, shown: this.#shown, stored });
   }
 
   /** Lets go of what the history was stored in. */
@@ -129,7 +142,7 @@ class Stage {
   }
 
   #schedule(): void {
-    const { roots, acts, faults } = this.#script;
+    const { roots, acts, faults, forks, readers } = this.#script;
     const at = (ms: number, act: () => unknown): void => void this.#time.after(ms, act);
     for (const root of roots) {
       at(root.at, () => this.#start(root, root.worker));
@@ -140,6 +153,8 @@ class Stage {
       at(act.at, () => this.#people.act(act));
       if (act.again !== undefined) at(act.at + act.again, () => this.#people.actAgain(act));
     }
+    for (const fork of forks) at(fork.at, () => this.#leavers.fork(fork));
+    for (const reader of readers) at(reader.at, () => this.#leavers.read(reader));
     for (const fault of faults) {
       const worker = this.#workers[fault.worker];
       if ('at' in fault) at(fault.at, () => worker?.befall(fault));
@@ -154,12 +169,14 @@ class Stage {
   }
 
   async #startOnce(
-    { run, tenant, user, session, plan, limits, priority, watcher }: Root,
+    { run, tenant, user, session, plan, limits, priority, scopes, files, aside, watcher }: Root,
     index: number,
   ): Promise<void> {
     const identity: Identity = { tenant, user, session, run };
     try {
-      await this.#workers[index]?.does((runtime) => runtime.start(plan, { identity, limits, priority }));
+      const inputs = Array.from({ length: files }, (_, file) => attachment(run, file));
+      const options = { identity, limits, priority, scopes, inputs, ...(aside ? { conversation: false } : {}) };
+      await this.#workers[index]?.does((runtime) => runtime.start(plan, options));
     } catch (error) {
       if (isStoreError(error) || PilotageError.is(error, 'runtime_closed')) return;
       this.#ledger.violated('no fault', `the start was refused: ${stackOf(error)}`, run);
@@ -176,7 +193,9 @@ class Stage {
   }
 
   #isOver(): boolean {
-    return this.#script.roots.every(({ run }) => this.#ledger.runs.has(run)) && this.#allEnded();
+    return (
+      this.#script.roots.every(({ run }) => this.#ledger.runs.has(run)) && this.#allEnded() && !this.#leavers.isBusy
+    );
   }
 
   #allEnded(): boolean {
@@ -192,6 +211,17 @@ class Stage {
       void this.#people.close(dice);
       await this.#pass(LOOK_EVERY_MS, () => this.#isOver());
     }
+  }
+
+  /** Today's planner decides everything again as it did. */
+  async #replayAll(): Promise<void> {
+    const [worker] = this.#workers;
+    if (worker?.runtime === undefined) return;
+    const runs = [...this.#ledger.runs.keys()];
+    const replayed = runs.filter((_, index) => (this.#script.seed + index) % REPLAYED_EVERY === 0);
+    let left = replayed.length;
+    for (const run of replayed) void this.#leavers.replay(run, worker).finally(() => (left -= 1));
+    await this.#pass(REPLAY_MS, () => left === 0);
   }
 
   async #closeAll(): Promise<void> {

@@ -3,6 +3,9 @@ import type { ControlType } from '../../core/control.ts';
 import type { Decision } from '../../core/decision.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { WakeMode } from '../../core/planner.ts';
+import type { Usage } from '../../core/usage.ts';
+import type { ProgressGuard } from '../../runtime/progress-guard.ts';
+import type { Odd } from './odd.ts';
 import type { WorldFault, WorldScript } from './script-world.ts';
 
 export interface SimulationScript {
@@ -13,6 +16,8 @@ export interface SimulationScript {
   readonly leaseMs: number;
   /** Runs that a worker drives at once. */
   readonly slots: number;
+  /** Of these, runs of one tenant. */
+  readonly slotsPerTenant: number;
   /** Each new process has a newer version of the planner, and takes over runs of the others. */
   readonly upgrades: boolean;
   /** How often a message to or from the store takes time, from 0 to 1, and how long at most. */
@@ -20,8 +25,22 @@ export interface SimulationScript {
   readonly plans: Readonly<Record<string, Plan>>;
   readonly roots: readonly Root[];
   readonly acts: readonly Act[];
+  readonly forks: readonly ForkAct[];
+  readonly readers: readonly Reader[];
   readonly faults: readonly Fault[];
   readonly world: WorldScript;
+  /** How runs go on with the earlier ones of their session; absent: not at all. */
+  readonly memory?: SimulatedMemory;
+  readonly progress?: ProgressGuard;
+  /** The planner asks for a summary of its steps before every so manieth. */
+  readonly compactEvery?: number;
+}
+
+export interface SimulatedMemory {
+  readonly strategy: 'window' | 'summary';
+  readonly turns: number;
+  /** Every so manieth summary cannot be written. */
+  readonly failEvery?: number;
 }
 
 /** What the planner decides, by the index of the step; after the last one it finishes with `goal`. */
@@ -29,6 +48,8 @@ export interface Plan {
   readonly moves: readonly PlannedMove[];
   /** It finishes as soon as somebody has redirected the run. */
   readonly obeys?: true;
+  /** It goes on when it is told that it goes round in circles. */
+  readonly stubborn?: true;
 }
 
 /**
@@ -38,6 +59,10 @@ export interface Plan {
 export interface PlannedMove {
   /** Absent: the planner throws. */
   readonly decision?: Decision;
+  /** What it throws then. */
+  readonly throws?: Odd;
+  /** What the move says that it has used. */
+  readonly usage?: Usage;
   readonly thinkMs?: number;
   /** Of a plan: its branches are given one by one, with so much time between them. */
   readonly growMs?: number;
@@ -57,6 +82,11 @@ export interface Root {
   readonly worker: number;
   readonly priority: number;
   readonly limits: Limits;
+  readonly scopes: readonly string[];
+  /** So many attachments come with it. */
+  readonly files: number;
+  /** It is no turn of its session's conversation. */
+  readonly aside?: true;
   /** Another worker starts the same run too, so much later. */
   readonly twin?: { readonly worker: number; readonly afterMs: number };
   /** This worker watches the run from its start on. */
@@ -85,6 +115,33 @@ export interface Act {
   readonly again?: number;
   /** Only CANCEL. */
   readonly soft?: true;
+}
+
+/** Somebody has a run go another way from some step on. */
+export interface ForkAct {
+  readonly at: number;
+  readonly root: string;
+  readonly task: number;
+  readonly worker: number;
+  readonly run: string;
+  /** The first step that is its own, counted round; absent: the one after the last. */
+  readonly step?: number;
+  readonly effects: 'held' | 'allowed';
+  /** In place of what the last call before it came to. */
+  readonly result?: true;
+}
+
+/** Somebody who reads a run, and does not do so to the end. */
+export interface Reader {
+  readonly at: number;
+  readonly root: string;
+  readonly worker: number;
+  /**
+   * `unread`: asks for events and takes none. `dropped`: takes some and no more. `returned`: leaves in the middle. `thrown`: what
+   * redacts throws. `raced`: asks several times at once for the result. `replayed`: asks what would be decided today.
+   */
+  readonly how: 'unread' | 'dropped' | 'returned' | 'thrown' | 'raced' | 'replayed';
+  readonly after: number;
 }
 
 interface FaultAtOperation {

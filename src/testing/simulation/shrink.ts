@@ -56,6 +56,16 @@ const STEPS: readonly Smaller[] = [
   },
   function* (script) {
     for (const faults of without(script.faults)) yield { ...script, faults };
+    for (const forks of without(script.forks)) yield { ...script, forks };
+    for (const readers of without(script.readers)) yield { ...script, readers };
+  },
+  function* ({ memory, progress, compactEvery, ...script }) {
+    const options = { memory, progress, compactEvery };
+    for (const name of ['memory', 'progress', 'compactEvery'] as const) {
+      const { [name]: left, ...others } = options;
+      const kept = Object.fromEntries(Object.entries(others).filter(([, value]) => value !== undefined));
+      if (left !== undefined) yield { ...script, ...kept };
+    }
   },
   function* (script) {
     const { world } = script;

@@ -1,13 +1,7 @@
 /** The tools of a simulated process: how a call behaves stands in its arguments; what it did is noted outside. */
 
-import { branchesOf, branchId, type Decision } from '../../core/decision.ts';
-import type { Entry } from '../../core/entry.ts';
-import { atPointer, isJsonObject, type Json, type JsonObject, jsonEquals } from '../../core/json.ts';
-import type { Outcome } from '../../core/outcome.ts';
+import type { Json, JsonObject } from '../../core/json.ts';
 import type { Planner } from '../../core/planner.ts';
-import { allReferencesIn, asReference } from '../../core/reference.ts';
-import { openRoute, waysOf } from '../../core/routes.ts';
-import { dependenciesOf } from '../../core/validate-decision.ts';
 import {
   type AnyTool,
   type ApprovalGate,
@@ -18,10 +12,10 @@ import {
   type ToolContext,
   ToolFailure,
 } from '../../tools/tool.ts';
-import { wholeMove } from '../../view/growth.ts';
-import { foldEntries, type RunState } from '../../view/run-state.ts';
 import { never } from '../crash-process.ts';
+import { checkAllowed, checkCall, checkIdentity } from './check-calls.ts';
 import type { Ledger } from './ledger.ts';
+import { ODD, type Odd, oddValue } from './odd.ts';
 import type { SimulatedProcess } from './process.ts';
 
 /** The arguments of every simulated tool. */
@@ -40,7 +34,19 @@ export interface CallArgs {
   readonly note?: Json;
   /** Which of the routes to its branch it has come. */
   readonly way?: number;
+  /** Something odd is thrown or given. */
+  readonly odd?: Odd;
+  readonly oddAt?: (typeof ODD_AT)[number];
+  /** The program's policy says no to the call: in words, by throwing, or after a while. */
+  readonly forbidden?: 'said' | 'thrown' | 'late';
 }
+
+/** Where it is thrown or given: by the call before and after it took effect, as its value, by who is asked whether it happened, by its rule. */
+export const ODD_AT = ['begin', 'end', 'value', 'reconcile', 'rule'] as const;
+/** Calls whose ids begin so may be made any number of times. */
+export const AGAIN = 'again';
+/** What a run must hold for the tool `secret`. */
+export const SECRET_SCOPE = 'secrets';
 
 const INPUT: JsonObject = {
   type: 'object',
@@ -53,6 +59,9 @@ const INPUT: JsonObject = {
     heavy: { type: 'boolean' },
     note: {},
     way: { type: 'number' },
+    odd: { enum: [...ODD] },
+    oddAt: { enum: [...ODD_AT] },
+    forbidden: { enum: ['said', 'thrown', 'late'] },
   },
   required: ['id'],
   additionalProperties: false,
@@ -61,7 +70,7 @@ const INPUT: JsonObject = {
 /** Over the bound from which values are stored as artifacts. */
 const HEAVY = 'much '.repeat(7_000);
 
-interface Kind extends Pick<Tool, 'effect' | 'costMicroUsd' | 'timeoutMs' | 'concurrency'> {
+interface Kind extends Pick<Tool, 'effect' | 'costMicroUsd' | 'timeoutMs' | 'concurrency' | 'scopes'> {
   readonly approve?: 'always' | ApprovalGate;
   /** Somebody is asked only for calls that are `big`; the rule takes its time. */
   readonly approveBig?: true;
@@ -76,6 +85,7 @@ export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
   put: { effect: 'keyed' },
   narrow: { effect: 'keyed', concurrency: 1 },
   send: { effect: 'once' },
+  secret: { effect: 'keyed', scopes: [SECRET_SCOPE] },
   post: { effect: 'once', reconcile: true },
   buy: { effect: 'keyed', costMicroUsd: 100 },
   pay: { effect: 'once', costMicroUsd: 250 },
@@ -141,8 +151,9 @@ function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
   const { process } = world;
   const rule: ApprovalGate = {
     when: async (args) => {
-      const { ms = 0, big = false } = args as CallArgs;
+      const { ms = 0, big = false, odd, oddAt } = args as CallArgs;
       await process.wait(ms);
+      if (odd !== undefined && oddAt === 'rule') throw oddValue(odd);
       return big;
     },
   };
@@ -165,7 +176,10 @@ function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
     },
   };
   if (!reconcile) return made;
-  return { ...made, reconcile: (_: unknown, context: ToolContext) => whatHappened(context, world) };
+  return {
+    ...made,
+    reconcile: (args: unknown, context: ToolContext) => whatHappened(args as CallArgs, context, world),
+  };
 }
 
 async function run(
@@ -177,7 +191,7 @@ async function run(
 ): Promise<Json> {
   const { process, ledger } = world;
   const { identity, idempotencyKey: key, signal, attempt } = context;
-  const { id, ms = 0, fail, deaf = false, heavy = false } = args;
+  const { id, ms = 0, fail, deaf = false, heavy = false, odd, oddAt } = args;
   ledger.tell(process.name, () => `${identity.run}: ${name} ${id} is run, attempt ${attempt}`);
   if (login && !ledger.loggedIn && !ledger.logins.has(`${identity.run}/${id}`)) {
     throw new LoginRequired(`https://login.example/${id}`);
@@ -186,8 +200,11 @@ async function run(
   const { run: owner } = identity;
   checkIdentity(context, ledger);
   checkCall(name, args, owner, ledger, approveBig ? args.big === true : approve !== undefined);
+  checkAllowed(name, args, owner, ledger);
   ledger.attempted({ tool: name, effect, key, run: owner, id, args: JSON.stringify(args), costMicroUsd }, process);
+  const throwsAt = (at: CallArgs['oddAt']): boolean => odd !== undefined && oddAt === at;
   const call = world.nextCall();
+  if (throwsAt('begin')) throw oddValue(odd as Odd);
   await pause(ms / 2, process, deaf ? undefined : signal);
   world.mayDie(call, false);
   if (!process.alive) return never();
@@ -202,6 +219,8 @@ async function run(
   world.mayDie(call, true);
   if (!process.alive) return never();
   await pause(ms / 2, process, deaf ? undefined : signal);
+  if (throwsAt('end')) throw oddValue(odd as Odd);
+  if (throwsAt('value')) return oddValue(odd as Odd) as Json;
   const value = { run: owner, tenant: identity.tenant, id };
   return heavy ? { ...value, text: HEAVY } : value;
 }
@@ -220,105 +239,15 @@ function pause(ms: number, process: SimulatedProcess, signal: AbortSignal | unde
 }
 
 /** The world knows what has happened, and nothing of what is on its way. */
-function whatHappened({ idempotencyKey: key, identity }: ToolContext, { ledger, process }: ToolWorld): Reconciled {
+function whatHappened(
+  { odd, oddAt }: CallArgs,
+  { idempotencyKey: key, identity }: ToolContext,
+  { ledger, process }: ToolWorld,
+): Reconciled {
+  if (odd !== undefined && oddAt === 'reconcile') throw oddValue(odd);
   const done = ledger.effects.has(key);
   ledger.tell(process.name, () => `${identity.run}: the world says ${done ? 'done' : 'not done'}`);
   if (done) return { status: 'done', value: { run: identity.run, tenant: identity.tenant, id: 'done' } };
   ledger.notDone(key);
   return { status: 'not_done' };
-}
-
-function checkIdentity({ identity }: ToolContext, ledger: Ledger): void {
-  const first = ledger.runs.get(identity.run)?.entries[0];
-  if (first?.kind === 'started' && JSON.stringify(first.identity) === JSON.stringify(identity)) return;
-  ledger.violated('no foreign data', `a tool was given the identity ${JSON.stringify(identity)}`, identity.run);
-}
-
-/** A call is made with its own arguments, or with those of its approval, and only when it was approved. */
-function checkCall(tool: string, args: CallArgs, run: string, ledger: Ledger, gated: boolean): void {
-  const entries = ledger.runs.get(run)?.entries ?? [];
-  const place = placeOf(entries, args.id);
-  if (place === undefined) {
-    ledger.violated('no foreign data', `no call of the run has the id ${args.id}`, run);
-    return;
-  }
-  checkOrder(entries, place, args, run, ledger);
-  if (!gated) return;
-  const { step, call } = place;
-  const tokens = entries.flatMap((entry) =>
-    entry.kind === 'paused' && entry.step === step && entry.call === call ? [entry.token] : [],
-  );
-  const approval = entries.find(
-    (entry) => entry.kind === 'resumed' && entry.verdict === 'approve' && tokens.includes(entry.token),
-  );
-  if (approval?.kind !== 'resumed') {
-    ledger.violated('gates', `${tool} ${args.id} ran without an approval`, run);
-    return;
-  }
-  if (approval.args !== undefined && !jsonEquals(approval.args, args as unknown as Json)) {
-    ledger.violated('gates', `${tool} ${args.id} ran with other arguments than were approved`, run);
-  }
-}
-
-/** All that the branch comes after has ended with a value; of one with routes all has ended, and the first open one is gone. */
-function checkOrder(entries: readonly Entry[], place: Place, args: CallArgs, run: string, ledger: Ledger): void {
-  const { step, call, decision } = place;
-  const branch = branchesOf(decision)[call];
-  if (branch === undefined) return;
-  const needs = dependenciesOf(branch);
-  const earlier = waysOf(branch).flatMap((way) => allReferencesIn(way.args));
-  if (needs.length === 0 && earlier.length === 0) return;
-  const state = foldEntries(entries);
-  const { id } = args;
-  const missing = needs.find((need) => outcomeIn(state, step, need) === undefined);
-  if (missing !== undefined) ledger.violated('order', `${id} ran before ${missing} had ended`, run);
-  const gone = openRoute(branch, (need) => outcomeIn(state, step, need));
-  if (gone === undefined) ledger.violated('order', `${id} ran, and not all that it needs has the value asked for`, run);
-  else checkWay(gone.args, step, args, run, state, ledger);
-}
-
-/** The arguments are those of the way that is open, with the value that they refer to; but for those that somebody changed. */
-function checkWay(
-  given: Json,
-  step: number,
-  { id, way, note }: CallArgs,
-  run: string,
-  state: RunState,
-  ledger: Ledger,
-): void {
-  if (note === 'edited' || !isJsonObject(given)) return;
-  if (given['way'] !== way) ledger.violated('order', `${id} came another way than the first open one`, run);
-  const reference = asReference(given['note'] ?? null);
-  const outcome = reference && outcomeIn(state, reference.step ?? step, reference.$from);
-  if (outcome?.kind !== 'value') return;
-  // Of a value that is kept as an artifact its preview has the id too.
-  const value = outcome.artifact === undefined ? outcome.value : atPointer(outcome.value, '/preview');
-  const wanted = value === undefined ? undefined : atPointer(value, reference?.path ?? '');
-  if (!jsonEquals(wanted, note)) ledger.violated('order', `${id} was given something else than it refers to`, run);
-}
-
-function outcomeIn({ open, steps }: RunState, step: number, id: string): Outcome | undefined {
-  const at = open?.move.step === step ? { decision: open.move.decision, calls: open.calls } : steps[step];
-  const index =
-    at === undefined ? -1 : branchesOf(at.decision).findIndex((branch, place) => branchId(branch, place) === id);
-  return at?.calls[index]?.outcome;
-}
-
-interface Place {
-  readonly step: number;
-  readonly call: number;
-  readonly decision: Decision;
-}
-
-function placeOf(entries: readonly Entry[], id: string): Place | undefined {
-  for (let index = entries.length - 1; index >= 0; index -= 1) {
-    const entry = entries[index];
-    if (entry?.kind !== 'moved') continue;
-    const { decision } = wholeMove(entry, entries, index + 1);
-    const call = branchesOf(decision).findIndex((branch) =>
-      waysOf(branch).some(({ args }) => isJsonObject(args) && args['id'] === id),
-    );
-    if (call !== -1) return { step: entry.step, call, decision };
-  }
-  return undefined;
 }

@@ -11,6 +11,7 @@ import type { OperationName } from './script-world.ts';
 import type { DiskTrouble, Storage } from './storage.ts';
 import { type OperationFault, SimulatedStore } from './store.ts';
 import { isStoreError } from './store-errors.ts';
+import { policyIn, remembering, SUMMARY_FAILS } from './surroundings.ts';
 import type { SimulatedTime } from './time.ts';
 import { simulatedTools, withCarried } from './tools.ts';
 
@@ -215,7 +216,10 @@ export class Worker {
       leaseMs: script.leaseMs,
       takeoverGraceMs: script.world.graceMs,
       maxLiveRuns: script.slots,
-      maxLiveRunsPerTenant: script.slots,
+      maxLiveRunsPerTenant: script.slotsPerTenant,
+      policy: policyIn(process, ledger),
+      ...(script.memory === undefined ? {} : { memory: remembering(script.memory, process, ledger) }),
+      ...(script.progress === undefined ? {} : { progress: script.progress }),
       ...(script.upgrades ? { migrate: () => ({}) } : {}),
       onFault: (error) => this.#onFault(error, process),
     });
@@ -313,6 +317,7 @@ export class Worker {
   #onFault(error: unknown, process: SimulatedProcess): void {
     if (!process.alive) return;
     this.#world.ledger.tell(process.name, () => `reports: ${describeThrown(error)}`);
+    if (error instanceof Error && error.message === SUMMARY_FAILS) return;
     if (PilotageError.is(error, 'lease_lost') || isStoreError(error)) return;
     const stack = error instanceof Error ? error.stack : undefined;
     this.#world.ledger.violated('no fault', `a runtime reported: ${stack ?? String(error)}`);

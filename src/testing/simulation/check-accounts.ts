@@ -1,0 +1,220 @@
+/**
+ * What a run may use, reckoned from its entries by hand: nothing here asks the code that it judges. A move is asked for only while there
+ * is room for it, no more is lent than is there, and nobody is stopped by a limit that has room left.
+ */
+import type { Entry } from '../../core/entry.ts';
+import { isJsonObject } from '../../core/json.ts';
+import type { Usage } from '../../core/usage.ts';
+import type { EndedRun } from './ended-run.ts';
+import type { Ledger } from './ledger.ts';
+
+/** Steps that a run takes when nobody says how many. */
+const STEPS_UNSAID = 64;
+const AXES = ['steps', 'calls', 'tokens', 'costMicroUsd'] as const;
+type Axis = (typeof AXES)[number];
+type Amounts = Record<Axis, number>;
+/** How limits are named where one is reached. */
+const NAMES: Readonly<Record<string, Axis>> = {
+  steps: 'steps',
+  calls: 'calls',
+  tokens: 'tokens',
+  cost: 'costMicroUsd',
+};
+
+export class Account {
+  readonly used: Amounts = { steps: 0, calls: 0, tokens: 0, costMicroUsd: 0 };
+  /** Steps of the run itself. */
+  ownSteps = 0;
+  limits: Partial<Amounts> = {};
+  readonly lent: Map<string, Partial<Amounts>> = new Map();
+  /** Money of calls under way, by step and call. */
+  readonly #promised = new Map<string, number>();
+  /** By token the call that waits; none for a pause of the whole run. */
+  readonly #pauses = new Map<string, string | undefined>();
+
+  lentOn(axis: Axis): number {
+    return sum([...this.lent.values()].map((share) => share[axis]));
+  }
+
+  /** Set aside for this call already, which begins anew. */
+  promisedTo(place: string): number {
+    return this.#promised.get(place) ?? 0;
+  }
+
+  get promised(): number {
+    return sum([...this.#promised.values()]);
+  }
+
+  /** What is left for a task or a call. */
+  roomOn(axis: Axis): number {
+    const limit = this.limits[axis] ?? Number.POSITIVE_INFINITY;
+    return limit - this.used[axis] - this.lentOn(axis) - (axis === 'costMicroUsd' ? this.promised : 0);
+  }
+
+  take(entry: Entry): void {
+    switch (entry.kind) {
+      case 'started':
+        this.limits = amounts(entry.limits);
+        return;
+      case 'moved':
+        this.#step(entry);
+        this.#spend(entry.usage);
+        return;
+      case 'plan_grown':
+      case 'compacted':
+      case 'compaction_failed':
+        this.#spend(entry.usage);
+        return;
+      case 'call_began':
+        if (entry.costMicroUsd !== undefined) this.#promised.set(`${entry.step}.${entry.call}`, entry.costMicroUsd);
+        return;
+      case 'call_ended':
+        this.#pay(`${entry.step}.${entry.call}`, entry.costMicroUsd);
+        return;
+      case 'paused':
+        this.#pauses.set(entry.token, entry.step === undefined ? undefined : `${entry.step}.${entry.call ?? 0}`);
+        // A call that waits for a login, or for its approval, has taken nothing.
+        if (entry.call !== undefined && entry.reason !== 'in_doubt')
+          this.#promised.delete(`${entry.step}.${entry.call}`);
+        return;
+      case 'resumed': {
+        const place = this.#pauses.get(entry.token);
+        const raise = entry.payload?.['limits'];
+        if (place === undefined && isJsonObject(raise)) Object.assign(this.limits, amounts(raise));
+        // Somebody knows what became of a call in doubt.
+        if (place !== undefined && entry.outcome !== undefined) this.#pay(place);
+        return;
+      }
+      case 'spawned':
+        this.lent.set(entry.task, amounts(entry.reserved));
+        if (entry.called) this.used.calls += 1;
+        return;
+      case 'task_ended': {
+        // The end of what somebody else has spawned costs nothing here.
+        if (!this.lent.delete(entry.task)) return;
+        const { steps, calls = 0, inputTokens, outputTokens, costMicroUsd } = entry.usage;
+        this.used.steps += steps;
+        this.used.calls += calls;
+        this.used.tokens += inputTokens + outputTokens;
+        this.used.costMicroUsd += costMicroUsd;
+        return;
+      }
+      default:
+        return;
+    }
+  }
+
+  #pay(place: string, costMicroUsd: number = this.#promised.get(place) ?? 0): void {
+    this.used.costMicroUsd += costMicroUsd;
+    this.#promised.delete(place);
+  }
+
+  /** To finish is no step, unless it did not come to that. */
+  #step({ decision, rejected, fault }: Extract<Entry, { kind: 'moved' }>): void {
+    if (decision.kind === 'finish' && rejected === undefined && fault === undefined) return;
+    this.used.steps += 1;
+    this.ownSteps += 1;
+  }
+
+  #spend({ inputTokens = 0, outputTokens = 0, costMicroUsd = 0 }: Usage = {}): void {
+    this.used.tokens += inputTokens + outputTokens;
+    this.used.costMicroUsd += costMicroUsd;
+  }
+}
+
+function amounts(given: object): Partial<Amounts> {
+  const found: Partial<Amounts> = {};
+  for (const axis of AXES) {
+    const value = (given as Readonly<Record<string, unknown>>)[axis];
+    if (typeof value === 'number') found[axis] = value;
+  }
+  return found;
+}
+
+function sum(parts: readonly (number | undefined)[]): number {
+  return parts.reduce<number>((total, part = 0) => total + part, 0);
+}
+
+export function checkAccounts(run: EndedRun, ledger: Ledger): void {
+  const account = new Account();
+  const [first] = run.entries;
+  // What a fork was made with it has not done itself.
+  const copied = first?.kind === 'started' && first.task === undefined ? (first.fork?.entries ?? 0) : 0;
+  for (const entry of run.entries) {
+    if (entry.seq > copied) checkRoom(entry, account, run, ledger);
+    account.take(entry);
+  }
+  checkEnding(run, account, ledger);
+}
+
+function checkRoom(entry: Entry, account: Account, { id }: EndedRun, ledger: Ledger): void {
+  if (entry.kind === 'moved') {
+    for (const axis of ['steps', 'tokens', 'costMicroUsd'] as const) {
+      const limit = account.limits[axis];
+      if (limit === undefined || account.used[axis] + account.lentOn(axis) < limit) continue;
+      ledger.violated('budget', `step ${entry.step} was asked for with no ${axis} left of ${limit}`, id);
+    }
+    if (account.limits.steps === undefined && account.ownSteps >= STEPS_UNSAID) {
+      ledger.violated('budget', `step ${entry.step} was asked for, beyond what a run takes that says nothing`, id);
+    }
+  }
+  if (entry.kind === 'spawned') {
+    for (const [axis, share] of Object.entries(amounts(entry.reserved)) as [Axis, number][]) {
+      if (share <= account.roomOn(axis)) continue;
+      ledger.violated('budget', `${entry.task} was lent ${share} ${axis}, and ${account.roomOn(axis)} were left`, id);
+    }
+    for (const axis of AXES) {
+      if (account.limits[axis] === undefined || amounts(entry.reserved)[axis] !== undefined) continue;
+      ledger.violated('budget', `${entry.task} was lent no share of the ${axis}`, id);
+    }
+  }
+  if (entry.kind === 'call_began' && entry.costMicroUsd !== undefined) {
+    const room = account.roomOn('costMicroUsd') + account.promisedTo(`${entry.step}.${entry.call}`);
+    if (entry.costMicroUsd > room)
+      ledger.violated('budget', `a call of ${entry.costMicroUsd} began with ${room} left`, id);
+  }
+  checkReached(entry, account, id, ledger);
+}
+
+/** Whoever is stopped by a limit has nothing left of it. */
+function checkReached(entry: Entry, account: Account, id: string, ledger: Ledger): void {
+  const at =
+    entry.kind === 'finished'
+      ? entry.metadata?.['budget']
+      : entry.kind === 'paused' && entry.step === undefined
+        ? entry.payload?.['budget']
+        : undefined;
+  const axis = typeof at === 'string' ? NAMES[at] : undefined;
+  if (axis === undefined) return;
+  const limit = account.limits[axis] ?? (axis === 'steps' ? STEPS_UNSAID : Number.POSITIVE_INFINITY);
+  const used = account.used[axis] + account.lentOn(axis);
+  if (used < limit) ledger.violated('budget', `it was stopped at ${used} of ${limit} ${axis}`, id);
+}
+
+/** What it says that it came to agrees with what is in its journal. */
+function checkEnding({ id, entries, state }: EndedRun, { used, ownSteps }: Account, ledger: Ledger): void {
+  if (state.ending === null) return;
+  const { totals } = state;
+  const told = {
+    steps: totals.steps,
+    tokens: totals.inputTokens + totals.outputTokens,
+    costMicroUsd: totals.costMicroUsd,
+  };
+  const counted = { steps: ownSteps, tokens: used.tokens, costMicroUsd: used.costMicroUsd };
+  for (const axis of ['steps', 'tokens', 'costMicroUsd'] as const) {
+    if (told[axis] !== counted[axis]) {
+      ledger.violated(
+        'budget',
+        `${told[axis]} ${axis} are reckoned, and ${counted[axis]} are in its ${entries.length} entries`,
+        id,
+      );
+    }
+  }
+  // A tool that took money is in the journal with it.
+  const prices = new Map(
+    ledger.attempts.flatMap(({ run, key, costMicroUsd }) => (run === id ? [[key, costMicroUsd]] : [])),
+  );
+  const paid = sum([...prices.values()]);
+  if (paid > used.costMicroUsd)
+    ledger.violated('budget', `tools took ${paid}, and ${used.costMicroUsd} are in its journal`, id);
+}

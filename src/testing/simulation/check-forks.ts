@@ -1,0 +1,52 @@
+/** A fork has the first steps of its run behind it as they were, and does nothing of theirs again. */
+import type { Entry } from '../../core/entry.ts';
+import type { Json } from '../../core/json.ts';
+import { type EndedRun, ownEntries } from './ended-run.ts';
+import type { Ledger } from './ledger.ts';
+
+type Runs = ReadonlyMap<string, EndedRun>;
+
+export function checkForks(run: EndedRun, runs: Runs, ledger: Ledger): void {
+  const [first] = run.entries;
+  if (first?.kind !== 'started' || first.fork === undefined) return;
+  if (first.fork.effects === 'held') checkHeld(run, ledger);
+  if (first.task !== undefined) return;
+  const { run: from, step } = first.fork;
+  const origin = runs.get(from);
+  if (origin === undefined) {
+    ledger.violated('forks', `it is a fork of ${from}, which is not there`, run.id);
+    return;
+  }
+  const before = run.entries.slice(0, first.fork.entries);
+  for (let at = 0; at < step; at += 1) {
+    const [own, theirs] = [stepText(before, at), stepText(origin.entries, at)];
+    // The result of one call of the last step may have been changed.
+    if (own === theirs || (at === step - 1 && own.includes('"forked":true'))) continue;
+    ledger.violated('forks', `step ${at} is ${own}, and of ${from} it was ${theirs}`, run.id);
+  }
+  const again = ownEntries(run).find((entry) => entry.kind === 'moved' && entry.step < step);
+  if (again !== undefined) ledger.violated('forks', 'a step that it shares was decided again', run.id);
+  const { tenant, user, session } = origin.state.identity;
+  const { identity } = first;
+  if (identity.tenant !== tenant || identity.user !== user || identity.session !== session) {
+    ledger.violated('no foreign data', 'the fork belongs to somebody else than its run', run.id);
+  }
+}
+
+/** No `once` tool is called, in the fork and in its tasks. */
+function checkHeld({ id }: EndedRun, ledger: Ledger): void {
+  const entered = ledger.attempts.find(({ run, effect }) => run === id && effect === 'once');
+  if (entered !== undefined)
+    ledger.violated('forks', `${entered.tool} ${entered.id} was called in a fork that holds effects`, id);
+}
+
+/** What was decided at a step, and what its calls came to. */
+function stepText(entries: readonly Entry[], step: number): string {
+  const parts = entries.flatMap((entry): Json[] => {
+    if (entry.kind === 'moved' && entry.step === step) return [entry.decision as unknown as Json];
+    if (entry.kind === 'plan_grown' && entry.step === step) return [entry.branches as unknown as Json];
+    if (entry.kind === 'call_ended' && entry.step === step) return [entry.call, entry.outcome as unknown as Json];
+    return [];
+  });
+  return JSON.stringify(parts);
+}

@@ -1,0 +1,92 @@
+/** What a planner is shown: its own run as the journal has it, and nothing of another one. */
+import type { Identity } from '../../core/identity.ts';
+import { isJsonObject } from '../../core/json.ts';
+import type { RunView } from '../../core/planner.ts';
+import type { Ledger } from './ledger.ts';
+import type { SimulationScript } from './script.ts';
+
+export function checkView(view: RunView, script: SimulationScript, ledger: Ledger): void {
+  checkForeign(view, ledger);
+  checkInputs(view, script, ledger);
+  checkSummary(view, ledger);
+}
+
+/** Nothing of another run is in sight. */
+function checkForeign(view: RunView, ledger: Ledger): void {
+  const { identity, trajectory } = view;
+  const { run } = identity;
+  const entries = ledger.runs.get(run)?.entries ?? [];
+  const [first] = entries;
+  if (first?.kind !== 'started' || JSON.stringify(first.identity) !== JSON.stringify(identity)) {
+    ledger.violated('no foreign data', `the planner was shown the identity ${JSON.stringify(identity)}`, run);
+  }
+  const own = withOrigins(run, ledger);
+  const isOwn = (name: unknown): boolean => own.some((id) => name === id);
+  for (const { control } of trajectory.steering) {
+    if (control.id !== FORK_GOAL && !isOwn(control.payload?.['run']))
+      ledger.violated('no foreign data', 'a message to another run is shown', run);
+  }
+  for (const { outcome } of trajectory.step(trajectory.count - 1)?.calls ?? []) {
+    if (outcome.kind !== 'value' || !isJsonObject(outcome.value)) continue;
+    const { run: made, task_id: task } = outcome.value;
+    if (typeof task === 'string' && !isOfOwner(task, identity, ledger)) {
+      ledger.violated('no foreign data', `the end of the run ${task} of somebody else is shown`, run);
+    }
+    if (made !== undefined && !isOwn(made)) ledger.violated('no foreign data', 'a value of another run is shown', run);
+  }
+  for (const task of trajectory.tasks) {
+    if (!own.some((id) => task.id.startsWith(`${id}.`)))
+      ledger.violated('no foreign data', `the task ${task.id} is shown`, run);
+  }
+}
+
+function isOfOwner(run: string, { tenant, user, session }: Identity, ledger: Ledger): boolean {
+  const first = ledger.runs.get(run)?.entries[0];
+  if (first?.kind !== 'started') return false;
+  const { identity } = first;
+  return identity.tenant === tenant && identity.user === user && identity.session === session;
+}
+
+/** Of a fork also the run whose first steps it shares, and so on. */
+function withOrigins(run: string, ledger: Ledger): string[] {
+  const chain = [run];
+  for (const id of chain) {
+    const first = ledger.runs.get(id)?.entries[0];
+    if (first?.kind === 'started' && first.task === undefined && first.fork !== undefined) chain.push(first.fork.run);
+  }
+  return chain;
+}
+
+/** The attachments of the one who started it, whole; those of a fork are those of its run, and a task has none. */
+function checkInputs({ identity: { run }, inputs }: RunView, { roots }: SimulationScript, ledger: Ledger): void {
+  const [root = run] = withOrigins(run, ledger).toReversed();
+  const files = roots.find((known) => known.run === root)?.files ?? 0;
+  const shown = inputs.map(({ bytes }) => (bytes === undefined ? 'nothing' : new TextDecoder().decode(bytes)));
+  const wanted = Array.from({ length: files }, (_, index) => attachmentText(root, index));
+  if (shown.join() === wanted.join()) return;
+  ledger.violated('no foreign data', `attachments are shown as ${shown.join()}, and they are ${wanted.join()}`, run);
+}
+
+export function attachmentText(run: string, index: number): string {
+  return `the attachment ${index} of ${run}`;
+}
+
+/** The last summary that is in the journal, and still all steps. */
+function checkSummary({ identity: { run }, trajectory }: RunView, ledger: Ledger): void {
+  const entries = ledger.runs.get(run)?.entries ?? [];
+  const { count, compaction } = trajectory;
+  const known = entries.findLast((entry) => entry.kind === 'compacted' && entry.step <= count);
+  const wanted = known?.kind === 'compacted' ? known.summary.note : undefined;
+  if (compaction?.summary.note !== wanted) {
+    ledger.violated('the fold', `the summary ${compaction?.summary.note} is shown, and the last is ${wanted}`, run);
+  }
+  if (
+    trajectory.steps.length !== count ||
+    trajectory.step(count - 1)?.index !== (count === 0 ? undefined : count - 1)
+  ) {
+    ledger.violated('the fold', `${count} steps are counted, and others are shown`, run);
+  }
+}
+
+/** What a fork is told of its own goal by its first entries. */
+const FORK_GOAL = 'fork_goal';
