@@ -3,7 +3,6 @@
  * is room for it, no more is lent than is there, and nobody is stopped by a limit that has room left.
  */
 import type { Entry } from '../../core/entry.ts';
-import { isJsonObject } from '../../core/json.ts';
 import type { Usage } from '../../core/usage.ts';
 import type { EndedRun } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
@@ -79,8 +78,7 @@ export class Account {
         return;
       case 'resumed': {
         const place = this.#pauses.get(entry.token);
-        const raise = entry.payload?.['limits'];
-        if (place === undefined && isJsonObject(raise)) Object.assign(this.limits, amounts(raise));
+        if (place === undefined) Object.assign(this.limits, amounts(entry.limits ?? {}));
         // Somebody knows what became of a call in doubt.
         if (place !== undefined && entry.outcome !== undefined) this.#pay(place);
         return;

@@ -128,9 +128,11 @@ export class People {
     const raises = this.#raises.get(run) ?? 0;
     this.#raises.set(run, raises + 1);
     if (raises >= MAX_RAISES) return { type: 'CANCEL', payload };
-    const { steps, costMicroUsd, deadlineAt } = limits;
+    const { steps, calls, tokens, costMicroUsd, deadlineAt } = limits;
     const raised = {
       ...(steps === undefined ? {} : { steps: steps + 3 }),
+      ...(calls === undefined ? {} : { calls: calls + 3 }),
+      ...(tokens === undefined ? {} : { tokens: tokens + 500 }),
       ...(costMicroUsd === undefined ? {} : { costMicroUsd: costMicroUsd + 300 }),
       ...(deadlineAt === undefined ? {} : { deadlineAt: deadlineAt + 60_000 }),
     };
