@@ -1,7 +1,8 @@
 /** What happened in the world: each `once` effect once, and never more money or steps than a run and its tasks had. */
+
+import { AGAIN } from './call-args.ts';
 import { type EndedRun, entriesOf } from './ended-run.ts';
 import type { Attempt, Ledger } from './ledger.ts';
-import { AGAIN } from './tools.ts';
 
 export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger): void {
   for (const [key, attempts] of Map.groupBy(ledger.attempts, (attempt) => attempt.key)) {

@@ -7,8 +7,8 @@ import type { Entry } from '../../core/entry.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
 import type { Outcome } from '../../core/outcome.ts';
 import type { ToolContext } from '../../tools/tool.ts';
+import { type CallArgs, SECRET_SCOPE } from './call-args.ts';
 import type { Ledger } from './ledger.ts';
-import { type CallArgs, SECRET_SCOPE } from './tools.ts';
 
 export function checkIdentity({ identity }: Pick<ToolContext, 'identity'>, ledger: Ledger): void {
   const first = ledger.runs.get(identity.run)?.entries[0];

@@ -13,10 +13,11 @@ import {
 } from '../../core/decision.ts';
 import type { Json, JsonObject } from '../../core/json.ts';
 import type { Usage } from '../../core/usage.ts';
+import { AGAIN, ODD_AT } from './call-args.ts';
 import type { Dice } from './dice.ts';
 import { ODD } from './odd.ts';
 import type { Plan, PlannedMove } from './script.ts';
-import { AGAIN, CARRIED, ODD_AT, TOOL_KINDS } from './tools.ts';
+import { CARRIED, TOOL_KINDS } from './tools.ts';
 
 type MoveKind = 'call' | 'again' | 'parallel' | 'spawn' | 'await' | 'pause' | 'end';
 

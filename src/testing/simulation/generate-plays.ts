@@ -1,7 +1,8 @@
 /** What else is played: conversations, forks, readers who leave, and the options of a runtime that go with them. */
+
+import { SECRET_SCOPE } from './call-args.ts';
 import type { Dice } from './dice.ts';
 import type { ForkAct, Reader, Root, SimulatedMemory, SimulationScript } from './script.ts';
-import { SECRET_SCOPE } from './tools.ts';
 
 export function rootMaterial(dice: Dice): Pick<Root, 'scopes' | 'files'> {
   return {
