@@ -20,7 +20,7 @@ The exit code is 1 when a plan is missing or not valid, and for a folder, file o
 try {
   main();
 } catch (error) {
-  console.error(`bench:htn: ${error instanceof Error ? error.message : String(error)}`);
+  console.error(`bench/htn: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;
 }
 

@@ -6,21 +6,26 @@
  *     for (const { name, skip, run } of plannerConformance({ name: 'react', capabilities, make }))
  *       it.skipIf(skip !== undefined)(name, run);
  */
-import type { Planner } from '../core/planner.ts';
+import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
 import { pastDeadline, pausePayloadBounds } from './planner-cases/bounds.ts';
 import { concurrentReuse } from './planner-cases/concurrency.ts';
 import {
+  BOUND_MS,
+  bound,
+  failure,
   LOOK_UP,
   type PlannerCapabilities,
   type PlannerCase,
   type PlannerScenario,
   type PlannerScenarioName,
+  shownError,
   WORK,
 } from './planner-cases/kit.ts';
 import { malformedOutput } from './planner-cases/malformed.ts';
 import { parallelShape, topPrompts } from './planner-cases/moves.ts';
 import { steeringDrain } from './planner-cases/steering.ts';
 import { structureCases } from './planner-cases/structure.ts';
+import { traceCases } from './planner-cases/traces.ts';
 import { wakeRoundTrip } from './planner-cases/wake.ts';
 import { type ScriptedModel, scriptedModel } from './scripted-model.ts';
 
@@ -28,11 +33,16 @@ export interface PlannerConformanceOptions {
   /** Stands in front of the name of each case. */
   readonly name: string;
   /**
-   * A planner as its user would make it, fresh each time. A planner with a model takes `model`, which says what the
-   * scenario needs; one without does what `wants` asks for.
+   * A planner as its user would make it, fresh each time: an object, or a plain function. A planner with a model takes `model`,
+   * which says what the scenario needs; one without does what `wants` asks for.
    */
-  make(scenario: PlannerScenario): Planner | Promise<Planner>;
+  make(scenario: PlannerScenario): Planner | PlannerFunction | Promise<Planner | PlannerFunction>;
   readonly capabilities: PlannerCapabilities;
+  /**
+   * Longest wait for one decision, and for what a run of the kit is to come to. A planner that takes longer has not settled, and
+   * fails the case. Default 10,000.
+   */
+  readonly timeoutMs?: number;
   /** What this planner cannot do beside that, with the reason for each. */
   readonly skip?: Readonly<Partial<Record<PlannerScenarioName, string>>>;
 }
@@ -56,9 +66,13 @@ const CASES: readonly PlannerCase[] = [
   pausePayloadBounds,
   steeringDrain,
   concurrentReuse,
+  ...traceCases,
 ];
 
-/** Three checks of a planner's structure and eight scenarios, always eleven cases. */
+/** A case waits for some decisions and runs, one after the other. */
+const WAITS_IN_A_CASE = 6;
+
+/** Three checks of a planner's structure, eight scenarios, and three checks of what it leaves behind: always fourteen cases. */
 export function plannerConformance(options: PlannerConformanceOptions): PlannerConformanceCase[] {
   return CASES.map((check) => {
     const name = `${options.name}: ${check.name}, ${check.about}`;
@@ -74,12 +88,30 @@ function reasonToSkip({ name, needs }: PlannerCase, options: PlannerConformanceO
   return options.skip?.[name];
 }
 
-async function runCase(check: PlannerCase, { capabilities, make }: PlannerConformanceOptions): Promise<void> {
-  await check.run({
-    capabilities,
-    async make(model: ScriptedModel = scriptedModel(check.script)) {
-      const { name, wants } = check;
-      return { planner: await make({ name, wants, model, tools: { lookUp: LOOK_UP, work: WORK } }), model };
-    },
+async function runCase(check: PlannerCase, options: PlannerConformanceOptions): Promise<void> {
+  const { capabilities, timeoutMs = BOUND_MS } = options;
+  const played = bound.run(timeoutMs, () =>
+    check.run({
+      capabilities,
+      async make(model: ScriptedModel = scriptedModel(check.script)) {
+        const { name, wants } = check;
+        const made = await options.make({ name, wants, model, tools: { lookUp: LOOK_UP, work: WORK } });
+        return { planner: plannerOf(made), model };
+      },
+    }),
+  );
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const ms = timeoutMs * WAITS_IN_A_CASE;
+    timer = setTimeout(() => reject(failure(`${check.name}: not over after ${ms / 1_000} s`)), ms);
   });
+  await Promise.race([played, late]).finally(() => clearTimeout(timer));
+}
+
+function plannerOf(made: Planner | PlannerFunction): Planner {
+  try {
+    return asPlanner(made);
+  } catch (error) {
+    throw failure(shownError(error), error);
+  }
 }

@@ -29,9 +29,12 @@ export function note(folder: string, line: LedgerLine): void {
   appendDurably(fileIn(folder), JSON.stringify(line));
 }
 
+export function wholeLedger(folder: string): LedgerLine[] {
+  const file = fileIn(folder);
+  return existsSync(file) ? (readLines(file) as LedgerLine[]) : [];
+}
+
 /** The lines of a run and of all runs below it. */
 export function ledgerOf(folder: string, run: string): LedgerLine[] {
-  const file = fileIn(folder);
-  const lines = existsSync(file) ? (readLines(file) as LedgerLine[]) : [];
-  return lines.filter((line) => line.run === run || line.run.startsWith(`${run}.`));
+  return wholeLedger(folder).filter((line) => line.run === run || line.run.startsWith(`${run}.`));
 }

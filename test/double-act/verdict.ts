@@ -11,7 +11,8 @@ import type { LedgerLine } from './ledger.ts';
 import { SECRET } from './world.ts';
 
 export interface Witness {
-  readonly cut: CutName;
+  /** `chaos`: everything may have happened to the processes, and people did what they liked. */
+  readonly cut: CutName | 'chaos';
   readonly ledger: readonly LedgerLine[];
   /** What was asked for, by the planner or by what its model said. */
   readonly asked: readonly Asked[];
@@ -36,7 +37,7 @@ export interface Problems {
 
 export function problemsOf(witness: Witness): Problems {
   return {
-    twice: twice(witness),
+    twice: repeated(witness).map(({ text }) => text),
     unasked: unasked(witness),
     lost: lost(witness),
     denied: denied(witness),
@@ -47,7 +48,7 @@ export function problemsOf(witness: Witness): Problems {
 const effectsIn = ({ ledger }: Witness): readonly LedgerLine[] => ledger.filter(({ what }) => what === 'done');
 
 /** A `once` effect that happened more than once, or a `keyed` one under more than one key, in whatever way it came about. */
-function twice(witness: Witness): string[] {
+export function repeated(witness: Witness): { readonly isKeyed: boolean; readonly text: string }[] {
   const bySubject = Map.groupBy(effectsIn(witness), ({ subject }) => subject);
   return [...bySubject].flatMap(([subject, done]) => {
     const keys = new Set(done.map(({ key }) => key)).size;
@@ -55,7 +56,8 @@ function twice(witness: Witness): string[] {
       (each) => each.subject === subject && each.effect === 'keyed',
     );
     if (isKeyed ? keys <= 1 : done.length <= 1) return [];
-    return [`${subject} happened ${done.length} times under ${keys} keys: ${done.map(({ tool }) => tool).join(', ')}`];
+    const tools = done.map(({ tool }) => tool).join(', ');
+    return [{ isKeyed, text: `${subject} happened ${done.length} times under ${keys} keys: ${tools}` }];
   });
 }
 
@@ -102,7 +104,7 @@ function outcomesOf({ steps, identity }: RunState): [string, string][] {
 }
 
 /** What a run may end with that was cut so. */
-const ENDINGS: Readonly<Record<CutName, readonly string[]>> = {
+const ENDINGS: Readonly<Record<Witness['cut'], readonly string[]>> = {
   kill: ['goal'],
   stop: ['goal'],
   block: ['goal'],
@@ -110,6 +112,8 @@ const ENDINGS: Readonly<Record<CutName, readonly string[]>> = {
   limit: ['goal', 'no_path', 'deadline_exceeded'],
   abort: ['goal', 'cancelled'],
   hostile: ['goal', 'no_path'],
+  // Calls are refused, and runs are called off.
+  chaos: ['goal', 'no_path', 'cancelled'],
 };
 
 function ending({ cut, tree }: Witness): string[] {

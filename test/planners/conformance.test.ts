@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, expect, it } from 'vitest';
 import type { Decision, Finish, SpawnTask } from '../../src/core/decision.ts';
 import type { Json } from '../../src/core/json.ts';
-import type { Move, Planner, RunView } from '../../src/core/planner.ts';
+import { asPlanner, type Delta, type Move, type Planner, type RunView } from '../../src/core/planner.ts';
 import { deterministic } from '../../src/planners/deterministic/index.ts';
 import { finish } from '../../src/planners/finish/index.ts';
 import { graph, type PlanStep } from '../../src/planners/graph/index.ts';
@@ -203,7 +203,7 @@ describe('what is skipped', () => {
   it('PC-25 never passes, also when somebody runs it all the same', async () => {
     const skipped = plannerConformance(FINISH).filter(({ skip }) => skip !== undefined);
     for (const { run, skip } of skipped) await expect(run()).rejects.toThrow(`skipped, for ${skip}`);
-    expect(plannerConformance(FINISH)).toHaveLength(11);
+    expect(plannerConformance(FINISH)).toHaveLength(14);
   });
 });
 
@@ -253,13 +253,6 @@ const BROKEN: readonly Broken[] = [
     base: REACT,
     by: before((view) => (view.streaming ? streamOf({ type: 'noise' }) : undefined)),
     message: /which is no delta/,
-  },
-  {
-    fails: 'wake mode',
-    why: 'it declares none',
-    base: PROGRAM,
-    by: ({ wakeMode: _, ...good }) => good,
-    message: /declares no wake mode/,
   },
   {
     fails: 'wake mode',
@@ -520,9 +513,132 @@ const BROKEN: readonly Broken[] = [
       };
       return planner;
     },
-    message: /was changed by its runs/,
+    message: /was changed by its runs: this\.count/,
+  },
+  {
+    fails: 'concurrent reuse',
+    why: 'it keeps something of its runs deep inside of itself',
+    base: PROGRAM,
+    by: (good) => ({
+      ...good,
+      seen: { byKind: new Map<string, number>() },
+      next(this: { seen: { byKind: Map<string, number> } }, view: RunView, signal: AbortSignal) {
+        this.seen.byKind.set('asked', (this.seen.byKind.get('asked') ?? 0) + 1);
+        return good.next(view, signal);
+      },
+    }),
+    message: /was changed by its runs: this\.seen\.byKind\.asked/,
+  },
+  {
+    fails: 'concurrent reuse',
+    why: 'it keeps the id of a run across an await',
+    base: PROGRAM,
+    by: (good) => {
+      let current = '';
+      return {
+        ...good,
+        next: async (view, signal) => {
+          current = view.identity.run;
+          const move = await ask(good, view, signal);
+          const { decision } = move;
+          return decision.kind === 'finish' ? { ...move, decision: { ...decision, payload: current } } : move;
+        },
+      };
+    },
+    message: /with something of another run in it/,
+  },
+  {
+    fails: 'concurrent reuse',
+    why: 'it keeps the user of a run in itself, for as long as it decides',
+    base: REACT,
+    by: (good) => ({
+      ...good,
+      user: '',
+      async next(this: { user: string }, view: RunView, signal: AbortSignal): Promise<Move> {
+        this.user = view.identity.user;
+        const move = await ask(good, view, signal);
+        const told = { ...move, text: `${move.text ?? ''} for ${this.user}` };
+        this.user = '';
+        return told;
+      },
+    }),
+    message: /with something of another run in it/,
+  },
+  {
+    fails: 'same decision',
+    why: 'it counts over all runs',
+    base: PROGRAM,
+    by: (good) => {
+      let decided = 0;
+      return changed((_view, { decision }) => {
+        decided += 1;
+        return decision.kind === 'finish' && decision.payload !== undefined
+          ? { ...decision, payload: `${decided}` }
+          : undefined;
+      })(good, {} as PlannerScenario);
+    },
+    message: /counts, or keeps something, outside of the run/,
+  },
+  {
+    fails: 'untouched view',
+    why: 'it writes into its budget',
+    base: PROGRAM,
+    by: before(({ budget }) => void Reflect.set(budget, 'stepsLeft', 1)),
+    message: /changed its view: run\.budget\.stepsLeft/,
+  },
+  {
+    fails: 'untouched view',
+    why: 'it adds a step to those that it was shown',
+    base: REACT,
+    by: before(({ trajectory: { steps } }) => void Reflect.set(steps, steps.length, null)),
+    message: /changed its view: run\.trajectory\.steps/,
+  },
+  {
+    fails: 'untouched view',
+    why: 'it takes groups out of their map',
+    base: PROGRAM,
+    by: before(({ trajectory: { groups } }) => void (groups instanceof Map && groups.clear())),
+    message: /changed its view: run\.trajectory\.groups/,
+  },
+  {
+    fails: 'no timers',
+    why: 'its own time limit goes on ticking',
+    base: PROGRAM,
+    by: before(() => void setTimeout(() => {}, 5_000)),
+    message: /left timers behind[\s\S]*setTimeout of 5000 ms/,
+  },
+  {
+    fails: 'no timers',
+    why: 'it looks for news for ever',
+    base: PROGRAM,
+    by: before(() => void setInterval(() => {}, 3_600_000).unref()),
+    message: /left timers behind[\s\S]*setInterval of 3600000 ms/,
+  },
+  {
+    fails: 'no timers',
+    why: 'it clears its time limit only when it was not called off',
+    base: REACT,
+    by: (good) => ({
+      ...good,
+      next: async (view, signal) => {
+        const timer = setTimeout(() => {}, 5_000);
+        const move = await ask(good, view, signal);
+        clearTimeout(timer);
+        return move;
+      },
+    }),
+    message: /called off while it decides: it has settled, and left timers behind/,
   },
 ];
+
+async function* endless(): AsyncGenerator<Delta, Decision> {
+  for (;;) yield { type: 'text', text: 'and ' };
+}
+
+async function* stalled(): AsyncGenerator<Delta, Decision> {
+  yield { type: 'text', text: 'and ' };
+  return new Promise(() => {});
+}
 
 async function* streamOfNothing(): AsyncGenerator<never, void> {}
 
@@ -556,7 +672,8 @@ function firstOf({ branches }: Extract<Decision, { kind: 'call_parallel' }>): De
 
 describe('the kit', () => {
   it.each(BROKEN)('PC-25 finds that $base.name fails "$fails" when $why', async ({ base, by, fails, message }) => {
-    const make = async (scenario: PlannerScenario): Promise<Planner> => by(await base.make(scenario), scenario);
+    const make = async (scenario: PlannerScenario): Promise<Planner> =>
+      by(asPlanner(await base.make(scenario)), scenario);
     const failed: string[] = [];
     for (const { scenario, run } of casesOf({ ...base, make })) {
       try {
@@ -569,6 +686,32 @@ describe('the kit', () => {
       }
     }
     expect(failed).toEqual([fails]);
+  });
+
+  it('takes a plain function, and a planner that says nothing of a wake mode, as push', async () => {
+    const byFunction: PlannerConformanceOptions = { ...PROGRAM, make: (scenario) => program(scenario).next };
+    const unsaid: PlannerConformanceOptions = {
+      ...PROGRAM,
+      make: (scenario) => ({ name: 'unsaid', next: program(scenario).next }),
+    };
+    for (const options of [byFunction, unsaid]) for (const { run } of casesOf(options)) await run();
+  });
+
+  it.each<readonly [string, Planner['next']]>([
+    ['waits for what never comes', () => new Promise(() => {})],
+    ['streams without end', endless],
+    ['streams, and stops in the middle', stalled],
+  ])('ends each case of a planner that %s, and says so', async (_why, next) => {
+    const make = (): Planner => ({ name: 'unsettled', wakeMode: 'push', next });
+    const messages: string[] = [];
+    for (const { scenario, run } of casesOf({ ...PROGRAM, make, timeoutMs: 100 })) {
+      // Nobody asks it when the time is up before it could be asked.
+      const error = await run().catch((thrown: unknown) => thrown);
+      expect(error, scenario).toBeInstanceOf(assert.AssertionError);
+      messages.push((error as Error).message);
+    }
+    expect(messages.filter((message) => message.includes('never settled'))).not.toEqual([]);
+    expect(messages[0]).toMatch(/^asked without a listener: it threw it never settled|it never settled/);
   });
 
   it('has a broken planner for each of its checks', () => {

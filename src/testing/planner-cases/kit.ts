@@ -1,5 +1,6 @@
 /** What the planner cases are written with: asking a planner by hand, and driving it in a real runtime. */
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { whyNoRemark } from '../../core/check-remark.ts';
 import type { Decision } from '../../core/decision.ts';
 import { describeThrown, PilotageError } from '../../core/errors.ts';
@@ -24,7 +25,10 @@ export type PlannerScenarioName =
   | 'past deadline'
   | 'pause payload bounds'
   | 'steering drain'
-  | 'concurrent reuse';
+  | 'concurrent reuse'
+  | 'same decision'
+  | 'untouched view'
+  | 'no timers';
 
 /** What a planner says that it can do. What it cannot do is skipped, and said to be. */
 export interface PlannerCapabilities {
@@ -72,20 +76,35 @@ export interface PlannerCase {
 export const LOOK_UP = 'look_up';
 export const WORK = 'work';
 
-/** Longest wait for anything that a runtime is to come to; a planner that conforms needs a small part of it. */
-const BOUND_MS = 10_000;
+/** Longest wait for one decision, or for anything that a runtime is to come to; a planner that conforms needs a small part of it. */
+export const BOUND_MS = 10_000;
+/** More than any planner has to say before it decides. */
+const MOST_DELTAS = 100_000;
+
+/** The bound of the case that is under way. */
+export const bound: AsyncLocalStorage<number> = new AsyncLocalStorage();
 
 const NEVER: AbortSignal = new AbortController().signal;
 
-/** One call of `next`, with whatever it yields on the way. @throws what the planner throws. */
-export async function callNext(planner: Planner, view: RunView, signal: AbortSignal = NEVER): Promise<unknown> {
+/** The planner was asked, and neither decided nor failed. */
+export class Unsettled extends assert.AssertionError {}
+
+/** One call of `next`, with whatever it yields on the way. @throws Unsettled, or what the planner throws. */
+export function callNext(planner: Planner, view: RunView, signal: AbortSignal = NEVER): Promise<unknown> {
+  const late = (): Unsettled =>
+    new Unsettled({ message: `it never settled: next() neither decided nor failed within ${boundText()}` });
+  return beforeBound(decisionOf(planner, view, signal), late);
+}
+
+async function decisionOf(planner: Planner, view: RunView, signal: AbortSignal): Promise<unknown> {
   const source = planner.next(view, signal);
   if (typeof source !== 'object' || source === null || !(Symbol.asyncIterator in source)) return await source;
-  for (;;) {
+  for (let deltas = 0; deltas < MOST_DELTAS; deltas += 1) {
     const { value, done } = await source.next();
     if (done === true) return value;
     assertDelta(value);
   }
+  throw new Unsettled({ message: `it never settled: ${MOST_DELTAS} deltas came, and no decision` });
 }
 
 function assertDelta(delta: Delta): void {
@@ -205,27 +224,46 @@ export async function inRuntime<T>(
     faults.push(error);
   };
   const runtime = createRuntime({ planner, tools, journal, onFault, maxLiveRuns: 100, maxLiveRunsPerTenant: 100 });
-  try {
-    const result = await use({ runtime, journal });
-    assert.deepEqual(faults, [], 'the runtime reported faults');
-    return result;
-  } finally {
-    await runtime.close();
+  const close = async (): Promise<void> => {
+    await within(runtime.close(), 'the runtime did not close, for the planner that it asked did not settle');
     await journal.close();
+  };
+  let result: T;
+  try {
+    result = await use({ runtime, journal });
+    assert.deepEqual(faults, [], 'the runtime reported faults');
+  } catch (error) {
+    // What went wrong first is what is told.
+    await close().catch(() => {});
+    throw error;
   }
+  await close();
+  return result;
 }
 
 /** Waits for a promise of the planner's or the runtime's. @throws AssertionError when it takes too long. */
-export async function within<T>(promise: Promise<T>, what: string): Promise<T> {
+export function within<T>(promise: Promise<T>, what: string): Promise<T> {
+  return beforeBound(promise, () => failure(`${what} within ${boundText()}`));
+}
+
+async function beforeBound<T>(promise: Promise<T>, late: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(failure(`${what} within ${BOUND_MS / 1000} s`)), BOUND_MS);
+  const over = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), boundMs());
   });
   try {
-    return await Promise.race([promise, late]);
+    return await Promise.race([promise, over]);
   } finally {
     clearTimeout(timer);
   }
+}
+
+function boundMs(): number {
+  return bound.getStore() ?? BOUND_MS;
+}
+
+function boundText(): string {
+  return `${boundMs() / 1_000} s`;
 }
 
 /** Waits until the run is in the state that `found` looks for. */

@@ -1,0 +1,66 @@
+/** The kinds of runs: the planners of the double act, and some that wait for people and for tasks in the background. */
+import type { Decision, RunView, Tool } from '../../src/index.ts';
+import type { EquippedPlanner } from '../../src/tools/tool.ts';
+import { flowPlanner, mapPlanner } from '../double-act/flows.ts';
+import { htnPlanner, parallelPlanner, rulesPlanner, taskPlanner } from '../double-act/planners.ts';
+import { type Scenario, scenarios } from '../double-act/scenarios.ts';
+import { toolsOf, type World } from '../double-act/world.ts';
+
+export const kinds = ['parallel', 'rules', 'htn', 'flow', 'map', 'task', 'background', 'gated', 'asking'] as const;
+export type KindName = (typeof kinds)[number];
+
+/** What a run of the kind is to bring about. */
+export function asksOf(kind: KindName): Scenario['asks'] {
+  const like = kind === 'background' || kind === 'gated' || kind === 'asking' ? 'parallel' : kind;
+  const scenario = scenarios.find(({ name }) => name === like);
+  if (scenario === undefined) throw new Error(`There is no scenario ${like}.`);
+  return scenario.asks;
+}
+
+/** The planners of all kinds, each under the name of its kind. */
+export function plannersOf(
+  world: World,
+): readonly (EquippedPlanner & { readonly planner: { readonly name: KindName } })[] {
+  const tools = toolsOf(world);
+  const gated = tools.map((tool): Tool => (tool.name === 'pay' ? { ...tool, approve: 'always' } : tool));
+  const flow = flowPlanner(world);
+  const map = mapPlanner(world);
+  return [
+    { planner: { name: 'parallel', next: parallelPlanner }, tools },
+    { planner: { ...rulesPlanner, name: 'rules' }, tools },
+    { planner: { ...htnPlanner, name: 'htn' }, tools },
+    { ...flow, planner: { ...flow.planner, name: 'flow' } },
+    { ...map, planner: { ...map.planner, name: 'map' } },
+    { planner: { name: 'task', next: taskPlanner }, tools },
+    { planner: { name: 'background', next: backgroundPlanner }, tools },
+    { planner: { name: 'gated', next: parallelPlanner }, tools: gated },
+    { planner: { name: 'asking', next: askingPlanner }, tools },
+  ];
+}
+
+/** All three things at once, each by a task in the background; then all of them are awaited. */
+function backgroundPlanner(run: RunView): Decision {
+  if (run.task !== undefined) return taskPlanner(run);
+  const subjects = ['fee', 'letter', 'room'];
+  const { tasks, count } = run.trajectory;
+  const subject = subjects[tasks.length];
+  if (subject !== undefined) {
+    return {
+      kind: 'spawn_task',
+      task: 'background',
+      groupId: subject,
+      spec: { description: subject, query: subject, seal: true },
+    };
+  }
+  const open = tasks.find(({ end }) => end === undefined);
+  if (open !== undefined) return { kind: 'await_task', taskId: open.id };
+  const isDone = tasks.every(({ end }) => end?.status === 'complete');
+  return { kind: 'finish', reason: isDone ? 'goal' : 'no_path', payload: `${count} steps` };
+}
+
+/** Asks first whether it may. */
+function askingPlanner(run: RunView): Decision {
+  if (run.trajectory.count === 0)
+    return { kind: 'request_pause', reason: 'await_input', payload: { question: 'May I?' } };
+  return parallelPlanner(run);
+}

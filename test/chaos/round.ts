@@ -1,0 +1,322 @@
+/** A round: many runs on one file, whose processes are hindered in every way for a while, and then left alone until all is over. */
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ControlType, Journal } from '../../src/index.ts';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { seededRandom } from '../../src/testing/seeded-random.ts';
+import { wholeLedger } from '../double-act/ledger.ts';
+import { openAttempts } from '../double-act/person.ts';
+import { type Member, member } from './crew.ts';
+import { type Disk, disk } from './disk.ts';
+import { kinds } from './kinds.ts';
+import { Operator } from './operator.ts';
+import { GRACE_MS, LEASE_MS } from './times.ts';
+import { type Judged, judge, KINDS, Testimony } from './verdict.ts';
+import type { Said } from './words.ts';
+
+export interface RoundOptions {
+  readonly seed: number;
+  /** How long the processes are hindered. */
+  readonly ms: number;
+  readonly processes: number;
+  /** What is done to them; some names more than once, so that they are drawn more often. */
+  readonly deeds: readonly (keyof Deeds)[];
+}
+
+export interface Deeds {
+  kills: number;
+  stops: number;
+  blocks: number;
+  jumps: number;
+  fullDisks: number;
+}
+
+export const ALL_DEEDS: readonly (keyof Deeds)[] = [
+  'kills',
+  'kills',
+  'stops',
+  'stops',
+  'blocks',
+  'blocks',
+  'jumps',
+  'jumps',
+  'fullDisks',
+];
+
+export interface RoundReport extends Judged {
+  readonly seed: number;
+  readonly runs: number;
+  readonly deeds: Readonly<Deeds>;
+  readonly effects: number;
+  readonly answers: number;
+  /** What was told of faults and refusals, by code. */
+  readonly faults: Readonly<Record<string, number>>;
+  readonly healMs: number;
+  /** Where its files are, when something was wrong. */
+  readonly kept?: string;
+}
+
+const LIVE_RUNS = 16;
+const LOOK_MS = 100;
+const HEAL_MS = 60_000;
+/** How far a clock is set. */
+const JUMP_MS = 12_000;
+const FULL_MS = 2_500;
+/** What stands still in the middle of an effect wakes so long before others may believe that nothing has happened. */
+const BEFORE_GRACE_MS = 1_200;
+const CONTROLS: readonly ControlType[] = ['CANCEL', 'PAUSE', 'USER_MESSAGE', 'USER_MESSAGE', 'REDIRECT'];
+
+export async function playRound(options: RoundOptions): Promise<RoundReport> {
+  const folder = mkdtempSync(join(tmpdir(), 'pilotage-chaos-'));
+  const own = disk(join(folder, 'disk'));
+  const round = new Round(options, folder, own);
+  try {
+    const report = await round.play();
+    if (KINDS.every((kind) => report.verdict[kind].length === 0)) return report;
+    // Equal seeds do not give equal rounds, as real processes have their own time: this is all that is left of it.
+    const kept = mkdtempSync(join(tmpdir(), 'pilotage-chaos-kept-'));
+    for (const part of ['disk', 'ledger']) {
+      cpSync(join(folder, part), join(kept, part), { recursive: true, filter: (path) => !path.endsWith('/compiled') });
+    }
+    return { ...report, kept };
+  } finally {
+    await round.clear();
+    own.remove();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+class Round {
+  readonly #options: RoundOptions;
+  readonly #folder: string;
+  readonly #disk: Disk;
+  readonly #random: () => number;
+  readonly #heard = new Testimony();
+  readonly #faults: Record<string, number> = {};
+  readonly #deeds: Deeds = { kills: 0, stops: 0, blocks: 0, jumps: 0, fullDisks: 0 };
+  readonly #busy = new Set<Promise<void>>();
+  readonly #unexpected: string[] = [];
+  readonly #tired = new Set<Member>();
+  #crew: Member[] = [];
+  #births = 0;
+  #isFull = false;
+
+  constructor(options: RoundOptions, folder: string, own: Disk) {
+    this.#options = options;
+    this.#folder = folder;
+    this.#disk = own;
+    this.#random = seededRandom(options.seed);
+    mkdirSync(join(folder, 'ledger'));
+  }
+
+  get #able(): readonly Member[] {
+    return this.#crew.filter(({ isReady, isStill, isDead }) => isReady && !isStill && !isDead);
+  }
+
+  get #ledger(): string {
+    return join(this.#folder, 'ledger');
+  }
+
+  async play(): Promise<RoundReport> {
+    const path = join(this.#disk.folder, 'pilotage.db');
+    const file = sqliteJournal({ path, watchIntervalMs: 50 });
+    const operator = new Operator({
+      journal: file,
+      random: this.#random,
+      speaker: () => this.#pick(this.#able),
+      say: (said) => this.#hear(said),
+      around: {
+        folder: this.#ledger,
+        isAnyStill: () => this.#crew.some(({ isStill }) => isStill),
+        isAlive: (pid) => this.#crew.some((each) => each.pid === pid && !each.isDead),
+      },
+    });
+    for (let born = 0; born < this.#options.processes; born += 1) this.#bear();
+    while (!this.#crew.every(({ isReady, isDead }) => isReady || isDead)) await sleep(LOOK_MS);
+    await this.#hinder(file, operator);
+    const healing = performance.now();
+    await this.#heal(file, operator);
+    const healMs = Math.round(performance.now() - healing);
+    for (const each of this.#crew) await each.leave().catch((error: unknown) => this.#unexpected.push(String(error)));
+    const judged = await judge(file, this.#ledger, this.#heard);
+    judged.verdict.stuck.push(...this.#unexpected);
+    await file.close();
+    return {
+      ...judged,
+      seed: this.#options.seed,
+      runs: this.#heard.acknowledged.size,
+      deeds: this.#deeds,
+      effects: wholeLedger(this.#ledger).filter(({ what }) => what === 'done').length,
+      answers: operator.answers,
+      faults: this.#faults,
+      healMs,
+    };
+  }
+
+  /** Nobody is left behind, whatever has happened. */
+  async clear(): Promise<void> {
+    await Promise.all(this.#crew.filter(({ isDead }) => !isDead).map((each) => each.kill()));
+  }
+
+  #below(count: number): number {
+    return Math.floor(this.#random() * count);
+  }
+
+  #pick<T>(list: readonly T[]): T | undefined {
+    return list[this.#below(list.length)];
+  }
+
+  #bear(): void {
+    this.#births += 1;
+    const seed = String(this.#options.seed * 1_000 + this.#births);
+    const places = [this.#ledger, join(this.#disk.folder, 'pilotage.db'), seed] as const;
+    this.#crew.push(member(places, (said, from) => this.#hear(said, from)));
+  }
+
+  #hear(said: Said, from?: Member): void {
+    switch (said.said) {
+      case 'claimed':
+      case 'appended':
+      case 'signalled':
+        this.#heard.hear(said, from?.pid ?? process.pid);
+        return;
+      case 'started':
+        this.#heard.acknowledged.add(said.run);
+        return;
+      case 'entered':
+        this.#heard.entered.push({ ...said, pid: from?.pid ?? 0 });
+        return;
+      case 'fault':
+        this.#faults[said.code || 'untyped'] = (this.#faults[said.code || 'untyped'] ?? 0) + 1;
+        // A process cannot be born while there is no room for it to open its file; any other death is nobody's doing.
+        if (said.code === 'died' && !(from?.isReady === false && said.message.includes('journal_full'))) {
+          this.#unexpected.push(said.message);
+        }
+        if (said.code === '') this.#unexpected.push(`an error without a code: ${said.message}`);
+        return;
+      default:
+    }
+  }
+
+  #do(deed: Promise<void>): void {
+    const done = deed.finally(() => this.#busy.delete(done));
+    this.#busy.add(done);
+  }
+
+  async #hinder(journal: Journal, operator: Operator): Promise<void> {
+    const until = performance.now() + this.#options.ms;
+    let looking: Promise<void> | undefined;
+    while (performance.now() < until) {
+      await this.#startRuns(journal);
+      looking ??= operator.look().finally(() => {
+        looking = undefined;
+      });
+      if (this.#random() < 0.35) this.#deed();
+      this.#crew = this.#crew.filter(({ isDead }) => !isDead);
+      while (this.#crew.length < this.#options.processes) this.#bear();
+      await sleep(LOOK_MS);
+    }
+    await Promise.all(this.#busy);
+    await looking;
+  }
+
+  async #startRuns(journal: Journal): Promise<void> {
+    const live = await journal.list({ status: ['pending', 'running', 'waiting', 'paused'], limit: 200 });
+    const able = this.#able;
+    if (live.filter(({ parent }) => parent === undefined).length < LIVE_RUNS) {
+      const id = `run_${this.#options.seed}_${this.#heard.starts.size}`;
+      const kind = this.#pick(kinds) ?? 'parallel';
+      this.#heard.starts.set(id, kind);
+      this.#pick(able)?.tell({ do: 'start', id, kind });
+    }
+    // A task that is called off below a run makes most planners begin it anew, and that is their right.
+    const told = this.#pick(live.filter(({ parent }) => parent === undefined));
+    if (told !== undefined && this.#random() < 0.1) {
+      const type = this.#pick(CONTROLS) ?? 'CANCEL';
+      this.#pick(able)?.tell({ do: 'control', id: told.identity.run, type });
+    }
+  }
+
+  /** Something happens to one of the processes, or to all. */
+  #deed(): void {
+    const deed = this.#pick(this.#options.deeds);
+    const each = this.#pick(this.#able.filter((able) => !this.#tired.has(able)));
+    if (deed === undefined || each === undefined) return;
+    if (deed === 'fullDisks') this.#fillDisk();
+    else {
+      this.#deeds[deed] += 1;
+      this.#befall(each, deed);
+    }
+  }
+
+  #befall(each: Member, deed: Exclude<keyof Deeds, 'fullDisks'>): void {
+    switch (deed) {
+      case 'kills':
+        this.#do(each.kill());
+        break;
+      case 'stops':
+        this.#do(this.#still(each, this.#stop(each, this.#stillMs())));
+        break;
+      case 'blocks':
+        this.#do(this.#still(each, each.block(Math.min(this.#stillMs(), GRACE_MS - BEFORE_GRACE_MS))));
+        break;
+      case 'jumps':
+        each.tell({ do: 'shift', ms: this.#below(2 * JUMP_MS) - JUMP_MS });
+        break;
+      default:
+        deed satisfies never;
+    }
+  }
+
+  /** Below the lease, beyond it, and beyond the grace after it. */
+  #stillMs(): number {
+    const longest = this.#pick([LEASE_MS, GRACE_MS - BEFORE_GRACE_MS, GRACE_MS + 3 * LEASE_MS]) ?? LEASE_MS;
+    return 50 + this.#below(longest);
+  }
+
+  async #stop(each: Member, ms: number): Promise<void> {
+    await each.stop();
+    // What no runtime can stop is an effect that is under way in a process that stands still for longer than the grace.
+    await sleep(this.#isAtWork(each) ? Math.min(ms, GRACE_MS - BEFORE_GRACE_MS) : ms);
+    await each.goOn();
+  }
+
+  #isAtWork(each: Member): boolean {
+    return openAttempts(wholeLedger(this.#ledger), { isAlive: (pid) => pid === each.pid }).length > 0;
+  }
+
+  /** Whoever stood still in the middle of an effect gets to the end of it before anything else makes it stand still. */
+  async #still(each: Member, standing: Promise<void>): Promise<void> {
+    this.#tired.add(each);
+    await standing;
+    while (!each.isDead && this.#isAtWork(each)) await sleep(LOOK_MS);
+    this.#tired.delete(each);
+  }
+
+  #fillDisk(): void {
+    if (this.#isFull || this.#disk.fill === undefined) return;
+    this.#isFull = true;
+    this.#deeds.fullDisks += 1;
+    this.#disk.fill();
+    const emptied = async (): Promise<void> => {
+      await sleep(100 + this.#below(FULL_MS));
+      this.#disk.free();
+      this.#isFull = false;
+    };
+    this.#do(emptied());
+  }
+
+  /** Everybody is well: clocks are right, the disk has room, nobody stands still. Until all runs have ended, or long enough. */
+  async #heal(journal: Journal, operator: Operator): Promise<void> {
+    for (const each of this.#crew) if (!each.isDead) each.tell({ do: 'shift', ms: 0 });
+    const until = performance.now() + HEAL_MS;
+    for (;;) {
+      await operator.look();
+      const live = await journal.list({ status: ['pending', 'running', 'waiting', 'paused'], limit: 200 });
+      if (live.length === 0 || performance.now() > until) return;
+      await sleep(LOOK_MS);
+    }
+  }
+}

@@ -1,0 +1,172 @@
+/** What must hold when everybody is well again, judged by what was acknowledged, by the ledger, and by the journal at last. */
+import { type Entry, type Journal, PilotageError } from '../../src/index.ts';
+import { foldProblems, lostEntries } from '../../src/testing/crash-check.ts';
+import { treeOf } from '../../src/testing/crash-tree.ts';
+import { foldEntries } from '../../src/view/run-state.ts';
+import { ledgerOf } from '../double-act/ledger.ts';
+import { problemsOf, repeated } from '../double-act/verdict.ts';
+import { asksOf, type KindName } from './kinds.ts';
+import { LEASE_MS, PAGE } from './times.ts';
+import type { Acknowledged } from './words.ts';
+
+/** An effect that is entered later than this after somebody else has claimed the run was not its owner's any more. */
+const ENTERS_WITHIN_MS = LEASE_MS + 250;
+
+export interface Claimed {
+  readonly pid: number;
+  readonly at: number;
+  readonly fence: number;
+  readonly head: number;
+}
+
+/** What was heard of all processes. */
+export class Testimony {
+  /** Asked for; whether each was acknowledged stands in `acknowledged`. */
+  readonly starts: Map<string, KindName> = new Map();
+  readonly acknowledged: Set<string> = new Set();
+  readonly signals: { readonly run: string; readonly id: string }[] = [];
+  readonly entries: Map<string, { readonly fence: number; readonly entry: Entry }[]> = new Map();
+  readonly claims: Map<string, Claimed[]> = new Map();
+  readonly entered: { readonly run: string; readonly key: string; readonly at: number; readonly pid: number }[] = [];
+
+  hear(said: Acknowledged, pid: number): void {
+    if (said.said === 'signalled') this.signals.push(said);
+    else if (said.said === 'claimed') upsert(this.claims, said.run).push({ ...said, pid });
+    else for (const entry of said.entries) upsert(this.entries, said.run).push({ fence: said.fence, entry });
+  }
+}
+
+function upsert<T>(map: Map<string, T[]>, key: string): T[] {
+  const list = map.get(key) ?? [];
+  map.set(key, list);
+  return list;
+}
+
+/** Sentences, by what they are about. All are to be empty. */
+export interface Verdict {
+  /** Starts, entries and controls that were acknowledged and are gone. */
+  readonly lost: string[];
+  readonly onceTwice: string[];
+  readonly keyedTwice: string[];
+  /** An append or an effect of a process that the run had been taken from. */
+  readonly wrongFences: string[];
+  /** A run that neither ended nor waits for somebody. */
+  readonly stuck: string[];
+  /** A journal that cannot be read, or does not hold together. */
+  readonly corrupt: string[];
+  /** Effects that nobody asked for, that are missing in a run that says it is done, or of which the journal says that they did not happen. */
+  readonly wrongEffects: string[];
+}
+
+export const KINDS: readonly (keyof Verdict)[] = [
+  'lost',
+  'onceTwice',
+  'keyedTwice',
+  'wrongFences',
+  'stuck',
+  'corrupt',
+  'wrongEffects',
+];
+
+export interface Judged {
+  readonly verdict: Verdict;
+  /** How many runs ended with which reason, or failed with which code. */
+  readonly endings: Readonly<Record<string, number>>;
+}
+
+export async function judge(journal: Journal, folder: string, heard: Testimony): Promise<Judged> {
+  const verdict: Verdict = {
+    lost: [],
+    onceTwice: [],
+    keyedTwice: [],
+    wrongFences: wrongEntrances(heard),
+    stuck: [],
+    corrupt: [],
+    wrongEffects: [],
+  };
+  const endings: Record<string, number> = {};
+  for (const [run, kind] of heard.starts) {
+    if ((await journal.get(run)) === undefined) {
+      if (heard.acknowledged.has(run)) verdict.lost.push(`The run ${run} was started and is gone.`);
+      continue;
+    }
+    const ending = await judgeRun(journal, folder, heard, run, kind, verdict);
+    endings[ending] = (endings[ending] ?? 0) + 1;
+  }
+  return { verdict, endings };
+}
+
+async function judgeRun(
+  journal: Journal,
+  folder: string,
+  heard: Testimony,
+  run: string,
+  kind: KindName,
+  verdict: Verdict,
+): Promise<string> {
+  const ids = await treeOf(journal, run);
+  const tree = [];
+  for (const id of ids) {
+    try {
+      const entries = await journal.read(id);
+      verdict.wrongFences.push(...wrongAppends(id, heard));
+      verdict.lost.push(...lostIn(id, entries, heard));
+      verdict.corrupt.push(...foldProblems(entries).map((problem) => `${id}: ${problem}`));
+      tree.push({ entries, state: foldEntries(entries), record: await journal.get(id) });
+    } catch (error) {
+      const code = PilotageError.is(error) ? error.code : 'untyped';
+      verdict.corrupt.push(`${id} cannot be read: ${code}: ${String(error)}`);
+      return code;
+    }
+  }
+  const [root] = tree;
+  const ending = root?.state.ending ?? null;
+  if (root === undefined || ending === null) {
+    verdict.stuck.push(`${run} (${kind}) is ${root?.record?.status ?? 'nowhere'}: ${JSON.stringify(root?.record)}`);
+    return 'none';
+  }
+  const wanted = asksOf(kind)(PAGE);
+  const witness = { cut: 'chaos', ledger: ledgerOf(folder, run), asked: wanted, wanted, tree } as const;
+  for (const { isKeyed, text } of repeated(witness)) {
+    (isKeyed ? verdict.keyedTwice : verdict.onceTwice).push(`${run} (${kind}): ${text}`);
+  }
+  const { unasked, lost, denied, other } = problemsOf(witness);
+  const isTyped = ending.kind === 'failed' && ending.error.code !== '';
+  verdict.wrongEffects.push(...[...unasked, ...lost, ...denied].map((problem) => `${run} (${kind}): ${problem}`));
+  verdict.corrupt.push(...other.filter((problem) => !(isTyped && problem.startsWith('it ended with'))));
+  return ending.kind === 'failed' ? `failed: ${ending.error.code}` : ending.reason;
+}
+
+function lostIn(run: string, entries: readonly Entry[], heard: Testimony): string[] {
+  const text = JSON.stringify(entries);
+  const signals = heard.signals.filter((signal) => signal.run === run && !text.includes(signal.id));
+  const acknowledged = (heard.entries.get(run) ?? []).map(({ entry }) => entry);
+  return [
+    ...lostEntries(acknowledged, entries).map((problem) => `${run}: ${problem}`),
+    ...signals.map(({ id }) => `${run}: the control ${id} was stored, and no entry knows it.`),
+  ];
+}
+
+/** Entries that landed behind the claim of somebody else. */
+function wrongAppends(run: string, heard: Testimony): string[] {
+  const claims = heard.claims.get(run) ?? [];
+  return (heard.entries.get(run) ?? []).flatMap(({ fence, entry }) => {
+    const newer = claims.find((claim) => claim.fence > fence && claim.head < entry.seq);
+    if (newer === undefined) return [];
+    return [
+      `${run}: entry ${entry.seq} landed under fence ${fence}, and fence ${newer.fence} began at ${newer.head + 1}.`,
+    ];
+  });
+}
+
+/** Effects that were entered when the run had long been somebody else's. */
+function wrongEntrances({ entered, claims }: Testimony): string[] {
+  return entered.flatMap(({ run, key, at, pid }) => {
+    const before = (claims.get(run) ?? []).filter((claim) => claim.at < at - ENTERS_WITHIN_MS);
+    const owner = before.toSorted((a, b) => a.fence - b.fence).at(-1);
+    const own = (claims.get(run) ?? []).some((claim) => claim.pid === pid && claim.fence >= (owner?.fence ?? 0));
+    if (owner === undefined || own) return [];
+    const late = Math.round(at - owner.at);
+    return [`${run}: ${key} was entered ${late} ms after process ${owner.pid} had claimed the run.`];
+  });
+}

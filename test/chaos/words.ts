@@ -1,0 +1,51 @@
+/** What is said between the process that plays and the processes that act, one line of JSON each. */
+import type { ControlType, Entry } from '../../src/index.ts';
+import type { Settlement } from '../../src/runtime/run.ts';
+import type { KindName } from './kinds.ts';
+
+/** What is said to a pause. */
+export type Answer = 'approve' | 'reject' | 'resume' | Settlement;
+
+export type Command =
+  | { readonly do: 'start'; readonly id: string; readonly kind: KindName }
+  | { readonly do: 'control'; readonly id: string; readonly type: ControlType }
+  | { readonly do: 'answer'; readonly id: string; readonly token: string; readonly answer: Answer }
+  /** The event loop stands still for so long. */
+  | { readonly do: 'block'; readonly ms: number }
+  /** The wall clock of this process is so far ahead of the machine's from now on; 0 sets it right. */
+  | { readonly do: 'shift'; readonly ms: number }
+  /** Only answers: then it is awake. */
+  | { readonly do: 'wake' }
+  /** Closes what is open, and ends. */
+  | { readonly do: 'close' };
+
+/** What a store acknowledged. `at`: milliseconds of the machine's own clock, which nobody sets. */
+export type Acknowledged =
+  | {
+      readonly said: 'claimed';
+      readonly run: string;
+      readonly fence: number;
+      readonly head: number;
+      readonly at: number;
+    }
+  | { readonly said: 'appended'; readonly run: string; readonly fence: number; readonly entries: readonly Entry[] }
+  | { readonly said: 'signalled'; readonly run: string; readonly id: string };
+
+export type Said =
+  | Acknowledged
+  | { readonly said: 'ready' }
+  | { readonly said: 'started'; readonly run: string }
+  /** An effect was entered, for the run that it stands in. */
+  | { readonly said: 'entered'; readonly run: string; readonly key: string; readonly at: number }
+  | { readonly said: 'did'; readonly what: Command['do'] }
+  | { readonly said: 'fault'; readonly code: string; readonly message: string };
+
+/** The machine's own clock in milliseconds, the same for all processes. */
+export function machineMs(): number {
+  return Number(process.hrtime.bigint() / 1_000n) / 1_000;
+}
+
+export function faultOf(error: unknown): Extract<Said, { said: 'fault' }> {
+  const { code = '', message = String(error) } = Object(error) as { code?: string; message?: string };
+  return { said: 'fault', code, message };
+}
