@@ -99,6 +99,10 @@ export class EventLines {
         return [line('quiet', '  the answer begins anew')];
       case 'planner.no_progress':
         return [line('bad', `! no progress: ${circleText(event)} ${event.times} times over`)];
+      case 'model.away':
+        return [line('bad', `! the model is away${nextTry(event)}: ${oneLine(event.error.message, 300)}`)];
+      case 'run.reopened':
+        return [line('strong', '▶ had failed, and goes on')];
       case 'run.repinned':
         return [line('strong', `▶ goes on with changed code (planner ${oneLine(event.planner, 60)})`)];
       case 'task.spawned':
@@ -273,6 +277,11 @@ function exhaustedText({ attempts, reasons }: RunEvent<'planner.repair_exhausted
   const why = reasons.at(-1);
   const what = `! nothing usable from the model in ${count(attempts, 'try', 'tries')}`;
   return why === undefined ? what : `${what}; the last: ${oneLine(why, 200)}`;
+}
+
+/** As it was said: a reader may come long afterwards. */
+function nextTry({ retryAt, occurredAt }: RunEvent<'model.away'>): string {
+  return retryAt === undefined ? '' : `, next try in ${duration(Math.max(0, retryAt - occurredAt))}`;
 }
 
 function tried({ from, to }: RunEvent<'model.fallback'>): string {

@@ -63,6 +63,7 @@ function waitsFor(who: string, pause: PauseNotice): string {
   if (step === undefined && typeof budget === 'string') return `The limit of ${oneLine(budget, 20)} is used up.`;
   if (payload['no_progress'] === true) return `${who} goes round in circles.`;
   if (payload['by'] === 'operator') return `${who} is paused.`;
+  if (reason === 'model_unavailable') return `${who} has no model. ${oneLine(String(payload['message'] ?? ''), 500)}`;
   if (reason === 'await_input') return `${who} waits for your message.`;
   if (isDoubt(pause)) {
     const { tool, args, why } = payload;

@@ -55,6 +55,7 @@ const CONFIG: Shape<Config> = {
   maxLiveRunsPerTenant: anything,
   leaseMs: anything,
   takeoverGraceMs: anything,
+  patienceMs: anything,
   progress: shape<ProgressGuard>({ hintAfter: anything, action: anything, actAfter: anything }),
   policy: aFunction,
   migrate: aFunction,

@@ -8,8 +8,11 @@ import { CEILING_REASONS, type CeilingReason, type Limits } from './limits.ts';
 export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'constraints_conflict' | CeilingReason;
 /** What a planner may pause for. */
 export type AskReason = 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict';
-/** Why a run waits for somebody. `in_doubt`: nobody knows whether one of its `once` calls has happened. */
-export type PauseReason = AskReason | 'in_doubt';
+/**
+ * Why a run waits for somebody. `in_doubt`: nobody knows whether one of its `once` calls has happened. `model_unavailable`: no
+ * model could be asked, and waiting has not helped or cannot.
+ */
+export type PauseReason = AskReason | 'in_doubt' | 'model_unavailable';
 
 export const FINISH_REASONS: readonly FinishReason[] = [
   'goal',

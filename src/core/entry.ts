@@ -9,6 +9,7 @@ import type { Identity } from './identity.ts';
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Limits } from './limits.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
+import type { Remark } from './remark.ts';
 import type { CallPlace, MoveNotes, Usage } from './step.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
 import { readDecision } from './validate-decision.ts';
@@ -235,6 +236,21 @@ export interface CompactionFailed {
   readonly tokenEstimate: number;
   readonly usage?: Usage;
 }
+/** No model could be asked for the move of step `step`. What the tries used counts. */
+export interface ModelAway {
+  readonly kind: 'model_away';
+  readonly step: number;
+  readonly error: ErrorData;
+  /** When it is tried again. Absent: when somebody has resumed the run; its pause is the next entry. Milliseconds since the epoch. */
+  readonly retryAt?: number;
+  readonly usage?: Usage;
+  readonly remarks?: readonly Remark[];
+}
+/** Somebody resumed the run, which had failed: it goes on from where it was. */
+export interface Reopened {
+  readonly kind: 'reopened';
+  readonly by?: Caller;
+}
 export interface Finished {
   readonly kind: 'finished';
   readonly reason: FinishReason;
@@ -267,6 +283,8 @@ export type EntryBody =
   | Repinned
   | Compacted
   | CompactionFailed
+  | ModelAway
+  | Reopened
   | Finished
   | Failed;
 export type EntryKind = EntryBody['kind'];
@@ -296,6 +314,8 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
   repinned: true,
   compacted: true,
   compaction_failed: true,
+  model_away: true,
+  reopened: true,
   finished: true,
   failed: true,
 };

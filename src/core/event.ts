@@ -138,6 +138,19 @@ export interface EventPayloads extends RemarkPayloads {
   'task.progress': { readonly task: string; readonly status: TaskStatus; readonly entries: number };
   /** The last `times` times `period` steps were the same. */
   'planner.no_progress': { readonly step: number; readonly period: number; readonly times: number };
+  /**
+   * No model could be asked for the move of this step. The run tries again at `retryAt`; without one it is paused, and says so
+   * with the next event.
+   */
+  'model.away': {
+    readonly step: number;
+    readonly error: ErrorData;
+    /** Milliseconds since the epoch. */
+    readonly retryAt?: number;
+    readonly usage?: Usage;
+  };
+  /** Somebody resumed the run after it had failed. */
+  'run.reopened': { readonly by?: Caller };
   /** Somebody accepted that the code of the run has changed. */
   'run.repinned': { readonly planner: string; readonly renamedTools?: Readonly<Record<string, string>> };
   /** Nothing more comes until somebody answers: the last event of a reader of a paused run. */

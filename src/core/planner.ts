@@ -17,7 +17,9 @@ export interface Move extends MoveNotes {
   readonly decision: Decision;
   /**
    * The model's reply was nothing that can be carried out. The move is recorded and the planner asked again; `decision`
-   * is what it would end with now. It counts as a step. Whoever sets it bounds how often.
+   * is what it would end with now. It counts as a step. Whoever sets it bounds how often. One with the code
+   * `model_unavailable` is no step: the run waits, and the planner is asked again; so it is when the planner throws an error of
+   * that code.
    */
   readonly fault?: ErrorData;
 }
@@ -131,7 +133,8 @@ export interface Planner {
   /**
    * Asked before `next`, once a step: shortens the history when the request has become too long. `undefined`: it fits, or
    * it is too early to try again.
-   * @throws the signal's reason when it is aborted; it reports every other failure.
+   * @throws the signal's reason when it is aborted; PilotageError `model_unavailable` when there is no going on without a summary.
+   * It reports every other failure.
    */
   compact?(run: RunView, signal: AbortSignal): Promise<CompactionAttempt | undefined>;
 }

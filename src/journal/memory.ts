@@ -36,6 +36,7 @@ import {
   hasEnded,
   journalClosed,
   mayLive,
+  mayReopen,
   type Owned,
   pageSize,
   plannerAfter,
@@ -212,7 +213,9 @@ class MemoryJournal implements Journal {
       run.owner === undefined || run.leaseUntil <= now || run.owner === request.from;
     if (request.run !== undefined) {
       const run = this.#runs.get(request.run);
-      return run && !hasEnded(run.status) && free(run) ? grant(run, request, now) : undefined;
+      if (run === undefined) return undefined;
+      const mayHave = hasEnded(run.status) ? mayReopen(run.status, request) : free(run);
+      return mayHave ? grant(run, request, now) : undefined;
     }
     let best: StoredRun | undefined;
     for (const run of this.#unended) {

@@ -50,6 +50,8 @@ export interface ClaimRequest extends LeaseRequest {
   readonly run?: string;
   /** Claims although this owner's lease is not over: the caller knows that it is dead. */
   readonly from?: string;
+  /** With `run`: also when it has failed, whatever became of the lease. The caller appends `reopened`, with the status. */
+  readonly reopens?: true;
   /** Whether an owner whose lease ran out is known to be dead. Asked of the run that is claimed only. Default: nobody is. */
   readonly isDead?: (owner: string) => boolean;
   /** Without `run`: only runs of these planners, of none of these tenants, and none of these runs. */
@@ -179,7 +181,7 @@ export interface Journal {
   /**
    * Takes a lease when it is free or over. With `run` it need not be due. A claimed run is due again when its lease is
    * over, until `release` parks it. A pending or waiting run is running from then on.
-   * @returns `undefined` when nothing is due, somebody else has it, or the run has ended or is not there.
+   * @returns `undefined` when nothing is due, somebody else has it, or the run has ended (but see `reopens`) or is not there.
    */
   claim(request: ClaimRequest): Promise<Claim | undefined>;
 

@@ -185,6 +185,11 @@ export function hasEnded(status: RunStatus): boolean {
   return status === 'finished' || status === 'failed' || status === 'cancelled';
 }
 
+/** Whoever claims a run that has ended is to reopen it, and only one that has failed can be. */
+export function mayReopen(status: RunStatus, { reopens }: ClaimRequest): boolean {
+  return reopens === true && status === 'failed';
+}
+
 export function runNotFound(run: string): PilotageError {
   return new PilotageError('run_not_found', `This journal has no run ${run}. Check the id and the journal's path.`, {
     data: { run },

@@ -16,6 +16,7 @@ import {
   assertTreeLimit,
   hasEnded,
   mayLive,
+  mayReopen,
   type Owned,
   runNotFound,
   type StoredTree,
@@ -204,7 +205,8 @@ export class SqliteRows {
       return (this.#sql.findDue.get(which) as Pick<RunRow, 'key'> | undefined)?.key;
     }
     const row = this.#sql.findRun.get(request.run) as RunRow | undefined;
-    if (row === undefined || hasEnded(row.status)) return undefined;
+    if (row === undefined) return undefined;
+    if (hasEnded(row.status)) return mayReopen(row.status, request) ? row.key : undefined;
     const free = row.lease_until === null || row.lease_until <= now || row.owner === request.from;
     return free ? row.key : undefined;
   }

@@ -11,7 +11,15 @@ import type { Remark } from '../core/remark.ts';
 import type { Usage } from '../core/step.ts';
 import { addUsage } from '../core/usage.ts';
 import type { ReadyModel } from './entry.ts';
-import { BrokenReply, failureData, mayPass, retryAfterMs } from './failure.ts';
+import {
+  BrokenReply,
+  failureData,
+  remedyFor,
+  retryAfterMs,
+  statusOf,
+  type Unavailable,
+  whyUnavailable,
+} from './failure.ts';
 import { generateReply, type Reply, streamedReply, streamReply } from './reply.ts';
 import { StreamedContent } from './streamed-content.ts';
 import { estimated, priced } from './usage.ts';
@@ -21,6 +29,10 @@ const DEFAULT_RETRIES = 2;
 const DEFAULT_STALL_MS = 120_000;
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 8_000;
+/** A provider that asks for more is not waited for within the asking: a run that waits holds no slot, and this would. */
+const MAX_ASKED_MS = 2_000;
+/** Models that have given a sign of life to this process: what they do not answer later is an outage. */
+const ALIVE = new WeakSet<ReadyModel['model']>();
 
 export interface AskOptions {
   /** Tried in this order; at least one. */
@@ -53,8 +65,8 @@ export interface Asked {
 }
 
 /**
- * @throws the reason of the signal; a failure that may not pass, as it is; PilotageError `model_unavailable` when every
- * try has failed, with `data.tries` and the last failure as its cause. A model that heeds no signal is waited for, unless
+ * @throws the reason of the signal; a failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model
+ * is to be had, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause. A model that heeds no signal is waited for, unless
  * `stallMs` is given.
  */
 export async function askModel(options: AskOptions): Promise<Asked> {
@@ -158,6 +170,8 @@ class Tries {
   readonly #options: AskOptions;
   #remarks: readonly Remark[] = NOTHING;
   #failed: readonly JsonObject[] = NOTHING;
+  /** For each model that was given up. */
+  #given: readonly GivenUp[] = NOTHING;
   #usage: Usage | undefined;
   #place = 0;
   #failures = 0;
@@ -175,6 +189,7 @@ class Tries {
   }
 
   asked(reply: Reply): Asked {
+    ALIVE.add(this.model.model);
     const usage = this.#count(reply);
     const { model } = this;
     return { reply, model, remarks: this.#remarks, usage, latencyMs: this.#options.clock.now() - this.#startedAt };
@@ -182,19 +197,22 @@ class Tries {
 
   /** Goes on to the next try, when its time has come. @throws what ends the asking. */
   async next(error: unknown, inStream: boolean, said?: Reply): Promise<void> {
-    const { signal, clock, models, retries = DEFAULT_RETRIES, requestFor } = this.#options;
+    const { signal, clock, models, requestFor } = this.#options;
     signal.throwIfAborted();
-    if (!mayPass(error, inStream)) throw error;
+    const why = this.#whyUnavailable(error, inStream);
+    if (why === undefined) throw error;
     // The provider took the request, and wants its money.
     if (said !== undefined) this.#count(said);
     const from = this.model.name;
     const data = failureData(error);
     this.#failed = [...this.#failed, { model: from, ...data }];
+    const askedMs = retryAfterMs(error, clock.now());
     let waitMs = 0;
-    if (this.#failures < retries) {
-      waitMs = this.#backoffMs(error);
+    if (this.#mayTryAgain(why, askedMs)) {
+      waitMs = Math.max(this.#backoffMs(), askedMs ?? 0);
       this.#failures += 1;
     } else {
+      this.#given = [...this.#given, { why, askedMs, remedy: remedyFor(why, error, from) }];
       const model = models[this.#place + 1];
       if (model === undefined) throw this.#unavailable(error);
       this.#place += 1;
@@ -207,11 +225,23 @@ class Tries {
     this.#startedAt = clock.now();
   }
 
+  /** A server that has answered before, in whatever way, is known to be there. */
+  #whyUnavailable(error: unknown, inStream: boolean): Unavailable | undefined {
+    const why = whyUnavailable(error, inStream);
+    const { model } = this.model;
+    if (statusOf(error) !== undefined) ALIVE.add(model);
+    return why === 'unreachable' && ALIVE.has(model) ? 'away' : why;
+  }
+
+  #mayTryAgain(why: Unavailable, askedMs: number = 0): boolean {
+    const { retries = DEFAULT_RETRIES } = this.#options;
+    return isPassing(why) && this.#failures < retries && askedMs <= MAX_ASKED_MS;
+  }
+
   /** Full jitter, so that many runs that failed together do not come back together. */
-  #backoffMs(error: unknown): number {
-    const { random = Math.random, clock } = this.#options;
-    const bound = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, MAX_BACKOFF_MS);
-    return Math.max(random() * bound, retryAfterMs(error, clock.now()) ?? 0);
+  #backoffMs(): number {
+    const { random = Math.random } = this.#options;
+    return random() * Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, MAX_BACKOFF_MS);
   }
 
   #count(reply: Reply): Usage {
@@ -223,15 +253,40 @@ class Tries {
     return this.#usage;
   }
 
+  /** There is hope as long as one of the models may come back; the first of those says how long to wait. */
   #unavailable(cause: unknown): PilotageError {
     const count = this.#failed.length;
     const { code, message } = failureData(cause);
-    return new PilotageError(
-      'model_unavailable',
-      `No model replied in ${count} ${count === 1 ? 'try' : 'tries'}; the last failure, of ${this.model.name}, was ${code}: ${message}`,
-      { data: { tries: this.#failed, ...(this.#usage === undefined ? {} : { usage: { ...this.#usage } }) }, cause },
-    );
+    const hopes = this.#given.filter(({ why }) => isPassing(why));
+    const why = (hopes.find((given) => given.why === 'away') ?? hopes[0] ?? this.#given[0])?.why ?? 'away';
+    const waits = hopes.map(({ askedMs = 0 }) => askedMs);
+    const askedMs = waits.length === 0 ? 0 : Math.min(...waits);
+    const remedies = this.#given.flatMap(({ remedy }) => remedy ?? []);
+    const last = `No model replied in ${count} ${count === 1 ? 'try' : 'tries'}; the last failure, of ${this.model.name}, was ${code}: ${message}`;
+    const text =
+      remedies.length === this.#given.length ? [...new Set(remedies)].join(' ') : [...remedies, last].join(' ');
+    return new PilotageError('model_unavailable', text, {
+      data: {
+        why,
+        tries: this.#failed,
+        ...(askedMs === 0 ? {} : { retryAfterMs: askedMs }),
+        ...(this.#usage === undefined ? {} : { usage: { ...this.#usage } }),
+      },
+      cause,
+    });
   }
+}
+
+/** A model that has had its tries. */
+interface GivenUp {
+  readonly why: Unavailable;
+  /** How long its provider asks to be left alone. */
+  readonly askedMs: number | undefined;
+  readonly remedy: string | undefined;
+}
+
+function isPassing(why: Unavailable): boolean {
+  return why === 'away' || why === 'unreachable';
 }
 
 /** @throws the signal's reason as soon as it is aborted. */

@@ -2,14 +2,20 @@
 import { describeThrown, type ErrorData, fieldOf as field, PilotageError } from '../core/errors.ts';
 
 const MAX_MESSAGE_CHARS = 256;
-const MAX_RETRY_AFTER_MS = 30_000;
+const MAX_URL_CHARS = 200;
+const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1_000;
 const MAX_CAUSES = 5;
 
 /** Statuses below 500 of a server that may take the same request later. */
-const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 429]);
+const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 425, 429]);
+/** No key, a wrong one, one that may not use this model, or one whose account is empty. */
+const KEY_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
+const UNKNOWN_STATUSES: ReadonlySet<number> = new Set([404, 410]);
+/** Nobody listens at the address, or there is none of that name. */
+const NOBODY_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND']);
 const NETWORK_CODES: ReadonlySet<string> = new Set([
+  ...NOBODY_CODES,
   'ECONNRESET',
-  'ECONNREFUSED',
   'ECONNABORTED',
   'ETIMEDOUT',
   'EPIPE',
@@ -19,11 +25,27 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
   'EHOSTDOWN',
   'EHOSTUNREACH',
 ]);
+/** Names of errors that end a call which the caller has not given up. */
+const BROKEN_OFF: ReadonlySet<unknown> = new Set(['TimeoutError', 'AbortError']);
 
-/** A reply that broke off without an error of the provider. It may pass. */
+/**
+ * Why a model gives no reply, when it is not the request's fault.
+ * - `away`: it may reply later.
+ * - `unreachable`: the same, but nobody listens at its address.
+ * - `key_refused`, `model_unknown`, `misdirected`: it will not before somebody has changed something.
+ */
+export type Unavailable = 'away' | 'unreachable' | 'key_refused' | 'model_unknown' | 'misdirected';
+
+/**
+ * A reply that broke off without an error of the provider, or that we broke off. It may pass.
+ * - `model_stalled`: nothing came for too long.
+ * - `model_interrupted`: it just ended.
+ * - `model_timeout`: it was not whole in time.
+ * - `model_reply_too_large`: there is no end to it.
+ */
 export class BrokenReply extends Error {
   override readonly name: string = 'BrokenReply';
-  readonly code: 'model_stalled' | 'model_interrupted';
+  readonly code: 'model_stalled' | 'model_interrupted' | 'model_timeout' | 'model_reply_too_large';
   readonly isRetryable: boolean = true;
 
   constructor(code: BrokenReply['code'], message: string) {
@@ -32,22 +54,66 @@ export class BrokenReply extends Error {
   }
 }
 
+/** The server sends the request somewhere else, where neither it nor the key may go. */
+export class MisdirectedRequest extends Error {
+  override readonly name: string = 'MisdirectedRequest';
+  readonly code: 'model_redirected' = 'model_redirected';
+  readonly isRetryable: boolean = false;
+}
+
+/** Why the model is not to be had; `undefined`: the error is about the request, or says nothing of itself. */
+export function whyUnavailable(error: unknown, inStream: boolean): Unavailable | undefined {
+  if (mayPass(error, inStream)) return NOBODY_CODES.has(networkCodeOf(error) ?? '') ? 'unreachable' : 'away';
+  if (causeOf(error, MisdirectedRequest) !== undefined) return 'misdirected';
+  const status = statusOf(error) ?? 0;
+  const name = field(error, 'name');
+  const word = providerWordOf(error);
+  if (KEY_STATUSES.has(status) || name === 'AI_LoadAPIKeyError') return 'key_refused';
+  const isUnknown = word === 'model_not_found' || name === 'AI_NoSuchModelError';
+  return isUnknown || UNKNOWN_STATUSES.has(status) ? 'model_unknown' : undefined;
+}
+
+/** What is wrong and what to do, in a sentence or two. Nothing of it is the server's: servers repeat keys. */
+export function remedyFor(why: Unavailable, error: unknown, model: string): string | undefined {
+  const { code } = failureData(error);
+  const url = urlOf(error);
+  const at = url === undefined ? '' : ` at ${url}`;
+  switch (why) {
+    case 'unreachable':
+      return `Nothing listens${at} (${code}): the server of the model ${model} is not there. Start it, or set the right address.`;
+    case 'key_refused':
+      return `The server${at} refused the key for the model ${model} (${code}). Set a valid key that may use it and whose account is in credit.`;
+    case 'model_unknown':
+      return `The server${at} knows no model ${model} (${code}). Name a model that it has, or set the right address.`;
+    case 'misdirected':
+      return causeOf(error, MisdirectedRequest)?.message;
+    case 'away':
+      return undefined;
+    default:
+      return why satisfies never;
+  }
+}
+
 /**
  * May the same request succeed later, or with another model? Before a reply has begun an error has to say so itself. Inside
  * a stream that the provider had accepted, it may unless the error says otherwise.
  */
 export function mayPass(error: unknown, inStream: boolean): boolean {
+  const broken = causeOf(error, BrokenReply);
+  if (broken !== undefined) return true;
   const said = field(error, 'isRetryable') ?? field(error, 'retryable');
-  if (said === true) return true;
   const status = statusOf(error);
-  // The AI SDK's errors derive the flag from the status; 200 is the status of the stream, and says nothing of its error.
-  const derived = inStream && status !== undefined && status < 400;
-  if (said === false && !derived) return false;
+  // The AI SDK's errors derive the flag from the status; below 300 the request was taken, and what came in reply was unreadable.
+  const wasTaken = status !== undefined && status < 300;
+  // One that was sent somewhere else is a fault of the address, whatever the provider makes of it.
+  if (causeOf(error, MisdirectedRequest) !== undefined) return false;
+  if (said === true) return true;
+  if (said === false && !wasTaken) return false;
   if (status !== undefined && status >= 400) return status >= 500 || PASSING_STATUSES.has(status);
-  return inStream || networkCodeOf(error) !== undefined;
+  return inStream || wasTaken || BROKEN_OFF.has(field(error, 'name')) || networkCodeOf(error) !== undefined;
 }
 
-/** How long the provider asks to be left alone, at most 30 seconds. */
+/** How long the provider asks to be left alone, at most a day. */
 export function retryAfterMs(error: unknown, nowMs: number): number | undefined {
   const headers = field(error, 'responseHeaders');
   const exact = Number(headerOf(headers, 'retry-after-ms'));
@@ -60,6 +126,9 @@ export function retryAfterMs(error: unknown, nowMs: number): number | undefined 
 
 /** The error as a remark holds it. */
 export function failureData(error: unknown): ErrorData {
+  const status = statusOf(error) ?? 0;
+  // What a server says of a key may have the key in it.
+  if (KEY_STATUSES.has(status)) return { code: codeOf(error), message: `HTTP ${status}: the key was refused.` };
   const message = field(error, 'message');
   const text = typeof message === 'string' && message !== '' ? message : describeThrown(error);
   return {
@@ -78,7 +147,9 @@ export function statusOf(error: unknown): number | undefined {
 }
 
 function codeOf(error: unknown): string {
-  if (PilotageError.is(error) || error instanceof BrokenReply) return error.code;
+  if (PilotageError.is(error)) return error.code;
+  const ours = causeOf(error, BrokenReply) ?? causeOf(error, MisdirectedRequest);
+  if (ours !== undefined) return ours.code;
   const status = statusOf(error);
   if (status !== undefined && status >= 400) return `http_${status}`;
   return networkCodeOf(error) ?? 'model_error';
@@ -92,6 +163,30 @@ function networkCodeOf(error: unknown): string | undefined {
     at = field(at, 'cause');
   }
   return undefined;
+}
+
+/** The error itself, or what caused it: the AI SDK wraps what a fetch throws. */
+function causeOf<E>(error: unknown, kind: abstract new (...args: never) => E): E | undefined {
+  let at = error;
+  for (let depth = 0; depth < MAX_CAUSES; depth += 1) {
+    if (at instanceof kind) return at;
+    at = field(at, 'cause');
+  }
+  return undefined;
+}
+
+/** The provider's own word for what is wrong, as OpenAI and those who follow it spell it. */
+function providerWordOf(error: unknown): unknown {
+  const data = field(error, 'data');
+  return field(field(data, 'error'), 'code') ?? field(data, 'code') ?? field(error, 'code');
+}
+
+/** Where the request went, without what may be secret of it. */
+function urlOf(error: unknown): string | undefined {
+  const given = field(error, 'url');
+  if (typeof given !== 'string' || !URL.canParse(given)) return undefined;
+  const { origin, pathname } = new URL(given);
+  return `${origin}${pathname}`.slice(0, MAX_URL_CHARS);
 }
 
 function headerOf(headers: unknown, name: string): string | undefined {

@@ -1,20 +1,50 @@
 /** The caller's own planner, once every model has had its tries. */
+import type { Decision } from '../core/decision.ts';
+import { PilotageError } from '../core/errors.ts';
 import { type Delta, isMove, type Move, type Planner, type RunView } from '../core/planner.ts';
+import { addUsage, readUsage, type Usage } from '../core/usage.ts';
+import { usageOfError } from '../model/usage.ts';
 
-/** The fallback planner's move, marked as its own; the remarks tell why it was asked. */
+/**
+ * The fallback planner's move, marked as its own; the remarks tell why it was asked. What the models have used before counts
+ * with what it uses, also when its own models are away.
+ */
 export async function* askFallback(
   fallback: Planner,
-  { remarks = [], usage }: Move,
+  { remarks = [], usage, decision }: Move,
   view: RunView,
   signal: AbortSignal,
 ): AsyncGenerator<Delta, Move> {
-  const source = fallback.next(view, signal);
-  const made = Symbol.asyncIterator in source ? yield* source : await source;
-  const move: Move = isMove(made) ? made : { decision: made };
+  const move = yield* moveOf(fallback, decision, view, signal);
+  const used = usedWith(usage, move.usage);
   return {
     ...move,
-    ...(usage === undefined || move.usage !== undefined ? {} : { usage }),
+    ...(used === undefined ? {} : { usage: used }),
     provenance: { ...move.provenance, fallback: fallback.name },
     remarks: [...remarks, ...(move.remarks ?? [])],
   };
+}
+
+/** In a sum, a number that cannot be would be hidden from the runtime, which refuses it. */
+function usedWith(before: Usage | undefined, own: Usage | undefined): Usage | undefined {
+  if (own === undefined) return before;
+  return readUsage(own).wrong === undefined ? addUsage(before, own) : own;
+}
+
+async function* moveOf(
+  fallback: Planner,
+  otherwise: Decision,
+  view: RunView,
+  signal: AbortSignal,
+): AsyncGenerator<Delta, Move> {
+  try {
+    const source = fallback.next(view, signal);
+    const made = Symbol.asyncIterator in source ? yield* source : await source;
+    return isMove(made) ? made : { decision: made };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!PilotageError.is(error, 'model_unavailable')) throw error;
+    const used = usageOfError(error);
+    return { decision: otherwise, fault: error.toJSON(), ...(used === undefined ? {} : { usage: used }) };
+  }
 }

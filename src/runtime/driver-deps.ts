@@ -32,6 +32,8 @@ export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf'> {
   readonly handles: Handles;
   readonly hub: NoticeHub;
   readonly progress: ProgressGuard;
+  /** How long runs wait for their models. Absent: as long as is usual. */
+  readonly patienceMs?: number;
   newToken(): string;
   /** A run that was told something, or that was just stored: somebody has to drive it. */
   woke(run: string): void;

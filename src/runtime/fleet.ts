@@ -1,5 +1,5 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
-import type { Control } from '../core/control.ts';
+import type { Caller, Control } from '../core/control.ts';
 import type { Entry, Repinned } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
@@ -16,6 +16,7 @@ import { type Exit, TRY_AGAIN_MS } from './let-go.ts';
 import { isDeadOwner, ownerName } from './owner.ts';
 import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
 import { isJournalGone, problemOf, Refusals } from './refusals.ts';
+import { reopen } from './reopen.ts';
 import { sendControl } from './send-control.ts';
 import { type SlotLimits, Slots, type Waiting } from './slots.ts';
 import { startSweeping } from './sweep.ts';
@@ -274,6 +275,14 @@ export class Fleet {
   async #wakeTasks(parent: string): Promise<void> {
     const tasks = await this.#deps.journal.list({ parent, status: UNDER_WAY, limit: MAX_UNDER_WAY });
     for (const { identity } of tasks) this.wake(identity.run);
+  }
+
+  /** A run that has failed goes on, as soon as it is driven. @throws PilotageError `run_ended` for one that cannot. */
+  async reopen(run: string, by: Caller | undefined): Promise<void> {
+    const live = this.#live.get(run);
+    if (live !== undefined && live.driver.state.ending !== null) await live.done;
+    const { journal, clock } = this.#deps;
+    await reopen({ journal, clock, owner: this.#owner, leaseMs: this.#options.leaseMs }, run, by);
   }
 
   /**

@@ -107,6 +107,8 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
     const asks = state.limits.onCeiling === 'pause';
     return record([asks ? askForRaise(state, axis, deps.newToken()) : ceiling(state, axis)]);
   }
+  const { retryAt = 0 } = state.modelAway ?? {};
+  if (retryAt > 0 && retryAt > deps.clock.now()) return park(state, retryAt);
   const stuck = watchProgress(state, deps.progress, () => deps.newToken());
   return stuck === undefined ? PLAN : record([stuck]);
 }
@@ -125,10 +127,11 @@ function expiredPause({ pauses }: RunState, now: number): Resumed | undefined {
   return expired && { kind: 'resumed', token: expired.token, verdict: 'timeout' };
 }
 
-function park(state: RunState): Next {
+/** @param retryAt when the models are tried again; a limit of time that asks for a raise is met before. */
+function park(state: RunState, retryAt?: number): Next {
   const { limits } = state;
-  const own = nextTimeout(state) ?? Number.POSITIVE_INFINITY;
-  const deadline = limits.onCeiling === 'pause' ? undefined : limits.deadlineAt;
+  const own = Math.min(nextTimeout(state) ?? Number.POSITIVE_INFINITY, retryAt ?? Number.POSITIVE_INFINITY);
+  const deadline = limits.onCeiling === 'pause' && retryAt === undefined ? undefined : limits.deadlineAt;
   const wakeAt = Math.min(own, deadline ?? Number.POSITIVE_INFINITY);
   const status = isPaused(state) ? 'paused' : 'waiting';
   return { do: 'park', wakeAt: wakeAt === Number.POSITIVE_INFINITY ? null : wakeAt, status };

@@ -14,6 +14,7 @@ import { type Ask, type Said, say } from './ask.ts';
 import type { Settled } from './flight.ts';
 import { Growing, Growth } from './growth.ts';
 import { HEAVY_BYTES } from './heavy.ts';
+import { modelAway } from './model-away.ts';
 import { type Mutable, readMove, takeNotes, wrongUsage } from './move-notes.ts';
 import { errorData } from './outcomes.ts';
 
@@ -54,7 +55,7 @@ async function compactFirst(ask: Ask, view: RunView, startedAt: number): Promise
     { signal },
   );
   if (flight.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
-  if (settled.kind === 'thrown') return [plannerFailed(settled.error, step)];
+  if (settled.kind === 'thrown') return failedBy(settled.error, step, ask);
   const attempt = settled.value;
   if (attempt === undefined) return askForMove(ask, view, startedAt);
   try {
@@ -90,7 +91,7 @@ function answerOf(
   said: Said,
 ): readonly EntryBody[] | undefined | Promise<readonly EntryBody[]> {
   if (settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
-  if (settled.kind === 'thrown') return [plannerFailed(settled.error, step)];
+  if (settled.kind === 'thrown') return failedBy(settled.error, step, ask);
   const made = settled.value;
   if (Growing.is(made)) return [startGrowth(made, step, startedAt, ask, said)];
   if (typeof made !== 'object' || made === null) {
@@ -187,6 +188,7 @@ function entriesOf(
     return [rejected(moved, captured, thrown, ask.deps.planner)];
   }
   moved.decision = decision;
+  if (moved.fault?.code === 'model_unavailable') return modelAway(ask, moved.fault, moved);
   if (moved.fault !== undefined) return [moved];
   if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
@@ -201,6 +203,15 @@ function rejected(moved: Moved, decision: Decision | undefined, error: PilotageE
     return { kind: 'failed', error: { code: error.code, message, data: { ...error.data, step } } };
   }
   return { ...moved, decision, rejected: error.toJSON() };
+}
+
+/** A planner whose models are away has not failed. */
+function failedBy(thrown: unknown, step: number, ask: Ask): readonly EntryBody[] {
+  const { code, message, data, isOurs } = Thrown.of(thrown);
+  if (!isOurs || code !== 'model_unavailable') return [plannerFailed(thrown, step)];
+  const given = data?.['usage'];
+  const error = { code, message, ...(data === undefined ? {} : { data }) };
+  return modelAway(ask, error, given === undefined ? {} : { usage: readUsage(given).usage });
 }
 
 function plannerFailed(thrown: unknown, step: number): EntryBody {

@@ -42,6 +42,8 @@ export interface RunPorts {
   addressee(control: Control): Promise<Addressee>;
   /** Stores a control and sees that somebody drives the run. */
   signal(control: Control): Promise<void>;
+  /** Writes down that the run, which has failed, goes on. */
+  reopen(): Promise<void>;
   fork(options: ForkOptions): Promise<Run>;
   replay(signal: AbortSignal | undefined): Promise<ReplayReport>;
   /** Drives the run here, unless somebody else does. `acceptChanges`: also when the code has changed since it started. */
@@ -179,8 +181,9 @@ export class Run {
 
   /**
    * Goes on: answers the open pause if there is one, and drives the run here if nobody does. A run that was cut off by a
-   * crash just goes on.
-   * @throws PilotageError `run_not_found`, `run_ended`, `pause_not_found` for an answer to a pause that is not open, or
+   * crash just goes on, and so does one that has failed, of whatever cause: that is recorded, as who it was. A task that has failed
+   * cannot: the run that it worked for was told.
+   * @throws PilotageError `run_not_found`, `run_ended` for a run that finished or was cancelled, `pause_not_found` for an answer to a pause that is not open, or
    * `run_changed`.
    */
   async resume({ token, payload, limits, nodes, acceptChanges = false }: Resumption = {}): Promise<void> {
@@ -197,7 +200,10 @@ export class Run {
     const isAnswered = (await this.#ports.journal.inbox(this.id)).length > 0;
     if (isAnswered && (!given || acceptChanges)) return this.#ports.drive(acceptChanges);
     const state = await this.state();
-    if (state.ending !== null) throw new PilotageError('run_ended', `The run ${this.id} has ended.`);
+    if (state.ending !== null) {
+      await this.#ports.reopen();
+      return this.#ports.drive(acceptChanges);
+    }
     if (acceptChanges) await this.#ports.drive(true);
     // Only a pause of its own is answered; a run that was cut off, or waits for a task, just goes on.
     const asks = state.pauses.length > 0 && isPaused(state) && !acceptsOnly(state, acceptChanges);

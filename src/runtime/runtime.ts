@@ -85,6 +85,12 @@ export interface RuntimeOptions {
   /** What is done about a run that goes round in circles. Default: the planner is told after three times. */
   readonly progress?: ProgressGuard;
   /**
+   * How long a run waits for its models when none of them can be asked, before it is paused as `model_unavailable`. 0: it is paused
+   * at once. Default 900,000 (15 minutes); 5,000 for a run without a step yet at whose model's address nobody listens, or ever has
+   * since this process began.
+   */
+  readonly patienceMs?: number;
+  /**
    * Asked before each call of a tool is made: what it does not allow is an error that the planner sees. Planners that make
    * plans ask it first about a whole plan, with references to earlier steps as they stand.
    */
@@ -138,12 +144,10 @@ export class Runtime {
       if (value === undefined || (Number.isInteger(value) && value > 0)) continue;
       throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 1 up.`);
     }
-    const { takeoverGraceMs = 0 } = options;
-    if (!Number.isInteger(takeoverGraceMs) || takeoverGraceMs < 0) {
-      throw new PilotageError(
-        'invalid_config',
-        `takeoverGraceMs is ${takeoverGraceMs}; give a whole number from 0 up.`,
-      );
+    for (const name of ['takeoverGraceMs', 'patienceMs'] as const) {
+      const value = options[name] ?? 0;
+      if (Number.isInteger(value) && value >= 0) continue;
+      throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 0 up.`);
     }
     if (options.progress !== undefined) assertProgressGuard(options.progress);
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
@@ -233,6 +237,7 @@ export class Runtime {
       },
       addressee: (control) => addressee(journal, id, control),
       signal: (control) => this.#whileOpen(() => fleet.send(id, control)),
+      reopen: () => this.#whileOpen(() => fleet.reopen(id, as)),
       fork: (options) => this.#fork(id, options),
       replay: (signal) => this.#replay(id, signal),
       drive: (acceptChanges) => this.#whileOpen(() => fleet.claimAndDrive(id, acceptChanges)),
@@ -386,6 +391,7 @@ export class Runtime {
       handles: new Handles({ clock: this.#clock, onFault: (error) => this.#fault(error) }),
       hub: this.#hub,
       progress: this.#options.progress ?? {},
+      ...(this.#options.patienceMs === undefined ? {} : { patienceMs: this.#options.patienceMs }),
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       remembers: this.#memory !== undefined,

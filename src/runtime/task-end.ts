@@ -105,6 +105,7 @@ function usedBy(body: EntryBody): Usage {
   switch (body.kind) {
     case 'moved':
     case 'plan_grown':
+    case 'model_away':
     case 'task_ended':
       return body.usage ?? {};
     case 'call_ended':

@@ -66,6 +66,13 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
         event('trajectory.compression_failed', entry, identity, { ...failure, errorMessage: shortened(error.message) }),
       ];
     }
+    case 'model_away': {
+      const { step, error, retryAt, usage } = entry;
+      const told = { ...(retryAt === undefined ? {} : { retryAt }), ...(usage === undefined ? {} : { usage }) };
+      return [...remarkEvents(entry, entry, identity), event('model.away', entry, identity, { step, error, ...told })];
+    }
+    case 'reopened':
+      return [event('run.reopened', entry, identity, entry.by === undefined ? {} : { by: entry.by })];
     case 'finished':
       return finishEvents(entry, entry, before);
     case 'failed':

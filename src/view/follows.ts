@@ -63,18 +63,19 @@ class Prospect {
   #next: number;
   #open: Ground | null;
   #pauses: readonly Pick<OpenPause, 'token' | 'step' | 'call' | 'reason'>[];
-  #hasEnded: boolean;
+  #ending: 'finished' | 'failed' | null;
 
   constructor(state: RunState) {
     const { open, pauses, ending } = state;
     this.#next = nextStep(state);
     this.#open = open === null ? null : groundOf(open);
     this.#pauses = pauses;
-    this.#hasEnded = ending !== null;
+    this.#ending = ending?.kind ?? null;
   }
 
   misfit(body: EntryBody): string | undefined {
-    if (this.#hasEnded) return 'the run had ended';
+    if (body.kind === 'reopened') return this.#ending === 'failed' ? undefined : 'the run has not failed';
+    if (this.#ending !== null) return 'the run had ended';
     switch (body.kind) {
       case 'started':
         return 'a run starts once';
@@ -94,6 +95,9 @@ class Prospect {
         return body.step === undefined ? undefined : this.#callMisfit(body.step, body.call ?? 0);
       case 'resumed':
         return this.#answerMisfit(body);
+      case 'model_away':
+        if (this.#open !== null) return `step ${this.#open.move.step} is still open`;
+        return body.step === this.#next ? undefined : `the next step is ${this.#next}`;
       case 'compacted':
         return body.before > body.step || body.step !== this.#next ? `step ${this.#next} is next` : undefined;
       default:
@@ -153,7 +157,10 @@ class Prospect {
         return;
       case 'finished':
       case 'failed':
-        this.#hasEnded = true;
+        this.#ending = body.kind;
+        return;
+      case 'reopened':
+        this.#ending = null;
         return;
       default:
         return;

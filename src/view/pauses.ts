@@ -28,6 +28,8 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
     // The answer to a budget's pause: the limits it names replace the old ones.
     if (resumed.limits !== undefined) state.limits = { ...state.limits, ...resumed.limits };
     state.watchedFrom = nextStep(state);
+    // Whoever resumes a run begins its patience anew.
+    state.modelAway = null;
     editNodes(state, resumed, entry);
     return;
   }

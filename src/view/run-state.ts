@@ -5,7 +5,7 @@
 import { ARTIFACT_FETCH, SKILL_GET, SKILL_SEARCH } from '../core/builtin-tools.ts';
 import type { RunContext } from '../core/context.ts';
 import { type Control, isDismissal } from '../core/control.ts';
-import type { Compacted, Entry, Moved, PlanGrown, Started, Turn } from '../core/entry.ts';
+import type { Compacted, Entry, ModelAway, Moved, PlanGrown, Started, Turn } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { deepFreeze } from '../core/json.ts';
 import { SHOWN_SKILLS } from '../core/skills.ts';
@@ -15,7 +15,7 @@ import { misfit, slotsOf } from './follows.ts';
 import { grownMove } from './growth.ts';
 import { applyCallBegan, applyCallEnded, closeStep, corrupt, openOf } from './open-step.ts';
 import { applyPaused, applyResumed } from './pauses.ts';
-import { nextStep, type RunState, type RunTotals } from './state.ts';
+import { type ModelAwayState, nextStep, type RunState, type RunTotals } from './state.ts';
 import { applyAwaiting, applyGroupEnded, applySpawned, applyTaskEnded, applyTaskPaused } from './task-state.ts';
 
 export type {
@@ -59,6 +59,7 @@ export function openState(entry: Entry): RunState {
     watchers: NONE,
     rejectedCall: null,
     noProgress: null,
+    modelAway: null,
     watchedFrom: 0,
     rejections: 0,
     handles: NONE,
@@ -204,6 +205,17 @@ export function applyEntry(state: RunState, entry: Entry): void {
       });
       addUsage(state.totals, entry.usage);
       return;
+    case 'model_away':
+      addUsage(state.totals, entry.usage);
+      // What was copied into a fork is no wait of its own.
+      if (entry.seq > copiedEntries(state)) state.modelAway = awayFor(state.modelAway, entry, entry.at);
+      return;
+    case 'reopened':
+      state.ending = null;
+      state.modelAway = null;
+      state.rejections = 0;
+      state.watchedFrom = nextStep(state);
+      return;
     case 'finished': {
       const { seq: _, at: __, ...ending } = entry;
       state.ending = ending;
@@ -221,12 +233,22 @@ export function applyEntry(state: RunState, entry: Entry): void {
 
 /** What a fork has copied did not come through its own inbox. */
 function countMessage(state: RunState, { seq }: Entry): void {
-  const copied = state.task === null ? (state.fork?.entries ?? 0) : 0;
-  if (seq > copied) state.messagesTaken += 1;
+  if (seq > copiedEntries(state)) state.messagesTaken += 1;
+}
+
+/** How many entries at the beginning stand for another run's. */
+function copiedEntries({ task, fork }: RunState): number {
+  return task === null ? (fork?.entries ?? 0) : 0;
+}
+
+function awayFor(before: ModelAwayState | null, { retryAt }: ModelAway, at: number): ModelAwayState {
+  const { since = at, tries = 0 } = before ?? {};
+  return Object.freeze({ since, tries: tries + 1, ...(retryAt === undefined ? {} : { retryAt }) });
 }
 
 function applyMove(state: RunState, move: Moved, entry: Entry): void {
   addUsage(state.totals, move.usage);
+  state.modelAway = null;
   state.fresh = [];
   const isCarriedOut = move.rejected === undefined && move.fault === undefined;
   state.rejections = move.rejected === undefined ? 0 : state.rejections + 1;

@@ -101,6 +101,15 @@ export interface OpenPause {
   readonly onReject?: 'tell' | 'end';
 }
 
+export interface ModelAwayState {
+  /** Milliseconds since the epoch, as `retryAt`. */
+  readonly since: number;
+  /** How often all models were tried. */
+  readonly tries: number;
+  /** Absent: nobody tries again before the run is resumed. */
+  readonly retryAt?: number;
+}
+
 export type Ending =
   | {
       readonly kind: 'finished';
@@ -170,6 +179,8 @@ export interface RunState {
   /** Somebody rejected a call whose rejection ends the run. */
   rejectedCall: string | null;
   noProgress: { readonly step: number; readonly period: number; readonly times: number } | null;
+  /** No model can be asked for the next move, since then; `null` when one could, or nobody has tried since somebody resumed the run. */
+  modelAway: ModelAwayState | null;
   /** The first step that the watch over progress looks at. */
   watchedFrom: number;
   /** Moves in a row that did not pass validation. */

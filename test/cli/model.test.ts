@@ -113,9 +113,11 @@ describe('pilotage run with a model', () => {
     const cut = await folder.run(['run', 'x', ...flags]);
     expect(cut).toMatchObject({ code: 1, stdout: 'half an ans\n' });
     const { flags: refused } = await serve([{ error: { status: 401, message: 'wrong key' } }]);
-    const failed = await folder.run(['run', 'x', ...refused]);
+    const keyless = await folder.run(['run', 'x', ...refused]);
+    expect(keyless).toMatchObject({ code: 5, stdout: '', stderr: expect.stringContaining('refused the key') });
+    const { flags: wrong } = await serve([{ error: { status: 400, message: 'too long' } }]);
+    const failed = await folder.run(['run', 'x', ...wrong]);
     expect(failed).toMatchObject({ code: 3, stdout: '', stderr: expect.stringContaining('The run failed') });
-    expect(await folder.run(['resume', runIn(failed.stderr), ...refused])).toMatchObject({ code: 3, stdout: '' });
   });
 
   it('ends at its time limit, and holds a limit of cost', async () => {

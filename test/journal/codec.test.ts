@@ -425,6 +425,26 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
     },
     { requiredKeys: ['kind', 'step', 'error', 'tokenEstimate', 'seq', 'at'] },
   ),
+  model_away: fc.record(
+    {
+      kind: fc.constant('model_away' as const),
+      step: count,
+      error,
+      retryAt: count,
+      usage,
+      remarks: fc.array(remark),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'step', 'error', 'seq', 'at'] },
+  ),
+  reopened: fc.record(
+    {
+      kind: fc.constant('reopened' as const),
+      by: fc.record({ tenant: text, user: text, session: text, scope: fc.constant('owner_user' as const) }),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'seq', 'at'] },
+  ),
   finished: fc.record({
     kind: fc.constant('finished' as const),
     reason: fc.constantFrom(...FINISH_REASONS),

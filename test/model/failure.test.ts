@@ -23,7 +23,7 @@ describe('a failure of a model', () => {
     ['400', error({ statusCode: 400 }), false, false],
     ['401', httpError(401), false, false],
     ['404', httpError(404), false, false],
-    ['200 that could not be read', error({ statusCode: 200, isRetryable: false }), false, true],
+    ['200 that could not be read', error({ statusCode: 200, isRetryable: false }), true, true],
     ['a code that is a status', { code: 502, message: 'bad gateway' }, true, true],
     ['a code that is a refusal', { code: 402, message: 'no credits' }, false, false],
     ['a code that is no status', { code: 20, message: 'aborted' }, false, true],

@@ -113,10 +113,10 @@ describe('an answer that keeps to a schema', () => {
     expect(await askStructured(optionsFor(model))).toMatchObject({ mode: 'json_schema', remarks: [] });
   });
 
-  it.each([401, 404])('other refusals are thrown: %i', async (status) => {
+  it.each([401, 404])('other refusals end the asking: %i', async (status) => {
     const error = httpError(status);
     const model = scriptedModel([{ error }]);
-    await expect(askStructured(optionsFor(model))).rejects.toBe(error);
+    await expect(askStructured(optionsFor(model))).rejects.toMatchObject({ code: 'model_unavailable', cause: error });
     expect(model.calls.length).toBe(1);
   });
 

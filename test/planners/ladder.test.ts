@@ -310,13 +310,13 @@ describe('reminders', () => {
 });
 
 describe('errors of a model', () => {
-  it('RP-12 one that may not pass ends the run with it, after one call', async () => {
-    const error = httpError(401);
+  it('RP-12 one that is the fault of the request ends the run with it, after one call', async () => {
+    const error = httpError(400);
     const model = scriptedModel([{ error }]);
     const { result } = await play({ model });
     expect(result).toMatchObject({
       status: 'failed',
-      error: { code: 'planner_failed', message: expect.stringContaining('status 401') },
+      error: { code: 'planner_failed', message: expect.stringContaining('status 400') },
     });
     expect(model.calls).toHaveLength(1);
   });
@@ -333,15 +333,15 @@ describe('errors of a model', () => {
     expect(model.calls).toHaveLength(1);
   });
 
-  it('models that cannot be reached: no path, and the run says why', async () => {
+  it('models that cannot be reached: the run is paused when its patience is over, and says why', async () => {
     const models = ['first', 'second'].map((id) => named(id, () => ({ error: httpError(503) })));
-    const { result, events } = await play({ model: models, react: { retries: 1 } });
+    const { result, events } = await play({ model: models, react: { retries: 1 }, patienceMs: 0 });
     expect(models.map(({ calls }) => calls.length)).toEqual([2, 2]);
     expect(result).toMatchObject({
-      reason: 'no_path',
-      metadata: { model_unavailable: true, repair_exhausted: true, repair_attempts: 4 },
+      status: 'paused',
+      pauses: [{ reason: 'model_unavailable', payload: { message: expect.stringContaining('503') } }],
     });
-    expect(exhaustedOf(events)).toMatchObject([{ attempts: 4, reasons: [expect.stringContaining('503')] }]);
+    expect(exhaustedOf(events)).toEqual([]);
   });
 
   it('models that cannot be reached: the fallback planner takes over', async () => {
@@ -370,10 +370,10 @@ describe('errors of a model', () => {
     expect(shownTexts(events)).toEqual(['all of it']);
   });
 
-  it('what was streamed of a model that then failed for good is taken back before the run ends', async () => {
+  it('what was streamed of a model that then failed for good is taken back before the run waits', async () => {
     const model = scriptedModel([{ text: 'a half ans', error: httpError(503), errorAt: 'read' }]);
-    const { events, result } = await playStreamed({ model, react: { retries: 0 } });
-    expect(result).toMatchObject({ reason: 'no_path' });
+    const { events, result } = await playStreamed({ model, react: { retries: 0 }, patienceMs: 0 });
+    expect(result).toMatchObject({ status: 'paused' });
     expect(shownTexts(events)).toEqual(['']);
   });
 });

@@ -154,12 +154,12 @@ describe('a failure inside a stream, over HTTP (bug 14)', () => {
     expect(first.openStreams).toBe(0);
   });
 
-  it('an error that may not pass takes back what was shown, and fails the run after one request', async () => {
+  it('an error that may not pass takes back what was shown, and pauses the run after one request', async () => {
     const server = await served('only', [
       { text: answer, errorEvent: { afterEvents: 3, message: 'no credit', code: 402 } },
     ]);
     const { events, result } = await playStreamed({ model: server.model });
-    expect(result).toMatchObject({ status: 'failed', error: { code: 'planner_failed' } });
+    expect(result).toMatchObject({ status: 'paused', pauses: [{ payload: { why: 'key_refused' } }] });
     expect(shownTexts(events)).toEqual(['']);
     expect(server.requests).toHaveLength(1);
   });

@@ -9,6 +9,7 @@ import { referencesIn } from '../../src/core/reference.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Journal } from '../../src/journal/port.ts';
 import { pipeline, promptStore } from '../../src/planners/pipeline/index.ts';
+import type { RunResult } from '../../src/runtime/result.ts';
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
 import { scriptedModel } from '../../src/testing/scripted-model.ts';
 import { seededRandom } from '../../src/testing/seeded-random.ts';
@@ -108,7 +109,12 @@ function openStage(): Stage {
   const tools = toolsOf((what, run) => ran.set(run, [...(ran.get(run) ?? []), what]));
   const planner = { name: 'pipeline', modelDriven: true, next };
   const policy: ToolPolicy = ({ tool }) => tool !== 'erase' || 'nothing is erased here';
-  return { runtime: createRuntime({ planner, tools, journal, policy, onFault: () => {} }), journal, planners, ran };
+  return {
+    runtime: createRuntime({ planner, tools, journal, policy, patienceMs: 0, onFault: () => {} }),
+    journal,
+    planners,
+    ran,
+  };
 }
 
 async function play(seed: number, { runtime, journal, planners, ran }: Stage): Promise<Outcome> {
@@ -141,7 +147,7 @@ async function play(seed: number, { runtime, journal, planners, ran }: Stage): P
   const entries = await journal.read(run.id);
   const asked = [...pool, outliner].reduce((sum, model) => sum + model.calls.length, 0);
   const wrong = [
-    ...(result.status === 'finished' ? [] : [`it ${result.status}: ${JSON.stringify(result)}`]),
+    ...(result.status === 'finished' || isOut(result) ? [] : [`it ${result.status}: ${JSON.stringify(result)}`]),
     ...(ran.get(run.id)?.some((what) => what.startsWith('erase')) === true ? ['the forbidden tool ran'] : []),
     ...(asked <= mostCalls(setting) ? [] : [`${asked} calls, of ${mostCalls(setting)}`]),
     ...wrongIn(entries, setting, asked),
@@ -149,11 +155,17 @@ async function play(seed: number, { runtime, journal, planners, ran }: Stage): P
   return { wrong, seen: entries.flatMap(seenIn) };
 }
 
+/** A model is away, and no other has given a plan: the run waits for somebody. */
+function isOut(result: RunResult): boolean {
+  return result.status === 'paused' && result.pauses.every(({ reason }) => reason === 'model_unavailable');
+}
+
 /** What was carried out was a plan that is whole, or the fallback's; and each call of a model stands in the record. */
 function wrongIn(entries: readonly Entry[], setting: Setting, asked: number): readonly string[] {
   const wrong: string[] = [];
   const moves = grownMoves(entries);
-  const tries = moves.flatMap(({ remarks = [] }) =>
+  const away = entries.flatMap((entry) => (entry.kind === 'model_away' ? [entry] : []));
+  const tries = [...moves, ...away].flatMap(({ remarks = [] }) =>
     remarks.flatMap((each) => (each.type === 'plan.try' ? [each] : [])),
   );
   if (setting.retries === 0 && tries.length !== asked) wrong.push(`${asked} calls, and ${tries.length} records`);
@@ -206,12 +218,13 @@ function isInput(args: Branch['args']): boolean {
 
 function seenIn(entry: Entry): readonly string[] {
   if (entry.kind === 'finished') return [`${entry.reason} by ${String(entry.metadata?.['via'] ?? 'the plan')}`];
-  if (entry.kind !== 'moved' && entry.kind !== 'plan_grown') return [];
-  const told = (entry.remarks ?? []).flatMap((remark): readonly string[] => {
+  if (entry.kind !== 'moved' && entry.kind !== 'plan_grown' && entry.kind !== 'model_away') return [];
+  const told = (entry.remarks ?? []).flatMap((remark): string[] => {
     if (remark.type === 'plan.fallback') return [`fallback for ${remark.because}`];
     if (remark.type !== 'plan.try') return [remark.type];
     return [`try ${remark.result}`, `try to ${remark.purpose}`, ...remark.faults.map(({ code }) => code)];
   });
+  if (entry.kind === 'model_away') told.push(entry.kind);
   const more = entry.kind === 'plan_grown' ? ['grown', ...(entry.fault === undefined ? [] : [entry.fault.code])] : [];
   return [...told, ...more];
 }
@@ -232,6 +245,7 @@ const MUST_BE_SEEN = [
   'model.fallback',
   'plan.verified',
   'grown',
+  'model_away',
   'plan_unreadable',
   'plan_cut',
   'plan_line',

@@ -220,8 +220,8 @@ describe('what a planner says that it used', () => {
         { retries: 0 },
       ),
     });
-    const result = await (await start(world({ planner, tools: [make('walk', () => 'done')] }))).result();
-    expect(result).toMatchObject({ status: 'finished', usage: { costMicroUsd: 0 } });
+    const result = await (await start(world({ planner, tools: [make('walk', () => 'done')], patienceMs: 0 }))).result();
+    expect(result).toMatchObject({ status: 'paused', usage: { costMicroUsd: 0 } });
   });
 });
 

@@ -9,6 +9,7 @@ import {
   type Journal,
   local,
   memoryJournal,
+  PilotageError,
   type Planner,
   type RunEvent,
   type RunView,
@@ -311,3 +312,30 @@ export const compactedBy = (attempt: CompactionAttempt): Promise<readonly RunEve
   });
 export const failedWith = (message: string): Promise<readonly RunEvent[]> =>
   compactedBy({ failure: { code: 'summariser_error', message }, tokenEstimate: 1_250 });
+
+/** A run whose model cannot be asked. */
+export function wentAway(): Promise<RunEvent[]> {
+  const next = (): never => {
+    throw new PilotageError('model_unavailable', 'no key', { data: { why: 'key_refused' } });
+  };
+  return eventsOfPlanner({ name: 'p', next });
+}
+
+/** A run that fails, and is resumed. */
+export async function failedOnce(): Promise<RunEvent[]> {
+  let failures = 0;
+  const next = (): Decision => {
+    failures += 1;
+    if (failures === 1) throw new Error('once');
+    return { kind: 'finish', reason: 'goal' };
+  };
+  const runtime = createRuntime({ planner: { name: 'p', next }, journal: memoryJournal() });
+  const run = await runtime.start('q', { identity: local('ana') });
+  await run.result();
+  await run.resume();
+  await run.result();
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}

@@ -20,6 +20,7 @@ import {
   compaction,
   events,
   eventsOfPlanner,
+  failedOnce,
   failedWith,
   grows,
   late,
@@ -35,6 +36,7 @@ import {
   task,
   tools,
   watchedTask,
+  wentAway,
 } from './event-scenes.ts';
 import { call, record, type Script } from './recorded.ts';
 
@@ -102,6 +104,8 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'planner.max_steps_exceeded': () => events([call('works')], { limits: { steps: 1 } }),
   'planner.finish': () => events([]),
   'planner.error': () => events([() => null as never]),
+  'model.away': wentAway,
+  'run.reopened': failedOnce,
 };
 
 /** What the payload of each type has to have, beside the optional parts. */
@@ -159,6 +163,8 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'planner.max_steps_exceeded': ['maxSteps', 'stepsObserved'],
   'planner.finish': ['reason'],
   'planner.error': ['error'],
+  'model.away': ['step', 'error'],
+  'run.reopened': [],
 };
 
 const only = <T extends EventType>(all: readonly RunEvent[], type: T): Extract<RunEvent, { type: T }>[] =>

@@ -146,6 +146,7 @@ describe('the fold', () => {
       watchers: [],
       rejectedCall: null,
       noProgress: null,
+      modelAway: null,
       watchedFrom: 0,
       rejections: 0,
       found: [],

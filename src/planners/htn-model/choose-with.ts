@@ -1,41 +1,31 @@
 /** A model that chooses among methods. */
-import { PilotageError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { RunView } from '../../core/planner.ts';
 import type { ModelEntry } from '../../model/entry.ts';
-import { failureData } from '../../model/failure.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
-import { usageOfError } from '../../model/usage.ts';
 import { parseToolArgs } from '../../parse/index.ts';
 import { userTurn } from '../../prompt/messages.ts';
-import type { ChooseMethod, HtnChoice, HtnTask } from '../htn/index.ts';
+import type { ChooseMethod, HtnTask } from '../htn/index.ts';
 import { aboutTask, askerOf, described, type HtnModelOptions } from './asker.ts';
 
 /**
  * For `htn({ choose })`: asks the model which of the methods is to be tried first. An answer that names none is given on as
- * it is, so the first method is tried and the trace tells what was said. When the model cannot be reached, the first method
- * is tried too, and a `model.fallback` remark tells why. A failure that will not pass, such as a refused key, fails the run.
+ * it is, so the first method is tried and the trace tells what was said. While the model is away, the run waits for it.
  * @throws PilotageError `invalid_config` for what is no model, and for bad prices.
  */
 export function chooseWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): ChooseMethod {
   const asker = askerOf(model, options);
   return async (task, methods, run, signal) => {
-    try {
-      const asked = await asker.ask({
-        prompt: [userTurn(promptFor(task, methods, run, options))],
-        schema: schemaFor(methods),
-        name: 'choice',
-        parse: (text) => methodIn(text, methods),
-        signal,
-      });
-      const { remarks, usage } = asked;
-      const method = asked.ok ? asked.value : asked.reply.text;
-      return { method, remarks, ...(usage === undefined ? {} : { usage }) };
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!PilotageError.is(error, 'model_unavailable')) throw error;
-      return unchosen(error, asker.model, methods);
-    }
+    const asked = await asker.ask({
+      prompt: [userTurn(promptFor(task, methods, run, options))],
+      schema: schemaFor(methods),
+      name: 'choice',
+      parse: (text) => methodIn(text, methods),
+      signal,
+    });
+    const { remarks, usage } = asked;
+    const method = asked.ok ? asked.value : asked.reply.text;
+    return { method, remarks, ...(usage === undefined ? {} : { usage }) };
   };
 }
 
@@ -64,14 +54,4 @@ function methodIn(text: string, methods: readonly string[]): string {
   const method = parseToolArgs(text, { name: 'choice', inputSchema: schemaFor(methods) })?.args['method'];
   if (typeof method === 'string' && methods.includes(method)) return method;
   throw new Error('The answer is the name of none of the ways.');
-}
-
-function unchosen(error: PilotageError, model: string, methods: readonly string[]): HtnChoice {
-  const usage = usageOfError(error);
-  return {
-    remarks: [
-      { type: 'model.fallback', from: model, to: `the first method, ${methods[0]}`, error: failureData(error) },
-    ],
-    ...(usage === undefined ? {} : { usage }),
-  };
 }

@@ -21,7 +21,7 @@ import { aboutTask, askerOf, described, type HtnModelOptions } from './asker.ts'
 /**
  * For `htn({ fill })`: asks the model for the steps of the task, each a call of a tool or a message. Steps that no tool can
  * carry out go back to it once, with all that is wrong with them. When they are no good then either, the run fails with
- * `plan_invalid`; when the model cannot be reached, with `planner_failed`, which tells that.
+ * `plan_invalid`. While the model is away, the run waits for it.
  * @throws PilotageError `invalid_config` for what is no model, and for bad prices.
  */
 export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): FillLeaf {

@@ -1,5 +1,6 @@
 /** Whoever helps the planner with one move: what they answer, and what that took. */
 import { describeThrown, PilotageError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { RunView } from '../../core/planner.ts';
 import type { Remark } from '../../core/remark.ts';
 import type { MoveNotes } from '../../core/step.ts';
@@ -101,10 +102,17 @@ export class Questions {
     } catch (cause) {
       this.#signal.throwIfAborted();
       if (PilotageError.is(cause)) {
-        throw new PilotageError(cause.code, `${problem}: ${cause.message}`, { data: cause.data, cause });
+        throw new PilotageError(cause.code, `${problem}: ${cause.message}`, { data: this.#withUsage(cause), cause });
       }
       throw new PilotageError('planner_failed', `${problem}: ${describeThrown(cause)}`, { cause });
     }
+  }
+
+  /** What was asked in this move before counts too, when the run waits and asks all of it again. */
+  #withUsage({ code, data }: PilotageError): JsonObject | undefined {
+    if (code !== 'model_unavailable' || this.#usage === undefined) return data;
+    const { usage } = readUsage(data?.['usage'] ?? {});
+    return { ...data, usage: { ...addUsage(this.#usage, usage) } };
   }
 
   #note(answer: AnswerNotes | undefined): void {

@@ -88,11 +88,13 @@ async function* planMove(work: Work, setup: Setup, run: RunView, signal: AbortSi
     return { decision: growing.decision, fault: { code: 'plan_invalid', message }, ...notesOf(making) };
   }
   const { usage, remarks: told = [] } = notesOf(making);
-  const failed = failedMove(
-    setup,
-    made,
-    refusal(reasonOf(made, making), `pipeline.${made.because}`, redacted(made.faults, setup)),
-  );
+  const { away } = making.tries;
+  const ending = refusal(reasonOf(made, making), `pipeline.${made.because}`, redacted(made.faults, setup));
+  // One of the models may still give the plan, unless somebody else does.
+  if (made.because === 'exhausted' && away !== undefined && setup.fallback === undefined) {
+    return withNotes({ decision: ending, fault: away.toJSON() }, told, usage);
+  }
+  const failed = failedMove(setup, made, ending);
   return yield* giveUp(withNotes(failed, told, usage), setup, run, signal);
 }
 

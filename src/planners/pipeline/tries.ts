@@ -1,5 +1,6 @@
 /** The calls of models for one move: each is numbered, redacted and recorded, whatever came of it, and what it cost counts. */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import { PilotageError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { RunView } from '../../core/planner.ts';
 import type { PlanFault, PlanTry, PlanTryPurpose, Remark } from '../../core/remark.ts';
@@ -58,6 +59,7 @@ export class Tries {
   readonly options: TriesOptions;
   #usage: Usage | undefined;
   #count = 0;
+  #away: PilotageError | undefined;
 
   constructor(options: TriesOptions) {
     this.options = options;
@@ -69,6 +71,11 @@ export class Tries {
 
   get usage(): Usage | undefined {
     return this.#usage;
+  }
+
+  /** Why no plan could be had of a model that was not there, of the last such try. */
+  get away(): PilotageError | undefined {
+    return this.#away;
   }
 
   /** What this move has used leaves nothing of it for the run; `undefined`: something is left of both. */
@@ -146,6 +153,7 @@ export class Tries {
       },
       failed: (error, output, latencyMs) => {
         this.options.signal.throwIfAborted();
+        if (PilotageError.is(error, 'model_unavailable') && ASKS_FOR_A_PLAN.has(purpose)) this.#away = error;
         const judged = { result: 'failed' as const, faults: [failureData(error)] };
         record(output, latencyMs, judged, usageOfError(error));
         return { number, call, output, judged };
@@ -161,6 +169,9 @@ export interface Begun {
   /** @throws the reason of the signal, when that is why. */
   failed(error: unknown, output: string, latencyMs: number): Tried<never>;
 }
+
+/** Without an outline or a verdict there is a plan all the same. */
+const ASKS_FOR_A_PLAN: ReadonlySet<PlanTryPurpose> = new Set(['plan', 'detail', 'rest', 'repair']);
 
 /** What is kept of one reply. */
 const MAX_OUTPUT_CHARS = 1_000_000;

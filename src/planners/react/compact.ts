@@ -2,7 +2,7 @@
 
 import { systemClock } from '../../core/clock.ts';
 import type { CompactionAttempt, CompactionErrorCode } from '../../core/compaction.ts';
-import { describeThrown } from '../../core/errors.ts';
+import { describeThrown, PilotageError } from '../../core/errors.ts';
 import type { Planner, RunView, Trajectory } from '../../core/planner.ts';
 import type { Usage } from '../../core/step.ts';
 import { type ReadyModel, readyModel } from '../../model/entry.ts';
@@ -49,7 +49,8 @@ export function compactor(
     }
     // The newest step alone is left, or next to nothing before it.
     if (before === undefined) return undefined;
-    return summarise({ view, before, model: given ?? asked, asked, tokenEstimate, options, requests }, signal);
+    const canGoOn = hasRoom(view, pool, requests);
+    return summarise({ view, before, model: given ?? asked, asked, tokenEstimate, canGoOn, options, requests }, signal);
   };
 }
 
@@ -95,12 +96,14 @@ interface Summarising {
   /** The model that is to be asked next, whose messages are to get shorter. */
   readonly asked: ReadyModel;
   readonly tokenEstimate: number;
+  /** Some model takes the request without a summary. */
+  readonly canGoOn: boolean;
   readonly options: ReactOptions;
   readonly requests: Requests;
 }
 
 async function summarise(
-  { view, before, model, asked, tokenEstimate, options, requests }: Summarising,
+  { view, before, model, asked, tokenEstimate, canGoOn, options, requests }: Summarising,
   signal: AbortSignal,
 ): Promise<CompactionAttempt> {
   const { clock = systemClock, retries, stallMs } = options;
@@ -131,6 +134,8 @@ async function summarise(
     return usage === undefined ? { compaction } : { compaction, usage };
   } catch (error) {
     signal.throwIfAborted();
+    // Without a summary there is no next request: the run waits for the summariser.
+    if (!canGoOn && PilotageError.is(error, 'model_unavailable')) throw error;
     return failed('summariser_error', error, tokenEstimate, usageOfError(error));
   }
 }

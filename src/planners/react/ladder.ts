@@ -4,7 +4,6 @@
  */
 import type { Finish } from '../../core/decision.ts';
 import type { PilotageError } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
 import type { Move, Trajectory } from '../../core/planner.ts';
 import type { Remark, RepairCounter } from '../../core/remark.ts';
 import type { Step } from '../../core/step.ts';
@@ -142,24 +141,24 @@ export function exhausted({ failed, faults }: Rung): Move {
     failed,
     argFailures,
     faults.map(({ message }) => message),
-    {},
   );
   // A run that the fallback planner keeps was told of when it took over.
   return failed > 0 ? move : { decision: move.decision };
 }
 
-/** No model could be reached: the same end, for another reason. */
-export function unavailable(error: PilotageError, before: readonly Remark[]): Move {
-  const { tries } = error.data ?? {};
+/** No model could be asked: the run waits for them, unless a fallback planner takes over. */
+export function unavailable(error: PilotageError, before: readonly Remark[], hasFallback: boolean): Move {
   const usage = usageOfError(error);
-  const { decision, remarks = [] } = ending(Array.isArray(tries) ? tries.length : 1, 0, [error.message], {
-    model_unavailable: true,
-  });
-  const move = { decision, remarks: [...before, ...remarks] };
+  const { tries } = error.data ?? {};
+  const { remarks: told = [] } = ending(Array.isArray(tries) ? tries.length : 1, 0, [error.message]);
+  const remarks = hasFallback ? [...before, ...told] : before;
+  const move = { decision: NO_PATH, remarks, fault: error.toJSON() };
   return usage === undefined ? move : { ...move, usage };
 }
 
-function ending(attempts: number, argFailures: number, messages: readonly string[], more: JsonObject): Move {
+const NO_PATH: Finish = { kind: 'finish', reason: 'no_path', metadata: { via: 'react.ladder' } };
+
+function ending(attempts: number, argFailures: number, messages: readonly string[]): Move {
   const reasons = messages.map((message) => cut(message, MAX_REASON_CHARS));
   const decision: Finish = {
     kind: 'finish',
@@ -167,7 +166,6 @@ function ending(attempts: number, argFailures: number, messages: readonly string
     metadata: {
       via: 'react.ladder',
       repair_exhausted: true,
-      ...more,
       followup: true,
       repair_attempts: attempts,
       repair_consecutive_arg_failures: argFailures,

@@ -85,7 +85,7 @@ export function react(options: ReactOptions): Planner {
     const model = turn.asked();
     if (PilotageError.is(error, 'model_unavailable')) {
       for (const name of triedModels(error)) pool.record(name, { succeeded: false });
-      return unavailable(error, turn.remarks);
+      return unavailable(error, turn.remarks, fallback !== undefined);
     }
     if (answerSchema === undefined || !isFormatRefusal(error)) {
       if (!turn.asking.signal.aborted) pool.record(model.name, { succeeded: false });

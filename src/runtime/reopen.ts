@@ -1,0 +1,82 @@
+/** A run that has failed goes on from where it was: that is written down, and then it is driven like any other. */
+import type { Clock } from '../core/clock.ts';
+import type { Caller } from '../core/control.ts';
+import type { Entry } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import { deepFreeze } from '../core/json.ts';
+import type { TaskMessage } from '../core/task.ts';
+import type { Journal, Told } from '../journal/port.ts';
+import { foldEntries, type RunState } from '../view/run-state.ts';
+import { answerable, isPaused } from '../view/waits.ts';
+import { taskEndOf } from './task-end.ts';
+
+export interface Reopening {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly owner: string;
+  readonly leaseMs: number;
+}
+
+/**
+ * Nothing happens when the run has not failed, or somebody else has reopened it.
+ * @throws PilotageError `run_ended` for a run that ended otherwise, or a task whose owner was told of the failure.
+ */
+export async function reopen(ports: Reopening, run: string, by: Caller | undefined): Promise<void> {
+  const { journal, clock, owner, leaseMs } = ports;
+  const before = foldEntries(await journal.read(run));
+  assertReopens(before);
+  if (before.ending === null) return;
+  const claim = await journal.claim({ run, owner, leaseMs, reopens: true });
+  if (claim === undefined) return;
+  const { fence } = claim;
+  try {
+    const state = foldEntries(await journal.read(run));
+    if (state.ending?.kind === 'failed') {
+      const entry: Entry = deepFreeze({
+        kind: 'reopened',
+        ...(by === undefined ? {} : { by }),
+        seq: state.head + 1,
+        at: clock.now(),
+      });
+      const tells = await missedNews(journal, state);
+      await journal.append({ run, fence, expected: state.head, entries: [entry], status: 'running', tells });
+    }
+    await journal.release({ run, fence }, { seenSignals: claim.signals });
+  } catch (error) {
+    // Two have asked for it: the other one was first.
+    if (!PilotageError.is(error, 'lease_lost') && !PilotageError.is(error, 'journal_conflict')) throw error;
+  }
+}
+
+function assertReopens({ ending, task, identity: { run } }: RunState): void {
+  if (ending === null) return;
+  if (ending.kind === 'finished') throw new PilotageError('run_ended', `The run ${run} has ended: ${ending.reason}.`);
+  if (task === null) return;
+  throw new PilotageError(
+    'run_ended',
+    `The task ${run} has failed, and ${task.parent}, which it worked for, was told so and has gone on. Resume that run, or fork this one.`,
+    { data: { run, parent: task.parent } },
+  );
+}
+
+/** What happened to its tasks since the run failed: a run that has ended is told nothing. */
+async function missedNews(journal: Journal, { identity: { run }, tasks }: RunState): Promise<readonly Told[]> {
+  const messages: TaskMessage[] = [];
+  for (const { id, end } of tasks) {
+    if (end !== undefined) continue;
+    const state = foldEntries(await journal.read(id));
+    const ended = taskEndOf(state);
+    if (ended !== undefined) messages.push({ id: `ended:${id}`, type: 'TASK_ENDED', end: ended });
+    else if (isPaused(state)) {
+      const { head } = state;
+      messages.push({
+        id: `pauses:${id}:${head}`,
+        type: 'TASK_PAUSES',
+        task: id,
+        pauses: answerable(state),
+        asOf: head,
+      });
+    }
+  }
+  return messages.map((message) => ({ run, message }));
+}
