@@ -9,6 +9,7 @@ import { checkAccounts } from './check-accounts.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';
 import { checkForks } from './check-forks.ts';
 import { checkMessages } from './check-messages.ts';
+import { checkOrigins } from './check-origins.ts';
 import { checkProgress } from './check-progress.ts';
 import { checkSessions } from './check-session.ts';
 import { checkTasks } from './check-tasks.ts';
@@ -59,6 +60,7 @@ export function checkEnd({ script, ledger, shown, stored }: EndOfHistory): void 
     checkForks(run, runs, ledger);
     checkAccounts(run, ledger);
     checkProgress(run, script.progress, ledger);
+    checkOrigins(run, runs, ledger);
   }
 }
 

@@ -1,16 +1,18 @@
 /** From a seed to what is around the runs. */
 import { Dice } from './dice.ts';
-import type { Fault } from './script.ts';
+import { generateClashes } from './generate-clashes.ts';
+import type { Fault, Root } from './script.ts';
 import type { Home, OperationName, StoreErrorCode, WorldFault, WorldScript } from './script-world.ts';
 
 interface Asked {
   readonly seed: number;
   readonly workers: number;
   readonly leaseMs: number;
+  readonly roots: readonly Root[];
 }
 
 /** The faults go by dice of their own: what is played on the stage does not change with the world around it. */
-export function generateWorld({ seed, workers, leaseMs }: Asked): {
+export function generateWorld({ seed, workers, leaseMs, roots }: Asked): {
   readonly world: WorldScript;
   readonly faults: readonly Fault[];
 } {
@@ -22,6 +24,7 @@ export function generateWorld({ seed, workers, leaseMs }: Asked): {
     homes: homes(dice, workers),
     graceMs,
     journal: dice.chance(0.1) ? 'sqlite' : 'memory',
+    clashes: generateClashes(dice, roots, workers),
   };
   if (dice.chance(0.4)) return { world, faults: [] };
   /** A worker's clocks are set, or its machine sleeps: no process can notice both at once. */

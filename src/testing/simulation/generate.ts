@@ -17,8 +17,8 @@ export function generateScript(seed: number): SimulationScript {
   const roots = 'memory' in memory ? conversing(dice, alone) : alone;
   const wakeMode = dice.pick(['push', 'push', 'poll', 'hybrid'] as const);
   const leaseMs = dice.pick([600, 1_500, 3_000]);
-  const around = generateWorld({ seed, workers, leaseMs });
   const slots = dice.pick([1, 2, 10, 10]);
+  const around = generateWorld({ seed, workers, leaseMs, roots });
   return {
     seed,
     workers,

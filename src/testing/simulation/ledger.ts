@@ -29,6 +29,7 @@ export const INVARIANTS = [
   'session',
   'progress',
   'forks',
+  'ids',
   'watchers',
   'no hang',
   'no fault',
@@ -100,6 +101,8 @@ export class Ledger {
   readonly owners: Map<string, SimulatedProcess> = new Map();
   /** The processes that have a call under way, by its key. */
   readonly atWork: Map<string, Set<SimulatedProcess>> = new Map();
+  /** Requests on their way to the world, by key: whoever sent them may be dead. */
+  readonly underWay: Map<string, number> = new Map();
   readonly refuted: Map<string, number> = new Map();
   readonly timeline: TimelineLine[] = [];
   /** Everybody has logged in by now. */
@@ -231,8 +234,9 @@ export class Ledger {
     this.attempts.push({ ...attempt, order: this.next() });
   }
 
-  /** A living process is in the call under this key. */
+  /** A living process is in the call under this key, or what it asked for is on its way. */
   isAtWork(key: string): boolean {
+    if ((this.underWay.get(key) ?? 0) > 0) return true;
     return [...(this.atWork.get(key) ?? [])].some(({ alive }) => alive);
   }
 
@@ -241,9 +245,18 @@ export class Ledger {
     this.refuted.set(key, (this.refuted.get(key) ?? 0) + 1);
   }
 
+  /** What a process has asked of the world, and what happens whatever becomes of it. Returns what is to be done when it does. */
+  request(key: string, run: string, process: SimulatedProcess, graceMs: number): () => void {
+    this.#noteIfLate(key, run, process, graceMs);
+    this.underWay.set(key, (this.underWay.get(key) ?? 0) + 1);
+    return () => {
+      this.underWay.set(key, (this.underWay.get(key) ?? 0) - 1);
+      this.effects.set(key, (this.effects.get(key) ?? 0) + 1);
+    };
+  }
+
   /** @param graceMs for so long whoever takes over a run waits for one that may be at its calls. */
-  effect(key: string, run: string, process: SimulatedProcess, graceMs: number): void {
-    this.effects.set(key, (this.effects.get(key) ?? 0) + 1);
+  #noteIfLate(key: string, run: string, process: SimulatedProcess, graceMs: number): void {
     const known = this.runs.get(run);
     const lostAt = known?.lostAt.get(process);
     if (known?.holder === process || lostAt === undefined || this.#clock.now() - lostAt < graceMs) return;

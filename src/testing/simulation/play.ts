@@ -3,10 +3,12 @@ import { PilotageError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
 import type { Journal } from '../../journal/port.ts';
 import type { InputFile } from '../../runtime/inputs.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { SeededAmbient } from './ambient.ts';
 import { checkEnd } from './check.ts';
 import { checkQuiet } from './check-quiet.ts';
 import { attachmentText } from './check-view.ts';
+import { Clashes } from './clashes.ts';
 import { Dice } from './dice.ts';
 import { Leavers } from './leavers.ts';
 import { Ledger, type TimelineLine, type Violation } from './ledger.ts';
@@ -84,6 +86,7 @@ class Stage {
   readonly #shown = new ShownGroups();
   readonly #watching: Watching;
   readonly #leavers: Leavers;
+  readonly #clashes: Clashes;
 
   constructor(script: SimulationScript, time: SimulatedTime, ledger: Ledger, ambient: SeededAmbient) {
     this.#script = script;
@@ -110,6 +113,13 @@ class Stage {
       delayMs: () => (chance > 0 && dice.chance(chance) ? dice.between(1, maxMs) : 0),
       nextFault: () => undefined,
     });
+    const clashing = {
+      ledger,
+      does: <T>(worker: number, act: (runtime: Runtime, process: SimulatedProcess) => Promise<T>) =>
+        this.#workers[worker]?.does(act),
+      after: (ms: number, act: () => void) => void time.after(ms, act),
+    };
+    this.#clashes = new Clashes(clashing, script.world.clashes);
     this.#people = new People({
       ledger,
       store,
@@ -129,6 +139,7 @@ class Stage {
     await this.#pass(ECHO_MS, () => false);
     await this.#replayAll();
     this.#watching.check();
+    this.#clashes.check();
     await this.#closeAll();
     const stored = await this.#storedRuns();
     checkEnd({ script: this.#script, ledger: this.#ledger, shown: this.#shown, stored });
@@ -142,13 +153,14 @@ class Stage {
   }
 
   #schedule(): void {
-    const { roots, acts, faults, forks, readers } = this.#script;
+    const { roots, acts, faults, forks, readers, world } = this.#script;
     const at = (ms: number, act: () => unknown): void => void this.#time.after(ms, act);
     for (const root of roots) {
       at(root.at, () => this.#start(root, root.worker));
       const { twin } = root;
       if (twin !== undefined) at(root.at + twin.afterMs, () => this.#startOnce(root, twin.worker));
     }
+    for (const clash of world.clashes) at(clash.at, () => this.#clashes.begin(clash));
     for (const act of acts) {
       at(act.at, () => this.#people.act(act));
       if (act.again !== undefined) at(act.at + act.again, () => this.#people.actAgain(act));
@@ -194,7 +206,10 @@ class Stage {
 
   #isOver(): boolean {
     return (
-      this.#script.roots.every(({ run }) => this.#ledger.runs.has(run)) && this.#allEnded() && !this.#leavers.isBusy
+      this.#script.roots.every(({ run }) => this.#ledger.runs.has(run)) &&
+      this.#allEnded() &&
+      !this.#leavers.isBusy &&
+      !this.#clashes.isBusy
     );
   }
 

@@ -9,6 +9,7 @@ export interface WorldScript {
   /** For how long an owner that may live may be at its calls after its run was taken over. */
   readonly graceMs: number;
   readonly journal: 'memory' | 'sqlite';
+  readonly clashes: readonly Clash[];
 }
 
 /** A machine, or a container on it: processes see each other only where all of it is the same. */
@@ -21,6 +22,24 @@ export interface Home {
   /** The machine is started anew before each new process. */
   readonly reboots: boolean;
 }
+
+/** Somebody starts a run under a name that others use, or come to use, too. */
+export type Clash = {
+  readonly at: number;
+  readonly worker: number;
+  readonly tenant: string;
+  readonly user: string;
+  readonly session: string;
+  readonly plan: string;
+} & (
+  | { readonly kind: 'id'; readonly run: string }
+  /** As a task of the session. The same is asked for by another worker, so much later, perhaps with another plan. */
+  | {
+      readonly kind: 'key';
+      readonly key: string;
+      readonly again: { readonly worker: number; readonly afterMs: number; readonly plan: string };
+    }
+);
 
 /** What a store may say in place of doing what it is asked for. */
 export type StoreErrorCode = Extract<

@@ -70,6 +70,7 @@ const STEPS: readonly Smaller[] = [
   function* (script) {
     const { world } = script;
     if (world.aheadMs.some((ms) => ms !== 0)) yield { ...script, world: { ...world, aheadMs: [] } };
+    for (const clashes of without(world.clashes)) yield { ...script, world: { ...world, clashes } };
     if (world.journal !== 'memory') yield { ...script, world: { ...world, journal: 'memory' } };
     if (world.homes.length > 0) yield { ...script, world: { ...world, homes: [] } };
   },

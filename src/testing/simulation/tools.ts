@@ -47,6 +47,8 @@ interface Kind extends Pick<Tool, 'effect' | 'costMicroUsd' | 'timeoutMs' | 'con
   readonly approveBig?: true;
   readonly login?: true;
   readonly reconcile?: true;
+  /** What it asks of the world is on its way for a while, and arrives whatever becomes of the process. */
+  readonly remote?: true;
 }
 
 export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
@@ -58,6 +60,8 @@ export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
   send: { effect: 'once' },
   secret: { effect: 'keyed', scopes: [SECRET_SCOPE] },
   post: { effect: 'once', reconcile: true },
+  wire: { effect: 'once', reconcile: true, remote: true },
+  wire_blind: { effect: 'once', remote: true },
   buy: { effect: 'keyed', costMicroUsd: 100 },
   pay: { effect: 'once', costMicroUsd: 250 },
   ask_send: { effect: 'once', approve: 'always' },
@@ -109,6 +113,8 @@ export interface ToolWorld {
   /** The process may stand still in the call with this number, before it takes effect. */
   mayFreeze(call: number): void;
   readonly graceMs: number;
+  /** In the world outside of all processes. */
+  later(ms: number, act: () => void): void;
   /** Counts the calls of this process and of those that were in its place before. */
   nextCall(): number;
 }
@@ -118,7 +124,7 @@ export function simulatedTools(world: ToolWorld): readonly Tool[] {
 }
 
 function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
-  const { login = false, reconcile = false, approve: stated, approveBig, ...plain } = kind;
+  const { login = false, reconcile = false, approve: stated, approveBig, remote: _, ...plain } = kind;
   const { process } = world;
   const rule: ApprovalGate = {
     when: async (args) => {
@@ -149,7 +155,7 @@ function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
   if (!reconcile) return made;
   return {
     ...made,
-    reconcile: (args: unknown, context: ToolContext) => whatHappened(args as CallArgs, context, world),
+    reconcile: (args: unknown, context: ToolContext) => whatHappened(name, args as CallArgs, context, world),
   };
 }
 
@@ -185,7 +191,15 @@ async function run(
   if (fail === 'throughout' || (fail === 'once' && attempt === 1)) {
     throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
   }
-  ledger.effect(key, owner, process, world.graceMs);
+  const arrive = ledger.request(key, owner, process, world.graceMs);
+  if (TOOL_KINDS[name]?.remote === true && ms > 0) {
+    const transitMs = Math.min(ms, LONGEST_WAY_MS);
+    world.later(transitMs, arrive);
+    world.mayDie(call, true);
+    await pause(transitMs, process, deaf ? undefined : signal);
+  } else {
+    arrive();
+  }
   ledger.tell(process.name, () => `${owner}: ${name} ${id} takes effect`);
   world.mayDie(call, true);
   if (!process.alive) return never();
@@ -209,13 +223,24 @@ function pause(ms: number, process: SimulatedProcess, signal: AbortSignal | unde
   });
 }
 
-/** The world knows what has happened, and nothing of what is on its way. */
-function whatHappened(
-  { odd, oddAt }: CallArgs,
+/** Nothing that was sent is on its way for longer. */
+const LONGEST_WAY_MS = 500;
+
+/**
+ * The world knows what has happened, and nothing of what is on its way. Whoever asks waits until all has arrived that was sent
+ * before. Sometimes the world cannot be asked.
+ */
+async function whatHappened(
+  name: string,
+  { big, odd, oddAt }: CallArgs,
   { idempotencyKey: key, identity }: ToolContext,
   { ledger, process }: ToolWorld,
-): Reconciled {
+): Promise<Reconciled> {
   if (odd !== undefined && oddAt === 'reconcile') throw oddValue(odd);
+  if (TOOL_KINDS[name]?.remote === true) {
+    await process.wait(LONGEST_WAY_MS);
+    if (big === true) return { status: 'unknown' };
+  }
   const done = ledger.effects.has(key);
   ledger.tell(process.name, () => `${identity.run}: the world says ${done ? 'done' : 'not done'}`);
   if (done) return { status: 'done', value: { run: identity.run, tenant: identity.tenant, id: 'done' } };

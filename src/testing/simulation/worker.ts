@@ -202,6 +202,7 @@ export class Worker {
       process,
       ledger,
       graceMs: script.world.graceMs,
+      later: (ms, act) => void time.after(ms, act),
       nextCall: () => this.#nextCall(),
       mayDie: (call, landed) => this.#mayDie(process, call, landed),
       mayFreeze: (call) => this.#mayFreeze(process, call),
