@@ -23,15 +23,15 @@ export const JOURNAL: readonly Mutant[] = [
   {
     name: 'deliver a wake twice',
     file: 'journal/memory.ts',
-    find: 'run.inbox.set(message.id, message);',
+    find: 'run.inbox.set(message.id, { message, storedAt: now });',
     replace:
-      "run.inbox.set(message.id, message); if (message.type === 'TASK_ENDED') run.inbox.set('again', { ...message, id: 'again' });",
+      "run.inbox.set(message.id, { message, storedAt: now }); if (message.type === 'TASK_ENDED') run.inbox.set('again', { message: { ...message, id: 'again' }, storedAt: now });",
   },
   {
     name: 'drop an inbox row',
     file: 'journal/memory.ts',
-    find: 'run.inbox.set(message.id, message);',
-    replace: 'if (run.inbox.size === 0) run.inbox.set(message.id, message);',
+    find: 'run.inbox.set(message.id, { message, storedAt: now });',
+    replace: 'if (run.inbox.size === 0) run.inbox.set(message.id, { message, storedAt: now });',
   },
   {
     name: 'lose what an append takes out of the inbox',

@@ -55,6 +55,7 @@ const REFUSED: ReadonlySet<ErrorCode> = new Set([
   'run_ended',
   'run_changed',
   'pause_not_found',
+  'pause_expired',
   'approver_refused',
   'scope_mismatch',
   'inbox_full',

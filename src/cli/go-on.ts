@@ -3,6 +3,7 @@ import type { ControlType, Message } from '../core/control.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Journal } from '../journal/port.ts';
+import { assertInTime } from '../journal/rules.ts';
 import { isVerdict } from '../runtime/controls.ts';
 import { isDeadOwner, ownerText } from '../runtime/owner.ts';
 import { type PauseNotice, resultOf } from '../runtime/result.ts';
@@ -45,9 +46,12 @@ export async function goOn(going: GoingOn): Promise<number> {
   const pauses = waitedFor(state);
   const unread = await unreadOf(journal, state);
   const pause = chosen(state, pauses, options);
+  if (pause !== undefined && isAsking(options)) assertInTime({ before: pause.expiresAt }, Date.now());
+  // What has expired is recorded by whoever goes on with the run.
+  const goesOn = pauses.some(isExpired);
   const from = state.head + 1;
   if (options.nodes !== undefined) assertHoldsPlan(state, pause);
-  if (pause !== undefined && isAnswered(pause, unread, options)) {
+  if (pause !== undefined && !isExpired(pause) && isAnswered(pause, unread, options)) {
     await answer(going, pause);
     return follow(run, from, going);
   }
@@ -57,7 +61,7 @@ export async function goOn(going: GoingOn): Promise<number> {
   }
   assertIsNoAnswer(options);
   const { message } = options;
-  if (message === undefined && pauses.length > 0 && unread.length === 0) {
+  if (message === undefined && pauses.length > 0 && unread.length === 0 && !goesOn) {
     showPauses(run.id, pauses, options, terminal);
     return EXIT.paused;
   }
@@ -83,6 +87,10 @@ async function showOwner({ journal, run, terminal }: GoingOn): Promise<void> {
 function waitedFor(state: RunState): readonly PauseNotice[] {
   const result = resultOf(state);
   return result?.status === 'paused' ? result.pauses : [];
+}
+
+function isExpired({ expiresAt = Number.POSITIVE_INFINITY }: PauseNotice): boolean {
+  return expiresAt <= Date.now();
 }
 
 /** The pause that is meant: the one that is named, the one that holds the plan which is to be changed, or the only one. */
@@ -152,8 +160,12 @@ interface Unread {
 /** Of the run, and of its tasks that wait for somebody. */
 async function unreadOf(journal: Journal, state: RunState): Promise<readonly Unread[]> {
   const runs = new Set([state.identity.run, ...openPauses(state).map(({ run }) => run)]);
-  const unread = await Promise.all([...runs].map(async (run) => ({ run, messages: await journal.inbox(run) })));
+  const unread = await Promise.all([...runs].map(async (run) => ({ run, messages: await messagesOf(journal, run) })));
   return unread.filter(({ messages }) => messages.length > 0);
+}
+
+async function messagesOf(journal: Journal, run: string): Promise<readonly Message[]> {
+  return (await journal.inbox(run)).map(({ message }) => message);
 }
 
 /** Nothing is answered by this: what somebody has said is taken, by the run, which wakes its tasks, or by a task, which wakes it. */
@@ -162,17 +174,17 @@ async function drive({ runtime, journal, run, options }: GoingOn, unread: readon
   const isForTasks = unread.length > 0 && unread.every((each) => each.run !== run.id);
   for (const id of isForTasks ? unread.map((each) => each.run) : [run.id]) {
     if (isForTasks && (await journal.inbox(id)).length === 0) continue;
-    await unlessEnded(runtime.run(id).resume({ acceptChanges }));
+    await unlessOver(runtime.run(id).resume({ acceptChanges }));
   }
   await untilHeard(journal, run.id, unread);
 }
 
-/** It may end while it is being asked to go on: then its ending is shown. */
-async function unlessEnded(work: Promise<void>): Promise<void> {
+/** It may end while it is being asked to go on: then its ending is shown. What has expired needs no answer to go on. */
+async function unlessOver(work: Promise<void>): Promise<void> {
   try {
     await work;
   } catch (error) {
-    if (!PilotageError.is(error, 'run_ended')) throw error;
+    if (!PilotageError.is(error, 'run_ended') && !PilotageError.is(error, 'pause_expired')) throw error;
   }
 }
 
@@ -190,7 +202,7 @@ async function untilHeard(journal: Journal, id: string, said: readonly Unread[])
     const state = foldEntries(await journal.read(id));
     if (state.ending !== null) return true;
     for (const { run, messages } of said) {
-      const left = new Set((await journal.inbox(run)).map((message) => message.id));
+      const left = new Set((await messagesOf(journal, run)).map(({ id: message }) => message));
       if (messages.some((message) => left.has(message.id))) return undefined;
       if (run !== id && !(await isUpToDate(journal, state, run))) return undefined;
     }

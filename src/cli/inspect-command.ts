@@ -22,7 +22,7 @@ import { count, dollars, duration, harmless, jsonLine, oneLine } from './text.ts
 export async function inspectCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
   const { entries, inbox } = await withJournal(await openJournal(options), async (journal) => ({
     entries: await journal.read(id),
-    inbox: await journal.inbox(id),
+    inbox: (await journal.inbox(id)).map(({ message }) => message),
   }));
   const { told, state } = replay(entries);
   if (options.json) for (const event of told.flatMap(({ events }) => events)) terminal.write(`${jsonLine(event)}\n`);

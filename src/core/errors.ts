@@ -20,6 +20,7 @@ export const ERROR_CONSEQUENCES = {
   run_ended: 'caller',
   payload_invalid: 'caller',
   pause_not_found: 'caller',
+  pause_expired: 'caller',
   scope_mismatch: 'caller',
   scope_invalid: 'caller',
   approver_refused: 'caller',

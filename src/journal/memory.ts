@@ -14,15 +14,18 @@ import type {
   Journal,
   NewRun,
   Park,
+  Received,
   Renewal,
   RunQuery,
   RunRecord,
   RunStatus,
+  SignalOptions,
   Told,
 } from './port.ts';
 import {
   assertConsecutive,
   assertCurrent,
+  assertInTime,
   assertLease,
   assertNewRun,
   assertOwnStarts,
@@ -59,7 +62,7 @@ interface StoredRun {
   readonly age: number;
   readonly createdAt: number;
   readonly entries: Entry[];
-  readonly inbox: Map<string, Message>;
+  readonly inbox: Map<string, Received>;
   /** Ids of all messages that the run has ever had. */
   readonly told: Set<string>;
   priority: number;
@@ -252,27 +255,30 @@ class MemoryJournal implements Journal {
     return !news;
   }
 
-  async signal(run: string, message: Message, priority?: number): Promise<boolean> {
+  async signal(run: string, message: Message, options: SignalOptions = {}): Promise<boolean> {
     const stored = this.#run(run);
+    const { priority } = options;
     if (priority !== undefined) assertPriority(priority);
     if (stored.told.has(message.id)) return false;
     assertTakesSignals(run, stored.status);
-    if (isCapped(message)) assertRoom(run, [...stored.inbox.values()].filter(isCapped).length);
+    const now = this.#clock.now();
+    assertInTime(options, now);
+    if (isCapped(message)) assertRoom(run, countCapped(stored.inbox));
     if (priority !== undefined) stored.priority = priority;
-    this.#put(stored, message, this.#clock.now());
+    this.#put(stored, message, now);
     return true;
   }
 
   #put(run: StoredRun, message: Message, now: number): void {
     run.told.add(message.id);
-    run.inbox.set(message.id, message);
+    run.inbox.set(message.id, { message, storedAt: now });
     run.signals += 1;
     run.wakeAt = 0;
     run.updatedAt = now;
     this.#watchers.wake(run.identity.run);
   }
 
-  async inbox(run: string): Promise<Message[]> {
+  async inbox(run: string): Promise<Received[]> {
     return [...this.#run(run).inbox.values()];
   }
 
@@ -307,6 +313,10 @@ class MemoryJournal implements Journal {
     if (hasEnded(status)) this.#unended.delete(run);
     else this.#unended.add(run);
   }
+}
+
+function countCapped(inbox: ReadonlyMap<string, Received>): number {
+  return [...inbox.values()].filter(({ message }) => isCapped(message)).length;
 }
 
 function comesFirst(run: StoredRun, other: StoredRun): boolean {

@@ -8,6 +8,7 @@
  * J3 A signal is stored when `signal` returns, once per control id, and makes a parked run due.
  * J4 A run has at most one unexpired lease; each claim raises its fence.
  * J5 That somebody who had the lease may be at its calls still is not forgotten: each later claim says how long ago that was.
+ * J6 A message has the time at which the store took it; whether it came in time is judged by that alone.
  */
 import type { ArtifactRef } from '../core/artifact.ts';
 import type { ArtifactRow } from '../core/context.ts';
@@ -94,6 +95,20 @@ export interface Append {
   readonly seenSignals?: number;
   /** The run's turn in its session's memory, with its ending. A second one of the same run changes nothing. */
   readonly turn?: SessionTurn;
+}
+
+/** A message that nobody has taken yet. */
+export interface Received {
+  readonly message: Message;
+  /** When the store accepted it, by the store's clock. Milliseconds since the epoch. */
+  readonly storedAt: number;
+}
+
+export interface SignalOptions {
+  /** The run has this priority from now on. */
+  readonly priority?: number;
+  /** Refuses the message when it is this late by the store's clock: what it answers expires then. Milliseconds since the epoch. */
+  readonly before?: number;
 }
 
 export interface Renewal {
@@ -200,14 +215,14 @@ export interface Journal {
   release(lease: Renewal, park: Park): Promise<boolean>;
 
   /**
-   * Puts a message into the run's inbox and makes the run due. With `priority`, the run has it from now on.
+   * Puts a message into the run's inbox and makes the run due.
    * @returns false when this control id was there before (taken or not), even if the run has ended or its inbox is full.
-   * @throws PilotageError `run_not_found`, `run_ended`, or `inbox_full` (256 waiting).
+   * @throws PilotageError `run_not_found`, `run_ended`, `pause_expired` (it is too late), or `inbox_full` (256 waiting).
    */
-  signal(run: string, message: Message, priority?: number): Promise<boolean>;
+  signal(run: string, message: Message, options?: SignalOptions): Promise<boolean>;
 
   /** Messages that nobody has taken yet, in the order in which they came. @throws PilotageError `run_not_found`. */
-  inbox(run: string): Promise<Message[]>;
+  inbox(run: string): Promise<Received[]>;
 
   /** Calls `wake` when entries or signals of the run arrive, from any process. May call it for nothing. Returns the way to stop. */
   watch(run: string, wake: () => void): () => void;

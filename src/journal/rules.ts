@@ -204,6 +204,22 @@ export function assertTakesSignals(run: string, status: RunStatus): void {
   });
 }
 
+/** @throws PilotageError `pause_expired`. */
+export function assertInTime(
+  { before = Number.POSITIVE_INFINITY }: { readonly before?: number | undefined },
+  now: number,
+): void {
+  if (now >= before) throw pauseExpired(before);
+}
+
+/** @param expiredAt milliseconds since the epoch. */
+export function pauseExpired(expiredAt: number, token?: string): PilotageError {
+  const which = token === undefined ? 'The pause' : `The pause ${token}`;
+  const data = token === undefined ? { expiredAt } : { expiredAt, token };
+  const message = `${which} expired at ${new Date(expiredAt).toISOString()}, and takes no answer any more.`;
+  return new PilotageError('pause_expired', message, { data });
+}
+
 /** @throws PilotageError `inbox_full`. */
 export function assertRoom(run: string, waitingControls: number): void {
   if (waitingControls < INBOX_CAP) return;

@@ -2,11 +2,13 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Message } from '../core/control.ts';
 import { PilotageError } from '../core/errors.ts';
+import type { Received } from './port.ts';
 import type { MessageText } from './sqlite-encode.ts';
 
 export interface MessageRow {
   readonly id: string;
   readonly body: string;
+  readonly stored_at: number;
 }
 
 export class SqliteInbox {
@@ -17,7 +19,9 @@ export class SqliteInbox {
   readonly #waiting: StatementSync;
 
   constructor(db: DatabaseSync) {
-    this.#insert = db.prepare('INSERT INTO controls (run, id, number, capped, body) VALUES (?, ?, ?, ?, ?)');
+    this.#insert = db.prepare(
+      'INSERT INTO controls (run, id, number, stored_at, capped, body) VALUES (?, ?, ?, ?, ?, ?)',
+    );
     this.#find = db.prepare('SELECT number FROM controls WHERE run = ? AND id = ?');
     // Without the hint SQLite looks through all that the run has ever been told.
     this.#countControls = db.prepare(`
@@ -26,7 +30,9 @@ export class SqliteInbox {
     this.#take = db.prepare(
       'UPDATE controls SET body = NULL WHERE run = (SELECT key FROM runs WHERE id = ?) AND id = ?',
     );
-    this.#waiting = db.prepare('SELECT id, body FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number');
+    this.#waiting = db.prepare(
+      'SELECT id, body, stored_at FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number',
+    );
   }
 
   /** Whether the run has ever had the message. */
@@ -39,16 +45,16 @@ export class SqliteInbox {
   }
 
   /** `number` orders the messages of a run. */
-  put(key: number, number: number, { id, isCapped, body }: MessageText): void {
-    this.#insert.run(key, id, number, isCapped ? 1 : 0, body);
+  put(key: number, number: number, { id, isCapped, body }: MessageText, now: number): void {
+    this.#insert.run(key, id, number, now, isCapped ? 1 : 0, body);
   }
 
   take(run: string, id: string): void {
     this.#take.run(run, id);
   }
 
-  read(key: number): Message[] {
-    return this.texts(key).map(decodeMessage);
+  read(key: number): Received[] {
+    return this.texts(key).map((row) => ({ message: decodeMessage(row), storedAt: row.stored_at }));
   }
 
   /** What waits, as it is stored. */
@@ -58,7 +64,7 @@ export class SqliteInbox {
 }
 
 /** @throws PilotageError `journal_corrupt`. */
-export function decodeMessage({ id, body }: MessageRow): Message {
+export function decodeMessage({ id, body }: Pick<MessageRow, 'id' | 'body'>): Message {
   try {
     return JSON.parse(body, freezeValue) as Message;
   } catch (cause) {

@@ -3,12 +3,12 @@
  * transaction, and throws a `PilotageError` only before its first change.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Message } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
-import type { Append, Claim, ClaimRequest, Park, Renewal, RunStatus } from './port.ts';
+import type { Append, Claim, ClaimRequest, Park, Received, Renewal, RunStatus, SignalOptions } from './port.ts';
 import {
   assertCurrent,
+  assertInTime,
   assertOwnStarts,
   assertRoom,
   assertSeen,
@@ -249,12 +249,13 @@ export class SqliteRows {
     return row !== undefined && row.owner !== null && row.fence === lease.fence ? row : undefined;
   }
 
-  signal(run: string, message: MessageText, priority: number | undefined, now: number): boolean {
+  signal(run: string, message: MessageText, options: SignalOptions, now: number): boolean {
     const row = this.#find(run);
     if (this.#inbox.has(row.key, message.id)) return false;
     assertTakesSignals(run, row.status);
+    assertInTime(options, now);
     if (message.isCapped) assertRoom(run, this.#inbox.waitingControls(row.key));
-    this.#put(row, message, priority ?? null, now);
+    this.#put(row, message, options.priority ?? null, now);
     return true;
   }
 
@@ -265,11 +266,11 @@ export class SqliteRows {
   }
 
   #put({ key, signals }: RunRow, message: MessageText, priority: number | null, now: number): void {
-    this.#inbox.put(key, signals + 1, message);
+    this.#inbox.put(key, signals + 1, message, now);
     this.#sql.addSignal.run(now, priority, key);
   }
 
-  inbox(run: string): Message[] {
+  inbox(run: string): Received[] {
     return this.#inbox.read(this.#find(run).key);
   }
 

@@ -22,6 +22,7 @@ const MAGIC = 'SQLite format 3\0';
  * since version 3 `controls` also holds what runs tell each other, which is no control.
  * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
  * The turns of a session are numbered from 0.
+ * `stored_at` is when a message was accepted; of those from before version 6 it is 0.
  * `work_left_at` is when a run was last taken from, or given back by, an owner that may be at its calls still; NULL never.
  * `problem` is the error with which its last owner let go of a run, until somebody claims it.
  */
@@ -135,6 +136,9 @@ export const MIGRATIONS: readonly string[] = [
   `,
   `
   ALTER TABLE runs ADD COLUMN problem TEXT;
+  `,
+  `
+  ALTER TABLE controls ADD COLUMN stored_at INTEGER NOT NULL DEFAULT 0;
   `,
 ];
 

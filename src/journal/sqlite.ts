@@ -11,9 +11,11 @@ import type {
   Journal,
   NewRun,
   Park,
+  Received,
   Renewal,
   RunQuery,
   RunRecord,
+  SignalOptions,
 } from './port.ts';
 import { assertLease, assertPriority, journalClosed, pageSize, wholeMs } from './rules.ts';
 import type { SessionMemoryStore } from './session-memory.ts';
@@ -134,15 +136,15 @@ export class SqliteJournal implements Journal {
     return this.#writer.write(() => this.#rows.release(lease, parked, this.#now()));
   }
 
-  async signal(run: string, message: Message, priority?: number): Promise<boolean> {
-    if (priority !== undefined) assertPriority(priority);
+  async signal(run: string, message: Message, options: SignalOptions = {}): Promise<boolean> {
+    if (options.priority !== undefined) assertPriority(options.priority);
     const text = encodeMessage(message);
-    const isNew = await this.#writer.write(() => this.#rows.signal(run, text, priority, this.#now()));
+    const isNew = await this.#writer.write(() => this.#rows.signal(run, text, options, this.#now()));
     if (isNew) this.#watchers.wake(run);
     return isNew;
   }
 
-  async inbox(run: string): Promise<Message[]> {
+  async inbox(run: string): Promise<Received[]> {
     return this.#read(() => this.#rows.inbox(run));
   }
 

@@ -7,7 +7,8 @@ import { isJsonObject, type Json } from '../core/json.ts';
 import { assertLimits, type Limits } from '../core/limits.ts';
 import type { Outcome, PauseVerdict } from '../core/outcome.ts';
 import type { TaskMessage } from '../core/task.ts';
-import type { RunStatus } from '../journal/port.ts';
+import type { Received, RunStatus } from '../journal/port.ts';
+import { pauseExpired } from '../journal/rules.ts';
 import { nodeEdits } from '../view/plan-edits.ts';
 import type { OpenPause, RunState } from '../view/run-state.ts';
 import { editRefusal } from './edit-nodes.ts';
@@ -19,7 +20,7 @@ export interface Taken {
 }
 
 export interface TakePorts {
-  /** Milliseconds since the epoch: a pause that has expired takes no other answer. */
+  /** Milliseconds since the epoch. */
   readonly now: number;
   newToken(): string;
   /** Why these arguments do not fit a tool. */
@@ -31,6 +32,8 @@ export interface TakePorts {
 }
 
 interface AnswerPorts extends TakePorts {
+  /** When the store accepted the control: what had expired by then takes no answer, and what had not does, however late it is read. */
+  readonly storedAt: number;
   /** An answer of the same reading has taken the call out of its plan. */
   isTakenOut(call: number): boolean;
 }
@@ -43,23 +46,21 @@ const VERDICTS: Partial<Record<Control['type'], PauseVerdict>> = {
 };
 
 /** An answer to a pause, which a call may be waiting for while others are under way. */
-export function isVerdict(message: Message): boolean {
-  return message.type in VERDICTS;
+export function isVerdict({ type }: Pick<Message, 'type'>): boolean {
+  return type in VERDICTS;
 }
 
-export async function takeMessages(state: RunState, messages: readonly Message[], ports: TakePorts): Promise<Taken> {
-  let open: readonly OpenPause[] = state.pauses.filter(
-    ({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > ports.now,
-  );
+export async function takeMessages(state: RunState, received: readonly Received[], ports: TakePorts): Promise<Taken> {
+  let open: readonly OpenPause[] = state.pauses;
   const entries: EntryBody[] = [];
   const isTakenOut = (call: number): boolean =>
     entries.some((entry) => entry.kind === 'resumed' && takesOut(entry, state, call));
-  for (const message of messages) {
+  for (const { message, storedAt } of received) {
     if (!isControl(message)) {
       entries.push(newsEntry(message));
       continue;
     }
-    const effect = await effectOf(message, open, state, { ...ports, isTakenOut });
+    const effect = await effectOf(message, open, state, { ...ports, storedAt, isTakenOut });
     if (PilotageError.is(effect)) {
       entries.push({ kind: 'control', control: message, applied: false, error: effect.toJSON() });
       continue;
@@ -75,9 +76,9 @@ export async function takeMessages(state: RunState, messages: readonly Message[]
 }
 
 /** What is left in the inbox of a run that ends: controls were not delivered, news is kept. */
-export function takeUndelivered(run: string, messages: readonly Message[]): readonly EntryBody[] {
+export function takeUndelivered(run: string, received: readonly Received[]): readonly EntryBody[] {
   const error = { code: 'run_ended', message: `The run ${run} ended before it took the control.` };
-  return messages.map((message): ControlTaken | EntryBody =>
+  return received.map(({ message }): ControlTaken | EntryBody =>
     isControl(message)
       ? { kind: 'control', control: message, applied: false, error, undelivered: true }
       : newsEntry(message),
@@ -132,7 +133,7 @@ async function answer(
   ports: AnswerPorts,
 ): Promise<Resumed | PilotageError> {
   const { type, from, payload = {} } = control;
-  const pause = pauseOf(type, payload['token'], open);
+  const pause = pauseOf(type, payload['token'], open, ports.storedAt);
   if (PilotageError.is(pause)) return pause;
   const verdict = VERDICTS[type] ?? 'resume';
   if (pause.reason === 'in_doubt' || type === 'SETTLE') return settlement(control, pause, state, ports);
@@ -230,13 +231,26 @@ const OVER =
   'The run is to end, and nothing of it is carried out any more, no look-up either. Settle the call: say that it happened, or that it did not.';
 const SAY_SO = 'Settle it: say that it happened, with its value, or that it did not; then it is made.';
 
-function pauseOf(type: string, token: Json | undefined, open: readonly OpenPause[]): OpenPause | PilotageError {
-  if (open.length === 0) return refuse('pause_not_found', `${type} was refused: the run is not paused.`);
-  if (token === undefined && open.length > 1) {
-    return refuse('pause_not_found', `${type} must name one of ${open.length} open pauses by its token.`);
-  }
-  const pause = token === undefined ? open[0] : open.find((candidate) => candidate.token === token);
-  return pause ?? refuse('pause_not_found', `${type} names a pause that is not open.`);
+function pauseOf(
+  type: string,
+  token: Json | undefined,
+  open: readonly OpenPause[],
+  storedAt: number,
+): OpenPause | PilotageError {
+  const named = token === undefined ? open : open.filter((pause) => pause.token === token);
+  const inTime = named.filter(({ expiresAt = Number.POSITIVE_INFINITY }) => storedAt < expiresAt);
+  const [pause] = inTime;
+  if (pause === undefined) return noneOpen(type, named, open.length > 0);
+  if (inTime.length === 1) return pause;
+  return refuse('pause_not_found', `${type} must name one of ${inTime.length} open pauses by its token.`);
+}
+
+/** @param expired what the answer would have been for, had it come in time. */
+function noneOpen(type: string, expired: readonly OpenPause[], isPaused: boolean): PilotageError {
+  const last = expired.at(-1);
+  if (last?.expiresAt !== undefined) return pauseExpired(last.expiresAt, last.token);
+  const why = isPaused ? 'names a pause that is not open' : 'was refused: the run is not paused';
+  return refuse('pause_not_found', `${type} ${why}.`);
 }
 
 /** Why this answer is none to this pause. */

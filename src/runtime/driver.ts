@@ -203,6 +203,7 @@ export class RunDriver {
 
   /** Calls that an ending finds in flight are stopped, and heard out, before it is written. */
   async #record(entries: readonly EntryBody[]): Promise<void> {
+    if (isExpiry(entries)) return this.#inbox.expire(entries);
     if (!isEnding(entries)) return this.#commit(entries);
     if (this.#calls.inFlight > 0 || this.#moves.isGrowing) {
       this.#halt('ending');
@@ -298,6 +299,11 @@ export class RunDriver {
     await giveBack(this.#held);
     return { kind: 'closed' };
   }
+}
+
+/** The time of a pause is over. */
+function isExpiry(entries: readonly EntryBody[]): boolean {
+  return entries.some((entry) => entry.kind === 'resumed' && entry.verdict === 'timeout');
 }
 
 /** A call that ended by itself, not because it was stopped, or that waits for somebody. */

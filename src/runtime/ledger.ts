@@ -6,11 +6,10 @@
  * L2 Nothing is appended that the fold would refuse.
  * L3 A CANCEL that was stored before an ending wins over it.
  */
-import type { Message } from '../core/control.ts';
 import type { Entry, EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { deepFreeze } from '../core/json.ts';
-import type { Append, RunStatus } from '../journal/port.ts';
+import type { Append, Received, RunStatus } from '../journal/port.ts';
 import { misfitAmong } from '../view/follows.ts';
 import { applyEntry, type RunState } from '../view/run-state.ts';
 import { appendAgain } from './append.ts';
@@ -76,17 +75,20 @@ export class Ledger {
     assertFollows(this.#state, bodies);
     const isGoal = last?.kind === 'finished' && last.reason === 'goal';
     if (!isGoal && this.#state.tasks.length > 0) await this.#stopTasks();
-    let late: readonly Message[] = [];
+    let late: readonly Received[] = [];
     for (;;) {
       const left = takeUndelivered(run, late);
       const seenSignals = this.#state.messagesTaken + late.length;
       try {
-        return await this.#append([...left, ...copies(bodies)], { takes: late.map(({ id }) => id), seenSignals });
+        return await this.#append([...left, ...copies(bodies)], {
+          takes: late.map(({ message }) => message.id),
+          seenSignals,
+        });
       } catch (error) {
         if (!PilotageError.is(error, 'inbox_changed')) throw error;
       }
       late = await this.#deps.journal.inbox(run);
-      if (this.#state.cancel !== null || !late.some(({ type }) => type === 'CANCEL')) continue;
+      if (this.#state.cancel !== null || !late.some(({ message }) => message.type === 'CANCEL')) continue;
       // What was made on the way counts; how it ends is for the cancel to say.
       this.#onCancel();
       const made = copies(bodies.slice(0, -1));

@@ -1,9 +1,10 @@
 /** What is said to a run that is driven here: heard at once or at the next boundary, and taken as entries. */
 import { isControl, isDismissal, type Message } from '../core/control.ts';
 import type { EntryBody } from '../core/entry.ts';
-import type { ErrorData } from '../core/errors.ts';
+import { type ErrorData, PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
+import type { Received } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { OpenStep, RunState } from '../view/run-state.ts';
 import { presentName } from '../view/state.ts';
@@ -30,10 +31,13 @@ export interface InboxPorts {
 export class RunInbox {
   readonly #ports: InboxPorts;
   #dirty: boolean;
+  /** How many signals the run had had when it was last read. */
+  #signalsSeen: number;
 
   constructor(ports: InboxPorts, hasNews: boolean) {
     this.#ports = ports;
     this.#dirty = hasNews;
+    this.#signalsSeen = ports.state.messagesTaken;
   }
 
   /** Something came, or may have come, after it was last read. */
@@ -53,7 +57,8 @@ export class RunInbox {
   poke(): void {
     this.#dirty = true;
     const { deps, state, onCancel, onHeard } = this.#ports;
-    deps.journal.inbox(state.identity.run).then((messages) => {
+    deps.journal.inbox(state.identity.run).then((received) => {
+      const messages = received.map(({ message }) => message);
       const cancels = messages.filter(isHardCancel);
       if (cancels.length > 0) onCancel(cancels.every(isDismissal) ? 'dismissal' : 'cancel');
       if (messages.some((message) => this.#isHeardAtOnce(message))) onHeard();
@@ -64,15 +69,30 @@ export class RunInbox {
   async take(): Promise<void> {
     if (this.#ports.isBoundary()) return this.#take(await this.#read());
     // The rest waits for the boundary.
-    const messages = (await this.#read()).filter((message) => this.#isHeardAtOnce(message));
+    const received = (await this.#read()).filter(({ message }) => this.#isHeardAtOnce(message));
     this.#dirty = true;
-    if (this.#ports.state.ending === null) await this.#take(messages);
+    if (this.#ports.state.ending === null) await this.#take(received);
   }
 
-  #read(): Promise<Message[]> {
+  async #read(): Promise<readonly Received[]> {
     const { deps, state } = this.#ports;
     this.#dirty = false;
-    return deps.journal.inbox(state.identity.run);
+    const received = await deps.journal.inbox(state.identity.run);
+    this.#signalsSeen = state.messagesTaken + received.length;
+    return received;
+  }
+
+  /**
+   * Records that the time of a pause is over, unless something came that was not read yet: it may be an answer, which was in
+   * time if the store says so.
+   */
+  async expire(entries: readonly EntryBody[]): Promise<void> {
+    try {
+      await this.#ports.commit(entries, { seenSignals: this.#signalsSeen });
+    } catch (error) {
+      if (!PilotageError.is(error, 'inbox_changed')) throw error;
+      this.#dirty = true;
+    }
   }
 
   /** What may move a call of the open step while others are in flight. */
@@ -85,8 +105,8 @@ export class RunInbox {
     return isVerdict(message) && pauses.some(({ call }) => call !== undefined);
   }
 
-  async #take(messages: readonly Message[]): Promise<void> {
-    if (messages.length === 0) return;
+  async #take(received: readonly Received[]): Promise<void> {
+    if (received.length === 0) return;
     const { deps, state, commit } = this.#ports;
     const ports: TakePorts = {
       now: deps.clock.now(),
@@ -95,8 +115,8 @@ export class RunInbox {
       outcomeOf: (tool, value) => this.#outcomeOf(tool, value),
       canLookUp: (tool) => this.#canLookUp(tool),
     };
-    const { entries, status } = await takeMessages(state, messages, ports);
-    await commit(entries, { status, takes: messages.map(({ id }) => id) });
+    const { entries, status } = await takeMessages(state, received, ports);
+    await commit(entries, { status, takes: received.map(({ message }) => message.id) });
     // A turn of the event loop: whoever answered a pause can begin to listen before the planner is asked.
     if (entries.some(({ kind }) => kind === 'resumed')) await turn();
   }

@@ -1,6 +1,6 @@
 /** A handle of one run. It holds no state: any process with the journal can make one. */
 import type { Caller, Control, ControlType } from '../core/control.ts';
-import { PilotageError } from '../core/errors.ts';
+import { type ErrorCode, PilotageError } from '../core/errors.ts';
 import type { EventPayloads, RunEvent } from '../core/event.ts';
 import type { Json, JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
@@ -367,8 +367,10 @@ function acceptsOnly({ pauses }: RunState, acceptChanges: boolean): boolean {
   );
 }
 
+const OLD_NEWS: ReadonlySet<ErrorCode> = new Set(['run_ended', 'pause_not_found', 'pause_expired']);
+
 function isOldNews(error: unknown): boolean {
-  return PilotageError.is(error, 'run_ended') || PilotageError.is(error, 'pause_not_found');
+  return PilotageError.is(error) && OLD_NEWS.has(error.code);
 }
 
 function pausedEvent(state: RunState): RunEvent {

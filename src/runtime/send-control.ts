@@ -10,23 +10,34 @@ import {
 } from '../core/control.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { TaskPause } from '../core/task.ts';
-import type { Journal, RunRecord } from '../journal/port.ts';
-import { runNotFound } from '../journal/rules.ts';
+import type { Journal, RunRecord, SignalOptions } from '../journal/port.ts';
+import { hasEnded, pauseExpired, runNotFound } from '../journal/rules.ts';
 import { foldEntries, type RunState } from '../view/run-state.ts';
+import { limitOf } from './answerable.ts';
+import { isVerdict } from './controls.ts';
 
 /**
  * Stores a control in the inbox of the run that it is for.
  * @returns the run as it was before. The same control id again changes nothing.
  * @throws PilotageError `run_not_found`, `run_ended`, `inbox_full`, `unknown_control_type`, `payload_invalid`,
- * `scope_invalid` or `scope_mismatch`: nothing was stored.
+ * `scope_invalid` or `scope_mismatch`; of an answer also `pause_expired`, with when it did, or `pause_not_found`: nothing was stored.
  */
 export async function sendControl(journal: Journal, run: string, control: Control): Promise<RunRecord> {
   const checked = validateControl(control);
   const record = await journal.get(run);
   if (record === undefined) throw runNotFound(run);
   assertMaySend(checked.type, checked.from, record.identity);
+  const limit = isVerdict(checked) && !hasEnded(record.status) ? await limitOf(journal, run, checked) : undefined;
   const priority = checked.type === 'PRIORITIZE' ? Number(checked.payload?.['priority']) : undefined;
-  await journal.signal(run, checked satisfies Message, priority);
+  const options: SignalOptions = {
+    ...(limit === undefined ? {} : { before: limit.expiresAt }),
+    ...(priority === undefined ? {} : { priority }),
+  };
+  await journal.signal(run, checked satisfies Message, options).catch((error: unknown) => {
+    throw limit !== undefined && PilotageError.is(error, 'pause_expired')
+      ? pauseExpired(limit.expiresAt, limit.token)
+      : error;
+  });
   return record;
 }
 
@@ -39,8 +50,6 @@ export async function assertKnown(journal: Journal, run: string, caller: Caller)
   const known = assertCaller(caller);
   if (record === undefined || !mayKnow(known, record.identity)) throw runNotFound(run);
 }
-
-const ANSWERS: ReadonlySet<string> = new Set(['APPROVE', 'REJECT', 'RESUME', 'SETTLE']);
 
 /** Where a control goes. */
 export interface Addressee {
@@ -62,7 +71,7 @@ export async function addressee(journal: Journal, run: string, { type, payload }
     if (record?.parent === run) return { run: task };
     throw new PilotageError('task_not_found', `The run ${run} has no task ${JSON.stringify(task)}.`);
   }
-  if (!ANSWERS.has(type)) return { run };
+  if (!isVerdict({ type })) return { run };
   // A run that has spawned nothing, and is paused itself, is asked for its own answers; most are.
   if (await isAlone(journal, run)) return { run };
   const state = foldEntries(await journal.read(run));

@@ -13,9 +13,11 @@ import type {
   Journal,
   NewRun,
   Park,
+  Received,
   Renewal,
   RunQuery,
   RunRecord,
+  SignalOptions,
 } from '../journal/port.ts';
 import type { SessionMemoryStore } from '../journal/session-memory.ts';
 import type { CrashProcess } from './crash-process.ts';
@@ -67,8 +69,8 @@ export class FaultyJournal implements Journal {
     });
   }
 
-  signal(run: string, message: Message, priority?: number): Promise<boolean> {
-    return this.#write(`signal ${message.type}`, () => this.#inner.signal(run, message, priority));
+  signal(run: string, message: Message, options?: SignalOptions): Promise<boolean> {
+    return this.#write(`signal ${message.type}`, () => this.#inner.signal(run, message, options));
   }
 
   release(lease: Renewal, park: Park): Promise<boolean> {
@@ -101,7 +103,7 @@ export class FaultyJournal implements Journal {
     return this.#process.guard(() => this.#inner.renew(leases, leaseMs));
   }
 
-  inbox(run: string): Promise<Message[]> {
+  inbox(run: string): Promise<Received[]> {
     return this.#process.guard(() => this.#inner.inbox(run));
   }
 

@@ -88,6 +88,25 @@ describe('pilotage approve and reject', () => {
     expect((await folder.run(['approve', run])).code).toBe(6);
   });
 
+  it('SP-44 refuses an answer to what has expired when it is given, and resume goes on without one', async () => {
+    const folder = operatedFolder();
+    const run = await paused(folder, 'pay', { EXPIRES_IN_MS: '1500' });
+    const [pause] = await journalIn(folder, async (journal) => foldEntries(await journal.read(run)).pauses);
+    const expiresAt = pause?.expiresAt ?? 0;
+    while (Date.now() < expiresAt) await new Promise((resolve) => setImmediate(resolve));
+    for (const command of ['approve', 'reject']) {
+      const late = await folder.run([command, run]);
+      expect(late).toMatchObject({ code: 6, stdout: '', stderr: expect.stringContaining('(pause_expired)') });
+      expect(late.stderr).toContain(`expired at ${new Date(expiresAt).toISOString()}`);
+    }
+    const told = await folder.run(['resume', run, '--message', 'go on']);
+    expect(told).toMatchObject({ code: 6, stderr: expect.stringContaining('pause_expired') });
+    expect(await journalIn(folder, (journal) => journal.inbox(run))).toEqual([]);
+    expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: '["approval_timeout"]\n' });
+    expect(paid(folder)).toBe('');
+    expect((await folder.run(['inspect', run])).stdout).not.toContain('control ');
+  });
+
   it('says how to answer wherever a paused run is shown, and resume alone is no answer', async () => {
     const folder = operatedFolder();
     const { stdout, stderr } = await folder.run(['run', 'pay']);

@@ -9,7 +9,7 @@ const INDEX = new URL('../../src/index.ts', import.meta.url).href;
 /**
  * Queries: `pay` (asks before), `pay and hold` (the second call lasts until there is a file `go`), `pay twice`, `ask`,
  * `loop` (until it is told something, or to reach something else), `task <query>` and `background <query>`.
- * VERSION, and DIGEST of the tool `pay`, are read from the environment.
+ * VERSION, and of the tool `pay` DIGEST and EXPIRES_IN_MS, are read from the environment.
  */
 const CONFIG = `
 import { appendFileSync, existsSync } from 'node:fs';
@@ -24,7 +24,11 @@ const pay = {
     properties: { amount: { type: process.env.AMOUNT ?? 'number' } },
     required: ['amount'],
   },
-  approve: { reason: 'it is money', ...(process.env.APPROVER ? { approver: process.env.APPROVER } : {}) },
+  approve: {
+    reason: 'it is money',
+    ...(process.env.APPROVER ? { approver: process.env.APPROVER } : {}),
+    ...(process.env.EXPIRES_IN_MS ? { expiresInMs: Number(process.env.EXPIRES_IN_MS) } : {}),
+  },
   run: ({ amount }) => {
     appendFileSync('paid.txt', amount + '\\n');
     if (process.env.DIES === 'pay') process.kill(process.pid, 'SIGKILL');

@@ -264,6 +264,16 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     }),
   payload_invalid: () => caller('payload_invalid', async () => (await paused()).steer('USER_MESSAGE', { text: 1 })),
   pause_not_found: () => caller('pause_not_found', async () => (await paused()).approve('another')),
+  pause_expired: () =>
+    caller('pause_expired', async () => {
+      const clock = new VirtualClock();
+      const ask = scripted([{ kind: 'request_pause', reason: 'await_input', expiresInMs: 1_000 }]);
+      const made = runtimeOf({ planner: ask, clock, journal: memoryJournal({ clock }) });
+      const started = await made.start('q', { identity: local('ana') });
+      await started.result();
+      clock.advance(1_000);
+      return started.approve();
+    }),
   scope_mismatch: () =>
     caller('scope_mismatch', async () => {
       const runtime = runtimeOf({ planner: finish() });

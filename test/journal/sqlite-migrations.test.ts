@@ -151,7 +151,7 @@ describe('the file of an older version', () => {
     });
     const journal = openJournal(path);
     expect((await waiting(journal, 'r1')).length).toBe(256);
-    expect((await journal.inbox('r1'))[0]).toEqual(control('c0'));
+    expect((await journal.inbox('r1'))[0]).toEqual({ message: control('c0'), storedAt: 0 });
     expect(await journal.signal('r1', control('taken'))).toBe(false);
     await expectCode(journal.signal('r1', control('more')), 'inbox_full');
     const claim = { run: 'r1', fence: 1, head: 2, signals: 257 };

@@ -174,7 +174,7 @@ describe('a call that needs an approval', () => {
     const run = await start(made1);
     const token = await tokenOf(run);
     made1.clock.advance(1_000);
-    await expect(run.approve(token)).rejects.toMatchObject({ code: 'pause_not_found' });
+    await expect(run.approve(token)).rejects.toMatchObject({ code: 'pause_expired' });
     await run.result();
     expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject({ error: { code: 'approval_timeout' } });
     expect(made).toEqual([]);

@@ -43,7 +43,7 @@ describe('a pause', () => {
     await run.result();
     await expect(run.steer('DECIDE' as never)).rejects.toMatchObject({ code: 'unknown_control_type' });
     made.clock.advance(60);
-    await run.resume().catch((error: { code: string }) => expect(error.code).toBe('pause_not_found'));
+    await run.resume().catch((error: { code: string }) => expect(error.code).toBe('pause_expired'));
     expect(await run.result()).toMatchObject({ status: 'finished' });
     const verdicts = (await entriesOf(made.journal, run, 'resumed')).map(({ verdict }) => verdict);
     expect(verdicts).toEqual(['approve', 'reject', 'resume', 'timeout']);

@@ -193,7 +193,7 @@ describe('the planner’s pauses', () => {
     const run = await start(made);
     await run.result();
     made.clock.advance(1_000);
-    await expect(run.approve()).rejects.toMatchObject({ code: 'pause_not_found' });
+    await expect(run.approve()).rejects.toMatchObject({ code: 'pause_expired' });
     await run.result();
     expect(await entriesOf(made.journal, run, 'resumed')).toMatchObject([{ verdict: 'timeout' }]);
   });

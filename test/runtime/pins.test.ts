@@ -149,7 +149,7 @@ describe('a paused run under changed code', () => {
     }
     // The answer is stored and waits; the run is as it was, and nobody holds it.
     expect(JSON.stringify(await journal.read(id))).toBe(before);
-    expect(await journal.inbox(id)).toMatchObject([{ type: 'APPROVE', payload: { token: open?.token } }]);
+    expect(await journal.inbox(id)).toMatchObject([{ message: { type: 'APPROVE', payload: { token: open?.token } } }]);
     expect((await journal.get(id))?.lease).toBeUndefined();
     expect((await journal.get(id))?.status).toBe('paused');
     await second.runtime.close();

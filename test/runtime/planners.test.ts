@@ -393,7 +393,7 @@ describe('a run of the second planner, in another process', () => {
       });
     }
     expect(JSON.stringify(await journal.read(id))).toBe(before);
-    expect(await journal.inbox(id)).toMatchObject([{ type: 'APPROVE' }]);
+    expect(await journal.inbox(id)).toMatchObject([{ message: { type: 'APPROVE' } }]);
     expect(await journal.get(id)).toMatchObject({ status: 'paused', planner: 'second' });
     await lost.runtime.close();
     const back = both(gated(), { journal, clock });

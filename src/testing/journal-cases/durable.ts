@@ -10,6 +10,7 @@ import {
   identity,
   type JournalCase,
   LEASE_MS,
+  messagesOf,
   newRun,
   newTask,
   present,
@@ -52,9 +53,9 @@ export const durableCases: readonly JournalCase[] = [
       const again = await open();
       assert.deepEqual({ entries: await again.read('r1'), records: await again.list({}) }, before);
       assert.deepEqual(await kept(again), remembered);
-      assert.deepEqual(await again.inbox('r1'), [control('c2')]);
+      assert.deepEqual(await messagesOf(again, 'r1'), [control('c2')]);
       assert.equal(await again.signal('r1', control('c1')), false);
-      assert.deepEqual(await again.inbox('r2'), [watchMessage('w1')]);
+      assert.deepEqual(await messagesOf(again, 'r2'), [watchMessage('w1')]);
       assert.equal(
         Buffer.from(present(await again.artifacts.get(identity('r1'), artifactRef)).bytes).toString(),
         'bytes',
@@ -101,7 +102,7 @@ export const durableCases: readonly JournalCase[] = [
       await nextWake(journal.watch.bind(journal, 'r1'), () => second.append(step(claim, 1)));
       assert.deepEqual(await sequence(journal, 'r1'), [1, 2]);
       await nextWake(journal.watch.bind(journal, 'r1'), () => second.signal('r1', control('c1')));
-      assert.deepEqual(await journal.inbox('r1'), [control('c1')]);
+      assert.deepEqual(await messagesOf(journal, 'r1'), [control('c1')]);
       const other = await createClaimed(second, 'r2');
       const tells = [{ run: 'r1', message: watchMessage('w1') }];
       await nextWake(journal.watch.bind(journal, 'r1'), () => second.append(step(other, 1, { tells })));

@@ -6,6 +6,7 @@ import {
   createClaimed,
   expectCode,
   type JournalCase,
+  messagesOf,
   newRun,
   present,
   step,
@@ -21,9 +22,40 @@ export const inboxCases: readonly JournalCase[] = [
       await journal.create(newRun('r1'));
       const sent = await Promise.all(['c3', 'c1', 'c2', 'c1'].map((id) => journal.signal('r1', control(id))));
       assert.deepEqual(sent, [true, true, true, false]);
-      assert.deepEqual(await journal.inbox('r1'), [control('c3'), control('c1'), control('c2')]);
+      assert.deepEqual(await messagesOf(journal, 'r1'), [control('c3'), control('c1'), control('c2')]);
       assert.equal(await journal.signal('r1', { id: 'c4', type: 'PAUSE' }), true);
-      assert.deepEqual((await journal.inbox('r1'))[3], { id: 'c4', type: 'PAUSE' });
+      assert.deepEqual((await messagesOf(journal, 'r1'))[3], { id: 'c4', type: 'PAUSE' });
+    },
+  },
+  {
+    name: 'J6 what waits has the time at which the store took it, by the store’s clock',
+    async run({ journal, clock }) {
+      const claim = await createClaimed(journal, 'r1');
+      await journal.create(newRun('r2'));
+      const first = clock.now();
+      await journal.signal('r1', control('c1'));
+      clock.advance(500);
+      await journal.signal('r1', control('c2'));
+      clock.advance(500);
+      await journal.signal('r1', control('c1'));
+      await journal.append(step(claim, 1, { tells: [{ run: 'r2', message: watchMessage('w1') }] }));
+      const times = async (run: string): Promise<number[]> =>
+        (await journal.inbox(run)).map(({ storedAt }) => storedAt - first);
+      assert.deepEqual([await times('r1'), await times('r2')], [[0, 500], [1_000]]);
+    },
+  },
+  {
+    name: 'J6 what comes too late by the store’s clock is not stored, and what was stored before is known',
+    async run({ journal, clock }) {
+      await journal.create(newRun('r1'));
+      const before = clock.now() + 100;
+      clock.advance(99);
+      assert.equal(await journal.signal('r1', control('c1'), { before }), true);
+      clock.advance(1);
+      await expectCode(journal.signal('r1', control('c2'), { before }), 'pause_expired');
+      assert.equal(await journal.signal('r1', control('c1'), { before }), false);
+      assert.deepEqual(await waiting(journal, 'r1'), ['c1']);
+      assert.equal(await journal.signal('r1', control('c2')), true);
     },
   },
   {
@@ -84,7 +116,7 @@ export const inboxCases: readonly JournalCase[] = [
       await journal.append(step(claim, 1, { tells: [{ run: 'r1', message: watchMessage('w2') }] }));
       await expectCode(journal.signal('r1', control('more')), 'inbox_full');
       assert.deepEqual(await waiting(journal, 'r1'), ['w0', ...ids, 'w1', 'w2']);
-      assert.deepEqual((await journal.inbox('r1'))[0], watchMessage('w0'));
+      assert.deepEqual((await messagesOf(journal, 'r1'))[0], watchMessage('w0'));
       await journal.append(step(claim, 2, { takes: ['w0', 'w1', 'w2'] }));
       await expectCode(journal.signal('r1', control('more')), 'inbox_full');
       await journal.append(step(claim, 3, { takes: ['c0'] }));
@@ -96,11 +128,11 @@ export const inboxCases: readonly JournalCase[] = [
     name: 'a signal sets the priority of its run in the same commit, and one that is not stored does not',
     async run({ journal }) {
       for (const run of ['r1', 'r2', 'r3']) await journal.create(newRun(run));
-      assert.equal(await journal.signal('r3', control('c1'), 7), true);
-      assert.equal(await journal.signal('r3', control('c1'), -7), false);
-      assert.equal(await journal.signal('r2', control('c1'), 3), true);
+      assert.equal(await journal.signal('r3', control('c1'), { priority: 7 }), true);
+      assert.equal(await journal.signal('r3', control('c1'), { priority: -7 }), false);
+      assert.equal(await journal.signal('r2', control('c1'), { priority: 3 }), true);
       assert.equal(await journal.signal('r2', control('c2')), true);
-      await expectCode(journal.signal('r1', control('c1'), 0.5), 'invalid_config');
+      await expectCode(journal.signal('r1', control('c1'), { priority: 0.5 }), 'invalid_config');
       const priorities = (await journal.list({})).map((record) => record.priority);
       assert.deepEqual(priorities, [7, 3, 0]);
       const order: string[] = [];
@@ -110,7 +142,7 @@ export const inboxCases: readonly JournalCase[] = [
       assert.deepEqual(order, ['r3', 'r2', 'r1']);
       const claim = present(await journal.claim({ ...ana, run: 'r1', from: 'ana' }));
       await journal.append(step(claim, 1, { status: 'finished' }));
-      await expectCode(journal.signal('r1', control('c9'), 9), 'run_ended');
+      await expectCode(journal.signal('r1', control('c9'), { priority: 9 }), 'run_ended');
       assert.equal((await journal.get('r1'))?.priority, 0);
     },
   },

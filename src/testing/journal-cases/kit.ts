@@ -1,6 +1,6 @@
 /** What the journal cases are written with. */
 import assert from 'node:assert/strict';
-import type { Control } from '../../core/control.ts';
+import type { Control, Message } from '../../core/control.ts';
 import type { Entry, EntryBody, Started } from '../../core/entry.ts';
 import { type ErrorCode, PilotageError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
@@ -72,9 +72,14 @@ export function watchMessage(id: string): TaskMessage {
   return Object.freeze({ id, type: 'WATCH', by: `sender of ${id}` });
 }
 
+/** What waits in the inbox of a run, without when it came. */
+export async function messagesOf(journal: Journal, run: string): Promise<Message[]> {
+  return (await journal.inbox(run)).map(({ message }) => message);
+}
+
 /** The ids of the messages that wait. */
 export async function waiting(journal: Journal, run: string): Promise<string[]> {
-  return (await journal.inbox(run)).map((message) => message.id);
+  return (await messagesOf(journal, run)).map(({ id }) => id);
 }
 
 /** Counts the wakes of a watcher of the run. */

@@ -13,6 +13,7 @@ import {
   identity,
   type JournalCase,
   LEASE_MS,
+  messagesOf,
   newRun,
   newTask,
   present,
@@ -39,7 +40,7 @@ async function allOf(journal: Journal, claims: readonly Claim[]): Promise<unknow
   return {
     records: await journal.list({ limit: 200 }),
     entries: await Promise.all(claims.map(({ run }) => journal.read(run))),
-    inboxes: await Promise.all(claims.map(({ run }) => journal.inbox(run))),
+    inboxes: await Promise.all(claims.map(({ run }) => messagesOf(journal, run))),
     signals: await journal.renew(claims, LEASE_MS),
     memory: await journal.memory.read(identity('-'), 10),
   };
@@ -74,7 +75,7 @@ export const taskCases: readonly JournalCase[] = [
       );
       assert.deepEqual(await sequence(journal, 'parent'), [1, 2]);
       assert.deepEqual(await waiting(journal, 'parent'), []);
-      assert.deepEqual(await journal.inbox('other'), [ENDED]);
+      assert.deepEqual(await messagesOf(journal, 'other'), [ENDED]);
       assert.deepEqual(await journal.renew([parent, child, other], LEASE_MS), [1, 0, 1]);
       assert.deepEqual(await journal.get('k2'), {
         identity: identity('k2'),
@@ -143,7 +144,7 @@ export const taskCases: readonly JournalCase[] = [
       const append: Append = { ...step(parent, 1), entries: [], starts: [newTask('k1', 'parent')], tells };
       await expectCode(journal.append({ ...append, fence: 0 }), 'lease_lost');
       await expectCode(journal.append({ ...append, expected: 0 }), 'journal_conflict');
-      assert.deepEqual([await journal.get('k1'), await journal.inbox('other')], [undefined, []]);
+      assert.deepEqual([await journal.get('k1'), await messagesOf(journal, 'other')], [undefined, []]);
       await journal.append(append);
       assert.equal((await journal.get('k1'))?.status, 'pending');
       assert.deepEqual(await sequence(journal, 'parent'), [1]);
@@ -234,7 +235,7 @@ export const taskCases: readonly JournalCase[] = [
       await journal.append(step(parent, 1, { tells: [...tells, ...tells] }));
       await journal.append(step(parent, 2, { tells }));
       assert.equal(await journal.signal('other', ENDED), false);
-      assert.deepEqual(await journal.inbox('other'), [ENDED]);
+      assert.deepEqual(await messagesOf(journal, 'other'), [ENDED]);
       await journal.append(step(other, 1, { takes: [ENDED.id] }));
       await journal.append(step(parent, 3, { tells: [...tells, { run: 'parent', message: ENDED }] }));
       assert.deepEqual([await waiting(journal, 'other'), await waiting(journal, 'parent')], [[], ['c1', ENDED.id]]);
@@ -264,7 +265,7 @@ export const taskCases: readonly JournalCase[] = [
       const before = await journal.get('child');
       const tells = ['nobody', 'child', 'parent', 'other'].map((run) => ({ run, message: watchMessage('w1') }));
       await journal.append(step(parent, 1, { status: 'finished', tells }));
-      assert.deepEqual([await journal.inbox('child'), await journal.get('child')], [[], before]);
+      assert.deepEqual([await messagesOf(journal, 'child'), await journal.get('child')], [[], before]);
       assert.deepEqual(await waiting(journal, 'parent'), ['c1'], 'a run was told something by its own ending');
       assert.deepEqual(await waiting(journal, 'other'), ['w1']);
       assert.equal(await journal.get('nobody'), undefined);

@@ -87,7 +87,7 @@ function isAwaited({ journal }: Trip): Promise<true> {
 function workTool(trip: Trip): Tool {
   const told = async ({ tasks }: RunState): Promise<Json | undefined> => {
     const inbox = (await trip.journal?.inbox(ROOT)) ?? [];
-    const waiting = new Set(inbox.flatMap((message) => (message.type === 'TASK_ENDED' ? [message.end.task] : [])));
+    const waiting = new Set(inbox.flatMap(({ message }) => (message.type === 'TASK_ENDED' ? [message.end.task] : [])));
     return tasks.every(({ id, end }) => end !== undefined || waiting.has(id)) ? 'worked' : undefined;
   };
   return tool({

@@ -1,5 +1,6 @@
 /** What was said to a run: each message is taken once, each pause has one answer, and who may not speak is not heard. */
 import type { Control } from '../../core/control.ts';
+import type { Entry, Resumed } from '../../core/entry.ts';
 import { type EndedRun, entriesOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 
@@ -78,13 +79,33 @@ function checkVerdicts(run: EndedRun, ledger: Ledger): void {
     if (answer.verdict === 'timeout' && answer.at < expiresAt) {
       ledger.violated('one verdict', `the pause ${token} was over before its time`, run.id);
     }
-    if (answer.verdict !== 'timeout' && answer.payload?.['group_id'] === undefined && answer.at >= expiresAt) {
+    if (answer.verdict !== 'timeout' && storedAtOf(answer, run) >= expiresAt) {
       ledger.violated('one verdict', `the pause ${token} was answered after its time`, run.id);
     }
+    if (answer.verdict === 'timeout') checkInTime(answer, expiresAt, run, ledger);
     const isOwn = answer.by?.user === run.state.identity.user && answer.by.tenant === run.state.identity.tenant;
     if (pause.approver === 'another' && answer.verdict === 'approve' && isOwn) {
       ledger.violated('gates', `${token} was approved by whoever asked for it`, run.id);
     }
+  }
+}
+
+/** When the store took the control whose entry is right before this one; the end of a group is no control. */
+function storedAtOf({ seq }: Entry, run: EndedRun): number {
+  const before = run.entries[seq - 2];
+  const id = before?.kind === 'control' ? before.control.id : undefined;
+  return (id === undefined ? undefined : run.messages.get(id)?.at) ?? 0;
+}
+
+/** What the store had taken in time, and before the pause was said to be over, is an answer: it may be wrong, but not late. */
+function checkInTime(timeout: Resumed & Entry, expiresAt: number, run: EndedRun, ledger: Ledger): void {
+  const overAt = run.landed[timeout.seq - 1] ?? 0;
+  for (const { control, error } of entriesOf(run, 'control')) {
+    const stored = run.messages.get(control.id);
+    if (stored === undefined || control.payload?.['token'] !== timeout.token) continue;
+    const isLate = error?.code === 'pause_expired' || error?.code === 'pause_not_found';
+    if (!isLate || stored.at >= expiresAt || stored.order > overAt) continue;
+    ledger.violated('one verdict', `${control.type} ${control.id} was in time for the pause ${timeout.token}`, run.id);
   }
 }
 

@@ -20,6 +20,7 @@ const ORDINARY: ReadonlySet<string> = new Set([
   'run_ended',
   'run_changed',
   'pause_not_found',
+  'pause_expired',
   'payload_invalid',
   'scope_mismatch',
   'approver_refused',

@@ -259,7 +259,7 @@ class Stage {
       const stored = {
         record: await journal.get(run),
         entries: await journal.read(run),
-        inbox: await journal.inbox(run),
+        inbox: (await journal.inbox(run)).map(({ message }) => message),
       };
       return [run, stored] as const;
     });

@@ -10,9 +10,11 @@ import type {
   Journal,
   NewRun,
   Park,
+  Received,
   Renewal,
   RunQuery,
   RunRecord,
+  SignalOptions,
 } from '../../journal/port.ts';
 import type { SessionMemoryStore } from '../../journal/session-memory.ts';
 import { never } from '../crash-process.ts';
@@ -125,11 +127,11 @@ export class SimulatedStore implements Journal {
     });
   }
 
-  signal(run: string, message: Message, priority?: number): Promise<boolean> {
+  signal(run: string, message: Message, options?: SignalOptions): Promise<boolean> {
     const { inner, ledger } = this.#options;
     return this.#operation('signal', async () => {
       const before = ledger.next();
-      const stored = await inner.signal(run, message, priority);
+      const stored = await inner.signal(run, message, options);
       const order = this.#landedAt(before);
       this.#tell(run, () => `inbox: ${messageText(message)}${stored ? '' : ' (known)'}`);
       if (stored) ledger.stored(run, message, order);
@@ -149,7 +151,7 @@ export class SimulatedStore implements Journal {
     return this.#operation('read', () => this.#options.inner.list(query));
   }
 
-  inbox(run: string): Promise<Message[]> {
+  inbox(run: string): Promise<Received[]> {
     return this.#operation('inbox', () => this.#options.inner.inbox(run));
   }
 
