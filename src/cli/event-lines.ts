@@ -87,6 +87,8 @@ export class EventLines {
       case 'plan.fallback':
       case 'plan.grown':
         return planEventLines(event);
+      case 'tool.held_back':
+        return [line('quiet', `  ${heldText(event)}`)];
       case 'tool.chunk':
         return [line('quiet', `  … ${this.#chunkSource(event)}  ${oneLine(plainText(event.chunk), 200)}`)];
       case 'tool.late':
@@ -178,6 +180,17 @@ export class EventLines {
     const text = name === '' ? message : message.replace(`branch ${call}`, () => name);
     return `${oneLine(code, 60)}: ${oneLine(text, 160)}`;
   }
+}
+
+function heldText({ by, tool, limit, calls }: RunEvent<'tool.held_back'>): string {
+  const whose = {
+    cap: 'no step has more',
+    decision: 'the planner says so',
+    planner: 'its planner may have no more',
+  } as const;
+  const why = by === 'tool' ? 'the tool takes no more' : by === 'runtime' ? 'the runtime lets no more' : whose[by];
+  const of = tool === undefined ? count(calls, 'call') : `${count(calls, 'call')} of ${oneLine(tool, 60)}`;
+  return `${limit} of ${of} at once: ${why}`;
 }
 
 /** People count steps from 1. */

@@ -51,6 +51,7 @@ const CONFIG: Shape<Config> = {
     onCeiling: anything,
   }),
   memory: shape({ strategy: anything, turns: anything, summarise: anything, retries: anything }),
+  parallelCalls: anything,
   maxLiveRuns: anything,
   maxLiveRunsPerTenant: anything,
   leaseMs: anything,

@@ -113,7 +113,7 @@ export interface CallParallel {
    * as cancelled. The step has no error for it; the join says what it comes to. Not for a plan that is given in parts.
    */
   readonly failFast?: true;
-  /** Branches that may run at once, from 1. Default 8; at most 8, of a plan 50. With 1 they run in order, whatever each comes to. */
+  /** Branches that may run at once, from 1. Default and at most 50. With 1 they run in order, whatever each comes to. */
   readonly concurrency?: number;
   /**
    * The call carries out the plan of this id, and the branches are its nodes: up to 10,000, the longest chain first. A branch

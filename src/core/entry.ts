@@ -1,4 +1,5 @@
 /** The facts of a run. A run is nothing but the list of these; everything else is computed from them. */
+import type { AtOnce } from './at-once.ts';
 import type { Compaction, CompactionErrorCode } from './compaction.ts';
 import type { ArtifactRow, RunContext } from './context.ts';
 import type { Caller, Control } from './control.ts';
@@ -76,6 +77,8 @@ export interface Moved extends MoveNotes {
   readonly fault?: ErrorData;
   /** The decision is the beginning of a plan that is carried out while the rest of it is made. */
   readonly growing?: true;
+  /** What keeps its calls from running all at once, beside what the decision says. */
+  readonly atOnce?: AtOnce;
 }
 /** The planner goes on with the plan of the open step, whose move had `growing`. */
 export interface PlanGrown extends MoveNotes {
@@ -87,6 +90,8 @@ export interface PlanGrown extends MoveNotes {
   readonly done?: true;
   /** The planner failed before its plan was whole. */
   readonly fault?: ErrorData;
+  /** Of the whole plan, in place of what the move says. It comes with the last. */
+  readonly atOnce?: AtOnce;
 }
 /** Written, and durable, before a call starts whose effect must not happen twice, or that costs something. */
 export interface CallBegan {

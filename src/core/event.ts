@@ -4,6 +4,7 @@
  * `task.progress` pass by without being recorded, and `run.paused` says where the
  * reading of a paused run stops.
  */
+import type { HeldBack } from './at-once.ts';
 import type { Caller, Control } from './control.ts';
 import type { FinishReason, PauseReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
@@ -51,7 +52,7 @@ export interface EventPayloads extends RemarkPayloads {
     readonly latencyMs: number;
     readonly rejected?: ErrorData;
   };
-  /** As the next four, also of the nodes `_message` and `_finish` of a plan, which no tool carries out. */
+  /** As the four that end a call or pass one over, also of the nodes `_message` and `_finish` of a plan, which no tool carries out. */
   'tool.invoked': {
     readonly step: number;
     readonly call: number;
@@ -59,6 +60,8 @@ export interface EventPayloads extends RemarkPayloads {
     readonly callId?: string;
     readonly args: Json;
   };
+  /** Calls of a step that could run at once and do not: `limit` of `calls` do, by the word of `by`; with `tool` only of that. */
+  'tool.held_back': { readonly step: number } & HeldBack;
   'tool.completed': CallEndedPayload;
   /** An error, a cancelled call, or one whose outcome is unknown. */
   'tool.failed': CallEndedPayload;

@@ -1,4 +1,5 @@
 /** One decision that was carried out, with what became of it. */
+import type { AtOnce } from './at-once.ts';
 import type { ArtifactRow } from './context.ts';
 import type { Decision } from './decision.ts';
 import type { ErrorData } from './errors.ts';
@@ -54,6 +55,8 @@ export interface Step extends MoveNotes {
   readonly calls: readonly CallRecord[];
   /** Arguments that somebody gave to calls in place of those that were decided, as in a plan: with references and escapes. */
   readonly given?: readonly { readonly call: number; readonly args: Json }[];
+  /** What kept the calls from running all at once, beside what the decision says. */
+  readonly atOnce?: AtOnce;
   /** The error of the step as a whole: a join that was not met, a set-up that was refused, a reply that was no move. */
   readonly error?: ErrorData;
   readonly startedAt: number;

@@ -4,6 +4,7 @@ import type { Planner } from '../core/planner.ts';
 import type { ArtifactStore, Journal } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { RunBudget } from '../tools/tool.ts';
+import type { CallLimit } from './at-once.ts';
 import type { AtWork } from './doubt.ts';
 import type { Handles } from './handles.ts';
 import type { NoticeHub } from './notices.ts';
@@ -16,9 +17,11 @@ export interface Equipped {
   toolsOf(scopes: readonly string[], found: readonly string[]): AuthorisedTools;
   /** What a run of it may use at most. */
   readonly budget: RunBudget | undefined;
+  /** So many calls of a step of it run at once, when that is said. */
+  readonly limit: CallLimit | undefined;
 }
 
-export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf'> {
+export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf' | 'limit'> {
   readonly journal: Journal;
   readonly artifacts: ArtifactStore;
   /** Calls that this process has under way. */

@@ -10,6 +10,7 @@ import { captureJson, captureObject, isJsonObject, type Json, jsonEquals } from 
 import type { Delta, Move } from '../core/planner.ts';
 import { captureDecision, dependenciesOf, MAX_PLAN_BRANCHES, validateDecision } from '../core/validate-decision.ts';
 import { type Ask, type PlanGrowth, type Said, say } from './ask.ts';
+import { atOnceFor } from './at-once.ts';
 import type { Settled } from './flight.ts';
 import { readMove, takeNotes } from './move-notes.ts';
 import { errorData } from './outcomes.ts';
@@ -56,7 +57,7 @@ export class Growth implements PlanGrowth {
     const how = concurrency === undefined ? {} : { concurrency };
     const branches = this.#added({ ...first, plan });
     const decision = validateDecision({ kind: 'call_parallel', plan, branches, onInvalid: 'per_branch', ...how });
-    this.moved = { kind: 'moved', step, decision, startedAt, growing: true };
+    this.moved = { kind: 'moved', step, decision, startedAt, growing: true, ...this.#atOnce(decision) };
   }
 
   /** Goes on with the planner, beside the calls of the step. */
@@ -116,8 +117,12 @@ export class Growth implements PlanGrowth {
     } catch (thrown) {
       grown.fault = errorData(thrown);
     }
-    this.#pending.push(grown);
+    this.#pending.push({ ...grown, ...this.#atOnce({ kind: 'call_parallel', branches: this.#branches }) });
     this.onMore();
+  }
+
+  #atOnce(decision: Decision): Pick<PlanGrown, 'atOnce'> {
+    return atOnceFor(decision, this.#ask.tools, this.#ask.deps.limit);
   }
 
   #tell(more: Pick<PlanGrown, 'branches' | 'done' | 'fault'>): void {

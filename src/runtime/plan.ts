@@ -11,6 +11,7 @@ import { captureDecision, checkDecision } from '../core/validate-decision.ts';
 import { nextStep } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
 import { type Ask, type Said, say } from './ask.ts';
+import { atOnceFor } from './at-once.ts';
 import type { Settled } from './flight.ts';
 import { Growing, Growth } from './growth.ts';
 import { HEAVY_BYTES } from './heavy.ts';
@@ -192,7 +193,8 @@ function entriesOf(
   if (moved.fault !== undefined) return [moved];
   if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
-  return [moved];
+  const atOnce = atOnceFor(decision, ask.tools, ask.deps.limit);
+  return [{ ...moved, ...atOnce }];
 }
 
 /** An invalid decision can be recorded, in whatever shape, when it is a JSON object. A program's is a fault of the program; a model is told what was wrong and asked again. */

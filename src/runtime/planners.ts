@@ -3,6 +3,7 @@ import { PilotageError } from '../core/errors.ts';
 import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
 import { type Catalogue, carriersOf, type ToolSet } from '../tools/catalogue.ts';
 import type { EquippedPlanner, RunBudget } from '../tools/tool.ts';
+import { assertParallelCalls, callLimit } from './at-once.ts';
 import type { Equipped } from './driver-deps.ts';
 import { assertBudget } from './run-budget.ts';
 
@@ -10,6 +11,7 @@ export interface Given {
   readonly planner: Planner;
   readonly tools: ToolSet;
   readonly budget?: RunBudget;
+  readonly parallelCalls?: number;
 }
 
 /** The planners of a runtime, its main one first. */
@@ -20,13 +22,20 @@ export class Planners {
 
   /**
    * @param others beside them those are known that carry out tools of any of them.
+   * @param atOnce so many calls of a step run at once, as the runtime says.
    * @throws PilotageError `invalid_config` for two planners of one name, or for one that is given twice and has other tools
    * or another budget the second time; `no_planner`, or a tool's registration error.
    */
-  constructor(main: Given, others: readonly EquippedPlanner[], catalogueOf: (tools: ToolSet) => Catalogue) {
-    const equip = ({ planner, tools, budget }: Given): Equipped => {
+  constructor(
+    main: Given,
+    others: readonly EquippedPlanner[],
+    catalogueOf: (tools: ToolSet) => Catalogue,
+    atOnce?: number,
+  ) {
+    const equip = ({ planner, tools, budget, parallelCalls }: Given): Equipped => {
       const catalogue = catalogueOf(tools);
-      return { planner, budget, toolsOf: (scopes, found) => catalogue.view(scopes, found) };
+      const limit = callLimit(atOnce, parallelCalls);
+      return { planner, budget, limit, toolsOf: (scopes, found) => catalogue.view(scopes, found) };
     };
     const byName = new Map([...gathered(main, others)].map(([name, given]) => [name, equip(given)]));
     this.main = byName.get(main.planner.name) ?? equip(main);
@@ -100,11 +109,16 @@ function asGiven(given: EquippedPlanner, where: string): Given {
   if (typeof given !== 'object' || given === null || !Array.isArray(given.tools)) {
     throw new PilotageError('invalid_config', `${where} has no list of tools. ${WANTED}`);
   }
-  const { tools, budget } = given;
+  const { tools, budget, parallelCalls } = given;
   const planner = asPlanner(given.planner);
-  if (budget === undefined) return { planner, tools };
-  assertBudget(planner.name, budget);
-  return { planner, tools, budget };
+  assertParallelCalls(parallelCalls, `The parallelCalls of the planner ${JSON.stringify(planner.name)}`);
+  if (budget !== undefined) assertBudget(planner.name, budget);
+  return {
+    planner,
+    tools,
+    ...(budget === undefined ? {} : { budget }),
+    ...(parallelCalls === undefined ? {} : { parallelCalls }),
+  };
 }
 
 /** @param isOpen the first had no place for a budget. */
@@ -116,7 +130,8 @@ function assertSame(first: Given, second: Given, isOpen: boolean): void {
       `Two planners are named ${name}. Every run records the name: rename one.`,
     );
   }
-  if (sameTools(first.tools, second.tools) && (isOpen || sameBudget(first.budget, second.budget))) return;
+  const isSame = sameBudget(first.budget, second.budget) && first.parallelCalls === second.parallelCalls;
+  if (sameTools(first.tools, second.tools) && (isOpen || isSame)) return;
   throw new PilotageError(
     'invalid_config',
     `The planner ${name} is given twice, with other tools or another budget. Give it once, or make two of two names.`,

@@ -23,6 +23,7 @@ import { toolSearch } from '../tools/tool-search.ts';
 import { foldEntries } from '../view/run-state.ts';
 import { patientArtifacts } from './append.ts';
 import { artifactFetch } from './artifact-fetch.ts';
+import { assertParallelCalls } from './at-once.ts';
 import { AtWork } from './doubt.ts';
 import type { DriverDeps, Equipped } from './driver-deps.ts';
 import { Fleet } from './fleet.ts';
@@ -70,6 +71,11 @@ export interface RuntimeOptions {
   readonly maxLiveRuns?: number;
   /** Of one tenant. Default 10. */
   readonly maxLiveRunsPerTenant?: number;
+  /**
+   * Calls of one step of a run that run at once, 1 to 50. Default 50. The entry of a planner and a tool may say less; what they
+   * hold back is told (event `tool.held_back`).
+   */
+  readonly parallelCalls?: number;
   /** How long a run stays with a process that says nothing. Default 5,000; renewed every third of it. */
   readonly leaseMs?: number;
   /**
@@ -149,6 +155,7 @@ export class Runtime {
       if (Number.isInteger(value) && value >= 0) continue;
       throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 0 up.`);
     }
+    assertParallelCalls(options.parallelCalls, 'parallelCalls');
     if (options.progress !== undefined) assertProgressGuard(options.progress);
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
     this.#slots = { runs: maxLiveRuns, perTenant: options.maxLiveRunsPerTenant ?? DEFAULT_LIVE_RUNS };
@@ -156,9 +163,8 @@ export class Runtime {
     this.#memory = memory.strategy === 'none' ? undefined : memory;
     const fetch = artifactFetch(() => this.#driverDeps().artifacts);
     const { planners = [], policy } = options;
-    this.#planners = new Planners(main, planners, (own) =>
-      createCatalogue(own, [fetch, toolSearch, toolGet, skillSearch, skillGet], policy),
-    );
+    const given = [fetch, toolSearch, toolGet, skillSearch, skillGet];
+    this.#planners = new Planners(main, planners, (own) => createCatalogue(own, given, policy), options.parallelCalls);
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
   }
@@ -378,12 +384,13 @@ export class Runtime {
     if (this.#deps !== undefined) return this.#deps;
     const { journal: given = DEFAULT_JOURNAL_PATH } = this.#options;
     const journal = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
-    const { planner, toolsOf } = this.#planners.main;
+    const { planner, toolsOf, limit } = this.#planners.main;
     this.#deps = {
       journal,
       artifacts: patientArtifacts(journal.artifacts, this.#clock),
       planner,
       toolsOf,
+      limit,
       equipped: (name) => this.#planners.find(name),
       clock: this.#clock,
       atWork: this.#atWork,

@@ -3,6 +3,8 @@
  * ends, and does no work for branches that nothing has happened to. It reads no clock and awaits nothing; what it knows can
  * be made again from the records of the calls.
  */
+
+import type { AtOnce } from '../core/at-once.ts';
 import { FINISH_TOOL } from '../core/builtin-tools.ts';
 import type { Branch, CallParallel } from '../core/decision.ts';
 import { jsonEquals } from '../core/json.ts';
@@ -11,7 +13,8 @@ import { isPassedOver } from '../core/passed-over.ts';
 import { blockOf, openRoute, waysOf } from '../core/routes.ts';
 import type { CallRecord } from '../core/step.ts';
 import { type BranchLinks, linkBranches, orderOf } from '../core/validate-decision.ts';
-import { concurrencyOf, isFailure, winnersOf } from '../view/waits.ts';
+import { atOnceOf } from '../view/held-back.ts';
+import { isFailure, winnersOf } from '../view/waits.ts';
 import { ReadyQueue } from './ready-queue.ts';
 
 export interface Ended {
@@ -71,11 +74,11 @@ export class Schedule {
   /** Beside those. */
   #spared: ReadonlySet<number> = NONE;
 
-  constructor(how: HowToRun) {
+  constructor(how: HowToRun, atOnce?: AtOnce) {
     const { join, plan, failFast } = how;
     this.#isFailFast = failFast === true;
     this.#isPlan = plan !== undefined;
-    this.concurrency = concurrencyOf(how);
+    this.concurrency = atOnceOf(how, atOnce);
     this.#winners = winnersOf(join) ?? Number.POSITIVE_INFINITY;
   }
 

@@ -2,8 +2,9 @@
 import { isPlanTool } from '../core/builtin-tools.ts';
 import { isTaskTool } from '../core/task-calls.ts';
 import type { Split } from '../view/budget.ts';
+import { atOnceOf } from '../view/held-back.ts';
 import { presentName, type RunState } from '../view/state.ts';
-import { concurrencyOf, openBehind } from '../view/waits.ts';
+import { openBehind } from '../view/waits.ts';
 
 export interface Beside {
   /** Calls of tools that need no task: each is one call, and costs what it costs. */
@@ -44,7 +45,7 @@ export function besideOf(
     }
   }
   const carried = open.waits.filter(({ called }) => called !== undefined).length;
-  return { plain, plainMicroUsd, tasks: Math.max(1, Math.min(tasks, concurrencyOf(decision) - carried)) };
+  return { plain, plainMicroUsd, tasks: Math.max(1, Math.min(tasks, atOnceOf(decision, open.move.atOnce) - carried)) };
 }
 
 /**

@@ -14,7 +14,7 @@ export function renamed<T extends { readonly tool: string }>(state: RunState, ca
 
 /** A schedule of the step as it stands: at its beginning, or after a crash with all that was recorded before. */
 export function scheduleOf(state: RunState, open: OpenStep, decision: CallParallel): Schedule {
-  const schedule = new Schedule(decision);
+  const schedule = new Schedule(decision, open.move.atOnce);
   // Of a task that has ended since, a call is to have the result before others begin.
   const parked = new Set([...parkedCalls(state, open), ...open.waits.map(({ call }) => call)]);
   schedule.spare([...mayHaveHappened(open), ...carriedOf(open)]);

@@ -160,6 +160,8 @@ export interface EquippedPlanner {
   readonly planner: Planner;
   readonly tools: readonly AnyTool[];
   readonly budget?: RunBudget;
+  /** Calls of one step that run at once, 1 to 50. Default 50, or fewer when the runtime says so. */
+  readonly parallelCalls?: number;
 }
 
 /**

@@ -8,7 +8,9 @@ import type { JsonObject } from '../core/json.ts';
 import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
 import type { MoveNotes } from '../core/step.ts';
 import { event } from './event.ts';
+import { grownMove } from './growth.ts';
 import { handleEvents } from './handles.ts';
+import { heldBack } from './held-back.ts';
 import { nodeEdits, REMOVED } from './plan-edits.ts';
 import { openBranches, type RunState } from './run-state.ts';
 import { taskEvents } from './task-events.ts';
@@ -101,7 +103,17 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
     }),
   ];
   if (rejected !== undefined) return events;
-  return [...events, ...invokedEvents(entry, step, branchesOf(decision), 0, identity)];
+  return [
+    ...events,
+    ...invokedEvents(entry, step, branchesOf(decision), 0, identity),
+    ...heldEvents(entry, move, identity),
+  ];
+}
+
+function heldEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
+  // Of a plan that grows it is told when all of it is there.
+  if (move.growing === true) return [];
+  return heldBack(move).map((held) => event('tool.held_back', entry, identity, { step: move.step, ...held }));
 }
 
 function remarkEvents(entry: Entry, { remarks = [] }: MoveNotes, identity: Identity): RunEvent[] {
@@ -136,6 +148,7 @@ function grownEvents(entry: Entry, grown: PlanGrown, before: RunState): RunEvent
       ...(usage === undefined ? {} : { usage }),
     }),
     ...invokedEvents(entry, step, branches, known, identity),
+    ...(before.open === null || !done ? [] : heldEvents(entry, grownMove(before.open.move, grown), identity)),
   ];
 }
 

@@ -79,6 +79,7 @@ export function closeStep(state: RunState, { move, calls, approvals, edits }: Op
   if (move.providerState !== undefined) step.providerState = move.providerState;
   if (move.provenance !== undefined) step.provenance = move.provenance;
   if (move.remarks !== undefined) step.remarks = move.remarks;
+  if (move.atOnce !== undefined) step.atOnce = move.atOnce;
   if (error !== undefined) step.error = error;
   const given = givenArgs(approvals, edits);
   if (given.length > 0) step.given = given;

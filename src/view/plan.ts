@@ -1,4 +1,5 @@
 /** The plan that a run carries out, node by node, as people and programs look at it. Pure, and linear in the plan's size. */
+import type { AtOnce, HeldBack } from '../core/at-once.ts';
 import { type Branch, branchesOf, branchId, type Decision, type Route } from '../core/decision.ts';
 import type { ErrorData } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
@@ -6,6 +7,7 @@ import { errorOf, type Outcome } from '../core/outcome.ts';
 import { openRoute } from '../core/routes.ts';
 import type { CallRecord, Step } from '../core/step.ts';
 import { dependenciesOf } from '../core/validate-decision.ts';
+import { heldBack } from './held-back.ts';
 import type { OpenPause, OpenStep, RunState } from './state.ts';
 
 /**
@@ -49,6 +51,8 @@ export interface PlanView {
   readonly step: number;
   /** The planner goes on with it. */
   readonly growing: boolean;
+  /** Nodes that could run at once, and do not. */
+  readonly held: readonly HeldBack[];
   /** In the order in which they were given. */
   readonly nodes: readonly PlanNodeView[];
 }
@@ -62,10 +66,10 @@ export function planOf({ open, pauses, steps }: RunState): PlanView | undefined 
 }
 
 /** Of a step that has ended; `undefined` when it has carried out none. */
-export function planOfStep({ decision, calls, index }: Step): PlanView | undefined {
+export function planOfStep({ decision, calls, index, atOnce }: Step): PlanView | undefined {
   // A plan that did not pass has no calls.
   if (calls.length === 0) return undefined;
-  return view(decision, { step: index, calls });
+  return view(decision, { step: index, calls, atOnce });
 }
 
 /** As it is made: nothing of it was begun. `undefined` for a decision that is no plan. */
@@ -83,6 +87,7 @@ function planOfOpenStep(open: OpenStep, pauses: readonly OpenPause[]): PlanView 
     step: move.step,
     calls,
     growing: move.growing === true,
+    atOnce: move.atOnce,
     running: new Set([...began, ...waits].map(({ call }) => call)),
     paused: new Set(asked),
     args: new Map(given),
@@ -97,6 +102,7 @@ function hasPlan(decision: Decision): boolean {
 interface Progress {
   readonly step: number;
   readonly growing?: boolean;
+  readonly atOnce?: AtOnce | undefined;
   readonly calls?: readonly (CallRecord | null)[];
   readonly running?: ReadonlySet<number>;
   readonly paused?: ReadonlySet<number>;
@@ -125,7 +131,7 @@ function view(decision: Decision, progress: Progress): PlanView | undefined {
       ...(error === undefined ? {} : { error }),
     };
   });
-  return { plan: decision.plan, step, growing, nodes };
+  return { plan: decision.plan, step, growing, held: heldBack({ decision, atOnce: progress.atOnce }), nodes };
 }
 
 /** The way that the node goes; `undefined` before all that it needs has ended, and when it goes none. */

@@ -6,6 +6,7 @@ import type { Outcome } from '../core/outcome.ts';
 import type { CallRecord } from '../core/step.ts';
 import type { TaskPause } from '../core/task.ts';
 import { type BranchLinks, linkBranches } from '../core/validate-decision.ts';
+import { atOnceOf } from './held-back.ts';
 import type { OpenPause, OpenStep, RunState, TaskWait } from './state.ts';
 
 /** A time at which nothing that has a limit is over. */
@@ -91,22 +92,12 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   return !open.calls.some(isOpenAndFree);
 }
 
-/** At most so many branches of a call run at once. */
-const BRANCH_CONCURRENCY = 8;
-/** The same of a call that carries out a plan. */
-const PLAN_CONCURRENCY = 50;
-
-export function concurrencyOf({ concurrency, plan }: Pick<CallParallel, 'concurrency' | 'plan'>): number {
-  const cap = plan === undefined ? BRANCH_CONCURRENCY : PLAN_CONCURRENCY;
-  return Math.min(concurrency ?? BRANCH_CONCURRENCY, cap);
-}
-
 /** A call could be started, or be given what it waited for. Those that tasks carry out keep their places until they end. */
 function hasRoom(open: OpenStep, decision: CallParallel, parked: ReadonlySet<number>): boolean {
-  const { waits, calls } = open;
+  const { waits, calls, move } = open;
   if (waits.some(({ call }) => !parked.has(call))) return true;
   const carried = waits.filter(({ called }) => called !== undefined);
-  if (carried.length >= concurrencyOf(decision)) return false;
+  if (carried.length >= atOnceOf(decision, move.atOnce)) return false;
   const toolOf = (call: number): string | undefined => decision.branches[call]?.tool;
   const full = new Set<string | undefined>();
   for (const { call, called } of carried) {

@@ -11,6 +11,7 @@ function plan(...nodes: readonly Given[]): PlanView {
     plan: 'refund',
     step: 0,
     growing: false,
+    held: [],
     nodes: nodes.map((node, call) => ({ call, tool: 'look_up', args: {}, after: [], status: 'waiting', ...node })),
   };
 }

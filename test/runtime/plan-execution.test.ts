@@ -269,7 +269,7 @@ describe('AG-44 limits over the whole plan', () => {
   const many = Array.from({ length: 120 }, (_, index) => node(`n${index}`));
 
   it.each([
-    [undefined, 8],
+    [undefined, 50],
     [3, 3],
     [50, 50],
     [100, 50],

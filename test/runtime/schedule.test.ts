@@ -76,9 +76,10 @@ describe('the order', () => {
   it.each([
     [{ concurrency: 60, plan: 'p' }, 50],
     [{ concurrency: 30, plan: 'p' }, 30],
-    [{ plan: 'p' }, 8],
-    [{ concurrency: 30 }, 8],
-    [{}, 8],
+    [{ plan: 'p' }, 50],
+    [{ concurrency: 60 }, 50],
+    [{ concurrency: 30 }, 30],
+    [{}, 50],
   ])('PX-22, AG-44 the call %j has at most %i at once', (call, most) => {
     expect(new Schedule(call).concurrency).toBe(most);
   });

@@ -98,6 +98,7 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'planner.remark_dropped': remarked,
   'acme/plan.scored': remarked,
   'plan.grown': () => eventsOfPlanner(grows),
+  'tool.held_back': () => events([{ kind: 'call_parallel', branches: [ECHO, ECHO], concurrency: 1 }]),
   message: () => eventsOfPlanner(grows),
   'trajectory.compressed': () => compactedBy(compaction),
   'trajectory.compression_failed': () => failedWith('the model is down'),
@@ -107,6 +108,8 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'model.away': wentAway,
   'run.reopened': failedOnce,
 };
+
+const ECHO = { tool: 'works', args: {} };
 
 /** What the payload of each type has to have, beside the optional parts. */
 const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] } = {
@@ -157,6 +160,7 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'planner.remark_dropped': ['remark', 'why'],
   'acme/plan.scored': ['data'],
   'plan.grown': ['step', 'nodes', 'done'],
+  'tool.held_back': ['step', 'by', 'limit', 'calls'],
   message: ['step', 'call', 'message'],
   'trajectory.compressed': ['stepsBefore', 'stepsAfter', 'tokenEstimate'],
   'trajectory.compression_failed': ['stepsObserved', 'tokenEstimate', 'errorCode', 'errorMessage'],

@@ -52,7 +52,7 @@ function callOfStep(step: ReadyStep, internal: string | undefined): { readonly t
 }
 
 export interface PlanHow {
-  /** Steps that may run at once. Default 8, at most 50. */
+  /** Steps that may run at once. Default and at most 50. */
   readonly concurrency?: number;
   readonly internal?: string;
   /** The run has done something already, which the plan is not to do again. Default false. */

@@ -32,7 +32,7 @@ export interface GraphOptions {
    * pure: the same run gives the same plan.
    */
   readonly plan: Plan | PlanFunction | PlanMaker | StreamingPlanMaker;
-  /** Steps that may run at once. Default 8, at most 50. */
+  /** Steps that may run at once. Default and at most 50. */
   readonly concurrency?: number;
   /** The tool that carries out `internal` steps, called with `{ id, input, meta }`. Default: a plan has none. */
   readonly internal?: string;

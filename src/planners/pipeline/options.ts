@@ -68,7 +68,7 @@ export interface PipelineOptions {
   readonly internal?: string;
   /** Steps of one plan. Default 1,000. */
   readonly maxSteps?: number;
-  /** Steps that may run at once, up to 50. Default 8. */
+  /** Steps that may run at once, up to 50. Default 50. */
   readonly concurrency?: number;
   /** Steps run as their lines arrive, each checked by itself. Default: none runs before the whole plan is valid. */
   readonly stream?: boolean;

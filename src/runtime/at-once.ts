@@ -1,0 +1,47 @@
+/** What keeps the calls of a step from running all at once, on its way into the move. */
+import { type AtOnce, MAX_AT_ONCE } from '../core/at-once.ts';
+import type { Branch, Decision } from '../core/decision.ts';
+import { PilotageError } from '../core/errors.ts';
+import type { AuthorisedTools } from '../tools/catalogue.ts';
+
+/** The limit for all calls of a step that a runtime, or the entry of a planner, sets. */
+export type CallLimit = Required<Pick<AtOnce, 'calls' | 'by'>>;
+
+/** Nothing when nothing is below what holds for every step. */
+export function atOnceFor(
+  decision: Decision,
+  tools: Pick<AuthorisedTools, 'ready'>,
+  limit: CallLimit | undefined,
+): { readonly atOnce?: AtOnce } {
+  if (decision.kind !== 'call_parallel') return {};
+  const few = fewOf(decision.branches, tools);
+  if (limit === undefined && few.length === 0) return {};
+  return { atOnce: { ...limit, ...(few.length === 0 ? {} : { tools: Object.fromEntries(few) }) } };
+}
+
+function fewOf(
+  branches: readonly Branch[],
+  tools: Pick<AuthorisedTools, 'ready'>,
+): readonly (readonly [string, number])[] {
+  const counts = new Map<string, number>();
+  for (const { tool } of branches) counts.set(tool, (counts.get(tool) ?? 0) + 1);
+  return [...counts].flatMap(([tool, count]): (readonly [string, number])[] => {
+    const most = tools.ready(tool)?.concurrency ?? Number.POSITIVE_INFINITY;
+    return most < count ? [[tool, most]] : [];
+  });
+}
+
+/** The smaller of the two. */
+export function callLimit(runtime: number | undefined, planner: number | undefined): CallLimit | undefined {
+  if (planner !== undefined && planner <= (runtime ?? MAX_AT_ONCE)) return { calls: planner, by: 'planner' };
+  return runtime === undefined ? undefined : { calls: runtime, by: 'runtime' };
+}
+
+/** @param where it stands, for the message. @throws PilotageError `invalid_config`. */
+export function assertParallelCalls(value: number | undefined, where: string): void {
+  if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= MAX_AT_ONCE)) return;
+  throw new PilotageError(
+    'invalid_config',
+    `${where} is ${String(value)}; give a whole number from 1 to ${MAX_AT_ONCE}, or leave it out.`,
+  );
+}
