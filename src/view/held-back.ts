@@ -17,9 +17,11 @@ export function heldBack({
   readonly atOnce?: AtOnce | undefined;
 }): readonly HeldBack[] {
   if (decision.kind !== 'call_parallel' || decision.branches.length <= 1) return NONE;
-  const { branches } = decision;
+  const { branches, concurrency } = decision;
   const limit = atOnceOf(decision, atOnce);
   const tools = Object.entries(atOnce?.tools ?? {});
+  // One at a time is an order that the planner wants, and nothing that it goes without.
+  if (concurrency === 1) return NONE;
   if (branches.length <= limit && tools.length === 0) return NONE;
   const widths = widthsOf(branches);
   const held = widths.all > limit ? [{ by: whoLimits(decision, atOnce, limit), limit, calls: widths.all }] : [];

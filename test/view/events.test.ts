@@ -98,7 +98,7 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'planner.remark_dropped': remarked,
   'acme/plan.scored': remarked,
   'plan.grown': () => eventsOfPlanner(grows),
-  'tool.held_back': () => events([{ kind: 'call_parallel', branches: [ECHO, ECHO], concurrency: 1 }]),
+  'tool.held_back': () => events([{ kind: 'call_parallel', branches: [ECHO, ECHO, ECHO], concurrency: 2 }]),
   message: () => eventsOfPlanner(grows),
   'trajectory.compressed': () => compactedBy(compaction),
   'trajectory.compression_failed': () => failedWith('the model is down'),
