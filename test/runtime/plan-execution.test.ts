@@ -299,7 +299,10 @@ describe('AG-44 limits over the whole plan', () => {
 
   it('at the deadline all that runs is stopped, nothing more is started, and every node has an outcome', async () => {
     const work = works();
-    const here = world({ planner: script(plan([...many.slice(0, 20), node('z', ['n0'])], { concurrency: 8 })), tools: [work.tool] });
+    const here = world({
+      planner: script(plan([...many.slice(0, 20), node('z', ['n0'])], { concurrency: 8 })),
+      tools: [work.tool],
+    });
     const run = await start(here, { limits: { deadlineAt: here.clock.now() + 1_000 } });
     await quiet();
     here.clock.advance(1_000);
