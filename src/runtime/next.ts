@@ -20,6 +20,7 @@ import {
   isInDoubt,
   isPaused,
   nextTimeout,
+  ownPause,
   pausesOfTasks,
   unneededTasks,
 } from '../view/waits.ts';
@@ -139,13 +140,12 @@ function park(state: RunState, retryAt?: number): Next {
 
 /** A planner that pauses until something happens is woken by the results of its tasks, unless it asks for them itself. */
 function wakePush(state: RunState, wakeMode: WakeMode): Next | undefined {
-  const { open, background } = state;
-  if (wakeMode === 'poll' || open?.move.decision.kind !== 'request_pause') return undefined;
-  const { step, decision } = open.move;
-  if (decision.reason !== 'external_event' && decision.reason !== 'await_input') return undefined;
+  const { background } = state;
+  const pause = wakeMode === 'poll' ? undefined : ownPause(state);
+  if (pause?.step === undefined) return undefined;
+  const { step } = pause;
   const result = background.find(({ atStep }) => atStep === step + 1);
-  const pause = state.pauses.find((candidate) => candidate.step === step);
-  if (result === undefined || pause === undefined) return undefined;
+  if (result === undefined) return undefined;
   return record([{ kind: 'resumed', token: pause.token, verdict: 'resume', payload: { group_id: result.group.id } }]);
 }
 

@@ -10,7 +10,7 @@ import { eventsOf } from '../view/events.ts';
 import { type Redact, redacted } from '../view/redact.ts';
 import { foldEntries, nextStep, type RunState } from '../view/run-state.ts';
 import { type RunTrajectory, trajectoryOf } from '../view/trajectory.ts';
-import { answerable, isPaused } from '../view/waits.ts';
+import { answerable, isPaused, wakesByTasks } from '../view/waits.ts';
 import { Follower } from './follow.ts';
 import type { ForkOptions } from './fork.ts';
 import { storedJson } from './heavy.ts';
@@ -21,6 +21,13 @@ import { type Addressee, pausesBelow } from './send-control.ts';
 import type { TaskProgress } from './task-progress.ts';
 import { untilTaken } from './until-taken.ts';
 
+export interface ShownTasks {
+  /** The run is of such a planner. */
+  isOf(state: RunState): boolean;
+  /** Looks at the tasks for a reader, until the returned function is called. */
+  look(state: () => RunState | undefined, tell: (progress: TaskProgress) => void): () => void;
+}
+
 export interface RunPorts {
   readonly journal: Journal;
   readonly artifacts: ArtifactStore;
@@ -28,8 +35,8 @@ export interface RunPorts {
   isDriven(): boolean;
   /** The state in which this process lets go of the run; `undefined` when it does not drive it. */
   settled(): Promise<RunState> | undefined;
-  /** Looks at the tasks of a run for a reader, until the returned function is called; absent: nobody wants that. */
-  readonly lookAtTasks?: (state: () => RunState | undefined, tell: (progress: TaskProgress) => void) => () => void;
+  /** For planners that want their readers to see their tasks move; absent: there is none. */
+  readonly shownTasks?: ShownTasks;
   /** Who speaks through this handle; absent: the program itself. */
   readonly as?: Caller;
   /** Another run of the same journal, for the same caller. */
@@ -116,7 +123,7 @@ export class Run {
    */
   events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
     const { from = 1, redact } = options;
-    const { lookAtTasks } = this.#ports;
+    const { shownTasks } = this.#ports;
     const shown = (events: readonly RunEvent[]): readonly RunEvent[] =>
       redact === undefined ? events : events.map((event) => redacted(event, redact));
     const follower = new Follower<RunEvent>({
@@ -124,10 +131,11 @@ export class Run {
       onEntry: (entry, before) => (entry.seq < from ? [] : shown(eventsOf(entry, before))),
       onPassing: (notice, state) =>
         notice.type === 'progress' || redact === undefined ? passingEvent(notice, state) : [],
-      ...(lookAtTasks === undefined
+      ...(shownTasks === undefined
         ? {}
-        : { beside: (hear, state) => lookAtTasks(state, (progress) => hear({ type: 'progress', progress })) }),
-      isOver: isSettled,
+        : { beside: (hear, state) => shownTasks.look(state, (progress) => hear({ type: 'progress', progress })) }),
+      // The planner sits in its own pause, and its tasks are what there is to see.
+      isOver: (state) => isSettled(state) && !(shownTasks?.isOf(state) === true && wakesByTasks(state)),
       onOver: (state) => (state.ending === null ? shown([pausedEvent(state)]) : []),
     });
     const { mayRead } = this.#ports;

@@ -36,7 +36,7 @@ import { type Migrate, pinOf } from './pins.ts';
 import { mainOf, Planners } from './planners.ts';
 import { assertProgressGuard, type ProgressGuard } from './progress-guard.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
-import { Run, type RunPorts } from './run.ts';
+import { Run, type ShownTasks } from './run.ts';
 import { limitsWithin } from './run-budget.ts';
 import { addressee, assertKnown } from './send-control.ts';
 import {
@@ -213,17 +213,20 @@ export class Runtime {
   }
 
   /** For planners that want their readers to see their tasks move. */
-  readonly #lookAtTasks: NonNullable<RunPorts['lookAtTasks']> = (state, tell) =>
-    watchProgressOfTasks({
-      journal: this.#driverDeps().journal,
-      clock: this.#clock,
-      state: () => {
-        const known = state();
-        return known !== undefined && isHybrid(this.#planners.heirOf(known.planner)) ? known : undefined;
-      },
-      tell,
-      onFault: (error) => this.#fault(error),
-    });
+  readonly #shownTasks: ShownTasks = {
+    isOf: ({ planner }) => isHybrid(this.#planners.heirOf(planner)),
+    look: (state, tell) =>
+      watchProgressOfTasks({
+        journal: this.#driverDeps().journal,
+        clock: this.#clock,
+        state: () => {
+          const known = state();
+          return known !== undefined && this.#shownTasks.isOf(known) ? known : undefined;
+        },
+        tell,
+        onFault: (error) => this.#fault(error),
+      }),
+  };
 
   #handle(id: string, as?: Caller): Run {
     const { journal, artifacts } = this.#driverDeps();
@@ -235,7 +238,7 @@ export class Runtime {
       isDriven: () => fleet.drives(id),
       settled: () => fleet.settled(id),
       ...(as === undefined ? {} : { as, mayRead: () => assertKnown(journal, id, as) }),
-      ...(this.#planners.all.some(isHybrid) ? { lookAtTasks: this.#lookAtTasks } : {}),
+      ...(this.#planners.all.some(isHybrid) ? { shownTasks: this.#shownTasks } : {}),
       handle: (run) => this.#handle(run, as),
       mayResume: async () => {
         const record = as === undefined ? undefined : await journal.get(id);

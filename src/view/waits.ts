@@ -178,6 +178,22 @@ export function winnersOf(join: Join | undefined): number | undefined {
   return join?.kind === 'n' ? join.n : undefined;
 }
 
+/** The pause that a planner asked for until something happens: results of its tasks may wake it. */
+export function ownPause({ open, pauses }: Pick<RunState, 'open' | 'pauses'>): OpenPause | undefined {
+  if (open?.move.decision.kind !== 'request_pause') return undefined;
+  const { step, decision } = open.move;
+  if (decision.reason !== 'external_event' && decision.reason !== 'await_input') return undefined;
+  return pauses.find((pause) => pause.step === step);
+}
+
+/** A planner in its own pause that nothing but the end of a task is needed for, and a task is at work. */
+export function wakesByTasks(state: RunState): boolean {
+  if (state.ending !== null || ownPause(state) === undefined || isHeld(state)) return false;
+  return state.tasks.some(
+    ({ end, pauses, called }) => end === undefined && pauses.length === 0 && called === undefined,
+  );
+}
+
 /** A pause of an operator's, or of a budget, holds the run as a whole. */
 export function isHeld({ pauses }: RunState): boolean {
   return pauses.some(({ step }) => step === undefined);

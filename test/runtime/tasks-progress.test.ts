@@ -1,5 +1,6 @@
 /** TK-36: readers of a hybrid planner's run see its tasks move. */
 import { expect, it } from 'vitest';
+import type { Decision } from '../../src/core/decision.ts';
 import type { RunEvent } from '../../src/core/event.ts';
 import type { Planner, WakeMode } from '../../src/core/planner.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
@@ -93,6 +94,32 @@ it('TK-36 a hybrid planner’s readers are told of each change of a task, once, 
   await over;
   await until(() => hasEnded(made, 'p'));
   expect((await collect(made.runtime.run('p'))).map(({ type }) => type)).not.toContain('task.progress');
+});
+
+it('TK-36 a hybrid planner in its own pause shows its tasks until one of them wakes it; one that waits for a person ends the reading', async () => {
+  const child = holding();
+  const external: Decision = { kind: 'request_pause', reason: 'external_event' };
+  const own = plays({ q: script(spawns('child'), external, pause), child: script(call('held')) });
+  const clock = new VirtualClock();
+  const made = world({
+    planner: { name: 'modes', wakeMode: 'hybrid', next: own },
+    tools: [{ ...child.tool, name: 'held' }],
+    clock,
+  });
+  await start(made, { identity: PARENT });
+  await child.entered;
+  await until(async () => (await made.journal.get('p'))?.status === 'paused');
+  const { events, over } = reading(made);
+  await until(() => events.some(({ type }) => type === 'pause.requested'));
+  clock.advance(1_000);
+  await until(() => only(events, 'task.progress').length === 1);
+  expect(only(events, 'task.progress')).toMatchObject([{ task: 'p.0.0', status: 'running' }]);
+  expect(only(events, 'run.paused')).toEqual([]);
+  child.release();
+  // Woken by its task, it asks a person: there is nothing more to show.
+  await over;
+  expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['task.completed', 'pause.resumed']));
+  expect(events.at(-1)?.type).toBe('run.paused');
 });
 
 it('TK-36 two readers both see it, and one that leaves stops the looking', async () => {

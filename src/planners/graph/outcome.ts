@@ -91,8 +91,9 @@ export function freshPlanId({ trajectory }: RunView, wanted = 'plan'): string {
 }
 
 /**
- * How a run ends with this plan. `goal` with the value of the finish node; without one, when nothing is left undone, with
- * `{ results }` by node. Otherwise `no_path`. What failed, and what was skipped for it, stands in the metadata.
+ * How a run ends with this plan. `goal` with the value of the finish node; of a plan that has none, when nothing is left undone,
+ * with `{ results }` by node. Otherwise `no_path`. What failed, and what was skipped for it, stands in the metadata; when every
+ * finish was passed over, so does `error` with the code `plan_end_missed`.
  * @param earlier nodes of the plans of which this one is the rest.
  */
 export function finishOfPlan(step: Step, earlier: readonly PlanNode[] = []): Finish {
@@ -122,7 +123,35 @@ export function finishOfNodes(nodes: readonly PlanNode[], notes: JsonObject): Fi
   }
   if (end !== undefined) return { kind: 'finish', reason: 'goal', payload: end.value ?? null, metadata };
   if (undone.length > 0 || notes['error'] !== undefined) return { kind: 'finish', reason: 'no_path', metadata };
+  const ends = latest.filter(({ branch }) => branch.tool === FINISH_TOOL);
+  if (ends.length > 0) {
+    return { kind: 'finish', reason: 'no_path', metadata: { ...metadata, error: noEndReached(ends, latest) } };
+  }
   return { kind: 'finish', reason: 'goal', payload: { results: resultsOf(latest) }, metadata };
+}
+
+/** Every end of the plan was passed over: a condition did not hold, or somebody took it out. */
+function noEndReached(ends: readonly PlanNode[], nodes: readonly PlanNode[]): JsonObject {
+  const told = ends.slice(0, MAX_ERRORS).map((end) => `${JSON.stringify(end.id)}: ${whyPassed(end, nodes)}`);
+  const more = ends.length > told.length ? ` And ${ends.length - told.length} more.` : '';
+  const message = `The plan came to none of its ends. ${told.join(' ')}${more}`;
+  return { code: 'plan_end_missed', message, nodes: ends.map(({ id }) => id).slice(0, MAX_ERRORS) };
+}
+
+/** The first cause in words, with the names of nodes. */
+function whyPassed(end: PlanNode, nodes: readonly PlanNode[]): string {
+  const causeOf = ({ error, step }: PlanNode): PlanNode | undefined =>
+    nodes.find((node) => node.step === step && node.index === error?.data?.['branch']);
+  const seen = new Set<PlanNode>();
+  let at = end;
+  for (let cause = causeOf(at); cause?.status === 'skipped' && !seen.has(cause); cause = causeOf(at)) {
+    seen.add(cause);
+    at = cause;
+  }
+  const cause = causeOf(at);
+  const about = at === end ? '' : `the step ${JSON.stringify(at.id)} before it was passed over: `;
+  if (cause === undefined) return `${about}${at.error?.message ?? 'It was passed over.'}`;
+  return `${about}its condition on ${JSON.stringify(cause.id)} does not hold.`;
 }
 
 /** What did not end well, and was not meant to be passed over. */
