@@ -46,7 +46,7 @@ export interface Said {
 
 /** @returns the exit code. */
 export async function controlCommand(said: Said, options: Options, terminal: Terminal): Promise<number> {
-  const journal = await openJournal(options);
+  const journal = await openJournal(options, 'write');
   try {
     const state = foldEntries(await journal.read(said.run));
     const pauses = state.ending === null ? openPauses(state) : [];

@@ -15,7 +15,7 @@ import { count, jsonLine } from './text.ts';
 /** @returns the exit code: how the fork ended. */
 export async function forkCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
   const project = await findProject(options);
-  return withJournal(storedJournal(options, project), async (journal) => {
+  return withJournal(storedJournal(options, project, 'write'), async (journal) => {
     const stored = foldEntries(await journal.read(id));
     const plan = planOf(stored, options);
     return withRuntime(await setUp(options, project, { stored }), journal, terminal, async (runtime) => {

@@ -20,7 +20,7 @@ import { count, dollars, duration, harmless, jsonLine, oneLine } from './text.ts
 
 /** @returns the exit code. */
 export async function inspectCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
-  const { entries, inbox } = await withJournal(await openJournal(options), async (journal) => ({
+  const { entries, inbox } = await withJournal(await openJournal(options, 'look'), async (journal) => ({
     entries: await journal.read(id),
     inbox: (await journal.inbox(id)).map(({ message }) => message),
   }));

@@ -8,7 +8,7 @@ import { duration, jsonLine, oneLine } from './text.ts';
 
 /** @returns the exit code. */
 export async function listCommand(options: Options, terminal: Terminal): Promise<number> {
-  const journal = await openJournal(options);
+  const journal = await openJournal(options, 'look');
   try {
     const { status, limit, session, parent } = options;
     const records = await journal.list({
@@ -25,7 +25,8 @@ export async function listCommand(options: Options, terminal: Terminal): Promise
   }
 }
 
-function row({ identity, status, createdAt, query }: RunRecord): string {
+function row({ identity, status, createdAt, query, problem }: RunRecord): string {
   const age = `${duration(Date.now() - createdAt)} ago`;
-  return `${oneLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${oneLine(query, 80)}`;
+  const about = problem === undefined ? '' : `  ⚠ ${oneLine(problem.code, 60)}: ${oneLine(problem.message, 160)}`;
+  return `${oneLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${oneLine(query, 80)}${about}`;
 }

@@ -13,17 +13,20 @@ export function journalOf(options: Options, project: Project | undefined): Journ
   return typeof place === 'string' ? sqliteJournal({ path: place }) : place;
 }
 
+/** What a command does with the journal: one that only looks changes nothing, on a full disk as well. */
+export type Use = 'look' | 'write';
+
 /** Of a command that looks for runs: a journal that does not exist is not made. @throws PilotageError `journal_unavailable` */
-export function storedJournal(options: Options, project: Project | undefined): Journal {
+export function storedJournal(options: Options, project: Project | undefined, use: Use): Journal {
   const place = placeOf(options, project);
   if (typeof place !== 'string') return place;
-  if (existsSync(place)) return sqliteJournal({ path: place });
+  if (existsSync(place)) return sqliteJournal({ path: place, readOnly: use === 'look' });
   throw new PilotageError('journal_unavailable', `There is no journal ${place}. Start a run first, or give --journal.`);
 }
 
 /** For a command that needs nothing else of the configuration. */
-export async function openJournal(options: Options): Promise<Journal> {
-  return storedJournal(options, options.journal === undefined ? await findProject(options) : undefined);
+export async function openJournal(options: Options, use: Use): Promise<Journal> {
+  return storedJournal(options, options.journal === undefined ? await findProject(options) : undefined, use);
 }
 
 /** Closes the journal, whatever happens. */

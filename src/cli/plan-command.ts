@@ -29,7 +29,7 @@ export async function planCommand(goal: string, options: Options, terminal: Term
 }
 
 async function storedPlan(id: string, options: Options, terminal: Terminal): Promise<number> {
-  const entries = await withJournal(await openJournal(options), (journal) => journal.read(id));
+  const entries = await withJournal(await openJournal(options, 'look'), (journal) => journal.read(id));
   const state = foldEntries(entries);
   const plan = planOf(state);
   if (plan === undefined) throw new UsageError('The run has carried out no plan; inspect shows what it did.');

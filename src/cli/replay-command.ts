@@ -13,7 +13,7 @@ import { count, jsonLine, oneLine } from './text.ts';
 /** @returns the exit code. */
 export async function replayCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
   const project = await findProject(options);
-  return withJournal(storedJournal(options, project), async (journal) => {
+  return withJournal(storedJournal(options, project, 'look'), async (journal) => {
     const stored = foldEntries(await journal.read(id));
     return withRuntime(await setUp(options, project, { stored }), journal, terminal, async (runtime) => {
       const report = await runtime.run(id).replay();

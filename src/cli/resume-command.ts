@@ -16,7 +16,7 @@ import { oneLine } from './text.ts';
 /** @returns the exit code. */
 export async function resumeCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
   const project = await findProject(options);
-  return withJournal(storedJournal(options, project), async (journal) => {
+  return withJournal(storedJournal(options, project, 'write'), async (journal) => {
     const state = foldEntries(await journal.read(id));
     if (state.ending !== null) {
       if (isAsking(options)) throw new UsageError('The run has ended: it takes no message and no limit any more.');

@@ -2,11 +2,12 @@
  * Opens the file and brings it to the schema of this version. The file is read before SQLite touches it, so that another
  * application's database is refused untouched.
  */
-import { closeSync, mkdirSync, openSync, readSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { PilotageError } from '../core/errors.ts';
 import { damaged, isBusy, storeError } from './sqlite-errors.ts';
+import { idOf, isOpenHere } from './sqlite-open-files.ts';
 
 /** "pilo" in ASCII, at byte 68 of the file: what says that a database is a journal of ours. */
 const APPLICATION_ID = 0x70696c6f;
@@ -161,14 +162,18 @@ export function openDatabase(options: OpenOptions): DatabaseSync {
   const { path } = options;
   const { DatabaseSync } = loadSqlite();
   makeFolder(path);
-  assertOurs(path);
+  assertOurs(path, 'a+');
   const deadline = performance.now() + OPEN_WAIT_MS;
   for (;;) {
     let db: DatabaseSync | undefined;
     try {
+      const before = idOf(statSync(path, { throwIfNoEntry: false }));
       db = new DatabaseSync(path);
       prepareDatabase(db, options);
-      return db;
+      // Somebody put another file there meanwhile.
+      if (before === idOf(statSync(path, { throwIfNoEntry: false }))) return db;
+      db.close();
+      assertOurs(path, 'a+');
     } catch (error) {
       db?.close();
       if (!isBusy(error) || performance.now() > deadline) throw storeError(error, path);
@@ -179,7 +184,7 @@ export function openDatabase(options: OpenOptions): DatabaseSync {
 }
 
 // Loaded here, not imported: older runtimes warn about node:sqlite, and who does not use it shall not be warned.
-function loadSqlite(): typeof import('node:sqlite') {
+export function loadSqlite(): typeof import('node:sqlite') {
   const sqlite = process.getBuiltinModule('node:sqlite');
   if (sqlite !== undefined) return sqlite;
   throw new PilotageError(
@@ -200,8 +205,10 @@ function makeFolder(path: string): void {
 }
 
 /** Looks at the header only. An empty file becomes a new journal. */
-function assertOurs(path: string): void {
-  const header = readHeader(path);
+export function assertOurs(path: string, flags: 'a+' | 'r'): void {
+  // One that is open here was looked at then, and is not to be closed by anybody but SQLite.
+  if (isOpenHere(path)) return;
+  const header = readHeader(path, flags);
   if (header.length === 0) return;
   if (header.subarray(0, MAGIC.length).toString('latin1') !== MAGIC || header.length < 100) {
     throw new PilotageError('journal_corrupt', damaged(path, 'it is not an SQLite file'), { data: { path } });
@@ -214,15 +221,15 @@ function assertOurs(path: string): void {
   );
 }
 
-function readHeader(path: string): Buffer {
+function readHeader(path: string, flags: 'a+' | 'r'): Buffer {
   const header = Buffer.alloc(100);
   let file: number | undefined;
   try {
     // Makes the file when there is none, and finds out whether it can be written; SQLite would open it for reading only.
-    file = openSync(path, 'a+');
+    file = openSync(path, flags);
     return header.subarray(0, readSync(file, header, 0, header.length, 0));
   } catch (error) {
-    throw fileError(error, path);
+    throw flags === 'r' ? unreadable(error, path) : fileError(error, path);
   } finally {
     if (file !== undefined) closeSync(file);
   }
@@ -238,6 +245,11 @@ function fileError(cause: unknown, path: string): PilotageError {
         ] as const)
       : (['invalid_config', `The journal cannot be at ${path} (${code}). Give the path of a file.`] as const);
   return new PilotageError(errorName, message, { cause, data: { path } });
+}
+
+function unreadable(cause: unknown, path: string): PilotageError {
+  const message = `The journal ${path} cannot be read (${errorCode(cause)}). Give the path of a file that can.`;
+  return new PilotageError('journal_unavailable', message, { cause, data: { path } });
 }
 
 function errorCode(error: unknown): string | undefined {
@@ -265,13 +277,15 @@ function migrate(db: DatabaseSync, path: string): void {
   // Taking the write lock also finds out whether the file can be written.
   db.exec('BEGIN IMMEDIATE');
   const version = Number(db.prepare('PRAGMA user_version').get()?.['user_version']);
-  if (version > SCHEMA_VERSION) {
-    throw new PilotageError(
-      'journal_newer',
-      `The journal ${path} has format ${version}; this version of Pilotage knows up to ${SCHEMA_VERSION}. Upgrade it.`,
-      { data: { path, found: version, supported: SCHEMA_VERSION } },
-    );
-  }
+  if (version > SCHEMA_VERSION) throw newer(path, version);
   for (const migration of MIGRATIONS.slice(version)) db.exec(migration);
   db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`);
+}
+
+export function newer(path: string, found: number): PilotageError {
+  return new PilotageError(
+    'journal_newer',
+    `The journal ${path} has format ${found}; this version of Pilotage knows up to ${SCHEMA_VERSION}. Upgrade it.`,
+    { data: { path, found, supported: SCHEMA_VERSION } },
+  );
 }

@@ -5,7 +5,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PilotageError } from '../core/errors.ts';
 import { journalClosed } from './rules.ts';
-import { isBusy, storeError } from './sqlite-errors.ts';
+import { isBusy } from './sqlite-errors.ts';
+import type { SqliteGuard } from './sqlite-guard.ts';
 
 /** So that a burst does not hold the event loop for long. */
 const MAX_WRITES_PER_COMMIT = 1_024;
@@ -22,7 +23,7 @@ interface Write {
 
 export class GroupWriter {
   readonly #db: DatabaseSync;
-  readonly #path: string;
+  readonly #guard: SqliteGuard;
   readonly #busyTimeoutMs: number;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
@@ -33,9 +34,9 @@ export class GroupWriter {
   #closed = false;
   #onIdle: (() => void) | undefined;
 
-  constructor(db: DatabaseSync, path: string, busyTimeoutMs: number) {
+  constructor(db: DatabaseSync, guard: SqliteGuard, busyTimeoutMs: number) {
     this.#db = db;
-    this.#path = path;
+    this.#guard = guard;
     this.#busyTimeoutMs = busyTimeoutMs;
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
@@ -77,7 +78,8 @@ export class GroupWriter {
         this.#waitForLock(batch, error);
         return;
       }
-      for (const write of batch) write.reject(storeError(error, this.#path));
+      const why = this.#guard.explain(error);
+      for (const write of batch) write.reject(why);
     }
     this.#next();
   };
@@ -90,10 +92,13 @@ export class GroupWriter {
 
   /** Commits the batch and returns how to tell each caller. */
   #transact(batch: readonly Write[]): (() => void)[] {
+    this.#guard.assertUsable();
     this.#begin.run();
     try {
+      this.#guard.beforeWrite();
       const settle = batch.map((write) => attempt(write));
       this.#commit.run();
+      this.#guard.afterCommit();
       return settle;
     } catch (error) {
       // SQLite has rolled back by itself after some failures.
@@ -108,7 +113,7 @@ export class GroupWriter {
     for (const write of batch) {
       write.lockedSinceMs ??= now;
       if (now - write.lockedSinceMs < this.#busyTimeoutMs) patient.push(write);
-      else write.reject(storeError(error, this.#path));
+      else write.reject(this.#guard.explain(error));
     }
     this.#queue = [...patient, ...this.#queue];
     if (this.#queue.length > 0) setTimeout(this.#flush, BUSY_RETRY_MS);

@@ -21,7 +21,8 @@ import { assertLease, assertPriority, journalClosed, pageSize, wholeMs } from '.
 import type { SessionMemoryStore } from './session-memory.ts';
 import { SqliteArtifacts, type StoreAccess } from './sqlite-artifacts.ts';
 import { encodeAppend, encodeMessage, encodeRun } from './sqlite-encode.ts';
-import { storeError } from './sqlite-errors.ts';
+import { SqliteGuard } from './sqlite-guard.ts';
+import { ReadingJournal } from './sqlite-reading.ts';
 import { SqliteRecords } from './sqlite-records.ts';
 import { SqliteRows } from './sqlite-rows.ts';
 import { openDatabase } from './sqlite-schema.ts';
@@ -40,6 +41,11 @@ export interface SqliteJournalOptions {
   readonly busyTimeoutMs?: number;
   /** How often a watched journal looks for changes by other processes. Default 200. */
   readonly watchIntervalMs?: number;
+  /**
+   * Opens what is there for looking only: nothing is written, made or brought to another format, so that it works on a full disk
+   * and without the right to write. What would write is refused with `journal_read_only`.
+   */
+  readonly readOnly?: boolean;
 }
 
 const BUSY_TIMEOUT_MS = 5_000;
@@ -48,9 +54,11 @@ const WATCH_INTERVAL_MS = 200;
 /**
  * Opens the file, or makes it.
  * @throws PilotageError `journal_newer` (with `data.found` and `data.supported`), `journal_corrupt`, `journal_read_only`,
- * `journal_busy`, `journal_unavailable`, or `invalid_config` for a path that is no file of ours.
+ * `journal_busy`, `journal_unavailable`, or `invalid_config` for a path that is no file of ours. With `readOnly` also
+ * `journal_older`: then it has to be opened for writing once.
  */
 export function sqliteJournal(options: SqliteJournalOptions): Journal {
+  if (options.readOnly === true) return new ReadingJournal(options, (db) => new SqliteJournal(db, options));
   const db = openDatabase({ path: options.path, synchronous: options.synchronous ?? 'full' });
   return new SqliteJournal(db, options);
 }
@@ -59,7 +67,7 @@ export class SqliteJournal implements Journal {
   readonly artifacts: ArtifactStore;
   readonly memory: SessionMemoryStore;
   readonly #db: DatabaseSync;
-  readonly #path: string;
+  readonly #guard: SqliteGuard;
   readonly #clock: Clock;
   readonly #watchIntervalMs: number;
   readonly #rows: SqliteRows;
@@ -72,10 +80,11 @@ export class SqliteJournal implements Journal {
 
   constructor(db: DatabaseSync, options: SqliteJournalOptions) {
     this.#db = db;
-    this.#path = options.path;
     this.#clock = options.clock ?? systemClock;
     this.#watchIntervalMs = options.watchIntervalMs ?? WATCH_INTERVAL_MS;
-    this.#writer = new GroupWriter(db, options.path, options.busyTimeoutMs ?? BUSY_TIMEOUT_MS);
+    const guard = new SqliteGuard(db, options.path);
+    this.#guard = guard;
+    this.#writer = new GroupWriter(db, guard, options.busyTimeoutMs ?? BUSY_TIMEOUT_MS);
     this.#dataVersion = db.prepare('PRAGMA data_version');
     const access: StoreAccess = {
       read: (run) => this.#read(run),
@@ -118,7 +127,8 @@ export class SqliteJournal implements Journal {
 
   async claim(request: ClaimRequest): Promise<Claim | undefined> {
     assertLease(request);
-    // A look before the lock: a poller that finds nothing disturbs nobody.
+    // A look before the lock: a poller that finds nothing disturbs nobody, and hears when it looks at the wrong file.
+    this.#guard.look();
     const found = this.#read(() => this.#rows.findClaimable(request, this.#now()));
     return found === undefined ? undefined : this.#writer.write(() => this.#rows.claim(request, this.#now()));
   }
@@ -168,6 +178,7 @@ export class SqliteJournal implements Journal {
     this.#stopPolling();
     await this.#writer.close();
     this.#db.close();
+    this.#guard.close();
   }
 
   #now(): number {
@@ -177,9 +188,10 @@ export class SqliteJournal implements Journal {
   #read<T>(run: () => T): T {
     if (this.#closing !== undefined) throw journalClosed();
     try {
+      this.#guard.assertUsable();
       return run();
     } catch (error) {
-      throw storeError(error, this.#path);
+      throw this.#guard.explain(error);
     }
   }
 
@@ -187,7 +199,7 @@ export class SqliteJournal implements Journal {
   #watchOthers(): NodeJS.Timeout {
     let seen = this.#versionOfData();
     const look = (): void => {
-      const version = this.#versionOfData();
+      const version = this.#guard.look() ?? this.#versionOfData();
       if (version !== seen) this.#watchers.wakeAll();
       seen = version;
     };

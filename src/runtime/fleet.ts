@@ -15,7 +15,7 @@ import { HeldLease, type Moment, momentOf } from './held-lease.ts';
 import { type Exit, TRY_AGAIN_MS } from './let-go.ts';
 import { isDeadOwner, ownerName } from './owner.ts';
 import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
-import { isJournalGone, problemOf, Refusals } from './refusals.ts';
+import { isJournalGone, mayComeBack, problemOf, Refusals } from './refusals.ts';
 import { reopen } from './reopen.ts';
 import { sendControl } from './send-control.ts';
 import { type SlotLimits, Slots, type Waiting } from './slots.ts';
@@ -153,7 +153,7 @@ export class Fleet {
     if (this.#closing) return;
     if (isJournalGone(error)) {
       this.#tellReaders(run, error);
-    } else if (mayPass(error)) {
+    } else if (mayComeBack(error)) {
       if (tries + 1 === TRIES_UNTIL_TOLD) this.#tellReaders(run, error);
       const delayMs = Math.min(FIRST_DELAY_MS * 2 ** tries, TRY_AGAIN_MS);
       this.#after(delayMs, run, () => this.enqueue({ ...waiting, tries: tries + 1 }));
@@ -191,7 +191,7 @@ export class Fleet {
       await this.#driveClaimed(tenant, () => this.#driverOf(claimed, askedAt, {}));
       return true;
     } catch (error) {
-      if (tenant === undefined || claim === undefined || mayPass(error) || isJournalGone(error)) throw error;
+      if (tenant === undefined || claim === undefined || mayComeBack(error) || isJournalGone(error)) throw error;
       // One run that cannot be carried out here keeps nobody from the next.
       this.#refuse(claim.run, error);
       return true;
@@ -257,7 +257,7 @@ export class Fleet {
     const waking: Promise<void> = this.#wakeStored(run, acceptChanges)
       .catch((error: unknown) => {
         this.#deps.onFault(error);
-        if (mayPass(error) && !this.#closing) this.#after(TRY_AGAIN_MS, run, () => this.wake(run, acceptChanges));
+        if (mayComeBack(error) && !this.#closing) this.#after(TRY_AGAIN_MS, run, () => this.wake(run, acceptChanges));
         else this.#deps.hub.tell(run, { type: 'exit', error });
       })
       .then(() => void this.#waking.delete(waking));
@@ -455,7 +455,7 @@ export class Fleet {
 
   /** What the store could not take goes on when it can; what else broke is left to others for a while. */
   #broke(run: string, error: unknown): void {
-    if (mayPass(error)) this.#after(TRY_AGAIN_MS + LEAST_ALARM_MS, run, () => this.wake(run));
+    if (mayComeBack(error)) this.#after(TRY_AGAIN_MS + LEAST_ALARM_MS, run, () => this.wake(run));
     else this.#refusals.note(run);
   }
 

@@ -6,6 +6,7 @@
 import type { Clock } from '../core/clock.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import { Thrown } from '../core/thrown.ts';
+import { mayPass } from './append.ts';
 
 const FIRST_MS = 2_000;
 const LONGEST_MS = 300_000;
@@ -24,7 +25,12 @@ export function problemOf(error: unknown): ErrorData {
 export function isJournalGone(error: unknown): boolean {
   if (!PilotageError.is(error)) return false;
   if (error.code === 'journal_newer') return error.data?.['run'] === undefined;
-  return error.code === 'journal_closed' || error.code === 'journal_replaced' || error.code === 'journal_read_only';
+  return error.code === 'journal_closed' || error.code === 'journal_replaced';
+}
+
+/** The store cannot take it now; a disk that cannot be written may be one day. */
+export function mayComeBack(error: unknown): boolean {
+  return mayPass(error) || PilotageError.is(error, 'journal_read_only');
 }
 
 interface Refusal {

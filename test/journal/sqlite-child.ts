@@ -1,5 +1,6 @@
 /** A second process on a journal's file. `node sqlite-child.ts <mode> <path>` */
 import { once } from 'node:events';
+import { PilotageError } from '../../src/core/errors.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import { createClaimed, step } from '../../src/testing/journal-cases/kit.ts';
 
@@ -33,12 +34,18 @@ async function holdLock(): Promise<void> {
   process.stdin.pause();
 }
 
-/** Appends until it is killed, and prints the seq of each entry when it is acknowledged. */
+/** Appends until it is killed, or its file is taken away, and prints the seq of each entry when it is acknowledged. */
 async function appendForEver(): Promise<void> {
   const journal = sqliteJournal({ path });
   const claim = await createClaimed(journal, 'endless', { owner: 'child', leaseMs: 60_000 });
   for (let head = 1; ; head += 1) {
-    await journal.append(step(claim, head));
+    try {
+      await journal.append(step(claim, head));
+    } catch (error) {
+      if (!PilotageError.is(error, 'journal_replaced')) throw error;
+      console.log(error.code);
+      return journal.close();
+    }
     console.log(head + 1);
   }
 }

@@ -1,0 +1,125 @@
+/**
+ * Whether an open connection may go on writing: the file that it has open is still the one that its path names, with the
+ * write-ahead log and the index beside it that the connection uses, and of the format that this code writes.
+ *
+ * SQLite holds its own descriptors of all three as long as the connection is open, so that no other file can get the same
+ * number meanwhile. Files that were overwritten in place, byte for byte, cannot be told from outside, but for those that shrank.
+ */
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { PilotageError } from '../core/errors.ts';
+import { storeError } from './sqlite-errors.ts';
+import { idOf, noteOpen } from './sqlite-open-files.ts';
+import { newer, SCHEMA_VERSION } from './sqlite-schema.ts';
+
+/** So fresh a look is not repeated before the next write: it follows one write after another. */
+const FRESH_MS = 5;
+
+interface Seen {
+  readonly path: string;
+  /** Device and number; `undefined`: it is not there yet. */
+  id: string | undefined;
+  sizeBytes: number;
+}
+
+export class SqliteGuard {
+  readonly #path: string;
+  readonly #version: StatementSync;
+  readonly #main: Seen;
+  readonly #log: Seen;
+  readonly #index: Seen;
+  #gone: PilotageError | undefined;
+  readonly #noteClosed: () => void;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(db: DatabaseSync, path: string) {
+    this.#path = path;
+    const absolute = resolve(path);
+    this.#version = db.prepare('PRAGMA user_version');
+    this.#main = { path: absolute, id: undefined, sizeBytes: 0 };
+    this.#log = { path: `${absolute}-wal`, id: undefined, sizeBytes: 0 };
+    this.#index = { path: `${absolute}-shm`, id: undefined, sizeBytes: 0 };
+    this.look();
+    this.#noteClosed = this.#main.id === undefined ? () => {} : noteOpen(this.#main.id);
+  }
+
+  /** The connection was closed. */
+  close(): void {
+    this.#noteClosed();
+  }
+
+  /** @throws PilotageError `journal_replaced` or `journal_newer`, once that was seen. */
+  assertUsable(): void {
+    if (this.#gone !== undefined) throw this.#gone;
+  }
+
+  /**
+   * Inside the write transaction, before its first change: nobody else can change the format until it ends.
+   * @throws PilotageError `journal_replaced` or `journal_newer`: nothing is to be written.
+   */
+  beforeWrite(): void {
+    this.assertUsable();
+    if (performance.now() - this.#lookedAt > FRESH_MS) this.#compare(this.#main);
+    this.#compareFormat();
+    this.assertUsable();
+  }
+
+  /**
+   * After the commit, and before anybody is told of it: what is acknowledged was, when it had been written, in the file that
+   * the path names, or in its log.
+   * @throws PilotageError `journal_replaced`.
+   */
+  afterCommit(): void {
+    this.#lookedAt = performance.now();
+    this.#compare(this.#main);
+    this.#compare(this.#log);
+    // It is made with the first read or write, and looked at after that with everything else.
+    if (this.#index.id === undefined) this.#compare(this.#index);
+    this.assertUsable();
+  }
+
+  /** Looks at everything. @returns why the connection cannot be used any more. */
+  look(): PilotageError | undefined {
+    if (this.#gone !== undefined) return this.#gone;
+    for (const seen of [this.#main, this.#log, this.#index]) this.#compare(seen);
+    try {
+      this.#compareFormat();
+    } catch {
+      // Whoever reads or writes gets the error.
+    }
+    return this.#gone;
+  }
+
+  /** The error of a statement: that the file is another one now explains any. */
+  explain(error: unknown): PilotageError {
+    return PilotageError.is(error) ? error : (this.look() ?? storeError(error, this.#path));
+  }
+
+  #compare(seen: Seen): void {
+    const stats = statSync(seen.path, { throwIfNoEntry: false });
+    const id = idOf(stats);
+    if (seen.id === undefined) seen.id = id;
+    if (seen.id !== id) {
+      this.#lost(`${seen.path} was ${id === undefined ? 'deleted or moved away' : 'replaced by another file'}`);
+    } else if (stats !== undefined && seen === this.#main) {
+      // The file itself never gets shorter: another one was copied over it.
+      if (stats.size < seen.sizeBytes) this.#lost(`${seen.path} was overwritten in place`);
+      seen.sizeBytes = stats.size;
+    }
+  }
+
+  #compareFormat(): void {
+    const found = Number(this.#version.get()?.['user_version']);
+    if (found > SCHEMA_VERSION) this.#gone ??= newer(this.#path, found);
+    else if (found < SCHEMA_VERSION) this.#lost(`it has the older format ${found} now`);
+  }
+
+  #lost(what: string): void {
+    this.#gone ??= new PilotageError(
+      'journal_replaced',
+      `The journal ${this.#path} is not the one any more that this process has open: ${what}. This process writes nothing more to it; open it again.`,
+      { data: { path: this.#path } },
+    );
+  }
+}

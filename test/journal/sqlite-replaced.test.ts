@@ -1,0 +1,158 @@
+/** An open journal whose file is taken away, replaced or upgraded beneath it stops writing, and says so. */
+import { copyFileSync, linkSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { Journal } from '../../src/journal/port.ts';
+import { SCHEMA_VERSION } from '../../src/journal/sqlite-schema.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
+import { ana, createClaimed, expectCode, newRun, sequence, step } from '../../src/testing/journal-cases/kit.ts';
+import { openJournal, startChild, temporaryFile, withDatabase } from './sqlite-helpers.ts';
+
+const ENDS = ['', '-wal', '-shm'] as const;
+
+/** A journal's file with one run, that nobody has open. */
+async function backup(): Promise<string> {
+  const path = temporaryFile();
+  const journal = openJournal(path);
+  await journal.create(newRun('old'));
+  await journal.close();
+  return path;
+}
+
+function removed(path: string): void {
+  for (const end of ENDS) rmSync(`${path}${end}`);
+}
+
+const CHANGES: readonly (readonly [string, (path: string) => void | Promise<void>])[] = [
+  ['deleted', removed],
+  ['deleted alone, with its log left behind', (path) => rmSync(path)],
+  [
+    'moved away',
+    (path) => {
+      for (const end of ENDS) renameSync(`${path}${end}`, `${path}.away${end}`);
+    },
+  ],
+  [
+    'replaced by a backup',
+    async (path) => {
+      const other = await backup();
+      removed(path);
+      copyFileSync(other, path);
+    },
+  ],
+  ['renamed over', async (path) => renameSync(await backup(), path)],
+  ['overwritten in place by a shorter one', (path) => truncateSync(path, 4096)],
+  ['robbed of its log', (path) => rmSync(`${path}-wal`)],
+];
+
+describe('an open SQLite journal whose file is', () => {
+  it.each(CHANGES)('%s acknowledges no write after that, and says so', async (_, change) => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const claim = await createClaimed(journal, 'r1');
+    await journal.append(step(claim, 1));
+    withDatabase(path, (db) => db.exec('PRAGMA wal_checkpoint(PASSIVE)'));
+    await journal.append(step(claim, 2));
+    await change(path);
+    const writes: (() => Promise<unknown>)[] = [
+      () => journal.append(step(claim, 3)),
+      () => journal.create(newRun('r2')),
+      () => journal.signal('r1', { id: 'c1', type: 'PAUSE' }),
+      () => journal.renew([claim], 1_000),
+      () => journal.claim({ ...ana, run: 'r1' }),
+      () => journal.artifacts.put({ tenant: 'acme', user: 'ana', session: 's1' }, new Uint8Array(3), { mime: 'x/y' }),
+      () => journal.list({}),
+      () => journal.read('r1'),
+    ];
+    for (const write of writes) {
+      const error = await expectCode(write(), 'journal_replaced');
+      expect(error.message).toContain('open it again');
+    }
+  });
+
+  it('robbed of its index is noticed when it looks for work', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    await journal.create(newRun('r1'));
+    rmSync(`${path}-shm`);
+    await expectCode(journal.claim(ana), 'journal_replaced');
+    await expectCode(journal.create(newRun('r2')), 'journal_replaced');
+  });
+
+  it('upgraded by a newer version writes nothing more, and neither reads nor works', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const claim = await createClaimed(journal, 'r1');
+    withDatabase(path, (db) => db.exec(`PRAGMA user_version = ${SCHEMA_VERSION + 1}`));
+    const error = await expectCode(journal.append(step(claim, 1)), 'journal_newer');
+    expect(error.data).toMatchObject({ found: SCHEMA_VERSION + 1, supported: SCHEMA_VERSION });
+    await expectCode(journal.claim(ana), 'journal_newer');
+    await expectCode(journal.list({}), 'journal_newer');
+    withDatabase(path, (db) => {
+      expect(db.prepare('SELECT head FROM runs').all()).toEqual([{ head: 1 }]);
+    });
+  });
+
+  it('upgraded in a way that its statements do not fit any more is not called damaged', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    await journal.create(newRun('r1'));
+    withDatabase(path, (db) =>
+      db.exec(`PRAGMA user_version = ${SCHEMA_VERSION + 1}; ALTER TABLE entries RENAME COLUMN body TO content`),
+    );
+    await expectCode(journal.read('r1'), 'journal_newer');
+  });
+
+  it('deleted is told to those who wait for a run, and to a worker once', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path, { watchIntervalMs: 10 });
+    await journal.create(newRun('r1'));
+    const faults: { code?: string }[] = [];
+    const onFault = (error: unknown): void => void faults.push(error as { code?: string });
+    const runtime = createRuntime({ planner: { name: 'another', next: () => never }, journal, onFault });
+    const waiting = runtime.run('r1').result();
+    const told = expectCode(waiting, 'journal_replaced');
+    removed(path);
+    await told;
+    runtime.work();
+    await expect.poll(() => faults.length).toBeGreaterThan(0);
+    expect(faults).toMatchObject([{ code: 'journal_replaced' }]);
+    await runtime.close();
+  });
+
+  it('taken from a process that appends: it ends with the error, and all that it acknowledged is in what it had open', async () => {
+    const path = temporaryFile();
+    const child = startChild('appendForEver', path);
+    let acknowledged = 0;
+    while (acknowledged < 50) acknowledged = Number(await child.line());
+    for (const end of ['', '-wal']) linkSync(`${path}${end}`, `${path}.kept${end}`);
+    removed(path);
+    for (let line = await child.line(); line !== undefined; line = await child.line()) {
+      if (/^\d+$/.test(line)) acknowledged = Number(line);
+      else expect(line).toBe('journal_replaced');
+    }
+    expect(await child.ended).toBe(0);
+    const kept = openJournal(`${path}.kept`);
+    expect((await kept.read('endless')).length).toBeGreaterThanOrEqual(acknowledged);
+  });
+});
+
+describe('two journals of one process on one file', () => {
+  it('keep the locks: another process that comes and goes does not take the log away', async () => {
+    const path = temporaryFile();
+    const first = openJournal(path);
+    const claim = await createClaimed(first, 'r1');
+    const second: Journal = openJournal(path);
+    expect(await second.get('r1')).toBeDefined();
+    const log = statSync(`${path}-wal`).ino;
+    const child = startChild('writeRuns', path);
+    expect(await child.ended).toBe(0);
+    expect(statSync(`${path}-wal`).ino).toBe(log);
+    await first.append(step(claim, 1));
+    expect(await sequence(second, 'r1')).toEqual([1, 2]);
+    withDatabase(path, (db) => {
+      expect(db.prepare("SELECT head FROM runs WHERE id = 'r1'").get()).toEqual({ head: 2 });
+    });
+  });
+});
+
+const never = new Promise<never>(() => {});
