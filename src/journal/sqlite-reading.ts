@@ -5,11 +5,16 @@ import { PilotageError } from '../core/errors.ts';
 import type { ArtifactStore, Journal, RunQuery } from './port.ts';
 import { journalClosed } from './rules.ts';
 import type { SessionMemoryStore } from './session-memory.ts';
-import type { SqliteJournalOptions } from './sqlite.ts';
 import { footprintOf, openStill, type Still } from './sqlite-still.ts';
 import { Watchers } from './watchers.ts';
 
 const WATCH_INTERVAL_MS = 200;
+
+interface ReadingOptions {
+  readonly path: string;
+  readonly watchIntervalMs?: number;
+}
+
 /** Somebody begins to write just while it is read from a file that was taken for one that does not change. */
 const MOST_TRIES = 5;
 
@@ -21,7 +26,7 @@ interface Opened {
 }
 
 export class ReadingJournal implements Journal {
-  readonly #options: SqliteJournalOptions;
+  readonly #options: ReadingOptions;
   readonly #path: string;
   readonly #over: (db: DatabaseSync) => Journal;
   readonly #watchers = new Watchers();
@@ -30,7 +35,7 @@ export class ReadingJournal implements Journal {
   #closed = false;
 
   /** @param over gives the journal that reads through a connection, and closes it. */
-  constructor(options: SqliteJournalOptions, over: (db: DatabaseSync) => Journal) {
+  constructor(options: ReadingOptions, over: (db: DatabaseSync) => Journal) {
     this.#options = options;
     this.#over = over;
     this.#path = resolve(options.path);

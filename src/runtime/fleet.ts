@@ -12,7 +12,7 @@ import { startBeat } from './beat.ts';
 import { RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { HeldLease, type Moment, momentOf } from './held-lease.ts';
-import { type Exit, TRY_AGAIN_MS } from './let-go.ts';
+import { type Exit, exitError, TRY_AGAIN_MS } from './let-go.ts';
 import { isDeadOwner, ownerName } from './owner.ts';
 import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
 import { isJournalGone, mayComeBack, problemOf, Refusals } from './refusals.ts';
@@ -496,10 +496,4 @@ export class Fleet {
       this.#stopBeat = undefined;
     };
   }
-}
-
-function exitError(exit: Exit, run: string): unknown {
-  if (exit.kind === 'broken') return exit.error;
-  if (exit.kind !== 'closed') return undefined;
-  return new PilotageError('runtime_closed', `The runtime was closed while it drove ${run}; the run can be resumed.`);
 }

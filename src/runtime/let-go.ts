@@ -88,3 +88,10 @@ async function tellPauses({ deps: { journal, woke }, state }: Held): Promise<voi
     }
   }
 }
+
+/** What those who wait for the run are told, when it has neither ended nor been parked. */
+export function exitError(exit: Exit, run: string): unknown {
+  if (exit.kind === 'broken') return exit.error;
+  if (exit.kind !== 'closed') return undefined;
+  return new PilotageError('runtime_closed', `The runtime was closed while it drove ${run}; the run can be resumed.`);
+}
