@@ -10,10 +10,12 @@ import { parseArgs } from 'node:util';
 import { CORE } from './mutants/core.ts';
 import { JOURNAL } from './mutants/journal.ts';
 import type { Mutant } from './mutants/mutant.ts';
+import { PROCESSES } from './mutants/processes.ts';
 import { RUNTIME } from './mutants/runtime.ts';
+import { SQLITE } from './mutants/sqlite.ts';
 import { VIEW } from './mutants/view.ts';
 
-const MUTANTS: readonly Mutant[] = [...RUNTIME, ...JOURNAL, ...CORE, ...VIEW];
+const MUTANTS: readonly Mutant[] = [...RUNTIME, ...JOURNAL, ...CORE, ...VIEW, ...PROCESSES, ...SQLITE];
 
 const root = dirname(import.meta.dirname);
 

@@ -1,0 +1,83 @@
+/** Faults in what processes know of each other, of their clocks, and of what is whose. */
+import type { Mutant } from './mutant.ts';
+
+export const PROCESSES: readonly Mutant[] = [
+  {
+    name: 'take the number of a process in another container for the same',
+    file: 'runtime/owner.ts',
+    find: ' || pidNamespace !== here.pidNamespace) return false;',
+    replace: ') return false;',
+  },
+  {
+    name: 'take a machine of the same name for the same',
+    file: 'runtime/owner.ts',
+    find: 'boot !== here.boot || ',
+    replace: '',
+  },
+  {
+    name: 'hold everybody on the machine to be dead',
+    file: 'runtime/owner.ts',
+    find: 'return now !== undefined && now !== start;',
+    replace: 'return now !== undefined && start !== undefined;',
+  },
+  {
+    name: 'trust a clock that somebody may set',
+    file: 'runtime/held-lease.ts',
+    find: 'return Math.max(now.wallMs - wallMs, now.steadyMs - steadyMs) < this.#deps.leaseMs;',
+    replace: 'return Math.max(now.wallMs - wallMs, steadyMs - now.steadyMs) < this.#deps.leaseMs;',
+  },
+  {
+    name: 'trust a clock that stands still while the machine sleeps',
+    file: 'runtime/held-lease.ts',
+    find: 'return Math.max(now.wallMs - wallMs, now.steadyMs - steadyMs) < this.#deps.leaseMs;',
+    replace: 'return Math.max(wallMs - now.wallMs, now.steadyMs - steadyMs) < this.#deps.leaseMs;',
+  },
+  {
+    name: 'count a lease from when its renewal was heard of',
+    file: 'runtime/beat.ts',
+    find: 'driver.lease.renewed(askedAt);',
+    replace: 'driver.lease.renewed(momentOf(clock));',
+  },
+  {
+    name: "take somebody's run for a task",
+    file: 'journal/rules.ts',
+    find: 'if (there === undefined) continue;',
+    replace: 'if (there !== null) continue;',
+  },
+  {
+    name: "hand out somebody's run",
+    file: 'runtime/runtime.ts',
+    find: 'if (ownedBy(stored.identity) !== ownedBy(identity)) {',
+    replace: 'if (ownedBy(stored.identity) === identity.run) {',
+  },
+  {
+    name: 'take any request under a key for the same',
+    file: 'runtime/tasks.ts',
+    find: 'if (stored === undefined || stored.digest === asked.digest) return;',
+    replace: "if (stored === undefined || asked.digest !== '') return;",
+  },
+  {
+    name: 'tell everybody that they have started the task',
+    file: 'runtime/tasks.ts',
+    find: 'return { run, reused: stored?.by !== asked.by };',
+    replace: 'return { run, reused: stored === undefined };',
+  },
+  {
+    name: 'never believe that an append had landed',
+    file: 'runtime/append.ts',
+    find: 'return there.length === entries.length &&',
+    replace: 'return there.length > entries.length &&',
+  },
+  {
+    name: 'hear nothing of a run that lives elsewhere',
+    file: 'runtime/follow.ts',
+    find: 'if (this.#options.isDriven()) return;',
+    replace: 'if (!this.#options.isDriven()) return;',
+  },
+  {
+    name: 'believe of a call at work that it did not happen',
+    file: 'runtime/look-up.ts',
+    find: "if (found === 'not_done' && !isAtWork)",
+    replace: "if (found === 'not_done')",
+  },
+];

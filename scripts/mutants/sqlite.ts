@@ -1,0 +1,53 @@
+/** Faults of the journal in a file: `src/journal/sqlite*`. */
+import type { Mutant } from './mutant.ts';
+
+export const SQLITE: readonly Mutant[] = [
+  {
+    name: 'append under an old fence to a file',
+    file: 'journal/sqlite-rows.ts',
+    find: 'if (changes === 0) return false;',
+    replace: 'if (changes === null) return false;',
+  },
+  {
+    name: 'leave in the file what an append has taken',
+    file: 'journal/sqlite-inbox.ts',
+    find: 'this.#take.run(run, id);',
+    replace: 'this.#take.run(id, run);',
+  },
+  {
+    name: 'tell nobody through the file that a task has ended',
+    file: 'journal/sqlite-rows.ts',
+    find: 'for (const told of tells ?? []) this.#tell(told, now);',
+    replace: 'if (tells === null) this.#tell(tells, now);',
+  },
+  {
+    name: 'park in the file although a signal came',
+    file: 'journal/sqlite-rows.ts',
+    find: 'const news = row.signals > park.seenSignals;',
+    replace: 'const news = row.signals < park.seenSignals - row.signals;',
+  },
+  {
+    name: 'claim from the file what is leased',
+    file: 'journal/sqlite-rows.ts',
+    find: 'row.lease_until <= now ||',
+    replace: 'row.lease_until > now ||',
+  },
+  {
+    name: 'forget in the file who may be at it still',
+    file: 'journal/sqlite-rows.ts',
+    find: 'const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? now : row.work_left_at;',
+    replace: 'const workLeftAt = row.owner !== null && !mayLive(row.owner, lease) ? null : row.work_left_at;',
+  },
+  {
+    name: 'hear nothing of what other connections commit',
+    file: 'journal/sqlite.ts',
+    find: 'if (version !== seen) this.#watchers.wakeAll();',
+    replace: 'if (version === null) this.#watchers.wakeAll();',
+  },
+  {
+    name: 'keep half of what the disk has refused',
+    file: 'journal/sqlite-writer.ts',
+    find: "if (this.#db.isTransaction) this.#db.exec('ROLLBACK');",
+    replace: "if (this.#db.isTransaction) this.#db.exec('COMMIT');",
+  },
+];
