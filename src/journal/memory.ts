@@ -36,6 +36,7 @@ import {
   assertTreeLimit,
   assertTurn,
   beginningOf,
+  dueAt,
   hasEnded,
   journalClosed,
   mayLive,
@@ -242,14 +243,14 @@ class MemoryJournal implements Journal {
 
   async release(lease: Renewal, park: Park): Promise<boolean> {
     this.#assertOpen();
-    const wakeAt = typeof park.wakeAt === 'number' ? wholeMs(park.wakeAt, 'wakeAt') : park.wakeAt;
+    const wakeAt = dueAt(park, this.#clock.now());
     const run = this.#held(lease);
     if (run === undefined) return true;
     const news = run.signals > park.seenSignals;
     run.owner = undefined;
     if (park.leavesWork === true) run.workLeftAt = this.#clock.now();
     run.problem = park.problem;
-    run.wakeAt = news || wakeAt === undefined ? 0 : wakeAt;
+    run.wakeAt = news ? 0 : wakeAt;
     if (hasEnded(run.status)) return true;
     if (!news && park.status !== undefined) run.status = park.status;
     return !news;

@@ -117,7 +117,8 @@ export interface Renewal {
 }
 
 export interface Park {
-  readonly wakeAt?: number | null;
+  /** How long the run waits, by the store's clock. `null`: until a signal. Absent: it stays due. */
+  readonly wakeInMs?: number | null;
   readonly seenSignals: number;
   readonly status?: 'waiting' | 'paused';
   /** A call of the run goes on in this process although it was given up. */
@@ -207,7 +208,7 @@ export interface Journal {
   renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]>;
 
   /**
-   * Gives the lease up and parks the run until `wakeAt` (absent: it stays due; `null`: until a signal), with the status
+   * Gives the lease up and parks the run for `wakeInMs` (absent: it stays due; `null`: until a signal), with the status
    * that is given, when no signal came in between.
    * @returns false when a signal came since `seenSignals`: the lease is given up, and the run stays due. A lost lease
    * releases nothing and gives true; so does a run that has ended, which is never due.

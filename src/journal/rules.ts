@@ -3,7 +3,7 @@ import { INBOX_CAP } from '../core/control.ts';
 import type { Started } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Scope, scopeKey } from '../core/identity.ts';
-import type { Append, ClaimRequest, LeaseRequest, NewRun, RunQuery, RunRecord, RunStatus } from './port.ts';
+import type { Append, ClaimRequest, LeaseRequest, NewRun, Park, RunQuery, RunRecord, RunStatus } from './port.ts';
 import type { SessionSummary } from './session-memory.ts';
 
 const DEFAULT_PAGE = 50;
@@ -139,6 +139,12 @@ function conflict(append: Append, what: string): PilotageError {
 export function wholeMs(time: number, name: string): number {
   if (Number.isFinite(time)) return Math.max(0, Math.ceil(time));
   throw new PilotageError('invalid_config', `${name} is ${time}; give milliseconds since the epoch.`);
+}
+
+/** When a parked run is due by itself: 0 now, `null` never. @throws PilotageError `invalid_config` for no finite time. */
+export function dueAt({ wakeInMs = 0 }: Pick<Park, 'wakeInMs'>, now: number): number | null {
+  if (wakeInMs === null || wakeInMs <= 0) return wakeInMs === null ? null : 0;
+  return wholeMs(now + wakeInMs, 'wakeInMs');
 }
 
 /** @throws PilotageError `invalid_config` for a page over 200 or below 1. */

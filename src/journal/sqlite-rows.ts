@@ -14,6 +14,7 @@ import {
   assertSeen,
   assertTakesSignals,
   assertTreeLimit,
+  dueAt,
   hasEnded,
   mayLive,
   mayReopen,
@@ -237,10 +238,9 @@ export class SqliteRows {
     if (row === undefined) return true;
     const news = row.signals > park.seenSignals;
     const ended = hasEnded(row.status);
-    const wakeAt = park.wakeAt === undefined ? 0 : park.wakeAt;
     const status = news || ended ? null : (park.status ?? null);
     const problem = park.problem === undefined ? null : JSON.stringify(park.problem);
-    this.#sql.release.run(news ? 0 : wakeAt, status, park.leavesWork === true ? now : null, problem, row.key);
+    this.#sql.release.run(news ? 0 : dueAt(park, now), status, park.leavesWork === true ? now : null, problem, row.key);
     return !news || ended;
   }
 

@@ -17,7 +17,7 @@ import type {
   RunRecord,
   SignalOptions,
 } from './port.ts';
-import { assertLease, assertPriority, journalClosed, pageSize, wholeMs } from './rules.ts';
+import { assertLease, assertPriority, dueAt, journalClosed, pageSize, wholeMs } from './rules.ts';
 import type { SessionMemoryStore } from './session-memory.ts';
 import { SqliteArtifacts, type StoreAccess } from './sqlite-artifacts.ts';
 import { encodeAppend, encodeMessage, encodeRun } from './sqlite-encode.ts';
@@ -142,8 +142,9 @@ export class SqliteJournal implements Journal {
   }
 
   async release(lease: Renewal, park: Park): Promise<boolean> {
-    const parked = typeof park.wakeAt === 'number' ? { ...park, wakeAt: wholeMs(park.wakeAt, 'wakeAt') } : park;
-    return this.#writer.write(() => this.#rows.release(lease, parked, this.#now()));
+    // Refused before it is tried.
+    dueAt(park, this.#now());
+    return this.#writer.write(() => this.#rows.release(lease, park, this.#now()));
   }
 
   async signal(run: string, message: Message, options: SignalOptions = {}): Promise<boolean> {

@@ -328,7 +328,8 @@ export class Fleet {
       ...(lease !== undefined && isDeadOwner(lease.owner) ? { from: lease.owner } : {}),
     });
     if (claim !== undefined) {
-      const asItWas = { ...(wakeAt === undefined ? {} : { wakeAt }), ...(status === 'waiting' ? { status } : {}) };
+      const wakeInMs = wakeAt === null ? null : Math.max(0, (wakeAt ?? 0) - this.#deps.clock.now());
+      const asItWas = { wakeInMs, ...(status === 'waiting' ? { status } : {}) };
       return this.#driverOf(claim, askedAt, asItWas, acceptChanges);
     }
     // Somebody has it who may live: asked for again when that lease would be over.
@@ -350,7 +351,7 @@ export class Fleet {
   async #driverOf(
     claim: Claim,
     askedAt: Moment,
-    asItWas: Pick<Park, 'wakeAt' | 'status'>,
+    asItWas: Pick<Park, 'wakeInMs' | 'status'>,
     acceptChanges = false,
   ): Promise<RunDriver | undefined> {
     const lease = this.#heldBy(claim, askedAt);
@@ -362,7 +363,7 @@ export class Fleet {
     } catch (error) {
       // This process stood still meanwhile, and somebody else drives the run.
       if (PilotageError.is(error, 'lease_lost')) return undefined;
-      const park = mayPass(error) ? { wakeAt: this.#deps.clock.now() + TRY_AGAIN_MS } : asItWas;
+      const park = mayPass(error) ? { wakeInMs: TRY_AGAIN_MS } : asItWas;
       await this.#giveBack(claim, { ...park, problem: problemOf(error) }).catch((second: unknown) =>
         this.#deps.onFault(second),
       );

@@ -35,7 +35,9 @@ export const TRY_AGAIN_MS = 5_000;
 /** False: something was said to the run meanwhile, and it stays due. */
 export async function park(held: Held, wakeAt: number | null, status: 'waiting' | 'paused'): Promise<boolean> {
   if (status === 'paused') await tellPauses(held);
-  return release(held, { wakeAt, status, seenSignals: held.state.messagesTaken });
+  // How long it is until then, not when: the store's clock may be ahead of this one, or behind.
+  const wakeInMs = wakeAt === null ? null : Math.max(0, wakeAt - held.deps.clock.now());
+  return release(held, { wakeInMs, status, seenSignals: held.state.messagesTaken });
 }
 
 /** The run stays due. */
@@ -45,10 +47,9 @@ export async function giveBack(held: Held): Promise<void> {
 
 /** The run may be resumed at once; a worker tries it again after a while. Its record says why. */
 export async function giveUp(held: Held, error: unknown): Promise<void> {
-  const { clock, onFault } = held.deps;
-  const wakeAt = clock.now() + TRY_AGAIN_MS;
+  const { onFault } = held.deps;
   const problem = problemOf(error);
-  await release(held, { wakeAt, problem, seenSignals: Number.MAX_SAFE_INTEGER }).catch(onFault);
+  await release(held, { wakeInMs: TRY_AGAIN_MS, problem, seenSignals: Number.MAX_SAFE_INTEGER }).catch(onFault);
 }
 
 /** What had landed here is not recorded; it is for the new owner to find out what became of those calls. */

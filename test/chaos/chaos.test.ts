@@ -87,7 +87,7 @@ describe('the verdict', () => {
       });
       if (rest.length > 0) {
         await journal.append({ run: RUN, fence: claimed?.fence ?? 0, expected: 1, entries: rest, status: 'finished' });
-        await journal.release({ run: RUN, fence: claimed?.fence ?? 0 }, { wakeAt: null, seenSignals: 0 });
+        await journal.release({ run: RUN, fence: claimed?.fence ?? 0 }, { wakeInMs: null, seenSignals: 0 });
       }
     }
     const heard = new Testimony();

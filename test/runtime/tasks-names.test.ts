@@ -106,7 +106,7 @@ describe('the id of a task that another run has', () => {
       seal: true,
     };
     await journal.append({ run: 'p', fence: claim.fence, expected: claim.head, entries: [spawned] });
-    await journal.release({ run: 'p', fence: claim.fence }, { seenSignals: claim.signals, wakeAt: null });
+    await journal.release({ run: 'p', fence: claim.fence }, { seenSignals: claim.signals, wakeInMs: null });
     await run.cancel();
     expect(await run.result()).toMatchObject({ reason: 'cancelled' });
     expect(await journal.get(EVE.run)).toMatchObject({ status: 'paused' });

@@ -168,7 +168,7 @@ export const leaseCases: readonly JournalCase[] = [
         clock.advance(1);
       }
       const timed = present(await journal.claim({ ...ana, run: 'timed' }));
-      await journal.release(timed, { wakeAt: clock.now() + 5, seenSignals: 0 });
+      await journal.release(timed, { wakeInMs: 5, seenSignals: 0 });
       clock.advance(5);
       const order: string[] = [];
       for (let claim = await journal.claim(ana); claim !== undefined; claim = await journal.claim(ana)) {
@@ -202,7 +202,7 @@ export const leaseCases: readonly JournalCase[] = [
       await expectCode(journal.create(newRun('r2', { claim: { owner: 'ana', leaseMs: -1 } })), 'invalid_config');
       await expectCode(journal.renew([], Number.POSITIVE_INFINITY), 'invalid_config');
       const claim = present(await journal.claim(ana));
-      await expectCode(journal.release(claim, { wakeAt: Number.NaN, seenSignals: 0 }), 'invalid_config');
+      await expectCode(journal.release(claim, { wakeInMs: Number.NaN, seenSignals: 0 }), 'invalid_config');
     },
   },
   {
@@ -221,12 +221,12 @@ export const leaseCases: readonly JournalCase[] = [
       const wakeAt = clock.now() + 5_000;
       const claim = await createClaimed(journal, 'r1');
       await journal.append(step(claim, 1, { status: 'paused' }));
-      assert.equal(await journal.release(claim, { wakeAt, seenSignals: 0 }), true);
+      assert.equal(await journal.release(claim, { wakeInMs: 5_000, seenSignals: 0 }), true);
       assert.equal((await journal.get('r1'))?.wakeAt, wakeAt);
       clock.advance(4_999);
       assert.equal(await journal.claim(ben), undefined);
       const early = present(await journal.claim({ ...ben, run: 'r1' }));
-      assert.equal(await journal.release(early, { wakeAt, seenSignals: 0 }), true);
+      assert.equal(await journal.release(early, { wakeInMs: wakeAt - clock.now(), seenSignals: 0 }), true);
       clock.advance(1);
       assert.equal(present(await journal.claim(ben)).run, 'r1');
     },
@@ -236,7 +236,7 @@ export const leaseCases: readonly JournalCase[] = [
     async run({ journal, clock }) {
       const claim = await createClaimed(journal, 'r1');
       await journal.append(step(claim, 1, { status: 'paused' }));
-      await journal.release(claim, { wakeAt: null, seenSignals: 0 });
+      await journal.release(claim, { wakeInMs: null, seenSignals: 0 });
       assert.equal((await journal.get('r1'))?.wakeAt, null);
       clock.advance(1_000_000);
       assert.equal(await journal.claim(ben), undefined);
@@ -249,9 +249,9 @@ export const leaseCases: readonly JournalCase[] = [
     async run({ journal }) {
       const claim = await createClaimed(journal, 'r1');
       await journal.signal('r1', control('c1'));
-      assert.equal(await journal.release(claim, { wakeAt: null, seenSignals: 0 }), false);
+      assert.equal(await journal.release(claim, { wakeInMs: null, seenSignals: 0 }), false);
       const again = present(await journal.claim(ben));
-      assert.equal(await journal.release(again, { wakeAt: null, seenSignals: again.signals }), true);
+      assert.equal(await journal.release(again, { wakeInMs: null, seenSignals: again.signals }), true);
       assert.equal(await journal.claim(ben), undefined);
     },
   },
@@ -259,7 +259,7 @@ export const leaseCases: readonly JournalCase[] = [
     name: 'the run of a worker that died is due when its lease is over, however it was parked before',
     async run({ journal, clock }) {
       const claim = await createClaimed(journal, 'r1');
-      await journal.release(claim, { wakeAt: null, seenSignals: 0 });
+      await journal.release(claim, { wakeInMs: null, seenSignals: 0 });
       present(await journal.claim({ ...ana, run: 'r1' }));
       assert.equal('wakeAt' in present(await journal.get('r1')), false);
       clock.advance(LEASE_MS);
@@ -272,7 +272,7 @@ export const leaseCases: readonly JournalCase[] = [
       const zombie = await createClaimed(journal, 'r1');
       clock.advance(LEASE_MS);
       const heir = present(await journal.claim(ben));
-      assert.equal(await journal.release(zombie, { wakeAt: null, seenSignals: 0 }), true);
+      assert.equal(await journal.release(zombie, { wakeInMs: null, seenSignals: 0 }), true);
       assert.equal((await journal.get('r1'))?.lease?.owner, 'ben');
       assert.deepEqual(await journal.renew([heir], LEASE_MS), [0]);
       assert.equal(await journal.release({ run: 'nobody', fence: 1 }, { seenSignals: 0 }), true);

@@ -59,7 +59,7 @@ export const statusCases: readonly JournalCase[] = [
       ] as const) {
         const claim = await createClaimed(journal, status);
         const wakeAt = clock.now() + 50;
-        assert.equal(await journal.release(claim, { wakeAt, seenSignals: 0, status }), true);
+        assert.equal(await journal.release(claim, { wakeInMs: 50, seenSignals: 0, status }), true);
         const record = present(await journal.get(status));
         assert.deepEqual([record.status, record.wakeAt], [status, wakeAt]);
         assert.equal(await journal.claim(ben), undefined);
@@ -67,9 +67,9 @@ export const statusCases: readonly JournalCase[] = [
         const again = present(await journal.claim(ben));
         assert.equal(await statusOf(journal, status), claimed);
         await journal.append(step(again, 1, { status: 'running' }));
-        assert.equal(await journal.release(again, { wakeAt: null, seenSignals: 0 }), true);
+        assert.equal(await journal.release(again, { wakeInMs: null, seenSignals: 0 }), true);
         assert.equal(await statusOf(journal, status), 'running');
-        assert.equal(await journal.release(again, { wakeAt: null, seenSignals: 0, status }), true);
+        assert.equal(await journal.release(again, { wakeInMs: null, seenSignals: 0, status }), true);
         assert.equal(await statusOf(journal, status), 'running', 'a lease that was given up has set the status');
       }
     },
@@ -79,12 +79,12 @@ export const statusCases: readonly JournalCase[] = [
     async run({ journal, clock }) {
       const claim = await createClaimed(journal, 'r1');
       await journal.signal('r1', control('c1'));
-      assert.equal(await journal.release(claim, { wakeAt: null, seenSignals: 0, status: 'paused' }), false);
+      assert.equal(await journal.release(claim, { wakeInMs: null, seenSignals: 0, status: 'paused' }), false);
       assert.equal(await statusOf(journal, 'r1'), 'running');
       const zombie = present(await journal.claim(ana));
       clock.advance(LEASE_MS);
       present(await journal.claim(ben));
-      assert.equal(await journal.release(zombie, { wakeAt: null, seenSignals: 1, status: 'paused' }), true);
+      assert.equal(await journal.release(zombie, { wakeInMs: null, seenSignals: 1, status: 'paused' }), true);
       assert.equal(await statusOf(journal, 'r1'), 'running');
     },
   },
@@ -94,7 +94,7 @@ export const statusCases: readonly JournalCase[] = [
       for (const status of ['finished', 'failed', 'cancelled'] as const) {
         const claim = await createClaimed(journal, status);
         await journal.append(step(claim, 1, { status }));
-        assert.equal(await journal.release(claim, { wakeAt: 0, seenSignals: 0, status: 'waiting' }), true);
+        assert.equal(await journal.release(claim, { wakeInMs: 0, seenSignals: 0, status: 'waiting' }), true);
         assert.equal(await statusOf(journal, status), status);
       }
       assert.equal(await journal.claim(ben), undefined);
@@ -104,7 +104,7 @@ export const statusCases: readonly JournalCase[] = [
     name: 'a signal makes a waiting run due, and leaves it waiting until it is claimed',
     async run({ journal }) {
       const claim = await createClaimed(journal, 'r1');
-      await journal.release(claim, { wakeAt: null, seenSignals: 0, status: 'waiting' });
+      await journal.release(claim, { wakeInMs: null, seenSignals: 0, status: 'waiting' });
       assert.equal(await journal.claim(ben), undefined);
       await journal.signal('r1', control('c1'));
       assert.equal(await statusOf(journal, 'r1'), 'waiting');

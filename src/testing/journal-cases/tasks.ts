@@ -246,14 +246,14 @@ export const taskCases: readonly JournalCase[] = [
     name: 'J3 a run that is told something is due, and its release hears of it',
     async run({ journal }) {
       const { parent, child, other } = await family(journal);
-      assert.equal(await journal.release(child, { wakeAt: null, seenSignals: 0, status: 'waiting' }), true);
+      assert.equal(await journal.release(child, { wakeInMs: null, seenSignals: 0, status: 'waiting' }), true);
       assert.equal(await journal.claim(ben), undefined);
       const tells = ['child', 'other'].map((run) => ({ run, message: watchMessage('w1') }));
       await journal.append(step(parent, 1, { tells }));
       const record = present(await journal.get('child'));
       assert.deepEqual([record.status, 'wakeAt' in record], ['waiting', false]);
       assert.deepEqual(await journal.claim(ben), { run: 'child', fence: 2, head: 1, signals: 1 });
-      assert.equal(await journal.release(other, { wakeAt: null, seenSignals: 0, status: 'paused' }), false);
+      assert.equal(await journal.release(other, { wakeInMs: null, seenSignals: 0, status: 'paused' }), false);
       assert.equal(present(await journal.claim(ben)).run, 'other');
     },
   },

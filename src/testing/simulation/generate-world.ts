@@ -37,7 +37,7 @@ export function generateWorld({ seed, workers, leaseMs, roots }: Asked): {
 }
 
 /** Seconds, some by less than a lease and some by more. */
-const SKEWS: readonly [number, ...number[]] = [0, 400, 2_500, 20_000];
+const SKEWS: readonly [number, ...number[]] = [0, -400, 400, -2_500, 2_500, -20_000, 20_000];
 
 function homes(dice: Dice, workers: number): Home[] {
   const together = dice.chance(0.6);
@@ -61,7 +61,7 @@ function fault(dice: Dice, worker: number, sleeps: boolean, graceMs: number): Fa
     case 'clock':
       return sleeps
         ? { kind: 'sleep', worker, at, ms: dice.pick([700, 4_000, 9_000]) }
-        : { kind: 'clock', worker, at, aheadMs: dice.pick([...SKEWS, 60_000]) };
+        : { kind: 'clock', worker, at, aheadMs: dice.pick([...SKEWS, -60_000, 60_000]) };
     case 'freeze':
       return { kind: 'freeze', worker, call: dice.between(0, 6), ms: Math.floor(graceMs * dice.pick([0.4, 1.3])) };
     case 'refuse':
@@ -105,7 +105,7 @@ const REFUSALS: readonly [StoreErrorCode, ...StoreErrorCode[]] = [
 
 function refusal(dice: Dice, worker: number): WorldFault {
   const on = dice.pick(OPERATIONS);
-  const code = dice.pick(on === 'read' ? (['journal_busy'] as const) : REFUSALS);
+  const code = dice.pick(REFUSALS);
   return {
     kind: 'refuse',
     worker,

@@ -117,12 +117,12 @@ export class SimulatedStore implements Journal {
   }
 
   release(lease: Renewal, park: Park): Promise<boolean> {
-    const { inner, ledger, time } = this.#options;
+    const { inner, ledger } = this.#options;
     return this.#operation('release', async () => {
       const parked = await inner.release(lease, park);
       ledger.released(lease.run, lease.fence, park);
-      const until = park.wakeAt == null ? String(park.wakeAt) : `${park.wakeAt - time.startedAt} ms`;
-      this.#tell(lease.run, () => `released until ${until}, ${park.status ?? 'same status'}: ${parked}`);
+      const until = typeof park.wakeInMs === 'number' ? `for ${park.wakeInMs} ms` : `until ${String(park.wakeInMs)}`;
+      this.#tell(lease.run, () => `released ${until}, ${park.status ?? 'same status'}: ${parked}`);
       return parked;
     });
   }
