@@ -97,5 +97,5 @@ export function readPrices(text: string): Prices {
   if (parts.length !== 2 || input === undefined || output === undefined || !(input >= 0) || !(output >= 0)) {
     throw new UsageError('--prices takes two numbers, such as 2.5,10: dollars for a million input and output tokens.');
   }
-  return { input: input * 1_000_000, output: output * 1_000_000 };
+  return { input, output };
 }

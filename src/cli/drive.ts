@@ -19,13 +19,13 @@ import { pauseLines } from './pause-lines.ts';
 import { PlanSeen } from './plan-seen.ts';
 import { planLines, treeLines } from './plan-text.ts';
 import type { Terminal } from './terminal.ts';
-import { count, dollars, harmless, jsonLine, oneLine } from './text.ts';
+import { count, dollars, harmless, jsonLine, oneLine, tokenWords } from './text.ts';
 
-export function limitsOf({ maxSteps, maxCalls, maxCostMicroUsd, timeoutMs }: Options): Limits {
+export function limitsOf({ maxSteps, maxCalls, maxCostUsd, timeoutMs }: Options): Limits {
   return {
     ...(maxSteps === undefined ? {} : { steps: maxSteps }),
     ...(maxCalls === undefined ? {} : { calls: maxCalls }),
-    ...(maxCostMicroUsd === undefined ? {} : { costMicroUsd: maxCostMicroUsd }),
+    ...(maxCostUsd === undefined ? {} : { costUsd: maxCostUsd }),
     ...(timeoutMs === undefined ? {} : { deadlineAt: Date.now() + timeoutMs }),
   };
 }
@@ -197,8 +197,7 @@ export function showPauses(id: string, pauses: readonly PauseNotice[], options: 
 function totals({ usage }: RunResult): string {
   const { steps, calls, inputTokens, outputTokens, costMicroUsd } = usage;
   const words = [count(steps, 'step'), count(calls, 'call')];
-  if (inputTokens + outputTokens > 0)
-    words.push(`${inputTokens.toLocaleString('en')} tokens in`, `${outputTokens.toLocaleString('en')} out`);
+  if (inputTokens + outputTokens > 0) words.push(tokenWords(usage));
   if (costMicroUsd > 0) words.push(dollars(costMicroUsd));
   return words.join(', ');
 }

@@ -15,7 +15,7 @@ import { faultLines, planEventLines } from './plan-lines.ts';
 import type { PlanSeen } from './plan-seen.ts';
 import { toolText } from './plan-text.ts';
 import { taskLines } from './task-lines.ts';
-import { count, dollars, duration, jsonLine, oneLine, shortArgs } from './text.ts';
+import { count, dollars, duration, jsonLine, oneLine, shortArgs, tokenWords } from './text.ts';
 
 export class EventLines {
   /** What the calls of the step under way were asked. */
@@ -305,6 +305,6 @@ function usageWords(usage: Usage | undefined): string[] {
   if (usage === undefined) return [];
   const { inputTokens = 0, outputTokens = 0, costMicroUsd, estimated } = usage;
   if (inputTokens + outputTokens === 0) return [];
-  const tokens = `${inputTokens.toLocaleString('en')} tokens in, ${outputTokens.toLocaleString('en')} out${estimated === true ? ' (estimated)' : ''}`;
+  const tokens = `${tokenWords(usage)}${estimated === true ? ' (estimated)' : ''}`;
   return costMicroUsd === undefined ? [tokens] : [tokens, dollars(costMicroUsd)];
 }

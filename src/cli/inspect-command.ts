@@ -16,7 +16,7 @@ import type { Options } from './options.ts';
 import { PlanSeen } from './plan-seen.ts';
 import { treeLines } from './plan-text.ts';
 import type { Terminal } from './terminal.ts';
-import { count, dollars, duration, harmless, jsonLine, oneLine } from './text.ts';
+import { count, dollars, duration, harmless, jsonLine, oneLine, tokenWords } from './text.ts';
 
 /** @returns the exit code. */
 export async function inspectCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
@@ -99,7 +99,6 @@ function statusOf(state: RunState): string {
 }
 
 function totals({ totals }: RunState): string {
-  const { steps, calls, inputTokens, outputTokens, costMicroUsd, estimated } = totals;
-  const tokens = `${inputTokens.toLocaleString('en')} tokens in, ${outputTokens.toLocaleString('en')} out`;
-  return `${count(steps, 'step')}, ${count(calls, 'call')}, ${tokens}, ${dollars(costMicroUsd)}${estimated === true ? ' (partly estimated)' : ''}`;
+  const { steps, calls, costMicroUsd, estimated } = totals;
+  return `${count(steps, 'step')}, ${count(calls, 'call')}, ${tokenWords(totals)}, ${dollars(costMicroUsd)}${estimated === true ? ' (partly estimated)' : ''}`;
 }

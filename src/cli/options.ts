@@ -30,7 +30,7 @@ export interface Options extends ModelOptions {
   readonly prices?: Prices;
   readonly maxSteps?: number;
   readonly maxCalls?: number;
-  readonly maxCostMicroUsd?: number;
+  readonly maxCostUsd?: number;
   readonly timeoutMs?: number;
   /** One of the configured planners beside the main one, such as a flow. */
   readonly planner?: string;
@@ -197,7 +197,6 @@ function optionsOf(values: Values): Options {
   };
   const flag = (name: string): boolean => values[name] === true;
   const prices = text('prices');
-  const maxCostUsd = positive(text('max-cost-usd'), 'max-cost-usd');
   const timeout = positive(text('timeout'), 'timeout');
   return {
     json: flag('json'),
@@ -218,7 +217,7 @@ function optionsOf(values: Values): Options {
     ...given('prices', prices === undefined ? undefined : readPrices(prices)),
     ...given('maxSteps', wholeNumber(text('max-steps'), 'max-steps')),
     ...given('maxCalls', wholeNumber(text('max-calls'), 'max-calls')),
-    ...given('maxCostMicroUsd', maxCostUsd === undefined ? undefined : Math.round(maxCostUsd * 1_000_000)),
+    ...given('maxCostUsd', positive(text('max-cost-usd'), 'max-cost-usd')),
     ...given('timeoutMs', timeout === undefined ? undefined : Math.ceil(timeout * 1000)),
     ...given('planner', text('planner')),
     ...given('input', jsonValue(text('input'), 'input')),

@@ -101,7 +101,7 @@ function answerFlags(id: string, { reason, payload, run }: PauseNotice): string[
     case 'steps':
       return ['--max-steps', String(limit * 2)];
     case 'cost':
-      return ['--max-cost-usd', String((limit * 2) / 1_000_000)];
+      return ['--max-cost-usd', String(limit * 2)];
     case 'deadline':
       return ['--timeout', '60'];
     default:

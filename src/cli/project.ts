@@ -97,7 +97,7 @@ function driverFor({ stored, plans = false }: Purpose): 'react' | 'pipeline' {
 }
 
 async function modelPart(part: ModelPlannerPart, choice: ModelChoice, options: Options): Promise<ModelPlannerPart> {
-  if (options.maxCostMicroUsd !== undefined && options.prices === undefined && part.prices === undefined) {
+  if (options.maxCostUsd !== undefined && options.prices === undefined && part.prices === undefined) {
     throw new UsageError('--max-cost-usd needs --prices: without them the cost of the model is not known.');
   }
   const { openaiCompatible } = await import('../model/openai-compatible.ts');

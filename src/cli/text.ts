@@ -1,5 +1,6 @@
 /** Text for people: nothing that a model, a tool or a file says may command the terminal it is shown on. */
 import type { Json } from '../core/json.ts';
+import type { UsageTotals } from '../core/usage.ts';
 
 // Control characters but tab and newline, and the marks that turn the direction of text around.
 const COMMANDING = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
@@ -59,4 +60,17 @@ export function dollars(microUsd: number): string {
 /** As a word of a POSIX shell, for a command that is shown to be copied. */
 export function shellWord(text: string): string {
   return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Tokens in and out, with how many of them were read from a cache, or thought, where somebody said so. */
+export function tokenWords({
+  inputTokens = 0,
+  outputTokens = 0,
+  cachedInputTokens = 0,
+  reasoningTokens = 0,
+}: Partial<Readonly<UsageTotals>>): string {
+  const number = (amount: number): string => amount.toLocaleString('en');
+  const cached = cachedInputTokens > 0 ? ` (${number(cachedInputTokens)} cached)` : '';
+  const thought = reasoningTokens > 0 ? ` (${number(reasoningTokens)} reasoning)` : '';
+  return `${number(inputTokens)} tokens in${cached}, ${number(outputTokens)} out${thought}`;
 }

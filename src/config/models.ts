@@ -32,7 +32,7 @@ const SERVER: Shape<ModelServer> = {
   model: filledText,
   apiKeyEnv: filledText,
 };
-const PRICES: Shape<Prices> = { input: amount, cachedInput: amount, output: amount };
+const PRICES: Shape<Prices> = { input: amount, cachedInput: amount, cacheWriteInput: amount, output: amount };
 export const prices: Check = shape(PRICES);
 /** What is `anything` here is judged with the model. */
 const ENTRY: Shape<ModelEntryPart> = {

@@ -16,7 +16,7 @@ export interface PlanningHints {
   /** What the work should cost; advice, where `Limits` bind. */
   readonly budget?: {
     readonly steps?: number;
-    readonly costMicroUsd?: number;
+    readonly costUsd?: number;
     readonly latencyMs?: number;
   };
 }

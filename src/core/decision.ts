@@ -89,7 +89,7 @@ export interface SpawnSpec {
 }
 
 /** The part of a run's limits that a task may be given. */
-export type TaskLimits = Pick<Limits, 'steps' | 'calls' | 'deadlineAt' | 'costMicroUsd' | 'tokens'>;
+export type TaskLimits = Pick<Limits, 'steps' | 'calls' | 'deadlineAt' | 'costUsd' | 'tokens'>;
 
 export interface CallTool {
   readonly kind: 'call_tool';

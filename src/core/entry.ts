@@ -3,12 +3,12 @@ import type { AtOnce } from './at-once.ts';
 import type { Compaction, CompactionErrorCode } from './compaction.ts';
 import type { ArtifactRow, RunContext } from './context.ts';
 import type { Caller, Control } from './control.ts';
-import type { Branch, Decision, FinishReason, PauseReason, TaskLimits } from './decision.ts';
+import type { Branch, Decision, FinishReason, PauseReason } from './decision.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { HandleNote } from './handle.ts';
 import type { Identity } from './identity.ts';
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
-import type { Limits } from './limits.ts';
+import type { RunLimits, TaskShare } from './limits.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
 import type { CallPlace, MoveNotes, Usage } from './step.ts';
@@ -57,7 +57,7 @@ export interface Started {
   /** False for a run that is no turn of its session's conversation, such as a background task. */
   readonly conversation?: boolean;
   readonly planner: string;
-  readonly limits: Limits;
+  readonly limits: RunLimits;
   /** The scopes this run's user holds; a tool that asks for others does not exist for it. */
   readonly scopes: readonly string[];
   readonly pin?: Pin;
@@ -142,7 +142,7 @@ export interface Resumed {
   /** Arguments that the approver gave in place of the call's own. */
   readonly args?: Json;
   /** They replace those of the run, each that is there. */
-  readonly limits?: Limits;
+  readonly limits?: RunLimits;
   /** Changes of nodes that have not begun, by their ids: `{ args }`, or `{ skip: true }`. */
   readonly nodes?: JsonObject;
   /** What the call in doubt came to. Absent when it did not happen: then it is made. */
@@ -175,7 +175,7 @@ export interface Spawned {
   /** So many calls of its tool are under way at once, at most. */
   readonly atOnce?: number;
   /** What was set aside of the budget, on each axis that is limited. */
-  readonly reserved: TaskLimits;
+  readonly reserved: TaskShare;
   readonly seal: boolean;
   readonly failFast?: boolean;
   readonly quorum?: number;
@@ -267,6 +267,8 @@ export interface Finished {
 export interface Failed {
   readonly kind: 'failed';
   readonly error: ErrorData;
+  /** Of the move that failed. */
+  readonly usage?: Usage;
 }
 
 export type EntryBody =

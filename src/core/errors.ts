@@ -40,6 +40,7 @@ export const ERROR_CONSEQUENCES = {
   deterministic_step: 'run',
   policy_refused: 'planner',
   planner_unknown: 'caller',
+  price_missing: 'run',
   flow_invalid: 'caller',
   route_not_found: 'run',
   node_timeout: 'run',

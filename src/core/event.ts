@@ -10,7 +10,7 @@ import type { FinishReason, PauseReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { Limits } from './limits.ts';
+import type { RunLimits } from './limits.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { RemarkPayloads } from './remark.ts';
 import type { CallPlace } from './step.ts';
@@ -178,7 +178,7 @@ export interface EventPayloads extends RemarkPayloads {
     /** Arguments that the approver gave in place of the call's own. */
     readonly args?: Json;
     /** Limits that were given in place of the run's own. */
-    readonly limits?: Limits;
+    readonly limits?: RunLimits;
     /** Changes of nodes that have not begun, by their ids. */
     readonly nodes?: JsonObject;
     readonly by?: Caller;

@@ -1,20 +1,39 @@
 /** The budget of a whole run with its children. An absent limit is no limit, but for steps. */
 import { PilotageError } from './errors.ts';
+import { microUsdOf, whyNoUsd } from './money.ts';
+import { shown } from './usage.ts';
 
-export interface Limits {
+interface Common {
   /** Decisions carried out. Default 64. 0 means none left. */
   readonly steps?: number;
   /** Calls of tools that are started. One more is refused, as the outcome of that call. */
   readonly calls?: number;
   /** Milliseconds since the epoch. */
   readonly deadlineAt?: number;
-  /** Millionths of a US dollar, for model calls and priced tools. */
-  readonly costMicroUsd?: number;
   /** Input and output tokens of all model calls. */
   readonly tokens?: number;
   /** What happens when one is reached: end the run, or pause it until somebody raises the limit. Default `finish`. */
   readonly onCeiling?: 'finish' | 'pause';
 }
+
+/** As people and programs write them. */
+export interface Limits extends Common {
+  /** US dollars, for model calls and priced tools: 0.5 is fifty cents. Every model that may be asked needs prices. */
+  readonly costUsd?: number;
+  /** Is of `RunLimits`. */
+  readonly costMicroUsd?: never;
+}
+
+/** As a run records them. */
+export interface RunLimits extends Common {
+  /** Whole millionths of a US dollar. */
+  readonly costMicroUsd?: number;
+  /** Is of `Limits`. */
+  readonly costUsd?: never;
+}
+
+/** The part of a run's limits that a task has, and that its owner sets aside. */
+export type TaskShare = Pick<RunLimits, 'steps' | 'calls' | 'deadlineAt' | 'costMicroUsd' | 'tokens'>;
 
 export const DEFAULT_STEP_LIMIT = 64;
 
@@ -42,14 +61,47 @@ export function ceilingOf(reason: string): CeilingAxis | undefined {
   return AXES_BY_REASON.get(reason);
 }
 
-/** @throws PilotageError `invalid_config` naming the limit that is no number from 0 up. */
+const KEYS: ReadonlySet<string> = new Set<keyof Required<Limits>>([
+  ...(['steps', 'calls', 'deadlineAt', 'costUsd', 'tokens', 'onCeiling'] as const),
+]);
+
+/** @throws PilotageError `invalid_config` naming what is no limit, or a limit that cannot be meant. */
 export function assertLimits(limits: Limits): void {
-  for (const name of ['steps', 'calls', 'deadlineAt', 'costMicroUsd', 'tokens'] as const) {
+  const other = Object.keys(limits).find((key) => !KEYS.has(key));
+  if (other !== undefined) {
+    throw refusal(
+      `limits.${other} is none of the limits; there are ${[...KEYS].join(', ')}. costUsd is in US dollars.`,
+    );
+  }
+  for (const name of ['steps', 'calls', 'deadlineAt', 'tokens'] as const) {
     const value = limits[name];
     if (value === undefined || (Number.isFinite(value) && value >= 0)) continue;
-    throw new PilotageError('invalid_config', `limits.${name} is ${value}; give a number from 0 up, or leave it out.`);
+    throw refusal(`limits.${name} is ${shown(value)}; give a number from 0 up, or leave it out.`);
   }
-  if (limits.onCeiling !== undefined && limits.onCeiling !== 'finish' && limits.onCeiling !== 'pause') {
-    throw new PilotageError('invalid_config', `limits.onCeiling is ${String(limits.onCeiling)}; give finish or pause.`);
+  const { costUsd, onCeiling } = limits;
+  const why = costUsd === undefined ? undefined : whyNoUsd(costUsd);
+  if (why !== undefined) throw refusal(`limits.costUsd is ${shown(costUsd)}; ${why}.`);
+  if (onCeiling !== undefined && onCeiling !== 'finish' && onCeiling !== 'pause') {
+    throw refusal(`limits.onCeiling is ${String(onCeiling)}; give finish or pause.`);
   }
+}
+
+/** @throws PilotageError `invalid_config` also for a limit of no money at all: a run would end before its first move. */
+export function assertRunLimits(limits: Limits): void {
+  assertLimits(limits);
+  if (limits.costUsd !== 0) return;
+  throw refusal(
+    'limits.costUsd is 0, which leaves nothing for the first move. Give more, or leave it out for no limit.',
+  );
+}
+
+/** As a run records them. @throws as `assertLimits`. */
+export function runLimitsOf(limits: Limits): RunLimits {
+  assertLimits(limits);
+  const { costUsd, ...same } = limits;
+  return costUsd === undefined ? same : { ...same, costMicroUsd: microUsdOf(costUsd) };
+}
+
+function refusal(message: string): PilotageError {
+  return new PilotageError('invalid_config', message);
 }

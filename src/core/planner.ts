@@ -115,7 +115,13 @@ export interface RunView {
 
 export type MoveSource = Decision | Move | Promise<Decision | Move> | AsyncGenerator<Delta, Decision | Move>;
 
-export interface Planner {
+/** What may ask models. */
+export interface AsksModels {
+  /** Those that have no prices, by their names. With any of them a limit of cost is refused, as it could not hold. */
+  readonly unpriced?: readonly string[];
+}
+
+export interface Planner extends AsksModels {
   readonly name: string;
   /** Changes when a run that was started before is not to go on unasked: recorded with each run. */
   readonly version?: string;

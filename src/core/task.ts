@@ -2,6 +2,7 @@
 import type { PauseReason } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
+import type { UsageTotals } from './usage.ts';
 
 export type TaskKind = 'foreground' | 'background';
 export type TaskStatus = 'pending' | 'running' | 'paused' | 'complete' | 'failed' | 'cancelled';
@@ -51,15 +52,10 @@ export interface TaskOrigin {
 }
 
 /** What the budget of a run has set aside for a task, and what the task has used, with its own tasks. */
-export interface TaskUsage {
+export interface TaskUsage extends Readonly<UsageTotals> {
   readonly steps: number;
   /** Calls of tools. Absent in journals from before they were counted: none. */
   readonly calls?: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly costMicroUsd: number;
-  /** Some of it was estimated. */
-  readonly estimated?: true;
 }
 
 /** How a task ended. `complete` is a finish with `goal`; every other finish is a failure with its reason as code. */

@@ -4,6 +4,10 @@ export interface Usage {
   readonly outputTokens?: number;
   /** The part of `inputTokens` that the provider read from its cache. */
   readonly cachedInputTokens?: number;
+  /** The part of `inputTokens` that the provider wrote to its cache. */
+  readonly cacheWriteInputTokens?: number;
+  /** The part of `outputTokens` that the model thought. */
+  readonly reasoningTokens?: number;
   readonly costMicroUsd?: number;
   /** Some of the tokens, and what they cost, were estimated: the provider said nothing of them that can be believed. */
   readonly estimated?: true;
@@ -11,7 +15,14 @@ export interface Usage {
 
 /** More tokens, or millionths of a dollar, than one move can have used. */
 const MOST = 1e12;
-const PARTS = ['inputTokens', 'outputTokens', 'cachedInputTokens', 'costMicroUsd'] as const;
+/** Parts of a part: never more than it, and absent where nobody was told of any. */
+export const WITHIN = {
+  cachedInputTokens: 'inputTokens',
+  cacheWriteInputTokens: 'inputTokens',
+  reasoningTokens: 'outputTokens',
+} as const;
+export const DETAILS = ['cachedInputTokens', 'cacheWriteInputTokens', 'reasoningTokens'] as const;
+const PARTS = ['inputTokens', 'outputTokens', 'costMicroUsd', ...DETAILS] as const;
 
 /** The sum; a part that neither knows stays absent. */
 export function addUsage(left: Usage | undefined, right: Usage): Usage {
@@ -47,13 +58,22 @@ export function readUsage(given: unknown): ReadUsage {
     if (amount === undefined) wrong.push(`${part} is ${shown(value)}`);
     else usage[part] = amount;
   }
-  const { inputTokens = MOST, cachedInputTokens = 0 } = usage;
-  if (cachedInputTokens > inputTokens) {
-    wrong.push(`cachedInputTokens is ${cachedInputTokens}, of ${inputTokens} inputTokens`);
-    delete usage.cachedInputTokens;
+  for (const part of DETAILS) {
+    const whole = usage[WITHIN[part]];
+    const amount = usage[part] ?? 0;
+    if (whole === undefined || amount <= whole) continue;
+    wrong.push(`${part} is ${amount}, of ${whole} ${WITHIN[part]}`);
+    delete usage[part];
   }
   if (said['estimated'] === true) usage.estimated = true;
   return wrong.length === 0 ? { usage } : { usage, wrong: wrong.join('; ') };
+}
+
+/** What the data of an error says that was used; nothing where it says nothing that can be. */
+export function usageIn(data: unknown): { readonly usage?: Usage } {
+  const given: unknown = typeof data === 'object' && data !== null && 'usage' in data ? data.usage : undefined;
+  const usage = given === undefined ? {} : readUsage(given).usage;
+  return Object.keys(usage).length === 0 ? {} : { usage };
 }
 
 /** A number from 0 to `most`, a part of a whole counting as a whole; `undefined` for everything else. */
@@ -66,6 +86,39 @@ export function shown(value: unknown): string {
   if (typeof value === 'number') return String(value);
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 40));
   return value === null ? 'null' : `a ${typeof value}`;
+}
+
+/** Sums of what was used, that only grow. */
+export interface UsageTotals {
+  inputTokens: number;
+  outputTokens: number;
+  costMicroUsd: number;
+  /** Of the input tokens, those that providers read from their caches; absent when nobody was told of any. */
+  cachedInputTokens?: number;
+  /** Of the input tokens, those that providers wrote to their caches; as above. */
+  cacheWriteInputTokens?: number;
+  /** Of the output tokens, those that models thought; as above. */
+  reasoningTokens?: number;
+  /** Some of the tokens, and of the cost, were estimated. */
+  estimated?: true;
+}
+
+/** Adds to the totals what was used. */
+export function countUsage(totals: UsageTotals, usage: Usage): void {
+  totals.inputTokens = added(totals.inputTokens, usage.inputTokens);
+  totals.outputTokens = added(totals.outputTokens, usage.outputTokens);
+  totals.costMicroUsd = added(totals.costMicroUsd, usage.costMicroUsd);
+  for (const part of DETAILS) {
+    if (usage[part] !== undefined) totals[part] = added(totals[part] ?? 0, usage[part]);
+  }
+  if (usage.estimated === true) totals.estimated = true;
+}
+
+/** What totals say beside their sums, without what nobody was told of. */
+export function detailsOf(totals: UsageTotals): Omit<UsageTotals, 'inputTokens' | 'outputTokens' | 'costMicroUsd'> {
+  const { inputTokens: _, outputTokens: __, costMicroUsd: ___, ...rest } = totals;
+  const known = [...DETAILS, 'estimated' as const].filter((part) => rest[part] !== undefined);
+  return Object.fromEntries(known.map((part) => [part, rest[part]]));
 }
 
 /** A total with one amount more. What an entry says that is no amount counts for nothing, and a total never falls. */

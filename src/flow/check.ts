@@ -1,4 +1,5 @@
 /** Whether a flow can be carried out. Everything that is wrong is told at once. */
+import { whyNoUsd } from '../core/money.ts';
 import { MAX_TASK_DEPTH } from '../core/task.ts';
 import { MAX_PLAN_BRANCHES } from '../core/validate-decision.ts';
 import type { AnyTool } from '../tools/tool.ts';
@@ -70,14 +71,19 @@ function nameFaults(owner: string, name: unknown): FlowFault[] {
   return [faultOf('bad_name', message, typeof name === 'string' ? [name] : [])];
 }
 
-const AXES = ['hops', 'deadlineMs', 'costMicroUsd', 'tokens'] as const;
+const AXES = ['hops', 'deadlineMs', 'costUsd', 'tokens'] as const;
 
 function budgetFaults(budget: FlowBudget): FlowFault[] {
   return AXES.flatMap((axis) => {
     const amount = budget[axis];
-    if (amount === undefined || (Number.isFinite(amount) && amount >= 0)) return [];
-    return [faultOf('bad_budget', `budget.${axis} is ${amount}; give a number from 0 up, or leave it out.`, [])];
+    const isAmount = axis === 'costUsd' ? whyNoUsd : whyNoAmount;
+    const why = amount === undefined ? undefined : isAmount(amount);
+    return why === undefined ? [] : [faultOf('bad_budget', `budget.${axis} is ${amount}; ${why}.`, [])];
   });
+}
+
+function whyNoAmount(amount: number): string | undefined {
+  return Number.isFinite(amount) && amount >= 0 ? undefined : 'give a number from 0 up, or leave it out';
 }
 
 function hopFaults(hasCycle: boolean, { hops }: FlowBudget): FlowFault[] {

@@ -37,7 +37,7 @@ const NEVER = (): undefined => undefined;
 const EFFECTS: readonly Effect[] = ['pure', 'read', 'keyed', 'once'];
 const IN_DOUBT: readonly ('hold' | 'tell')[] = ['hold', 'tell'];
 const CALL_KEYS = [
-  ...['description', 'output', 'effect', 'timeoutMs', 'retries', 'backoff', 'approve', 'costMicroUsd'],
+  ...['description', 'output', 'effect', 'timeoutMs', 'retries', 'backoff', 'approve', 'costUsd'],
   ...['reconcile', 'inDoubt', 'allowCycle'],
 ];
 const KINDS = ['run', 'router', 'join', 'map', 'flow'] as const;
@@ -137,7 +137,7 @@ function callOptions(fields: Fields, reading: Reading) {
     // In place of a wrong one: with `once` retries would be wrong too.
     ...given('effect', fields, (part) => wordOf(part, EFFECTS, reading) ?? 'pure'),
     ...given('approve', fields, (part) => readApprove(part, reading)),
-    ...given('costMicroUsd', fields, (part) => wholeOf(part, 0, reading)),
+    ...given('costUsd', fields, (part) => numberOf(part, 0, reading)),
     ...given('reconcile', fields, (part) => functionOf(part, reading) as () => never),
     ...given('inDoubt', fields, (part) => wordOf(part, IN_DOUBT, reading)),
     ...given('allowCycle', fields, (part) => flagOf(part, reading)),

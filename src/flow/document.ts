@@ -15,6 +15,7 @@ import {
   nodeNameOf,
   nodeNamesOf,
   note,
+  numberOf,
   type Reading,
   schemaOf,
   textOf,
@@ -140,12 +141,12 @@ function readEdges(part: Part, reading: Reading): Ways['edges'] | undefined {
 const SOME_HOPS = 1;
 
 function readBudget(part: Part, reading: Reading): FlowBudget {
-  const fields = fieldsOf(part, ['hops', 'deadlineMs', 'costMicroUsd', 'tokens'], reading);
+  const fields = fieldsOf(part, ['hops', 'deadlineMs', 'costUsd', 'tokens'], reading);
   if (fields === undefined) return { hops: SOME_HOPS };
   return {
     ...given('hops', fields, (value) => wholeOf(value, 1, reading) ?? SOME_HOPS),
     ...given('deadlineMs', fields, (value) => wholeOf(value, 1, reading)),
-    ...given('costMicroUsd', fields, (value) => wholeOf(value, 0, reading)),
+    ...given('costUsd', fields, (value) => numberOf(value, 0, reading)),
     ...given('tokens', fields, (value) => wholeOf(value, 0, reading)),
   };
 }

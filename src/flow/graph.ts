@@ -53,7 +53,7 @@ export interface FlowGraph {
 }
 
 /** What a run of the flow may use at most; of what its caller has left, the smaller counts on each axis. */
-export interface FlowBudget extends Pick<RunBudget, 'deadlineMs' | 'costMicroUsd' | 'tokens'> {
+export interface FlowBudget extends Pick<RunBudget, 'deadlineMs' | 'costUsd' | 'tokens'> {
   /** Nodes that are started, routers and the items of a map too. A flow with a cycle must have it. */
   readonly hops?: number;
 }

@@ -34,7 +34,7 @@ export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
   /** Somebody is asked before it runs. */
   readonly approve?: 'always' | ApprovalGate<Args>['when'] | ApprovalGate<Args>;
   /** What one call costs, in millionths of a US dollar; reserved before it starts. */
-  readonly costMicroUsd?: number;
+  readonly costUsd?: number;
   /** Asked when nobody knows whether a `once` node has happened. */
   reconcile?(args: Args, context: ToolContext): Reconciled | Promise<Reconciled>;
   /** When that cannot say: `hold` pauses the run until somebody settles it, `tell` fails the node. Default `hold`. */
@@ -64,7 +64,7 @@ export function callTool<Args, Raw, H extends HandleSet>(
   options: CallOptions<Args, Raw, H>,
 ): Tool {
   const { description = `The node ${name} of a flow.`, output, effect = 'once', policy = {} } = options;
-  const { approve, costMicroUsd, reconcile, inDoubt, handles } = options;
+  const { approve, costUsd, reconcile, inDoubt, handles } = options;
   const { timeoutMs, retries = 0, backoff } = policy;
   const tool = {
     name,
@@ -76,7 +76,7 @@ export function callTool<Args, Raw, H extends HandleSet>(
     run: retries > 0 && typeof options.run === 'function' ? tryingAgain(options) : options.run,
     ...(output === undefined ? {} : { output }),
     ...(approve === undefined ? {} : { approve }),
-    ...(costMicroUsd === undefined ? {} : { costMicroUsd }),
+    ...(costUsd === undefined ? {} : { costUsd }),
     ...(reconcile === undefined ? {} : { reconcile }),
     ...(handles === undefined ? {} : { handles }),
     ...(inDoubt === undefined ? {} : { inDoubt }),

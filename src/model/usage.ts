@@ -1,32 +1,58 @@
 /** What a model call used, and what that costs. */
 import type { LanguageModelV4Usage } from '@ai-sdk/provider';
 import { PilotageError } from '../core/errors.ts';
-import { amountOf, readUsage, shown, type Usage } from '../core/usage.ts';
+import { amountOf, DETAILS, shown, type Usage, usageIn } from '../core/usage.ts';
 import { type CountedReply, type CountedRequest, estimateReplyTokens, estimateTokens } from './tokens.ts';
 
-/** Millionths of a US dollar for a million tokens: 3 dollars a million tokens are 3,000,000. */
+/** US dollars for a million tokens, as providers state them: 3 is three dollars. 0 is for a model that costs nothing. */
 export interface Prices {
   readonly input: number;
   /** For input tokens that the provider read from its cache. Default: as `input`. */
   readonly cachedInput?: number;
+  /** For input tokens that the provider wrote to its cache. Default: as `input`. */
+  readonly cacheWriteInput?: number;
+  /** For output tokens, with those of reasoning. */
   readonly output: number;
 }
 
-/** @throws PilotageError `invalid_config` naming the price that is no number from 0 up. */
+const PRICES = ['input', 'cachedInput', 'cacheWriteInput', 'output'] as const;
+/** What lies outside of these, in dollars a million tokens, is meant in another unit. */
+const LEAST_PRICE = 0.0001;
+const MOST_PRICE = 1_000;
+
+/** @throws PilotageError `invalid_config` naming the price that is none, or that cannot be meant. */
 export function assertPrices(prices: Prices): void {
-  for (const name of ['input', 'cachedInput', 'output'] as const) {
-    const price: unknown = prices[name];
-    if (price === undefined && name === 'cachedInput') continue;
-    if (typeof price === 'number' && Number.isFinite(price) && price >= 0) continue;
-    throw new PilotageError(
-      'invalid_config',
-      `prices.${name} is ${String(price)}; give millionths of a US dollar for a million tokens, from 0 up.`,
-    );
+  const other = Object.keys(prices).find((key) => !PRICES.some((name) => name === key));
+  if (other !== undefined) {
+    throw new PilotageError('invalid_config', `prices.${other} is no price; there are ${PRICES.join(', ')}.`);
   }
+  for (const name of PRICES) {
+    const price: unknown = prices[name];
+    if (price === undefined && name !== 'input' && name !== 'output') continue;
+    const why = whyNoPrice(price);
+    if (why !== undefined) throw new PilotageError('invalid_config', `prices.${name} is ${shown(price)}; ${why}.`);
+  }
+}
+
+function whyNoPrice(price: unknown): string | undefined {
+  if (typeof price !== 'number' || !Number.isFinite(price) || price < 0) {
+    return 'give US dollars for a million tokens, from 0 up';
+  }
+  if (price === 0 || (price >= LEAST_PRICE && price <= MOST_PRICE)) return undefined;
+  const what = price < LEAST_PRICE ? 'less than any model costs' : 'more than any model costs';
+  return `that is ${what}: prices are US dollars for a million tokens, such as 2.5`;
 }
 
 /** More tokens than any one call can have. */
 const MOST_TOKENS = 1e9;
+
+const TOKENS = ['inputTokens', 'outputTokens', ...DETAILS] as const;
+
+/** Of a provider that tells the parts and not the whole. `undefined` when it tells none. */
+function sumOf(...parts: readonly unknown[]): number | undefined {
+  const known = parts.filter((part) => typeof part === 'number');
+  return known.length === 0 ? undefined : known.reduce((sum, part) => sum + part, 0);
+}
 
 export interface ProviderUsage {
   /** What the provider said, as far as it can be; absent when that is nothing. */
@@ -44,15 +70,22 @@ export function usageOf(given: LanguageModelV4Usage | undefined): ProviderUsage 
   const { inputTokens, outputTokens }: Partial<LanguageModelV4Usage> = given ?? {};
   const usage: { -readonly [K in keyof Usage]: Usage[K] } = {};
   const wrong: string[] = [];
-  const take = (part: 'inputTokens' | 'outputTokens' | 'cachedInputTokens', value: unknown, most: number): void => {
+  const take = (part: (typeof TOKENS)[number], value: unknown, most: number): void => {
     if (value === undefined || value === null) return;
     const amount = amountOf(value, most);
     if (amount === undefined) wrong.push(`${part} is ${shown(value)}`);
-    else if (amount > 0 || part !== 'inputTokens') usage[part] = amount;
+    else if (amount > 0 || part === 'outputTokens') usage[part] = amount;
   };
-  take('inputTokens', inputTokens?.total, MOST_TOKENS);
-  take('outputTokens', outputTokens?.total, MOST_TOKENS);
-  if (usage.inputTokens !== undefined) take('cachedInputTokens', inputTokens?.cacheRead, usage.inputTokens);
+  take(
+    'inputTokens',
+    inputTokens?.total ?? sumOf(inputTokens?.noCache, inputTokens?.cacheRead, inputTokens?.cacheWrite),
+    MOST_TOKENS,
+  );
+  take('outputTokens', outputTokens?.total ?? sumOf(outputTokens?.text, outputTokens?.reasoning), MOST_TOKENS);
+  const input = usage.inputTokens ?? 0;
+  take('cachedInputTokens', inputTokens?.cacheRead, input);
+  take('cacheWriteInputTokens', inputTokens?.cacheWrite, input - (usage.cachedInputTokens ?? 0));
+  take('reasoningTokens', outputTokens?.reasoning, usage.outputTokens ?? 0);
   return {
     ...(Object.keys(usage).length === 0 ? {} : { usage }),
     ...(wrong.length === 0 ? {} : { refused: wrong.join('; ') }),
@@ -80,17 +113,19 @@ function requestTokens(request: CountedRequest): number {
 
 /** What an error says that its tries have used. */
 export function usageOfError(error: unknown): Usage | undefined {
-  const data: unknown = PilotageError.is(error) ? error.data : undefined;
-  const given: unknown = typeof data === 'object' && data !== null && 'usage' in data ? data.usage : undefined;
-  return given === undefined ? undefined : readUsage(given).usage;
+  return PilotageError.is(error) ? usageIn(error.data).usage : undefined;
 }
 
-/** The usage with its cost, rounded up to a whole millionth, so that no call is free. */
+/**
+ * The usage with its cost, rounded up to a whole millionth, so that no call is free: a dollar for a million tokens is a millionth
+ * for a token.
+ */
 export function priced(usage: Usage, prices: Prices): Usage {
-  const { inputTokens = 0, outputTokens = 0, cachedInputTokens = 0 } = usage;
+  const { inputTokens = 0, outputTokens = 0, cachedInputTokens = 0, cacheWriteInputTokens = 0 } = usage;
+  const { input, output, cachedInput = input, cacheWriteInput = input } = prices;
+  const plain = Math.max(0, inputTokens - cachedInputTokens - cacheWriteInputTokens);
   const cost =
-    (inputTokens - cachedInputTokens) * prices.input +
-    cachedInputTokens * (prices.cachedInput ?? prices.input) +
-    outputTokens * prices.output;
-  return { ...usage, costMicroUsd: Math.ceil(cost / 1_000_000) };
+    plain * input + cachedInputTokens * cachedInput + cacheWriteInputTokens * cacheWriteInput + outputTokens * output;
+  // What floating point adds to a whole number is no part of the price.
+  return { ...usage, costMicroUsd: Math.ceil(cost - 1e-6) };
 }

@@ -1,4 +1,5 @@
 /** The models of a planner: a list in a fixed order, or a registry that ranks them by what it has measured. */
+import type { AsksModels } from '../core/planner.ts';
 import { type ModelEntry, type ReadyModel, readyModels } from '../model/entry.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import type { ModelCallResult, ModelRegistry } from '../model/registry.ts';
@@ -9,6 +10,8 @@ import type { Prices } from '../model/usage.ts';
 export type GivenModels = LanguageModel | ModelEntry | readonly (LanguageModel | ModelEntry)[] | ModelRegistry;
 
 export interface ModelPool {
+  /** In the order given. */
+  readonly models: readonly ReadyModel[];
   /** The best first. */
   ranked(): readonly ReadyModel[];
   /** Notes how a call of the model with this name went. */
@@ -22,18 +25,29 @@ export interface ModelPool {
 export function modelPool(model: GivenModels, prices: Prices | undefined, needs: Needs = {}): ModelPool {
   if (isRegistry(model)) {
     return {
+      models: model.models,
       ranked: () => rankModels(model, needs),
       record: (name, call) => model.record(name, call),
     };
   }
   const models = listed(model, prices);
-  return { ranked: () => models, record: () => {} };
+  return { models, ranked: () => models, record: () => {} };
 }
 
 /** @throws PilotageError `invalid_config` for what is no model. */
 export function listed(model: Exclude<GivenModels, ModelRegistry>, prices: Prices | undefined): readonly ReadyModel[] {
   const list = Array.isArray(model) ? model : [model as Exclude<typeof model, readonly unknown[]>];
   return readyModels(list, prices === undefined ? {} : { prices });
+}
+
+/** For whoever asks these models, and these helpers. Nothing to say of none. */
+export function asksModels(
+  models: readonly (ReadyModel | undefined)[],
+  helpers: readonly (AsksModels | undefined)[] = [],
+): AsksModels {
+  const names = models.flatMap((model) => (model === undefined || model.prices !== undefined ? [] : [model.name]));
+  const unpriced = new Set([...names, ...helpers.flatMap((helper) => helper?.unpriced ?? [])]);
+  return unpriced.size === 0 ? {} : { unpriced: Object.freeze([...unpriced]) };
 }
 
 export function isRegistry(model: GivenModels): model is ModelRegistry {

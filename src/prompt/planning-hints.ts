@@ -3,8 +3,6 @@ import type { PlanningHints } from '../core/context.ts';
 import { shownName } from '../core/shown-name.ts';
 import { jsonLine } from './frame.ts';
 
-const MICRO_USD = 1_000_000;
-
 export function hintLines(hints: PlanningHints): string[] {
   const { constraints, preferredOrder, parallelGroups, maxParallel, disallowedTools, preferredTools } = hints;
   const groups = (parallelGroups ?? []).filter((group) => group.length > 0).map((group) => names(group, ' + '));
@@ -20,10 +18,10 @@ export function hintLines(hints: PlanningHints): string[] {
   return lines;
 }
 
-function budgetParts({ steps, costMicroUsd, latencyMs }: NonNullable<PlanningHints['budget']> = {}): string[] {
+function budgetParts({ steps, costUsd, latencyMs }: NonNullable<PlanningHints['budget']> = {}): string[] {
   const parts: string[] = [];
   if (steps !== undefined) parts.push(`${steps} steps`);
-  if (costMicroUsd !== undefined) parts.push(`${costMicroUsd / MICRO_USD} USD`);
+  if (costUsd !== undefined) parts.push(`${costUsd} USD`);
   if (latencyMs !== undefined) parts.push(`${latencyMs} ms`);
   return parts;
 }

@@ -4,7 +4,7 @@ import { branchesOf } from '../core/decision.ts';
 import type { ControlTaken, EntryBody, Resumed } from '../core/entry.ts';
 import { type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
 import { isJsonObject, type Json } from '../core/json.ts';
-import { assertLimits, type Limits } from '../core/limits.ts';
+import { assertRunLimits, type Limits, runLimitsOf } from '../core/limits.ts';
 import type { Outcome, PauseVerdict } from '../core/outcome.ts';
 import type { TaskMessage } from '../core/task.ts';
 import type { Received, RunStatus } from '../journal/port.ts';
@@ -12,6 +12,7 @@ import { pauseExpired } from '../journal/rules.ts';
 import { nodeEdits } from '../view/plan-edits.ts';
 import type { OpenPause, RunState } from '../view/run-state.ts';
 import { editRefusal } from './edit-nodes.ts';
+import { assertPriced } from './prices.ts';
 
 export interface Taken {
   readonly entries: readonly EntryBody[];
@@ -29,6 +30,9 @@ export interface TakePorts {
   outcomeOf(tool: string, value: Json): Promise<Outcome>;
   /** The tool can be asked whether a call of it has happened. */
   canLookUp(tool: string): boolean;
+  /** Who decides, and the models without prices that it may ask: they are for no limit of cost. */
+  readonly planner: string;
+  readonly unpriced: readonly string[];
 }
 
 interface AnswerPorts extends TakePorts {
@@ -141,7 +145,7 @@ async function answer(
   const refusal =
     refusalOf(control, pause, state) ??
     (await misfitOf(changes.args, pause, state, ports)) ??
-    limitsRefusal(changes.limits, state) ??
+    limitsRefusal(changes.limits, state, ports) ??
     (await editRefusal(state, changes.nodes, ports));
   if (refusal !== undefined) return refusal;
   return {
@@ -149,12 +153,14 @@ async function answer(
     token: pause.token,
     verdict,
     ...words,
-    ...changes,
+    ...recorded(changes),
     ...(from === undefined ? {} : { by: from }),
   };
 }
 
-type Changes = Pick<Resumed, 'args' | 'limits' | 'nodes'>;
+interface Changes extends Pick<Resumed, 'args' | 'nodes'> {
+  readonly limits?: Limits;
+}
 
 /**
  * What an answer changes, and what it only says. A change has a field of its own for the pause that it is an answer to: whatever
@@ -174,6 +180,10 @@ function partsOf(
     else words[field] = value;
   }
   return { changes, words: Object.keys(words).length === 0 ? {} : { payload: words } };
+}
+
+function recorded({ limits, ...same }: Changes): Pick<Resumed, keyof Changes> {
+  return limits === undefined ? same : { ...same, limits: runLimitsOf(limits) };
 }
 
 function isChange(field: string): field is keyof Changes {
@@ -276,13 +286,18 @@ function refusalOf(
   return undefined;
 }
 
-function limitsRefusal(limits: Limits | undefined, { task }: RunState): PilotageError | undefined {
+function limitsRefusal(
+  limits: Limits | undefined,
+  { task }: RunState,
+  { planner, unpriced }: TakePorts,
+): PilotageError | undefined {
   if (limits === undefined) return undefined;
   if (task !== null) {
     return refuse('payload_invalid', 'The limits of a task are set aside by the run above it, and cannot be raised.');
   }
   try {
-    assertLimits(limits);
+    assertRunLimits(limits);
+    assertPriced(planner, unpriced, limits.costUsd !== undefined);
     return undefined;
   } catch (error) {
     if (PilotageError.is(error)) return error;

@@ -1,11 +1,11 @@
 /** Rings when a run's time is over. Limits are replaced when somebody raises them, and the timer with them. */
 import type { Clock } from '../core/clock.ts';
-import type { Limits } from '../core/limits.ts';
+import type { RunLimits } from '../core/limits.ts';
 
 export class Deadline {
   readonly #clock: Clock;
   readonly #ring: () => void;
-  #limits: Limits | undefined;
+  #limits: RunLimits | undefined;
   #cancel = (): void => {};
 
   constructor(clock: Clock, ring: () => void) {
@@ -14,7 +14,7 @@ export class Deadline {
   }
 
   /** May ring at once. */
-  arm(limits: Limits): void {
+  arm(limits: RunLimits): void {
     if (this.#limits === limits) return;
     this.#cancel();
     this.#limits = limits;

@@ -19,9 +19,11 @@ export interface Equipped {
   readonly budget: RunBudget | undefined;
   /** So many calls of a step of it run at once, when that is said. */
   readonly limit: CallLimit | undefined;
+  /** Models without prices that its runs may ask, also through planners that carry out their calls. */
+  readonly unpriced: readonly string[];
 }
 
-export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf' | 'limit'> {
+export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf' | 'limit' | 'unpriced'> {
   readonly journal: Journal;
   readonly artifacts: ArtifactStore;
   /** Calls that this process has under way. */

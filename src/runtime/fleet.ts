@@ -373,8 +373,8 @@ export class Fleet {
 
   /** With the planner of the run and its tools; the main one goes on with runs of a planner that is not known any more. */
   #depsOf(state: RunState): DriverDeps {
-    const { planner, toolsOf, limit } = this.#deps.equipped(state.planner) ?? this.#deps;
-    return planner === this.#deps.planner ? this.#deps : { ...this.#deps, planner, toolsOf, limit };
+    const { planner, toolsOf, limit, unpriced } = this.#deps.equipped(state.planner) ?? this.#deps;
+    return planner === this.#deps.planner ? this.#deps : { ...this.#deps, planner, toolsOf, limit, unpriced };
   }
 
   async #append(state: RunState, { run, fence }: Claim, body: Repinned): Promise<void> {

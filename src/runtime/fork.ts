@@ -2,12 +2,13 @@
  * A fork: a new run that has the first steps of another one behind it, with what they came to, and goes its own way from
  * there. What those steps did is not done again, and what they used counts.
  */
+
 import { validateControl } from '../core/control.ts';
 import type { Entry, EntryBody, ForkOrigin, Paused, Pin, Started, TaskEnded } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Identity, newRunId, type Scope } from '../core/identity.ts';
 import { captureJson, deepFreeze, encodedBytes, type Json, jsonEquals } from '../core/json.ts';
-import { assertLimits, type Limits } from '../core/limits.ts';
+import { assertRunLimits, type Limits, type RunLimits, runLimitsOf } from '../core/limits.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { Step } from '../core/step.ts';
 import { reachedLimit } from '../view/budget.ts';
@@ -16,6 +17,7 @@ import type { DriverDeps } from './driver-deps.ts';
 import { assertNoTaskId } from './free-id.ts';
 import { HEAVY_BYTES } from './heavy.ts';
 import { pinOf } from './pins.ts';
+import { assertPriced } from './prices.ts';
 
 export interface ForkOptions {
   /** Of the run's own tenant, user and session. Default: theirs, with a fresh run id. */
@@ -54,13 +56,13 @@ export interface ForkPlan extends Omit<ForkOptions, 'identity' | 'effects'> {
 }
 
 /** Of the runtime that is to go on: its planner and tools may be others than those of the run. */
-export type ForkDeps = Pick<DriverDeps, 'journal' | 'clock' | 'planner' | 'toolsOf'>;
+export type ForkDeps = Pick<DriverDeps, 'journal' | 'clock' | 'planner' | 'toolsOf' | 'unpriced'>;
 
 /**
  * Stores the fork of a run, due at once. The run may be under way, paused or ended, and is not touched.
  * @returns the identity of the fork.
  * @throws PilotageError `run_not_found`; `scope_mismatch` for an identity of somebody else; `idempotency_conflict` for a run
- * id that another run has; `invalid_config` for a step that was not taken, a result without a call, or limits that leave
+ * id that another run has; `price_missing`; `invalid_config` for a step that was not taken, a result without a call, or limits that leave
  * the fork no step; `payload_invalid`; `unserializable`; or a store error.
  */
 export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions = {}): Promise<Identity> {
@@ -73,6 +75,7 @@ export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions 
   const pin = pinOf(planner, deps.toolsOf(scopes, []));
   const at = clock.now();
   const forked = forkEntries(entries, { ...rest, effects, identity, planner: planner.name, pin, at });
+  assertPriced(planner.name, deps.unpriced, foldEntries(forked.slice(0, 1)).limits.costMicroUsd !== undefined);
   assertHasRoom(forked);
   await journal.create({ identity, priority: 0, entries: forked });
   const stored = await journal.read(identity.run, 1, forked.length);
@@ -151,9 +154,9 @@ function startOf(first: Started & Entry, { identity, planner, pin }: ForkPlan): 
 }
 
 /** The run's limits as they were then, raised or not. Its deadline was for the run. */
-function limitsOf({ deadlineAt: _, ...own }: Limits, given: Limits = {}): Limits {
-  assertLimits(given);
-  return { ...own, ...given };
+function limitsOf({ deadlineAt: _, ...own }: RunLimits, given: Limits = {}): RunLimits {
+  assertRunLimits(given);
+  return { ...own, ...runLimitsOf(given) };
 }
 
 /** Which entries between the start and the cut are the fork's too. */

@@ -8,12 +8,14 @@ import type { EntryBody, Moved, PlanGrown } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import { captureJson, captureObject, isJsonObject, type Json, jsonEquals } from '../core/json.ts';
 import type { Delta, Move } from '../core/planner.ts';
+import { usageIn } from '../core/usage.ts';
 import { captureDecision, dependenciesOf, MAX_PLAN_BRANCHES, validateDecision } from '../core/validate-decision.ts';
 import { type Ask, type PlanGrowth, type Said, say } from './ask.ts';
 import { atOnceFor } from './at-once.ts';
 import type { Settled } from './flight.ts';
 import { readMove, takeNotes } from './move-notes.ts';
 import { errorData } from './outcomes.ts';
+import { uncounted } from './prices.ts';
 
 export type BranchesDelta = Extract<Delta, { type: 'branches' }>;
 type Source = AsyncGenerator<Delta, Decision | Move>;
@@ -98,7 +100,7 @@ export class Growth implements PlanGrowth {
     // Why is in the inbox, or somebody else has the run: the plan is closed by whoever goes on with it.
     if (this.#ask.flight.aborted) this.onMore();
     else if (settled.kind === 'value') this.#close(settled.value);
-    else if (settled.kind === 'thrown') this.#tell({ branches: [], done: true, fault: errorData(settled.error) });
+    else if (settled.kind === 'thrown') this.#fail(errorData(settled.error));
     else this.#tell({ branches: [], done: true, fault: CUT_OFF });
   }
 
@@ -112,6 +114,9 @@ export class Growth implements PlanGrowth {
     try {
       const move = readMove(made);
       takeNotes(grown, move);
+      const { deps, state } = this.#ask;
+      const unpriced = uncounted(deps.planner.name, grown.usage, state.limits.costMicroUsd);
+      if (unpriced !== undefined) throw unpriced;
       grown.branches = this.#rest(captureDecision(move.decision));
       if (move.fault !== undefined) grown.fault = captureObject(move.fault, 'move.fault').json as unknown as ErrorData;
     } catch (thrown) {
@@ -125,7 +130,12 @@ export class Growth implements PlanGrowth {
     return atOnceFor(decision, this.#ask.tools, this.#ask.deps.limit);
   }
 
-  #tell(more: Pick<PlanGrown, 'branches' | 'done' | 'fault'>): void {
+  /** What the planner says that it has used counts all the same. */
+  #fail(fault: ErrorData): void {
+    this.#tell({ branches: [], done: true, fault, ...usageIn(fault.data) });
+  }
+
+  #tell(more: Pick<PlanGrown, 'branches' | 'done' | 'fault' | 'usage'>): void {
     this.#pending.push({ kind: 'plan_grown', step: this.#step, ...more });
     this.onMore();
   }

@@ -8,6 +8,7 @@ import { branchesOf, type Decision } from '../core/decision.ts';
 import type { CallEnded, EntryBody, Finished, Paused, Resumed } from '../core/entry.ts';
 import type { JsonObject } from '../core/json.ts';
 import { CEILING_REASONS, type CeilingAxis, DEFAULT_STEP_LIMIT } from '../core/limits.ts';
+import { usdOf } from '../core/money.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { WakeMode } from '../core/planner.ts';
 import { reachedLimit } from '../view/budget.ts';
@@ -249,7 +250,10 @@ function askForRaise(state: RunState, axis: CeilingAxis, token: string): Paused 
   const { limits, totals } = state;
   const payload = {
     steps: { limit: limits.steps ?? DEFAULT_STEP_LIMIT, used: totals.steps },
-    cost: { limit: limits.costMicroUsd ?? null, used: totals.costMicroUsd },
+    cost: {
+      limit: limits.costMicroUsd === undefined ? null : usdOf(limits.costMicroUsd),
+      used: usdOf(totals.costMicroUsd),
+    },
     tokens: { limit: limits.tokens ?? null, used: totals.inputTokens + totals.outputTokens },
     deadline: { limit: limits.deadlineAt ?? null, used: null },
   }[axis];

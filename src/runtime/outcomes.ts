@@ -1,7 +1,9 @@
 /** What a call comes to, from how its attempts settled. */
+
 import type { ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { type Captured, captureJson } from '../core/json.ts';
+import { usdOf } from '../core/money.ts';
 import type { Outcome } from '../core/outcome.ts';
 import { Thrown } from '../core/thrown.ts';
 import type { Effect, ToolSchema } from '../core/tool-schema.ts';
@@ -27,7 +29,7 @@ export function noRoom({ name }: ToolSchema, costMicroUsd: number | undefined, a
   const message =
     axis === 'calls'
       ? `The budget has no call left. ${name} was not called.`
-      : `The budget has no room for ${name}, which costs ${costMicroUsd} millionths of a dollar.`;
+      : `The budget has no room for ${name}, which costs ${usdOf(costMicroUsd ?? 0)} US dollars.`;
   return { kind: 'error', error: { code: 'budget_exceeded', message, data: { axis } } };
 }
 

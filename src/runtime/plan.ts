@@ -1,12 +1,12 @@
 /** Asks the planner for its move and turns the answer, good or bad, into entries. */
 import type { CompactionAttempt } from '../core/compaction.ts';
 import type { Decision } from '../core/decision.ts';
-import type { EntryBody, Finished, Moved, Paused } from '../core/entry.ts';
+import type { Compacted, CompactionFailed, EntryBody, Failed, Finished, Moved, Paused } from '../core/entry.ts';
 import { describeThrown, ERROR_CONSEQUENCES, type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
 import { captureObject, isJsonObject } from '../core/json.ts';
 import type { Delta, Move, MoveSource, Planner, RunView } from '../core/planner.ts';
 import { Thrown } from '../core/thrown.ts';
-import { readUsage } from '../core/usage.ts';
+import { readUsage, usageIn } from '../core/usage.ts';
 import { captureDecision, checkDecision } from '../core/validate-decision.ts';
 import { nextStep } from '../view/run-state.ts';
 import { viewOf } from '../view/run-view.ts';
@@ -18,6 +18,7 @@ import { HEAVY_BYTES } from './heavy.ts';
 import { modelAway } from './model-away.ts';
 import { type Mutable, readMove, takeNotes, wrongUsage } from './move-notes.ts';
 import { errorData } from './outcomes.ts';
+import { priceMissing, uncounted } from './prices.ts';
 
 /**
  * The entries of the planner's move. Of one that was aborted, what it had said, if the run ends with that; why is found at
@@ -26,6 +27,10 @@ import { errorData } from './outcomes.ts';
 export function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undefined> {
   const { deps, state } = ask;
   const step = nextStep(state);
+  // The code may be other code than when the limit was given.
+  if (state.limits.costMicroUsd !== undefined && deps.unpriced.length > 0) {
+    return Promise.resolve([plannerFailed(priceMissing(deps.planner.name, deps.unpriced), step)]);
+  }
   const startedAt = deps.clock.now();
   const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs);
   if (deps.planner.compact !== undefined && state.compactedAt < step) return compactFirst(ask, view, startedAt);
@@ -60,13 +65,14 @@ async function compactFirst(ask: Ask, view: RunView, startedAt: number): Promise
   const attempt = settled.value;
   if (attempt === undefined) return askForMove(ask, view, startedAt);
   try {
-    return [compactionEntry(captureObject(attempt, 'compaction').json as unknown as CompactionAttempt, step)];
+    const made = compactionEntry(captureObject(attempt, 'compaction').json as unknown as CompactionAttempt, step);
+    return [uncountedIn(made, ask) ?? made];
   } catch (error) {
     return [plannerFailed(error, step)];
   }
 }
 
-function compactionEntry(attempt: CompactionAttempt, step: number): EntryBody {
+function compactionEntry(attempt: CompactionAttempt, step: number): Compacted | CompactionFailed {
   const { usage: used, wrong } = readUsage(attempt.usage ?? {});
   if (wrong !== undefined) throw wrongUsage('compaction', wrong);
   const usage = attempt.usage === undefined ? {} : { usage: used };
@@ -188,6 +194,8 @@ function entriesOf(
     // What the model said and used counts all the same.
     return [rejected(moved, captured, thrown, ask.deps.planner)];
   }
+  const unpriced = uncountedIn(moved, ask);
+  if (unpriced !== undefined) return [unpriced];
   moved.decision = decision;
   if (moved.fault?.code === 'model_unavailable') return modelAway(ask, moved.fault, moved);
   if (moved.fault !== undefined) return [moved];
@@ -202,7 +210,9 @@ function rejected(moved: Moved, decision: Decision | undefined, error: PilotageE
   const { step } = moved;
   if (planner.modelDriven !== true || decision === undefined) {
     const message = `Step ${step}: ${error.message}`;
-    return { kind: 'failed', error: { code: error.code, message, data: { ...error.data, step } } };
+    const { usage } = moved;
+    const used = usage === undefined ? {} : { usage };
+    return { kind: 'failed', error: { code: error.code, message, data: { ...error.data, step } }, ...used };
   }
   return { ...moved, decision, rejected: error.toJSON() };
 }
@@ -216,12 +226,20 @@ function failedBy(thrown: unknown, step: number, ask: Ask): readonly EntryBody[]
   return modelAway(ask, error, given === undefined ? {} : { usage: readUsage(given).usage });
 }
 
-function plannerFailed(thrown: unknown, step: number): EntryBody {
+/** The end of a run whose limit of cost would not count what was used. */
+function uncountedIn({ step, usage }: Moved | Compacted | CompactionFailed, { deps, state }: Ask): Failed | undefined {
+  const error = uncounted(deps.planner.name, usage, state.limits.costMicroUsd);
+  return error && { ...plannerFailed(error, step), ...(usage === undefined ? {} : { usage }) };
+}
+
+/** With what the planner says that it has used, if it says so. */
+function plannerFailed(thrown: unknown, step: number): Failed {
   // What a planner of ours says ends a run ends it under its own code.
   const said = Thrown.of(thrown);
   const { code, message, data, isOurs } = said;
+  const used = usageIn(data);
   if (isOurs && code !== undefined && endsRun(code)) {
-    return { kind: 'failed', error: { code, message, data: { ...data, step } } };
+    return { kind: 'failed', error: { code, message, data: { ...data, step } }, ...used };
   }
   const cause = errorData(said, said.name);
   return {
@@ -231,6 +249,7 @@ function plannerFailed(thrown: unknown, step: number): EntryBody {
       message: `The planner failed at step ${step}: ${cause.message}`,
       data: { step, cause: { ...cause } },
     },
+    ...used,
   };
 }
 

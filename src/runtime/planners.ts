@@ -5,6 +5,7 @@ import { type Catalogue, carriersOf, type ToolSet } from '../tools/catalogue.ts'
 import type { EquippedPlanner, RunBudget } from '../tools/tool.ts';
 import { assertParallelCalls, callLimit } from './at-once.ts';
 import type { Equipped } from './driver-deps.ts';
+import { assertPriced, unpricedOf } from './prices.ts';
 import { assertBudget } from './run-budget.ts';
 
 export interface Given {
@@ -23,7 +24,8 @@ export class Planners {
   /**
    * @param others beside them those are known that carry out tools of any of them.
    * @param atOnce so many calls of a step run at once, as the runtime says.
-   * @throws PilotageError `invalid_config` for two planners of one name, or for one that is given twice and has other tools
+   * @throws PilotageError `price_missing` for a budget of cost that could not hold, `invalid_config` for two planners of one
+   * name, or for one that is given twice and has other tools
    * or another budget the second time; `no_planner`, or a tool's registration error.
    */
   constructor(
@@ -35,7 +37,9 @@ export class Planners {
     const equip = ({ planner, tools, budget, parallelCalls }: Given): Equipped => {
       const catalogue = catalogueOf(tools);
       const limit = callLimit(atOnce, parallelCalls);
-      return { planner, budget, limit, toolsOf: (scopes, found) => catalogue.view(scopes, found) };
+      const unpriced = unpricedOf(planner, tools);
+      assertPriced(planner.name, unpriced, budget?.costUsd !== undefined);
+      return { planner, budget, limit, unpriced, toolsOf: (scopes, found) => catalogue.view(scopes, found) };
     };
     const byName = new Map([...gathered(main, others)].map(([name, given]) => [name, equip(given)]));
     this.main = byName.get(main.planner.name) ?? equip(main);

@@ -114,6 +114,8 @@ export class RunInbox {
       misfit: (tool, args) => this.#misfit(tool, args),
       outcomeOf: (tool, value) => this.#outcomeOf(tool, value),
       canLookUp: (tool) => this.#canLookUp(tool),
+      planner: deps.planner.name,
+      unpriced: deps.unpriced,
     };
     const { entries, status } = await takeMessages(state, received, ports);
     await commit(entries, { status, takes: received.map(({ message }) => message.id) });

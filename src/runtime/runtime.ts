@@ -8,7 +8,7 @@ import type { Asked, Entry } from '../core/entry.ts';
 import { describeThrown, fieldOf, PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Identity } from '../core/identity.ts';
 import { captureJson, jsonEquals } from '../core/json.ts';
-import { assertLimits, type Limits } from '../core/limits.ts';
+import { assertRunLimits, type Limits, runLimitsOf } from '../core/limits.ts';
 import type { Planner, PlannerFunction } from '../core/planner.ts';
 import type { ToolPolicy } from '../core/policy.ts';
 import { DEFAULT_JOURNAL_PATH } from '../journal/default-path.ts';
@@ -34,6 +34,7 @@ import { contextAtStart, loadInputs } from './inputs.ts';
 import { NoticeHub } from './notices.ts';
 import { type Migrate, pinOf } from './pins.ts';
 import { mainOf, Planners } from './planners.ts';
+import { assertPriced } from './prices.ts';
 import { assertProgressGuard, type ProgressGuard } from './progress-guard.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
 import { Run, type ShownTasks } from './run.ts';
@@ -144,7 +145,7 @@ export class Runtime {
 
   constructor(options: RuntimeOptions) {
     const main = mainOf(options.planner, options.tools);
-    if (options.limits !== undefined) assertLimits(options.limits);
+    if (options.limits !== undefined) assertRunLimits(options.limits);
     for (const name of ['maxLiveRuns', 'maxLiveRunsPerTenant', 'leaseMs'] as const) {
       const value = options[name];
       if (value === undefined || (Number.isInteger(value) && value > 0)) continue;
@@ -166,6 +167,9 @@ export class Runtime {
     const given = [fetch, toolSearch, toolGet, skillSearch, skillGet];
     this.#planners = new Planners(main, planners, (own) => createCatalogue(own, given, policy), options.parallelCalls);
     this.#options = options;
+    for (const { planner, unpriced } of this.#planners.all) {
+      assertPriced(planner.name, unpriced, options.limits?.costUsd !== undefined);
+    }
     this.#clock = options.clock ?? systemClock;
   }
 
@@ -309,16 +313,17 @@ export class Runtime {
 
   #startedEntry(query: string, identity: Identity, options: StartOptions, asked?: Asked): Entry {
     if (typeof query !== 'string') throw new PilotageError('invalid_config', 'The query must be a string.');
-    const { planner, toolsOf, budget } = this.#plannerFor(options);
+    const { planner, toolsOf, budget, unpriced } = this.#plannerFor(options);
     const given = { ...this.#options.limits, ...options.limits };
-    assertLimits(given);
+    assertRunLimits(given);
+    assertPriced(planner.name, unpriced, given.costUsd !== undefined);
     const at = this.#clock.now();
     const body = {
       kind: 'started' as const,
       identity,
       query,
       planner: planner.name,
-      limits: limitsWithin(given, budget, at),
+      limits: limitsWithin(runLimitsOf(given), budget, at),
       scopes: options.scopes ?? [],
       pin: pinOf(planner, toolsOf(options.scopes ?? [], [])),
       ...(options.history === undefined ? {} : { history: options.history }),
@@ -387,13 +392,14 @@ export class Runtime {
     if (this.#deps !== undefined) return this.#deps;
     const { journal: given = DEFAULT_JOURNAL_PATH } = this.#options;
     const journal = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
-    const { planner, toolsOf, limit } = this.#planners.main;
+    const { planner, toolsOf, limit, unpriced } = this.#planners.main;
     this.#deps = {
       journal,
       artifacts: patientArtifacts(journal.artifacts, this.#clock),
       planner,
       toolsOf,
       limit,
+      unpriced,
       equipped: (name) => this.#planners.find(name),
       clock: this.#clock,
       atWork: this.#atWork,

@@ -1,10 +1,10 @@
 /** Starting a task: the entries of its owner, and the new run that is stored with them. Pure. */
 import type { RunContext } from '../core/context.ts';
-import type { SpawnTask, TaskLimits } from '../core/decision.ts';
+import type { SpawnTask } from '../core/decision.ts';
 import type { CallEnded, Entry, EntryBody, Pin, Spawned } from '../core/entry.ts';
 import type { ErrorCode } from '../core/errors.ts';
 import { deepFreeze, type Json, type JsonObject } from '../core/json.ts';
-import type { BudgetAxis } from '../core/limits.ts';
+import { type BudgetAxis, runLimitsOf, type TaskShare } from '../core/limits.ts';
 import { MAX_LIVE_TASKS, MAX_TASK_DEPTH, type TaskOrigin, taskId } from '../core/task.ts';
 import type { NewRun } from '../journal/port.ts';
 import { type Amounts, shareFor } from '../view/budget.ts';
@@ -33,7 +33,7 @@ export function spawn(
   now: number,
   taken: Amounts,
 ): Landing {
-  const share = shareFor(state, spec.limits, taken);
+  const share = shareFor(state, runLimitsOf(spec.limits ?? {}), taken);
   const refusal = tooDeep(state) ?? tooMany(state) ?? groupRefusal(state, groupId);
   if (refusal !== undefined) return { entries: [refused(at, ...refusal)] };
   if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)] };
@@ -119,7 +119,7 @@ interface NewTask extends Pick<TaskOrigin, 'kind' | 'description' | 'group' | 'o
   readonly planner: string;
   readonly pin: Pin | null;
   readonly priority: number;
-  readonly limits: TaskLimits;
+  readonly limits: TaskShare;
   readonly context?: RunContext;
 }
 

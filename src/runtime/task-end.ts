@@ -1,8 +1,8 @@
 /** How the ending of a run reads to the runs that wait for it. */
 import type { EntryBody, Failed, Finished } from '../core/entry.ts';
 import type { Json } from '../core/json.ts';
-import type { Usage } from '../core/step.ts';
 import type { TaskEnd, TaskUsage } from '../core/task.ts';
+import { countUsage, detailsOf, type Usage } from '../core/usage.ts';
 import type { Told } from '../journal/port.ts';
 import { countsAsCall, setAsideFor } from '../view/budget.ts';
 import type { Ending, RunState } from '../view/run-state.ts';
@@ -69,11 +69,7 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
   for (const body of bodies) {
     // What a task of another run used, which this one waited for, is not its own.
     if (body.kind === 'task_ended' && !state.tasks.some(({ id }) => id === body.task)) continue;
-    const { inputTokens = 0, outputTokens = 0, costMicroUsd = 0, estimated } = usedBy(body);
-    usage.inputTokens += inputTokens;
-    usage.outputTokens += outputTokens;
-    usage.costMicroUsd += costMicroUsd;
-    if (estimated === true) usage.estimated = true;
+    countUsage(usage, usedBy(body));
     if (body.kind === 'task_ended') {
       usage.steps += body.usage.steps;
       usage.calls += body.usage.calls ?? 0;
@@ -87,7 +83,7 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
     calls: usage.calls + setAsideFor(open, 'calls'),
     inputTokens: usage.inputTokens + setAsideFor(open, 'tokens'),
     outputTokens: usage.outputTokens,
-    ...(usage.estimated === true ? { estimated: true } : {}),
+    ...detailsOf(usage),
     costMicroUsd: usage.costMicroUsd + setAsideFor(open, 'costMicroUsd') + promisedBeside(state, bodies),
   };
 }
@@ -106,6 +102,7 @@ function usedBy(body: EntryBody): Usage {
     case 'moved':
     case 'plan_grown':
     case 'model_away':
+    case 'failed':
     case 'task_ended':
       return body.usage ?? {};
     case 'call_ended':

@@ -2,11 +2,14 @@
  * The tools of a runtime, checked once. A run sees them through an authorised view, and the same view is used for
  * listing and for dispatch: a tool outside it does not exist for that run.
  */
+
 import { createHash } from 'node:crypto';
 import { isBuiltinTool, SKILL_GET, SKILL_SEARCH, TOOL_GET, TOOL_SEARCH } from '../core/builtin-tools.ts';
 import { PilotageError } from '../core/errors.ts';
+import { microUsdOf, whyNoUsd } from '../core/money.ts';
 import type { ToolPolicy } from '../core/policy.ts';
 import type { Effect, Loading, ToolSchema, ToolView } from '../core/tool-schema.ts';
+import { shown } from '../core/usage.ts';
 import { type AiSdkTool, fromAiSdk, isAiSdkTool } from './ai-sdk.ts';
 import { rankedExamples } from './examples.ts';
 import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';
@@ -205,10 +208,10 @@ function prepare(tool: AnyTool): ReadyTool {
   }
   const ready = readyOf(tool, owner);
   if (!isPlannerTool(tool)) return readyFunction(tool, owner, ready);
-  if ('run' in tool || 'costMicroUsd' in tool || 'handles' in tool) {
+  if ('run' in tool || 'costUsd' in tool || 'handles' in tool) {
     throw new PilotageError(
       'invalid_config',
-      `${owner} is carried out by a planner: leave out run, handles and costMicroUsd. It costs what the planner's runs use.`,
+      `${owner} is carried out by a planner: leave out run, handles and costUsd. It costs what the planner's runs use.`,
     );
   }
   return { ...ready, carriedOutBy: tool.carriedOutBy };
@@ -218,8 +221,9 @@ function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
   if (typeof tool.run !== 'function') {
     throw new PilotageError('tool_without_run', `${owner} has no run function.`);
   }
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES, costMicroUsd = 0 } = tool;
-  assertWhole(owner, { timeoutMs, retries, costMicroUsd });
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
+  assertWhole(owner, { timeoutMs, retries });
+  const costMicroUsd = priceOf(tool, owner);
   const backoff = backoffOf(tool, owner);
   if (tool.inDoubt !== undefined && tool.inDoubt !== 'hold' && tool.inDoubt !== 'tell') {
     throw new PilotageError('invalid_config', `${owner} has an inDoubt that is none: give 'hold' or 'tell'.`);
@@ -227,6 +231,14 @@ function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
   const handles = namedHandles(tool.handles, owner);
   const tries = { retries: ready.effect === 'once' ? 0 : retries, lookUps: retries };
   return { ...ready, timeoutMs, ...tries, backoff, costMicroUsd, handles, source: tool };
+}
+
+/** In millionths. A misnamed price is a call that costs nothing. */
+function priceOf(tool: Tool, owner: string): number {
+  const { costUsd = 0 } = tool;
+  const why = 'costMicroUsd' in tool ? 'costMicroUsd is no field of a tool: give costUsd' : whyNoUsd(costUsd);
+  if (why === undefined) return microUsdOf(costUsd);
+  throw new PilotageError('invalid_config', `${owner} has the price costUsd ${shown(costUsd)}; ${why}.`);
 }
 
 function backoffOf({ backoff = {} }: Tool, owner: string): Required<Backoff> {

@@ -140,8 +140,8 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly backoff?: Backoff;
   /** Calls of this tool that may be in flight in one run. */
   readonly concurrency?: number;
-  /** What one call costs, in millionths of a US dollar; reserved before it starts. */
-  readonly costMicroUsd?: number;
+  /** What one call costs, in US dollars: 0.002 is a fifth of a cent. Reserved before it starts. */
+  readonly costUsd?: number;
   /** Arguments that show how the tool is used. They are checked against the schema. */
   readonly examples?: readonly ToolExample[];
 }
@@ -150,7 +150,7 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
 export type Tool = ToolOptions<InputSchema, HandleSet>;
 
 /** What a run may use at most, beside what it is given: the smaller one counts on each axis. */
-export interface RunBudget extends Pick<Limits, 'steps' | 'calls' | 'costMicroUsd' | 'tokens'> {
+export interface RunBudget extends Pick<Limits, 'steps' | 'calls' | 'costUsd' | 'tokens'> {
   /** From its start on. */
   readonly deadlineMs?: number;
 }
@@ -171,7 +171,7 @@ export interface EquippedPlanner {
 export interface PlannerTool<S extends InputSchema = InputSchema>
   extends Omit<
     ToolOptions<S>,
-    'run' | 'reconcile' | 'inDoubt' | 'timeoutMs' | 'retries' | 'backoff' | 'costMicroUsd' | 'handles'
+    'run' | 'reconcile' | 'inDoubt' | 'timeoutMs' | 'retries' | 'backoff' | 'costUsd' | 'handles'
   > {
   readonly carriedOutBy: EquippedPlanner;
 }

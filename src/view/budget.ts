@@ -1,14 +1,14 @@
 /** What is left of a run's budget: the limit, without what was used and what is set aside for tasks under way. */
 import { isPlanTool } from '../core/builtin-tools.ts';
-import { branchesOf, type TaskLimits } from '../core/decision.ts';
+import { branchesOf } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
-import { type BudgetAxis, DEFAULT_STEP_LIMIT } from '../core/limits.ts';
+import { type BudgetAxis, DEFAULT_STEP_LIMIT, type TaskShare } from '../core/limits.ts';
 import { hasBegun, type OpenStep, type RunState } from './state.ts';
 
-type SumAxis = Exclude<keyof TaskLimits, 'deadlineAt'>;
+type SumAxis = Exclude<keyof TaskShare, 'deadlineAt'>;
 
 /** Amounts by axis; what is absent is nothing. */
-export type Amounts = Pick<TaskLimits, SumAxis>;
+export type Amounts = Pick<TaskShare, SumAxis>;
 
 /** Axes on which a run may come to its end: without calls it can still decide. */
 const STEP_AXES = ['steps', 'costMicroUsd', 'tokens'] as const;
@@ -104,13 +104,13 @@ const half: Split = (room) => Math.ceil(room / 2);
  */
 export function shareFor(
   state: RunState,
-  asked: TaskLimits = {},
+  asked: TaskShare = {},
   taken: Amounts = {},
   split: Split = half,
-): { readonly limits: TaskLimits; readonly reserved: TaskLimits } | { readonly lacks: BudgetAxis } {
+): { readonly limits: TaskShare; readonly reserved: TaskShare } | { readonly lacks: BudgetAxis } {
   const left = leftOf(state);
-  const limits: { -readonly [K in keyof TaskLimits]: TaskLimits[K] } = { ...asked };
-  const reserved: { -readonly [K in keyof TaskLimits]: TaskLimits[K] } = {};
+  const limits: { -readonly [K in keyof TaskShare]: TaskShare[K] } = { ...asked };
+  const reserved: { -readonly [K in keyof TaskShare]: TaskShare[K] } = {};
   for (const axis of AXES) {
     if (left[axis] === undefined) continue;
     const room = left[axis] - (taken[axis] ?? 0);

@@ -10,7 +10,7 @@ import { PilotageError } from '../core/errors.ts';
 import { deepFreeze } from '../core/json.ts';
 import { SHOWN_SKILLS } from '../core/skills.ts';
 import type { CallRecord, Usage } from '../core/step.ts';
-import { added } from '../core/usage.ts';
+import { countUsage } from '../core/usage.ts';
 import { misfit, slotsOf } from './follows.ts';
 import { grownMove } from './growth.ts';
 import { applyCallBegan, applyCallEnded, closeStep, corrupt, openOf } from './open-step.ts';
@@ -222,6 +222,7 @@ export function applyEntry(state: RunState, entry: Entry): void {
       return;
     }
     case 'failed':
+      addUsage(state.totals, entry.usage);
       state.ending = { kind: 'failed', error: entry.error };
       return;
     case 'started':
@@ -302,9 +303,5 @@ function applyControl(state: RunState, control: Control): void {
 }
 
 function addUsage(totals: RunTotals, usage: Usage | undefined): void {
-  if (usage === undefined) return;
-  totals.inputTokens = added(totals.inputTokens, usage.inputTokens);
-  totals.outputTokens = added(totals.outputTokens, usage.outputTokens);
-  totals.costMicroUsd = added(totals.costMicroUsd, usage.costMicroUsd);
-  if (usage.estimated === true) totals.estimated = true;
+  if (usage !== undefined) countUsage(totals, usage);
 }

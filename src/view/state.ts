@@ -2,16 +2,17 @@
 import type { Compaction, CompactionFailures } from '../core/compaction.ts';
 import type { RunContext } from '../core/context.ts';
 import type { Control } from '../core/control.ts';
-import { branchesOf, type FinishReason, type PauseReason, type TaskLimits } from '../core/decision.ts';
+import { branchesOf, type FinishReason, type PauseReason } from '../core/decision.ts';
 import type { ForkOrigin, Moved, Pin, Turn } from '../core/entry.ts';
 import type { ErrorData } from '../core/errors.ts';
 import type { HandleState } from '../core/handle.ts';
 import type { Identity } from '../core/identity.ts';
 import type { Json, JsonObject } from '../core/json.ts';
-import type { Limits } from '../core/limits.ts';
+import type { RunLimits, TaskShare } from '../core/limits.ts';
 import type { SteeringTurn } from '../core/planner.ts';
 import type { CallRecord, Step } from '../core/step.ts';
 import type { BackgroundResult, OnCancel, TaskEnd, TaskOrigin, TaskPause, TaskView } from '../core/task.ts';
+import type { UsageTotals } from '../core/usage.ts';
 
 /** A step whose calls have not all ended. */
 export interface OpenStep {
@@ -66,7 +67,7 @@ export interface TaskState extends TaskView {
   readonly onCancel: OnCancel;
   /** It carries out the call. */
   readonly called?: true;
-  readonly reserved: TaskLimits;
+  readonly reserved: TaskShare;
   /** A spawn or an await has given the result. */
   readonly consumed: boolean;
   /** The position in the task's journal of which its pauses are. */
@@ -121,7 +122,7 @@ export type Ending =
   | { readonly kind: 'failed'; readonly error: ErrorData };
 
 /** With what the run's tasks have used, but for steps and calls. */
-export interface RunTotals {
+export interface RunTotals extends UsageTotals {
   steps: number;
   /** Steps of tasks that have ended. */
   taskSteps: number;
@@ -129,11 +130,6 @@ export interface RunTotals {
   calls: number;
   /** Calls of tasks that have ended. */
   taskCalls: number;
-  inputTokens: number;
-  outputTokens: number;
-  costMicroUsd: number;
-  /** Some of the tokens, and of the cost, were estimated. */
-  estimated?: true;
 }
 
 export interface RunState {
@@ -146,7 +142,7 @@ export interface RunState {
   /** The run is a turn of its session's conversation. */
   conversation: boolean;
   planner: string;
-  limits: Limits;
+  limits: RunLimits;
   scopes: readonly string[];
   pin: Pin | null;
   task: TaskOrigin | null;

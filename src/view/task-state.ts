@@ -2,7 +2,7 @@
 import type { Awaiting, GroupEnded, Spawned, TaskEnded, TaskPaused } from '../core/entry.ts';
 import { deepFreeze } from '../core/json.ts';
 import type { GroupView, TaskEnd, TaskView } from '../core/task.ts';
-import { added } from '../core/usage.ts';
+import { countUsage } from '../core/usage.ts';
 import { type GroupState, nextStep, type OpenStep, type RunState, type TaskState, type TaskWait } from './state.ts';
 
 export function applySpawned(state: RunState, spawned: Spawned & { readonly at: number }, open: OpenStep): void {
@@ -76,10 +76,7 @@ export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
   const { totals } = state;
   totals.taskSteps += usage.steps;
   totals.taskCalls += usage.calls ?? 0;
-  totals.inputTokens = added(totals.inputTokens, usage.inputTokens);
-  totals.outputTokens = added(totals.outputTokens, usage.outputTokens);
-  totals.costMicroUsd = added(totals.costMicroUsd, usage.costMicroUsd);
-  if (usage.estimated === true) totals.estimated = true;
+  countUsage(totals, usage);
 }
 
 export function applyTaskPaused(state: RunState, { task, pauses, asOf }: TaskPaused): void {

@@ -102,8 +102,8 @@ async function plannerInTime(code: ErrorCode, script: Script, tools: readonly To
 }
 
 /** The run ends as failed, with the error. */
-async function run(code: ErrorCode, decision: unknown): Promise<ErrorConsequence> {
-  const { result } = await record([() => decision as Decision]);
+async function run(code: ErrorCode, decision: unknown, options: RecordOptions = {}): Promise<ErrorConsequence> {
+  const { result } = await record([() => decision as Decision], options);
   expect(result).toMatchObject({ status: 'failed', error: { code } });
   return 'run';
 }
@@ -248,6 +248,8 @@ function flows(): Readonly<
 const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   identity_required: () => caller('identity_required', () => runtimeOf({ planner: finish() }).start('q', {} as never)),
   invalid_config: () => caller('invalid_config', () => createRuntime({ planner: finish(), limits: { steps: -1 } })),
+  price_missing: () =>
+    run('price_missing', { decision: finish(), usage: { inputTokens: 1 } }, { limits: { costUsd: 1 } }),
   no_planner: () => caller('no_planner', () => createRuntime({ planner: {} as never })),
   runtime_closed: () =>
     caller('runtime_closed', async () => {
@@ -576,8 +578,8 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     ),
   budget_exceeded: () =>
     planner('budget_exceeded', [call('dear')], {
-      tools: [{ ...works, name: 'dear', costMicroUsd: 10 }],
-      limits: { costMicroUsd: 5 },
+      tools: [{ ...works, name: 'dear', costUsd: 0.00001 }],
+      limits: { costUsd: 0.000005 },
     }),
   workspace_refused: () =>
     planner('workspace_refused', [call('read_file', { path: '../secret' })], {

@@ -54,8 +54,8 @@ export const FAILING_FLOWS: Readonly<Record<FailingCode, () => Promise<RunResult
     ),
   validation_failed: () => resultOf(single(() => 'text', { output: NUMBER })),
   flow_budget_exceeded: () => {
-    const priced = single((value) => value, { costMicroUsd: 2 });
-    return resultOf({ ...priced, budget: { costMicroUsd: 1 } });
+    const priced = single((value) => value, { costUsd: 0.000002 });
+    return resultOf({ ...priced, budget: { costUsd: 0.000001 } });
   },
 };
 

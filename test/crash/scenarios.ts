@@ -268,8 +268,8 @@ const stepBudget: CrashScenario = {
 const costBudget: CrashScenario = {
   name: 'a budget of money that is used up',
   query: 'go',
-  limits: { costMicroUsd: 25 },
-  tools: (world) => EFFECTS.map((effect) => worker(world, effect, { effect, costMicroUsd: 10 })),
+  limits: { costUsd: 0.000025 },
+  tools: (world) => EFFECTS.map((effect) => worker(world, effect, { effect, costUsd: 0.00001 })),
   planner: ordered([call('once', { n: 0 }), call('keyed', { n: 1 }), call('read', { n: 2 })], outcomes),
   check: (state) => (state.totals.costMicroUsd <= 25 ? [] : [`The run cost ${state.totals.costMicroUsd}.`]),
 };

@@ -284,10 +284,10 @@ const failFast: CrashScenario = {
 const quorum: CrashScenario = {
   name: 'a group of which one result is enough, in a budget',
   query: 'root',
-  limits: { steps: 12, costMicroUsd: 200 },
+  limits: { steps: 12, costUsd: 0.0002 },
   tools: (world) => [
-    worker(world, 'once', { effect: 'once', costMicroUsd: 10 }),
-    worker(world, 'endless_keyed', { effect: 'keyed', costMicroUsd: 10, run: endless(world) }),
+    worker(world, 'once', { effect: 'once', costUsd: 0.00001 }),
+    worker(world, 'endless_keyed', { effect: 'keyed', costUsd: 0.00001, run: endless(world) }),
   ],
   planner: byQuery({
     root: ordered(

@@ -15,8 +15,9 @@ async function within<T>(runtime: Runtime, use: (runtime: Runtime) => Promise<T>
   }
 }
 
-const priced = (costMicroUsd: number, budget: object) => {
-  const only = node('only', { effect: 'pure', costMicroUsd, run: (value: number) => value + 1 });
+const priced = (microUsd: number, budget: object) => {
+  const costUsd = microUsd / 1_000_000;
+  const only = node('only', { effect: 'pure', costUsd, run: (value: number) => value + 1 });
   return flow({ name: 'priced', input: NUMBER, entry: only, exit: only, budget });
 };
 

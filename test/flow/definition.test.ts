@@ -97,7 +97,7 @@ describe('RT-26 a flow is checked when it is built', () => {
     ]);
   });
 
-  it.each(['hops', 'deadlineMs', 'costMicroUsd', 'tokens'])('refuses a negative budget of %s', (axis) => {
+  it.each(['hops', 'deadlineMs', 'costUsd', 'tokens'])('refuses a negative budget of %s', (axis) => {
     for (const amount of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(faultsOf(() => flow({ ...parts, budget: { [axis]: amount } }))).toEqual([
         {
@@ -311,8 +311,8 @@ describe('what the builders make', () => {
     const [when, reconcile] = [() => true, () => ({ status: 'unknown' as const })];
     const policy = { timeoutMs: 5, retries: 2, backoff: { baseMs: 7 } };
     const options = { input: any, output: z.number(), effect: 'keyed' as const, description: 'd', approve: { when } };
-    const made = node('a', { ...options, policy, costMicroUsd: 9, reconcile, run: () => 1 });
-    expect(made.tool).toMatchObject({ ...options, ...policy, costMicroUsd: 9, reconcile });
+    const made = node('a', { ...options, policy, costUsd: 9, reconcile, run: () => 1 });
+    expect(made.tool).toMatchObject({ ...options, ...policy, costUsd: 9, reconcile });
   });
 
   it('RT-17 tries again what does not say that it is of no use', async () => {
@@ -427,9 +427,9 @@ describe('what the builders make', () => {
     expect(loop(9)).toEqual({ calls: 9 });
     expect(loop(1_000)).toEqual({ calls: 1_000, steps: 4_064 });
     const a = plain('a');
-    const budget = { hops: 1_000, deadlineMs: 5, costMicroUsd: 6, tokens: 7 };
+    const budget = { hops: 1_000, deadlineMs: 5, costUsd: 6, tokens: 7 };
     const straight = flow({ name: 'f', input: any, entry: a, exit: a, budget });
-    expect(straight.budget).toEqual({ calls: 1_000, deadlineMs: 5, costMicroUsd: 6, tokens: 7 });
+    expect(straight.budget).toEqual({ calls: 1_000, deadlineMs: 5, costUsd: 6, tokens: 7 });
   });
 
   it('runs no function of anyone while a flow is built', () => {

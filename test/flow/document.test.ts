@@ -176,7 +176,7 @@ describe('a flow from a document', () => {
 
   it('RT-26 takes a node with everything that it may have', () => {
     const node_ = `{ run: classify, input: Mail, output: Mail, description: Sorts., effect: keyed, timeoutMs: 5, retries: 2,
-      backoff: { baseMs: 1, multiplier: 1.5, maxMs: 9 }, costMicroUsd: 3, reconcile: reply, allowCycle: false,
+      backoff: { baseMs: 1, multiplier: 1.5, maxMs: 9 }, costUsd: 0.003, reconcile: reply, allowCycle: false,
       approve: { when: isRefund, reason: Look., approver: another, onReject: end, expiresInMs: 1000 } }`;
     const read = flowFrom(
       changed('{ run: classify, input: &mail Mail, effect: pure }', node_.replace('Mail', '&mail Mail')),
@@ -189,7 +189,7 @@ describe('a flow from a document', () => {
       timeoutMs: 5,
       retries: 2,
       backoff: { baseMs: 1, multiplier: 1.5, maxMs: 9 },
-      costMicroUsd: 3,
+      costUsd: 0.003,
       approve: { reason: 'Look.', approver: 'another', onReject: 'end', expiresInMs: 1000 },
     });
     const always = flowFrom(changed('effect: read', 'approve: always'), OPTIONS);

@@ -316,11 +316,11 @@ describe('how nodes fail', () => {
 });
 
 describe('budgets', () => {
-  const line = (budget: Parameters<typeof flow>[0]['budget'], calls: string[], costMicroUsd = 0) => {
+  const line = (budget: Parameters<typeof flow>[0]['budget'], calls: string[], costUsd = 0) => {
     const step = <const Name extends string>(name: Name) =>
       node(name, {
         effect: 'read',
-        costMicroUsd,
+        costUsd,
         run: (n: number) => {
           calls.push(name);
           return n;
@@ -347,14 +347,14 @@ describe('budgets', () => {
 
   it('RT-31 W85 likewise for cost', async () => {
     const calls: string[] = [];
-    const made = line({ costMicroUsd: 25 }, calls, 10);
+    const made = line({ costUsd: 0.000025 }, calls, 10);
     const error = await failureOf(made.run(placed([made]), 1, { identity }));
     expect(error).toMatchObject({ code: 'flow_budget_exceeded', node: 'c', data: { axis: 'cost' } });
     expect(calls).toEqual(['a', 'b']);
   });
 
   it('RT-28 a flow that uses its budget to the last has its output all the same', async () => {
-    const made = line({ hops: 3, costMicroUsd: 30 }, [], 10);
+    const made = line({ hops: 3, costUsd: 0.00003 }, [], 10);
     expect(await made.run(placed([made]), 1, { identity })).toBe(1);
   });
 

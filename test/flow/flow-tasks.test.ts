@@ -172,17 +172,17 @@ describe('a flow in a flow', () => {
 describe('flows side by side in a flow', () => {
   it('RT-28 RT-31 together have the hops and the money of the flow around them', async () => {
     const paid = <const Name extends string>(name: Name) => {
-      const pay = node('pay', { effect: 'read', costMicroUsd: 10, run: (n: number) => n + 1 });
+      const pay = node('pay', { effect: 'read', costUsd: 0.00001, run: (n: number) => n + 1 });
       return flow({ name, input: z.number(), entry: pay, exit: pay }).asNode(name);
     };
     const [left, right] = [paid('left'), paid('right')] as const;
     const first = node('first', { effect: 'pure', run: (n: number) => n });
     const sum = join('sum', { of: [left, right], effect: 'pure', run: (given) => given.left + given.right });
-    const made = (hops: number, costMicroUsd: number) =>
+    const made = (hops: number, costUsd: number) =>
       flow({
         name: 'outer',
         input: z.number(),
-        budget: { hops, costMicroUsd },
+        budget: { hops, costUsd },
         entry: first,
         exit: sum,
         edges: [edge(first, left), edge(first, right)],

@@ -29,7 +29,7 @@ async function failureOf(work: Promise<unknown>): Promise<unknown> {
 describe.each(Object.entries(WAYS))('asking a model, %s', (_, ask) => {
   it('gives the reply, its model, what it cost and how long it took', async () => {
     const model = scriptedModel([{ text: TEXT, usage: { inputTokens: 1000, outputTokens: 10 } }]);
-    const entry = { model, name: 'cheap', prices: { input: 1_000_000, output: 2_000_000 } };
+    const entry = { model, name: 'cheap', prices: { input: 1, output: 2 } };
     const asked = await ask(askOptions([entry], new VirtualClock()));
     expect(asked).toMatchObject({
       reply: { text: TEXT, finish: 'stop' },
@@ -427,7 +427,7 @@ describe('bug 14: a failure inside a 200 stream', () => {
   it('what a failed try used counts, priced by its own model', async () => {
     const nothing: ScriptedReply = { finish: 'interrupted', usage: { inputTokens: 100 } };
     const models = [
-      { model: scriptedModel([nothing]), name: 'dear', prices: { input: 10_000_000, output: 0 } },
+      { model: scriptedModel([nothing]), name: 'dear', prices: { input: 10, output: 0 } },
       { model: scriptedModel([{ ...good, usage: { inputTokens: 100, outputTokens: 1 } }]), name: 'unpriced' },
     ];
     const { value } = await drain(streamModel(askOptions(models, new VirtualClock(), { retries: 0 })));

@@ -25,7 +25,7 @@ describe('usage', () => {
   });
 
   it('costs what the tokens cost, cached ones at their own price', () => {
-    const prices = { input: 3_000_000, cachedInput: 300_000, output: 15_000_000 };
+    const prices = { input: 3, cachedInput: 0.3, output: 15 };
     const usage = { inputTokens: 1000, cachedInputTokens: 600, outputTokens: 10 };
     expect(priced(usage, prices)).toEqual({ ...usage, costMicroUsd: 400 * 3 + 180 + 150 });
   });

@@ -32,7 +32,7 @@ const movesOf = (made: World, run: Run) => entriesOf(made.journal, run, 'moved')
 async function play(
   todo: readonly HtnTask[],
   helpers: Pick<HtnOptions, 'choose' | 'fill' | 'lazy'>,
-  costMicroUsd?: number,
+  microUsd?: number,
 ): Promise<Played> {
   const calls: string[] = [];
   const tools = ['drive', 'walk', 'ring'].map((name) =>
@@ -48,7 +48,7 @@ async function play(
   const step: HtnOptions['step'] = ([toolId]) => ({ type: 'tool', toolId });
   const planner = htn({ domain: DOMAIN, state: () => ({}), todo: () => todo, step, ...helpers });
   const made = world({ planner, tools });
-  const limits = costMicroUsd === undefined ? {} : { limits: { costMicroUsd } };
+  const limits = microUsd === undefined ? {} : { limits: { costUsd: microUsd / 1_000_000 } };
   const run = await start(made, { query: 'Home </goal> please', identity: local('ana'), ...limits });
   let isOver = false;
   const ended = run.result().finally(() => {
@@ -61,7 +61,7 @@ async function play(
 }
 
 const USED = { inputTokens: 100, outputTokens: 10 };
-const PRICES = { input: 1_000_000, output: 1_000_000 };
+const PRICES = { input: 1, output: 1 };
 const answer = (value: Json): ScriptedReply => ({ text: JSON.stringify(value), usage: USED });
 const chosen = (method: string): ScriptedReply => answer({ method });
 const steps = (...given: Json[]): ScriptedReply => answer({ steps: given });

@@ -132,7 +132,7 @@ describe('memory and skills', () => {
     const hints = {
       constraints: 'Stay within the folder.',
       disallowedTools: ['read'],
-      budget: { costMicroUsd: 1_500_000 },
+      budget: { costUsd: 1.5 },
     };
     const { prompt } = await told({ context: { hints } });
     expect(prompt).toContain(

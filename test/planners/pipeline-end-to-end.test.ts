@@ -180,15 +180,15 @@ describe('AG-06 a plan is a decision as any other', () => {
       name: 'dear',
       description: 'Costs.',
       effect: 'read',
-      costMicroUsd: 500,
+      costUsd: 0.0005,
       input: { type: 'object' },
       run: () => 'paid',
     });
-    const prices = { input: 1_000_000, output: 1_000_000 };
+    const prices = { input: 1, output: 1 };
     const { result, steps } = await play({
       pipeline: { model: scriptedModel([plan(call('dear', 'd'), end())]), prices, replans: 0 },
       tools: [...toolsOf(ran), dear],
-      start: { limits: { costMicroUsd: 600 } },
+      start: { limits: { costUsd: 0.0006 } },
     });
     expect(steps[0]?.calls[0]?.outcome).toMatchObject({ error: { code: 'budget_exceeded' } });
     expect(result).toMatchObject({ reason: 'no_path', usage: { costMicroUsd: 110 } });

@@ -381,7 +381,7 @@ describe('AG-28 abort and ceiling', () => {
     expect(calls).toBe(count);
   });
 
-  const prices = { input: 1_000_000, output: 1_000_000 }; // a call is 110 millionths of a dollar
+  const prices = { input: 1, output: 1 }; // a call is 110 millionths of a dollar
 
   it.each([
     { left: 100, calls: 1 },

@@ -191,8 +191,8 @@ describe('AG-23 several candidates', () => {
   it('AG-28 with nothing left to pay more candidates with, those that are there are chosen from', async () => {
     const model = scriptedModel(three);
     const played = await play({
-      pipeline: { model, candidates: 3, verifier: byId({ b: 1 }), prices: { input: 1_000_000, output: 0 } },
-      start: { limits: { costMicroUsd: 150 } },
+      pipeline: { model, candidates: 3, verifier: byId({ b: 1 }), prices: { input: 1, output: 0 } },
+      start: { limits: { costUsd: 0.00015 } },
     });
     expect(model.calls).toHaveLength(2);
     expect(await remarksOf(played, 'plan.verified')).toMatchObject([{ candidates: 3, valid: 2, chosen: 2 }]);

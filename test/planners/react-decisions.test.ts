@@ -184,7 +184,7 @@ describe('what a reply decides', () => {
 
   it('has the cost when there are prices', async () => {
     const usage = { inputTokens: 1000, outputTokens: 100 };
-    const move = await moveFor({ text: 'x', usage }, { prices: { input: 1_000_000, output: 2_000_000 } });
+    const move = await moveFor({ text: 'x', usage }, { prices: { input: 1, output: 2 } });
     expect(move.usage).toEqual({ ...usage, costMicroUsd: 1200 });
   });
 });

@@ -90,7 +90,7 @@ const RENDERED: Readonly<Record<string, () => string>> = {
               preferredOrder: ['search', 'read'],
               maxParallel: 3,
               disallowedTools: ['delete'],
-              budget: { steps: 5, costMicroUsd: 1_500_000, latencyMs: 30_000 },
+              budget: { steps: 5, costUsd: 1.5, latencyMs: 30_000 },
             },
           },
         }),

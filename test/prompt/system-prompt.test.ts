@@ -15,7 +15,7 @@ const hints: PlanningHints = {
   parallelGroups: [['read', 'search'], [], ['csv_read', 'read']],
   disallowedTools: ['delete'],
   preferredTools: ['search'],
-  budget: { steps: 5, costMicroUsd: 1_500_000, latencyMs: 30_000 },
+  budget: { steps: 5, costUsd: 1.5, latencyMs: 30_000 },
 };
 const FULL: RunViewOptions = { tools: all, startedAt, context: { hints } };
 

@@ -45,7 +45,14 @@ describe('what there is', () => {
     { steps: -1 },
     { steps: Number.NaN },
     { deadlineAt: Number.POSITIVE_INFINITY },
-    { costMicroUsd: -5 },
+    { costUsd: -5 },
+    { costUsd: 0 },
+    { costUsd: Number.NaN },
+    { costUsd: 500_000 },
+    { costUsd: 1e-7 },
+    { costUsd: '1' as never },
+    { costMicroUsd: 500_000 as never },
+    { cost: 5 } as never,
     { tokens: '7' as never },
     { onCeiling: 'stop' as never },
   ])('refuses the limits %o', async (limits) => {
@@ -90,7 +97,7 @@ describe('steps', () => {
 describe('cost and tokens', () => {
   it('BG-05 ends before the fourth model call, and shows 0, 400, 800 spent', async () => {
     const planner = watched(spends(400));
-    const run = await start(world({ planner, tools: [echo] }), { limits: { costMicroUsd: 1_000 } });
+    const run = await start(world({ planner, tools: [echo] }), { limits: { costUsd: 0.001 } });
     expect(await run.result()).toMatchObject({ reason: 'max_cost', metadata: { budget: 'cost' } });
     expect(budgets(planner).map((budget) => budget.costMicroUsdSpent)).toEqual([0, 400, 800]);
     expect(budgets(planner).map((budget) => budget.costMicroUsdLeft)).toEqual([1_000, 600, 200]);
@@ -105,13 +112,13 @@ describe('cost and tokens', () => {
 
   it('BG-09 counts the cost of every branch, and refuses a branch for which there is no room', async () => {
     let runs = 0;
-    const priced = make('priced', () => (runs += 1), { costMicroUsd: 300 });
+    const priced = make('priced', () => (runs += 1), { costUsd: 0.0003 });
     const run = await start(
       world({
         planner: script({ kind: 'call_parallel', branches: Array(4).fill({ tool: 'priced', args: {} }) }),
         tools: [priced],
       }),
-      { limits: { costMicroUsd: 1_000 } },
+      { limits: { costUsd: 0.001 } },
     );
     await run.result();
     const state = await run.state();
@@ -314,7 +321,7 @@ describe('a deadline that has passed', () => {
 describe('pausing at the ceiling', () => {
   it.each([
     ['steps', { steps: 2 }, { steps: 4 }, forever, { limit: 2, used: 2 }],
-    ['cost', { costMicroUsd: 500 }, { costMicroUsd: 1_100 }, spends(300), { limit: 500, used: 600 }],
+    ['cost', { costUsd: 0.0005 }, { costUsd: 0.0011 }, spends(300), { limit: 0.0005, used: 0.0006 }],
     ['tokens', { tokens: 50 }, { tokens: 110 }, spends(0, 30), { limit: 50, used: 60 }],
   ] as const)('asks for a raise of %s, and goes on with it', async (axis, limits, raise, plan, payload) => {
     const planner = watched(plan);
@@ -393,7 +400,7 @@ describe('pausing at the ceiling', () => {
   it('counts what one run spends against that run alone', async () => {
     const planner = watched(spends(400));
     const made = world({ planner, tools: [echo] });
-    const limits = { costMicroUsd: 1_000 };
+    const limits = { costUsd: 0.001 };
     const runs = await Promise.all(
       Array.from({ length: 10 }, (_, index) => start(made, { identity: local(`u${index}`), limits })),
     );

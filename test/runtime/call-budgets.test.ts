@@ -95,27 +95,27 @@ describe('a run with a limit of calls', () => {
   });
 
   it('RT-31 W85 refuses likewise what it has no money for, and names that axis', async () => {
-    const { tool, seen } = counted('work', { costMicroUsd: 100 });
+    const { tool, seen } = counted('work', { costUsd: 0.0001 });
     const path = plan(node('a'), node('b', ['a']), node('c', ['b']));
-    const { state } = await ran(script(path), [tool], { calls: 3, costMicroUsd: 250 });
+    const { state } = await ran(script(path), [tool], { calls: 3, costUsd: 0.00025 });
     expect(seen).toEqual(['a', 'b']);
     expect(cameTo(state)).toEqual(['value', 'value', ['budget_exceeded', 'cost']]);
     expect(state.totals).toMatchObject({ calls: 2, costMicroUsd: 200 });
   });
 
   it('takes no money for a call that it refuses', async () => {
-    const { tool, seen } = counted('work', { costMicroUsd: 100 });
-    const { state } = await ran(script(call('work'), call('work')), [tool], { calls: 1, costMicroUsd: 250 });
+    const { tool, seen } = counted('work', { costUsd: 0.0001 });
+    const { state } = await ran(script(call('work'), call('work')), [tool], { calls: 1, costUsd: 0.00025 });
     expect([seen.length, state.totals.costMicroUsd]).toEqual([1, 100]);
     expect(cameTo(state, 1)).toEqual([NONE_LEFT]);
   });
 
   it('gives a call’s place to another when there is no money for it', async () => {
-    const dear = counted('dear', { costMicroUsd: 900 });
+    const dear = counted('dear', { costUsd: 0.0009 });
     const work = counted();
     const { state } = await ran(script(parallel(named('dear', 'work'))), [dear.tool, work.tool], {
       calls: 1,
-      costMicroUsd: 500,
+      costUsd: 0.0005,
     });
     expect([dear.seen.length, work.seen.length]).toEqual([0, 1]);
     expect(cameTo(state)).toEqual([['budget_exceeded', 'cost'], 'value']);

@@ -484,10 +484,10 @@ describe('budgets', () => {
   const limitsOf: PlannerFunction = ({ budget }) => finish({ ...budget });
 
   it('asks for what its planner’s budget names, and gets what is left on the other axes when nothing runs beside it', async () => {
-    const tool = budgeted(carried('spend', limitsOf), { steps: 3, costMicroUsd: 1_000, deadlineMs: 60_000 });
+    const tool = budgeted(carried('spend', limitsOf), { steps: 3, costUsd: 0.001, deadlineMs: 60_000 });
     const made = onSqlite({ planner: thenTell(call('spend')), tools: [tool] });
     const at = made.clock.now();
-    const limits = { costMicroUsd: 400, tokens: 100, steps: 50, deadlineAt: at + 90_000 };
+    const limits = { costUsd: 0.0004, tokens: 100, steps: 50, deadlineAt: at + 90_000 };
     const run = await start(made, { identity: PARENT, limits });
     expect(await payloadOf(run)).toMatchObject({
       ...{ stepsLeft: 3, costMicroUsdLeft: 400, tokensLeft: 100, deadlineAt: at + 60_000 },
@@ -513,7 +513,7 @@ describe('budgets', () => {
       planner: script({ kind: 'call_parallel', plan: 'p', branches, concurrency: 20 }),
       tools: [tool],
     });
-    const run = await start(made, { identity: PARENT, limits: { costMicroUsd: 1_000 } });
+    const run = await start(made, { identity: PARENT, limits: { costUsd: 0.001 } });
     await run.result();
     expect(outcomes(await run.state())).toEqual(Array(60).fill('value'));
     expect([shares[0], Math.min(...shares) > 0]).toEqual([50, true]);

@@ -187,7 +187,7 @@ describe('several calls in doubt', () => {
         if (keys.push(idempotencyKey) === 5) entered.open();
         return new Promise(() => {});
       },
-      { effect: 'once', costMicroUsd: 10 },
+      { effect: 'once', costUsd: 0.00001 },
     );
     const pays = {
       ...dies,

@@ -60,7 +60,7 @@ describe('a call that its planner refuses', () => {
     'pure',
     'once',
   ] as const)('RA-17 is not run (%s): why is its outcome, and the run goes on', async (effect) => {
-    const { tool, seen } = counted({ effect, costMicroUsd: 5 });
+    const { tool, seen } = counted({ effect, costUsd: 0.000005 });
     const planner = moves({ kind: 'call_tool', tool: 'counted', args: 'not { JSON', callId: 'c1', refusal });
     const { run, journal, result, state, events } = await played(planner, { tools: [tool] });
     expect(seen.runs).toBe(0);

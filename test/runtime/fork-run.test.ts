@@ -48,7 +48,7 @@ interface Side {
 function fork({ journal, planner, tools }: Side, run: Run, options: ForkOptions = {}): Promise<Identity> {
   const catalogue = createCatalogue([...tools], []);
   const toolsOf = (scopes: readonly string[], found: readonly string[]) => catalogue.view(scopes, found);
-  const deps = { journal, clock: new VirtualClock(), planner, toolsOf };
+  const deps = { journal, clock: new VirtualClock(), planner, toolsOf, unpriced: [] };
   return forkRun(deps, run.id, options);
 }
 

@@ -322,10 +322,10 @@ describe('AG-44 limits over the whole plan', () => {
 
   it('money is set aside for each node before it begins: those for which there is none are not made', async () => {
     let made = 0;
-    const priced = make('priced', () => (made += 1), { costMicroUsd: 300 });
+    const priced = make('priced', () => (made += 1), { costUsd: 0.0003 });
     const branches = many.slice(0, 20).map((branch) => ({ ...branch, tool: 'priced' }));
     const here = world({ planner: script(plan(branches)), tools: [priced] });
-    const run = await start(here, { limits: { costMicroUsd: 1_000 } });
+    const run = await start(here, { limits: { costUsd: 0.001 } });
     await run.result();
     expect(made).toBe(3);
     expect((await run.state()).totals.costMicroUsd).toBe(900);

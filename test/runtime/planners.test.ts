@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { local } from '../../src/core/identity.ts';
-import type { Limits } from '../../src/core/limits.ts';
+import type { Limits, RunLimits } from '../../src/core/limits.ts';
 import type { Planner, PlannerFunction, WakeMode } from '../../src/core/planner.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Journal } from '../../src/journal/port.ts';
@@ -229,11 +229,11 @@ describe('what a runtime refuses of its planners', () => {
 });
 
 describe('the budget of a planner', () => {
-  it.each<[string, RunBudget | undefined, Limits | undefined, Limits | undefined, Limits]>([
+  it.each<[string, RunBudget | undefined, Limits | undefined, Limits | undefined, RunLimits]>([
     ['none', undefined, { calls: 4 }, undefined, { calls: 4 }],
     [
       'only its own',
-      { steps: 3, calls: 5, costMicroUsd: 7, tokens: 9 },
+      { steps: 3, calls: 5, costUsd: 0.000007, tokens: 9 },
       undefined,
       undefined,
       { steps: 3, calls: 5, costMicroUsd: 7, tokens: 9 },
@@ -247,10 +247,10 @@ describe('the budget of a planner', () => {
     ],
     [
       'the smaller of what is given',
-      { steps: 9, costMicroUsd: 9 },
-      { steps: 2, costMicroUsd: 0 },
+      { steps: 9, costUsd: 0.000009 },
+      { steps: 2, costUsd: 0.000002 },
       undefined,
-      { steps: 2, costMicroUsd: 0 },
+      { steps: 2, costMicroUsd: 2 },
     ],
     [
       'each axis by itself',
@@ -296,16 +296,23 @@ describe('the budget of a planner', () => {
 
   it('limitsWithin: never more than either says, and never less than the smaller', () => {
     const amount = fc.option(fc.nat(1_000), { nil: undefined });
-    const axes = { steps: amount, calls: amount, costMicroUsd: amount, tokens: amount };
+    const axes = { steps: amount, calls: amount, tokens: amount };
     const defined = <T extends object>(value: T): T =>
       Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined)) as T;
-    const limits = fc.record({ ...axes, deadlineAt: amount }).map(defined) as fc.Arbitrary<Limits>;
-    const budget = fc.record({ ...axes, deadlineMs: amount }).map(defined) as fc.Arbitrary<RunBudget>;
+    const cost = { costMicroUsd: amount };
+    const limits = fc.record({ ...axes, ...cost, deadlineAt: amount }).map(defined) as fc.Arbitrary<RunLimits>;
+    const budget = fc.record({ ...axes, ...cost, deadlineMs: amount }).map(defined);
     fc.assert(
       fc.property(limits, budget, fc.nat(500), (given, most, now) => {
-        const within = limitsWithin(given, most, now);
-        const { deadlineMs, ...rest } = most;
-        const other: Limits = deadlineMs === undefined ? rest : { ...rest, deadlineAt: now + deadlineMs };
+        const { deadlineMs, costMicroUsd, ...same } = most;
+        const budgeted = defined({
+          ...same,
+          deadlineMs,
+          costUsd: costMicroUsd === undefined ? undefined : costMicroUsd / 1_000_000,
+        }) as RunBudget;
+        const within = limitsWithin(given, budgeted, now);
+        const other = defined({ ...same, costMicroUsd, deadlineAt: deadlineMs && now + deadlineMs }) as RunLimits;
+        if (deadlineMs === 0) Object.assign(other, { deadlineAt: now });
         for (const axis of ['steps', 'calls', 'costMicroUsd', 'tokens', 'deadlineAt'] as const) {
           const said = [given[axis], other[axis]].filter((value) => value !== undefined);
           expect(within[axis]).toBe(said.length === 0 ? undefined : Math.min(...said));

@@ -45,7 +45,7 @@ const lefts = (views: readonly RunView[]) =>
   views.map(({ budget: { stepsLeft, costMicroUsdLeft, tokensLeft } }) => [stepsLeft, costMicroUsdLeft, tokensLeft]);
 
 describe('BG-08 a task gets', () => {
-  const limits = { steps: 21, costMicroUsd: 1_000, tokens: 501 };
+  const limits = { steps: 21, costUsd: 0.001, tokens: 501 };
 
   it('by default half of what is left on each limited axis, and the deadline as it is', async () => {
     const deadlineAt = Date.UTC(2026, 0, 2);
@@ -73,7 +73,7 @@ describe('BG-08 a task gets', () => {
 
   it('what it asks for, but no more than is left', async () => {
     const deadlineAt = Date.UTC(2026, 0, 2);
-    const asked = { steps: 4, costMicroUsd: 5_000, tokens: 100, deadlineAt: deadlineAt + 1 };
+    const asked = { steps: 4, costUsd: 0.005, tokens: 100, deadlineAt: deadlineAt + 1 };
     const made = world({
       planner: plays({ q: script(spawns('one', { limits: asked }), spawns('two', { limits: { deadlineAt: 7 } })) }),
     });
@@ -92,7 +92,7 @@ describe('BG-08 a task gets', () => {
   it('nothing when nothing is left: it is not made', async () => {
     const made = world({
       planner: plays({
-        q: script(spawns('one', { limits: { costMicroUsd: 1_000 } }), spawns('two')),
+        q: script(spawns('one', { limits: { costUsd: 0.001 } }), spawns('two')),
         one: script(pause),
       }),
     });
@@ -114,7 +114,7 @@ describe('BG-08 a task gets', () => {
         one: script(pause),
       }),
     });
-    const run = await start(made, { identity: PARENT, limits: { costMicroUsd: 1_000 } });
+    const run = await start(made, { identity: PARENT, limits: { costUsd: 0.001 } });
     await until(async () => (await run.state()).steps.length === 1);
     expect(outcomes(await run.state())).toEqual([...Array(5).fill('value'), 'error']);
     expect((await run.state()).steps[0]?.calls[5]?.outcome).toMatchObject({ error: { code: 'budget_exceeded' } });
@@ -128,7 +128,7 @@ describe('BG-08 what a task uses', () => {
       planner: plays({ q: parent, child: spends(100, 30, script(call('echo'))) }),
       tools: [echo],
     });
-    const run = await start(made, { identity: PARENT, limits: { steps: 21, costMicroUsd: 1_000, tokens: 500 } });
+    const run = await start(made, { identity: PARENT, limits: { steps: 21, costUsd: 0.001, tokens: 500 } });
     const { usage } = await run.result();
     expect(usage).toMatchObject({ steps: 3, taskSteps: 1, costMicroUsd: 200, inputTokens: 60 });
     expect(lefts(parent.views)).toEqual([
@@ -148,7 +148,7 @@ describe('BG-08 what a task uses', () => {
       }),
       tools: [echo],
     });
-    const run = await start(made, { identity: PARENT, limits: { costMicroUsd: 100, tokens: 100 } });
+    const run = await start(made, { identity: PARENT, limits: { costUsd: 0.0001, tokens: 100 } });
     expect((await run.result()).usage).toMatchObject({ costMicroUsd: 14, inputTokens: 6, taskSteps: 2 });
   });
 
@@ -160,7 +160,7 @@ describe('BG-08 what a task uses', () => {
         stopped: spends(50, 5, script(pause)),
       }),
     });
-    const run = await start(made, { identity: PARENT, limits: { costMicroUsd: 1_000 } });
+    const run = await start(made, { identity: PARENT, limits: { costUsd: 0.001 } });
     await until(async () => (await made.journal.get('p.1.0'))?.status === 'paused');
     await made.runtime.tasks.cancel(ANA, 'p.1.0');
     await until(() => hasEnded(made, 'p'));
@@ -172,11 +172,11 @@ describe('BG-08 what a task uses', () => {
     const made = world({
       planner: plays({
         q: parent,
-        child: script(spawns('grandchild', { limits: { steps: 2, costMicroUsd: 30, tokens: 20 } })),
+        child: script(spawns('grandchild', { limits: { steps: 2, costUsd: 0.00003, tokens: 20 } })),
         grandchild: script(pause),
       }),
     });
-    const run = await start(made, { identity: PARENT, limits: { steps: 21, costMicroUsd: 1_000, tokens: 500 } });
+    const run = await start(made, { identity: PARENT, limits: { steps: 21, costUsd: 0.001, tokens: 500 } });
     expect((await run.result()).usage).toMatchObject({ taskSteps: 3, costMicroUsd: 30, inputTokens: 20 });
     expect(lefts(parent.views)[1]).toEqual([17, 970, 480]);
   });
@@ -280,7 +280,7 @@ const playPlan: PlannerFunction = (run) => {
   const at = run.trajectory.count;
   const child = children[at];
   if (child !== undefined) {
-    const limits: JsonObject = child.share === null ? {} : { limits: { costMicroUsd: child.share } };
+    const limits: JsonObject = child.share === null ? {} : { limits: { costUsd: child.share / 1_000_000 } };
     const args = { kind: child.kept ? 'foreground' : 'background' };
     return parallel([spawning(JSON.stringify(child.plan), args, limits), { tool: 'priced', args: {} }]);
   }
@@ -291,12 +291,12 @@ it('BG-08 no tree of tasks ever spends more than the limit of the run at its top
   await fc.assert(
     fc.asyncProperty(planOf(3), fc.integer({ min: 1, max: 1_000 }), async (tree, limit) => {
       let spent = 0;
-      const priced = make('priced', () => (spent += 60), { costMicroUsd: 60, effect: 'once' });
+      const priced = make('priced', () => (spent += 60), { costUsd: 0.00006, effect: 'once' });
       const made = world({ planner: playPlan, tools: [priced] });
       const run: Run = await start(made, {
         identity: PARENT,
         query: JSON.stringify(tree),
-        limits: { costMicroUsd: limit },
+        limits: { costUsd: limit / 1_000_000 },
       });
       await run.result();
       await until(async () => {

@@ -29,11 +29,11 @@ const forever =
     calls: [{ tool: 'echo', args: { n } }],
     ...(usage === undefined ? {} : { usage }),
   });
-const PRICES = { input: 1_000_000, output: 1_000_000 };
+const PRICES = { input: 1, output: 1 };
 
 async function play(
   model: ScriptedModel,
-  limits: { costMicroUsd?: number; tokens?: number },
+  limits: { costUsd?: number; tokens?: number },
   { streamed = false, prices = PRICES }: { streamed?: boolean; prices?: Prices } = {},
 ) {
   const made = world({ planner: react({ model, prices }), tools: [echo] });
@@ -54,7 +54,7 @@ describe('what a model says that it used', () => {
     }));
     servers.push(server);
     const planner = react({ model: openaiCompatible({ baseUrl: server.url, model: 'm' }), prices: PRICES });
-    const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 60, costMicroUsd: 2_000 } });
+    const run = await start(world({ planner, tools: [echo] }), { limits: { steps: 60, costUsd: 0.002 } });
     const { usage, ...result } = await run.result();
     expect(result).toMatchObject({ reason: 'max_cost', metadata: { budget: 'cost' } });
     expect(server.requests.length).toBeGreaterThan(1);
@@ -83,9 +83,9 @@ describe('what a model says that it used', () => {
   });
 
   it('takes no more tokens out of a cache than there were', async () => {
-    const prices = { ...PRICES, cachedInput: 100_000 };
+    const prices = { ...PRICES, cachedInput: 0.1 };
     const usage = { inputTokens: 100, cachedInputTokens: 5_000, outputTokens: 10 };
-    const { moves } = await play(scriptedModel(forever(usage)), { costMicroUsd: 300 }, { prices });
+    const { moves } = await play(scriptedModel(forever(usage)), { costUsd: 0.0003 }, { prices });
     expect(moves.map((move) => move.usage?.costMicroUsd)).toEqual([110, 110, 110]);
   });
 
@@ -93,7 +93,7 @@ describe('what a model says that it used', () => {
     ['watched', true],
     ['not watched', false],
   ])('binds budgets when it says nothing, %s', async (_what, streamed) => {
-    const { result, moves } = await play(scriptedModel(forever()), { costMicroUsd: 2_000 }, { streamed });
+    const { result, moves } = await play(scriptedModel(forever()), { costUsd: 0.002 }, { streamed });
     expect(result).toMatchObject({ reason: 'max_cost', metadata: { budget: 'cost' }, usage: { estimated: true } });
     expect(moves.length).toBeLessThan(20);
     for (const { usage } of moves) expect(usage).toMatchObject({ estimated: true });
@@ -142,7 +142,7 @@ describe('what a planner says that it used', () => {
     let calls = 0;
     const tool = make('echo', () => (calls += 1));
     const made = world({ planner: spends(usage), tools: [tool] });
-    const result = await (await start(made, { limits: { steps: 5, costMicroUsd: 100 } })).result();
+    const result = await (await start(made, { limits: { steps: 5, costUsd: 0.0001 } })).result();
     expect(result).toMatchObject({ status: 'failed', error: { code: 'invalid_decision' } });
     expect(result).toMatchObject({ error: { message: expect.stringContaining('usage') } });
     expect(calls).toBe(0);
@@ -150,7 +150,7 @@ describe('what a planner says that it used', () => {
 
   it('counts a part of a whole as a whole', async () => {
     const made = world({ planner: spends({ costMicroUsd: 0.25, inputTokens: 1.5 }), tools: [echo] });
-    const { usage } = await (await start(made, { limits: { steps: 20, costMicroUsd: 3 } })).result();
+    const { usage } = await (await start(made, { limits: { steps: 20, costUsd: 0.000003 } })).result();
     expect(usage).toMatchObject({ costMicroUsd: 3, inputTokens: 6, steps: 3 });
   });
 

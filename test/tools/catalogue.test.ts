@@ -43,7 +43,7 @@ describe('registration', () => {
     ['no time at all', [made('a', { timeoutMs: 0 })], 'invalid_config'],
     ['a time that is no number', [made('a', { timeoutMs: Number.NaN })], 'invalid_config'],
     ['room for no call', [made('a', { concurrency: 0 })], 'invalid_config'],
-    ['a negative price', [made('a', { costMicroUsd: -1 })], 'invalid_config'],
+    ['a negative price', [made('a', { costUsd: -0.000001 })], 'invalid_config'],
     ['no schema', [{ ...made('a'), input: undefined }], 'tool_schema_invalid'],
     ['a schema that is null', [made('a', { input: null as never })], 'tool_schema_invalid'],
     ['a schema that is a list', [made('a', { input: [] as never })], 'tool_schema_invalid'],

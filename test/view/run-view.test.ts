@@ -174,8 +174,8 @@ describe('the view of a planner', () => {
   it('the budget left counts down, and never below nothing', async () => {
     const usage = { inputTokens: 60, outputTokens: 60, costMicroUsd: 30 };
     const script = [{ decision: call('a'), usage }, call('a')];
-    const limits = { steps: 3, tokens: 1_000, costMicroUsd: 100, deadlineAt: 8_640_000_000_000_000 };
-    const { views } = await record(script, { tools: [made('a', { costMicroUsd: 5 })], limits });
+    const limits = { steps: 3, tokens: 1_000, costUsd: 0.0001, deadlineAt: 8_640_000_000_000_000 };
+    const { views } = await record(script, { tools: [made('a', { costUsd: 0.000005 })], limits });
     expect(views.map(({ budget }) => budget)).toEqual([
       { stepsLeft: 3, deadlineAt: limits.deadlineAt, costMicroUsdSpent: 0, costMicroUsdLeft: 100, tokensLeft: 1000 },
       { stepsLeft: 2, deadlineAt: limits.deadlineAt, costMicroUsdSpent: 35, costMicroUsdLeft: 65, tokensLeft: 880 },
@@ -218,11 +218,11 @@ describe('the view of a planner', () => {
   });
 
   it('the budget left is without what tasks used, and without what is set aside for those under way', async () => {
-    const limits = { steps: 10, costMicroUsd: 100 };
+    const limits = { steps: 10, costUsd: 0.0001 };
     const views = await viewsWithTasks(
       ({ trajectory: { count } }) => {
         if (count === 0) return spawn('foreground', 'now');
-        return count === 1 ? spawn('background', 'later', { limits: { steps: 3, costMicroUsd: 40 } }) : finish;
+        return count === 1 ? spawn('background', 'later', { limits: { steps: 3, costUsd: 0.00004 } }) : finish;
       },
       { limits },
     );

@@ -2,12 +2,14 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { type Clock, systemClock } from '../../core/clock.ts';
 import type { JsonObject } from '../../core/json.ts';
+import type { AsksModels } from '../../core/planner.ts';
 import { type ModelEntry, readyModel } from '../../model/entry.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
 import { askStructured, type Structured } from '../../model/structured.ts';
 import type { Prices } from '../../model/usage.ts';
 import { aboutFrames, enclose, encloseJson } from '../../prompt/frame.ts';
 import type { HtnTask } from '../htn/index.ts';
+import { asksModels } from '../model-pool.ts';
 
 export interface HtnModelOptions {
   /** For the prompt, in a sentence each: what a method does, by its name; for `fillWith` what a task is to come to. */
@@ -31,7 +33,7 @@ interface Question<T> {
   readonly signal: AbortSignal;
 }
 
-export interface Asker {
+export interface Asker extends AsksModels {
   /** The name of the model. */
   readonly model: string;
   /** @throws as `askStructured`. */
@@ -45,6 +47,7 @@ export function askerOf(given: LanguageModel | ModelEntry, options: HtnModelOpti
   let mode = model.structuredOutput;
   return {
     model: model.name,
+    ...asksModels([model]),
     async ask({ prompt, ...question }) {
       const asked = await askStructured({
         ...question,
@@ -60,6 +63,11 @@ export function askerOf(given: LanguageModel | ModelEntry, options: HtnModelOpti
       return asked;
     },
   };
+}
+
+/** The function, which says for its planner what it asks. */
+export function asking<F extends (...given: never[]) => unknown>(ask: F, { unpriced }: AsksModels): F & AsksModels {
+  return Object.assign(ask, unpriced === undefined ? {} : { unpriced });
 }
 
 /** What the question is about. Arguments of tasks come from the state, which tools may have filled. */

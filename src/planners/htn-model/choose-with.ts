@@ -1,21 +1,24 @@
 /** A model that chooses among methods. */
 import type { JsonObject } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
+import type { AsksModels, RunView } from '../../core/planner.ts';
 import type { ModelEntry } from '../../model/entry.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
 import { parseToolArgs } from '../../parse/index.ts';
 import { userTurn } from '../../prompt/messages.ts';
 import type { ChooseMethod, HtnTask } from '../htn/index.ts';
-import { aboutTask, askerOf, described, type HtnModelOptions } from './asker.ts';
+import { aboutTask, askerOf, asking, described, type HtnModelOptions } from './asker.ts';
 
 /**
  * For `htn({ choose })`: asks the model which of the methods is to be tried first. An answer that names none is given on as
  * it is, so the first method is tried and the trace tells what was said. While the model is away, the run waits for it.
  * @throws PilotageError `invalid_config` for what is no model, and for bad prices.
  */
-export function chooseWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): ChooseMethod {
+export function chooseWith(
+  model: LanguageModel | ModelEntry,
+  options: HtnModelOptions = {},
+): ChooseMethod & AsksModels {
   const asker = askerOf(model, options);
-  return async (task, methods, run, signal) => {
+  const choose: ChooseMethod = async (task, methods, run, signal) => {
     const asked = await asker.ask({
       prompt: [userTurn(promptFor(task, methods, run, options))],
       schema: schemaFor(methods),
@@ -27,6 +30,7 @@ export function chooseWith(model: LanguageModel | ModelEntry, options: HtnModelO
     const method = asked.ok ? asked.value : asked.reply.text;
     return { method, remarks, ...(usage === undefined ? {} : { usage }) };
   };
+  return asking(choose, asker);
 }
 
 function promptFor(task: HtnTask, methods: readonly string[], { goal }: RunView, options: HtnModelOptions): string {

@@ -2,7 +2,7 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { describeThrown, PilotageError } from '../../core/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
+import type { AsksModels, RunView } from '../../core/planner.ts';
 import type { PlanFault, Remark } from '../../core/remark.ts';
 import type { Usage } from '../../core/step.ts';
 import type { ToolView } from '../../core/tool-schema.ts';
@@ -16,7 +16,7 @@ import { toolEntry } from '../../prompt/tool-text.ts';
 import { checkPlan, planInvalid } from '../graph/check-plan.ts';
 import { fault } from '../graph/given-plan.ts';
 import type { FillLeaf, HtnStep, HtnTask } from '../htn/index.ts';
-import { aboutTask, askerOf, described, type HtnModelOptions } from './asker.ts';
+import { aboutTask, askerOf, asking, described, type HtnModelOptions } from './asker.ts';
 
 /**
  * For `htn({ fill })`: asks the model for the steps of the task, each a call of a tool or a message. Steps that no tool can
@@ -24,9 +24,9 @@ import { aboutTask, askerOf, described, type HtnModelOptions } from './asker.ts'
  * `plan_invalid`. While the model is away, the run waits for it.
  * @throws PilotageError `invalid_config` for what is no model, and for bad prices.
  */
-export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): FillLeaf {
+export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): FillLeaf & AsksModels {
   const asker = askerOf(model, options);
-  return async (task, run, signal) => {
+  const fill: FillLeaf = async (task, run, signal) => {
     const first = [userTurn(promptFor(task, run, options))];
     const remarks: Remark[] = [];
     let usage: Usage | undefined;
@@ -46,6 +46,7 @@ export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOpt
       repair = repairTurns(asked.reply.text, asked.error);
     }
   };
+  return asking(fill, asker);
 }
 
 function promptFor(task: HtnTask, { goal, tools }: RunView, options: HtnModelOptions): string {

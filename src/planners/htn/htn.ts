@@ -1,6 +1,6 @@
 /** A planner over a domain: operators that change a state, and methods that decompose tasks. */
 import { PilotageError } from '../../core/errors.ts';
-import type { Planner, RunView } from '../../core/planner.ts';
+import type { AsksModels, Planner, RunView } from '../../core/planner.ts';
 import type { HtnDomain, HtnTask } from './domain.ts';
 import { resolverOf } from './item.ts';
 import { plannerOf } from './planner.ts';
@@ -51,13 +51,13 @@ export interface HtnOptions {
    * question is not asked again in the run. When it names none of them, the first is taken, and the trace tells so. When it
    * throws, the run fails.
    */
-  readonly choose?: ChooseMethod;
+  readonly choose?: ChooseMethod & AsksModels;
   /**
    * Solves a task that has an empty list of methods, with steps in their order, perhaps none; gives them, or
    * `{ steps, usage, remarks }`. Asked once for each such task of a plan, and recorded with the move. Without it such a task
    * cannot be done. When it throws, the run fails.
    */
-  readonly fill?: FillLeaf;
+  readonly fill?: FillLeaf & AsksModels;
   /** The tool that carries out steps of the type `internal`, called with `{ id, input, meta }`. */
   readonly internal?: string;
 }
@@ -91,6 +91,7 @@ export function htn(options: HtnOptions): Planner {
     limits: { depth, nodes },
     lazy,
     internal,
+    unpriced: [...(choose?.unpriced ?? []), ...(fill?.unpriced ?? [])],
     knows: (run, signal) => ({
       resolve: resolverOf(domain),
       ...(domain.fingerprint === undefined ? {} : { fingerprint: domain.fingerprint }),

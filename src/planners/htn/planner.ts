@@ -38,6 +38,8 @@ export interface PlannerParts {
   readonly lazy: boolean;
   /** The tool for steps of the type `internal`. */
   readonly internal?: string | undefined;
+  /** Models without prices that are asked. */
+  readonly unpriced: readonly string[];
   knows(run: RunView, signal: AbortSignal): Knowledge;
 }
 
@@ -45,9 +47,15 @@ export interface PlannerParts {
 const MAX_STEPS = 1_000;
 
 export function plannerOf(parts: PlannerParts): Planner {
-  const { name, version } = parts;
+  const { name, version, unpriced } = parts;
   const next = (run: RunView, signal: AbortSignal): Promise<Move> => new Turn(parts, run, signal).move();
-  return Object.freeze({ name, wakeMode: 'push' as const, ...(version === undefined ? {} : { version }), next });
+  return Object.freeze({
+    name,
+    wakeMode: 'push' as const,
+    ...(version === undefined ? {} : { version }),
+    unpriced,
+    next,
+  });
 }
 
 /** The making of one move. */

@@ -51,6 +51,7 @@ export function fromHtnPlanner(given: HTNPlanner, options: FromHtnPlannerOptions
     limits: { depth: DEFAULT_DEPTH, nodes: DEFAULT_NODES },
     lazy: false,
     internal,
+    unpriced: [],
     knows: (run, signal) => {
       const state = plannerState(run);
       return {

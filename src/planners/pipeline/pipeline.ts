@@ -9,6 +9,7 @@ import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
 import type { PlanFault, Remark } from '../../core/remark.ts';
 import type { Usage } from '../../core/usage.ts';
 import { freshPlanId } from '../graph/outcome.ts';
+import { asksModels } from '../model-pool.ts';
 import { fallBack, refusal } from './fallback.ts';
 import { GrowingPlan } from './growing-plan.ts';
 import { decisionOf, type Judging } from './judge.ts';
@@ -34,6 +35,7 @@ export function pipeline(options: PipelineOptions): Planner {
     version,
     wakeMode: 'push',
     modelDriven: true,
+    ...asksModels([...setup.pool.models, setup.outline, setup.judge], [setup.fallback]),
     next: (run: RunView, signal: AbortSignal) => {
       const move = moveOf(setup, run, signal);
       return stream || run.streaming ? move : lastOf(move);

@@ -17,6 +17,8 @@ import { summaryIn } from './read-summary.ts';
 import { FULL_WINDOW, type Requests, windowShare } from './requests.ts';
 
 export interface CompactorParts {
+  /** Absent: the model that is asked writes its own. */
+  readonly summariser: ReadyModel | undefined;
   readonly options: ReactOptions;
   readonly pool: ModelPool;
   readonly requests: Requests;
@@ -27,12 +29,16 @@ const KEPT_SHARE = 0.5;
 /** Less than this share of the budget is not worth a call of the summariser. */
 const WORTH_SHARE = 0.1;
 
-/** @throws PilotageError `invalid_config` for a summariser that is no model. */
+/** The model that writes summaries, where it is one of its own. @throws PilotageError `invalid_config` for one that is no model. */
+export function summariserOf({ compaction, prices }: ReactOptions): ReadyModel | undefined {
+  const given = compaction?.summariser;
+  return given === undefined ? undefined : readyModel(given, prices === undefined ? {} : { prices });
+}
+
 export function compactor(
-  { budgetTokens, summariser }: CompactionOptions,
-  { options, pool, requests }: CompactorParts,
+  { budgetTokens }: CompactionOptions,
+  { options, pool, requests, summariser: given }: CompactorParts,
 ): NonNullable<Planner['compact']> {
-  const given = summariser === undefined ? undefined : readyModel(summariser);
   return async (view, signal) => {
     const asked = pool.ranked()[0] as ReadyModel;
     const isDue = isTimeToTry(view.trajectory);

@@ -12,9 +12,9 @@ import { isFormatRefusal, oneLower } from '../../model/structured.ts';
 import { guidanceTurn } from '../../prompt/guidance.ts';
 import { unreadableInputs } from '../../prompt/user-turn.ts';
 import { askFallback } from '../ask-fallback.ts';
-import { modelPool } from '../model-pool.ts';
+import { asksModels, modelPool } from '../model-pool.ts';
 import { answerReader } from './answer.ts';
-import { compactor } from './compact.ts';
+import { compactor, summariserOf } from './compact.ts';
 import { exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
 import { moveOf, readingOf } from './move.ts';
@@ -143,15 +143,19 @@ export function react(options: ReactOptions): Planner {
     return fallback === undefined ? ending : yield* askFallback(fallback, ending, view, signal);
   }
 
+  const summariser = summariserOf(options);
   const planner: Planner = {
     name: 'react',
     version: VERSION,
     wakeMode: 'push',
     modelDriven: true,
+    ...asksModels([...pool.models, summariser], [fallback]),
     next: (view, signal) => (view.streaming ? streamMove(view, signal) : generateMove(view, signal)),
   };
   return Object.freeze(
-    compaction === undefined ? planner : { ...planner, compact: compactor(compaction, { options, pool, requests }) },
+    compaction === undefined
+      ? planner
+      : { ...planner, compact: compactor(compaction, { options, pool, requests, summariser }) },
   );
 }
 

@@ -298,7 +298,7 @@ function spawns({ decision }: PlannedMove): boolean {
 function taskLimits(dice: Dice): TaskLimits {
   return {
     ...dice.maybe(0.5, () => ({ steps: dice.between(0, 5) })),
-    ...dice.maybe(0.5, () => ({ costMicroUsd: dice.pick([0, 100, 350, 5_000]) })),
+    ...dice.maybe(0.5, () => ({ costUsd: dice.pick([0, 0.0001, 0.00035, 0.005]) })),
     ...dice.maybe(0.2, () => ({ calls: dice.between(0, 4) })),
     ...dice.maybe(0.2, () => ({ tokens: dice.pick([0, 100, 400]) })),
   };

@@ -63,7 +63,7 @@ const START_MS = new SimulatedTime().startedAt;
 function limits(dice: Dice): Limits {
   return {
     ...dice.maybe(0.6, () => ({ steps: dice.between(1, 14) })),
-    ...dice.maybe(0.5, () => ({ costMicroUsd: dice.pick([0, 100, 250, 400, 700, 1_000]) })),
+    ...dice.maybe(0.5, () => ({ costUsd: dice.pick([0.00005, 0.0001, 0.00025, 0.0004, 0.0007, 0.001]) })),
     ...dice.maybe(0.15, () => ({ calls: dice.between(0, 6) })),
     ...dice.maybe(0.15, () => ({ tokens: dice.pick([0, 100, 400, 1_000]) })),
     ...dice.maybe(0.15, () => ({ deadlineAt: START_MS + dice.between(200, 8_000) })),

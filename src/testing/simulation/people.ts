@@ -134,7 +134,7 @@ export class People {
       ...(steps === undefined ? {} : { steps: steps + 3 }),
       ...(calls === undefined ? {} : { calls: calls + 3 }),
       ...(tokens === undefined ? {} : { tokens: tokens + 500 }),
-      ...(costMicroUsd === undefined ? {} : { costMicroUsd: costMicroUsd + 300 }),
+      ...(costMicroUsd === undefined ? {} : { costUsd: (costMicroUsd + 300) / 1_000_000 }),
       ...(deadlineAt === undefined ? {} : { deadlineAt: deadlineAt + 60_000 }),
     };
     return { type: 'RESUME', payload: { ...payload, limits: raised } };

@@ -1,6 +1,7 @@
 /** The tools of a simulated process: how a call behaves stands in its arguments; what it did is noted outside. */
 
 import type { Json, JsonObject } from '../../core/json.ts';
+import { microUsdOf } from '../../core/money.ts';
 import type { Planner } from '../../core/planner.ts';
 import {
   type AnyTool,
@@ -41,7 +42,7 @@ const INPUT: JsonObject = {
 /** Over the bound from which values are stored as artifacts. */
 const HEAVY = 'much '.repeat(7_000);
 
-interface Kind extends Pick<Tool, 'effect' | 'costMicroUsd' | 'timeoutMs' | 'concurrency' | 'scopes'> {
+interface Kind extends Pick<Tool, 'effect' | 'costUsd' | 'timeoutMs' | 'concurrency' | 'scopes'> {
   readonly approve?: 'always' | ApprovalGate;
   /** Somebody is asked only for calls that are `big`; the rule takes its time. */
   readonly approveBig?: true;
@@ -62,10 +63,10 @@ export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
   post: { effect: 'once', reconcile: true },
   wire: { effect: 'once', reconcile: true, remote: true },
   wire_blind: { effect: 'once', remote: true },
-  buy: { effect: 'keyed', costMicroUsd: 100 },
-  pay: { effect: 'once', costMicroUsd: 250 },
+  buy: { effect: 'keyed', costUsd: 0.0001 },
+  pay: { effect: 'once', costUsd: 0.00025 },
   ask_send: { effect: 'once', approve: 'always' },
-  ask_buy: { effect: 'keyed', costMicroUsd: 100, approveBig: true },
+  ask_buy: { effect: 'keyed', costUsd: 0.0001, approveBig: true },
   ask_other: { effect: 'once', approve: { approver: 'another' } },
   ask_end: { effect: 'keyed', approve: { onReject: 'end' } },
   ask_soon: { effect: 'once', approve: { expiresInMs: 700 } },
@@ -173,11 +174,12 @@ async function run(
   if (login && !ledger.loggedIn && !ledger.logins.has(`${identity.run}/${id}`)) {
     throw new LoginRequired(`https://login.example/${id}`);
   }
-  const { effect = 'once', costMicroUsd = 0, approve, approveBig = false } = TOOL_KINDS[name] ?? {};
+  const { effect = 'once', costUsd = 0, approve, approveBig = false } = TOOL_KINDS[name] ?? {};
   const { run: owner } = identity;
   checkIdentity(context, ledger);
   checkCall(name, args, owner, ledger, approveBig ? args.big === true : approve !== undefined);
   checkAllowed(name, args, owner, ledger);
+  const costMicroUsd = microUsdOf(costUsd);
   ledger.attempted({ tool: name, effect, key, run: owner, id, args: JSON.stringify(args), costMicroUsd }, process);
   const throwsAt = (at: CallArgs['oddAt']): boolean => odd !== undefined && oddAt === at;
   const call = world.nextCall();

@@ -1,0 +1,44 @@
+/** A limit of cost holds only where everything that costs something has a price. */
+import { PilotageError } from '../core/errors.ts';
+import type { Planner } from '../core/planner.ts';
+import type { Usage } from '../core/usage.ts';
+import { carriersOf, type ToolSet } from '../tools/catalogue.ts';
+import type { EquippedPlanner } from '../tools/tool.ts';
+
+/** Models without prices that a run of this planner may ask, also through planners that carry out its tools. */
+export function unpricedOf(planner: Planner, tools: ToolSet): readonly string[] {
+  const seen = new Set<Planner>([planner]);
+  const names = new Set(planner.unpriced ?? []);
+  const open: EquippedPlanner[] = [...carriersOf(tools)];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (seen.has(next.planner)) continue;
+    seen.add(next.planner);
+    for (const name of next.planner.unpriced ?? []) names.add(name);
+    open.push(...carriersOf(next.tools));
+  }
+  return [...names];
+}
+
+/** @throws PilotageError `price_missing` for a limit of cost, where one of these models may be asked. */
+export function assertPriced(planner: string, unpriced: readonly string[], hasCostLimit: boolean): void {
+  if (hasCostLimit && unpriced.length > 0) throw priceMissing(planner, unpriced);
+}
+
+export function priceMissing(planner: string, models: readonly string[]): PilotageError {
+  const names = models.map((name) => JSON.stringify(name)).join(', ');
+  const message = `The cost is limited, and of the planner ${planner} nobody knows what ${names} ${models.length === 1 ? 'costs' : 'cost'}. Give prices beside each model, { model, prices: { input: 2.5, output: 10 } } in US dollars for a million tokens (0 for one that is free), or limit tokens in place of costUsd.`;
+  return new PilotageError('price_missing', message, { data: { planner, models: [...models] } });
+}
+
+/** What was used without saying what it costs, of a run whose cost is limited. */
+export function uncounted(
+  planner: string,
+  usage: Usage | undefined,
+  limit: number | undefined,
+): PilotageError | undefined {
+  if (limit === undefined || usage === undefined || usage.costMicroUsd !== undefined) return undefined;
+  const { inputTokens = 0, outputTokens = 0 } = usage;
+  if (inputTokens + outputTokens === 0) return undefined;
+  const message = `The cost is limited, and the planner ${planner} has used ${inputTokens + outputTokens} tokens without saying what they cost. Give costMicroUsd with the usage of its moves, or limit tokens in place of costUsd.`;
+  return new PilotageError('price_missing', message, { data: { planner } });
+}
