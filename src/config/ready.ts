@@ -42,12 +42,11 @@ const CONFIG: Shape<Config> = {
   planner: anything,
   planners: check('a list of planners with tools of their own, such as flows', Array.isArray),
   tools: check('a list of tools, or an object of tools by name', isObject),
-  limits: shape<Limits>({
+  limits: shape<Omit<Limits, 'costMicroUsd'>>({
     steps: anything,
     calls: anything,
     deadlineAt: anything,
     costUsd: anything,
-    costMicroUsd: check('costUsd in its place, in US dollars', () => false),
     tokens: anything,
     onCeiling: anything,
   }),

@@ -30,7 +30,9 @@ export function assertPrices(prices: Prices): void {
     const price: unknown = prices[name];
     if (price === undefined && name !== 'input' && name !== 'output') continue;
     const why = whyNoPrice(price);
-    if (why !== undefined) throw new PilotageError('invalid_config', `prices.${name} is ${shown(price)}; ${why}.`);
+    if (why === undefined) continue;
+    const given = price === undefined ? 'missing' : shown(price);
+    throw new PilotageError('invalid_config', `prices.${name} is ${given}; ${why}.`);
   }
 }
 

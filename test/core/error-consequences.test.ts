@@ -249,7 +249,11 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   identity_required: () => caller('identity_required', () => runtimeOf({ planner: finish() }).start('q', {} as never)),
   invalid_config: () => caller('invalid_config', () => createRuntime({ planner: finish(), limits: { steps: -1 } })),
   price_missing: () =>
-    run('price_missing', { decision: finish(), usage: { inputTokens: 1 } }, { limits: { costUsd: 1 } }),
+    run(
+      'price_missing',
+      { decision: { kind: 'finish', reason: 'goal' }, usage: { inputTokens: 1 } },
+      { limits: { costUsd: 1 } },
+    ),
   no_planner: () => caller('no_planner', () => createRuntime({ planner: {} as never })),
   runtime_closed: () =>
     caller('runtime_closed', async () => {

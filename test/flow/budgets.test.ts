@@ -41,8 +41,8 @@ describe('a flow as the main planner', () => {
 
 describe('what is just enough', () => {
   it('RT-31 gives the output of a flow whose nodes cost exactly its budget, and no more', async () => {
-    const made = priced(10, { costMicroUsd: 10 });
-    const dear = priced(11, { costMicroUsd: 10 });
+    const made = priced(10, { costUsd: 0.00001 });
+    const dear = priced(11, { costUsd: 0.00001 });
     for (const [given, wanted] of [
       [made, 2],
       [dear, 'flow_budget_exceeded'],

@@ -98,11 +98,11 @@ describe('RT-26 a flow is checked when it is built', () => {
   });
 
   it.each(['hops', 'deadlineMs', 'costUsd', 'tokens'])('refuses a negative budget of %s', (axis) => {
-    for (const amount of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {
+    for (const amount of [-1, Number.NaN]) {
       expect(faultsOf(() => flow({ ...parts, budget: { [axis]: amount } }))).toEqual([
         {
           code: 'bad_budget',
-          message: `budget.${axis} is ${amount}; give a number from 0 up, or leave it out.`,
+          message: `budget.${axis} is ${amount}; give ${axis === 'costUsd' ? 'US dollars, ' : ''}a number from 0 up, or leave it out.`,
           nodes: [],
         },
       ]);

@@ -347,14 +347,14 @@ describe('budgets', () => {
 
   it('RT-31 W85 likewise for cost', async () => {
     const calls: string[] = [];
-    const made = line({ costUsd: 0.000025 }, calls, 10);
+    const made = line({ costUsd: 0.000025 }, calls, 0.00001);
     const error = await failureOf(made.run(placed([made]), 1, { identity }));
     expect(error).toMatchObject({ code: 'flow_budget_exceeded', node: 'c', data: { axis: 'cost' } });
     expect(calls).toEqual(['a', 'b']);
   });
 
   it('RT-28 a flow that uses its budget to the last has its output all the same', async () => {
-    const made = line({ hops: 3, costUsd: 0.00003 }, [], 10);
+    const made = line({ hops: 3, costUsd: 0.00003 }, [], 0.00001);
     expect(await made.run(placed([made]), 1, { identity })).toBe(1);
   });
 

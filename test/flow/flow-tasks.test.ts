@@ -187,11 +187,11 @@ describe('flows side by side in a flow', () => {
         exit: sum,
         edges: [edge(first, left), edge(first, right)],
       });
-    const enough = made(6, 24);
+    const enough = made(6, 0.000024);
     expect(await enough.run(placed([enough]), 1, { identity })).toBe(4);
-    const poor = made(6, 19);
+    const poor = made(6, 0.000019);
     expect(await failureOf(poor.run(placed([poor]), 1, { identity }))).toMatchObject({ data: { axis: 'cost' } });
-    const short = made(5, 24);
+    const short = made(5, 0.000024);
     expect(await failureOf(short.run(placed([short]), 1, { identity }))).toMatchObject({ data: { axis: 'hops' } });
   });
 });

@@ -44,7 +44,7 @@ describe('what a planner knows of a model', () => {
     ['inputs of a model is object', { model, inputs: ['image'] }],
     ['inputs of a model is "image/*"', { model, inputs: 'image/*' }],
     ['contextTokens of a model is 0', { model, contextTokens: 0 }],
-    ['prices.output is undefined', { model, prices: { input: 1 } }],
+    ['prices.output is missing', { model, prices: { input: 1 } }],
   ])('refuses what is wrong: %s', (message, given) => {
     expect(() => readyModel(given as ModelEntry)).toThrow(message);
     expect(() => readyModel(given as ModelEntry)).toThrow(expect.objectContaining({ code: 'invalid_config' }));

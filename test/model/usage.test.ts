@@ -31,8 +31,32 @@ describe('usage', () => {
   });
 
   it('counts cached tokens as input without a price of their own, and rounds up', () => {
-    expect(priced({ inputTokens: 10, cachedInputTokens: 10 }, { input: 2_000_000, output: 0 }).costMicroUsd).toBe(20);
-    expect(priced({ outputTokens: 1 }, { input: 0, output: 1 }).costMicroUsd).toBe(1);
+    expect(priced({ inputTokens: 10, cachedInputTokens: 10 }, { input: 2, output: 0 }).costMicroUsd).toBe(20);
+    expect(priced({ outputTokens: 1 }, { input: 0, output: 0.4 }).costMicroUsd).toBe(1);
+  });
+
+  it('costs what a cache was written with at its own price, and the sum of floats is no millionth more', () => {
+    const prices = { input: 0.1, cacheWriteInput: 0.125, cachedInput: 0.01, output: 0.7 };
+    const usage = { inputTokens: 3_000, cachedInputTokens: 1_000, cacheWriteInputTokens: 1_000, outputTokens: 10 };
+    expect(priced(usage, prices).costMicroUsd).toBe(100 + 10 + 125 + 7);
+  });
+
+  it('reads what was cached, written to the cache, and thought; of a provider that tells parts alone, their sum', () => {
+    const inputTokens = { total: 100, noCache: 30, cacheRead: 50, cacheWrite: 20 };
+    const outputTokens = { total: 40, text: 10, reasoning: 30 };
+    const usage = {
+      inputTokens: 100,
+      outputTokens: 40,
+      cachedInputTokens: 50,
+      cacheWriteInputTokens: 20,
+      reasoningTokens: 30,
+    };
+    expect(usageOf({ inputTokens, outputTokens })).toEqual({ usage });
+    const parts = {
+      inputTokens: { ...inputTokens, total: undefined },
+      outputTokens: { ...outputTokens, total: undefined },
+    };
+    expect(usageOf(parts)).toEqual({ usage });
   });
 
   it('refuses a price that is no number from 0 up, by name', () => {

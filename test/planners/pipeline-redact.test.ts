@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PilotageError } from '../../src/core/errors.ts';
-import { redactor } from '../../src/planners/pipeline/redact.ts';
+import { redactor } from '../../src/core/redact-rules.ts';
 
 const redact = redactor();
 

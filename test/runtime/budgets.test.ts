@@ -335,7 +335,8 @@ describe('pausing at the ceiling', () => {
     expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ payload: { budget: axis } }] });
     expect(planner.views).toHaveLength(4);
     // What is not named stays: it still pauses.
-    expect((await run.state()).limits).toEqual({ ...limits, onCeiling: 'pause', ...raise });
+    const raised = 'costUsd' in raise ? { costMicroUsd: 1_100 } : raise;
+    expect((await run.state()).limits).toEqual({ ...raised, onCeiling: 'pause' });
   });
 
   it('asks for more time at the deadline, without cutting off what runs', async () => {

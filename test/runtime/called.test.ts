@@ -573,7 +573,7 @@ describe('registration', () => {
   };
 
   it.each([
-    ['a cost', { costMicroUsd: 5 }],
+    ['a cost', { costUsd: 5 }],
     ['a function', { run: () => 1 }],
     ['an effect that there is not', { effect: 'some' }],
     ['a gate that is none', { approve: 7 }],

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { local } from '../../src/core/identity.ts';
-import type { Limits, RunLimits } from '../../src/core/limits.ts';
+import { type Limits, type RunLimits, runLimitsOf } from '../../src/core/limits.ts';
 import type { Planner, PlannerFunction, WakeMode } from '../../src/core/planner.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Journal } from '../../src/journal/port.ts';
@@ -267,7 +267,7 @@ describe('the budget of a planner', () => {
     expect((await run.state()).limits).toEqual(expected);
     // The main planner has none.
     const plain = await start(made, given === undefined ? {} : { limits: given });
-    expect((await plain.state()).limits).toEqual({ ...limits, ...given });
+    expect((await plain.state()).limits).toEqual(runLimitsOf({ ...limits, ...given }));
   });
 
   it('its time counts from the start, by the runtime’s clock; an earlier deadline stays', async () => {
@@ -284,7 +284,7 @@ describe('the budget of a planner', () => {
   it('ends a run that has used it up', async () => {
     const made = both(second({ budget: { steps: 2 }, next: () => call('own') }));
     const run = await start(made, { planner: 'second', limits: { steps: 50 } });
-    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'no_path' });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'max_steps' });
     expect((await run.state()).steps).toHaveLength(2);
   });
 

@@ -28,7 +28,12 @@ function made(options: Partial<RuntimeOptions> & Pick<RuntimeOptions, 'planner'>
 /** A tool whose calls are runs of a planner with this model. */
 function agent(planner = react({ model })) {
   const input = { type: 'object' } as const;
-  return { name: 'agent', description: 'd', input, carriedOutBy: { planner: { ...planner, name: 'inner' }, tools: [] } };
+  return {
+    name: 'agent',
+    description: 'd',
+    input,
+    carriedOutBy: { planner: { ...planner, name: 'inner' }, tools: [] },
+  };
 }
 
 describe('a limit of cost where a model has no prices is refused', () => {

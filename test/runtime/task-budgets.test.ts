@@ -109,7 +109,7 @@ describe('BG-08 a task gets', () => {
     const made = world({
       planner: plays({
         q: script(
-          parallel(Array.from({ length: 6 }, (): Branch => spawning('one', {}, { limits: { costMicroUsd: 200 } }))),
+          parallel(Array.from({ length: 6 }, (): Branch => spawning('one', {}, { limits: { costUsd: 0.0002 } }))),
         ),
         one: script(pause),
       }),

@@ -237,12 +237,14 @@ describe('the fold', () => {
     ]);
   });
 
-  it('limits in the answer to a pause between steps replace the old ones; in that of a step they are data', () => {
-    expect(fold(paused('a'), resumed('a', { limits: { steps: 50, tokens: 9 } })).limits).toEqual({
+  it('limits in the answer to a pause between steps replace the old ones; in somebody’s words they are data', () => {
+    expect(
+      fold(paused('a'), { kind: 'resumed', token: 'a', verdict: 'resume', limits: { steps: 50, tokens: 9 } }).limits,
+    ).toEqual({
       steps: 50,
       tokens: 9,
     });
-    expect(fold(movePause(0), paused('a', 0), resumed('a', { limits: { steps: 50 } })).limits).toEqual({ steps: 5 });
+    expect(fold(paused('a'), resumed('a', { limits: { steps: 50 } })).limits).toEqual({ steps: 5 });
   });
 
   it("an operator's pause, and one at a limit, hold the run as a whole; an ended one is not paused", () => {

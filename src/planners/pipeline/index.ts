@@ -1,4 +1,6 @@
 /** `pilotage/planners/pipeline` */
+
+export { type RedactRule, redactor } from '../../core/redact-rules.ts';
 export { fileMeasures, type MeasuresStore } from './measures.ts';
 export { type PlanMetrics, type PlanMetricsRow, planMetrics } from './metrics.ts';
 export type { PipelineOptions, ScorePlans, Verifier } from './options.ts';
@@ -11,6 +13,5 @@ export {
   type RenderedPrompt,
   type TemplatePolicy,
 } from './prompt-store.ts';
-export { type RedactRule, redactor } from './redact.ts';
 export type { RetrievedDocument, Retriever } from './retrieve.ts';
 export type { PromptTemplate, TemplateDraft, TemplateVars } from './template.ts';

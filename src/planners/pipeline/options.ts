@@ -2,6 +2,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { PilotageError } from '../../core/errors.ts';
 import type { Planner, PlannerFunction, RunView } from '../../core/planner.ts';
+import type { RedactRule } from '../../core/redact-rules.ts';
 import type { ModelEntry } from '../../model/entry.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
 import type { Prices } from '../../model/usage.ts';
@@ -9,7 +10,6 @@ import type { ReadyPlan } from '../graph/plan.ts';
 import type { GivenModels } from '../model-pool.ts';
 import type { MeasuresStore } from './measures.ts';
 import type { PromptStore } from './prompt-store.ts';
-import type { RedactRule } from './redact.ts';
 import type { Retriever } from './retrieve.ts';
 
 /** Of a plan: its score, or why it must not be carried out. */

@@ -2,6 +2,7 @@
 import { type Clock, systemClock } from '../../core/clock.ts';
 import { describeThrown } from '../../core/errors.ts';
 import { asPlanner, type Planner } from '../../core/planner.ts';
+import { redactor } from '../../core/redact-rules.ts';
 import type { PlanTry } from '../../core/remark.ts';
 import type { AskOptions } from '../../model/attempts.ts';
 import { type ReadyModel, readyModel } from '../../model/entry.ts';
@@ -10,7 +11,6 @@ import { isRegistry, listed, type ModelPool, modelPool } from '../model-pool.ts'
 import { type KeptMeasures, keepMeasures } from './measures.ts';
 import { assertOptions, type Numbers, type PipelineOptions } from './options.ts';
 import { type PromptStore, promptStore } from './prompt-store.ts';
-import { redactor } from './redact.ts';
 
 export interface Setup {
   readonly options: PipelineOptions;

@@ -1,5 +1,5 @@
-/** Keeps secrets out of what is stored of prompts and replies. Every rule takes time that is linear in the text. */
-import { PilotageError } from '../../core/errors.ts';
+/** What secrets look like. Every rule takes time that is linear in the text. */
+import { PilotageError } from './errors.ts';
 import { namedSecrets, type SecretSpan } from './redact-named.ts';
 
 export interface RedactRule {
