@@ -7,7 +7,7 @@ import { checkedGraph } from './check.ts';
 import type { Edge } from './gather.ts';
 import type { FlowBudget, FlowGraph, GraphNode } from './graph.ts';
 import { flowPlanner } from './planner.ts';
-import { runFlow, startFlow } from './run.ts';
+import { readInput, runFlow, startFlow } from './run.ts';
 import { mermaidOf, topologyOf } from './topology.ts';
 import type { AsJson, Exits, ExitsOut, Flow, FlowToolOptions, Gives, Node, Schema, Takes } from './types.ts';
 
@@ -77,6 +77,7 @@ function built(graph: FlowGraph, description: string, input: InputSchema, output
     },
     asTool: (options: FlowToolOptions = {}): PlannerTool =>
       Object.freeze({ name, description, ...options, ...schemas, effect, carriedOutBy: made }),
+    readArgs: (args, identity) => readInput(made, args, identity),
     start: (runtime, given, options) => startFlow(made, runtime, given, options),
     run: (runtime, given, options) => runFlow(made, runtime, given, options),
     topology: () => topologyOf(graph),

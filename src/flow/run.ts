@@ -63,13 +63,24 @@ export async function startFlow<R>(
   input: unknown,
   { meta, ...options }: FlowOptions,
 ): Promise<R> {
-  const args = await checkedBy(flow.checkInput, input, { flow, identity: options.identity, where: 'input' });
+  // Its schema is asked by the runtime, as of every run that is started with the flow's planner.
+  const args = asJson(input, { flow, identity: options.identity, where: 'input' });
   return runtime.start(flow.name, {
     conversation: false,
     ...options,
     planner: flow.planner.name,
     context: meta === undefined ? { args } : { args, meta },
   });
+}
+
+/**
+ * What a run of the flow is given, after the input schema.
+ * @throws FlowError `validation_failed` for an input that does not fit, or for none.
+ */
+export async function readInput(flow: Runnable, args: Json | undefined, identity: Identity): Promise<Json> {
+  const place = { flow, identity, where: 'input' } as const;
+  if (args !== undefined) return checkedBy(flow.checkInput, args, place);
+  throw unfit(place, 'is missing: give context.args, or start it with start or run of the flow.');
 }
 
 /**

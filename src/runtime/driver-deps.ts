@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Planner } from '../core/planner.ts';
 import type { ArtifactStore, Journal } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
-import type { RunBudget } from '../tools/tool.ts';
+import type { EquippedPlanner, RunBudget } from '../tools/tool.ts';
 import type { CallLimit } from './at-once.ts';
 import type { AtWork } from './doubt.ts';
 import type { Handles } from './handles.ts';
@@ -21,6 +21,7 @@ export interface Equipped {
   readonly limit: CallLimit | undefined;
   /** Models without prices that its runs may ask, also through planners that carry out their calls. */
   readonly unpriced: readonly string[];
+  readonly readArgs: EquippedPlanner['readArgs'] | undefined;
 }
 
 export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf' | 'limit' | 'unpriced'> {

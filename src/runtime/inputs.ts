@@ -4,6 +4,7 @@ import { PilotageError } from '../core/errors.ts';
 import type { Identity, Scope } from '../core/identity.ts';
 import { captureJson, isJsonObject, type Json } from '../core/json.ts';
 import type { ArtifactStore } from '../journal/port.ts';
+import type { EquippedPlanner } from '../tools/tool.ts';
 
 /** Bytes that are stored as an artifact of the session when the run starts. */
 export interface InputFile {
@@ -42,6 +43,17 @@ export async function contextAtStart(
   if (inputs.length > 0) made.inputs = await Promise.all(inputs.map((input) => stored(input, identity, store)));
   if (Object.keys(made).length === 0) return undefined;
   return captureJson(made, 'context').json as unknown as RunContext;
+}
+
+/** With the arguments as the planner of the run is to get them, when that reads them. @throws what it throws. */
+export async function withReadArgs(
+  given: StartMaterial,
+  identity: Identity,
+  readArgs: EquippedPlanner['readArgs'],
+): Promise<StartMaterial> {
+  if (readArgs === undefined) return given;
+  const args = await readArgs(given.context?.args, identity);
+  return { ...given, context: { ...given.context, args } };
 }
 
 function pickGiven(context: GivenContext, identity: Identity): GivenContext {

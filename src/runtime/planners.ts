@@ -13,6 +13,7 @@ export interface Given {
   readonly tools: ToolSet;
   readonly budget?: RunBudget;
   readonly parallelCalls?: number;
+  readonly readArgs?: EquippedPlanner['readArgs'];
 }
 
 /** The planners of a runtime, its main one first. */
@@ -34,12 +35,12 @@ export class Planners {
     catalogueOf: (tools: ToolSet) => Catalogue,
     atOnce?: number,
   ) {
-    const equip = ({ planner, tools, budget, parallelCalls }: Given): Equipped => {
+    const equip = ({ planner, tools, budget, parallelCalls, readArgs }: Given): Equipped => {
       const catalogue = catalogueOf(tools);
       const limit = callLimit(atOnce, parallelCalls);
       const unpriced = unpricedOf(planner, tools);
       assertPriced(planner.name, unpriced, budget?.costUsd !== undefined);
-      return { planner, budget, limit, unpriced, toolsOf: (scopes, found) => catalogue.view(scopes, found) };
+      return { planner, budget, limit, unpriced, readArgs, toolsOf: (scopes, found) => catalogue.view(scopes, found) };
     };
     const byName = new Map([...gathered(main, others)].map(([name, given]) => [name, equip(given)]));
     this.main = byName.get(main.planner.name) ?? equip(main);
@@ -122,6 +123,7 @@ function asGiven(given: EquippedPlanner, where: string): Given {
     tools,
     ...(budget === undefined ? {} : { budget }),
     ...(parallelCalls === undefined ? {} : { parallelCalls }),
+    ...(given.readArgs === undefined ? {} : { readArgs: given.readArgs.bind(given) }),
   };
 }
 

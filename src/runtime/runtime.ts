@@ -30,7 +30,7 @@ import { Fleet } from './fleet.ts';
 import { type ForkOptions, forkRun } from './fork.ts';
 import { assertNoTaskId } from './free-id.ts';
 import { Handles } from './handles.ts';
-import { contextAtStart, loadInputs } from './inputs.ts';
+import { contextAtStart, loadInputs, withReadArgs } from './inputs.ts';
 import { NoticeHub } from './notices.ts';
 import { type Migrate, pinOf } from './pins.ts';
 import { mainOf, Planners } from './planners.ts';
@@ -178,7 +178,8 @@ export class Runtime {
    * nothing is stored, and it goes on if nobody drives it.
    * @throws PilotageError `identity_required`, `planner_unknown`, `unserializable`, `memory_block_unserializable`, `invalid_config`,
    * `runtime_closed`, `scope_mismatch` for a run id that somebody else uses or for their memory, `idempotency_conflict` for
-   * that of a run that was started with something else, or a store error.
+   * that of a run that was started with something else, or a store error. For a planner that reads its arguments, such as a
+   * flow, what that throws: `validation_failed` (a `FlowError`).
    */
   start(query: string, options: StartOptions): Promise<Run> {
     return this.#start(query, options);
@@ -195,7 +196,8 @@ export class Runtime {
     }
     const deps = this.#driverDeps();
     await assertNoTaskId(deps.journal, identity.run);
-    const context = await contextAtStart(options, identity, deps.artifacts);
+    const given = await withReadArgs(options, identity, this.#plannerFor(options).readArgs);
+    const context = await contextAtStart(given, identity, deps.artifacts);
     const entry = withMaterial(started, context, await this.#remembered(identity, options));
     this.#assertOpen();
     const fleet = this.#readyFleet();

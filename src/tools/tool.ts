@@ -162,6 +162,11 @@ export interface EquippedPlanner {
   readonly budget?: RunBudget;
   /** Calls of one step that run at once, 1 to 50. Default 50, or fewer when the runtime says so. */
   readonly parallelCalls?: number;
+  /**
+   * Of a run that is started with it: checks `context.args` (`undefined`: there are none), and gives what the planner is to get as such.
+   * @throws what `Runtime.start` is to throw; nothing is stored then.
+   */
+  readArgs?(args: Json | undefined, identity: Identity): Json | Promise<Json>;
 }
 
 /**

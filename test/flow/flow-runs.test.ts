@@ -148,6 +148,32 @@ describe('input and output', () => {
     expect(await runtime.list({ tenant: identity.tenant })).toEqual([]);
   });
 
+  it('RT-17 W86 so it is when the run is started with the runtime: as the main planner, by its name, as a task', async () => {
+    const made = byTopic([]);
+    for (const runtime of [placed([made]), placed([], { planner: made })]) {
+      const named = { planner: 'flow:mail', identity };
+      for (const context of [{ args: { topic: 7 } }, {}]) {
+        const error = await failureOf(runtime.start('mail', { ...named, context }));
+        expect(error).toBeInstanceOf(FlowError);
+        expect(error).toMatchObject({ code: 'validation_failed', flow: 'mail', data: { where: 'input' } });
+        const spawned = runtime.tasks.spawn('mail', { ...named, context });
+        expect(await failureOf(spawned)).toMatchObject({ code: 'validation_failed' });
+      }
+      expect(await runtime.list()).toEqual([]);
+    }
+  });
+
+  it('what the schema makes of the input is made once, whoever starts the run', async () => {
+    const seen: Json[] = [];
+    const first = node('first', { effect: 'pure', run: (given: Json) => void seen.push(given) });
+    const input = z.object({ n: z.number().transform((n) => n + 1), tag: z.string().default('none') });
+    const made = flow({ name: 'made', input, entry: first as never, exit: first });
+    const runtime = placed([made]);
+    await made.run(runtime, { n: 1 }, { identity: local('ana') });
+    await (await runtime.start('made', { planner: 'flow:made', identity: local('ana'), context: { args: { n: 1 } } })).result();
+    expect(seen).toEqual(Array(2).fill({ n: 2, tag: 'none' }));
+  });
+
   it('the entry gets what the input schema makes of it', async () => {
     const made = byTopic([]);
     expect(await made.run(placed([made]), { topic: 'b' }, { identity })).toBe('b: none');
