@@ -170,7 +170,9 @@ describe('input and output', () => {
     const made = flow({ name: 'made', input, entry: first as never, exit: first });
     const runtime = placed([made]);
     await made.run(runtime, { n: 1 }, { identity: local('ana') });
-    await (await runtime.start('made', { planner: 'flow:made', identity: local('ana'), context: { args: { n: 1 } } })).result();
+    await (
+      await runtime.start('made', { planner: 'flow:made', identity: local('ana'), context: { args: { n: 1 } } })
+    ).result();
     expect(seen).toEqual(Array(2).fill({ n: 2, tag: 'none' }));
   });
 
