@@ -61,7 +61,7 @@ const MODEL_OPTIONS = `  --model <id>           the model, by the name that its 
 
 const DRIVING_HELP = `${MODEL_OPTIONS}
   --max-steps <n>        decisions in all (default 64)
-  --max-calls <n>        calls of tools in all; one more is refused, and the run goes on
+  --max-calls <n>        calls of tools in all
   --max-cost-usd <x>     dollars in all
   --timeout <s>          seconds from now, after which the run ends
   --json                 print events, one JSON object a line, and nothing else, on stdout

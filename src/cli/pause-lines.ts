@@ -1,4 +1,5 @@
 /** What a run waits for, for a person, and the commands that answer it. */
+import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
 import type { TaskPause } from '../core/task.ts';
 import type { PauseNotice } from '../runtime/result.ts';
 import type { RunState } from '../view/run-state.ts';
@@ -60,7 +61,7 @@ function subject(id: string, { run }: PauseNotice): string {
 function waitsFor(who: string, pause: PauseNotice): string {
   const { reason, payload = {}, step } = pause;
   const budget = payload['budget'];
-  if (step === undefined && typeof budget === 'string') return `The limit of ${oneLine(budget, 20)} is used up.`;
+  if (step === undefined && typeof budget === 'string') return limitText(budget, payload);
   if (payload['no_progress'] === true) return `${who} goes round in circles.`;
   if (payload['by'] === 'operator') return `${who} is paused.`;
   if (reason === 'model_unavailable') return `${who} has no model. ${oneLine(String(payload['message'] ?? ''), 500)}`;
@@ -73,6 +74,13 @@ function waitsFor(who: string, pause: PauseNotice): string {
   const what = about(pause);
   if (reason === 'approval_required') return `${who} waits for approval${what === '' ? '.' : `: ${what}`}`;
   return what === '' ? `${who} waits: ${reason}.` : `${who} waits: ${reason} ${what}`;
+}
+
+function limitText(budget: string, { tool, needs, left }: JsonObject): string {
+  const limit = oneLine(budget, 20);
+  if (typeof tool !== 'string') return `The limit of ${limit} is used up.`;
+  const amount = (value: Json | undefined): string => (budget === 'cost' ? `$${value}` : String(value));
+  return `The limit of ${limit} has no room for ${oneLine(tool, 60)}, which needs ${amount(needs)}; ${amount(left)} is left.`;
 }
 
 /** The call that waits and why, or what the planner asks. */
@@ -96,12 +104,16 @@ function answerFlags(id: string, { reason, payload, run }: PauseNotice): string[
   if (reason === 'await_input') return ['--message', '…'];
   // The limits of a task cannot be raised.
   if (run !== id) return [];
-  const limit = Number(payload?.['limit']);
+  const { limit: now, raise } = payload ?? {};
+  const least = isJsonObject(raise) ? Number(Object.values(raise)[0]) : 0;
+  const limit = Math.max(Number(now) * 2, least);
   switch (payload?.['budget']) {
     case 'steps':
-      return ['--max-steps', String(limit * 2)];
+      return ['--max-steps', String(limit)];
+    case 'calls':
+      return ['--max-calls', String(limit)];
     case 'cost':
-      return ['--max-cost-usd', String(limit * 2)];
+      return ['--max-cost-usd', String(limit)];
     case 'deadline':
       return ['--timeout', '60'];
     default:

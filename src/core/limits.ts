@@ -12,7 +12,10 @@ interface Common {
   readonly deadlineAt?: number;
   /** Input and output tokens of all model calls. */
   readonly tokens?: number;
-  /** What happens when one is reached: end the run, or pause it until somebody raises the limit. Default `finish`. */
+  /**
+   * What happens when one is reached, or the next call does not fit what is left of it: `finish` ends the run, or refuses the call;
+   * `pause` holds the run until somebody raises the limit, and makes the call then. Tasks have `finish`. Default `finish`.
+   */
   readonly onCeiling?: 'finish' | 'pause';
 }
 

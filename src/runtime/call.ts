@@ -8,6 +8,7 @@ import type { Json, JsonObject } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { SkillView } from '../core/skills.ts';
 import type { CallPlace } from '../core/step.ts';
+import type { ToolSchema } from '../core/tool-schema.ts';
 import type { ArtifactStore } from '../journal/port.ts';
 import type { AuthorisedTools, ReadyPlannerTool } from '../tools/catalogue.ts';
 import type { NamedHandle } from '../tools/handle.ts';
@@ -18,6 +19,7 @@ import type { Earlier } from './earlier-calls.ts';
 import type { Flight } from './flight.ts';
 import type { Handed } from './handles.ts';
 import type { HeldLease } from './held-lease.ts';
+import type { Lacking } from './raise.ts';
 
 export interface CallResult {
   readonly outcome: Outcome;
@@ -32,6 +34,12 @@ export interface CallResult {
   readonly handles?: readonly HandleNote[];
   /** The equal call of an earlier step whose outcome or key this is. */
   readonly reuses?: CallPlace;
+}
+
+/** The call is not made before somebody raises a limit. */
+export interface HeldCall {
+  readonly kind: 'held';
+  readonly lacking: Lacking;
 }
 
 /** The call may be made, and a task is to carry it out. */
@@ -79,8 +87,12 @@ export interface DispatchPorts {
   readonly lease: Pick<HeldLease, 'isCertain' | 'prove' | 'graceLeftMs'>;
   /** Opens the handles that the call needs, or gives those that are open. */
   hand(call: Pick<Call, 'open' | 'flight'>, wanted: readonly NamedHandle[]): Promise<Handed>;
-  /** Takes the place of a call in the budget, and its money. An axis that has no room for it: then nothing was taken. */
-  reserve(call: Pick<Call, 'open' | 'index'>, costMicroUsd: number | undefined): 'calls' | 'cost' | undefined;
+  /** Takes the place of a call in the budget, and its money. What it comes to when there is no room: then nothing was taken. */
+  reserve(
+    call: Pick<Call, 'open' | 'index'>,
+    tool: ToolSchema,
+    costMicroUsd: number | undefined,
+  ): CallResult | HeldCall | undefined;
   /** The deferred tools that the run has found. */
   found(): readonly string[];
   /** What an equal call of an earlier step has left. */

@@ -8,11 +8,12 @@ import { skillView } from '../core/skills.ts';
 import type { CallPlace } from '../core/step.ts';
 import { runsAbove } from '../core/task.ts';
 import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
+import type { ToolSchema } from '../core/tool-schema.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import { hasBegun, type OpenStep, type RunState, type TaskWait } from '../view/state.ts';
 import { beginAwait, endOfWait } from './await.ts';
-import type { Call, CallResult, DispatchPorts, TaskAsk } from './call.ts';
+import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { argsOf } from './call-args.ts';
 import type { OwnCall, Piece } from './call-context.ts';
 import { outcomeOfTask } from './called.ts';
@@ -24,7 +25,8 @@ import { Flight } from './flight.ts';
 import type { PauseAsk } from './gates.ts';
 import { storeHeavy } from './heavy.ts';
 import type { HeldLease } from './held-lease.ts';
-import { errorData } from './outcomes.ts';
+import { errorData, noRoom } from './outcomes.ts';
+import { askForRaise, asksForRaise, type Lacking } from './raise.ts';
 import type { Schedule } from './schedule.ts';
 import { setUp } from './set-up.ts';
 import { type Beside, besideOf } from './share.ts';
@@ -52,6 +54,8 @@ export class Calls {
   /** Calls that have landed since the schedule was last told. */
   #returned: number[] = [];
   #nudged = false;
+  /** A limit is to be raised, which is not recorded yet. */
+  #hasAsked = false;
   readonly #taken: Taken;
   #planned: { readonly step: number; readonly schedule: Schedule } | undefined;
   #wake: (() => void) | undefined;
@@ -78,7 +82,7 @@ export class Calls {
       begin: ({ open, index }, cost, repeatable) =>
         ports.begin(open.move.step, index, cost, repeatable).finally(() => taken.hasBegun(index)),
       lease: ports.lease,
-      reserve: ({ open, index }, costMicroUsd = 0) => taken.reserve(open, index, costMicroUsd),
+      reserve: (call, tool, costMicroUsd) => this.#reserve(call, tool, costMicroUsd),
       random: () => deps.random(),
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
@@ -123,6 +127,7 @@ export class Calls {
   advance(open: OpenStep): Promise<Landing> {
     const { step, decision } = open.move;
     this.#taken.lentIsKnown();
+    this.#hasAsked = false;
     // A call alone waits for nothing and nothing waits for it: the short cut changes no outcome.
     const { state } = this.#ports;
     if (decision.kind === 'call_tool') return this.#beginAlone(open, renamed(state, decision));
@@ -255,8 +260,39 @@ export class Calls {
     return this.#fly(open, index, branch).then((result) => this.#landedCall(open, index, result));
   }
 
-  #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk | TaskAsk): Landed {
+  /** What a call that does not fit the budget comes to. */
+  #reserve(
+    { open, index }: Pick<Call, 'open' | 'index'>,
+    tool: ToolSchema,
+    costMicroUsd?: number,
+  ): CallResult | HeldCall | undefined {
+    const shortage = this.#taken.reserve(open, index, costMicroUsd ?? 0);
+    if (shortage === undefined) return undefined;
+    if (!asksForRaise(this.#ports.state)) {
+      return { outcome: noRoom(tool, costMicroUsd, shortage.axis), attempts: 0 };
+    }
+    const needs = shortage.axis === 'calls' ? 1 : (costMicroUsd ?? 0);
+    return { kind: 'held', lacking: { ...shortage, tool: tool.name, needs } };
+  }
+
+  /** The call takes its turn again when the run goes on. Of several that do not fit the first one asks. */
+  #hold(lacking: Lacking): EntryBody[] {
+    if (this.#hasAsked) return [];
+    this.#hasAsked = true;
+    const { deps, state } = this.#ports;
+    return [askForRaise(state, lacking.axis, deps.newToken(), lacking)];
+  }
+
+  /** Of a call that spawns: with nothing left for its task it is held, as one that does not fit. */
+  #started(landing: Landing, tool: string): Landing {
+    const { lacks } = landing;
+    if (lacks === undefined || !asksForRaise(this.#ports.state)) return landing;
+    return { entries: this.#hold({ axis: lacks, tool, needs: 1, left: 0 }) };
+  }
+
+  #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk | HeldCall | TaskAsk): Landed {
     if (!('kind' in result)) return [callEnded(open, index, result)];
+    if (result.kind === 'held') return this.#hold(result.lacking);
     // Nothing is under way yet; a task takes its place when its turn has come.
     if (result.kind === 'task' || result.reason !== 'in_doubt') this.#taken.giveBack(index);
     if (result.kind === 'task') return () => this.#spawnCalled(open, index, result);
@@ -338,7 +374,7 @@ export class Calls {
   /**
    * @throws the journal's refusal to let the call begin: it did not run.
    */
-  #fly(open: OpenStep, index: number, branch: Branch): Promise<CallResult | PauseAsk | TaskAsk> {
+  #fly(open: OpenStep, index: number, branch: Branch): Promise<CallResult | PauseAsk | HeldCall | TaskAsk> {
     const { deps, state, tools } = this.#ports;
     const { step } = open.move;
     const { identity } = state;
@@ -368,7 +404,7 @@ export class Calls {
 
   #spawn(at: CallAt, decision: SpawnTask): Landing {
     const { deps, state } = this.#ports;
-    return this.#taken.lend((taken) => spawn(state, at, decision, deps.clock.now(), taken));
+    return this.#taken.lend((taken) => this.#started(spawn(state, at, decision, deps.clock.now(), taken), SPAWN_TOOL));
   }
 
   #spawnCalled(open: OpenStep, call: number, { tool, args }: TaskAsk): Landing {
@@ -380,7 +416,9 @@ export class Calls {
     const carrier = deps.equipped(name);
     if (carrier !== undefined) {
       const called = { tool: schema.name, args, carrier, atOnce, beside: () => this.#beside(open, call) };
-      return this.#taken.lend((taken) => spawnCalled(state, at, called, deps.clock.now(), taken));
+      return this.#taken.lend((taken) =>
+        this.#started(spawnCalled(state, at, called, deps.clock.now(), taken), called.tool),
+      );
     }
     const message = `${schema.name} is carried out by the planner ${JSON.stringify(name)}, which this runtime does not know.`;
     return { entries: [refused(at, 'planner_unknown', message)] };

@@ -9,7 +9,7 @@ import type { HandleNote } from '../core/handle.ts';
 import { captureJson, deepFreeze, type Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { ReadyFunction, ReadyPlannerTool, ReadyTool } from '../tools/catalogue.ts';
-import type { Call, CallResult, DispatchPorts, TaskAsk } from './call.ts';
+import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { inDoubt, type Unsure, unsureOf } from './doubt.ts';
 import { LazySignal, type Settled } from './flight.ts';
@@ -23,14 +23,13 @@ import {
   failure,
   heldBack,
   mayPass,
-  noRoom,
   retryDelayMs,
   valueOutcome,
 } from './outcomes.ts';
 import { type Prepared, prepareCall } from './prepare-call.ts';
 
 /** @throws the journal's refusal to let the call begin; nothing else. */
-export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult | PauseAsk | TaskAsk> {
+export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult | PauseAsk | HeldCall | TaskAsk> {
   const { branch } = call;
   if (branch.refusal !== undefined) return { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 };
   let prepared: Prepared;
@@ -74,12 +73,12 @@ function askForTask(
   tool: ReadyPlannerTool,
   args: unknown,
   ports: Pick<DispatchPorts, 'reserve'>,
-): CallResult | TaskAsk {
+): CallResult | HeldCall | TaskAsk {
   if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
   try {
     const captured = captureJson(args, 'args').json;
-    const lacks = ports.reserve(call, undefined);
-    if (lacks !== undefined) return { outcome: noRoom(tool.schema, undefined, lacks), attempts: 0 };
+    const refused = ports.reserve(call, tool.schema, undefined);
+    if (refused !== undefined) return refused;
     return { kind: 'task', tool, args: captured };
   } catch (thrown) {
     const message = `The arguments of ${tool.schema.name}, as its schema gives them, cannot be recorded: ${describeThrown(thrown)}`;
@@ -114,7 +113,7 @@ async function make(
   args: unknown,
   ports: DispatchPorts,
   given: Json,
-): Promise<CallResult | PauseAsk> {
+): Promise<CallResult | PauseAsk | HeldCall> {
   const isOnce = tool.effect === 'once' || call.begunOnce;
   const { costMicroUsd, timeoutMs } = tool;
   const cost = costMicroUsd > 0 ? costMicroUsd : undefined;
@@ -139,8 +138,8 @@ async function make(
   const handed = tool.handles === undefined ? undefined : await ports.hand(call, tool.handles);
   if (handed !== undefined && handed.values === undefined) return notHanded(handed, tool, startedAt);
   if (!call.interrupted) {
-    const lacks = ports.reserve(call, cost);
-    if (lacks !== undefined) return { outcome: noRoom(tool.schema, cost, lacks), attempts: 0 };
+    const refused = ports.reserve(call, tool.schema, cost);
+    if (refused !== undefined) return refused;
     if (cost !== undefined || isOnce) await ports.begin(call, cost, !isOnce);
   }
   for (let attempt = 1; ; attempt += 1) {

@@ -8,7 +8,6 @@ import { branchesOf, type Decision } from '../core/decision.ts';
 import type { CallEnded, EntryBody, Finished, Paused, Resumed } from '../core/entry.ts';
 import type { JsonObject } from '../core/json.ts';
 import { CEILING_REASONS, type CeilingAxis, DEFAULT_STEP_LIMIT } from '../core/limits.ts';
-import { usdOf } from '../core/money.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { WakeMode } from '../core/planner.ts';
 import { reachedLimit } from '../view/budget.ts';
@@ -28,6 +27,7 @@ import {
 import { doubtPause, keyPrefixOf } from './doubt.ts';
 import { endGroup } from './groups.ts';
 import { type ProgressGuard, watchProgress } from './progress-guard.ts';
+import { askForRaise } from './raise.ts';
 
 export type Next =
   | { readonly do: 'end' }
@@ -244,20 +244,6 @@ function ceiling(state: RunState, axis: CeilingAxis): Finished {
     reason: CEILING_REASONS[axis],
     metadata: axis === 'steps' ? { budget: axis, ...steps } : { budget: axis },
   };
-}
-
-function askForRaise(state: RunState, axis: CeilingAxis, token: string): Paused {
-  const { limits, totals } = state;
-  const payload = {
-    steps: { limit: limits.steps ?? DEFAULT_STEP_LIMIT, used: totals.steps },
-    cost: {
-      limit: limits.costMicroUsd === undefined ? null : usdOf(limits.costMicroUsd),
-      used: usdOf(totals.costMicroUsd),
-    },
-    tokens: { limit: limits.tokens ?? null, used: totals.inputTokens + totals.outputTokens },
-    deadline: { limit: limits.deadlineAt ?? null, used: null },
-  }[axis];
-  return { kind: 'paused', token, reason: 'constraints_conflict', payload: { budget: axis, ...payload } };
 }
 
 function rejectedTooOften(state: RunState): EntryBody {

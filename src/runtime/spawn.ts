@@ -4,10 +4,10 @@ import type { SpawnTask } from '../core/decision.ts';
 import type { CallEnded, Entry, EntryBody, Pin, Spawned } from '../core/entry.ts';
 import type { ErrorCode } from '../core/errors.ts';
 import { deepFreeze, type Json, type JsonObject } from '../core/json.ts';
-import { type BudgetAxis, runLimitsOf, type TaskShare } from '../core/limits.ts';
+import { runLimitsOf, type TaskShare } from '../core/limits.ts';
 import { MAX_LIVE_TASKS, MAX_TASK_DEPTH, type TaskOrigin, taskId } from '../core/task.ts';
 import type { NewRun } from '../journal/port.ts';
-import { type Amounts, shareFor } from '../view/budget.ts';
+import { type Amounts, type ShareAxis, shareFor } from '../view/budget.ts';
 import type { RunState } from '../view/run-state.ts';
 import type { Equipped } from './driver-deps.ts';
 import { pinOf } from './pins.ts';
@@ -18,6 +18,8 @@ import { type Beside, splitWith } from './share.ts';
 export interface Landing {
   readonly entries: readonly EntryBody[];
   readonly starts?: readonly NewRun[];
+  /** Nothing was started, because nothing is left of the budget there; the entries refuse it. */
+  readonly lacks?: ShareAxis;
 }
 
 export interface CallAt {
@@ -36,7 +38,7 @@ export function spawn(
   const share = shareFor(state, runLimitsOf(spec.limits ?? {}), taken);
   const refusal = tooDeep(state) ?? tooMany(state) ?? groupRefusal(state, groupId);
   if (refusal !== undefined) return { entries: [refused(at, ...refusal)] };
-  if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)] };
+  if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)], lacks: share.lacks };
   const { onCancel = 'cascade', retainTurn = kind === 'foreground', description, failFast, quorum } = spec;
   const { query, priority = 0 } = spec;
   const { planner, pin } = state;
@@ -88,7 +90,7 @@ export function spawnCalled(state: RunState, at: CallAt, called: CalledTask, now
   );
   const refusal = tooDeep(state);
   if (refusal !== undefined) return { entries: [refused(at, ...refusal)] };
-  if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)] };
+  if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)], lacks: share.lacks };
   const group = groupOf(taskIn(state, at));
   const about = { kind: 'foreground', description: tool, group, onCancel: 'cascade' } as const;
   const { meta } = state.context;
@@ -158,7 +160,7 @@ function groupOf(task: string): string {
 
 const NOTHING_LEFT = 'The budget has nothing left that a task could get. No task was started.';
 
-function nothingLeft(at: CallAt, axis: BudgetAxis): CallEnded {
+function nothingLeft(at: CallAt, axis: ShareAxis): CallEnded {
   return refused(at, 'budget_exceeded', NOTHING_LEFT, { axis });
 }
 

@@ -5,6 +5,11 @@ import type { Landing } from './spawn.ts';
 
 const NOTHING: Amounts = {};
 
+export interface Shortage {
+  readonly axis: 'calls' | 'cost';
+  readonly left: number;
+}
+
 export class Taken {
   readonly #state: RunState;
   /** What is set aside for a task whose start is being written. */
@@ -21,16 +26,18 @@ export class Taken {
 
   /**
    * Takes the place of a call, and its money.
-   * @returns the axis that has no room for it: then nothing was taken.
+   * @returns the axis that has no room for it, and what is left there: then nothing was taken.
    */
-  reserve(open: OpenStep, call: number, costMicroUsd: number): 'calls' | 'cost' | undefined {
+  reserve(open: OpenStep, call: number, costMicroUsd: number): Shortage | undefined {
     const { calls = Number.POSITIVE_INFINITY, costMicroUsd: money = Number.POSITIVE_INFINITY } = leftOf(this.#state);
     const started = this.underWay(open);
     // One that did not happen, and is made again, has its place and its money.
     const others = started.has(call) ? started.size - 1 : started.size;
     const owed = open.promised.some((promise) => promise.call === call) ? 0 : costMicroUsd;
-    if (calls - others - (this.#spawning.calls ?? 0) < 1) return 'calls';
-    if (owed > money - this.#promised() - (this.#spawning.costMicroUsd ?? 0)) return 'cost';
+    const callsLeft = calls - others - (this.#spawning.calls ?? 0);
+    if (callsLeft < 1) return { axis: 'calls', left: Math.max(0, callsLeft) };
+    const left = money - this.#promised() - (this.#spawning.costMicroUsd ?? 0);
+    if (owed > left) return { axis: 'cost', left: Math.max(0, left) };
     started.add(call);
     if (owed > 0) this.#money.set(call, owed);
     return undefined;

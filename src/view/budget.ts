@@ -92,6 +92,9 @@ export function reachedLimit(
   return undefined;
 }
 
+/** An axis of which tasks have shares. */
+export type ShareAxis = Exclude<BudgetAxis, 'deadline'>;
+
 /** What a task gets of what is left on an axis that it does not ask for. */
 export type Split = (room: number, axis: SumAxis) => number;
 
@@ -107,7 +110,7 @@ export function shareFor(
   asked: TaskShare = {},
   taken: Amounts = {},
   split: Split = half,
-): { readonly limits: TaskShare; readonly reserved: TaskShare } | { readonly lacks: BudgetAxis } {
+): { readonly limits: TaskShare; readonly reserved: TaskShare } | { readonly lacks: ShareAxis } {
   const left = leftOf(state);
   const limits: { -readonly [K in keyof TaskShare]: TaskShare[K] } = { ...asked };
   const reserved: { -readonly [K in keyof TaskShare]: TaskShare[K] } = {};

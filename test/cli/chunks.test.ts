@@ -36,7 +36,7 @@ describe('pilotage run', () => {
   it('shows each chunk as a line, with the name of its node or its task, and nothing that a terminal obeys', async () => {
     const folder = makeFolder();
     folder.write('pilotage.config.ts', CONFIG);
-    const started = folder.start(['run', 'q', '--max-calls', '2']);
+    const started = folder.start(['run', 'q', '--max-calls', '2', '--timeout', '100']);
     await started.untilOutput(/● step 1/);
     folder.write('go', '');
     const { code, stderr } = await started.done;
