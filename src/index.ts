@@ -70,6 +70,7 @@ export type {
   WakeMode,
 } from './core/planner.ts';
 export type { PolicyCall, ToolPolicy } from './core/policy.ts';
+export type { RedactedPart, RedactionOptions, RedactionRule } from './core/redaction.ts';
 export { literal } from './core/reference.ts';
 export type {
   OutputMode,

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-/** The command `pilotage`. */
 import { readFileSync } from 'node:fs';
 import { describeThrown, PilotageError } from '../core/errors.ts';
+/** The command `pilotage`. */
+import { Redaction } from '../core/redaction.ts';
 import { codeOfError, EXIT, UsageError } from './exit-code.ts';
 import { HELP } from './help.ts';
 import { type Command, type Parsed, parseCommandLine } from './options.ts';
@@ -65,7 +66,7 @@ async function commandOf({ command, subject, text, options }: Command, terminal:
 }
 
 function explain(error: unknown): string {
-  const text = `pilotage: ${oneLine(describeThrown(error), 1000)}`;
+  const text = `pilotage: ${oneLine(new Redaction().all(describeThrown(error)), 1000)}`;
   return PilotageError.is(error) ? `${text} (${error.code})` : text;
 }
 

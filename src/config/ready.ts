@@ -5,6 +5,7 @@
 import type { PlanningHints } from '../core/context.ts';
 import type { Limits } from '../core/limits.ts';
 import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
+import type { RedactionOptions } from '../core/redaction.ts';
 import type { PlannerRegistry } from '../planners/registry.ts';
 import type { ProgressGuard } from '../runtime/progress-guard.ts';
 import { createRuntime, type RuntimeOptions } from '../runtime/runtime.ts';
@@ -59,6 +60,7 @@ const CONFIG: Shape<Config> = {
   patienceMs: anything,
   progress: shape<ProgressGuard>({ hintAfter: anything, action: anything, actAfter: anything }),
   policy: aFunction,
+  redact: shape<RedactionOptions>({ rules: anything, also: anything }),
   migrate: aFunction,
   planningHints: shape<NonNullable<Config['planningHints']>>({ constraints: text, preferredTools: texts }),
   journal: check('a path or a journal', (value) => (isRecord(value) ? 'append' in value : isFilled(value))),

@@ -1,6 +1,7 @@
 /** A model behind any server that speaks the OpenAI chat protocol: Ollama, vLLM, LM Studio, llama.cpp, a gateway. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4 } from '@ai-sdk/provider';
+import { knowKeysOf, knownSecrets } from '../core/known-secrets.ts';
 
 export interface OpenAICompatibleOptions {
   /** The part before `/chat/completions`, such as `http://127.0.0.1:11434/v1`. */
@@ -13,6 +14,8 @@ export interface OpenAICompatibleOptions {
 }
 
 export function openaiCompatible({ baseUrl, model, apiKey, headers }: OpenAICompatibleOptions): LanguageModelV4 {
+  if (apiKey !== undefined) knownSecrets.add(apiKey);
+  knowKeysOf(headers ?? {});
   const provider = createOpenAICompatible({
     name: 'openaiCompatible',
     baseURL: baseUrl,

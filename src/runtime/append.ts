@@ -3,6 +3,7 @@ import type { ArtifactRef } from '../core/artifact.ts';
 import type { Clock } from '../core/clock.ts';
 import { encodeEntry } from '../core/entry.ts';
 import { ERROR_CONSEQUENCES, PilotageError } from '../core/errors.ts';
+import type { Redaction } from '../core/redaction.ts';
 import type { Append, ArtifactStore, Journal } from '../journal/port.ts';
 
 interface Deps {
@@ -34,6 +35,15 @@ async function hasLanded(journal: Journal, { run, expected, entries }: Append): 
 /** Does it, and again for some seconds while the store cannot. @throws PilotageError of the store. */
 export function patiently<T>(clock: Clock, write: () => Promise<T>): Promise<T> {
   return write().catch((error: unknown) => tryAgain(clock, error, write));
+}
+
+/** The same store, of which no text has a secret. */
+export function cleanArtifacts(store: ArtifactStore, redaction: Redaction): ArtifactStore {
+  return {
+    put: (scope, bytes, about) => store.put(scope, redaction.bytes(bytes, about.mime), about),
+    get: (scope, artifactRef) => store.get(scope, artifactRef),
+    list: (scope, limit) => store.list(scope, limit),
+  };
 }
 
 /** The same store, which keeps what is to be put while it cannot be taken. */

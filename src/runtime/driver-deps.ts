@@ -1,6 +1,7 @@
 /** What a runtime lends to the drivers of its runs. */
 import type { Clock } from '../core/clock.ts';
 import type { Planner } from '../core/planner.ts';
+import type { Redaction } from '../core/redaction.ts';
 import type { ArtifactStore, Journal } from '../journal/port.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
 import type { EquippedPlanner, RunBudget } from '../tools/tool.ts';
@@ -37,6 +38,8 @@ export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf' | 'limi
   /** What is open of the runs that are driven here. */
   readonly handles: Handles;
   readonly hub: NoticeHub;
+  /** What is written leaves secrets out. */
+  readonly redaction: Redaction;
   readonly progress: ProgressGuard;
   /** How long runs wait for their models. Absent: as long as is usual. */
   readonly patienceMs?: number;

@@ -229,11 +229,13 @@ export class Fleet {
 
   /** Stores a control and sees that somebody drives the run. @throws PilotageError as `sendControl`, or `run_changed`. */
   async send(run: string, control: Control): Promise<void> {
-    const { identity, priority } = await sendControl(this.#deps.journal, run, control).catch(async (error: unknown) => {
-      // Perhaps nobody has noticed yet that its time is over: the run goes on without an answer.
-      if (PilotageError.is(error, 'pause_expired')) await this.claimAndDrive(run, false).catch(this.#deps.onFault);
-      throw error;
-    });
+    const { identity, priority } = await sendControl(this.#deps.journal, run, control, this.#deps.redaction).catch(
+      async (error: unknown) => {
+        // Perhaps nobody has noticed yet that its time is over: the run goes on without an answer.
+        if (PilotageError.is(error, 'pause_expired')) await this.claimAndDrive(run, false).catch(this.#deps.onFault);
+        throw error;
+      },
+    );
     const live = this.#live.get(run);
     if (live !== undefined) {
       live.driver.poke();

@@ -53,7 +53,10 @@ export class Ledger {
       const again = (): Promise<void> => this.commit(bodies, changes);
       return before.then(again, again);
     }
-    this.#committing = this.#write(bodies, changes);
+    this.#committing = this.#write(
+      bodies.map((body) => this.#deps.redaction.entry(body)),
+      changes,
+    );
     return this.#committing;
   }
 

@@ -92,13 +92,15 @@ export class Moves {
     const { run } = state.identity;
     const step = nextStep(state);
     const offsets = { text: 0, reasoning: 0 };
-    return (delta) => {
-      if (delta.type === 'reset') {
+    return (spoken) => {
+      if (spoken.type === 'reset') {
         offsets.text = 0;
         offsets.reasoning = 0;
-        deps.hub.tell(run, { type: 'delta', step, delta, offset: 0 });
+        deps.hub.tell(run, { type: 'delta', step, delta: spoken, offset: 0 });
         return;
       }
+      // One that comes in two pieces is seen by who listens, and is written nowhere.
+      const delta = { ...spoken, text: deps.redaction.known(spoken.text) };
       deps.hub.tell(run, { type: 'delta', step, delta, offset: offsets[delta.type] });
       offsets[delta.type] += delta.text.length;
     };

@@ -8,9 +8,11 @@ import type { Asked, Entry } from '../core/entry.ts';
 import { describeThrown, fieldOf, PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Identity } from '../core/identity.ts';
 import { captureJson, jsonEquals } from '../core/json.ts';
+import { knowKeysOf } from '../core/known-secrets.ts';
 import { assertRunLimits, type Limits, runLimitsOf } from '../core/limits.ts';
 import type { Planner, PlannerFunction } from '../core/planner.ts';
 import type { ToolPolicy } from '../core/policy.ts';
+import { Redaction, type RedactionOptions } from '../core/redaction.ts';
 import { DEFAULT_JOURNAL_PATH } from '../journal/default-path.ts';
 import type { Journal, RunQuery, RunRecord } from '../journal/port.ts';
 import { ownedBy } from '../journal/rules.ts';
@@ -21,7 +23,7 @@ import type { EquippedPlanner } from '../tools/tool.ts';
 import { toolGet } from '../tools/tool-get.ts';
 import { toolSearch } from '../tools/tool-search.ts';
 import { foldEntries } from '../view/run-state.ts';
-import { patientArtifacts } from './append.ts';
+import { cleanArtifacts, patientArtifacts } from './append.ts';
 import { artifactFetch } from './artifact-fetch.ts';
 import { assertParallelCalls } from './at-once.ts';
 import { AtWork } from './doubt.ts';
@@ -104,6 +106,11 @@ export interface RuntimeOptions {
   readonly policy?: ToolPolicy;
   /** Asked about a run whose planner or tools are others now. Default: it is left until somebody accepts the changes. */
   readonly migrate?: Migrate;
+  /**
+   * Secrets of the program's own. A text is left out of everything that is written; patterns and functions are for errors, faults
+   * and remarks, and for what `also` names. Keys that this process was given, and what looks like one, need no rule.
+   */
+  readonly redact?: RedactionOptions;
   /** Told of faults that no caller waits for. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
 }
@@ -123,6 +130,7 @@ export class Runtime {
   readonly #options: RuntimeOptions;
   readonly #clock: Clock;
   readonly #hub = new NoticeHub();
+  readonly #redaction: Redaction;
   readonly #atWork = new AtWork();
   readonly #slots: SlotLimits;
   #deps: DriverDeps | undefined;
@@ -144,6 +152,8 @@ export class Runtime {
   });
 
   constructor(options: RuntimeOptions) {
+    knowKeysOf(process.env);
+    this.#redaction = new Redaction(options.redact);
     const main = mainOf(options.planner, options.tools);
     if (options.limits !== undefined) assertRunLimits(options.limits);
     for (const name of ['maxLiveRuns', 'maxLiveRunsPerTenant', 'leaseMs'] as const) {
@@ -198,7 +208,7 @@ export class Runtime {
     await assertNoTaskId(deps.journal, identity.run);
     const given = await withReadArgs(options, identity, this.#plannerFor(options).readArgs);
     const context = await contextAtStart(given, identity, deps.artifacts);
-    const entry = withMaterial(started, context, await this.#remembered(identity, options));
+    const entry = this.#redaction.entry(withMaterial(started, context, await this.#remembered(identity, options)));
     this.#assertOpen();
     const fleet = this.#readyFleet();
     if (!(await fleet.launch({ identity, priority, entries: [entry] }))) {
@@ -397,7 +407,8 @@ export class Runtime {
     const { planner, toolsOf, limit, unpriced } = this.#planners.main;
     this.#deps = {
       journal,
-      artifacts: patientArtifacts(journal.artifacts, this.#clock),
+      artifacts: patientArtifacts(cleanArtifacts(journal.artifacts, this.#redaction), this.#clock),
+      redaction: this.#redaction,
       planner,
       toolsOf,
       limit,
@@ -421,8 +432,9 @@ export class Runtime {
     return this.#deps;
   }
 
-  #fault(error: unknown): void {
+  #fault(thrown: unknown): void {
     const { onFault = warn } = this.#options;
+    const error = this.#redaction.thrown(thrown);
     try {
       onFault(error);
     } catch (second) {

@@ -9,6 +9,7 @@ import {
   validateControl,
 } from '../core/control.ts';
 import { PilotageError } from '../core/errors.ts';
+import { Redaction } from '../core/redaction.ts';
 import type { TaskPause } from '../core/task.ts';
 import type { Journal, RunRecord, SignalOptions } from '../journal/port.ts';
 import { hasEnded, pauseExpired, runNotFound } from '../journal/rules.ts';
@@ -16,14 +17,22 @@ import { foldEntries, type RunState } from '../view/run-state.ts';
 import { limitOf } from './answerable.ts';
 import { isVerdict } from './controls.ts';
 
+/** Of a process that has no rules of its own. */
+const PLAIN = new Redaction();
+
 /**
  * Stores a control in the inbox of the run that it is for.
  * @returns the run as it was before. The same control id again changes nothing.
  * @throws PilotageError `run_not_found`, `run_ended`, `inbox_full`, `unknown_control_type`, `payload_invalid`,
  * `scope_invalid` or `scope_mismatch`; of an answer also `pause_expired`, with when it did, or `pause_not_found`: nothing was stored.
  */
-export async function sendControl(journal: Journal, run: string, control: Control): Promise<RunRecord> {
-  const checked = validateControl(control);
+export async function sendControl(
+  journal: Journal,
+  run: string,
+  control: Control,
+  redaction: Redaction = PLAIN,
+): Promise<RunRecord> {
+  const checked = redaction.control(validateControl(control));
   const record = await journal.get(run);
   if (record === undefined) throw runNotFound(run);
   assertMaySend(checked.type, checked.from, record.identity);

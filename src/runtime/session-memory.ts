@@ -9,6 +9,7 @@ import type { Entry, EntryBody, Turn } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { type Scope, scopeKey } from '../core/identity.ts';
 import { deepFreeze, type Json } from '../core/json.ts';
+import type { Redaction } from '../core/redaction.ts';
 import type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from '../journal/session-memory.ts';
 import type { RunState } from '../view/run-state.ts';
 
@@ -132,6 +133,7 @@ function shorten(text: string): string {
 interface KeeperDeps {
   readonly store: SessionMemoryStore;
   readonly clock: Clock;
+  readonly redaction: Redaction;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -218,12 +220,12 @@ export class SummaryKeeper {
     turns: readonly SessionTurn[],
     covers: number,
   ): Promise<SessionSummary> {
-    const { clock, onFault } = this.#deps;
+    const { clock, onFault, redaction } = this.#deps;
     const { text: before = '', covers: covered = 0, failures: failed = 0 } = old ?? {};
     const updatedAt = (): number => Math.max(Math.floor(clock.now()), (old?.updatedAt ?? 0) + 1);
     try {
       const previous = before === '' ? undefined : before;
-      const text = assertText(await this.#options.summarise({ previous, turns }, this.#abort.signal));
+      const text = redaction.known(assertText(await this.#options.summarise({ previous, turns }, this.#abort.signal)));
       return { text, covers, health: 'healthy', failures: 0, updatedAt: updatedAt() };
     } catch (error) {
       if (!this.#abort.signal.aborted) onFault(error);

@@ -12,6 +12,15 @@ export const MAX_RESULT_BYTES: number = 28 * 1024;
 
 const HOW = 'Give a path relative to the workspace, such as "src/index.ts"; list_files shows what is there.';
 
+export interface Fence {
+  /** The real path of the folder. */
+  readonly root: string;
+  /** What becomes of a file that has other names too: nothing says where these are. */
+  readonly hardLinks: HardLinks;
+}
+
+export type HardLinks = 'refuse' | 'read';
+
 export type Refusal =
   | 'nul'
   | 'absolute'
@@ -20,6 +29,7 @@ export type Refusal =
   | 'not_found'
   | 'not_a_file'
   | 'not_a_folder'
+  | 'hard_linked'
   | 'unreadable'
   | 'too_large'
   | 'binary'
@@ -40,6 +50,8 @@ const REFUSALS: Readonly<Record<Refusal, string>> = {
   not_found: `Nothing is at this path. ${HOW}`,
   not_a_file: 'This is no regular file. Use list_files for a folder; devices, pipes and sockets cannot be read.',
   not_a_folder: 'This is no folder. Use read_file for a file, or leave the path out for the whole workspace.',
+  hard_linked:
+    "The file has a second name (a hard link), which may lie outside of the workspace, so it is not read. Whoever runs this may allow it with workspaceTools({ root, hardLinks: 'read' }); package managers such as pnpm link their files so.",
   unreadable: 'The system does not let this be read. Go on without it.',
   too_large: 'The file is too large to be read. Use search_files for a smaller one, or go on without it.',
   binary: 'The file is binary and has no text to show. Go on without it.',
@@ -51,7 +63,7 @@ const REFUSALS: Readonly<Record<Refusal, string>> = {
     'The pattern takes too long. Avoid repeats inside repeats, or leave "regex" out to search for plain text.',
   git_missing: 'The program git is not installed here, so the history cannot be read. Go on without it.',
   git_outside:
-    'The git data of this folder lies outside of the workspace, so the history is not read. Go on without it.',
+    'The git data of this folder lies, at least in part, outside of the workspace, so the history is not read. Go on without it.',
   git_failed: 'git could not read the history. Go on without it.',
 };
 
@@ -158,10 +170,12 @@ const BINARY_LOOK_BYTES = 8192;
 
 /**
  * The bytes of a text file.
- * @throws ToolFailure `workspace_refused` when it is larger than `maxBytes`, or has a NUL byte near its beginning.
+ * @throws ToolFailure `workspace_refused` when it is larger than `maxBytes`, has a NUL byte near its beginning, or a second name
+ * that may lie outside, unless that is allowed.
  */
-export async function readTextBytes(root: string, path: string, maxBytes: number): Promise<Buffer> {
+export async function readTextBytes({ root, hardLinks }: Fence, path: string, maxBytes: number): Promise<Buffer> {
   return withOpened(root, path, 'file', async ({ handle, stats }) => {
+    if (stats.nlink > 1 && hardLinks === 'refuse') throw refuse('hard_linked');
     if (stats.size > maxBytes) throw refuse('too_large', { detail: `${stats.size} bytes; the limit is ${maxBytes}` });
     // A file may have grown since it was measured: what is over the limit then is not read.
     const bytes = Buffer.allocUnsafe(Math.min(stats.size + 1, maxBytes));

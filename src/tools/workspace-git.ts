@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
-import { realpath } from 'node:fs/promises';
+import { readdir, readFile, realpath } from 'node:fs/promises';
 import { devNull } from 'node:os';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { encodedBytes, type JsonObject } from '../core/json.ts';
 import { type Tool, tool } from './tool.ts';
@@ -78,14 +78,66 @@ async function log(root: string, args: GitArgs, signal: AbortSignal): Promise<Js
 
 const GIT_PATHS = ['--absolute-git-dir', '--git-common-dir', '--git-path', 'objects', '--git-path', 'refs'];
 
-/** A linked worktree, a submodule or a link inside `.git` keeps its data elsewhere. */
+/** A linked worktree, a submodule or a link inside `.git` keeps its data elsewhere; so do alternates and included settings. */
 async function assertDataInside(root: string, output: string): Promise<void> {
-  for (const line of output.trimEnd().split('\n')) {
-    const real = await realpath(resolve(root, line)).catch((cause: unknown) => {
-      throw refuse('git_failed', { cause });
-    });
-    if (!isInside(root, real)) throw refuse('git_outside');
+  const places = output.trimEnd().split('\n');
+  const real = await Promise.all(places.map((place) => realInside(root, resolve(root, place))));
+  const [own = root, common = root, objects = root] = real;
+  for (const folder of new Set([own, common])) await assertOwnFiles(root, folder);
+  await assertObjectsInside(root, objects, MAX_ALTERNATES);
+}
+
+/** @throws ToolFailure when it leads out, or nowhere. */
+async function realInside(root: string, path: string): Promise<string> {
+  const real = await realpath(path).catch((cause: unknown) => {
+    throw refuse('git_failed', { cause });
+  });
+  if (!isInside(root, real)) throw refuse('git_outside');
+  return real;
+}
+
+/** Settings may be read from other files, and any file of git's may be a link. */
+async function assertOwnFiles(root: string, folder: string): Promise<void> {
+  await assertEntriesInside(root, folder);
+  for (const name of ['config', 'config.worktree']) {
+    if (INCLUDES.test(await textOf(join(folder, name)))) throw refuse('git_outside');
   }
+}
+
+const INCLUDES = /^\s*\[\s*include/im;
+/** As git itself: alternates may have alternates, five deep. */
+const MAX_ALTERNATES = 5;
+
+/** Objects are also looked for where `info/alternates` says. */
+async function assertObjectsInside(root: string, objects: string, depth: number): Promise<void> {
+  if (depth < 0) throw refuse('git_outside');
+  for (const folder of [objects, join(objects, 'pack'), join(objects, 'info')]) await assertEntriesInside(root, folder);
+  if ((await textOf(join(objects, 'info', 'http-alternates'))).trim() !== '') throw refuse('git_outside');
+  const lines = (await textOf(join(objects, 'info', 'alternates'))).split('\n');
+  for (const line of lines) {
+    if (line === '' || line.startsWith('#')) continue;
+    // Git takes a line in quotes too; where that leads is not worth finding out.
+    if (line.startsWith('"')) throw refuse('git_outside');
+    const place = await realpath(resolve(objects, line)).catch(() => undefined);
+    if (place === undefined) continue;
+    if (!isInside(root, place)) throw refuse('git_outside');
+    await assertObjectsInside(root, place, depth - 1);
+  }
+}
+
+/** A folder that is not there holds nothing. */
+async function assertEntriesInside(root: string, folder: string): Promise<void> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  for (const entry of entries) {
+    if (!entry.isSymbolicLink()) continue;
+    const real = await realpath(join(folder, entry.name)).catch(() => undefined);
+    if (real !== undefined && !isInside(root, real)) throw refuse('git_outside');
+  }
+}
+
+/** Empty for what cannot be read: git cannot read it either. */
+async function textOf(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch(() => '');
 }
 
 function page(output: string, asked: { limit: number; skip: number; cut: boolean }): JsonObject {

@@ -1,6 +1,6 @@
 import { encodedBytes } from '../core/json.ts';
 import { type Tool, tool } from './tool.ts';
-import { MAX_RESULT_BYTES, partsOf, readTextBytes, refuse } from './workspace-fence.ts';
+import { type Fence, MAX_RESULT_BYTES, partsOf, readTextBytes, refuse } from './workspace-fence.ts';
 
 /** A file over this is refused. */
 const MAX_READ_BYTES = 16 * 1024 * 1024;
@@ -15,7 +15,7 @@ interface ReadArgs {
 }
 
 /** Value: `{ path, sizeBytes, text, line, next?: { offset, line } }`; `line` is the number of the first line of `text`. */
-export function readFileTool(root: string): Tool {
+export function readFileTool(fence: Fence): Tool {
   return tool({
     name: 'read_file',
     description:
@@ -37,7 +37,7 @@ export function readFileTool(root: string): Tool {
     async run(args) {
       const { path, line, offset, maxLines = Number.POSITIVE_INFINITY } = args as unknown as ReadArgs;
       if (line !== undefined && offset !== undefined) throw refuse('line_and_offset');
-      const bytes = await readTextBytes(root, path, MAX_READ_BYTES);
+      const bytes = await readTextBytes(fence, path, MAX_READ_BYTES);
       const start = offset === undefined ? startOfLine(bytes, line ?? 1) : startOfCharacter(bytes, offset);
       if (start > bytes.length) throw refuse('past_the_end', { detail: `it has ${bytes.length} bytes` });
       const end = endOfPage(bytes, start, maxLines);

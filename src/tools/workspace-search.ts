@@ -5,7 +5,7 @@
 import { encodedBytes, type JsonObject } from '../core/json.ts';
 import { TimeLimit } from './time-limit.ts';
 import { type Tool, ToolFailure, tool } from './tool.ts';
-import { MAX_RESULT_BYTES, partsOf, readTextBytes, refuse } from './workspace-fence.ts';
+import { type Fence, MAX_RESULT_BYTES, partsOf, readTextBytes, refuse } from './workspace-fence.ts';
 import { type Found, isWithin, walk } from './workspace-walk.ts';
 
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
@@ -33,7 +33,7 @@ interface Match {
 type LineTest = (line: string) => number;
 
 /** Value: `{ matches: { path, line, text }[], filesSearched, filesSkipped, next?: { after } }`. */
-export function searchFilesTool(root: string): Tool {
+export function searchFilesTool(fence: Fence): Tool {
   return tool({
     name: 'search_files',
     description:
@@ -54,19 +54,19 @@ export function searchFilesTool(root: string): Tool {
       required: ['pattern'],
       additionalProperties: false,
     },
-    run: (args, { signal }) => search(root, args as unknown as SearchArgs, signal),
+    run: (args, { signal }) => search(fence, args as unknown as SearchArgs, signal),
   });
 }
 
-async function search(root: string, args: SearchArgs, signal: AbortSignal): Promise<JsonObject> {
+async function search(fence: Fence, args: SearchArgs, signal: AbortSignal): Promise<JsonObject> {
   const find = args.regex === true ? guardedFinder(args) : plainFinder(args);
   const mark = args.after === undefined ? undefined : readMark(args.after);
   const until = performance.now() + SEARCH_TIME_MS;
   const page = new Page();
-  for await (const { path, type } of filesOf(root, args.path ?? '.', mark?.path, signal)) {
+  for await (const { path, type } of filesOf(fence.root, args.path ?? '.', mark?.path, signal)) {
     if (type !== 'file') continue;
     if (performance.now() > until && page.searched + page.skipped > 0) return page.value(`${path}:0`);
-    const text = await readSearchable(root, path);
+    const text = await readSearchable(fence, path);
     if (text === undefined) {
       page.skipped += 1;
       continue;
@@ -131,9 +131,9 @@ async function* filesOf(
 }
 
 /** `undefined` for a file that is passed over: binary, too large, not readable, or gone since its folder was read. */
-async function readSearchable(root: string, path: string): Promise<string | undefined> {
+async function readSearchable(fence: Fence, path: string): Promise<string | undefined> {
   try {
-    return (await readTextBytes(root, path, MAX_FILE_BYTES)).toString('utf8');
+    return (await readTextBytes(fence, path, MAX_FILE_BYTES)).toString('utf8');
   } catch (error) {
     if (error instanceof ToolFailure) return undefined;
     throw error;

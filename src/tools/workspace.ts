@@ -2,6 +2,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import { PilotageError } from '../core/errors.ts';
 import type { Tool } from './tool.ts';
+import type { HardLinks } from './workspace-fence.ts';
 import { gitLogTool } from './workspace-git.ts';
 import { listFilesTool } from './workspace-list.ts';
 import { readFileTool } from './workspace-read.ts';
@@ -10,6 +11,11 @@ import { searchFilesTool } from './workspace-search.ts';
 export interface WorkspaceOptions {
   /** The folder. Everything in it can be read, also hidden files; nothing outside of it can. */
   readonly root: string;
+  /**
+   * What becomes of a file with a second name: a hard link, which may lie outside, and nobody can say where. Default `refuse`.
+   * `read` is for folders whose files are linked on purpose, such as a `node_modules` of pnpm.
+   */
+  readonly hardLinks?: HardLinks;
 }
 
 /**
@@ -17,9 +23,13 @@ export interface WorkspaceOptions {
  * the outcome `workspace_refused`, whose `data.reason` says why.
  * @throws PilotageError `invalid_config` when `root` is no folder.
  */
-export function workspaceTools({ root }: WorkspaceOptions): Tool[] {
+export function workspaceTools({ root, hardLinks = 'refuse' }: WorkspaceOptions): Tool[] {
+  if (hardLinks !== 'refuse' && hardLinks !== 'read') {
+    throw new PilotageError('invalid_config', `hardLinks is ${String(hardLinks)}; give 'refuse' or 'read'.`);
+  }
   const real = realFolder(root);
-  return [listFilesTool(real), readFileTool(real), searchFilesTool(real), gitLogTool(real)];
+  const fence = { root: real, hardLinks };
+  return [listFilesTool(real), readFileTool(fence), searchFilesTool(fence), gitLogTool(real)];
 }
 
 function realFolder(root: string): string {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { linkSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -207,11 +207,5 @@ describe('workspaceTools', () => {
         for (const part of parts) expect(part).not.toMatch(/^(\.\.?)?$|\/|\0/);
       }),
     );
-  });
-
-  it('a hard link is a file of the workspace like any other', async () => {
-    linkSync(join(root, 'inside.txt'), join(root, 'hard.txt'));
-    expect(await scene.call('read_file', { path: 'hard.txt' })).toMatchObject({ text: 'inside\n' });
-    rmSync(join(root, 'hard.txt'));
   });
 });

@@ -1,0 +1,275 @@
+/**
+ * What is written leaves secrets out. One place says which texts of an entry are looked through, and for what:
+ *
+ * - Known values (keys that the process was given, texts of the program's own) are taken out everywhere.
+ * - What only looks like a secret, and what the program's own patterns find, is taken out of errors, faults and remarks: nobody
+ *   needs it there. The values, arguments and words that a run works with are left alone, unless the program asks for it: a call
+ *   that is given `[redacted]` in place of an argument does something else.
+ *
+ * Ids, kinds and names are never touched, so that whatever a rule finds, an entry is still one that the fold takes.
+ */
+import type { Control } from './control.ts';
+import type { Branch, Decision } from './decision.ts';
+import type { CallEnded, EntryBody } from './entry.ts';
+import { describeThrown, type ErrorData, PilotageError } from './errors.ts';
+import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import { KnownSecrets, knownSecrets, LEAST_SECRET_CHARS } from './known-secrets.ts';
+import type { Outcome } from './outcome.ts';
+import { redactor } from './redact-rules.ts';
+import { mapTexts } from './texts.ts';
+
+/** A text that is secret, a pattern of such texts, or a function that gives a text without what it must not have. */
+export type RedactionRule = string | RegExp | ((text: string) => string);
+
+/** Where patterns and shapes are looked for beside errors, faults and remarks. */
+export type RedactedPart =
+  /** What people ask: queries, goals, messages. */
+  | 'goals'
+  /** What calls and tasks come to. The planner gets them so. */
+  | 'results'
+  /** What models say beside their decisions, and what runs finish with. */
+  | 'texts';
+
+export interface RedactionOptions {
+  readonly rules?: readonly RedactionRule[];
+  readonly also?: readonly RedactedPart[];
+}
+
+const PARTS: ReadonlySet<string> = new Set<RedactedPart>(['goals', 'results', 'texts']);
+type Clean = (text: string) => string;
+
+const looksSecret: Clean = redactor();
+
+export class Redaction {
+  readonly #own = new KnownSecrets();
+  readonly #patterns: readonly RegExp[];
+  readonly #functions: readonly Clean[];
+  readonly #also: ReadonlySet<RedactedPart>;
+
+  /** @throws PilotageError `invalid_config` for what is no rule. */
+  constructor({ rules = [], also = [] }: RedactionOptions = {}) {
+    if (!Array.isArray(rules))
+      throw refusal('redact.rules is no list', 'Give texts, regular expressions or functions.');
+    if (!Array.isArray(also) || !also.every((part) => PARTS.has(part))) {
+      throw refusal('redact.also names no part', `Give some of ${[...PARTS].join(', ')}.`);
+    }
+    for (const [index, rule] of rules.entries()) assertRule(rule, index);
+    for (const rule of rules) if (typeof rule === 'string') this.#own.add(rule);
+    this.#patterns = rules.filter((rule) => rule instanceof RegExp).map(everywhere);
+    this.#functions = rules.filter((rule) => typeof rule === 'function');
+    this.#also = new Set(also);
+  }
+
+  /** The text without known values. */
+  readonly known: Clean = (text) => this.#own.without(knownSecrets.without(text));
+
+  /** The text without anything that is, or looks, secret. */
+  readonly all: Clean = (text) => {
+    let clean = looksSecret(this.known(text));
+    for (const pattern of this.#patterns) clean = clean.replace(pattern, '[redacted]');
+    for (const rule of this.#functions) clean = applied(rule, clean);
+    return clean;
+  };
+
+  error(error: ErrorData): ErrorData {
+    const { code, message, data } = error;
+    const said = this.all(message);
+    const more = data === undefined ? undefined : mapTexts(data, this.all);
+    if (said === message && more === data) return error;
+    return { code, message: said, ...(isJsonObject(more) ? { data: more } : {}) };
+  }
+
+  /** What was thrown, for somebody who looks at it outside of a run. */
+  thrown(thrown: unknown): unknown {
+    if (PilotageError.is(thrown)) {
+      const told = thrown.toJSON();
+      const clean = this.error(told);
+      return clean === told ? thrown : PilotageError.fromData(clean);
+    }
+    const words = describeThrown(thrown);
+    const clean = this.all(words);
+    return clean === words ? thrown : new Error(clean);
+  }
+
+  /** What is said to a run, before it is stored. */
+  control(control: Control): Control {
+    const { type, payload } = control;
+    if (payload === undefined) return control;
+    const clean = type === 'REDIRECT' || type === 'USER_MESSAGE' ? this.#of('goals') : this.#knownIn();
+    return clean === undefined ? control : { ...control, payload: parted(payload, clean, ['token', 'task_id']) };
+  }
+
+  /** Of an artifact that is text. Everything else is left as it is. */
+  bytes(bytes: Uint8Array, mime: string): Uint8Array {
+    const isJson = mime === 'application/json';
+    const clean = this.#of('results');
+    if (clean === undefined || !(isJson || mime.startsWith('text/'))) return bytes;
+    const text = Buffer.from(bytes).toString();
+    if (!isJson) return Buffer.from(clean(text));
+    const json = JSON.parse(text) as Json;
+    const changed = mapTexts(json, clean);
+    return changed === json ? bytes : Buffer.from(JSON.stringify(changed));
+  }
+
+  /** The entry as it is written; the same one where nothing is to be taken out. */
+  entry<E extends EntryBody>(body: E): E {
+    return this.#body(body) as E;
+  }
+
+  #body(body: EntryBody): EntryBody {
+    const known = this.#knownIn();
+    const error = 'error' in body && body.error !== undefined ? { error: this.error(body.error) } : {};
+    switch (body.kind) {
+      case 'started':
+        return this.#started(body);
+      case 'moved':
+      case 'plan_grown':
+        return this.#move(body);
+      case 'call_ended':
+        return this.#ended(body);
+      case 'failed':
+      case 'compaction_failed':
+        return { ...body, ...error } as EntryBody;
+      case 'control':
+        return { ...body, control: this.control(body.control), ...error };
+      case 'task_ended':
+        return within({ ...body, ...error } as typeof body, this.#of('results'), ['result']);
+      case 'resumed':
+        return this.#resumed(body);
+      case 'paused':
+        return within(body, known, ['payload']);
+      case 'finished':
+        return within(within(body, this.#of('texts'), ['payload']), this.all, ['metadata']);
+      case 'compacted':
+        return within(body, known, ['summary']);
+      case 'spawned':
+        return within(body, known, ['description']);
+      case 'group_ended':
+        return within(body, known, ['reason']);
+      case 'task_paused': {
+        if (known === undefined) return body;
+        return { ...body, pauses: body.pauses.map((pause) => within(pause, known, ['payload'])) };
+      }
+      default:
+        return body;
+    }
+  }
+
+  #started(body: Extract<EntryBody, { kind: 'started' }>): EntryBody {
+    return within(within(body, this.#of('goals'), ['query', 'history']), this.#knownIn(), ['context']);
+  }
+
+  #resumed(body: Extract<EntryBody, { kind: 'resumed' }>): EntryBody {
+    const clean = within(body, this.#knownIn(), ['payload', 'args', 'nodes']);
+    return clean.outcome === undefined ? clean : { ...clean, outcome: this.#outcome(clean.outcome) };
+  }
+
+  #move(body: Extract<EntryBody, { kind: 'moved' | 'plan_grown' }>): EntryBody {
+    const known = this.#knownIn();
+    const told = within(body, this.all, ['remarks', 'fault', ...(body.kind === 'moved' ? ['rejected'] : [])] as never);
+    const said = within(within(told, this.#of('texts'), ['text', 'reasoning']), known, ['provenance', 'providerState']);
+    if (known === undefined) return said;
+    if (said.kind === 'plan_grown')
+      return { ...said, branches: said.branches.map((branch) => branchOf(branch, known)) };
+    return { ...said, decision: decisionOf(said.decision, known, said.rejected !== undefined) };
+  }
+
+  #ended(body: CallEnded): CallEnded {
+    const outcome = this.#outcome(body.outcome);
+    return outcome === body.outcome ? body : { ...body, outcome };
+  }
+
+  #outcome(outcome: Outcome): Outcome {
+    switch (outcome.kind) {
+      case 'value':
+        return within(outcome, this.#of('results'), ['value']);
+      case 'verdict':
+        return within(outcome, this.#knownIn(), ['payload']);
+      default: {
+        const error = this.error(outcome.error);
+        return error === outcome.error ? outcome : { ...outcome, error };
+      }
+    }
+  }
+
+  /** What a part is cleaned with; `undefined`: nothing is known that it could hold. */
+  #of(part: RedactedPart): Clean | undefined {
+    return this.#also.has(part) ? this.all : this.#knownIn();
+  }
+
+  #knownIn(): Clean | undefined {
+    return knownSecrets.isEmpty && this.#own.isEmpty ? undefined : this.known;
+  }
+}
+
+/** The same with every text of these fields cleaned; the same object where nothing has changed. */
+function within<T extends object>(of: T, clean: Clean | undefined, fields: readonly (keyof T)[]): T {
+  if (clean === undefined) return of;
+  let changed: T | undefined;
+  for (const field of fields) {
+    const value = of[field] as Json | undefined;
+    if (value === undefined) continue;
+    const cleaned = mapTexts(value, clean);
+    if (cleaned !== value) changed = { ...(changed ?? of), [field]: cleaned };
+  }
+  return changed ?? of;
+}
+
+function parted(payload: JsonObject, clean: Clean, kept: readonly string[]): JsonObject {
+  return within(
+    payload,
+    clean,
+    Object.keys(payload).filter((key) => !kept.includes(key)),
+  );
+}
+
+/** What a decision says, not what it is. One that was rejected may have any shape, and nothing of it is carried out. */
+function decisionOf(decision: Decision, clean: Clean, isRejected: boolean): Decision {
+  if (isRejected) return mapTexts(decision as unknown as Json, clean) as unknown as Decision;
+  switch (decision.kind) {
+    case 'call_tool':
+      return within(decision, clean, ['args', 'refusal'] as never);
+    case 'call_parallel':
+      return { ...decision, branches: decision.branches.map((branch) => branchOf(branch, clean)) };
+    case 'spawn_task':
+      return { ...decision, spec: within(decision.spec, clean, ['query', 'description']) };
+    case 'request_pause':
+      return within(decision, clean, ['payload']);
+    case 'finish':
+      return within(decision, clean, ['payload', 'metadata'] as never);
+    default:
+      return decision;
+  }
+}
+
+function branchOf(branch: Branch, clean: Clean): Branch {
+  return within(branch, clean, ['args', 'refusal', 'when', 'routes'] as never);
+}
+
+/** A rule that fails hides all of the text: it cannot be said what it would have left. */
+function applied(rule: Clean, text: string): string {
+  try {
+    const clean: unknown = rule(text);
+    return typeof clean === 'string' ? clean : '[redacted]';
+  } catch {
+    return '[redacted]';
+  }
+}
+
+function everywhere(pattern: RegExp): RegExp {
+  const flags = pattern.flags.replace('y', '');
+  return new RegExp(pattern.source, flags.includes('g') ? flags : `${flags}g`);
+}
+
+function assertRule(rule: unknown, index: number): void {
+  if (rule instanceof RegExp || typeof rule === 'function') return;
+  if (typeof rule === 'string' && rule.trim().length >= LEAST_SECRET_CHARS) return;
+  throw refusal(
+    `redact.rules[${index}] is no rule`,
+    `Give a text of ${LEAST_SECRET_CHARS} characters and more, a regular expression, or a function.`,
+  );
+}
+
+function refusal(what: string, remedy: string): PilotageError {
+  return new PilotageError('invalid_config', `${what}. ${remedy}`);
+}
