@@ -119,6 +119,7 @@ export type { ForkOptions, ForkResult } from './runtime/fork.ts';
 export type { GivenContext, InputFile } from './runtime/inputs.ts';
 export type { Migrate, Migration, RunChange } from './runtime/pins.ts';
 export type { ProgressGuard } from './runtime/progress-guard.ts';
+export type { Diagnosis, Refused, RepairOptions } from './runtime/repair.ts';
 export type { Divergence, ReplayedMove, ReplayReport } from './runtime/replay.ts';
 export type { PauseNotice, RunResult } from './runtime/result.ts';
 export type { Answer, Approval, EventOptions, Resumption, Run } from './runtime/run.ts';

@@ -105,6 +105,8 @@ export class EventLines {
         return [line('bad', `! the model is away${nextTry(event)}: ${oneLine(event.error.message, 300)}`)];
       case 'run.reopened':
         return [line('strong', '▶ had failed, and goes on')];
+      case 'run.repaired':
+        return [line('bad', `⚒ set right by ${oneLine(event.by, 60)}: ${oneLine(event.problem.message, 200)}`)];
       case 'run.repinned':
         return [line('strong', `▶ goes on with changed code (planner ${oneLine(event.planner, 60)})`)];
       case 'task.spawned':

@@ -1,8 +1,9 @@
 /** `pilotage fork`: another way from one step of a run on, and what came of it. */
 import type { Step } from '../core/step.ts';
 import type { ForkOptions } from '../runtime/fork.ts';
+import { foldable } from '../runtime/readable.ts';
 import { compareRuns } from '../view/compare-runs.ts';
-import { foldEntries, type RunState } from '../view/run-state.ts';
+import type { RunState } from '../view/run-state.ts';
 import { follow, limitsOf, withRuntime } from './drive.ts';
 import { UsageError } from './exit-code.ts';
 import { storedJournal, withJournal } from './open-journal.ts';
@@ -16,7 +17,7 @@ import { count, jsonLine } from './text.ts';
 export async function forkCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
   const project = await findProject(options);
   return withJournal(storedJournal(options, project, 'write'), async (journal) => {
-    const stored = foldEntries(await journal.read(id));
+    const { state: stored } = await foldable(journal, id);
     const plan = planOf(stored, options);
     return withRuntime(await setUp(options, project, { stored }), journal, terminal, async (runtime) => {
       const fork = await runtime.run(id).fork(plan);
@@ -24,7 +25,7 @@ export async function forkCommand(id: string, options: Options, terminal: Termin
       const { step = 0, entries = 0 } = origin ?? {};
       if (!options.json) terminal.note(startText(fork.id, id, step, options), 'strong');
       const code = await follow(fork, entries + 1, { journal, options, terminal });
-      const comparison = compareRuns(foldEntries(await journal.read(id)), await fork.state());
+      const comparison = compareRuns(stored, await fork.state());
       if (options.json) terminal.write(`${jsonLine({ type: 'comparison', ...comparison })}\n`);
       else for (const { text } of diffLines(comparison)) terminal.write(`${text}\n`);
       return code;

@@ -4,7 +4,7 @@ import { STATUSES } from './option-values.ts';
 
 /** Commands that say something to a run, and drive nothing. */
 export type ControlName = 'approve' | 'reject' | 'settle' | 'cancel' | 'send' | 'redirect' | 'pause';
-export type CommandName = 'run' | 'plan' | 'resume' | 'list' | 'inspect' | 'fork' | 'replay' | ControlName;
+export type CommandName = 'run' | 'plan' | 'resume' | 'list' | 'inspect' | 'fork' | 'replay' | 'repair' | ControlName;
 
 const EXIT_CODES = `Exit codes:
   0    the goal is reached (for commands that drive no run: done)
@@ -39,6 +39,7 @@ Commands:
 
   fork <run>                try another way from one of its steps on
   replay <run>              ask whether it would be decided in the same way today
+  repair <run>              set a run right that cannot be read
 
   pilotage <command> --help   says more
   pilotage --version          the version
@@ -279,6 +280,20 @@ Options:
 ${DRIVING_HELP}
 
 ${MODEL_HELP}
+
+${EXIT_CODES}
+`,
+  repair: `Usage: pilotage repair <run> [options]
+
+Says what is wrong with a run that cannot be read or folded, and what a repair would do; nothing is written. With --apply it is done: entries
+that cannot stand are set aside, whole, in an artifact, who did it is recorded in their place, and the run is paused.
+
+Options:
+  --apply                set it right
+  --by <name>            who does it; needed with --apply
+  --reason <text>        why; recorded
+  --json                 print one line of JSON in place of words
+${JOURNAL_HELP}
 
 ${EXIT_CODES}
 `,

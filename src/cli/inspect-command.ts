@@ -3,13 +3,17 @@
 import { answerText } from '../core/answer.ts';
 import type { Message } from '../core/control.ts';
 import type { Entry } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
 import type { RunEvent } from '../core/event.ts';
+import type { Journal } from '../journal/port.ts';
+import { foldable } from '../runtime/readable.ts';
 import { eventsOf } from '../view/events.ts';
 import { planOf } from '../view/plan.ts';
 import { applyEntry, openState, type RunState } from '../view/run-state.ts';
 import { isPaused } from '../view/waits.ts';
 import { EventLines } from './event-lines.ts';
 import { EXIT } from './exit-code.ts';
+import { hint } from './hint.ts';
 import { sections } from './inspect-sections.ts';
 import { openJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
@@ -20,14 +24,31 @@ import { count, dollars, duration, harmless, jsonLine, oneLine, tokenWords } fro
 
 /** @returns the exit code. */
 export async function inspectCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
-  const { entries, inbox } = await withJournal(await openJournal(options, 'look'), async (journal) => ({
-    entries: await journal.read(id),
-    inbox: (await journal.inbox(id)).map(({ message }) => message),
+  const { entries, problem, inbox } = await withJournal(await openJournal(options, 'look'), async (journal) => ({
+    ...(await inboxOf(journal, id)),
+    ...(await foldable(journal, id)),
   }));
   const { told, state } = replay(entries);
   if (options.json) for (const event of told.flatMap(({ events }) => events)) terminal.write(`${jsonLine(event)}\n`);
   else for (const line of report(told, state, inbox, options)) terminal.write(`${line}\n`);
-  return EXIT.goal;
+  if (problem === undefined) return EXIT.goal;
+  const where = `The run is shown up to entry ${entries.length}`;
+  terminal.note(`pilotage: ${where}: ${oneLine(problem.message, 500)} (${problem.code})`, 'bad');
+  terminal.note(`What can be done: ${hint('repair', id, options)}`, 'strong');
+  return EXIT.journal;
+}
+
+/** A message that cannot be read is a problem of the run, as an entry is. */
+async function inboxOf(
+  journal: Journal,
+  id: string,
+): Promise<{ readonly inbox: readonly Message[]; readonly problem?: PilotageError }> {
+  try {
+    return { inbox: (await journal.inbox(id)).map(({ message }) => message) };
+  } catch (problem) {
+    if (!PilotageError.is(problem, 'journal_corrupt')) throw problem;
+    return { inbox: [], problem };
+  }
 }
 
 interface Told {

@@ -58,6 +58,8 @@ async function commandOf({ command, subject, text, options }: Command, terminal:
     }
     case 'fork':
       return (await import('./fork-command.ts')).forkCommand(subject, options, terminal);
+    case 'repair':
+      return (await import('./repair-command.ts')).repairCommand(subject, options, terminal);
     case 'replay':
       return (await import('./replay-command.ts')).replayCommand(subject, options, terminal);
     default:

@@ -65,6 +65,10 @@ export interface Options extends ModelOptions {
   readonly allowEffects: boolean;
   /** A plan is made and shown; nothing of it is run or stored. */
   readonly dryRun: boolean;
+  /** A repair is done, not only shown. */
+  readonly apply: boolean;
+  /** Who does it. */
+  readonly by?: string;
   /** The stored run whose plan is shown. */
   readonly run?: string;
   /** Changes to nodes of a plan, by their ids. */
@@ -129,6 +133,7 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   pause: SENDING,
   fork: { ...DRIVING, at: TEXT, result: TEXT, call: TEXT, goal: TEXT, 'allow-effects': FLAG },
   replay: PLANNING,
+  repair: { ...COMMON, apply: FLAG, by: TEXT, reason: TEXT },
 };
 /** Options that say where a run is and how it is driven, not how far. */
 const REPEATED = ['journal', 'config', 'workspace', 'model', 'base-url', 'api-key-env', 'prices', 'chat', 'text-calls'];
@@ -208,6 +213,8 @@ function optionsOf(values: Values): Options {
     acceptChanges: flag('accept-changes'),
     allowEffects: flag('allow-effects'),
     dryRun: flag('dry-run'),
+    apply: flag('apply'),
+    ...given('by', text('by')),
     ...given('journal', text('journal')),
     ...given('config', text('config')),
     ...given('workspace', text('workspace')),

@@ -1,4 +1,6 @@
 /** The facts of a run. A run is nothing but the list of these; everything else is computed from them. */
+
+import type { ArtifactRef } from './artifact.ts';
 import type { AtOnce } from './at-once.ts';
 import type { Compaction, CompactionErrorCode } from './compaction.ts';
 import type { ArtifactRow, RunContext } from './context.ts';
@@ -256,6 +258,20 @@ export interface Reopened {
   readonly kind: 'reopened';
   readonly by?: Caller;
 }
+/** Somebody set the run right: this stands in place of an entry that could not be read, or could not follow, or was not there. */
+export interface Repaired {
+  readonly kind: 'repaired';
+  readonly by: string;
+  readonly reason?: string;
+  /** Why the entry could not stand. */
+  readonly problem: ErrorData;
+  /** All that was set aside by the same repair, as it was stored: a line of JSON each. */
+  readonly kept: ArtifactRef;
+  /** Messages that the entries which were set aside had taken. */
+  readonly taken?: number;
+  /** Calls of the open step that what was set aside may have begun. */
+  readonly begun?: readonly number[];
+}
 export interface Finished {
   readonly kind: 'finished';
   readonly reason: FinishReason;
@@ -292,6 +308,7 @@ export type EntryBody =
   | CompactionFailed
   | ModelAway
   | Reopened
+  | Repaired
   | Finished
   | Failed;
 export type EntryKind = EntryBody['kind'];
@@ -323,6 +340,7 @@ const KINDS: Readonly<Record<EntryKind, true>> = {
   compaction_failed: true,
   model_away: true,
   reopened: true,
+  repaired: true,
   finished: true,
   failed: true,
 };

@@ -154,6 +154,8 @@ export interface EventPayloads extends RemarkPayloads {
   };
   /** Somebody resumed the run after it had failed. */
   'run.reopened': { readonly by?: Caller };
+  /** Somebody set the run right, in place of an entry that could not stand. */
+  'run.repaired': { readonly by: string; readonly reason?: string; readonly problem: ErrorData };
   /** Somebody accepted that the code of the run has changed. */
   'run.repinned': { readonly planner: string; readonly renamedTools?: Readonly<Record<string, string>> };
   /** Nothing more comes until somebody answers: the last event of a reader of a paused run. */

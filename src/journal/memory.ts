@@ -1,7 +1,7 @@
 /** A journal in the memory of this process: for tests, and for runs that nobody has to find again. */
 import { type Clock, systemClock } from '../core/clock.ts';
 import { isCapped, type Message } from '../core/control.ts';
-import type { Entry, Started } from '../core/entry.ts';
+import { type Entry, encodeEntry, type Started } from '../core/entry.ts';
 import type { ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { MemoryArtifacts } from './memory-artifacts.ts';
@@ -11,11 +11,13 @@ import type {
   ArtifactStore,
   Claim,
   ClaimRequest,
+  Examined,
   Journal,
   NewRun,
   Park,
   Received,
   Renewal,
+  RepairRequest,
   RunQuery,
   RunRecord,
   RunStatus,
@@ -23,6 +25,7 @@ import type {
   Told,
 } from './port.ts';
 import {
+  assertAsExamined,
   assertConsecutive,
   assertCurrent,
   assertInTime,
@@ -281,6 +284,34 @@ class MemoryJournal implements Journal {
 
   async inbox(run: string): Promise<Received[]> {
     return [...this.#run(run).inbox.values()];
+  }
+
+  async examine(id: string): Promise<Examined> {
+    const { entries, signals, inbox } = this.#run(id);
+    return {
+      head: entries.length,
+      signals,
+      entries: entries.map((entry, index) => ({ seq: index + 1, text: encodeEntry(entry) })),
+      inbox: [...inbox].map(([message, body]) => ({ id: message, text: JSON.stringify(body) })),
+    };
+  }
+
+  async repair(request: RepairRequest): Promise<void> {
+    const run = this.#run(request.run);
+    const now = this.#clock.now();
+    const isLeased = !hasEnded(run.status) && run.owner !== undefined && run.leaseUntil > now;
+    assertAsExamined(request, { head: run.entries.length, signals: run.signals, isLeased });
+    run.entries.length = request.keep;
+    run.entries.push(...request.entries);
+    for (const id of request.drops) run.inbox.delete(id);
+    run.planner = request.planner;
+    run.owner = undefined;
+    run.fence += 1;
+    run.wakeAt = 0;
+    run.problem = undefined;
+    run.updatedAt = now;
+    this.#setStatus(run, request.status);
+    this.#watchers.wake(request.run);
   }
 
   watch(run: string, wake: () => void): () => void {

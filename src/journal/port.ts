@@ -3,7 +3,7 @@
  * at a time append, keeps what was said to a run until the run takes it, and knows which runs are due.
  *
  * Invariants, held by `testing/journal-conformance`:
- * J1 Entries of a run are numbered 1, 2, 3 … without gaps and never change.
+ * J1 Entries of a run are numbered 1, 2, 3 … without gaps and never change, but by the `repair` of an operator.
  * J2 An append lands whole, or not at all, and only at `expected + 1` under the current fence.
  * J3 A signal is stored when `signal` returns, once per control id, and makes a parked run due.
  * J4 A run has at most one unexpired lease; each claim raises its fence.
@@ -166,6 +166,42 @@ export interface RunQuery {
   readonly after?: string;
 }
 
+/** A run as it is stored, whether it can be read or not. */
+export interface Examined {
+  readonly head: number;
+  /** Counts the signals that the run has ever had. */
+  readonly signals: number;
+  /** In the order of their seq. One that is missing up to `head` is not there. */
+  readonly entries: readonly StoredText[];
+  readonly inbox: readonly StoredMessage[];
+}
+
+export interface StoredText {
+  readonly seq: number;
+  readonly text: string;
+}
+
+export interface StoredMessage {
+  readonly id: string;
+  readonly text: string;
+}
+
+/** What an operator sets right of a run that cannot be read, or folded. */
+export interface RepairRequest {
+  readonly run: string;
+  /** As it was examined. */
+  readonly head: number;
+  readonly signals: number;
+  /** Entries up to here stay. What stands after it is taken out of the run. */
+  readonly keep: number;
+  /** In its place, from `keep + 1` on, at least up to `head`. */
+  readonly entries: readonly Entry[];
+  readonly status: RunStatus;
+  readonly planner: string;
+  /** Messages that are taken out of the inbox. */
+  readonly drops: readonly string[];
+}
+
 export interface Journal {
   /**
    * Stores a run once: a second call with the same run id changes nothing, whoever the run belongs to.
@@ -224,6 +260,16 @@ export interface Journal {
 
   /** Messages that nobody has taken yet, in the order in which they came. @throws PilotageError `run_not_found`. */
   inbox(run: string): Promise<Received[]>;
+
+  /** The run as it is stored, also what of it cannot be read. For somebody who sets it right. @throws PilotageError `run_not_found`. */
+  examine(run: string): Promise<Examined>;
+
+  /**
+   * Puts other entries in place of those that cannot stand: the one exception to J1, for an operator, who has kept what is taken out.
+   * The run is due then, and nobody has it.
+   * @throws PilotageError `journal_conflict` when the run is not as it was examined, or a process has its lease; `run_not_found`.
+   */
+  repair(request: RepairRequest): Promise<void>;
 
   /** Calls `wake` when entries or signals of the run arrive, from any process. May call it for nothing. Returns the way to stop. */
   watch(run: string, wake: () => void): () => void;

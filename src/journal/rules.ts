@@ -3,7 +3,17 @@ import { INBOX_CAP } from '../core/control.ts';
 import type { Started } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Scope, scopeKey } from '../core/identity.ts';
-import type { Append, ClaimRequest, LeaseRequest, NewRun, Park, RunQuery, RunRecord, RunStatus } from './port.ts';
+import type {
+  Append,
+  ClaimRequest,
+  LeaseRequest,
+  NewRun,
+  Park,
+  RepairRequest,
+  RunQuery,
+  RunRecord,
+  RunStatus,
+} from './port.ts';
 import type { SessionSummary } from './session-memory.ts';
 
 const DEFAULT_PAGE = 50;
@@ -127,7 +137,21 @@ export function assertTreeLimit({ run, starts = [], treeLimit }: Append, tree: S
   }
 }
 
-function conflict(append: Append, what: string): PilotageError {
+/** @throws PilotageError `journal_conflict` when the run is not as it was examined, or somebody has it. */
+export function assertAsExamined(
+  { run, head, signals, keep, entries }: RepairRequest,
+  now: { readonly head: number; readonly signals: number; readonly isLeased: boolean },
+): void {
+  assertConsecutive({ run, fence: 0, expected: keep, entries });
+  const isWhole = keep >= 1 && keep + entries.length >= head;
+  if (isWhole && now.head === head && now.signals === signals && !now.isLeased) return;
+  const why = now.isLeased ? 'a process has the run: stop it, or wait until its lease is over' : 'the run has changed';
+  throw new PilotageError('journal_conflict', `Nothing was changed of run ${run}: ${why}. Look at it again.`, {
+    data: { run },
+  });
+}
+
+function conflict(append: Pick<Append, 'run' | 'expected'>, what: string): PilotageError {
   return new PilotageError(
     'journal_conflict',
     `Nothing was appended to run ${append.run}: ${what}. Read the run again and decide anew.`,

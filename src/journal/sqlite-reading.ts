@@ -62,12 +62,14 @@ export class ReadingJournal implements Journal {
   get: Journal['get'] = (run) => this.#read((journal) => journal.get(run));
   list: Journal['list'] = (query: RunQuery) => this.#read((journal) => journal.list(query));
   inbox: Journal['inbox'] = (run) => this.#read((journal) => journal.inbox(run));
+  examine: Journal['examine'] = (run) => this.#read((journal) => journal.examine(run));
   create: Journal['create'] = () => this.#refuse();
   append: Journal['append'] = () => this.#refuse();
   claim: Journal['claim'] = () => this.#refuse();
   renew: Journal['renew'] = () => this.#refuse();
   release: Journal['release'] = () => this.#refuse();
   signal: Journal['signal'] = () => this.#refuse();
+  repair: Journal['repair'] = () => this.#refuse();
 
   watch(run: string, wake: () => void): () => void {
     if (this.#closed) throw journalClosed();

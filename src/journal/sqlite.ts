@@ -2,17 +2,19 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { Message } from '../core/control.ts';
-import type { Entry } from '../core/entry.ts';
+import { type Entry, encodeEntry } from '../core/entry.ts';
 import type {
   Append,
   ArtifactStore,
   Claim,
   ClaimRequest,
+  Examined,
   Journal,
   NewRun,
   Park,
   Received,
   Renewal,
+  RepairRequest,
   RunQuery,
   RunRecord,
   SignalOptions,
@@ -24,6 +26,7 @@ import { encodeAppend, encodeMessage, encodeRun } from './sqlite-encode.ts';
 import { SqliteGuard } from './sqlite-guard.ts';
 import { ReadingJournal } from './sqlite-reading.ts';
 import { SqliteRecords } from './sqlite-records.ts';
+import { SqliteRepairs } from './sqlite-repairs.ts';
 import { SqliteRows } from './sqlite-rows.ts';
 import { openDatabase } from './sqlite-schema.ts';
 import { SqliteSessions } from './sqlite-session.ts';
@@ -72,6 +75,7 @@ export class SqliteJournal implements Journal {
   readonly #watchIntervalMs: number;
   readonly #rows: SqliteRows;
   readonly #records: SqliteRecords;
+  readonly #repairs: SqliteRepairs;
   readonly #writer: GroupWriter;
   readonly #watchers = new Watchers();
   readonly #dataVersion: StatementSync;
@@ -95,6 +99,7 @@ export class SqliteJournal implements Journal {
     this.memory = sessions;
     this.#rows = new SqliteRows(db, sessions);
     this.#records = new SqliteRecords(db);
+    this.#repairs = new SqliteRepairs(db);
   }
 
   async create(run: NewRun): Promise<Claim | undefined> {
@@ -157,6 +162,16 @@ export class SqliteJournal implements Journal {
 
   async inbox(run: string): Promise<Received[]> {
     return this.#read(() => this.#rows.inbox(run));
+  }
+
+  async examine(run: string): Promise<Examined> {
+    return this.#read(() => this.#repairs.examine(run));
+  }
+
+  async repair(request: RepairRequest): Promise<void> {
+    const bodies = request.entries.map(encodeEntry);
+    await this.#writer.write(() => this.#repairs.repair(request, bodies, this.#now()));
+    this.#watchers.wake(request.run);
   }
 
   watch(run: string, wake: () => void): () => void {

@@ -6,6 +6,7 @@ import type { Entry } from '../core/entry.ts';
 import type { Journal } from '../journal/port.ts';
 import { applyEntry, openState, type RunState } from '../view/run-state.ts';
 import type { Notice, NoticeHub } from './notices.ts';
+import { readable } from './readable.ts';
 
 /** A slow reader keeps at most this many tokens and chunks waiting; older ones are dropped, and their numbers show the gap. */
 const TOKEN_BACKLOG = 4_096;
@@ -86,10 +87,11 @@ export class Follower<T> {
   async *#history(): AsyncGenerator<T, void> {
     this.#dirty = false;
     const { journal, run } = this.#options;
-    const entries = await journal.read(run, (this.#state?.head ?? 0) + 1);
+    const { entries, problem } = await readable(journal, run, (this.#state?.head ?? 0) + 1);
     // What was told until now goes first: what the journal has beyond it came later.
     if (this.#state !== undefined) yield* this.#live();
     for (const entry of entries) yield* this.#see(entry);
+    if (problem !== undefined) throw problem;
   }
 
   *#live(): Generator<T, void> {
@@ -120,10 +122,20 @@ export class Follower<T> {
       this.#dirty = true;
       return [];
     }
-    const seen = this.#options.onEntry(entry, before);
+    const seen = this.#told(entry, before);
     if (before === undefined) this.#state = openState(entry);
     else applyEntry(before, entry);
     return seen;
+  }
+
+  #told(entry: Entry, before: RunState | undefined): readonly T[] {
+    try {
+      return this.#options.onEntry(entry, before);
+    } catch (error) {
+      // Of an entry that cannot stand there may be nothing to tell: then that is what is wrong.
+      if (before !== undefined) applyEntry(before, entry);
+      throw error;
+    }
   }
 
   #isOver(): boolean {

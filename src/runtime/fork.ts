@@ -18,6 +18,7 @@ import { assertNoTaskId } from './free-id.ts';
 import { HEAVY_BYTES } from './heavy.ts';
 import { pinOf } from './pins.ts';
 import { assertPriced } from './prices.ts';
+import { foldable } from './readable.ts';
 
 export interface ForkOptions {
   /** Of the run's own tenant, user and session. Default: theirs, with a fresh run id. */
@@ -67,7 +68,8 @@ export type ForkDeps = Pick<DriverDeps, 'journal' | 'clock' | 'planner' | 'tools
  */
 export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions = {}): Promise<Identity> {
   const { identity: given, effects = 'held', ...rest } = options;
-  const entries = await deps.journal.read(run);
+  // Of a run that cannot be read to its end, as far as it can be.
+  const { entries } = await foldable(deps.journal, run);
   const { identity: owner, scopes } = foldEntries(entries.slice(0, 1));
   const identity = given === undefined ? { ...owner, run: newRunId() } : identityOf(given, owner);
   const { journal, clock, planner } = deps;
@@ -177,6 +179,7 @@ function staysWith(before: readonly Entry[]): (entry: Entry, index: number) => b
       case 'no_progress':
       // The fork starts with the planner and the tools of today.
       case 'repinned':
+      case 'repaired':
         return false;
       default:
         return true;

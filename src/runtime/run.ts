@@ -15,6 +15,7 @@ import { Follower } from './follow.ts';
 import type { ForkOptions } from './fork.ts';
 import { storedJson } from './heavy.ts';
 import type { Notice, NoticeHub } from './notices.ts';
+import { type Diagnosis, diagnose, type RepairOptions } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
 import { type RunResult, resultOf } from './result.ts';
 import { type Addressee, pausesBelow } from './send-control.ts';
@@ -53,6 +54,7 @@ export interface RunPorts {
   reopen(): Promise<void>;
   fork(options: ForkOptions): Promise<Run>;
   replay(signal: AbortSignal | undefined): Promise<ReplayReport>;
+  repair(options: RepairOptions): Promise<Diagnosis | undefined>;
   /** Drives the run here, unless somebody else does. `acceptChanges`: also when the code has changed since it started. */
   drive(acceptChanges: boolean): Promise<void>;
 }
@@ -333,6 +335,24 @@ export class Run {
   async fork(options: ForkOptions = {}): Promise<Run> {
     await this.#ports.mayResume();
     return this.#ports.fork(options);
+  }
+
+  /** What is wrong with a run that cannot be read or folded; `undefined`: nothing. @throws PilotageError `run_not_found`. */
+  async diagnose(): Promise<Diagnosis | undefined> {
+    if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
+    return diagnose(this.#ports.journal, this.id);
+  }
+
+  /**
+   * Sets such a run right: what cannot stand is set aside, whole, in an artifact, and `repaired` stands in its place. The run is paused
+   * then, unless it has ended.
+   * @returns what was done; `undefined` when nothing is wrong.
+   * @throws PilotageError `run_not_found`, `scope_mismatch`, `journal_conflict` while a process has the run, `journal_corrupt` when
+   * not even its first entry can be read.
+   */
+  async repair(options: RepairOptions): Promise<Diagnosis | undefined> {
+    await this.#ports.mayResume();
+    return this.#ports.repair(options);
   }
 
   /**

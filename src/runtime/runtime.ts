@@ -38,6 +38,7 @@ import { type Migrate, pinOf } from './pins.ts';
 import { mainOf, Planners } from './planners.ts';
 import { assertPriced } from './prices.ts';
 import { assertProgressGuard, type ProgressGuard } from './progress-guard.ts';
+import { repairRun } from './repair.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
 import { Run, type ShownTasks } from './run.ts';
 import { limitsWithin } from './run-budget.ts';
@@ -265,6 +266,7 @@ export class Runtime {
       reopen: () => this.#whileOpen(() => fleet.reopen(id, as)),
       fork: (options) => this.#fork(id, options),
       replay: (signal) => this.#replay(id, signal),
+      repair: (options) => repairRun(this.#driverDeps(), id, options),
       drive: (acceptChanges) => this.#whileOpen(() => fleet.claimAndDrive(id, acceptChanges)),
     });
   }

@@ -10,11 +10,13 @@ import type {
   ArtifactStore,
   Claim,
   ClaimRequest,
+  Examined,
   Journal,
   NewRun,
   Park,
   Received,
   Renewal,
+  RepairRequest,
   RunQuery,
   RunRecord,
   SignalOptions,
@@ -105,6 +107,14 @@ export class FaultyJournal implements Journal {
 
   inbox(run: string): Promise<Received[]> {
     return this.#process.guard(() => this.#inner.inbox(run));
+  }
+
+  examine(run: string): Promise<Examined> {
+    return this.#process.guard(() => this.#inner.examine(run));
+  }
+
+  repair(request: RepairRequest): Promise<void> {
+    return this.#write('repair', () => this.#inner.repair(request));
   }
 
   watch(run: string, wake: () => void): () => void {

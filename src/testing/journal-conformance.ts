@@ -12,6 +12,7 @@ import { inboxCases } from './journal-cases/inbox.ts';
 import type { JournalCase } from './journal-cases/kit.ts';
 import { leaseCases } from './journal-cases/leases.ts';
 import { listingCases } from './journal-cases/listing.ts';
+import { repairCases } from './journal-cases/repairs.ts';
 import { sessionMemoryCases } from './journal-cases/session-memory.ts';
 import { statusCases } from './journal-cases/statuses.ts';
 import { taskCases } from './journal-cases/tasks.ts';
@@ -37,6 +38,7 @@ export function journalConformance(options: JournalConformanceOptions): Conforma
   const cases = [
     ...entryCases,
     ...leaseCases,
+    ...repairCases,
     ...statusCases,
     ...inboxCases,
     ...taskCases,

@@ -75,6 +75,11 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
     }
     case 'reopened':
       return [event('run.reopened', entry, identity, entry.by === undefined ? {} : { by: entry.by })];
+    case 'repaired': {
+      const { by, reason, problem } = entry;
+      const why = reason === undefined ? {} : { reason };
+      return [event('run.repaired', entry, identity, { by, ...why, problem })];
+    }
     case 'finished':
       return finishEvents(entry, entry, before);
     case 'failed':

@@ -75,6 +75,7 @@ class Prospect {
 
   misfit(body: EntryBody): string | undefined {
     if (body.kind === 'reopened') return this.#ending === 'failed' ? undefined : 'the run has not failed';
+    if (body.kind === 'repaired') return this.#repairMisfit(body.begun ?? []);
     if (this.#ending !== null) return 'the run had ended';
     switch (body.kind) {
       case 'started':
@@ -103,6 +104,17 @@ class Prospect {
       default:
         return undefined;
     }
+  }
+
+  /** Also after an ending, which it leaves as it is. */
+  #repairMisfit(begun: readonly number[]): string | undefined {
+    const open = this.#open;
+    if (begun.length > 0 && open === null) return 'no step is open';
+    for (const call of begun) {
+      const why = this.#callMisfit(open?.move.step ?? 0, call) ?? this.#beginMisfit(call);
+      if (why !== undefined) return why;
+    }
+    return undefined;
   }
 
   #callMisfit(step: number, call: number): string | undefined {
@@ -161,6 +173,9 @@ class Prospect {
         return;
       case 'reopened':
         this.#ending = null;
+        return;
+      case 'repaired':
+        for (const call of body.begun ?? []) if (open !== null) noteBegun(open, call, true);
         return;
       default:
         return;

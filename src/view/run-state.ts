@@ -138,8 +138,25 @@ export function foldEntries(entries: readonly Entry[]): RunState {
  */
 export function applyEntry(state: RunState, entry: Entry): void {
   if (entry.seq !== state.head + 1) throw corrupt(entry, `it follows seq ${state.head}`);
-  const why = misfit(state, entry);
-  if (why !== undefined) throw corrupt(entry, why);
+  try {
+    const why = misfit(state, entry);
+    if (why !== undefined) throw corrupt(entry, why);
+    apply(state, entry);
+  } catch (error) {
+    if (PilotageError.is(error)) throw error;
+    // No version writes such a one, and the state may be changed by half.
+    throw new PilotageError(
+      'journal_corrupt',
+      `Entry ${entry.seq} (${entry.kind}) has a shape that cannot be folded.`,
+      {
+        data: { seq: entry.seq, kind: entry.kind, half: true },
+        cause: error,
+      },
+    );
+  }
+}
+
+function apply(state: RunState, entry: Entry): void {
   state.head = entry.seq;
   state.updatedAt = entry.at;
   switch (entry.kind) {
@@ -224,6 +241,10 @@ export function applyEntry(state: RunState, entry: Entry): void {
     case 'failed':
       addUsage(state.totals, entry.usage);
       state.ending = { kind: 'failed', error: entry.error };
+      return;
+    case 'repaired':
+      state.messagesTaken += entry.taken ?? 0;
+      for (const call of entry.begun ?? []) state.open?.began.push({ call, at: entry.at, once: true });
       return;
     case 'started':
       return;

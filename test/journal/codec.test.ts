@@ -437,6 +437,19 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
     },
     { requiredKeys: ['kind', 'step', 'error', 'seq', 'at'] },
   ),
+  repaired: fc.record(
+    {
+      kind: fc.constant('repaired' as const),
+      by: text,
+      reason: text,
+      problem: error,
+      kept: fc.record(artifact),
+      taken: count,
+      begun: fc.array(count),
+      ...position,
+    },
+    { requiredKeys: ['kind', 'by', 'problem', 'kept', 'seq', 'at'] },
+  ),
   reopened: fc.record(
     {
       kind: fc.constant('reopened' as const),

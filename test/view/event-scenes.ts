@@ -322,6 +322,21 @@ export function wentAway(): Promise<RunEvent[]> {
 }
 
 /** A run that fails, and is resumed. */
+export async function setRight(): Promise<RunEvent[]> {
+  const journal = memoryJournal();
+  const runtime = createRuntime({ planner: { name: 'p', next: () => ({ kind: 'finish', reason: 'goal' }) }, journal });
+  const run = await runtime.start('q', { identity: local('ana') });
+  await run.result();
+  const { head, fence } = { head: (await run.state()).head, fence: 1 };
+  const after = { kind: 'no_progress', step: 1, period: 1, times: 1, seq: head + 1, at: 1 } as const;
+  await journal.append({ run: run.id, fence, expected: head, entries: [after] });
+  await run.repair({ by: 'ana' });
+  const seen: RunEvent[] = [];
+  for await (const event of run.events()) seen.push(event);
+  await runtime.close();
+  return seen;
+}
+
 export async function failedOnce(): Promise<RunEvent[]> {
   let failures = 0;
   const next = (): Decision => {

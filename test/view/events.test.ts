@@ -30,6 +30,7 @@ import {
   remarks,
   reopened,
   repinned,
+  setRight,
   startsOver,
   steered,
   streams,
@@ -107,6 +108,7 @@ const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> 
   'planner.error': () => events([() => null as never]),
   'model.away': wentAway,
   'run.reopened': failedOnce,
+  'run.repaired': setRight,
 };
 
 const ECHO = { tool: 'works', args: {} };
@@ -169,6 +171,7 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'planner.error': ['error'],
   'model.away': ['step', 'error'],
   'run.reopened': [],
+  'run.repaired': ['by', 'problem'],
 };
 
 const only = <T extends EventType>(all: readonly RunEvent[], type: T): Extract<RunEvent, { type: T }>[] =>

@@ -7,11 +7,13 @@ import type {
   ArtifactStore,
   Claim,
   ClaimRequest,
+  Examined,
   Journal,
   NewRun,
   Park,
   Received,
   Renewal,
+  RepairRequest,
   RunQuery,
   RunRecord,
   SignalOptions,
@@ -153,6 +155,14 @@ export class SimulatedStore implements Journal {
 
   inbox(run: string): Promise<Received[]> {
     return this.#operation('inbox', () => this.#options.inner.inbox(run));
+  }
+
+  examine(run: string): Promise<Examined> {
+    return this.#operation('read', () => this.#options.inner.examine(run));
+  }
+
+  repair(request: RepairRequest): Promise<void> {
+    return this.#operation('append', () => this.#options.inner.repair(request));
   }
 
   watch(run: string, wake: () => void): () => void {

@@ -1,0 +1,56 @@
+/** `pilotage repair`: what is wrong with a run that cannot be read, and, with `--apply`, sets it right. */
+import { systemClock } from '../core/clock.ts';
+import { type Diagnosis, diagnose, repairRun } from '../runtime/repair.ts';
+import { EXIT, UsageError } from './exit-code.ts';
+import { hint } from './hint.ts';
+import { openJournal, withJournal } from './open-journal.ts';
+import type { Options } from './options.ts';
+import type { Terminal } from './terminal.ts';
+import { count, jsonLine, oneLine } from './text.ts';
+
+/** @returns the exit code: 4 while something is wrong. */
+export async function repairCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
+  const { apply, by, reason } = options;
+  if (apply && by === undefined) throw new UsageError('--apply needs --by: who repairs the run is recorded.');
+  if (!apply && (by !== undefined || reason !== undefined)) throw new UsageError('--by and --reason go with --apply.');
+  const journal = await openJournal(options, apply ? 'write' : 'look');
+  return withJournal(journal, async () => {
+    const newToken = (): string => `pause_${crypto.randomUUID().replaceAll('-', '')}`;
+    const found =
+      by === undefined
+        ? await diagnose(journal, id)
+        : await repairRun({ journal, clock: systemClock, newToken }, id, {
+            by,
+            ...(reason === undefined ? {} : { reason }),
+          });
+    if (options.json)
+      terminal.write(`${jsonLine(found === undefined ? { run: id, whole: true } : { ...found, applied: apply })}\n`);
+    else for (const text of lines(id, found, options)) terminal.write(`${text}\n`);
+    return found === undefined || apply ? EXIT.goal : EXIT.journal;
+  });
+}
+
+function* lines(id: string, found: Diagnosis | undefined, options: Options): Generator<string> {
+  if (found === undefined) return yield 'Nothing is wrong: every entry can be read, and follows those before it.';
+  const { goodUpTo, head, refused, messages, lostCalls, begun } = found;
+  for (const { seq, problem, entry } of refused) {
+    yield `entry ${seq}${entry === undefined ? '' : ` (${entry.kind})`}: ${oneLine(problem.message, 300)}`;
+    if (entry?.kind === 'control') yield `  it took ${entry.control.type}: say it again if it still holds`;
+  }
+  for (const message of messages) yield `message ${oneLine(message.id, 80)}: it is not JSON`;
+  if (goodUpTo === 0)
+    return yield 'Its first entry cannot be read, and without it there is no run: restore the journal from a backup.';
+  for (const { step, call } of lostCalls) {
+    yield `call ${step + 1}.${call + 1} may have been made, and its step is lost: look into the world before the run goes on`;
+  }
+  for (const call of begun)
+    yield `call ${call + 1} of the open step may have been made: it is looked up, or held until it is settled`;
+  const what = count(refused.length + messages.length, 'entry', 'entries');
+  if (options.apply) {
+    yield `Set aside: ${what}, kept in an artifact. The run is paused if it has not ended.`;
+    yield `Look at it with: ${hint('inspect', id, options)}`;
+    return;
+  }
+  yield `It can be read up to entry ${goodUpTo} of ${head}, and forked from there. A repair sets ${what} aside, and pauses the run.`;
+  yield `Set it right with: ${hint('repair', id, options, '--apply --by <name>')}`;
+}

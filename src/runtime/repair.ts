@@ -1,0 +1,259 @@
+/**
+ * Sets a run right that cannot be read, or not be folded: an entry that is damaged, missing, of an unknown kind, or that cannot
+ * follow those before it. Each is set aside, byte for byte, in an artifact, and `repaired` stands in its place, with who did it;
+ * those after it stay where they still follow. The run is paused then, so that somebody looks before it goes on.
+ */
+import type { Clock } from '../core/clock.ts';
+import { decodeEntry, type Entry, type EntryBody, type Repaired } from '../core/entry.ts';
+import { type ErrorData, PilotageError } from '../core/errors.ts';
+import { deepFreeze } from '../core/json.ts';
+import type { Examined, Journal, RunStatus, StoredMessage } from '../journal/port.ts';
+import { applyEntry, openState, type RunState } from '../view/run-state.ts';
+import { parkedCalls } from '../view/waits.ts';
+
+/** An entry that cannot stand. */
+export interface Refused {
+  readonly seq: number;
+  readonly problem: ErrorData;
+  /** What it says, as far as it can be read. */
+  readonly entry?: Entry;
+}
+
+/** What is wrong with a run, and what a repair would do. Nothing was changed yet. */
+export interface Diagnosis {
+  readonly run: string;
+  /** Entries up to here can be read and folded as they stand. 0: not even the first, and nothing can be repaired. */
+  readonly goodUpTo: number;
+  readonly head: number;
+  /** What would be set aside, in order. */
+  readonly refused: readonly Refused[];
+  /** Messages in the inbox that cannot be read; they would be set aside, too. */
+  readonly messages: readonly StoredMessage[];
+  /** Calls of steps that would not be there any more: they may have been made. */
+  readonly lostCalls: readonly { readonly step: number; readonly call: number }[];
+  /** Calls of the open step that may have been made: each is looked up, or held until somebody settles it. */
+  readonly begun: readonly number[];
+}
+
+export interface RepairOptions {
+  /** Who does it; it is recorded. */
+  readonly by: string;
+  readonly reason?: string;
+}
+
+interface Looked {
+  readonly examined: Examined;
+  readonly state: RunState | undefined;
+  readonly kept: readonly Entry[];
+  readonly diagnosis: Diagnosis;
+}
+
+/** @returns `undefined` when nothing is wrong. @throws PilotageError `run_not_found`. */
+export async function diagnose(journal: Journal, run: string): Promise<Diagnosis | undefined> {
+  const { diagnosis } = look(run, await journal.examine(run));
+  return isWhole(diagnosis) ? undefined : diagnosis;
+}
+
+/**
+ * @returns what was done; `undefined` when nothing is wrong, and nothing was changed.
+ * @throws PilotageError `run_not_found`, `invalid_config` without a name, `journal_conflict` while a process has the run, or
+ * `journal_corrupt` for a run whose first entry cannot be read.
+ */
+export async function repairRun(
+  { journal, clock, newToken }: { readonly journal: Journal; readonly clock: Clock; newToken(): string },
+  run: string,
+  { by, reason }: RepairOptions,
+): Promise<Diagnosis | undefined> {
+  if (typeof by !== 'string' || by.trim() === '') {
+    throw new PilotageError('invalid_config', 'Say who repairs the run: by. It is recorded.');
+  }
+  const { examined, state, kept, diagnosis } = look(run, await journal.examine(run));
+  if (isWhole(diagnosis)) return undefined;
+  if (state === undefined) {
+    const message = `The first entry of run ${run} cannot be read, and without it there is no run: ${diagnosis.refused[0]?.problem.message} Restore the journal from a backup.`;
+    throw new PilotageError('journal_corrupt', message, { data: { run } });
+  }
+  const artifact = await journal.artifacts.put(state.identity, setAside(examined, diagnosis), {
+    mime: 'application/x-ndjson',
+    fileName: `${run}.set-aside.ndjson`,
+    source: 'repair',
+  });
+  const at = clock.now();
+  const { messages, refused, begun } = diagnosis;
+  const left = examined.inbox.length - messages.length;
+  const taken = Math.max(0, examined.signals - left - state.messagesTaken);
+  const last = refused.at(-1)?.seq ?? examined.head + 1;
+  const problems = refused.length > 0 ? refused : [{ seq: last, problem: messageProblem(messages) }];
+  const repaired = problems.map(({ seq, problem }): Entry => {
+    const body: Repaired = {
+      kind: 'repaired',
+      by,
+      ...(reason === undefined ? {} : { reason }),
+      problem,
+      kept: artifact,
+      ...(seq === last && taken > 0 ? { taken } : {}),
+      ...(seq === last && begun.length > 0 ? { begun } : {}),
+    };
+    return { ...body, seq, at };
+  });
+  const entries = [...kept, ...repaired].toSorted((one, other) => one.seq - other.seq);
+  const next = { seq: (entries.at(-1)?.seq ?? 0) + 1, at };
+  if (state.ending === null) entries.push({ ...pausedBy(diagnosis, newToken()), ...next } as Entry);
+  for (const entry of entries) deepFreeze(entry);
+  assertFolds(run, entries);
+  const keep = Math.min(diagnosis.goodUpTo, examined.head);
+  await journal.repair({
+    run,
+    head: examined.head,
+    signals: examined.signals,
+    keep,
+    entries: entries.slice(keep),
+    status: statusOf(state),
+    planner: state.planner,
+    drops: messages.map(({ id }) => id),
+  });
+  return diagnosis;
+}
+
+function isWhole({ refused, messages }: Diagnosis): boolean {
+  return refused.length === 0 && messages.length === 0;
+}
+
+/** A fault of ours is found before anything is written. */
+function assertFolds(run: string, [first, ...rest]: readonly Entry[]): void {
+  if (first === undefined) throw new PilotageError('entry_refused', `Nothing is left of run ${run}.`);
+  const state = openState(first);
+  for (const entry of rest) applyEntry(state, entry);
+}
+
+function look(run: string, examined: Examined): Looked {
+  const texts = new Map(examined.entries.map(({ seq, text }) => [seq, text]));
+  const kept: Entry[] = [];
+  const refused: Refused[] = [];
+  let state: RunState | undefined;
+  for (let seq = 1; seq <= examined.head; seq += 1) {
+    const read = readText(texts.get(seq), seq);
+    const { entry } = read;
+    const after: After = entry === undefined ? read : added(state, entry, kept);
+    state = after.state ?? state;
+    if (entry !== undefined && after.problem === undefined) {
+      kept.push(entry);
+      continue;
+    }
+    refused.push({ seq, problem: after.problem ?? MISSING, ...(entry === undefined ? {} : { entry }) });
+    // Without its beginning there is no run.
+    if (state === undefined) break;
+    state.head = seq;
+  }
+  const messages = examined.inbox.filter(({ text }) => !isJson(text));
+  const goodUpTo = (refused[0]?.seq ?? examined.head + 1) - 1;
+  const made = state === undefined ? NO_CALLS : callsIn(state, kept, refused);
+  const diagnosis = { run, goodUpTo, head: examined.head, refused, messages, ...made };
+  return { examined, state, kept, diagnosis };
+}
+
+const MISSING: ErrorData = { code: 'journal_corrupt', message: 'The entry is not there.' };
+const NO_CALLS: Pick<Diagnosis, 'lostCalls' | 'begun'> = { lostCalls: [], begun: [] };
+
+interface After {
+  readonly entry?: Entry;
+  readonly state?: RunState;
+  readonly problem?: ErrorData;
+}
+
+function readText(text: string | undefined, seq: number): After {
+  if (text === undefined) return { problem: MISSING };
+  try {
+    return { entry: decodeEntry(text, seq) };
+  } catch (error) {
+    if (!PilotageError.is(error)) throw error;
+    return { problem: error.toJSON() };
+  }
+}
+
+/** The state with the entry, or why it cannot follow, with the state as it was. */
+function added(state: RunState | undefined, entry: Entry, kept: readonly Entry[]): After {
+  try {
+    if (state === undefined) return { state: openState(entry) };
+    applyEntry(state, entry);
+    return { state };
+  } catch (error) {
+    if (!PilotageError.is(error)) throw error;
+    return { problem: error.toJSON(), ...(error.data?.['half'] === true ? anew(kept) : {}) };
+  }
+}
+
+function anew([first, ...rest]: readonly Entry[]): After {
+  if (first === undefined) return {};
+  const state = openState(first);
+  for (const entry of rest) {
+    state.head = entry.seq - 1;
+    applyEntry(state, entry);
+  }
+  return { state };
+}
+
+/** What was set aside may have made calls. Of one that cannot be read nobody knows which. */
+function callsIn(
+  state: RunState,
+  kept: readonly Entry[],
+  refused: readonly Refused[],
+): Pick<Diagnosis, 'lostCalls' | 'begun'> {
+  const named = refused.flatMap(({ entry }) => {
+    if (entry?.kind !== 'call_began' && entry?.kind !== 'call_ended') return [];
+    return [{ step: entry.step, call: entry.call }];
+  });
+  const steps = new Set(kept.flatMap((entry) => (entry.kind === 'moved' ? [entry.step] : [])));
+  const lostCalls = named.filter(({ step }) => !steps.has(step));
+  const { open } = state;
+  if (open === null) return { lostCalls, begun: [] };
+  const { step } = open.move;
+  const movedAt = kept.findLast((entry) => entry.kind === 'moved' && entry.step === step)?.seq ?? 0;
+  const since = refused.filter(({ seq }) => seq > movedAt);
+  const isUnreadable = since.some(({ entry }) => entry === undefined);
+  const parked = parkedCalls(state, open);
+  const mayBe = (record: unknown, call: number): boolean => {
+    if (record !== null || parked.has(call) || open.began.some((begun) => begun.call === call)) return false;
+    return isUnreadable || named.some((place) => place.step === step && place.call === call);
+  };
+  return { lostCalls, begun: open.calls.flatMap((record, call) => (mayBe(record, call) ? [call] : [])) };
+}
+
+/** A line of JSON each: where it stood, and its text as it was. */
+function setAside({ entries }: Examined, { refused, messages }: Diagnosis): Uint8Array {
+  const texts = new Map(entries.map(({ seq, text }) => [seq, text]));
+  const lines = [
+    ...refused.map(({ seq }) => ({ seq, text: texts.get(seq) ?? null })),
+    ...messages.map(({ id, text }) => ({ message: id, text })),
+  ];
+  return new TextEncoder().encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+}
+
+function messageProblem(messages: readonly StoredMessage[]): ErrorData {
+  const ids = messages.map(({ id }) => id).join(', ');
+  return { code: 'journal_corrupt', message: `Messages of the inbox are not JSON: ${ids}.` };
+}
+
+function pausedBy({ refused, messages, lostCalls }: Diagnosis, token: string): EntryBody {
+  const payload = {
+    by: 'repair',
+    setAside: refused.length + messages.length,
+    ...(lostCalls.length === 0 ? {} : { lostCalls: lostCalls.map((place) => ({ ...place })) }),
+  };
+  return { kind: 'paused', token, reason: 'external_event', payload };
+}
+
+function statusOf({ ending }: RunState): RunStatus {
+  if (ending === null) return 'paused';
+  if (ending.kind === 'failed') return 'failed';
+  return ending.reason === 'cancelled' ? 'cancelled' : 'finished';
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,51 @@
+/** `pilotage repair`, and what the other commands show of a run that cannot be read. */
+import { describe, expect, it } from 'vitest';
+import { local } from '../../src/core/identity.ts';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
+import { temporaryFile, withDatabase } from '../journal/sqlite-helpers.ts';
+import { call, echo, script } from '../runtime/support.ts';
+import { type Finished, makeFolder } from './command.ts';
+
+/** A run that has ended, of which one entry is damaged. */
+async function damaged(): Promise<string> {
+  const path = temporaryFile();
+  const journal = sqliteJournal({ path });
+  const runtime = createRuntime({ planner: script(call('echo')), tools: [echo], journal });
+  await (await runtime.start('Say it twice', { identity: local('ana', { run: 'r1' }) })).result();
+  await (await runtime.start('Another', { identity: local('ana', { run: 'r2' }) })).result();
+  await runtime.close();
+  await journal.close();
+  withDatabase(path, (db) => db.exec("UPDATE entries SET body = '{' WHERE seq = 3 AND run = 1"));
+  return path;
+}
+
+describe('a run with an entry that cannot be read', () => {
+  it('is listed and inspected up to there, repaired by somebody, and inspected to its end', async () => {
+    const journal = await damaged();
+    const folder = makeFolder();
+    const run = (...args: string[]): Promise<Finished> => folder.run([...args, '--journal', journal]);
+    const list = await run('list');
+    expect(list.stdout).toContain('r1');
+    expect(list.stdout).toContain('r2');
+    const before = await run('inspect', 'r1');
+    expect(before.code).toBe(4);
+    expect(before.stdout).toContain('step 1  echo');
+    expect(before.stderr).toContain('is shown up to entry 2');
+    expect(before.stderr).toContain('repair r1');
+
+    const plan = await run('repair', 'r1');
+    expect(plan.code).toBe(4);
+    expect(plan.stdout).toContain('entry 3:');
+    expect(plan.stdout).toContain('--apply --by');
+    expect((await run('repair', 'r1')).stdout).toBe(plan.stdout);
+    expect((await run('repair', 'r1', '--apply')).code).toBe(2);
+    const done = await run('repair', 'r1', '--apply', '--by', 'olga', '--reason', 'a bad disk');
+    expect(done.code).toBe(0);
+    expect(done.stdout).toContain('Set aside');
+    const after = await run('inspect', 'r1');
+    expect(after.code).toBe(0);
+    expect(after.stdout).toContain('set right by olga');
+    expect((await run('repair', 'r1')).stdout).toContain('Nothing is wrong');
+  });
+});
