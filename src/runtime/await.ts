@@ -1,7 +1,7 @@
 /** Waiting for a task: what the wait begins with, and what it comes to. */
 import type { AwaitTask } from '../core/decision.ts';
 import type { Awaiting, EntryBody } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
+import { type ErrorCode, PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { GroupView, TaskEnd } from '../core/task.ts';
@@ -9,6 +9,7 @@ import { taskCallAt, taskCallsOf } from '../core/task-calls.ts';
 import type { Journal } from '../journal/port.ts';
 import { foldEntries, type OpenStep, type RunState, type TaskWait } from '../view/run-state.ts';
 import { groupView } from '../view/task-state.ts';
+import { isJournalGone } from './refusals.ts';
 import { refused } from './spawn.ts';
 import { taskEndOf } from './task-end.ts';
 
@@ -25,6 +26,34 @@ interface AwaitPorts {
  * asked: of two runs that begin to wait for each other, the later one finds the cycle.
  */
 export async function beginAwait(
+  open: OpenStep,
+  call: number,
+  decision: AwaitTask,
+  ports: AwaitPorts,
+): Promise<readonly EntryBody[]> {
+  try {
+    return await begin(open, call, decision, ports);
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    const message = `${decision.taskId}, or a run that it waits for, cannot be read here, and was not awaited: ${error.message}`;
+    return [refused({ step: open.move.step, call }, error.code, message)];
+  }
+}
+
+/** What another run holds is not this one's fault, and does not pass by trying again. */
+function isUnreadable(error: unknown): error is PilotageError {
+  if (!PilotageError.is(error) || isJournalGone(error)) return false;
+  return UNREADABLE.has(error.code);
+}
+
+const UNREADABLE: ReadonlySet<ErrorCode> = new Set([
+  'journal_corrupt',
+  'journal_entry_unknown',
+  'journal_newer',
+  'unknown_decision_kind',
+]);
+
+async function begin(
   { move: { step } }: OpenStep,
   call: number,
   decision: AwaitTask,

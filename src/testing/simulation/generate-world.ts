@@ -2,7 +2,7 @@
 import { Dice } from './dice.ts';
 import { generateClashes } from './generate-clashes.ts';
 import type { Fault, Root } from './script.ts';
-import type { Home, OperationName, StoreErrorCode, WorldFault, WorldScript } from './script-world.ts';
+import type { Home, OperationName, StoreErrorCode, Versions, WorldFault, WorldScript } from './script-world.ts';
 
 interface Asked {
   readonly seed: number;
@@ -25,6 +25,7 @@ export function generateWorld({ seed, workers, leaseMs, roots }: Asked): {
     graceMs,
     journal: dice.chance(0.1) ? 'sqlite' : 'memory',
     clashes: generateClashes(dice, roots, workers),
+    ...dice.maybe(workers > 1 ? 0.15 : 0, () => ({ versions: versions(dice) })),
   };
   if (dice.chance(0.4)) return { world, faults: [] };
   /** A worker's clocks are set, or its machine sleeps: no process can notice both at once. */
@@ -38,6 +39,15 @@ export function generateWorld({ seed, workers, leaseMs, roots }: Asked): {
 
 /** Seconds, some by less than a lease and some by more. */
 const SKEWS: readonly [number, ...number[]] = [0, -400, 400, -2_500, 2_500, -20_000, 20_000];
+
+function versions(dice: Dice): Versions {
+  return {
+    migrates: dice.chance(0.4),
+    unknown: dice.chance(0.5)
+      ? []
+      : dice.list(1, 2, () => dice.pick(['paused', 'call_began', 'spawned', 'control', 'repinned'])),
+  };
+}
 
 function homes(dice: Dice, workers: number): Home[] {
   const together = dice.chance(0.6);
@@ -82,6 +92,7 @@ function fault(dice: Dice, worker: number, sleeps: boolean, graceMs: number): Fa
 }
 
 const OPERATIONS: readonly [OperationName, ...OperationName[]] = [
+  'artifact',
   'create',
   'append',
   'append',
@@ -103,9 +114,12 @@ const REFUSALS: readonly [StoreErrorCode, ...StoreErrorCode[]] = [
   'journal_corrupt',
 ];
 
+const AWAY: readonly [StoreErrorCode, ...StoreErrorCode[]] = ['journal_busy', 'journal_unavailable'];
+
 function refusal(dice: Dice, worker: number): WorldFault {
   const on = dice.pick(OPERATIONS);
-  const code = dice.pick(REFUSALS);
+  // One that is damaged is known to be so, and does without.
+  const code = dice.pick(on === 'artifact' ? AWAY : REFUSALS);
   return {
     kind: 'refuse',
     worker,

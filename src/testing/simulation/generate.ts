@@ -26,7 +26,7 @@ export function generateScript(seed: number): SimulationScript {
     leaseMs,
     slots,
     slotsPerTenant: dice.chance(0.3) ? dice.between(1, Math.min(slots, 2)) : slots,
-    upgrades: dice.chance(0.15),
+    upgrades: dice.chance(0.15) && around.world.versions === undefined,
     delays: { chance: dice.pick([0, 0.2, 0.5]), maxMs: dice.pick([10, 60, 60, 300]) },
     plans: plans.plans,
     roots,

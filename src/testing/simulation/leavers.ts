@@ -7,7 +7,7 @@ import type { Ledger } from './ledger.ts';
 import { oddValue } from './odd.ts';
 import type { SimulatedProcess } from './process.ts';
 import type { ForkAct, Reader, SimulationScript } from './script.ts';
-import { isStoreError } from './store-errors.ts';
+import { isOfAnotherVersion, isStoreError } from './store-errors.ts';
 import type { Watching } from './watching.ts';
 import type { Worker } from './worker.ts';
 
@@ -100,7 +100,8 @@ export class Leavers {
     try {
       await done;
     } catch (error) {
-      if (isStoreError(error) || (PilotageError.is(error) && ORDINARY.has(error.code))) return;
+      const isOrdinary = PilotageError.is(error) && ORDINARY.has(error.code);
+      if (isOrdinary || isStoreError(error) || isOfAnotherVersion(error)) return;
       if (error === LEFT) return;
       this.#world.ledger.violated('no fault', `somebody who came by was told: ${String(error)}`, run);
     }

@@ -97,6 +97,8 @@ export class Ledger {
   readonly effects: Map<string, number> = new Map();
   /** Effects, by key, of those who had lost the run for longer than anybody waits for them. */
   readonly lateEffects: Map<string, number> = new Map();
+  /** Entries that a newer version of the program wrote. */
+  readonly newer: WeakSet<Entry> = new WeakSet();
   /** By the name under which each process claims runs. */
   readonly owners: Map<string, SimulatedProcess> = new Map();
   /** The processes that have a call under way, by its key. */

@@ -19,6 +19,7 @@ const ORDINARY: ReadonlySet<string> = new Set([
   'run_not_found',
   'run_ended',
   'run_changed',
+  'journal_entry_unknown',
   'pause_not_found',
   'pause_expired',
   'payload_invalid',

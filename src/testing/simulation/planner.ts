@@ -21,7 +21,7 @@ export function simulatedPlanner(name: string, { script, process, ledger, shown 
   const { compactEvery } = script;
   return {
     name,
-    ...(script.upgrades ? { version: process.name } : {}),
+    ...versionOf(script, process),
     wakeMode: script.wakeMode,
     ...(compactEvery === undefined ? {} : { compact: async (view) => summaryOf(view, compactEvery) }),
     next: (view) => {
@@ -70,6 +70,11 @@ function summaryOf(
   const note = `${run} before ${count - 1}`;
   const summary = { goals: [run], facts: [], pending: [], lastOutputDigest: note, note };
   return { compaction: { summary, before: count - 1, tokenEstimate }, usage };
+}
+
+function versionOf({ upgrades, world }: SimulationScript, process: SimulatedProcess): { version?: string } {
+  if (upgrades) return { version: process.name };
+  return world.versions === undefined ? {} : { version: process.isNewer ? 'newer' : 'older' };
 }
 
 /** The query, or of a run that carries out a call what its arguments say. */

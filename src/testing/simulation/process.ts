@@ -19,6 +19,8 @@ export class SimulatedProcess {
   readonly clock: Clock;
   /** What it can find out about itself and its neighbours. Absent: nothing. */
   readonly surroundings: Surroundings | undefined;
+  /** It has a newer version of the program than others. */
+  readonly isNewer: boolean;
   readonly #time: SimulatedTime;
   #alive = true;
   #asleepUntil = 0;
@@ -28,7 +30,8 @@ export class SimulatedProcess {
   readonly #held: (() => void)[] = [];
 
   /** @param wallAheadMs by how much its wall clock is ahead of the store's; negative: behind. */
-  constructor(name: string, time: SimulatedTime, wallAheadMs = 0, surroundings?: Surroundings) {
+  constructor(name: string, time: SimulatedTime, wallAheadMs = 0, surroundings?: Surroundings, isNewer = false) {
+    this.isNewer = isNewer;
     this.name = name;
     this.#time = time;
     this.#wallAheadMs = wallAheadMs;

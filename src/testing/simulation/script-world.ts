@@ -1,4 +1,5 @@
 /** What is around the runs: clocks, machines, the store, and what befalls them. */
+import type { EntryKind } from '../../core/entry.ts';
 import type { ErrorCode } from '../../core/errors.ts';
 
 export interface WorldScript {
@@ -10,6 +11,16 @@ export interface WorldScript {
   readonly graceMs: number;
   readonly journal: 'memory' | 'sqlite';
   readonly clashes: readonly Clash[];
+  /** Absent: all workers have the same code. */
+  readonly versions?: Versions;
+}
+
+/** Every second worker has a newer version of the planner and of the program, the others have the older one. */
+export interface Versions {
+  /** The newer ones take over runs of the older. */
+  readonly migrates: boolean;
+  /** Entries of these kinds, when a newer process has written them, are unknown to the older ones. */
+  readonly unknown: readonly EntryKind[];
 }
 
 /** A machine, or a container on it: processes see each other only where all of it is the same. */
@@ -48,7 +59,17 @@ export type StoreErrorCode = Extract<
 >;
 
 /** The operations of a store that fail one by one. */
-export type OperationName = 'create' | 'append' | 'claim' | 'renew' | 'release' | 'signal' | 'read' | 'get' | 'inbox';
+export type OperationName =
+  | 'artifact'
+  | 'create'
+  | 'append'
+  | 'claim'
+  | 'renew'
+  | 'release'
+  | 'signal'
+  | 'read'
+  | 'get'
+  | 'inbox';
 
 export type WorldFault =
   /** Somebody sets the wall clock of the worker's processes. */

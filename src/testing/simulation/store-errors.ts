@@ -15,6 +15,11 @@ export function storeFailure(code: StoreErrorCode): PilotageError {
   return new PilotageError(code, MESSAGES[code]);
 }
 
+/** Rightly told to a process that cannot go on with a run because its code is another. */
+export function isOfAnotherVersion(error: unknown): boolean {
+  return PilotageError.is(error, 'run_changed') || PilotageError.is(error, 'journal_entry_unknown');
+}
+
 export function isStoreError(error: unknown): boolean {
   return PilotageError.is(error) && Object.hasOwn(MESSAGES, error.code);
 }

@@ -1,7 +1,8 @@
 /** The one journal as each process of the simulation sees it: far away, sometimes failing, and deadly at given moments. */
 
 import type { Message } from '../../core/control.ts';
-import type { Entry } from '../../core/entry.ts';
+import type { Entry, EntryKind } from '../../core/entry.ts';
+import { PilotageError } from '../../core/errors.ts';
 import type {
   Append,
   ArtifactStore,
@@ -44,6 +45,8 @@ export interface StoreOptions {
   readonly delayMs: () => number;
   /** Asked once for each operation. */
   readonly nextFault: (name: OperationName) => OperationFault | undefined;
+  /** Kinds of entries that this program does not know, when a newer one has written them. Default: none. */
+  readonly unknown?: readonly EntryKind[];
   /** How a wake comes to the process. Default: at once. */
   readonly hear?: (wake: () => void) => void;
 }
@@ -57,9 +60,9 @@ export class SimulatedStore implements Journal {
     this.#options = options;
     const { inner } = options;
     this.artifacts = {
-      put: (scope, bytes, about) => this.#operation('append', () => inner.artifacts.put(scope, bytes, about)),
-      get: (scope, artifactRef) => this.#operation('read', () => inner.artifacts.get(scope, artifactRef)),
-      list: (scope, limit) => this.#operation('read', () => inner.artifacts.list(scope, limit)),
+      put: (scope, bytes, about) => this.#operation('artifact', () => inner.artifacts.put(scope, bytes, about)),
+      get: (scope, artifactRef) => this.#operation('artifact', () => inner.artifacts.get(scope, artifactRef)),
+      list: (scope, limit) => this.#operation('artifact', () => inner.artifacts.list(scope, limit)),
     };
     this.memory = {
       read: (scope, limit, from) => this.#operation('read', () => inner.memory.read(scope, limit, from)),
@@ -86,10 +89,11 @@ export class SimulatedStore implements Journal {
   }
 
   append(append: Append): Promise<void> {
-    const { inner, ledger } = this.#options;
+    const { inner, ledger, process } = this.#options;
     return this.#operation('append', async () => {
       const before = ledger.next();
       await inner.append(append);
+      if (process.isNewer) for (const entry of append.entries) ledger.newer.add(entry);
       const order = this.#landedAt(before);
       this.#tell(append.run, () => append.entries.map(entryText).join(', '));
       ledger.appended(append, order);
@@ -142,7 +146,25 @@ export class SimulatedStore implements Journal {
   }
 
   read(run: string, from?: number, limit?: number): Promise<Entry[]> {
-    return this.#operation('read', () => this.#options.inner.read(run, from, limit));
+    return this.#operation('read', async () => {
+      const entries = await this.#options.inner.read(run, from, limit);
+      this.#assertKnown(run, entries);
+      return entries;
+    });
+  }
+
+  /** @throws PilotageError `journal_entry_unknown`, as where entries are decoded. */
+  #assertKnown(run: string, entries: readonly Entry[]): void {
+    const { unknown = [], ledger } = this.#options;
+    if (unknown.length === 0) return;
+    const written = ledger.runs.get(run)?.entries ?? [];
+    for (const { seq, kind } of entries) {
+      const entry = written[seq - 1];
+      if (entry === undefined || !unknown.includes(kind) || !ledger.newer.has(entry)) continue;
+      throw new PilotageError('journal_entry_unknown', `Entry ${seq} is of the unknown kind ${kind}.`, {
+        data: { run, seq, kind },
+      });
+    }
   }
 
   get(run: string): Promise<RunRecord | undefined> {

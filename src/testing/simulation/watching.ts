@@ -87,7 +87,12 @@ export class Watching {
   }
 }
 
-const ORDINARY: ReadonlySet<string> = new Set(['runtime_closed', 'run_not_found']);
+const ORDINARY: ReadonlySet<string> = new Set([
+  'runtime_closed',
+  'run_not_found',
+  'run_changed',
+  'journal_entry_unknown',
+]);
 
 function reasonOf(end: {
   readonly status?: string;

@@ -10,7 +10,7 @@ import type { Fault, SimulationScript } from './script.ts';
 import type { OperationName } from './script-world.ts';
 import type { DiskTrouble, Storage } from './storage.ts';
 import { type OperationFault, SimulatedStore } from './store.ts';
-import { isStoreError } from './store-errors.ts';
+import { isOfAnotherVersion, isStoreError } from './store-errors.ts';
 import { policyIn, remembering, SUMMARY_FAILS } from './surroundings.ts';
 import type { SimulatedTime } from './time.ts';
 import { simulatedTools, withCarried } from './tools.ts';
@@ -179,6 +179,7 @@ export class Worker {
       time,
       this.#aheadMs,
       surroundings,
+      script.world.versions !== undefined && this.#index % 2 === 1,
     );
     return made;
   }
@@ -196,6 +197,7 @@ export class Worker {
       delayMs: () => (chance > 0 && this.#dice.chance(chance) ? this.#dice.between(1, maxMs) : 0),
       nextFault: (name) => this.#refusal(name, process) ?? this.#nextFault(process),
       hear: (wake) => this.#hear(wake),
+      unknown: process.isNewer ? [] : (script.world.versions?.unknown ?? []),
     });
     ledger.tell(process.name, () => 'starts');
     const tools = simulatedTools({
@@ -221,7 +223,7 @@ export class Worker {
       policy: policyIn(process, ledger),
       ...(script.memory === undefined ? {} : { memory: remembering(script.memory, process, ledger) }),
       ...(script.progress === undefined ? {} : { progress: script.progress }),
-      ...(script.upgrades ? { migrate: () => ({}) } : {}),
+      ...(script.upgrades || (process.isNewer && script.world.versions?.migrates) ? { migrate: () => ({}) } : {}),
       onFault: (error) => this.#onFault(error, process),
     });
     runtime.work();
@@ -319,7 +321,7 @@ export class Worker {
     if (!process.alive) return;
     this.#world.ledger.tell(process.name, () => `reports: ${describeThrown(error)}`);
     if (error instanceof Error && error.message === SUMMARY_FAILS) return;
-    if (PilotageError.is(error, 'lease_lost') || isStoreError(error)) return;
+    if (PilotageError.is(error, 'lease_lost') || isStoreError(error) || isOfAnotherVersion(error)) return;
     const stack = error instanceof Error ? error.stack : undefined;
     this.#world.ledger.violated('no fault', `a runtime reported: ${stack ?? String(error)}`);
   }
