@@ -3,16 +3,28 @@ export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
   /** Calls `wake` once after `delayMs`; the returned function cancels it. */
-  after(delayMs: number, wake: () => void): () => void;
+  after(delayMs: number, wake: () => void, options?: TimerOptions): () => void;
+  /** Milliseconds since some moment, by a clock that nobody sets. Absent: `now` is one. */
+  steady?(): number;
 }
+
+export interface TimerOptions {
+  /** The process stays alive for it. Default true. */
+  readonly holds?: boolean;
+}
+
+/** Whoever waits for a time of the wall clock looks at it again after so long: it may have been set, or the machine has slept. */
+export const LONGEST_NAP_MS = 10_000;
 
 // setTimeout fires at once for delays over 2^31 - 1 ms.
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  after(delayMs, wake) {
+  steady: () => performance.now(),
+  after(delayMs, wake, { holds = true } = {}) {
     const timer = setTimeout(wake, Math.min(Math.max(delayMs, 0), MAX_TIMER_MS));
+    if (!holds) timer.unref();
     return () => clearTimeout(timer);
   },
 };

@@ -219,8 +219,8 @@ export class SqliteJournal implements Journal {
       if (version !== seen) this.#watchers.wakeAll();
       seen = version;
     };
-    // As long as somebody waits for news the process has something to do.
-    return setInterval(look, this.#watchIntervalMs);
+    // Whoever waits for news keeps the process alive; whoever does not wait for them, though it could hear them, does not.
+    return setInterval(look, this.#watchIntervalMs).unref();
   }
 
   #versionOfData(): unknown {

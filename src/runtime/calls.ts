@@ -115,8 +115,8 @@ export class Calls {
     this.#timer.stop();
   }
 
-  abort(reason: unknown): void {
-    for (const flight of this.#inFlight.values()) flight.abort(reason);
+  abort(reason: unknown, isPatient: boolean): void {
+    for (const flight of this.#inFlight.values()) flight.abort(reason, isPatient);
     if (this.#inFlight.size === 0) this.nudge();
   }
 

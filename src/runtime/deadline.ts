@@ -1,5 +1,5 @@
 /** Rings when a run's time is over. Limits are replaced when somebody raises them, and the timer with them. */
-import type { Clock } from '../core/clock.ts';
+import { type Clock, LONGEST_NAP_MS } from '../core/clock.ts';
 import type { RunLimits } from '../core/limits.ts';
 
 export class Deadline {
@@ -28,6 +28,6 @@ export class Deadline {
   #check(deadlineAt: number): void {
     const left = deadlineAt - this.#clock.now();
     if (left <= 0) this.#ring();
-    else this.#cancel = this.#clock.after(left, () => this.#check(deadlineAt));
+    else this.#cancel = this.#clock.after(Math.min(left, LONGEST_NAP_MS), () => this.#check(deadlineAt));
   }
 }

@@ -3,9 +3,11 @@
  * again. Every fact goes through the ledger.
  *
  * Invariants:
- * D1 Nothing is in flight when the driver exits, but for work that ignored its abort for the whole grace time.
+ * D1 Nothing is in flight when the driver exits, but for work that ignored its abort: of a `once` call for the whole grace, of
+ *    others, which nobody waits for, only so long that they could notice.
  * D2 A refused append (lease or head) ends the driver; it never tries to win.
  */
+import { LONGEST_NAP_MS } from '../core/clock.ts';
 import { isDismissal } from '../core/control.ts';
 import type { EntryBody } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
@@ -156,7 +158,7 @@ export class RunDriver {
           if (this.#isIdle) {
             const { wakeAt, status } = todo;
             if (!(await park(this.#held, wakeAt, status))) this.#inbox.look();
-            return wakeAt === null || status === 'paused' ? { kind: 'parked' } : { kind: 'parked', wakeAt };
+            return wakeAt === null ? { kind: 'parked' } : { kind: 'parked', wakeAt, isPaused: status === 'paused' };
           }
           await this.#commit(await this.#landed());
           break;
@@ -240,7 +242,7 @@ export class RunDriver {
     const { clock } = this.#deps;
     const at = nextTimeout(this.state);
     if (at === null || at <= clock.now()) return wait();
-    const cancel = clock.after(at - clock.now(), () => this.#calls.nudge());
+    const cancel = clock.after(Math.min(at - clock.now(), LONGEST_NAP_MS), () => this.#calls.nudge());
     try {
       return await wait();
     } finally {
@@ -283,8 +285,10 @@ export class RunDriver {
     if (this.#stop !== undefined && why !== 'lost' && why !== 'closing') return;
     this.#stop = why;
     const reason = new PilotageError('cancelled', `The run was stopped: ${why}.`);
-    this.#moves.abort(reason);
-    this.#calls.abort(reason);
+    // What is given back is gone on with elsewhere: what can still land here need not be done again.
+    const isPatient = this.#isLettingGo();
+    this.#moves.abort(reason, isPatient);
+    this.#calls.abort(reason, isPatient);
   }
 
   #isLettingGo(): boolean {

@@ -1,35 +1,32 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
 import type { Caller, Control } from '../core/control.ts';
-import type { Entry, Repinned } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
-import type { Identity } from '../core/identity.ts';
-import { deepFreeze } from '../core/json.ts';
-import type { Claim, NewRun, Park, RunRecord, RunStatus } from '../journal/port.ts';
+import type { Claim, NewRun, RunRecord, RunStatus } from '../journal/port.ts';
 import { hasEnded, runNotFound } from '../journal/rules.ts';
-import { applyEntry, foldEntries, type RunState } from '../view/run-state.ts';
+import { foldEntries, type RunState } from '../view/run-state.ts';
+import { isPaused } from '../view/waits.ts';
+import { Alarms } from './alarms.ts';
 import { mayPass } from './append.ts';
 import { startBeat } from './beat.ts';
-import { RunDriver } from './driver.ts';
+import type { RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { HeldLease, type Moment, momentOf } from './held-lease.ts';
+import { momentOf } from './held-lease.ts';
 import { type Exit, exitError, TRY_AGAIN_MS } from './let-go.ts';
+import { goesOnAt } from './next.ts';
 import { isDeadOwner, ownerName } from './owner.ts';
-import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
-import { isJournalGone, mayComeBack, problemOf, Refusals } from './refusals.ts';
+import { PickUp, type PickUpOptions } from './pick-up.ts';
+import { isJournalGone, mayComeBack, Refusals } from './refusals.ts';
 import { reopen } from './reopen.ts';
 import { sendControl } from './send-control.ts';
 import { type SlotLimits, Slots, type Waiting } from './slots.ts';
 import { startSweeping } from './sweep.ts';
 
-export interface FleetOptions {
+export interface FleetOptions extends PickUpOptions {
   readonly slots: SlotLimits;
-  readonly leaseMs: number;
-  readonly takeoverGraceMs: number;
-  readonly migrate: Migrate | undefined;
   /** Whose runs are taken over. */
   readonly planners: readonly string[];
-  /** A run that is a turn of its session's conversation has ended here. */
-  onTurn(identity: Identity): void;
+  /** A run has ended here. */
+  onEnded(state: RunState): void;
 }
 
 /** A run that this process drives. */
@@ -61,9 +58,12 @@ export class Fleet {
   /** Looks at runs that were told something. */
   readonly #waking = new Set<Promise<void>>();
   readonly #slots: Slots;
+  readonly #pickUp: PickUp;
   readonly #owner = ownerName();
-  /** For runs that wait here until a time: a program that takes over no due runs still goes on with its own. */
-  readonly #alarms = new Map<string, () => void>();
+  /** What is to be done about a run soon: tried again, or looked at. */
+  readonly #later = new Map<string, () => void>();
+  /** A program that takes over no due runs still goes on with those that it knows. */
+  readonly #alarms: Alarms;
   readonly #refusals: Refusals;
   #stopBeat: (() => void) | undefined;
   #stopWork: (() => void) | undefined;
@@ -73,7 +73,9 @@ export class Fleet {
     this.#deps = deps;
     this.#options = options;
     this.#slots = new Slots(options.slots);
+    this.#pickUp = new PickUp(deps, options);
     this.#refusals = new Refusals(deps.clock);
+    this.#alarms = new Alarms(deps.clock, (run) => this.#looked(run, () => this.#ring(run)));
   }
 
   /** This process drives the run now. */
@@ -95,7 +97,7 @@ export class Fleet {
     }
     if (claim === undefined) return false;
     const state = foldEntries(run.entries);
-    this.#drive(new RunDriver(this.#depsOf(state), state, claim, this.#heldBy(claim, askedAt)));
+    this.#drive(this.#pickUp.driver(claim, state, askedAt));
     return true;
   }
 
@@ -117,7 +119,8 @@ export class Fleet {
   async close(): Promise<void> {
     this.#closing = true;
     this.#stopWork?.();
-    for (const cancel of this.#alarms.values()) cancel();
+    for (const cancel of this.#later.values()) cancel();
+    this.#alarms.stop();
     this.#slots.clear();
     for (const { driver } of this.#live.values()) driver.stop('closing');
     while (!this.#slots.isEmpty) await new Promise<void>((resolve) => this.#slots.onRoom(resolve));
@@ -188,7 +191,7 @@ export class Fleet {
       tenant = await this.#tenantOf(claim);
       if (tenant === undefined) return false;
       const claimed = claim;
-      await this.#driveClaimed(tenant, () => this.#driverOf(claimed, askedAt, {}));
+      await this.#driveClaimed(tenant, () => this.#pickUp.claimed(claimed, askedAt, {}));
       return true;
     } catch (error) {
       if (tenant === undefined || claim === undefined || mayComeBack(error) || isJournalGone(error)) throw error;
@@ -209,10 +212,10 @@ export class Fleet {
       const { tenant } = (await this.#record(claim.run)).identity;
       if (this.#slots.assign(tenant)) return tenant;
     } catch (error) {
-      await this.#giveBack(claim).catch((second: unknown) => this.#deps.onFault(second));
+      await this.#pickUp.giveBack(claim).catch((second: unknown) => this.#deps.onFault(second));
       throw error;
     }
-    await this.#giveBack(claim);
+    await this.#pickUp.giveBack(claim);
     return undefined;
   }
 
@@ -256,21 +259,47 @@ export class Fleet {
       live.driver.poke();
       return;
     }
-    const waking: Promise<void> = this.#wakeStored(run, acceptChanges)
+    this.#looked(run, () => this.#wakeStored(run, acceptChanges));
+  }
+
+  /** Looks at a stored run, and again when the store could not. */
+  #looked(run: string, look: () => Promise<void>): void {
+    const waking: Promise<void> = look()
       .catch((error: unknown) => {
         this.#deps.onFault(error);
-        if (mayComeBack(error) && !this.#closing) this.#after(TRY_AGAIN_MS, run, () => this.wake(run, acceptChanges));
+        if (mayComeBack(error) && !this.#closing) this.#after(TRY_AGAIN_MS, run, () => this.#looked(run, look));
         else this.#deps.hub.tell(run, { type: 'exit', error });
       })
       .then(() => void this.#waking.delete(waking));
     this.#waking.add(waking);
   }
 
+  /** The time has come for which a run was parked that this process knows. A living process that has it hears of that itself. */
+  async #ring(run: string): Promise<void> {
+    if (this.#live.has(run)) return;
+    const { identity, priority, status, wakeAt, lease } = await this.#record(run);
+    const isNobodys = lease === undefined || isDeadOwner(lease.owner);
+    if (this.#closing || hasEnded(status) || wakeAt === null || !isNobodys || this.#refusals.has(run)) return;
+    this.enqueue({ run, tenant: identity.tenant, priority });
+  }
+
+  /** A run of this state is followed here: when it is parked, and its time comes, it goes on here, unless it cannot. */
+  remind(state: RunState): void {
+    const { run } = state.identity;
+    if (this.#live.has(run) || this.#closing || state.ending !== null) return;
+    const at = goesOnAt(state, isPaused(state) ? undefined : state.modelAway?.retryAt);
+    if (at !== null && this.#deps.equipped(state.planner) !== undefined) this.#alarms.set(run, at, false);
+  }
+
   async #wakeStored(run: string, acceptChanges: boolean): Promise<void> {
     const { identity, priority, status, wakeAt = 0 } = await this.#record(run);
     if (this.#closing || hasEnded(status)) return;
     // What is parked is left alone until its time, or until somebody says something to it; its tasks may not be.
-    if (wakeAt === null || wakeAt > this.#deps.clock.now()) return this.#wakeTasks(run);
+    if (wakeAt === null) return this.#wakeTasks(run);
+    if (wakeAt > this.#deps.clock.now()) {
+      this.#alarms.set(run, wakeAt, status === 'waiting');
+      return this.#wakeTasks(run);
+    }
     const live = this.#live.get(run);
     if (live !== undefined) live.driver.poke();
     else if (acceptChanges || !this.#refusals.has(run)) {
@@ -332,73 +361,11 @@ export class Fleet {
     if (claim !== undefined) {
       const wakeInMs = wakeAt === null ? null : Math.max(0, (wakeAt ?? 0) - this.#deps.clock.now());
       const asItWas = { wakeInMs, ...(status === 'waiting' ? { status } : {}) };
-      return this.#driverOf(claim, askedAt, asItWas, acceptChanges);
+      return this.#pickUp.claimed(claim, askedAt, asItWas, acceptChanges);
     }
     // Somebody has it who may live: asked for again when that lease would be over.
-    if (lease !== undefined && !this.#closing) this.#setAlarm(run, lease.until, acceptChanges);
+    if (lease !== undefined && !this.#closing) this.#askAgain(run, lease.until, acceptChanges);
     return undefined;
-  }
-
-  #heldBy(claim: Claim, askedAt: Moment): HeldLease {
-    const { journal, clock } = this.#deps;
-    const { leaseMs, takeoverGraceMs } = this.#options;
-    return new HeldLease({ journal, clock, leaseMs, takeoverGraceMs }, claim, askedAt);
-  }
-
-  /**
-   * The driver of a run that was claimed; `undefined` when the claim is lost again. A run that cannot be carried out here is
-   * given back `asItWas`, with its problem: others may be able to.
-   * @throws PilotageError `run_changed`, the error of the store, or what the migrate hook throws.
-   */
-  async #driverOf(
-    claim: Claim,
-    askedAt: Moment,
-    asItWas: Pick<Park, 'wakeInMs' | 'status'>,
-    acceptChanges = false,
-  ): Promise<RunDriver | undefined> {
-    const lease = this.#heldBy(claim, askedAt);
-    try {
-      const state = foldEntries(await this.#deps.journal.read(claim.run));
-      const repin = await this.#repinFor(state, acceptChanges);
-      if (repin !== undefined) await this.#append(state, claim, repin);
-      return new RunDriver(this.#depsOf(state), state, claim, lease);
-    } catch (error) {
-      // This process stood still meanwhile, and somebody else drives the run.
-      if (PilotageError.is(error, 'lease_lost')) return undefined;
-      const park = mayPass(error) ? { wakeInMs: TRY_AGAIN_MS } : asItWas;
-      await this.#giveBack(claim, { ...park, problem: problemOf(error) }).catch((second: unknown) =>
-        this.#deps.onFault(second),
-      );
-      throw error;
-    }
-  }
-
-  /** With the planner of the run and its tools; the main one goes on with runs of a planner that is not known any more. */
-  #depsOf(state: RunState): DriverDeps {
-    const { planner, toolsOf, limit, unpriced } = this.#deps.equipped(state.planner) ?? this.#deps;
-    return planner === this.#deps.planner ? this.#deps : { ...this.#deps, planner, toolsOf, limit, unpriced };
-  }
-
-  async #append(state: RunState, { run, fence }: Claim, body: Repinned): Promise<void> {
-    const { journal, clock } = this.#deps;
-    const entry: Entry = deepFreeze({ ...body, seq: state.head + 1, at: clock.now() });
-    await journal.append({ run, fence, expected: state.head, entries: [entry] });
-    applyEntry(state, entry);
-  }
-
-  /** The entry with which a run goes on that was started with other code; `undefined` when nothing has changed. */
-  async #repinFor(state: RunState, acceptChanges: boolean): Promise<Repinned | undefined> {
-    const { planner, toolsOf } = this.#depsOf(state);
-    const tools = toolsOf(state.scopes, state.found);
-    const changes = changesOf(state, planner, tools);
-    if (changes.length === 0) return undefined;
-    const migration = (await this.#options.migrate?.({ state, changes })) ?? (acceptChanges ? {} : undefined);
-    if (migration === undefined) throw runChanged(state.identity.run, changes);
-    return repinned(planner, tools, migration);
-  }
-
-  async #giveBack({ run, fence, signals }: Claim, park: Partial<Park> = {}): Promise<void> {
-    await this.#deps.journal.release({ run, fence }, { seenSignals: signals, ...park });
   }
 
   /** In a slot that was taken before. */
@@ -422,8 +389,9 @@ export class Fleet {
     const turn = new Promise<void>((resolve) => setImmediate(resolve));
     // This process lost the run while it stood still, and has claimed it again: nothing drives it twice at once.
     const before = this.#live.get(run);
-    this.#alarms.get(run)?.();
-    this.#alarms.delete(run);
+    this.#later.get(run)?.();
+    this.#later.delete(run);
+    this.#alarms.clear(run);
     this.#refusals.forget(run);
     before?.driver.stop('lost');
     const exit = Promise.all([turn, before?.exit]).then(() => driver.drive());
@@ -438,22 +406,24 @@ export class Fleet {
     const { run, tenant } = driver.state.identity;
     if (this.#live.get(run) === live) this.#live.delete(run);
     const error = exitError(exit, run);
-    if (exit.kind === 'ended' && driver.state.conversation) this.#options.onTurn(driver.state.identity);
+    if (exit.kind === 'ended') this.#options.onEnded(driver.state);
     if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
     if (this.#live.size === 0) this.#stopBeat?.();
     // It was parked just when a signal came, which nobody but this process may know of.
     const priority = Number.POSITIVE_INFINITY;
     if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
-    else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing) this.#setAlarm(run, exit.wakeAt);
-    else if (exit.kind === 'broken' && !this.#closing) this.#broke(run, exit.error);
+    else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing) {
+      this.#alarms.set(run, exit.wakeAt, exit.isPaused !== true);
+    } else if (exit.kind === 'broken' && !this.#closing) this.#broke(run, exit.error);
     this.#freeSlot(tenant);
   }
 
-  #setAlarm(run: string, wakeAt: number, acceptChanges: boolean = false): void {
+  /** @param wakeAt when the lease of another process is over. */
+  #askAgain(run: string, wakeAt: number, acceptChanges: boolean): void {
     // The store's clock may be behind this one.
     const delayMs = Math.max(wakeAt - this.#deps.clock.now(), LEAST_ALARM_MS);
-    this.#after(delayMs, run, () => this.wake(run, acceptChanges));
+    this.#after(delayMs, run, () => this.wake(run, acceptChanges), false);
   }
 
   /** What the store could not take goes on when it can; what else broke is left to others for a while. */
@@ -462,14 +432,18 @@ export class Fleet {
     else this.#refusals.note(run);
   }
 
-  /** In place of what was to be done about the run later. */
-  #after(delayMs: number, run: string, act: () => void): void {
-    this.#alarms.get(run)?.();
-    const cancel = this.#deps.clock.after(delayMs, () => {
-      this.#alarms.delete(run);
-      act();
-    });
-    this.#alarms.set(run, cancel);
+  /** In place of what was to be done about the run later. @param holds the process stays alive for it. */
+  #after(delayMs: number, run: string, act: () => void, holds: boolean = true): void {
+    this.#later.get(run)?.();
+    const cancel = this.#deps.clock.after(
+      delayMs,
+      () => {
+        this.#later.delete(run);
+        act();
+      },
+      { holds },
+    );
+    this.#later.set(run, cancel);
   }
 
   /** The state in which this process lets go of a run. @throws why it had to, when the run has neither ended nor paused. */

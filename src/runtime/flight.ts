@@ -13,8 +13,10 @@ export type Settled<T> =
   | { readonly kind: 'timeout'; readonly isAtWork: boolean }
   | { readonly kind: 'abandoned' };
 
-/** How long aborted work may take to notice. */
-export const ABORT_GRACE_MS = 1_000;
+/** How long aborted work is heard out whose result says what has happened. */
+const ABORT_GRACE_MS = 1_000;
+/** How long other work may take to notice that it was aborted. Nobody waits for work that does not listen. */
+const NOTICE_MS = 50;
 
 /** A signal that is made when somebody asks for it: most tools never do, and an AbortController is not cheap. */
 export class LazySignal {
@@ -40,7 +42,7 @@ export interface AttemptOptions {
   readonly timeoutMs?: number;
   /** What aborts it. By default each attempt has its own, because a time limit aborts the one before. */
   readonly signal?: LazySignal;
-  /** After its time limit it may take the grace of an abort to end: a value that comes by then counts. */
+  /** After its time limit, or an abort, it may take the whole grace to end: a value that comes by then counts. */
   readonly isHeardOut?: boolean;
   /** It finds out what has become of something: `dismiss` lets it come to its end. */
   readonly isLookUp?: boolean;
@@ -53,6 +55,7 @@ export class Flight {
   #aborted: { readonly reason: unknown } | undefined;
   #dismissed: { readonly reason: unknown } | undefined;
   #isLookUp = false;
+  #isPatient = false;
   #onAbort: (() => void) | undefined;
 
   constructor(clock: Clock, onLate: () => void) {
@@ -74,9 +77,11 @@ export class Flight {
     this.#onAbort?.();
   }
 
-  abort(reason: unknown): void {
+  /** @param isPatient any work has the whole grace to end: what it has done by then is kept. */
+  abort(reason: unknown, isPatient = false): void {
     if (this.#aborted !== undefined) return;
     this.#aborted = { reason };
+    this.#isPatient = isPatient;
     this.#current?.abort(reason);
     this.#onAbort?.();
   }
@@ -122,7 +127,8 @@ export class Flight {
       if (!open) return;
       const giveUp = (): void => {
         cancelTimer?.();
-        cancelTimer = this.#clock.after(ABORT_GRACE_MS, () => end({ kind: 'abandoned' }));
+        const graceMs = isHeardOut || isLookUp || this.#isPatient ? ABORT_GRACE_MS : NOTICE_MS;
+        cancelTimer = this.#clock.after(graceMs, () => end({ kind: 'abandoned' }));
       };
       if (stopped !== undefined) return giveUp();
       this.#onAbort = giveUp;

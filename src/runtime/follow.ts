@@ -5,6 +5,7 @@
 import type { Entry } from '../core/entry.ts';
 import type { Journal } from '../journal/port.ts';
 import { applyEntry, openState, type RunState } from '../view/run-state.ts';
+import { keptAlive } from './kept-alive.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import { readable } from './readable.ts';
 
@@ -27,6 +28,8 @@ export interface FollowOptions<T> {
   readonly beside?: (hear: (notice: Notice) => void, state: () => RunState | undefined) => () => void;
   /** What to yield at the end, when nothing more comes. */
   readonly onOver?: (state: RunState) => readonly T[];
+  /** It has read all that there is, for now. Called while this process does not drive the run. */
+  readonly onCaughtUp?: (state: RunState) => void;
   /** The reader has seen all that it waits for. */
   readonly isOver: (state: RunState) => boolean;
 }
@@ -69,6 +72,7 @@ export class Follower<T> {
         yield* this.#live();
         if (!this.#isOver()) await this.#more();
       }
+      this.#caughtUp();
       if (!this.#stopped && this.#state !== undefined) yield* this.#options.onOver?.(this.#state) ?? [];
     } finally {
       leave?.();
@@ -168,10 +172,17 @@ export class Follower<T> {
 
   async #more(): Promise<void> {
     if (this.#dirty || this.#stopped || this.#queue.length > 0) return;
-    await new Promise<void>((resolve) => {
+    this.#caughtUp();
+    const news = new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
+    // The beat of what this process drives keeps it alive.
+    await (this.#options.isDriven() ? news : keptAlive(news));
     this.#wake = undefined;
+  }
+
+  #caughtUp(): void {
+    if (this.#state !== undefined && !this.#options.isDriven()) this.#options.onCaughtUp?.(this.#state);
   }
 }
 

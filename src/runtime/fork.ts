@@ -36,6 +36,8 @@ export interface ForkOptions {
    * called, with keys that are the fork's own.
    */
   readonly effects?: ForkOrigin['effects'];
+  /** Aborting it cancels the fork, as with `start`. */
+  readonly signal?: AbortSignal;
 }
 
 export interface ForkResult {
@@ -46,7 +48,7 @@ export interface ForkResult {
 }
 
 /** Everything that a fork is made of beside the run's entries. */
-export interface ForkPlan extends Omit<ForkOptions, 'identity' | 'effects'> {
+export interface ForkPlan extends Omit<ForkOptions, 'identity' | 'effects' | 'signal'> {
   readonly identity: Identity;
   readonly effects: ForkOrigin['effects'];
   /** Of the planner that goes on. */

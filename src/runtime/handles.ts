@@ -219,7 +219,7 @@ export class Handles {
   async #closeAll(run: string, of: OfRun, all: readonly Live[], reason: HandleReason): Promise<void> {
     for (const live of all) this.#forget(run, of, live);
     for (const live of all) {
-      live.flight.abort(new PilotageError('cancelled', 'The run was let go of.'));
+      live.flight.abort(new PilotageError('cancelled', 'The run was let go of.'), true);
       const settled = await live.opened;
       if (settled.kind === 'value') await this.#closeValue(live, settled.value, reason);
     }

@@ -14,8 +14,8 @@ import { listenersOf } from './task-end.ts';
 /** Why a driver let go of its run. */
 export type Exit =
   | { readonly kind: 'ended' }
-  /** Although `hasNews`: it has to be claimed again. `wakeAt`: it goes on by itself then. */
-  | { readonly kind: 'parked'; readonly wakeAt?: number }
+  /** Although `hasNews`: it has to be claimed again. `wakeAt`: it goes on by itself then; until then somebody may answer one that `isPaused`. */
+  | { readonly kind: 'parked'; readonly wakeAt?: number; readonly isPaused?: boolean }
   /** Another process has the run. */
   | { readonly kind: 'lost' }
   /** This runtime was closed; the run stays due. */

@@ -64,8 +64,8 @@ export class Moves {
     await this.#growth?.settled;
   }
 
-  abort(reason: unknown): void {
-    this.#flight.abort(reason);
+  abort(reason: unknown, isPatient: boolean): void {
+    this.#flight.abort(reason, isPatient);
   }
 
   #ask(): Ask {

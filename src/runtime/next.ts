@@ -131,12 +131,17 @@ function expiredPause({ pauses }: RunState, now: number): Resumed | undefined {
 
 /** @param retryAt when the models are tried again; a limit of time that asks for a raise is met before. */
 function park(state: RunState, retryAt?: number): Next {
+  const status = isPaused(state) ? 'paused' : 'waiting';
+  return { do: 'park', wakeAt: goesOnAt(state, retryAt), status };
+}
+
+/** When a run that nobody drives goes on by itself. Milliseconds since the epoch; `null`: never. */
+export function goesOnAt(state: RunState, retryAt: number | undefined): number | null {
   const { limits } = state;
   const own = Math.min(nextTimeout(state) ?? Number.POSITIVE_INFINITY, retryAt ?? Number.POSITIVE_INFINITY);
   const deadline = limits.onCeiling === 'pause' && retryAt === undefined ? undefined : limits.deadlineAt;
   const wakeAt = Math.min(own, deadline ?? Number.POSITIVE_INFINITY);
-  const status = isPaused(state) ? 'paused' : 'waiting';
-  return { do: 'park', wakeAt: wakeAt === Number.POSITIVE_INFINITY ? null : wakeAt, status };
+  return wakeAt === Number.POSITIVE_INFINITY ? null : wakeAt;
 }
 
 /** A planner that pauses until something happens is woken by the results of its tasks, unless it asks for them itself. */

@@ -11,6 +11,7 @@ import { type Redact, redacted } from '../view/redact.ts';
 import { foldEntries, nextStep, type RunState } from '../view/run-state.ts';
 import { type RunTrajectory, trajectoryOf } from '../view/trajectory.ts';
 import { answerable, isPaused, wakesByTasks } from '../view/waits.ts';
+import { isVerdict } from './controls.ts';
 import { Follower } from './follow.ts';
 import type { ForkOptions } from './fork.ts';
 import { storedJson } from './heavy.ts';
@@ -34,6 +35,10 @@ export interface RunPorts {
   readonly artifacts: ArtifactStore;
   readonly hub: NoticeHub;
   isDriven(): boolean;
+  /** The run is followed here, and this is how far it has come: when it is parked, somebody has to know of its time. */
+  remind(state: RunState): void;
+  /** From now on the abort of the signal cancels the run. */
+  cancelOn(signal: AbortSignal): void;
   /** The state in which this process lets go of the run; `undefined` when it does not drive it. */
   settled(): Promise<RunState> | undefined;
   /** For planners that want their readers to see their tasks move; absent: there is none. */
@@ -108,6 +113,19 @@ export interface Resumption {
   readonly nodes?: Readonly<Record<string, { readonly args: Json } | { readonly skip: true }>>;
   /** Goes on although planner or tools are others than those that the run was started with. */
   readonly acceptChanges?: boolean;
+  /** Aborting it cancels the run, as with `start`. */
+  readonly signal?: AbortSignal;
+}
+
+export interface SteerOptions {
+  /** What is waited for: that the control is stored, and survives whatever happens, or that the run has taken it. */
+  readonly until?: 'stored' | 'applied';
+}
+
+export interface CancelOptions extends SteerOptions {
+  readonly reason?: string;
+  /** False: what is in flight comes to its end. Default true. */
+  readonly hard?: boolean;
 }
 
 export class Run {
@@ -196,8 +214,14 @@ export class Run {
    * @throws PilotageError `run_not_found`, `run_ended` for a run that finished or was cancelled, `pause_not_found` for an answer to a pause that is not open, or
    * `run_changed`.
    */
-  async resume({ token, payload, limits, nodes, acceptChanges = false }: Resumption = {}): Promise<void> {
+  async resume({ signal, ...resumption }: Resumption = {}): Promise<void> {
+    signal?.throwIfAborted();
     await this.#ports.mayResume();
+    await this.#resume(resumption);
+    if (signal !== undefined) this.#ports.cancelOn(signal);
+  }
+
+  async #resume({ token, payload, limits, nodes, acceptChanges = false }: Resumption): Promise<void> {
     const given = token !== undefined || payload !== undefined || limits !== undefined || nodes !== undefined;
     const answer: JsonObject = {
       ...(payload === undefined ? {} : { payload }),
@@ -259,34 +283,36 @@ export class Run {
   }
 
   /** Pauses the run at its next step boundary. */
-  pause(): Promise<void> {
-    return this.steer('PAUSE');
+  pause(options?: SteerOptions): Promise<void> {
+    return this.steer('PAUSE', undefined, options);
   }
 
   /** Ends the run as cancelled. What is in flight is aborted at once, unless `hard` is false. */
-  async cancel(options: { readonly reason?: string; readonly hard?: boolean } = {}): Promise<void> {
-    await this.steer('CANCEL', { ...options });
+  async cancel({ until, ...payload }: CancelOptions = {}): Promise<void> {
+    await this.steer('CANCEL', { ...payload }, until === undefined ? {} : { until });
   }
 
   /**
-   * Sends a control and waits until the run has taken it.
+   * Sends a control. An answer to a pause (`APPROVE`, `REJECT`, `RESUME`, `SETTLE`), which may be refused, is waited for until the run
+   * has taken it; anything else until it is stored, which is before the run hears of it.
    * @throws PilotageError why it was refused, or `run_ended`.
    */
-  async steer(type: ControlType, payload?: JsonObject): Promise<void> {
+  async steer(type: ControlType, payload?: JsonObject, options: SteerOptions = {}): Promise<void> {
     const { as } = this.#ports;
+    const { until = isVerdict({ type }) ? 'applied' : 'stored' } = options;
     const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
     const given = payload === undefined ? {} : { payload };
     const control: Control = { id, type, ...given, ...(as === undefined ? {} : { from: as }) };
     const to = await this.#ports.addressee(control);
-    if (to.run === this.id) return this.#send(control);
+    if (to.run === this.id) return this.#send(control, until);
     try {
-      await this.#ports.handle(to.run).#send(control);
+      await this.#ports.handle(to.run).#send(control, until);
     } catch (error) {
       // What this run knows of its task is old: it goes on, and hears the news.
       if (isOldNews(error)) await this.#ports.drive(false);
       throw error;
     }
-    if (to.token !== undefined) await this.#untilAnswered(to.token);
+    if (to.token !== undefined && until === 'applied') await this.#untilAnswered(to.token);
   }
 
   /** This run has heard that a pause of a task below it is answered. */
@@ -300,7 +326,8 @@ export class Run {
     for await (const _ of follower.follow());
   }
 
-  async #send(control: Control): Promise<void> {
+  async #send(control: Control, until: NonNullable<SteerOptions['until']>): Promise<void> {
+    if (until === 'stored') return this.#ports.signal(control);
     const { journal, hub } = this.#ports;
     const head = (await journal.get(this.id))?.head ?? 0;
     const ports = { journal, hub, run: this.id, isDriven: () => this.#ports.isDriven() };
@@ -371,9 +398,11 @@ export class Run {
     hub: NoticeHub;
     isDriven: () => boolean;
     tokens: boolean;
+    onCaughtUp: (state: RunState) => void;
   } {
     const { journal, hub } = this.#ports;
-    return { journal, run: this.id, hub, isDriven: () => this.#ports.isDriven(), tokens };
+    const onCaughtUp = (state: RunState): void => this.#ports.remind(state);
+    return { journal, run: this.id, hub, isDriven: () => this.#ports.isDriven(), tokens, onCaughtUp };
   }
 }
 

@@ -26,6 +26,7 @@ import { foldEntries } from '../view/run-state.ts';
 import { cleanArtifacts, patientArtifacts } from './append.ts';
 import { artifactFetch } from './artifact-fetch.ts';
 import { assertParallelCalls } from './at-once.ts';
+import { CancelSignals, cancelRun } from './cancel-signals.ts';
 import { AtWork } from './doubt.ts';
 import type { DriverDeps, Equipped } from './driver-deps.ts';
 import { Fleet } from './fleet.ts';
@@ -138,6 +139,7 @@ export class Runtime {
   #fleet: Fleet | undefined;
   readonly #memory: Remembering | undefined;
   #summaries: SummaryKeeper | undefined;
+  #signals: CancelSignals | undefined;
   #closing: Promise<void> | undefined;
   /** Runs as tasks: started once under a key, found, listed, stopped, watched. */
   readonly tasks: Tasks = new Tasks({
@@ -189,8 +191,8 @@ export class Runtime {
    * nothing is stored, and it goes on if nobody drives it.
    * @throws PilotageError `identity_required`, `planner_unknown`, `unserializable`, `memory_block_unserializable`, `invalid_config`,
    * `runtime_closed`, `scope_mismatch` for a run id that somebody else uses or for their memory, `idempotency_conflict` for
-   * that of a run that was started with something else, or a store error. For a planner that reads its arguments, such as a
-   * flow, what that throws: `validation_failed` (a `FlowError`).
+   * that of a run that was started with something else, or a store error; the reason of a `signal` that is aborted already. For a
+   * planner that reads its arguments, such as a flow, what that throws: `validation_failed` (a `FlowError`).
    */
   start(query: string, options: StartOptions): Promise<Run> {
     return this.#start(query, options);
@@ -198,6 +200,7 @@ export class Runtime {
 
   async #start(query: string, options: StartOptions, asked?: Asked): Promise<Run> {
     this.#assertOpen();
+    options?.signal?.throwIfAborted();
     assertIdentity(options?.identity);
     const identity = captureJson(pickIdentity(options.identity), 'identity').json as unknown as Identity;
     const started = this.#startedEntry(query, identity, options, asked);
@@ -211,11 +214,13 @@ export class Runtime {
     const context = await contextAtStart(given, identity, deps.artifacts);
     const entry = this.#redaction.entry(withMaterial(started, context, await this.#remembered(identity, options)));
     this.#assertOpen();
+    options.signal?.throwIfAborted();
     const fleet = this.#readyFleet();
     if (!(await fleet.launch({ identity, priority, entries: [entry] }))) {
       await this.#assertSameRun(entry, options.planner);
       fleet.enqueue({ run: identity.run, tenant: identity.tenant, priority });
     }
+    this.#cancelOn(options.signal, identity.run);
     return this.#handle(identity.run);
   }
 
@@ -253,6 +258,8 @@ export class Runtime {
       artifacts,
       hub: this.#hub,
       isDriven: () => fleet.drives(id),
+      remind: (state) => fleet.remind(state),
+      cancelOn: (signal) => this.#cancelOn(signal, id),
       settled: () => fleet.settled(id),
       ...(as === undefined ? {} : { as, mayRead: () => assertKnown(journal, id, as) }),
       ...(this.#planners.all.some(isHybrid) ? { shownTasks: this.#shownTasks } : {}),
@@ -271,9 +278,24 @@ export class Runtime {
     });
   }
 
+  /** From now on the abort of the signal cancels the run. */
+  #cancelOn(signal: AbortSignal | undefined, run: string): void {
+    if (signal === undefined) return;
+    const fleet = this.#readyFleet();
+    this.#signals ??= new CancelSignals({
+      journal: this.#driverDeps().journal,
+      isDriven: (id) => fleet.drives(id),
+      cancel: (id, reason) => this.#whileOpen(() => cancelRun(fleet, id, reason)),
+      onFault: (error) => this.#fault(error),
+    });
+    this.#signals.add(run, signal);
+  }
+
   async #fork(run: string, options: ForkOptions): Promise<Run> {
     this.#assertOpen();
+    options.signal?.throwIfAborted();
     const forked = await forkRun({ ...this.#driverDeps(), ...(await this.#heirOf(run)) }, run, options);
+    this.#cancelOn(options.signal, forked.run);
     await this.#readyFleet().claimAndDrive(forked.run, false);
     return this.#handle(forked.run);
   }
@@ -317,6 +339,7 @@ export class Runtime {
   async #close(): Promise<void> {
     // Whoever is told now finds the runtime closed.
     await Promise.resolve();
+    this.#signals?.close();
     await this.#fleet?.close();
     await this.#deps?.handles.close();
     await this.#summaries?.close();
@@ -397,7 +420,10 @@ export class Runtime {
       takeoverGraceMs,
       migrate: this.#options.migrate,
       planners: this.#planners.names,
-      onTurn: (identity) => this.#summaries?.turnEnded(identity),
+      onEnded: ({ identity, conversation }) => {
+        this.#signals?.forget(identity.run);
+        if (conversation) this.#summaries?.turnEnded(identity);
+      },
     });
     return this.#fleet;
   }

@@ -23,10 +23,15 @@ export class SharedTimer implements Clock {
   }
 
   after(delayMs: number, wake: () => void): () => void {
-    const limit = { at: this.#clock.now() + delayMs, wake };
+    const limit = { at: this.#steady() + delayMs, wake };
     this.#limits.add(limit);
     if (this.#armed === undefined || limit.at < this.#armed.at) this.#arm(limit.at, delayMs);
     return () => this.#limits.delete(limit);
+  }
+
+  /** A limit is a length of time: that somebody sets the clock makes it neither longer nor shorter. */
+  #steady(): number {
+    return this.#clock.steady?.() ?? this.#clock.now();
   }
 
   /** Forgets all limits and the timer. */
@@ -43,7 +48,7 @@ export class SharedTimer implements Clock {
 
   #fire(): void {
     this.#armed = undefined;
-    const now = this.#clock.now();
+    const now = this.#steady();
     for (const limit of this.#limits) {
       if (limit.at > now || !this.#limits.delete(limit)) continue;
       limit.wake();

@@ -17,6 +17,11 @@ export interface StartOptions {
   readonly conversation?: boolean;
   /** Scopes that the user holds. Default none. */
   readonly scopes?: readonly string[];
+  /**
+   * Aborting it cancels the run, and what is in flight, as `Run.cancel` does, for as long as this runtime is open. One that is aborted
+   * already starts nothing.
+   */
+  readonly signal?: AbortSignal;
   /** -1000 to 1000; higher is driven first. Default 0. */
   readonly priority?: number;
   /**

@@ -37,7 +37,8 @@ export function watchProgressOfTasks({ journal, clock, state, tell, onFault }: P
     }
   };
   const again = (): void => {
-    if (!stopped) cancel = clock.after(LOOK_EVERY_MS, () => void look().catch(onFault).then(again));
+    // Who reads keeps the process alive while it waits.
+    if (!stopped) cancel = clock.after(LOOK_EVERY_MS, () => void look().catch(onFault).then(again), { holds: false });
   };
   again();
   return () => {

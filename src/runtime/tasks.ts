@@ -247,7 +247,7 @@ function requestOf(query: string, { inputs = [], ...rest }: Omit<SpawnOptions, '
   const attached = inputs.map((input) =>
     'bytes' in input ? { ...input, bytes: createHash('sha256').update(input.bytes).digest('base64url') } : input,
   );
-  const { priority = 0, scopes = [], limits = {}, ...others } = rest;
+  const { priority = 0, scopes = [], limits = {}, signal: _, ...others } = rest;
   return captureJson({ query, priority, scopes, limits, ...others, inputs: attached }, 'request').json;
 }
 

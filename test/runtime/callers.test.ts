@@ -319,7 +319,7 @@ describe('events of a control', () => {
     const made = world({ planner: script(pause) });
     const [one, two] = [await start(made), await start(made)];
     await Promise.all([one.result(), two.result()]);
-    for (let index = 0; index < 300; index += 1) await one.steer('INJECT_CONTEXT', { index });
+    for (let index = 0; index < 300; index += 1) await one.steer('INJECT_CONTEXT', { index }, { until: 'applied' });
     await expect(one.approve('pause_other')).rejects.toMatchObject({ code: 'pause_not_found' });
     const kept = await entriesOf(made.journal, one, 'control');
     expect(kept).toHaveLength(301);

@@ -181,7 +181,7 @@ describe('while a run waits for its model', () => {
   it('a redirect and a message are heard, and reach the model when it is back', async () => {
     const { run, clock, up, journal } = await waiting();
     await run.steer('REDIRECT', { goal: 'the other goal' });
-    await run.steer('USER_MESSAGE', { message: 'and hurry' });
+    await run.steer('USER_MESSAGE', { message: 'and hurry' }, { until: 'applied' });
     expect((await run.state()).goal).toBe('the other goal');
     up();
     await advanceUntil(clock, async () => (await journal.get(run.id))?.status === 'finished');

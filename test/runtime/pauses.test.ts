@@ -164,7 +164,8 @@ describe('the planner’s pauses', () => {
     const planner = watched(script(pause));
     const run = await start(world({ planner }));
     await run.result();
-    for (let index = 0; index < 70; index += 1) await run.steer('USER_MESSAGE', { message: `m${index}` });
+    for (let index = 0; index < 70; index += 1)
+      await run.steer('USER_MESSAGE', { message: `m${index}` }, { until: 'applied' });
     await run.resume();
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', usage: { steps: 1 } });
     expect(planner.views[1]?.controls).toHaveLength(71);

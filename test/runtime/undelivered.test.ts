@@ -69,7 +69,8 @@ describe('controls left in the inbox when a run ends', () => {
 
   it('SP-19 whoever waits for one of them is told that the run has ended', async () => {
     const { run, go } = await ending();
-    const sent = [run.steer('REDIRECT', { goal: 'late' }), run.pause(), run.approve()];
+    const until = 'applied';
+    const sent = [run.steer('REDIRECT', { goal: 'late' }, { until }), run.pause({ until }), run.approve()];
     const settled = Promise.allSettled(sent);
     await quiet();
     go();

@@ -70,11 +70,16 @@ function inSameProcess(act: () => void): () => void {
   return process === undefined ? act : () => process.within(act);
 }
 
+interface Interval {
+  stop: () => void;
+  unref(): Interval;
+}
+
 /** What asks again and again does so in virtual time. */
 function takeOverIntervals(time: SimulatedTime): void {
-  const set = (act: () => void, everyMs: number): { stop: () => void } => {
+  const set = (act: () => void, everyMs: number): Interval => {
     const bound = inSameProcess(act);
-    const interval = { stop: (): void => {} };
+    const interval: Interval = { stop: (): void => {}, unref: () => interval };
     const next = (): void => {
       interval.stop = time.after(everyMs, () => {
         next();

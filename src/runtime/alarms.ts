@@ -1,0 +1,78 @@
+/**
+ * When runs that are parked go on by themselves, for as many runs as there are, over one timer. Times are those of the wall clock,
+ * which may be set, and timers stand still while the machine sleeps: it is looked at again and again.
+ */
+import { type Clock, LONGEST_NAP_MS } from '../core/clock.ts';
+
+/** A store's clock may be behind this one: its runs are looked at a moment later. */
+const LEAST_DELAY_MS = 10;
+/** So many of those that are due at once ring in one turn of the event loop. */
+const RINGS_A_TURN = 64;
+
+export class Alarms {
+  readonly #clock: Clock;
+  readonly #ring: (run: string) => void;
+  /** Milliseconds since the epoch, by run. */
+  readonly #times = new Map<string, number>();
+  /** Those for which the process stays alive: they wait for nobody. */
+  readonly #holding = new Set<string>();
+  #armed: { readonly at: number; readonly holds: boolean; readonly cancel: () => void } | undefined;
+
+  constructor(clock: Clock, ring: (run: string) => void) {
+    this.#clock = clock;
+    this.#ring = ring;
+  }
+
+  /** In place of the one that the run has. @param holds the process stays alive for it. */
+  set(run: string, at: number, holds: boolean): void {
+    this.#times.set(run, at);
+    if (holds) this.#holding.add(run);
+    else this.#holding.delete(run);
+    if (this.#armed === undefined || at < this.#armed.at || this.#armed.holds !== this.#holds) this.#arm(at);
+  }
+
+  clear(run: string): void {
+    if (!this.#times.delete(run)) return;
+    this.#holding.delete(run);
+    if (this.#times.size === 0) this.stop();
+    else if (this.#armed?.holds !== this.#holds) this.#arm(this.#armed?.at ?? 0);
+  }
+
+  stop(): void {
+    this.#times.clear();
+    this.#holding.clear();
+    this.#armed?.cancel();
+    this.#armed = undefined;
+  }
+
+  get #holds(): boolean {
+    return this.#holding.size > 0;
+  }
+
+  /** @param at no alarm is due before. */
+  #arm(at: number): void {
+    const first = Math.min(at, this.#armed?.at ?? at);
+    this.#armed?.cancel();
+    const holds = this.#holds;
+    const delayMs = Math.min(Math.max(first - this.#clock.now(), LEAST_DELAY_MS), LONGEST_NAP_MS);
+    this.#armed = { at: first, holds, cancel: this.#clock.after(delayMs, () => this.#look(), { holds }) };
+  }
+
+  #look(): void {
+    this.#armed = undefined;
+    const now = this.#clock.now();
+    let earliest = Number.POSITIVE_INFINITY;
+    let rung = 0;
+    for (const [run, at] of this.#times) {
+      if (at > now || rung === RINGS_A_TURN) {
+        earliest = Math.min(earliest, at);
+        continue;
+      }
+      rung += 1;
+      this.#times.delete(run);
+      this.#holding.delete(run);
+      this.#ring(run);
+    }
+    if (this.#times.size > 0) this.#arm(earliest);
+  }
+}

@@ -1,0 +1,94 @@
+/** Makes the driver of a run that was claimed: with the run's own planner and tools, under changed code only when that is accepted. */
+import type { Entry, Repinned } from '../core/entry.ts';
+import { PilotageError } from '../core/errors.ts';
+import { deepFreeze } from '../core/json.ts';
+import type { Claim, Park } from '../journal/port.ts';
+import { applyEntry, foldEntries, type RunState } from '../view/run-state.ts';
+import { mayPass } from './append.ts';
+import { RunDriver } from './driver.ts';
+import type { DriverDeps } from './driver-deps.ts';
+import { HeldLease, type Moment } from './held-lease.ts';
+import { TRY_AGAIN_MS } from './let-go.ts';
+import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
+import { problemOf } from './refusals.ts';
+
+export interface PickUpOptions {
+  readonly leaseMs: number;
+  readonly takeoverGraceMs: number;
+  readonly migrate: Migrate | undefined;
+}
+
+export class PickUp {
+  readonly #deps: DriverDeps;
+  readonly #options: PickUpOptions;
+
+  constructor(deps: DriverDeps, options: PickUpOptions) {
+    this.#deps = deps;
+    this.#options = options;
+  }
+
+  /** @param askedAt before the claim was sent. */
+  driver(claim: Claim, state: RunState, askedAt: Moment): RunDriver {
+    return new RunDriver(this.#depsOf(state), state, claim, this.#heldBy(claim, askedAt));
+  }
+
+  /**
+   * The driver of a stored run; `undefined` when the claim is lost again. A run that cannot be carried out here is
+   * given back `asItWas`, with its problem: others may be able to.
+   * @throws PilotageError `run_changed`, the error of the store, or what the migrate hook throws.
+   */
+  async claimed(
+    claim: Claim,
+    askedAt: Moment,
+    asItWas: Pick<Park, 'wakeInMs' | 'status'>,
+    acceptChanges = false,
+  ): Promise<RunDriver | undefined> {
+    const { journal, onFault } = this.#deps;
+    try {
+      const state = foldEntries(await journal.read(claim.run));
+      const repin = await this.#repinFor(state, acceptChanges);
+      if (repin !== undefined) await this.#append(state, claim, repin);
+      return this.driver(claim, state, askedAt);
+    } catch (error) {
+      // This process stood still meanwhile, and somebody else drives the run.
+      if (PilotageError.is(error, 'lease_lost')) return undefined;
+      const park = mayPass(error) ? { wakeInMs: TRY_AGAIN_MS } : asItWas;
+      await this.giveBack(claim, { ...park, problem: problemOf(error) }).catch((second: unknown) => onFault(second));
+      throw error;
+    }
+  }
+
+  async giveBack({ run, fence, signals }: Claim, park: Partial<Park> = {}): Promise<void> {
+    await this.#deps.journal.release({ run, fence }, { seenSignals: signals, ...park });
+  }
+
+  #heldBy(claim: Claim, askedAt: Moment): HeldLease {
+    const { journal, clock } = this.#deps;
+    const { leaseMs, takeoverGraceMs } = this.#options;
+    return new HeldLease({ journal, clock, leaseMs, takeoverGraceMs }, claim, askedAt);
+  }
+
+  /** With the planner of the run and its tools; the main one goes on with runs of a planner that is not known any more. */
+  #depsOf(state: RunState): DriverDeps {
+    const { planner, toolsOf, limit, unpriced } = this.#deps.equipped(state.planner) ?? this.#deps;
+    return planner === this.#deps.planner ? this.#deps : { ...this.#deps, planner, toolsOf, limit, unpriced };
+  }
+
+  async #append(state: RunState, { run, fence }: Claim, body: Repinned): Promise<void> {
+    const { journal, clock } = this.#deps;
+    const entry: Entry = deepFreeze({ ...body, seq: state.head + 1, at: clock.now() });
+    await journal.append({ run, fence, expected: state.head, entries: [entry] });
+    applyEntry(state, entry);
+  }
+
+  /** The entry with which a run goes on that was started with other code; `undefined` when nothing has changed. */
+  async #repinFor(state: RunState, acceptChanges: boolean): Promise<Repinned | undefined> {
+    const { planner, toolsOf } = this.#depsOf(state);
+    const tools = toolsOf(state.scopes, state.found);
+    const changes = changesOf(state, planner, tools);
+    if (changes.length === 0) return undefined;
+    const migration = (await this.#options.migrate?.({ state, changes })) ?? (acceptChanges ? {} : undefined);
+    if (migration === undefined) throw runChanged(state.identity.run, changes);
+    return repinned(planner, tools, migration);
+  }
+}

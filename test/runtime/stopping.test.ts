@@ -1,0 +1,216 @@
+/** What is said to a run is not waited for unless asked; a signal cancels it; and nothing that is deaf holds its result back. */
+import { describe, expect, it } from 'vitest';
+import { local } from '../../src/core/identity.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
+import type { Tool } from '../../src/tools/tool.ts';
+import {
+  busy,
+  call,
+  entriesOf,
+  gate,
+  holding,
+  kindsOf,
+  make,
+  named,
+  parallel,
+  pause,
+  pausesOf,
+  quiet,
+  script,
+  start,
+  until,
+  world,
+} from './support.ts';
+
+describe('what is said to a run', () => {
+  it.each([
+    ['a message', 'USER_MESSAGE', { message: 'hello' }],
+    ['a redirect', 'REDIRECT', { goal: 'another' }],
+    ['a pause', 'PAUSE', undefined],
+    ['a soft cancel', 'CANCEL', { hard: false }],
+  ] as const)('%s is stored when steer returns, while a call is under way, and applied later', async (_, type, payload) => {
+    const made = await busy();
+    await made.run.steer(type, payload);
+    expect(await made.journal.inbox(made.run.id)).toMatchObject([{ message: { type } }]);
+    const applied = made.run.steer('INJECT_CONTEXT', { note: 'x' }, { until: 'applied' });
+    let isApplied = false;
+    void applied.then(() => {
+      isApplied = true;
+    });
+    await quiet();
+    expect(isApplied).toBe(false);
+    made.go();
+    await applied.catch((error: { code: string }) => expect(error.code).toBe('run_ended'));
+    expect((await entriesOf(made.journal, made.run, 'control')).map(({ control }) => control.type)).toContain(type);
+  });
+
+  it('an answer is waited for, because it may be refused, unless one asks otherwise', async () => {
+    const made = world({ planner: script(pause, pause) });
+    const run = await start(made);
+    await pausesOf(run);
+    await expect(run.approve('pause_other')).rejects.toMatchObject({ code: 'pause_not_found' });
+    await run.steer('APPROVE', { token: 'pause_other' }, { until: 'stored' });
+    await until(async () => (await entriesOf(made.journal, run, 'control')).length === 2);
+  });
+});
+
+describe('the signal of a start', () => {
+  it('cancels the run, which is recorded with the reason, and stops what is in flight', async () => {
+    const { tool, entered } = holding();
+    const made = world({ planner: script(call('hold')), tools: [tool] });
+    const controller = new AbortController();
+    const run = await start(made, { signal: controller.signal });
+    await entered;
+    controller.abort(new Error('the request was closed'));
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    const [taken] = await entriesOf(made.journal, run, 'control');
+    expect(taken?.control).toMatchObject({
+      type: 'CANCEL',
+      payload: { reason: expect.stringContaining('the request was closed') },
+    });
+  });
+
+  it('that is aborted already starts nothing', async () => {
+    const made = world({ planner: script() });
+    const signal = AbortSignal.abort(new Error('too late'));
+    await expect(start(made, { signal })).rejects.toThrow('too late');
+    expect(await made.runtime.list()).toEqual([]);
+  });
+
+  it('that aborts while the run is being stored cancels it', async () => {
+    const controller = new AbortController();
+    const made = world({ planner: script(call('hold')), tools: [holding().tool] });
+    const create = made.journal.create.bind(made.journal);
+    made.journal.create = async (run) => {
+      const claim = await create(run);
+      controller.abort();
+      return claim;
+    };
+    const run = await start(made, { signal: controller.signal });
+    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
+  });
+
+  it('is listened to until the run has ended, here or elsewhere, or the runtime is closed', async () => {
+    const listening = new Set<unknown>();
+    const signalOf = (): AbortSignal => {
+      const { signal } = new AbortController();
+      const add = signal.addEventListener.bind(signal);
+      const remove = signal.removeEventListener.bind(signal);
+      signal.addEventListener = (type: string, listener: never, options: never) => {
+        listening.add(listener);
+        add(type, listener, options);
+      };
+      signal.removeEventListener = (type: string, listener: never) => {
+        listening.delete(listener);
+        remove(type, listener);
+      };
+      return signal;
+    };
+    const made = world({ planner: script(pause) });
+    const first = await start(made, { signal: signalOf() });
+    await pausesOf(first);
+    expect(listening.size).toBe(1);
+    await first.approve();
+    await first.result();
+    await until(() => listening.size === 0);
+    const second = await start(made, { signal: signalOf() });
+    await pausesOf(second);
+    await until(async () => (await made.journal.get(second.id))?.lease === undefined);
+    const other = world({ planner: script(pause), journal: made.journal, clock: made.clock });
+    await other.runtime.run(second.id).approve();
+    await until(() => listening.size === 0);
+    await pausesOf(await start(made, { signal: signalOf() }));
+    await made.runtime.close();
+    expect(listening.size).toBe(0);
+  });
+
+  it('of a resume and of a fork does the same', async () => {
+    const controller = new AbortController();
+    const made = world({ planner: script(pause, call('hold')), tools: [holding().tool] });
+    const run = await start(made);
+    await pausesOf(run);
+    const forked = await run.fork({ signal: controller.signal });
+    await run.resume({ signal: controller.signal });
+    controller.abort();
+    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
+    expect(await forked.result()).toMatchObject({ reason: 'cancelled' });
+  });
+
+  it('is no part of what a task is asked for with', async () => {
+    const made = world({ planner: script() });
+    const { tenant, user, session } = local('ana');
+    const spawn = (signal?: AbortSignal) =>
+      made.runtime.tasks.spawn('q', {
+        identity: { tenant, user, session },
+        idempotencyKey: 'k',
+        ...(signal && { signal }),
+      });
+    await spawn(new AbortController().signal);
+    expect(await spawn()).toMatchObject({ reused: true });
+  });
+});
+
+describe('what ignores its signal', () => {
+  const deaf = (effect: Tool['effect']): Tool =>
+    make('deaf', () => new Promise(() => {}), { effect: effect ?? 'pure', timeoutMs: 3_600_000 });
+  const MOST_MS = 400;
+
+  it.each([
+    'pure',
+    'read',
+    'keyed',
+  ] as const)('a call that is %s does not hold a deadline’s result back, nor a cancel’s', async (effect) => {
+    const runtime = createRuntime({
+      planner: { name: 'p', next: script(call('deaf')) },
+      tools: [deaf(effect)],
+      journal: memoryJournal(),
+    });
+    const deadlineAt = Date.now() + 300;
+    const late = await runtime.start('q', { identity: local('ana'), limits: { deadlineAt } });
+    expect(await late.result()).toMatchObject({ reason: 'deadline_exceeded' });
+    expect(Date.now() - deadlineAt).toBeLessThan(MOST_MS);
+    const run = await runtime.start('q', { identity: local('ana') });
+    await until(async () => (await run.state()).open !== null);
+    const cancelledAt = Date.now();
+    await run.cancel();
+    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
+    expect(Date.now() - cancelledAt).toBeLessThan(MOST_MS);
+    await runtime.close();
+  });
+
+  it('a planner does not hold a deadline’s result back', async () => {
+    const runtime = createRuntime({
+      planner: { name: 'p', next: () => new Promise<never>(() => {}) },
+      journal: memoryJournal(),
+    });
+    const deadlineAt = Date.now() + 200;
+    const run = await runtime.start('q', { identity: local('ana'), limits: { deadlineAt } });
+    expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded' });
+    expect(Date.now() - deadlineAt).toBeLessThan(MOST_MS);
+  });
+
+  it('a call that nobody needs any more does not hold its step back', async () => {
+    const made = world({
+      planner: script(parallel(named('deaf', 'quick'), { join: { kind: 'first_success' } })),
+      tools: [deaf('pure'), make('quick', () => 'won')],
+    });
+    const run = await start(made);
+    await quiet();
+    made.clock.advance(100);
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+  });
+
+  it('but a once call is heard out for the grace: a value that comes by then counts', async () => {
+    const slow = gate();
+    const tool = make('slow', () => slow.opened.then(() => 'done'), { effect: 'once', timeoutMs: 3_600_000 });
+    const made = world({ planner: script(call('slow')), tools: [tool] });
+    const run = await start(made, { limits: { deadlineAt: made.clock.now() + 1_000 } });
+    await until(async () => (await kindsOf(made.journal, run)).includes('call_began'));
+    await quiet();
+    made.clock.advance(1_900);
+    slow.open();
+    expect(await run.result()).toMatchObject({ reason: 'deadline_exceeded' });
+    expect((await run.state()).steps[0]?.calls[0]?.outcome).toEqual({ kind: 'value', value: 'done' });
+  });
+});
