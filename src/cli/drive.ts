@@ -167,7 +167,7 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
   };
   switch (result.status) {
     case 'finished':
-      if (result.payload !== undefined) say(result.answer);
+      if (result.answer !== undefined) say(result.answer);
       else if (result.reason !== 'goal') terminal.note(endText(result.reason), 'bad');
       return;
     case 'failed':

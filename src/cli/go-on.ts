@@ -43,6 +43,11 @@ export async function goOn(going: GoingOn): Promise<number> {
   const { run, journal, options, terminal } = going;
   await showOwner(going);
   const state = await run.state();
+  if (state.ending !== null) {
+    if (isAsking(options)) throw new UsageError(HAS_FAILED);
+    await run.resume({ acceptChanges: options.acceptChanges });
+    return follow(run, state.head + 1, going);
+  }
   const pauses = waitedFor(state);
   const unread = await unreadOf(journal, state);
   const pause = chosen(state, pauses, options);
@@ -73,6 +78,8 @@ export async function goOn(going: GoingOn): Promise<number> {
   await drive(going, await unreadOf(journal, state));
   return follow(run, from, going);
 }
+
+const HAS_FAILED = 'The run has failed, and asks nothing: resume it as it is, and send it a message then.';
 
 /** While another process has the run, which may live, it is followed from here. */
 async function showOwner({ journal, run, terminal }: GoingOn): Promise<void> {

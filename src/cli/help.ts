@@ -25,7 +25,7 @@ Runs agents that can be stopped, resumed, steered and looked into.
 Commands:
   run "<goal>"              start a run in this folder
   plan "<goal>"             make a plan for it, show it, and carry it out
-  resume <run>              go on with a run that is paused, or whose process died
+  resume <run>              go on with a run that is paused, has failed, or whose process died
   list                      the runs of this folder's journal
   inspect <run>             what a run did, step by step
 
@@ -65,6 +65,7 @@ const DRIVING_HELP = `${MODEL_OPTIONS}
   --max-calls <n>        calls of tools in all
   --max-cost-usd <x>     dollars in all
   --timeout <s>          seconds from now, after which the run ends
+  --patience <s>         seconds for which the run waits for a model that is away, before it is paused (default 900)
   --json                 print events, one JSON object a line, and nothing else, on stdout
 ${JOURNAL_HELP}
 

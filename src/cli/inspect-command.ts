@@ -83,10 +83,8 @@ function* report(
   yield* sections(state, inbox, options);
   yield `totals   ${totals(state)}`;
   const { ending } = state;
-  if (ending?.kind === 'finished' && ending.payload !== undefined) {
-    yield '';
-    yield harmless(answerText(ending.reason, ending.payload)).trimEnd();
-  }
+  const answer = ending?.kind === 'finished' ? answerText(ending.payload) : undefined;
+  if (answer !== undefined) yield* ['', harmless(answer).trimEnd()];
 }
 
 function* timeline(told: readonly Told[], startedAt: number): Generator<string> {

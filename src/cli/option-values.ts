@@ -26,10 +26,21 @@ export function wholeNumber(text: string | undefined, name: string): number | un
 }
 
 export function positive(text: string | undefined, name: string): number | undefined {
-  if (text === undefined) return undefined;
-  const value = Number(text);
-  if (/^[\d.]+$/.test(text) && Number.isFinite(value) && value > 0) return value;
+  const value = plainNumber(text);
+  if (value === undefined || value > 0) return value;
   throw new UsageError(`--${name} takes a number over 0.`);
+}
+
+export function notNegative(text: string | undefined, name: string): number | undefined {
+  const value = plainNumber(text);
+  if (value === undefined || value >= 0) return value;
+  throw new UsageError(`--${name} takes a number from 0 up.`);
+}
+
+/** NaN for what is none. */
+function plainNumber(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  return /^[\d.]+$/.test(text) && Number.isFinite(Number(text)) ? Number(text) : Number.NaN;
 }
 
 export function jsonValue(text: string | undefined, name: string): Json | undefined {

@@ -12,6 +12,7 @@ import {
   jsonValue,
   type NodeEdits,
   nodeEdits,
+  notNegative,
   positive,
   statusesOf,
   wholeNumber,
@@ -32,6 +33,7 @@ export interface Options extends ModelOptions {
   readonly maxCalls?: number;
   readonly maxCostUsd?: number;
   readonly timeoutMs?: number;
+  readonly patienceMs?: number;
   /** One of the configured planners beside the main one, such as a flow. */
   readonly planner?: string;
   /** What that planner is given. */
@@ -114,6 +116,7 @@ const DRIVING: ParseArgsOptionsConfig = {
   'max-calls': TEXT,
   'max-cost-usd': TEXT,
   timeout: TEXT,
+  patience: TEXT,
 };
 const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
@@ -203,6 +206,7 @@ function optionsOf(values: Values): Options {
   const flag = (name: string): boolean => values[name] === true;
   const prices = text('prices');
   const timeout = positive(text('timeout'), 'timeout');
+  const patience = notNegative(text('patience'), 'patience');
   return {
     json: flag('json'),
     debug: flag('debug'),
@@ -226,6 +230,7 @@ function optionsOf(values: Values): Options {
     ...given('maxCalls', wholeNumber(text('max-calls'), 'max-calls')),
     ...given('maxCostUsd', positive(text('max-cost-usd'), 'max-cost-usd')),
     ...given('timeoutMs', timeout === undefined ? undefined : Math.ceil(timeout * 1000)),
+    ...given('patienceMs', patience === undefined ? undefined : Math.ceil(patience * 1000)),
     ...given('planner', text('planner')),
     ...given('input', jsonValue(text('input'), 'input')),
     ...given('message', text('message')),

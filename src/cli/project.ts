@@ -42,7 +42,13 @@ export async function setUp(options: Options, project?: Project, purpose: Purpos
   }
   const planner = await plannerPart(options, project, purpose);
   const { workspaceTools } = await import('../tools/workspace.ts');
-  const made = { ...rest, memory, tools: tools ?? workspaceTools({ root: options.workspace ?? '.' }) };
+  const { patienceMs } = options;
+  const made = {
+    ...rest,
+    memory,
+    tools: tools ?? workspaceTools({ root: options.workspace ?? '.' }),
+    ...(patienceMs === undefined ? {} : { patienceMs }),
+  };
   // The survey starts fast: of the planners that a configuration can name it needs none.
   if (planner === survey) return { runtime: { ...made, planner: survey } };
   const { readyConfig } = await import('../config/ready.ts');

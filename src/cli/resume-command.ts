@@ -18,7 +18,7 @@ export async function resumeCommand(id: string, options: Options, terminal: Term
   const project = await findProject(options);
   return withJournal(storedJournal(options, project, 'write'), async (journal) => {
     const state = foldEntries(await journal.read(id));
-    if (state.ending !== null) {
+    if (state.ending?.kind === 'finished') {
       if (isAsking(options)) throw new UsageError('The run has ended: it takes no message and no limit any more.');
       // Nobody has to decide any more: any planner will do.
       const nobody = { runtime: { planner: survey } };

@@ -42,6 +42,7 @@ const ENTRY: Shape<ModelEntryPart> = {
   structuredOutput: anything,
   inputs: anything,
   contextTokens: anything,
+  callTimeoutMs: anything,
   prices,
 };
 const checkServer = shape(SERVER);

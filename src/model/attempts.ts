@@ -27,6 +27,7 @@ import { Watch } from './watch.ts';
 
 const DEFAULT_RETRIES = 2;
 const DEFAULT_STALL_MS = 120_000;
+const DEFAULT_CALL_TIMEOUT_MS = 600_000;
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 8_000;
 /** A provider that asks for more is not waited for within the asking: a run that waits holds no slot, and this would. */
@@ -46,8 +47,8 @@ export interface AskOptions {
   /** Tries on one model after the first, for failures that may pass. Default 2. */
   readonly retries?: number;
   /**
-   * No part of a reply for so long is a failure that may pass. Default 120,000 for a stream. A reply that comes in one
-   * piece has no limit unless this is given.
+   * No part of a reply for so long is a failure that may pass. Default 120,000 for a stream; for a reply that comes in one piece the
+   * model's `callTimeoutMs`.
    */
   readonly stallMs?: number;
 }
@@ -66,8 +67,7 @@ export interface Asked {
 
 /**
  * @throws the reason of the signal; a failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model
- * is to be had, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause. A model that heeds no signal is waited for, unless
- * `stallMs` is given.
+ * is to be had, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
  */
 export async function askModel(options: AskOptions): Promise<Asked> {
   const tries = new Tries(options);
@@ -90,12 +90,12 @@ export async function askModel(options: AskOptions): Promise<Asked> {
  * @throws as `askModel`.
  */
 export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDelta, Asked> {
-  const { signal, clock, stallMs = DEFAULT_STALL_MS } = options;
+  const { signal } = options;
   const tries = new Tries(options);
   for (;;) {
     signal.throwIfAborted();
     const { model, request } = tries;
-    const watch = new Watch({ signal, clock, stallMs });
+    const watch = watchOver(model, options, DEFAULT_STALL_MS);
     const streamed = new StreamedContent();
     const stream = streamReply(model.model, { ...request, abortSignal: watch.signal }, { watch, streamed });
     let shown = false;
@@ -133,28 +133,21 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDe
   }
 }
 
-function generate({ model, request }: Tries, options: AskOptions): Promise<Reply> {
-  const { signal, clock, stallMs } = options;
-  signal.throwIfAborted();
-  if (stallMs === undefined) {
-    // The request was made for this asking.
-    request.abortSignal = signal;
-    return generateReply(model.model, request);
-  }
-  const watch = new Watch({ signal, clock, stallMs });
-  return generateWatched(model, request, watch);
-}
-
-async function generateWatched(
-  { model }: ReadyModel,
-  request: LanguageModelV4CallOptions,
-  watch: Watch,
-): Promise<Reply> {
+async function generate({ model, request }: Tries, options: AskOptions): Promise<Reply> {
+  const watch = watchOver(model, options, Number.POSITIVE_INFINITY);
   try {
-    return await watch.until(generateReply(model, { ...request, abortSignal: watch.signal }));
+    return await watch.until(generateReply(model.model, { ...request, abortSignal: watch.signal }));
   } finally {
     watch.end(false);
   }
+}
+
+function watchOver(
+  { callTimeoutMs = DEFAULT_CALL_TIMEOUT_MS }: ReadyModel,
+  { signal, clock, stallMs }: AskOptions,
+  usualMs: number,
+): Watch {
+  return new Watch({ signal, clock, stallMs: stallMs ?? usualMs, limitMs: callTimeoutMs });
 }
 
 /** Where an interrupted reply says something, the planner judges what it is worth. */

@@ -20,6 +20,8 @@ export interface ModelEntry {
   readonly inputs?: readonly string[];
   /** The window: tokens of a request and its reply together. Absent: not known. */
   readonly contextTokens?: number;
+  /** One call of it may take so long, whole or in parts; then it is a failure that may pass. Default 600,000. */
+  readonly callTimeoutMs?: number;
   readonly prices?: Prices;
 }
 
@@ -31,6 +33,7 @@ export interface ReadyModel {
   readonly structuredOutput: OutputMode;
   readonly inputs: readonly string[];
   readonly contextTokens?: number;
+  readonly callTimeoutMs?: number;
   readonly prices?: Prices;
 }
 
@@ -47,7 +50,7 @@ export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDef
   const entry: ModelEntry = isEntry(given) ? given : { model: given };
   const model = asLanguageModel(entry.model);
   const { name = model.modelId, toolCalls = 'native', structuredOutput = 'json_schema' } = entry;
-  const { inputs = defaultInputs(model), contextTokens, prices = defaults.prices } = entry;
+  const { inputs = defaultInputs(model), contextTokens, callTimeoutMs, prices = defaults.prices } = entry;
   if (typeof name !== 'string' || name === '') throw refusal('name', name, 'give a text that is not empty');
   if (!CALL_WAYS.has(toolCalls)) throw refusal('toolCalls', toolCalls, "use 'native' or 'text'");
   if (!OUTPUT_MODES.has(structuredOutput)) {
@@ -56,8 +59,9 @@ export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDef
   if (!Array.isArray(inputs) || !inputs.every(isMediaType)) {
     throw refusal('inputs', inputs, "list media types such as 'image/*'");
   }
-  if (contextTokens !== undefined && !(Number.isSafeInteger(contextTokens) && contextTokens > 0)) {
-    throw refusal('contextTokens', contextTokens, 'give a whole number above 0');
+  for (const [field, value] of Object.entries({ contextTokens, callTimeoutMs })) {
+    if (value === undefined || (Number.isSafeInteger(value) && value > 0)) continue;
+    throw refusal(field, value, 'give a whole number above 0');
   }
   if (prices !== undefined) assertPrices(prices);
   return Object.freeze({
@@ -67,6 +71,7 @@ export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDef
     structuredOutput,
     inputs: Object.freeze(inputs.map((type) => type.toLowerCase())),
     ...(contextTokens === undefined ? {} : { contextTokens }),
+    ...(callTimeoutMs === undefined ? {} : { callTimeoutMs }),
     ...(prices === undefined ? {} : { prices }),
   });
 }

@@ -1,7 +1,9 @@
 /** A model behind any server that speaks the OpenAI chat protocol: Ollama, vLLM, LM Studio, llama.cpp, a gateway. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4 } from '@ai-sdk/provider';
+import { PilotageError } from '../core/errors.ts';
 import { knowKeysOf, knownSecrets } from '../core/known-secrets.ts';
+import { MAX_REPLY_BYTES, serverFetch } from './server-fetch.ts';
 
 export interface OpenAICompatibleOptions {
   /** The part before `/chat/completions`, such as `http://127.0.0.1:11434/v1`. */
@@ -11,14 +13,26 @@ export interface OpenAICompatibleOptions {
   /** Sent as a bearer token. */
   readonly apiKey?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** A reply that goes on after so many bytes is broken off, as a failure that may pass. Default 67,108,864 (64 MiB). */
+  readonly maxReplyBytes?: number;
 }
 
-export function openaiCompatible({ baseUrl, model, apiKey, headers }: OpenAICompatibleOptions): LanguageModelV4 {
+/**
+ * A server that redirects to another host is not followed: the key would go with the request.
+ * @throws PilotageError `invalid_config`
+ */
+export function openaiCompatible(options: OpenAICompatibleOptions): LanguageModelV4 {
+  const { baseUrl, model, apiKey, headers, maxReplyBytes = MAX_REPLY_BYTES } = options;
+  if (!Number.isSafeInteger(maxReplyBytes) || maxReplyBytes < 1) {
+    const message = `maxReplyBytes is ${maxReplyBytes}; give a whole number from 1 up.`;
+    throw new PilotageError('invalid_config', message);
+  }
   if (apiKey !== undefined) knownSecrets.add(apiKey);
   knowKeysOf(headers ?? {});
   const provider = createOpenAICompatible({
     name: 'openaiCompatible',
     baseURL: baseUrl,
+    fetch: serverFetch(maxReplyBytes),
     // Without it a streamed reply says nothing of its tokens.
     includeUsage: true,
     // Without it a schema is left out in silence. A server that refuses it is asked again without (see structured.ts).

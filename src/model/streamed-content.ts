@@ -10,6 +10,10 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import type { SpokenDelta } from '../core/planner.ts';
+import { BrokenReply } from './failure.ts';
+
+/** Of one reply: more than any window has room for. */
+const MAX_REPLY_CHARS = 16_000_000;
 
 type Prose = LanguageModelV4Text | LanguageModelV4Reasoning;
 
@@ -26,10 +30,12 @@ export class StreamedContent {
   /** The finish part came: the reply is whole. */
   finished = false;
   readonly #prose = new Map<string, Prose>();
+  #chars = 0;
   readonly #inputs = new Map<string, LanguageModelV4ToolCall>();
 
-  /** Returns what a listener may be shown of the part. @throws the error of an error part. */
+  /** Returns what a listener may be shown of the part. @throws the error of an error part, or a BrokenReply when there is no end to it. */
   add(part: LanguageModelV4StreamPart): SpokenDelta | undefined {
+    if ('delta' in part) this.#count(part.delta);
     switch (part.type) {
       case 'text-start':
       case 'text-delta':
@@ -63,6 +69,13 @@ export class StreamedContent {
       default:
         return undefined; // sources, files, raw chunks and what providers add later
     }
+  }
+
+  #count(delta: string | undefined): void {
+    this.#chars += delta?.length ?? 0;
+    if (this.#chars <= MAX_REPLY_CHARS) return;
+    const message = `The model went on after ${MAX_REPLY_CHARS} characters, and was broken off.`;
+    throw new BrokenReply('model_reply_too_large', message);
   }
 
   #addProse(

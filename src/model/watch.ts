@@ -7,6 +7,8 @@ export interface WatchOptions {
   readonly clock: Clock;
   /** One wait may take so long. Time in which nobody waits does not count. */
   readonly stallMs: number;
+  /** All waits together may. Default: no limit. */
+  readonly limitMs?: number;
 }
 
 /** For one try. Whoever makes it calls `end` when the try is over. */
@@ -16,6 +18,8 @@ export class Watch {
   readonly #onAbort = (): void => this.#giveUp(this.#options.signal.reason);
   #fail: ((reason: unknown) => void) | undefined;
   #waitingSince = 0;
+  /** In waits that are over. */
+  #waitedMs = 0;
   #cancelTimer: (() => void) | undefined;
 
   constructor(options: WatchOptions) {
@@ -37,10 +41,11 @@ export class Watch {
     return new Promise((resolve, reject) => {
       this.#fail = reject;
       this.#waitingSince = this.#options.clock.now();
-      if (this.#cancelTimer === undefined) this.#arm(this.#options.stallMs);
+      if (this.#cancelTimer === undefined) this.#arm(0);
       const isOver = (): boolean => {
         if (this.#fail !== reject) return true;
         this.#fail = undefined;
+        this.#waitedMs += this.#options.clock.now() - this.#waitingSince;
         return false;
       };
       Promise.resolve(work).then(
@@ -68,15 +73,20 @@ export class Watch {
     fail?.(reason);
   }
 
-  /** One timer for many waits: it looks how long the present one has taken. */
-  #arm(delayMs: number): void {
-    const { clock, stallMs } = this.#options;
-    this.#cancelTimer = clock.after(delayMs, () => {
+  /** One timer for many waits: it looks how long the present one has taken, and all of them. */
+  #arm(silentMs: number): void {
+    const { clock, stallMs, limitMs = Number.POSITIVE_INFINITY } = this.#options;
+    const leftMs = Math.min(stallMs - silentMs, limitMs - this.#waitedMs - silentMs);
+    if (leftMs === Number.POSITIVE_INFINITY) return;
+    this.#cancelTimer = clock.after(leftMs, () => {
       this.#cancelTimer = undefined;
       if (this.#fail === undefined) return;
-      const silentMs = clock.now() - this.#waitingSince;
-      if (silentMs < stallMs) this.#arm(stallMs - silentMs);
-      else this.#giveUp(new BrokenReply('model_stalled', `The model said nothing for ${stallMs} ms.`));
+      const waitMs = clock.now() - this.#waitingSince;
+      if (this.#waitedMs + waitMs >= limitMs) {
+        this.#giveUp(new BrokenReply('model_timeout', `The model was not done after ${limitMs} ms.`));
+      } else if (waitMs >= stallMs) {
+        this.#giveUp(new BrokenReply('model_stalled', `The model said nothing for ${stallMs} ms.`));
+      } else this.#arm(waitMs);
     });
   }
 }

@@ -10,8 +10,8 @@ export type RunResult =
   | {
       readonly status: 'finished';
       readonly reason: FinishReason;
-      /** The words for a person. */
-      readonly answer: string;
+      /** The words for a person: what was said. Absent when nothing was; `reason` and `metadata` say how the run ended. */
+      readonly answer?: string;
       readonly payload?: Json;
       /** The payload is the reference of the artifact that holds it; `Run.payload` gives the whole. */
       readonly stored?: true;
@@ -41,10 +41,11 @@ export function resultOf(state: RunState): RunResult | undefined {
   if (ending?.kind === 'failed') return { status: 'failed', error: ending.error, usage };
   if (ending?.kind === 'finished') {
     const { reason, payload, stored, metadata } = ending;
+    const answer = answerText(payload);
     return {
       status: 'finished',
       reason,
-      answer: answerText(reason, payload),
+      ...(answer === undefined ? {} : { answer }),
       usage,
       ...(payload === undefined ? {} : { payload }),
       ...(stored === undefined ? {} : { stored }),

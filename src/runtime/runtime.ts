@@ -34,6 +34,7 @@ import { type ForkOptions, forkRun } from './fork.ts';
 import { assertNoTaskId } from './free-id.ts';
 import { Handles } from './handles.ts';
 import { contextAtStart, loadInputs, withReadArgs } from './inputs.ts';
+import { assertKnownOptions } from './known-options.ts';
 import { NoticeHub } from './notices.ts';
 import { type Migrate, pinOf } from './pins.ts';
 import { mainOf, Planners } from './planners.ts';
@@ -117,6 +118,28 @@ export interface RuntimeOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
+const OPTIONS: Readonly<Record<keyof RuntimeOptions, true>> = {
+  planner: true,
+  tools: true,
+  planners: true,
+  journal: true,
+  limits: true,
+  maxLiveRuns: true,
+  maxLiveRunsPerTenant: true,
+  leaseMs: true,
+  takeoverGraceMs: true,
+  parallelCalls: true,
+  clock: true,
+  random: true,
+  memory: true,
+  progress: true,
+  patienceMs: true,
+  redact: true,
+  policy: true,
+  migrate: true,
+  onFault: true,
+};
+
 const DEFAULT_LEASE_MS = 5_000;
 const DEFAULT_LIVE_RUNS = 10;
 /** A process may stand still for three leases before an effect that it has under way can meet a second one. */
@@ -155,6 +178,7 @@ export class Runtime {
   });
 
   constructor(options: RuntimeOptions) {
+    assertKnownOptions(options, OPTIONS);
     knowKeysOf(process.env);
     this.#redaction = new Redaction(options.redact);
     const main = mainOf(options.planner, options.tools);

@@ -115,11 +115,11 @@ function chat(turns: readonly SessionTurn[]): readonly Turn[] {
 /** The run's turn, when `last` ends a run that is one. */
 export function turnOf(state: RunState, last: EntryBody | undefined, at: number): SessionTurn | undefined {
   if (!state.conversation || (last?.kind !== 'finished' && last?.kind !== 'failed')) return undefined;
-  const answered = last.kind === 'finished' && last.reason === 'goal';
+  const answer = last.kind === 'finished' && last.reason === 'goal' ? answerText(last.payload) : undefined;
   return {
     run: state.identity.run,
     user: shorten(state.query),
-    assistant: answered ? shorten(answerText(last.reason, last.payload)) : null,
+    assistant: answer === undefined ? null : shorten(answer),
     at: Math.floor(at),
   };
 }

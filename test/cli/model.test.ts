@@ -120,6 +120,41 @@ describe('pilotage run with a model', () => {
     expect(failed).toMatchObject({ code: 3, stdout: '', stderr: expect.stringContaining('The run failed') });
   });
 
+  it('waits for a model that is away, says so at once, and as long as it is told to', async () => {
+    const folder = makeFolder();
+    const busy: ServerReply = { error: { status: 503, message: 'being mended', retryAfter: '3' } };
+    const { flags } = await serve([busy, busy, { text: 'Mended.' }]);
+    const asked = await folder.run(['run', 'x', '--patience', '0', ...flags]);
+    expect(asked).toMatchObject({ code: 5, stdout: '' });
+    expect(asked.stderr).toContain('the model is away');
+    expect(asked.stderr).toContain('being mended');
+    const waited = await folder.run(['resume', runIn(asked.stderr), ...flags]);
+    expect(waited).toMatchObject({ code: 0, stdout: 'Mended.\n' });
+    expect(waited.stderr).toMatch(/the model is away, next try in [\d.]+ s/);
+  });
+
+  it('without a model server it says so in a line, and exits with an error', async () => {
+    const { server, flags } = await serve([]);
+    await server.close();
+    servers.splice(0);
+    const { code, stdout, stderr } = await makeFolder().run(['run', 'x', '--patience', '0.1', ...flags]);
+    expect({ code, stdout }).toEqual({ code: 5, stdout: '' });
+    expect(stderr).toContain(`The run has no model. Nothing listens at ${server.url}/chat/completions (ECONNREFUSED)`);
+  });
+
+  it('goes on with a run that has failed', async () => {
+    const folder = makeFolder();
+    const { flags } = await serve([read, { error: { status: 400, message: 'too long' } }, { text: 'Short now.' }]);
+    const failed = await folder.run(['run', 'x', ...flags]);
+    expect(failed.code).toBe(3);
+    const id = runIn(failed.stderr);
+    expect(await folder.run(['resume', id, '--message', 'go', ...flags])).toMatchObject({ code: 2 });
+    const resumed = await folder.run(['resume', id, ...flags]);
+    expect(resumed).toMatchObject({ code: 0, stdout: 'Short now.\n' });
+    expect(resumed.stderr).toContain('had failed, and goes on');
+    expect(await folder.run(['resume', id, ...flags])).toMatchObject({ code: 0, stdout: 'Short now.\n' });
+  });
+
   it('ends at its time limit, and holds a limit of cost', async () => {
     const folder = makeFolder();
     const wait = held({ text: 'late' });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { answerEnvelope, answerText } from '../../src/core/answer.ts';
-import type { Decision } from '../../src/core/decision.ts';
+import { type Decision, FINISH_REASONS } from '../../src/core/decision.ts';
 import type { Json } from '../../src/core/json.ts';
 import type { Step } from '../../src/core/step.ts';
 import { tool } from '../../src/tools/tool.ts';
@@ -16,7 +16,7 @@ async function stepsOf(script: readonly Decision[], modelDriven = false): Promis
 }
 
 describe('answerText', () => {
-  it.each<[string, Json | undefined, string]>([
+  it.each<[string, Json | undefined, string | undefined]>([
     ['a string as it is', 'Oslo: 4°', 'Oslo: 4°'],
     ['an empty string as it is', '', ''],
     ["a map's string answer", { answer: 'yes', sources: [] }, 'yes'],
@@ -25,14 +25,16 @@ describe('answerText', () => {
     ['a list', [1, 'b'], '[1,"b"]'],
     ['a number', 0, '0'],
     ['false', false, 'false'],
-    ['the reason for nothing', undefined, 'goal'],
-    ['the reason for null', null, 'goal'],
+    ['nothing for nothing', undefined, undefined],
+    ['nothing for null', null, undefined],
   ])('DV-17 gives %s', (_, payload, text) => {
-    expect(answerText('goal', payload)).toBe(text);
+    expect(answerText(payload)).toBe(text);
   });
 
-  it('DV-17 the reason word of any ending', () => {
-    expect(answerText('deadline_exceeded', undefined)).toBe('deadline_exceeded');
+  it.each(FINISH_REASONS)('DV-17 an ending as %s in which nothing was said has no answer', async (reason) => {
+    const { result } = await record([{ kind: 'finish', reason, metadata: { via: 'test' } }]);
+    expect(result).toMatchObject({ status: 'finished', reason });
+    expect(result).not.toHaveProperty('answer');
   });
 
   it('DV-17 is what the result of a run says', async () => {
@@ -62,7 +64,7 @@ describe('answerEnvelope', () => {
 
   it('DV-23 two steps of which one is a call of three are 2 and 4', async () => {
     expect(answerEnvelope('goal', undefined, await stepsOf([call('t'), three]))).toBe(
-      '{"answer":"goal","finish_reason":"goal","tool_calls_seen":2,"tool_calls":4}',
+      '{"finish_reason":"goal","tool_calls_seen":2,"tool_calls":4}',
     );
   });
 

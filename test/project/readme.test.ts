@@ -14,6 +14,13 @@ function firstAgent(): string {
   return code;
 }
 
+function write(folder: string): void {
+  const code = firstAgent()
+    .replace("'pilotage/openai-compatible'", "'../src/model/openai-compatible.ts'")
+    .replace("'pilotage'", "'../src/index.ts'");
+  writeFileSync(join(folder, 'agent.ts'), code);
+}
+
 describe('the first agent of the README', () => {
   let folder: string;
   beforeEach(() => {
@@ -26,16 +33,27 @@ describe('the first agent of the README', () => {
     expect(firstAgent().trim().split('\n').length).toBeLessThanOrEqual(15);
   });
 
+  it('without a model server it says what is missing in a line, and exits with an error', async () => {
+    const gone = await openaiServer([]);
+    await gone.close();
+    write(folder);
+    const env = { ...process.env, OPENAI_BASE_URL: gone.url };
+    const failed = await promisify(execFile)(process.execPath, ['agent.ts'], { cwd: folder, env }).catch(
+      (error: unknown) => error,
+    );
+    expect(failed).toMatchObject({
+      code: 1,
+      stdout: `Nothing listens at ${gone.url}/chat/completions (ECONNREFUSED): the server of the model qwen3 is not there. Start it, or set the right address.\n`,
+    });
+  });
+
   it('runs as it stands, against a model server', async () => {
     const server = await openaiServer([
       { calls: [{ id: 'c1', tool: 'weather', args: { city: 'Oslo' } }] },
       { text: 'Pack a warm coat.' },
     ]);
     try {
-      const code = firstAgent()
-        .replace("'pilotage/openai-compatible'", "'../src/model/openai-compatible.ts'")
-        .replace("'pilotage'", "'../src/index.ts'");
-      writeFileSync(join(folder, 'agent.ts'), code);
+      write(folder);
       const env = { ...process.env, OPENAI_BASE_URL: server.url };
       const { stdout } = await promisify(execFile)(process.execPath, ['agent.ts'], { cwd: folder, env });
       expect(stdout).toContain('Pack a warm coat.');

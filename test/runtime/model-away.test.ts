@@ -304,14 +304,15 @@ describe('a model at whose address nobody has ever listened', () => {
 
   it('is waited for in full by a run that has got somewhere, and where the program says for how long', async () => {
     const step = { calls: [{ tool: 'echo', args: {} }] };
-    const journal = memoryJournal();
-    const first = away([step], { journal, maxLiveRuns: 1 });
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const first = away([step, { stall: true }], { journal, clock });
     const run = await start(first);
     await until(async () => (await run.state()).steps.length === 1);
     await first.runtime.close();
-    const second = away(() => refused(), { journal, clock: first.clock });
+    const second = away(() => refused(), { journal, clock });
     await second.runtime.run(run.id).resume();
-    await advanceUntil(first.clock, async () => (await journal.get(run.id))?.status === 'paused');
+    await advanceUntil(clock, async () => (await journal.get(run.id))?.status === 'paused');
     const waits = await awaysOf(second, run);
     expect(waits.reduce((sum, wait) => sum + wait, 0)).toBeGreaterThan(14 * MINUTE);
     const told = away(() => refused(), { patienceMs: MINUTE });

@@ -1,5 +1,6 @@
 /** What claims and releases do to a run's status, and which runs a claim chooses among. */
 import assert from 'node:assert/strict';
+import type { Entry, EntryBody } from '../../core/entry.ts';
 import type { ClaimRequest, Journal, RunStatus } from '../../journal/port.ts';
 import {
   ana,
@@ -34,6 +35,30 @@ async function createOf(journal: Journal, planner: string, tenant: string): Prom
 }
 
 export const statusCases: readonly JournalCase[] = [
+  {
+    name: 'a run that has failed can be claimed to be reopened, whatever became of its lease, and then goes on; none that ended otherwise can',
+    async run({ journal }) {
+      for (const status of ['failed', 'finished', 'cancelled'] as const) {
+        const { fence } = await createClaimed(journal, status);
+        const error = { code: 'planner_failed', message: 'm' };
+        const ending: EntryBody =
+          status === 'failed' ? { kind: 'failed', error } : { kind: 'finished', reason: 'goal' };
+        await journal.append({ run: status, fence, expected: 1, entries: [{ ...ending, seq: 2, at: 2 }], status });
+        assert.equal(await journal.claim({ ...ben, run: status }), undefined);
+        const claim = await journal.claim({ ...ben, run: status, reopens: true });
+        if (status !== 'failed') assert.equal(claim, undefined);
+      }
+      const { fence } = present(await journal.claim({ ...ana, run: 'failed', reopens: true }));
+      const told = { run: 'failed', message: control('missed') };
+      const entries: readonly Entry[] = [{ kind: 'reopened', seq: 3, at: 3 }];
+      await journal.append({ run: 'failed', fence, expected: 2, entries, status: 'running', tells: [told] });
+      assert.equal(await statusOf(journal, 'failed'), 'running');
+      assert.equal((await journal.inbox('failed')).length, 1);
+      assert.equal(await journal.claim({ ...ben, run: 'failed', reopens: true }), undefined);
+      await journal.release({ run: 'failed', fence }, { seenSignals: 1 });
+      assert.equal(present(await journal.claim(ben)).run, 'failed');
+    },
+  },
   {
     name: 'a run is pending until it is first claimed, and running from then on',
     async run({ journal, clock }) {

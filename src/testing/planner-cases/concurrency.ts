@@ -83,7 +83,7 @@ async function assertOwn(run: Run, index: number, journal: Journal, modelDriven:
   assert.notEqual(result.status, 'failed', `run ${index} of ${RUNS} failed: ${error}`);
   assertOwnWords(await journal.read(run.id), index, `run ${index} ended`);
   if (!modelDriven) return;
-  const said = result.status === 'finished' ? result.answer : JSON.stringify(result);
+  const said = (result.status === 'finished' ? result.answer : undefined) ?? JSON.stringify(result);
   assert.ok(said.includes(word(index)), `run ${index} did not get its own model's answer`);
 }
 

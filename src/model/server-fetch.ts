@@ -1,0 +1,60 @@
+/** The fetch of a model server: a reply has an end, and the request, with its key, goes to no other server. */
+import { BrokenReply, MisdirectedRequest } from './failure.ts';
+
+/** Of one reply as it came over the wire. A streamed token takes some 300 bytes. */
+export const MAX_REPLY_BYTES: number = 64 * 1024 * 1024;
+const MAX_HOPS = 3;
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+/** Those after which the request stays what it is. */
+const SAME_REQUEST: ReadonlySet<number> = new Set([307, 308]);
+
+/** @throws MisdirectedRequest; reading the body throws a BrokenReply when it is over `maxReplyBytes`. */
+export function serverFetch(maxReplyBytes: number): typeof globalThis.fetch {
+  return async (input, init) => {
+    let url = new URL(input instanceof Request ? input.url : input);
+    for (let hops = 0; ; hops += 1) {
+      const response = await fetch(url, { ...init, redirect: 'manual' });
+      if (!REDIRECTS.has(response.status)) return bounded(response, maxReplyBytes);
+      // Nobody wants to know what else it says, nor whether it can be stopped.
+      response.body?.cancel().catch(() => undefined);
+      url = nextUrl(url, response, hops);
+    }
+  };
+}
+
+function nextUrl(from: URL, { status, headers }: Response, hops: number): URL {
+  const location = headers.get('location') ?? '';
+  const to = URL.canParse(location, from.href) ? new URL(location, from.href) : undefined;
+  const isSameServer = to?.origin === from.origin;
+  if (to !== undefined && isSameServer && SAME_REQUEST.has(status) && hops < MAX_HOPS) return to;
+  const where = to === undefined ? 'nowhere' : isSameServer ? `${to.origin}${to.pathname}` : to.origin;
+  const why = isSameServer ? `HTTP ${status}, ${hops + 1} in a row` : 'the key would go there too';
+  throw new MisdirectedRequest(
+    `The model server at ${from.origin} sends the request on to ${where}, and it was not followed (${why}). Set the base URL to where the server is.`,
+  );
+}
+
+function bounded(response: Response, maxReplyBytes: number): Response {
+  if (response.body === null) return response;
+  const { status, statusText, headers } = response;
+  return new Response(upTo(maxReplyBytes, response.body.getReader()), { status, statusText, headers });
+}
+
+function upTo(maxBytes: number, reader: ReadableStreamDefaultReader<Uint8Array>): ReadableStream<Uint8Array> {
+  let bytes = 0;
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await reader.read();
+      if (done) return controller.close();
+      bytes += value.byteLength;
+      if (bytes <= maxBytes) return controller.enqueue(value);
+      const error = new BrokenReply(
+        'model_reply_too_large',
+        `The reply of the model server went on after ${maxBytes} bytes, and was broken off.`,
+      );
+      reader.cancel(error).catch(() => undefined);
+      throw error;
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+}

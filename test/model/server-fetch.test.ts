@@ -1,0 +1,177 @@
+/** What a model server can do to its caller: a reply without an end, one that never comes, a redirect. */
+import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
+import { askModel, streamModel } from '../../src/model/attempts.ts';
+import { openaiCompatible } from '../../src/model/openai-compatible.ts';
+import { scriptedModel } from '../../src/testing/scripted-model.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { askOptions, drain, ImpatientClock, settled } from './support.ts';
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+}
+
+const REPLY = JSON.stringify({
+  ...{ id: 'c', object: 'chat.completion', created: 1, model: 'm' },
+  choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }],
+});
+const good: RequestListener = (_, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(REPLY);
+};
+
+function asking(baseUrl: string, maxReplyBytes?: number) {
+  const limit = maxReplyBytes === undefined ? {} : { maxReplyBytes };
+  const model = openaiCompatible({ baseUrl, model: 'm', apiKey: 'sk-secret', ...limit });
+  return askOptions([model], new ImpatientClock(), { retries: 0 });
+}
+
+/** Goes on for as long as somebody reads. */
+const endless =
+  (head: string, piece: string, type: string): RequestListener =>
+  (_, response) => {
+    response.writeHead(200, { 'content-type': type }).write(head);
+    const more = (): void => {
+      while (!response.destroyed && response.write(piece));
+      if (!response.destroyed) response.once('drain', more);
+    };
+    more();
+  };
+
+describe('a reply without an end', () => {
+  it('is broken off when it comes whole, and is a failure that may pass', async () => {
+    const baseUrl = await serve(endless('{"choices":"', 'x'.repeat(65_536), 'application/json'));
+    await expect(askModel(asking(baseUrl, 1_000_000))).rejects.toMatchObject({
+      code: 'model_unavailable',
+      data: { why: 'away', tries: [{ code: 'model_reply_too_large' }] },
+    });
+  });
+
+  it('is broken off when it is streamed', async () => {
+    const event = `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content: 'x'.repeat(999) } }] })}\n\n`;
+    const baseUrl = await serve(endless('', event, 'text/event-stream'));
+    await expect(drain(streamModel(asking(baseUrl, 1_000_000)))).rejects.toMatchObject({
+      data: { tries: [{ code: 'model_reply_too_large' }] },
+    });
+  });
+
+  it('is broken off when it is the text of an error', async () => {
+    const baseUrl = await serve((request, response) => {
+      response.statusCode = 200;
+      endless('', 'no! '.repeat(9_999), 'text/plain')(request, response);
+    });
+    await expect(askModel(asking(baseUrl, 100_000))).rejects.toMatchObject({ code: 'model_unavailable' });
+  });
+
+  it('is broken off of any model that streams', async () => {
+    const text = 'x'.repeat(16_000_001);
+    await expect(
+      drain(streamModel(askOptions([scriptedModel([{ text }])], new ImpatientClock(), { retries: 0 }))),
+    ).rejects.toMatchObject({ data: { tries: [{ code: 'model_reply_too_large' }] } });
+  });
+
+  it('one within the limit comes as it is, and a limit that is none is refused', async () => {
+    const baseUrl = await serve(good);
+    expect((await askModel(asking(baseUrl, REPLY.length))).reply.text).toBe('hello');
+    for (const maxReplyBytes of [0, -1, 1.5, Number.NaN]) {
+      expect(() => openaiCompatible({ baseUrl, model: 'm', maxReplyBytes })).toThrow('maxReplyBytes');
+    }
+  });
+});
+
+describe('a call that takes too long', () => {
+  it.each([undefined, 90_000])('is given up whole, after its limit: %s', async (callTimeoutMs) => {
+    const clock = new VirtualClock();
+    const limit = callTimeoutMs === undefined ? {} : { callTimeoutMs };
+    const model = { model: scriptedModel([{ stall: true }]), ...limit };
+    const failed = expect(askModel(askOptions([model], clock, { retries: 0 }))).rejects.toMatchObject({
+      data: { why: 'away', tries: [{ code: 'model_timeout' }] },
+    });
+    await settled();
+    clock.advance((callTimeoutMs ?? 600_000) - 1);
+    await settled();
+    expect(clock.pending).toBe(1);
+    clock.advance(1);
+    await failed;
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is given up although it says something now and then', async () => {
+    const baseUrl = await serve((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const timer = setInterval(() => response.write(': still there\n\n'), 10);
+      response.once('close', () => clearInterval(timer));
+    });
+    const model = { model: openaiCompatible({ baseUrl, model: 'm' }), callTimeoutMs: 150 };
+    await expect(drain(streamModel(askOptions([model], systemClock, { retries: 0 })))).rejects.toMatchObject({
+      data: { tries: [{ code: 'model_timeout' }] },
+    });
+  });
+});
+
+describe('a redirect', () => {
+  it.each([
+    301, 302, 303, 307, 308,
+  ])('to another host is not followed, and the key does not go there: %i', async (status) => {
+    const seen: IncomingHttpHeaders[] = [];
+    const other = await serve((request, response) => {
+      seen.push(request.headers);
+      good(request, response);
+    });
+    const baseUrl = await serve((_, response) => {
+      response.writeHead(status, { location: `${other}/chat/completions` }).end();
+    });
+    const error = await askModel(asking(baseUrl)).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      code: 'model_unavailable',
+      message: expect.stringContaining('Set the base URL to where the server is.'),
+      data: { why: 'misdirected', tries: [{ code: 'model_redirected' }] },
+    });
+    expect(String(error)).not.toContain('sk-secret');
+    expect(seen).toEqual([]);
+  });
+
+  it('to another path of the same host is followed as the request that it is', async () => {
+    const bodies: string[] = [];
+    const baseUrl = await serve((request, response) => {
+      if (request.url === '/v1/chat/completions') {
+        response.writeHead(308, { location: '/v2/chat/completions' }).end();
+        return;
+      }
+      let body = '';
+      request.on('data', (chunk) => {
+        body += String(chunk);
+      });
+      request.on('end', () => {
+        bodies.push(`${request.method} ${request.url} ${body.includes('"model":"m"')}`);
+        good(request, response);
+      });
+    });
+    expect((await askModel(asking(baseUrl))).reply.text).toBe('hello');
+    expect(bodies).toEqual(['POST /v2/chat/completions true']);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['round in a circle', { location: '/v1/chat/completions' }],
+    ['nowhere', {}],
+    ['to what is no URL', { location: 'http://[' }],
+    ['to a file', { location: 'file:///etc/passwd' }],
+  ])('%s is refused', async (_, headers) => {
+    const baseUrl = await serve((__, response) => {
+      response.writeHead(307, headers).end();
+    });
+    await expect(askModel(asking(baseUrl))).rejects.toMatchObject({ data: { why: 'misdirected' } });
+  });
+});
