@@ -10,14 +10,14 @@ const MARK = '[redacted:secret]';
 
 export class KnownSecrets {
   readonly #values = new Set<string>();
-  #pattern: RegExp | undefined;
+  #forms: { readonly literals: readonly string[]; readonly pattern: RegExp } | undefined;
 
   /** Shorter ones are passed over: see `LEAST_SECRET_CHARS`. */
   add(value: string): void {
     const secret = value.trim();
     if (secret.length < LEAST_SECRET_CHARS || this.#values.has(secret)) return;
     this.#values.add(secret);
-    this.#pattern = undefined;
+    this.#forms = undefined;
   }
 
   get isEmpty(): boolean {
@@ -27,8 +27,10 @@ export class KnownSecrets {
   /** The text without them, as they are or as they are encoded. In time that is linear in the text. */
   without(text: string): string {
     if (this.#values.size === 0 || text.length < LEAST_SECRET_CHARS) return text;
-    this.#pattern ??= patternOf(this.#values);
-    return text.replace(this.#pattern, MARK);
+    this.#forms ??= allFormsOf(this.#values);
+    const { literals, pattern } = this.#forms;
+    // Mostly none is there, and to look for a literal is far cheaper than for a pattern.
+    return literals.some((literal) => text.includes(literal)) ? text.replace(pattern, MARK) : text;
   }
 }
 
@@ -52,10 +54,10 @@ export function knowKeysOf(named: Readonly<Record<string, string | undefined>>):
 }
 
 /** Each is a literal, so that the search never goes back over a text. The longest first. */
-function patternOf(values: Iterable<string>): RegExp {
+function allFormsOf(values: Iterable<string>): { readonly literals: readonly string[]; readonly pattern: RegExp } {
   const forms = new Set([...values].flatMap(formsOf).filter((form) => form.length >= LEAST_SECRET_CHARS));
-  const literals = [...forms].sort((left, right) => right.length - left.length).map(escaped);
-  return new RegExp(literals.join('|'), 'g');
+  const literals = [...forms].sort((left, right) => right.length - left.length);
+  return { literals, pattern: new RegExp(literals.map(escaped).join('|'), 'g') };
 }
 
 /** As it is, in JSON, in an address, and in base64 wherever it begins in what was encoded. */

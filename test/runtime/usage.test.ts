@@ -1,5 +1,6 @@
 /** What was used: checked where it comes in, estimated where nobody says it, and never less than before. */
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Decision } from '../../src/core/decision.ts';
 import { PilotageError } from '../../src/core/errors.ts';
 import type { PlannerFunction } from '../../src/core/planner.ts';
 import { openaiCompatible } from '../../src/model/openai-compatible.ts';
@@ -239,5 +240,46 @@ describe('the totals', () => {
       entry.kind === 'moved' ? { ...entry, usage: { costMicroUsd: [-1e9, 40, 'x'][n++] } } : entry,
     );
     expect(foldEntries(forged as never)?.totals.costMicroUsd).toBe(40);
+  });
+});
+
+describe('what is used beside a move', () => {
+  it('counts with a run that fails, as far as the error tells it', async () => {
+    const usage = { inputTokens: 70, outputTokens: 5, costMicroUsd: 9 };
+    const fails: PlannerFunction = () => {
+      throw new PilotageError('context_window_exceeded', 'too long', { data: { usage } });
+    };
+    const run = await start(world({ planner: fails }));
+    expect(await run.result()).toMatchObject({ status: 'failed', usage });
+  });
+
+  it('has what was cached and thought in the totals, of a run and of those above it', async () => {
+    const usage = {
+      inputTokens: 100,
+      cachedInputTokens: 60,
+      cacheWriteInputTokens: 20,
+      outputTokens: 40,
+      reasoningTokens: 30,
+      costMicroUsd: 7,
+    };
+    const spawn: Decision = {
+      kind: 'spawn_task',
+      task: 'foreground',
+      spec: { description: 'below', query: 'below' },
+    };
+    const planner: PlannerFunction = ({ query, trajectory: { count } }) => ({
+      decision: query !== 'below' && count === 0 ? spawn : { kind: 'finish', reason: 'goal' },
+      usage,
+    });
+    const run = await start(world({ planner }));
+    const { usage: total } = await run.result();
+    expect(total).toMatchObject({
+      inputTokens: 300,
+      cachedInputTokens: 180,
+      cacheWriteInputTokens: 60,
+      outputTokens: 120,
+      reasoningTokens: 90,
+      costMicroUsd: 21,
+    });
   });
 });
