@@ -1,0 +1,46 @@
+/** Real processes of two versions on one file: a run waits for the one that can carry it out, and for nobody else. */
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { expect, it, onTestFinished } from 'vitest';
+import { local } from '../../src/core/identity.ts';
+import type { Journal } from '../../src/journal/port.ts';
+import { createRuntime } from '../../src/runtime/runtime.ts';
+import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
+import { call, changed, echo, script } from './support.ts';
+
+/** Resolves when it has begun to look for runs. */
+async function worker(version: string, path: string, said: string[]): Promise<void> {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('version-child.ts', import.meta.url)), version, path], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const lines = createInterface({ input: child.stdout });
+  await new Promise<void>((resolve) => lines.once('line', () => resolve()));
+  lines.on('line', (line) => said.push(line));
+}
+
+it('100 of 100 runs end, whichever process looks at them first', async () => {
+  const path = temporaryFile();
+  const journal = openJournal(path);
+  const create: Journal['create'] = ({ claim: _, ...run }) => journal.create(run);
+  const idle = changed(journal, { create, claim: async () => undefined });
+  for (const version of ['1', '2']) {
+    const runtime = createRuntime({
+      planner: { name: 'p', version, next: script(call('echo')) },
+      tools: [echo],
+      journal: idle,
+    });
+    for (let index = 0; index < 50; index += 1) {
+      await runtime.start('q', { identity: local('ana', { run: `v${version}_${index}` }) });
+    }
+    await runtime.close();
+  }
+  const said: string[] = [];
+  await worker('2', path, said);
+  await worker('1', path, said);
+  const ended = async (): Promise<number> => (await journal.list({ status: ['finished'], limit: 200 })).length;
+  await expect.poll(ended, { timeout: 60_000, interval: 100 }).toBe(100);
+  expect((await journal.list({ limit: 200 })).filter(({ problem }) => problem !== undefined)).toEqual([]);
+  expect(said.filter((line) => line !== 'run_changed')).toEqual([]);
+});
