@@ -68,7 +68,7 @@ export interface HtnOptions {
  * is done again. Without `choose` and `fill` it is pure. When what they took leaves nothing of the run's money or tokens,
  * nothing more is chosen in that move, and a leaf behind other steps is left for the next one.
  *
- * A run fails with `htn_depth`, `htn_nodes`, `htn_cycle`, `htn_invalid_decomposition`, or with `plan_invalid` for a step
+ * A run fails with `htn_depth`, `htn_nodes`, `htn_cycle` (when there is no plan because a task comes to itself), `htn_invalid_decomposition`, or with `plan_invalid` for a step
  * that no tool can carry out; it finishes with `no_path` when there is no plan.
  * @throws PilotageError `invalid_config` for a limit that is no whole number from 1.
  */

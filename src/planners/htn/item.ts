@@ -3,7 +3,14 @@ import { PilotageError } from '../../core/errors.ts';
 import { GOAL, type HtnDomain, type HtnEntry, type HtnTask } from './domain.ts';
 
 /** Why a search could not go on at an item. */
-export type DeadEnd = 'precondition' | 'no_method' | 'goal_not_reached' | 'excluded' | 'repeated';
+export type DeadEnd =
+  | 'precondition'
+  | 'no_method'
+  | 'goal_not_reached'
+  | 'excluded'
+  | 'repeated'
+  | 'cycle'
+  | 'recursion';
 
 export interface FailedMethod {
   readonly name: string;

@@ -1,4 +1,5 @@
 /** Planning what is left: as it stands, or, when that cannot be done, with no more of it planned anew than is needed. */
+import type { PilotageError } from '../../core/errors.ts';
 import { type Item, methodOf } from './item.ts';
 import { type HtnLimits, Search, type SearchSpec } from './search.ts';
 import { type HtnTrace, traceOf } from './trace.ts';
@@ -19,13 +20,18 @@ export interface Solved {
 interface Found extends Solved {
   /** Where there was no going on. */
   readonly end?: Item;
+  /** A branch was given up because a task came to itself. */
+  readonly cycle?: PilotageError;
 }
 
 /** Nodes that are kept of a trace. */
 const TRACE_NODES = 200;
 
-export function planAnew({ items, notes }: Work, means: Means, signal: AbortSignal): Promise<Solved> {
-  return solve(items, notes, means, signal);
+/** @throws PilotageError `htn_cycle` when there is no plan, and a task that comes to itself is why. */
+export async function planAnew({ items, notes }: Work, means: Means, signal: AbortSignal): Promise<Solved> {
+  const found = await solve(items, notes, means, signal);
+  if (found.plan === undefined && found.cycle !== undefined) throw found.cycle;
+  return found;
 }
 
 /**
@@ -104,8 +110,9 @@ async function solve(items: readonly Item[], notes: Notes, means: Means, signal:
       case 'found':
         return { plan: search.plan, rest: listed(search.rest), trace: traceOf(todo, TRACE_NODES) };
       case 'none': {
-        const { end } = search;
-        return { rest: [], trace: traceOf(todo, TRACE_NODES), ...(end === undefined ? {} : { end }) };
+        const { end, cycle } = search;
+        const why = { ...(end === undefined ? {} : { end }), ...(cycle === undefined ? {} : { cycle }) };
+        return { rest: [], trace: traceOf(todo, TRACE_NODES), ...why };
       }
       case 'asked':
         search.answer(await search.asked);

@@ -33,7 +33,8 @@ export interface HtnResult {
 
 /**
  * The first plan for the tasks. The state is then as the plan leaves it, and as it was before when there is none.
- * @throws PilotageError `htn_depth`, `htn_nodes`; `htn_cycle` for a task that comes to itself with nothing changed;
+ * @throws PilotageError `htn_depth`, `htn_nodes`; `htn_cycle` when there is none, and a task that comes to itself with nothing
+ * changed is why: such a branch is given up, so a plan in which a task is begun by itself again is not found.
  * `htn_invalid_decomposition` for a function of the domain that throws or gives what it must not. The signal's reason.
  */
 export function findPlan(
@@ -56,6 +57,7 @@ export function findPlan(
     signal?.throwIfAborted();
     status = search.run();
   }
+  if (status === 'none' && search.cycle !== undefined) throw search.cycle;
   if (status === 'asked') throw search.misfit('gave a promise, which only a planner waits for.');
   return {
     ...(status === 'found' ? { actions: actionsOf(search.plan) } : {}),
@@ -97,6 +99,8 @@ export interface SearchSpec extends HtnLimits {
 const SLICE = 4_096;
 /** Down to this depth cycles are looked for at each level; deeper, each time the depth has doubled. */
 const CYCLE_CHECKS = 64;
+/** The last bound of ways that begin with themselves with which a search is tried again after it came to a limit. */
+const MOST_RECURSIONS = 64;
 const NOBODY = { kind: 'leaf', methods: [] } as const;
 
 /** Stands for an item when there is no going on. */
@@ -115,6 +119,8 @@ export class Search {
   end: Item | undefined;
   why: DeadEnd = 'no_method';
   asked: Promise<unknown> | undefined;
+  /** The first branch that was given up because a task came to itself. Of a search without a plan it is to be told. */
+  cycle: PilotageError | undefined;
   /** The methods among which is to be chosen, when that is what was asked. */
   #choosing: readonly number[] | undefined;
   readonly #state: HtnState;
@@ -130,6 +136,13 @@ export class Search {
   #notes: number;
   /** The item that is being looked at. */
   #now: Item = DEAD;
+  /** A task began with one of its name, with nothing changed. */
+  #recurs = false;
+  /** So often it may, when there is a bound; it is tried with more when that has cut something off. */
+  #bound = Number.POSITIVE_INFINITY;
+  #hasCut = false;
+  /** Nodes of the tries before this one. */
+  #before = 0;
 
   constructor(spec: SearchSpec) {
     this.spec = spec;
@@ -171,11 +184,12 @@ export class Search {
     for (let left = SLICE; left > 0; left -= 1) {
       while (item === DEAD) {
         const choice = this.#choices.pop();
-        if (choice === undefined) {
+        if (choice !== undefined) item = this.#tryNext(choice);
+        else if (this.#hasCut) item = this.#again(2 * this.#bound);
+        else {
           this.#state.undo(this.#start);
           return 'none';
         }
-        item = this.#tryNext(choice);
       }
       if (item === undefined) {
         this.nodes += 1;
@@ -192,7 +206,11 @@ export class Search {
   #take(item: Item): Item | undefined {
     this.nodes += 1;
     this.#now = item;
-    if (this.nodes > this.#maxNodes) throw this.#beyond('htn_nodes', `more than ${this.#maxNodes} nodes`, 'nodes');
+    if (this.nodes - this.#before > this.#maxNodes) {
+      const bound = this.#nextBound();
+      if (bound !== undefined) return this.#again(bound);
+      throw this.#beyond('htn_nodes', `more than ${this.#maxNodes} nodes`, 'nodes');
+    }
     item.mark = this.#state.mark();
     item.at = this.plan.length;
     item.method = -1;
@@ -263,8 +281,15 @@ export class Search {
 
   #decompose(item: Item): Item | undefined {
     const { depth } = item;
-    if (depth <= CYCLE_CHECKS || isPowerOfTwo(depth)) assertNoCycle(item);
-    if (depth > this.#maxDepth) throw this.#beyond('htn_depth', `more than ${this.#maxDepth} levels`, 'depth');
+    if (depth <= CYCLE_CHECKS || isPowerOfTwo(depth) || this.#bound < Number.POSITIVE_INFINITY) {
+      const why = this.#wayBack(item);
+      if (why !== undefined) return this.#dead(item, why);
+    }
+    if (depth > this.#maxDepth) {
+      const bound = this.#nextBound();
+      if (bound !== undefined) return this.#again(bound);
+      throw this.#beyond('htn_depth', `more than ${this.#maxDepth} levels`, 'depth');
+    }
     const { choose } = this.spec;
     if (choose === undefined || item.entry.methods.length < 2) return this.#expand(item, 0);
     const applying = this.#applying(item);
@@ -275,6 +300,41 @@ export class Search {
       applying.map((index) => item.entry.methods[index]?.name ?? ''),
     );
     return WAITING;
+  }
+
+  /** The same task further up, with nothing changed since, would come again without end; one of its name may, up to the bound. */
+  #wayBack(item: Item): DeadEnd | undefined {
+    let times = 0;
+    for (let above = item.parent; above !== undefined && above.mark === item.mark; above = above.parent) {
+      if (above.task[0] !== item.task[0]) continue;
+      if (isSame(above.task, item.task)) {
+        this.cycle ??= cycleOf(item, above);
+        return 'cycle';
+      }
+      times += 1;
+    }
+    if (times > 0) this.#recurs = true;
+    if (times <= this.#bound) return undefined;
+    this.#hasCut = true;
+    return 'recursion';
+  }
+
+  /** A search that has come to a limit among ways that begin with themselves may do better where these are short, or a little longer. */
+  #nextBound(): number | undefined {
+    if (this.#bound === Number.POSITIVE_INFINITY) return this.#recurs ? 1 : undefined;
+    return this.#hasCut && this.#bound < MOST_RECURSIONS ? 2 * this.#bound : undefined;
+  }
+
+  /** From the beginning, with a bound. */
+  #again(bound: number): Item | undefined {
+    this.#state.undo(this.#start);
+    this.plan.length = 0;
+    this.#choices.length = 0;
+    this.#seen.clear();
+    this.#before = this.nodes;
+    this.#bound = bound;
+    this.#hasCut = false;
+    return this.spec.todo;
   }
 
   /** The methods that apply now, by their index. */
@@ -416,15 +476,6 @@ function call(run: DomainFunction, state: HtnState, task: HtnTask, from: 1 | 2):
 
 function isPowerOfTwo(value: number): boolean {
   return (value & (value - 1)) === 0;
-}
-
-/** The same task further up, with nothing changed since: it would come again without end. */
-function assertNoCycle(item: Item): void {
-  let above = item.parent;
-  while (above !== undefined && above.mark === item.mark) {
-    if (isSame(above.task, item.task)) throw cycleOf(item, above);
-    above = above.parent;
-  }
 }
 
 function isSame(left: HtnTask, right: HtnTask): boolean {

@@ -123,6 +123,8 @@ const REASONS: Readonly<Record<NonNullable<HtnTraceNode['why']>, string>> = {
   goal_not_reached: 'the goal does not hold after its subgoals',
   excluded: 'it has failed before',
   repeated: 'the same was to be done in the same state before',
+  cycle: 'it comes to itself with nothing changed',
+  recursion: 'it begins with itself too often, with nothing changed between',
 };
 
 /** The trace as an indented tree, one node a line. */

@@ -9,6 +9,7 @@ import { fingerprint } from './fingerprint.ts';
 import type { HddlMethod, HddlProblem } from './model.ts';
 import { readDomain } from './read-domain.ts';
 import { readProblem } from './read-problem.ts';
+import { changingPredicates, withStaticTests } from './static.ts';
 import { createWorld, objectsOf } from './world.ts';
 
 /** What messages call the two texts. */
@@ -47,9 +48,11 @@ export function readHddl(
     domain.actions.values(),
     (action) => [action.name, compileAction(action, world, facts)] as const,
   );
+  const changing = changingPredicates(domain);
   const tasks = new Map<string, Map<string, CompiledMethod>>();
   for (const name of domain.tasks.keys()) tasks.set(name, new Map());
-  for (const method of [...domain.methods, networkMethod(problem), finalMethod(problem)]) {
+  for (const written of [...domain.methods, networkMethod(problem), finalMethod(problem)]) {
+    const method = withStaticTests(written, domain, changing);
     const { task } = method.task;
     tasks.set(task, (tasks.get(task) ?? new Map()).set(method.name, compileMethod(method, world, facts)));
   }
