@@ -15,7 +15,7 @@ import type { ToolPolicy } from '../core/policy.ts';
 import { Redaction, type RedactionOptions } from '../core/redaction.ts';
 import { DEFAULT_JOURNAL_PATH } from '../journal/default-path.ts';
 import type { Journal, RunQuery, RunRecord } from '../journal/port.ts';
-import { ownedBy } from '../journal/rules.ts';
+import { ownedBy, runNotFound } from '../journal/rules.ts';
 import { sqliteJournal } from '../journal/sqlite.ts';
 import { createCatalogue, type ToolSet } from '../tools/catalogue.ts';
 import { skillGet, skillSearch } from '../tools/skill-tools.ts';
@@ -289,8 +289,7 @@ export class Runtime {
       ...(this.#planners.all.some(isHybrid) ? { shownTasks: this.#shownTasks } : {}),
       handle: (run) => this.#handle(run, as),
       mayResume: async () => {
-        const record = as === undefined ? undefined : await journal.get(id);
-        if (record !== undefined) assertMaySend('RESUME', as, record.identity);
+        if (as !== undefined) assertMaySend('RESUME', as, (await this.#recordOf(id)).identity);
       },
       addressee: (control) => addressee(journal, id, control),
       signal: (control) => this.#whileOpen(() => fleet.send(id, control)),
@@ -336,7 +335,14 @@ export class Runtime {
 
   /** Who would go on with the run today. */
   async #heirOf(run: string): Promise<Equipped> {
-    return this.#planners.heirOf((await this.#driverDeps().journal.get(run))?.planner);
+    return this.#planners.heirOf((await this.#recordOf(run)).planner);
+  }
+
+  /** @throws PilotageError `run_not_found`, also for one that is stored a moment later. */
+  async #recordOf(run: string): Promise<RunRecord> {
+    const record = await this.#driverDeps().journal.get(run);
+    if (record === undefined) throw runNotFound(run);
+    return record;
   }
 
   /** Stored runs, newest first. */

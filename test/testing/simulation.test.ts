@@ -8,7 +8,7 @@ import { Machines } from '../../src/testing/simulation/machines.ts';
 import { ODD } from '../../src/testing/simulation/odd.ts';
 import { ShownGroups } from '../../src/testing/simulation/planner.ts';
 import { SimulatedProcess } from '../../src/testing/simulation/process.ts';
-import type { SimulationScript } from '../../src/testing/simulation/script.ts';
+import { AGENTS, FLOWS, type SimulationScript } from '../../src/testing/simulation/script.ts';
 import { shrink } from '../../src/testing/simulation/shrink.ts';
 import { openStorage } from '../../src/testing/simulation/storage.ts';
 import { SimulatedTime } from '../../src/testing/simulation/time.ts';
@@ -107,6 +107,20 @@ describe('what the simulation plays', () => {
     ]) {
       expect([line, happened.some((history) => history.includes(line))]).toEqual([line, true]);
     }
+  });
+
+  it('has every planner that Pilotage comes with, and flows as runs and as calls', async () => {
+    const scripts = Array.from({ length: 1_500 }, (_, seed) => generateScript(seed));
+    const roots = scripts.flatMap((script) => script.roots);
+    expect(new Set(roots.flatMap(({ agent }) => agent ?? []))).toEqual(new Set(AGENTS));
+    expect(new Set(roots.flatMap(({ flow }) => flow?.name ?? []))).toEqual(new Set(FLOWS));
+    const chosen = scripts.filter(
+      (script) => script.flows.length > 0 || script.roots.some(({ agent }) => agent !== undefined),
+    );
+    const happened: string[] = [];
+    for (const { seed } of chosen.slice(0, 60)) happened.push(await historyOf(seed));
+    for (const line of ['route_not_found', 'node_exception', 'again again/', 'each each/', 'plan_grown'])
+      expect([line, happened.some((history) => history.includes(line))]).toEqual([line, true]);
   });
 
   it('says so when a run was told of a conversation that is not its own', async () => {

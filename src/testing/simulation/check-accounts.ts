@@ -145,9 +145,10 @@ export function checkAccounts(run: EndedRun, ledger: Ledger): void {
   checkEnding(run, account, ledger);
 }
 
-function checkRoom(entry: Entry, account: Account, { id }: EndedRun, ledger: Ledger): void {
+function checkRoom(entry: Entry, account: Account, { id, entries }: EndedRun, ledger: Ledger): void {
   if (entry.kind === 'moved') {
-    for (const axis of ['steps', 'tokens', 'costMicroUsd'] as const) {
+    const axes = isFree(entries) ? (['steps'] as const) : (['steps', 'tokens', 'costMicroUsd'] as const);
+    for (const axis of axes) {
       const limit = account.limits[axis];
       if (limit === undefined || account.used[axis] + account.lentOn(axis) < limit) continue;
       ledger.violated('budget', `step ${entry.step} was asked for with no ${axis} left of ${limit}`, id);
@@ -172,6 +173,11 @@ function checkRoom(entry: Entry, account: Account, { id }: EndedRun, ledger: Led
       ledger.violated('budget', `a call of ${entry.costMicroUsd} began with ${room} left`, id);
   }
   checkReached(entry, account, id, ledger);
+}
+
+/** The moves of a flow, and of a list in one, cost nothing. */
+function isFree([first]: readonly Entry[]): boolean {
+  return first?.kind === 'started' && /^(flow|map):/.test(first.planner);
 }
 
 /** Whoever is stopped by a limit has nothing left of it. */

@@ -1,6 +1,6 @@
 /** What happened in the world: each `once` effect once, and never more money or steps than a run and its tasks had. */
 
-import { AGAIN } from './call-args.ts';
+import { timesFailed } from './check-calls.ts';
 import { type EndedRun, entriesOf } from './ended-run.ts';
 import type { Attempt, Ledger } from './ledger.ts';
 
@@ -22,9 +22,11 @@ export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
   }
   for (const [call, attempts] of Map.groupBy(ledger.attempts, ({ run, id }) => `${run} ${id}`)) {
     const keys = new Set(attempts.map(({ key }) => key)).size;
-    // A plan has each call once, but for those that are made over and over.
-    if (keys > 1 && attempts[0]?.id.startsWith(AGAIN) !== true)
-      ledger.violated('once', `the call ${call} had ${keys} idempotency keys`, attempts[0]?.run);
+    const [first] = attempts;
+    // A plan has each call once, but for those that are made over and over; what only reads may be asked anew.
+    if (keys <= 1 || first === undefined || first.effect === 'pure' || first.effect === 'read') continue;
+    const failed = timesFailed(runs.get(first.run)?.entries ?? [], first.id);
+    if (keys > 1 + failed) ledger.violated('once', `the call ${call} had ${keys} idempotency keys`, first.run);
   }
   checkBegun(runs, ledger);
 }
@@ -73,6 +75,8 @@ export function checkBudgets(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
 
 function checkDeadline(run: EndedRun | undefined, ledger: Ledger): void {
   const { deadlineAt = Number.POSITIVE_INFINITY } = run?.state.limits ?? {};
+  // Attachments are read when it was found that there is time left.
+  if (run?.state.context.inputs !== undefined) return;
   const late = run && entriesOf(run, 'moved').find(({ startedAt }) => startedAt > deadlineAt);
   if (late !== undefined) ledger.violated('budget', 'the planner was asked after the deadline', run?.id);
 }

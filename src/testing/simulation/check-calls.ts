@@ -161,8 +161,12 @@ interface Place {
 
 /** The last call of the run with this id among its arguments. */
 function placeOf(entries: readonly Entry[], id: string): Place | undefined {
+  return placesOf(entries, id).at(-1);
+}
+
+function placesOf(entries: readonly Entry[], id: string): Place[] {
   const counts = new Map<number, number>();
-  let found: Place | undefined;
+  const found: Place[] = [];
   for (const entry of entries) {
     if (entry.kind !== 'moved' && entry.kind !== 'plan_grown') continue;
     const { step } = entry;
@@ -170,10 +174,18 @@ function placeOf(entries: readonly Entry[], id: string): Place | undefined {
       const call = counts.get(step) ?? 0;
       counts.set(step, call + 1);
       const ways: readonly Route[] = branch.routes ?? [branch];
-      if (ways.some(({ args }) => isJsonObject(args) && args['id'] === id)) found = { step, call, branch };
+      if (ways.some(({ args }) => isJsonObject(args) && args['id'] === id)) found.push({ step, call, branch });
     }
   }
   return found;
+}
+
+/** How often a call with this id came to an error: whoever makes a plan anew may then make it again. */
+export function timesFailed(entries: readonly Entry[], id: string): number {
+  const outcomes = outcomesOf(entries);
+  const isError = ({ step, call, branch }: Place): boolean =>
+    outcomes.get(`${step} ${branch.id ?? call}`)?.kind === 'error';
+  return placesOf(entries, id).filter(isError).length;
 }
 
 function branchesIn(entry: Extract<Entry, { kind: 'moved' | 'plan_grown' }>): readonly Branch[] {

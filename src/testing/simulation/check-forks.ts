@@ -3,6 +3,7 @@ import type { Entry } from '../../core/entry.ts';
 import type { Json } from '../../core/json.ts';
 import { type EndedRun, ownEntries } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
+import type { SimulationScript } from './script.ts';
 
 type Runs = ReadonlyMap<string, EndedRun>;
 
@@ -49,4 +50,13 @@ function stepText(entries: readonly Entry[], step: number): string {
     return [];
   });
   return JSON.stringify(parts);
+}
+
+/** The result that was asked for stands in the last step that the fork shares. */
+export function checkChanged({ id, entries }: EndedRun, { forks }: SimulationScript, ledger: Ledger): void {
+  const [first] = entries;
+  const asked = forks.find(({ run }) => run === id);
+  if (asked?.result === undefined || first?.kind !== 'started' || first.fork === undefined) return;
+  const last = stepText(entries.slice(0, first.fork.entries), first.fork.step - 1);
+  if (!last.includes('"forked":true')) ledger.violated('forks', `another result was asked for, and it has ${last}`, id);
 }

@@ -91,6 +91,7 @@ function isShown(
   const isInOrder = covered.every((run, index) => turns[index]?.run === run);
   // While summaries fail, or lag far behind, what is neither covered nor recent may be missing.
   const isWhole = covered.length + shown.length >= turns.length || shown.length === 2 * window;
+  if (covered.length + shown.length > Math.max(turns.length, least)) return false;
   return isInOrder && (failEvery !== undefined || isWhole);
 }
 

@@ -7,9 +7,11 @@ import { foldEntries, type RunState } from '../../view/run-state.ts';
 import { endingProblems, foldProblems, lostEntries } from '../crash-check.ts';
 import { checkAccounts } from './check-accounts.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';
-import { checkForks } from './check-forks.ts';
+import { checkFlow } from './check-flows.ts';
+import { checkChanged, checkForks } from './check-forks.ts';
 import { checkMessages } from './check-messages.ts';
 import { checkOrigins } from './check-origins.ts';
+import { checkCallLimits, checkOutcomes } from './check-outcomes.ts';
 import { checkProgress } from './check-progress.ts';
 import { checkSessions } from './check-session.ts';
 import { checkTasks } from './check-tasks.ts';
@@ -54,10 +56,14 @@ export function checkEnd({ script, ledger, shown, stored }: EndOfHistory): void 
   checkEffects(runs, ledger);
   checkBudgets(runs, ledger);
   checkSessions(runs, script.memory, ledger);
+  checkCallLimits(runs, ledger);
   for (const run of runs.values()) {
     checkMessages(run, ledger);
     checkTasks(run, runs, ledger, shown);
     checkForks(run, runs, ledger);
+    checkFlow(run, runs, ledger);
+    checkOutcomes(run, script, ledger);
+    checkChanged(run, script, ledger);
     checkAccounts(run, ledger);
     checkProgress(run, script.progress, ledger);
     checkOrigins(run, runs, ledger);

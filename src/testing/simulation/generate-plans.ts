@@ -15,8 +15,9 @@ import type { Json, JsonObject } from '../../core/json.ts';
 import type { Usage } from '../../core/usage.ts';
 import { AGAIN, ODD_AT } from './call-args.ts';
 import type { Dice } from './dice.ts';
+import { flowInput } from './generate-plays.ts';
 import { ODD } from './odd.ts';
-import type { Plan, PlannedMove } from './script.ts';
+import type { FlowName, Plan, PlannedMove } from './script.ts';
 import { CARRIED, TOOL_KINDS } from './tools.ts';
 
 type MoveKind = 'call' | 'again' | 'parallel' | 'spawn' | 'await' | 'pause' | 'end';
@@ -42,6 +43,8 @@ const MAX_PLANS = 8;
 export class PlanWriter {
   readonly plans: Record<string, Plan> = {};
   readonly #dice: Dice;
+  /** That calls may be of. */
+  readonly #flows: readonly FlowName[];
   /** What the plans of this history are made of: with less of everything, what is there meets more often. */
   readonly #tools: readonly string[];
   readonly #kinds: readonly MoveKind[];
@@ -51,8 +54,9 @@ export class PlanWriter {
   /** The moves before the one that is being written. */
   #before = 0;
 
-  constructor(dice: Dice) {
+  constructor(dice: Dice, flows: readonly FlowName[] = []) {
     this.#dice = dice;
+    this.#flows = flows;
     const all = Object.keys(TOOL_KINDS);
     this.#tools = dice.chance(0.5) ? all : dice.list(2, 5, () => dice.pick(all as [string]));
     this.#isCounted = dice.chance(0.3);
@@ -77,6 +81,17 @@ export class PlanWriter {
       ...dice.maybe(0.3, () => ({ obeys: true as const })),
       ...dice.maybe(0.5, () => ({ stubborn: true as const })),
     };
+    return name;
+  }
+
+  /** Writes calls that are to be made one after the other, some of them side by side. Returns the name of the plan. */
+  writeErrands(): string {
+    const dice = this.#dice;
+    const name = `p${Object.keys(this.plans).length}`;
+    const errands = dice.list(1, 4, () =>
+      dice.list(1, dice.pick([1, 1, 3]), () => ({ tool: this.#tool(), args: this.#args() })),
+    );
+    this.plans[name] = { moves: [], errands };
     return name;
   }
 
@@ -158,13 +173,17 @@ export class PlanWriter {
   }
 
   #call(depth: number): Decision {
-    return this.#dice.chance(0.1) && this.#maySpawn(depth)
+    return this.#dice.chance(this.#flows.length > 0 ? 0.25 : 0.1) && this.#maySpawn(depth)
       ? { kind: 'call_tool', ...this.#carried(depth) }
       : { kind: 'call_tool', tool: this.#tool(), args: this.#args() };
   }
 
-  /** A call that a run carries out, which has a plan of its own. */
+  /** A call that a run carries out, which has a plan of its own, or is a flow. */
   #carried(depth: number): { readonly tool: string; readonly args: JsonObject } {
+    if (this.#flows.length > 0 && this.#dice.chance(0.7)) {
+      const input: unknown = flowInput(this.#dice);
+      return { tool: this.#dice.pick(this.#flows as [FlowName]), args: input as JsonObject };
+    }
     this.#calls += 1;
     const id = `c${this.#calls}`;
     return { tool: this.#dice.pick(Object.keys(CARRIED) as [string]), args: { id, plan: this.write(depth + 1) } };

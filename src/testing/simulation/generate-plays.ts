@@ -2,7 +2,17 @@
 
 import { SECRET_SCOPE } from './call-args.ts';
 import type { Dice } from './dice.ts';
-import type { ForkAct, Reader, Root, SimulatedMemory, SimulationScript } from './script.ts';
+import {
+  AGENTS,
+  FLOWS,
+  type FlowInput,
+  type FlowName,
+  type ForkAct,
+  type Reader,
+  type Root,
+  type SimulatedMemory,
+  type SimulationScript,
+} from './script.ts';
 
 export function rootMaterial(dice: Dice): Pick<Root, 'scopes' | 'files'> {
   return {
@@ -68,4 +78,41 @@ export function reader(dice: Dice, roots: readonly Root[], workers: number): Rea
     how: dice.pick(['unread', 'dropped', 'returned', 'thrown', 'raced', 'replayed', 'replayed']),
     after: dice.between(0, 5),
   };
+}
+
+export function flowsOf(dice: Dice): readonly FlowName[] {
+  return dice.chance(0.12) ? [...new Set(dice.list(1, 2, () => dice.pick(FLOWS)))] : [];
+}
+
+export function flowInput(dice: Dice): FlowInput {
+  return {
+    path: [],
+    way: dice.pick(['left', 'left', 'right', 'right', 'nowhere', 'odd']),
+    rounds: dice.between(0, 3),
+    items: dice.between(0, 3),
+    ms: dice.pick([0, 20, 300]),
+    ...dice.maybe(0.25, () => ({
+      fails: dice.pick(['a', 'b', 'c', 'left', 'right', 'both', 'again', 'each', 'z', 'last']),
+      ...dice.maybe(0.4, () => ({ failsOnce: true as const })),
+    })),
+    ...dice.maybe(0.3, () => ({ asks: true as const })),
+  };
+}
+
+/** Some roots are of other planners than the simulated one. */
+export function ofOthers(
+  dice: Dice,
+  roots: readonly Root[],
+  flows: readonly FlowName[],
+  writeErrands: () => string,
+): readonly Root[] {
+  const hasAgents = dice.chance(0.12);
+  return roots.map((root): Root => {
+    const [first, ...more] = flows;
+    if (first !== undefined && dice.chance(0.5)) {
+      return { ...root, flow: { name: dice.pick([first, ...more]), input: flowInput(dice) } };
+    }
+    if (!hasAgents || dice.chance(0.2)) return root;
+    return { ...root, agent: dice.pick(AGENTS), plan: writeErrands() };
+  });
 }

@@ -3,7 +3,16 @@ import { CONTROL_TYPES, type ControlType } from '../../core/control.ts';
 import type { Limits } from '../../core/limits.ts';
 import { Dice } from './dice.ts';
 import { PlanWriter } from './generate-plans.ts';
-import { conversing, forkAct, howItRemembers, progressGuard, reader, rootMaterial } from './generate-plays.ts';
+import {
+  conversing,
+  flowsOf,
+  forkAct,
+  howItRemembers,
+  ofOthers,
+  progressGuard,
+  reader,
+  rootMaterial,
+} from './generate-plays.ts';
 import { generateWorld } from './generate-world.ts';
 import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
 import { SimulatedTime } from './time.ts';
@@ -11,8 +20,10 @@ import { SimulatedTime } from './time.ts';
 export function generateScript(seed: number): SimulationScript {
   const dice = new Dice(seed);
   const workers = dice.pick([1, 2, 2, 2, 3]);
-  const plans = new PlanWriter(dice);
-  const alone = dice.list(1, 3, (index) => root(dice, index, workers, plans));
+  const flows = flowsOf(dice);
+  const plans = new PlanWriter(dice, flows);
+  const simulated = dice.list(1, 3, (index) => root(dice, index, workers, plans));
+  const alone = ofOthers(dice, simulated, flows, () => plans.writeErrands());
   const memory = howItRemembers(dice);
   const roots = 'memory' in memory ? conversing(dice, alone) : alone;
   const wakeMode = dice.pick(['push', 'push', 'poll', 'hybrid'] as const);
@@ -29,6 +40,7 @@ export function generateScript(seed: number): SimulationScript {
     upgrades: dice.chance(0.15) && around.world.versions === undefined,
     delays: { chance: dice.pick([0, 0.2, 0.5]), maxMs: dice.pick([10, 60, 60, 300]) },
     plans: plans.plans,
+    flows,
     roots,
     acts: dice.list(0, dice.pick([1, 4, 10]), () => act(dice, roots, workers)).sort((a, b) => a.at - b.at),
     faults: [...dice.list(0, dice.pick([0, 1, 4, 8]), () => fault(dice, workers)), ...around.faults],

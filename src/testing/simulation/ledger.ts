@@ -3,6 +3,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { type Control, isControl, type Message } from '../../core/control.ts';
 import type { Entry } from '../../core/entry.ts';
+import type { Json } from '../../core/json.ts';
 import type { Effect } from '../../core/tool-schema.ts';
 import type { Append, Claim, ClaimRequest, NewRun, Park } from '../../journal/port.ts';
 import { checkClaim } from './check-owners.ts';
@@ -30,6 +31,8 @@ export const INVARIANTS = [
   'progress',
   'forks',
   'ids',
+  'flows',
+  'errands',
   'watchers',
   'no hang',
   'no fault',
@@ -94,6 +97,8 @@ export class Ledger {
   readonly violations: Violation[] = [];
   readonly runs: Map<string, LedgerRun> = new Map();
   readonly attempts: Attempt[] = [];
+  /** What calls that took effect give, by key. */
+  readonly values: Map<string, Json> = new Map();
   readonly effects: Map<string, number> = new Map();
   /** Effects, by key, of those who had lost the run for longer than anybody waits for them. */
   readonly lateEffects: Map<string, number> = new Map();
@@ -107,6 +112,8 @@ export class Ledger {
   readonly underWay: Map<string, number> = new Map();
   readonly refuted: Map<string, number> = new Map();
   readonly timeline: TimelineLine[] = [];
+  /** Absent: nothing is known of what a process drives, for it may be cut off in the middle of anything. */
+  slotsPerTenant: number | undefined;
   /** Everybody has logged in by now. */
   loggedIn = false;
   readonly logins: Set<string> = new Set();
@@ -172,9 +179,25 @@ export class Ledger {
     checkClaim(claim, request, run, process, { now, ledger: this });
     if (run.holder !== undefined && run.holder !== process) run.lostAt.set(run.holder, now);
     run.holder = process;
+    this.#noteTenant(claim.run, process);
     run.fence = claim.fence;
     run.leaseUntil = now + request.leaseMs;
     run.isLeftForNow = false;
+  }
+
+  /** A process drives no more runs of one tenant at once than it may. */
+  #noteTenant(id: string, process: SimulatedProcess): void {
+    const tenantOf = ({ entries: [first] }: LedgerRun): string =>
+      first?.kind === 'started' ? first.identity.tenant : '';
+    const run = this.runs.get(id);
+    if (run === undefined || this.slotsPerTenant === undefined) return;
+    const now = this.#clock.now();
+    const held = [...this.runs.values()].filter(
+      (other) => other.holder === process && other.endedAt === undefined && (other.leaseUntil > now || other === run),
+    );
+    const ofTenant = held.filter((other) => tenantOf(other) === tenantOf(run)).length;
+    if (ofTenant > this.slotsPerTenant)
+      this.violated('leases', `${process.name} drives ${ofTenant} runs of one tenant`, id);
   }
 
   renewed(run: string, fence: number, leaseMs: number): void {

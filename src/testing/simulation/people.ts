@@ -145,7 +145,7 @@ export class People {
   #truthOf(pause: OpenPause): JsonObject {
     const { ledger } = this.#world;
     const key = keyOf(pause);
-    if (ledger.effects.has(key)) return { happened: true, value: { id: 'done' } };
+    if (ledger.effects.has(key)) return { happened: true, value: ledger.values.get(key) ?? null };
     ledger.notDone(key);
     return { happened: false };
   }

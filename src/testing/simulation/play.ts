@@ -1,9 +1,11 @@
 /** Plays a script: all processes on one journal, in virtual time, to the end of every run. */
 import { PilotageError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { Journal } from '../../journal/port.ts';
 import type { InputFile } from '../../runtime/inputs.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { StartOptions } from '../../runtime/start-options.ts';
 import { SeededAmbient } from './ambient.ts';
 import { checkEnd } from './check.ts';
 import { checkQuiet } from './check-quiet.ts';
@@ -17,6 +19,7 @@ import { People } from './people.ts';
 import { ShownGroups } from './planner.ts';
 import { SimulatedProcess } from './process.ts';
 import type { Root, SimulationScript } from './script.ts';
+import { queryOf } from './scripted-replies.ts';
 import { openStorage, type Storage } from './storage.ts';
 import { SimulatedStore } from './store.ts';
 import { isStoreError } from './store-errors.ts';
@@ -66,6 +69,15 @@ export async function play(script: SimulationScript, recording = false): Promise
   return { violations: ledger.violations, timeline: ledger.timeline, runs: runs.length, entries };
 }
 
+function plannerFor({ agent, flow }: Root): Pick<StartOptions, 'planner' | 'context'> {
+  if (flow !== undefined) {
+    // A script is JSON.
+    const args: unknown = flow.input;
+    return { planner: `flow:${flow.name}`, context: { args: args as JsonObject } };
+  }
+  return agent === undefined ? {} : { planner: agent };
+}
+
 function attachment(run: string, index: number): InputFile {
   return { bytes: new TextEncoder().encode(attachmentText(run, index)), mime: 'text/plain' };
 }
@@ -94,6 +106,7 @@ class Stage {
     this.#ledger = ledger;
     this.#ambient = ambient;
     this.#watching = new Watching(ledger);
+    if (script.faults.length === 0) ledger.slotsPerTenant = script.slotsPerTenant;
     const storage = openStorage(script.world.journal, script.workers, time);
     const { journal } = storage;
     this.#storage = storage;
@@ -180,15 +193,22 @@ class Stage {
     this.#time.after(START_AGAIN_MS, () => this.#start(root, (index + 1) % this.#workers.length));
   }
 
-  async #startOnce(
-    { run, tenant, user, session, plan, limits, priority, scopes, files, aside, watcher }: Root,
-    index: number,
-  ): Promise<void> {
+  async #startOnce(root: Root, index: number): Promise<void> {
+    const { run, tenant, user, session, limits, priority, scopes, files, aside, watcher } = root;
     const identity: Identity = { tenant, user, session, run };
     try {
       const inputs = Array.from({ length: files }, (_, file) => attachment(run, file));
-      const options = { identity, limits, priority, scopes, inputs, ...(aside ? { conversation: false } : {}) };
-      await this.#workers[index]?.does((runtime) => runtime.start(plan, options));
+      const options = {
+        identity,
+        limits,
+        priority,
+        scopes,
+        inputs,
+        ...(aside ? { conversation: false } : {}),
+        ...plannerFor(root),
+      };
+      const query = root.agent === undefined ? root.plan : queryOf(root.plan);
+      await this.#workers[index]?.does((runtime) => runtime.start(query, options));
     } catch (error) {
       if (isStoreError(error) || PilotageError.is(error, 'runtime_closed')) return;
       this.#ledger.violated('no fault', `the start was refused: ${stackOf(error)}`, run);

@@ -1,6 +1,7 @@
 /** What is played: plain data, so that parts of it can be left out to find a shorter history that still fails. */
 import type { ControlType } from '../../core/control.ts';
 import type { Decision } from '../../core/decision.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { Limits } from '../../core/limits.ts';
 import type { WakeMode } from '../../core/planner.ts';
 import type { Usage } from '../../core/usage.ts';
@@ -34,6 +35,8 @@ export interface SimulationScript {
   readonly progress?: ProgressGuard;
   /** The planner asks for a summary of its steps before every so manieth. */
   readonly compactEvery?: number;
+  /** Those that runs of this history are of, or calls of theirs. */
+  readonly flows: readonly FlowName[];
 }
 
 export interface SimulatedMemory {
@@ -48,6 +51,8 @@ export interface Plan {
   readonly moves: readonly PlannedMove[];
   /** It finishes as soon as somebody has redirected the run. */
   readonly obeys?: true;
+  /** For the planners that Pilotage comes with: calls that are made one after the other, some of them side by side. */
+  readonly errands?: readonly (readonly Errand[])[];
   /** It goes on when it is told that it goes round in circles. */
   readonly stubborn?: true;
 }
@@ -70,6 +75,45 @@ export interface PlannedMove {
   readonly breaks?: true;
 }
 
+export interface Errand {
+  readonly tool: string;
+  readonly args: JsonObject;
+}
+
+export const AGENTS = [
+  'react',
+  'react-text',
+  'pipeline',
+  'pipeline-lines',
+  'graph',
+  'graph-stream',
+  'rules',
+  'htn',
+  'deterministic',
+  'finish',
+] as const;
+export type AgentName = (typeof AGENTS)[number];
+
+export const FLOWS = ['line', 'ways', 'both', 'round', 'list', 'nested'] as const;
+export type FlowName = (typeof FLOWS)[number];
+
+/** What a simulated flow takes, and hands on from node to node. */
+export interface FlowInput {
+  /** The nodes that it has come through. */
+  readonly path: string[];
+  readonly way: 'left' | 'right' | 'nowhere' | 'odd';
+  /** So often it goes round. */
+  readonly rounds: number;
+  /** So many items are in its list. */
+  readonly items: number;
+  readonly ms: number;
+  /** This node fails: each time, or the first. */
+  readonly fails?: string | undefined;
+  readonly failsOnce?: true | undefined;
+  /** Somebody is asked before the node `b`. */
+  readonly asks?: true | undefined;
+}
+
 /** A run that nobody spawned. */
 export interface Root {
   readonly run: string;
@@ -77,6 +121,10 @@ export interface Root {
   readonly user: string;
   readonly session: string;
   readonly plan: string;
+  /** Which planner it is of; absent: the simulated one, which works by the moves of the plan. */
+  readonly agent?: AgentName;
+  /** It is a run of this flow. */
+  readonly flow?: { readonly name: FlowName; readonly input: FlowInput };
   /** Milliseconds from the beginning, as everywhere in a script. */
   readonly at: number;
   readonly worker: number;

@@ -13,12 +13,10 @@ import {
   type ToolContext,
   ToolFailure,
 } from '../../tools/tool.ts';
-import { never } from '../crash-process.ts';
 import { type CallArgs, ODD_AT, SECRET_SCOPE } from './call-args.ts';
 import { checkAllowed, checkCall, checkIdentity } from './check-calls.ts';
-import type { Ledger } from './ledger.ts';
+import { atWork, doIt, LONGEST_WAY_MS, type ToolWorld } from './deeds.ts';
 import { ODD, type Odd, oddValue } from './odd.ts';
-import type { SimulatedProcess } from './process.ts';
 
 const INPUT: JsonObject = {
   type: 'object',
@@ -97,27 +95,13 @@ const CARRIED_INPUT: JsonObject = {
 };
 
 /** The tools of a process, with those that runs of the planner carry out, which have all of them again. */
-export function withCarried(tools: readonly Tool[], planner: Planner): readonly AnyTool[] {
-  const all: AnyTool[] = [...tools];
+export function withCarried(tools: readonly Tool[], planner: Planner, more: readonly AnyTool[]): readonly AnyTool[] {
+  const all: AnyTool[] = [...tools, ...more];
   const carriedOutBy = { planner, tools: all };
   for (const [name, kind] of Object.entries(CARRIED)) {
     all.push({ ...kind, name, description: `Has ${name} done.`, input: CARRIED_INPUT, effect: 'pure', carriedOutBy });
   }
   return all;
-}
-
-export interface ToolWorld {
-  readonly process: SimulatedProcess;
-  readonly ledger: Ledger;
-  /** The process may die in the call with this number, before it takes effect or after. */
-  mayDie(call: number, landed: boolean): void;
-  /** The process may stand still in the call with this number, before it takes effect. */
-  mayFreeze(call: number): void;
-  readonly graceMs: number;
-  /** In the world outside of all processes. */
-  later(ms: number, act: () => void): void;
-  /** Counts the calls of this process and of those that were in its place before. */
-  nextCall(): number;
 }
 
 export function simulatedTools(world: ToolWorld): readonly Tool[] {
@@ -142,16 +126,8 @@ function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
     description: `Does ${name}.`,
     input: INPUT,
     ...(approve === undefined ? {} : { approve }),
-    run: async (args: unknown, context: ToolContext) => {
-      const { idempotencyKey: key } = context;
-      const atWork = world.ledger.atWork.get(key) ?? new Set();
-      world.ledger.atWork.set(key, atWork.add(process));
-      try {
-        return await run(name, args as CallArgs, context, world, login);
-      } finally {
-        atWork.delete(process);
-      }
-    },
+    run: (args: unknown, context: ToolContext) =>
+      atWork(context, world, () => run(name, args as CallArgs, context, world, login)),
   };
   if (!reconcile) return made;
   return {
@@ -168,65 +144,32 @@ async function run(
   login: boolean,
 ): Promise<Json> {
   const { process, ledger } = world;
-  const { identity, idempotencyKey: key, signal, attempt } = context;
+  const { identity, attempt } = context;
   const { id, ms = 0, fail, deaf = false, heavy = false, odd, oddAt } = args;
   ledger.tell(process.name, () => `${identity.run}: ${name} ${id} is run, attempt ${attempt}`);
   if (login && !ledger.loggedIn && !ledger.logins.has(`${identity.run}/${id}`)) {
     throw new LoginRequired(`https://login.example/${id}`);
   }
-  const { effect = 'once', costUsd = 0, approve, approveBig = false } = TOOL_KINDS[name] ?? {};
+  const { effect = 'once', costUsd = 0, approve, approveBig = false, remote = false } = TOOL_KINDS[name] ?? {};
   const { run: owner } = identity;
   checkIdentity(context, ledger);
   checkCall(name, args, owner, ledger, approveBig ? args.big === true : approve !== undefined);
   checkAllowed(name, args, owner, ledger);
   const costMicroUsd = microUsdOf(costUsd);
-  ledger.attempted({ tool: name, effect, key, run: owner, id, args: JSON.stringify(args), costMicroUsd }, process);
   const throwsAt = (at: CallArgs['oddAt']): boolean => odd !== undefined && oddAt === at;
-  const call = world.nextCall();
-  if (throwsAt('begin')) throw oddValue(odd as Odd);
-  await pause(ms / 2, process, deaf ? undefined : signal);
-  world.mayDie(call, false);
-  if (!process.alive) return never();
-  world.mayFreeze(call);
-  await process.wait(0);
-  if (fail === 'always') throw new ToolFailure('It cannot be done.', { code: 'refused' });
-  if (fail === 'throughout' || (fail === 'once' && attempt === 1)) {
-    throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
-  }
-  const arrive = ledger.request(key, owner, process, world.graceMs);
-  if (TOOL_KINDS[name]?.remote === true && ms > 0) {
-    const transitMs = Math.min(ms, LONGEST_WAY_MS);
-    world.later(transitMs, arrive);
-    world.mayDie(call, true);
-    await pause(transitMs, process, deaf ? undefined : signal);
-  } else {
-    arrive();
-  }
-  ledger.tell(process.name, () => `${owner}: ${name} ${id} takes effect`);
-  world.mayDie(call, true);
-  if (!process.alive) return never();
-  await pause(ms / 2, process, deaf ? undefined : signal);
+  const deed = { tool: name, effect, run: owner, id, args: JSON.stringify(args), costMicroUsd };
+  const plain = { run: owner, tenant: identity.tenant, id };
+  const value = await doIt(deed, { ms, deaf, isRemote: remote }, context, world, plain, () => {
+    if (throwsAt('begin')) throw oddValue(odd as Odd);
+    if (fail === 'always') throw new ToolFailure('It cannot be done.', { code: 'refused' });
+    if (fail === 'throughout' || (fail === 'once' && attempt === 1)) {
+      throw new ToolFailure('Not now.', { code: 'busy', retryable: true });
+    }
+  });
   if (throwsAt('end')) throw oddValue(odd as Odd);
   if (throwsAt('value')) return oddValue(odd as Odd) as Json;
-  const value = { run: owner, tenant: identity.tenant, id };
   return heavy ? { ...value, text: HEAVY } : value;
 }
-
-function pause(ms: number, process: SimulatedProcess, signal: AbortSignal | undefined): Promise<void> {
-  if (ms === 0) return Promise.resolve();
-  if (signal === undefined) return process.wait(ms);
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    const cancel = process.clock.after(ms, resolve);
-    signal.addEventListener('abort', () => {
-      cancel();
-      reject(signal.reason);
-    });
-  });
-}
-
-/** Nothing that was sent is on its way for longer. */
-const LONGEST_WAY_MS = 500;
 
 /**
  * The world knows what has happened, and nothing of what is on its way. Whoever asks waits until all has arrived that was sent

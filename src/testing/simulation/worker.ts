@@ -1,7 +1,11 @@
 /** A place where one process after another drives runs. */
 import { describeThrown, PilotageError } from '../../core/errors.ts';
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts';
+import type { EquippedPlanner, Tool } from '../../tools/tool.ts';
+import { agentIn } from './agents.ts';
+import type { ToolWorld } from './deeds.ts';
 import { Dice } from './dice.ts';
+import { simulatedFlow } from './flows.ts';
 import type { Ledger } from './ledger.ts';
 import type { Machines } from './machines.ts';
 import { type ShownGroups, simulatedPlanner } from './planner.ts';
@@ -200,7 +204,7 @@ export class Worker {
       unknown: process.isNewer ? [] : (script.world.versions?.unknown ?? []),
     });
     ledger.tell(process.name, () => 'starts');
-    const tools = simulatedTools({
+    const world: ToolWorld = {
       process,
       ledger,
       graceMs: script.world.graceMs,
@@ -208,11 +212,18 @@ export class Worker {
       nextCall: () => this.#nextCall(),
       mayDie: (call, landed) => this.#mayDie(process, call, landed),
       mayFreeze: (call) => this.#mayFreeze(process, call),
-    });
+    };
+    const tools = simulatedTools(world);
+    const flows = script.flows.map((name) => simulatedFlow(name, world));
     const planners = { script, process, ledger, shown };
     const runtime = createRuntime({
       planner: simulatedPlanner('simulated', planners),
-      tools: withCarried(tools, simulatedPlanner('carrier', planners)),
+      tools: withCarried(
+        tools,
+        simulatedPlanner('carrier', planners),
+        flows.map((flow) => flow.asTool()),
+      ),
+      planners: [...flows, ...this.#agents(process, tools)],
       journal: store,
       clock: process.clock,
       random: () => this.#jitter.next(),
@@ -228,6 +239,14 @@ export class Worker {
     });
     runtime.work();
     return runtime;
+  }
+
+  /** The planners that come with Pilotage, as far as runs of this history are of them. */
+  #agents(process: SimulatedProcess, tools: readonly Tool[]): EquippedPlanner[] {
+    const { script } = this.#world;
+    const names = new Set(script.roots.flatMap(({ agent }) => (agent === undefined ? [] : [agent])));
+    const life = 100 * this.#index + this.#lives;
+    return Array.from(names, (name) => agentIn(name, { script, process, tools, life }));
   }
 
   #nextCall(): number {

@@ -1,0 +1,99 @@
+/** What a call does to the world, noted outside of all processes; the process may die or stand still in the middle of it. */
+import type { Json } from '../../core/json.ts';
+import type { ToolContext } from '../../tools/tool.ts';
+import { never } from '../crash-process.ts';
+import type { Attempt, Ledger } from './ledger.ts';
+import type { SimulatedProcess } from './process.ts';
+
+export interface ToolWorld {
+  readonly process: SimulatedProcess;
+  readonly ledger: Ledger;
+  /** The process may die in the call with this number, before it takes effect or after. */
+  mayDie(call: number, landed: boolean): void;
+  /** The process may stand still in the call with this number, before it takes effect. */
+  mayFreeze(call: number): void;
+  readonly graceMs: number;
+  /** In the world outside of all processes. */
+  later(ms: number, act: () => void): void;
+  /** Counts the calls of this process and of those that were in its place before. */
+  nextCall(): number;
+}
+
+/** Notes that this process is in the call, as long as it is. */
+export async function atWork<T>(
+  { idempotencyKey: key }: ToolContext,
+  { process, ledger }: ToolWorld,
+  act: () => Promise<T>,
+): Promise<T> {
+  const workers = ledger.atWork.get(key) ?? new Set();
+  ledger.atWork.set(key, workers.add(process));
+  try {
+    return await act();
+  } finally {
+    workers.delete(process);
+  }
+}
+
+/** Takes effect halfway through its time, unless `mayFail` throws. Gives the value, which whoever looks at the world can tell too. */
+export async function doIt<T extends Json>(
+  deed: Omit<Attempt, 'order' | 'key'>,
+  { ms, deaf, isRemote }: { readonly ms: number; readonly deaf: boolean; readonly isRemote: boolean },
+  { idempotencyKey: key, signal: given }: ToolContext,
+  world: ToolWorld,
+  value: T,
+  mayFail: () => void,
+): Promise<T> {
+  const { process, ledger } = world;
+  const { run, tool, id } = deed;
+  const signal = deaf ? undefined : given;
+  ledger.attempted({ ...deed, key }, process);
+  noteNarrow(deed, key, world);
+  const call = world.nextCall();
+  await pause(ms / 2, process, signal);
+  world.mayDie(call, false);
+  if (!process.alive) return never();
+  world.mayFreeze(call);
+  await process.wait(0);
+  mayFail();
+  ledger.values.set(key, value);
+  const arrive = ledger.request(key, run, process, world.graceMs);
+  if (isRemote && ms > 0) {
+    const transitMs = Math.min(ms, LONGEST_WAY_MS);
+    world.later(transitMs, arrive);
+    world.mayDie(call, true);
+    await pause(transitMs, process, signal);
+  } else {
+    arrive();
+  }
+  ledger.tell(process.name, () => `${run}: ${tool} ${id} takes effect`);
+  world.mayDie(call, true);
+  if (!process.alive) return never();
+  await pause(ms / 2, process, signal);
+  return value;
+}
+
+/** A process has one call of this tool under way in a run, at most. */
+function noteNarrow({ tool, run }: Pick<Attempt, 'tool' | 'run'>, key: string, { process, ledger }: ToolWorld): void {
+  if (tool !== 'narrow') return;
+  const others = ledger.attempts.filter(
+    (attempt) => attempt.tool === tool && attempt.run === run && attempt.key !== key,
+  );
+  const beside = others.find((attempt) => ledger.atWork.get(attempt.key)?.has(process));
+  if (beside !== undefined) ledger.violated('order', `${tool} is at work twice at once`, run);
+}
+
+/** Nothing that was sent is on its way for longer. */
+export const LONGEST_WAY_MS = 500;
+
+function pause(ms: number, process: SimulatedProcess, signal: AbortSignal | undefined): Promise<void> {
+  if (ms === 0) return Promise.resolve();
+  if (signal === undefined) return process.wait(ms);
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const cancel = process.clock.after(ms, resolve);
+    signal.addEventListener('abort', () => {
+      cancel();
+      reject(signal.reason);
+    });
+  });
+}
