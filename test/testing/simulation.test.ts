@@ -84,7 +84,7 @@ describe('the simulation', () => {
 
 describe('what the simulation plays', () => {
   it('has limits that bind, forks, replays, conversations, summaries, attachments, circles, odd values and readers who leave', async () => {
-    const scripts = Array.from({ length: 400 }, (_, seed) => generateScript(seed));
+    const scripts = Array.from({ length: 1_200 }, (_, seed) => generateScript(seed));
     const text = JSON.stringify(scripts);
     for (const odd of ODD) expect(text).toContain(`"odd":"${odd}"`);
     for (const part of ['"throws":', '"forbidden":', '"secret"', '"aside":true', '"tokens":', '"calls":', '"again'])
@@ -95,7 +95,7 @@ describe('what the simulation plays', () => {
     const happened: string[] = [];
     for (const { seed, forks, memory, compactEvery, progress } of scripts) {
       const isRich = forks.length > 0 || memory !== undefined || compactEvery !== undefined;
-      if (isRich && progress !== undefined && happened.length < 60) happened.push(await historyOf(seed));
+      if (isRich && progress !== undefined && happened.length < 150) happened.push(await historyOf(seed));
     }
     for (const line of [
       'forked as',

@@ -25,7 +25,7 @@ export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
     const [first] = attempts;
     // A plan has each call once, but for those that are made over and over; what only reads may be asked anew.
     if (keys <= 1 || first === undefined || first.effect === 'pure' || first.effect === 'read') continue;
-    const failed = timesFailed(runs.get(first.run)?.entries ?? [], first.id);
+    const failed = timesFailed(runs.get(first.run)?.entries ?? [], first);
     if (keys > 1 + failed) ledger.violated('once', `the call ${call} had ${keys} idempotency keys`, first.run);
   }
   checkBegun(runs, ledger);

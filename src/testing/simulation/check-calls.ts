@@ -8,7 +8,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
 import type { Outcome } from '../../core/outcome.ts';
 import type { ToolContext } from '../../tools/tool.ts';
 import { type CallArgs, SECRET_SCOPE } from './call-args.ts';
-import type { Ledger } from './ledger.ts';
+import type { Attempt, Ledger } from './ledger.ts';
 
 export function checkIdentity({ identity }: Pick<ToolContext, 'identity'>, ledger: Ledger): void {
   const first = ledger.runs.get(identity.run)?.entries[0];
@@ -165,6 +165,13 @@ function placeOf(entries: readonly Entry[], id: string): Place | undefined {
 }
 
 function placesOf(entries: readonly Entry[], id: string): Place[] {
+  return placesWhere(entries, (branch) => {
+    const ways: readonly Route[] = branch.routes ?? [branch];
+    return ways.some(({ args }) => isJsonObject(args) && args['id'] === id);
+  });
+}
+
+function placesWhere(entries: readonly Entry[], isIt: (branch: Branch) => boolean): Place[] {
   const counts = new Map<number, number>();
   const found: Place[] = [];
   for (const entry of entries) {
@@ -173,19 +180,25 @@ function placesOf(entries: readonly Entry[], id: string): Place[] {
     for (const branch of branchesIn(entry)) {
       const call = counts.get(step) ?? 0;
       counts.set(step, call + 1);
-      const ways: readonly Route[] = branch.routes ?? [branch];
-      if (ways.some(({ args }) => isJsonObject(args) && args['id'] === id)) found.push({ step, call, branch });
+      if (isIt(branch)) found.push({ step, call, branch });
     }
   }
   return found;
 }
 
-/** How often a call with this id came to an error: whoever makes a plan anew may then make it again. */
-export function timesFailed(entries: readonly Entry[], id: string): number {
+/**
+ * How often a call with this id came to an error: whoever makes a plan anew may then make it again. So may one that was passed over for
+ * a new goal: of a `keyed` call that was under way when its process died nobody knows then that it had begun.
+ */
+export function timesFailed(entries: readonly Entry[], { id, tool }: Pick<Attempt, 'id' | 'tool'>): number {
   const outcomes = outcomesOf(entries);
-  const isError = ({ step, call, branch }: Place): boolean =>
-    outcomes.get(`${step} ${branch.id ?? call}`)?.kind === 'error';
-  return placesOf(entries, id).filter(isError).length;
+  const isError = ({ step, call, branch }: Place): boolean => {
+    const outcome = outcomes.get(`${step} ${branch.id ?? call}`);
+    return outcome?.kind === 'error' || (outcome?.kind === 'skipped' && outcome.error.code === 'plan_redirected');
+  };
+  // The nodes of a flow have no ids in their arguments.
+  const places = id.includes('/') ? placesWhere(entries, (branch) => branch.tool === tool) : placesOf(entries, id);
+  return places.filter(isError).length;
 }
 
 function branchesIn(entry: Extract<Entry, { kind: 'moved' | 'plan_grown' }>): readonly Branch[] {
