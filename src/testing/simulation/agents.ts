@@ -16,6 +16,9 @@ import type { SimulatedProcess } from './process.ts';
 import type { AgentName, Errand, SimulationScript } from './script.ts';
 import { replyTo, type Voice } from './scripted-replies.ts';
 
+/** In dollars for a million tokens: a reply costs about as much as a tool. */
+const PRICES = { input: 1, output: 1 };
+
 export interface AgentWorld {
   readonly script: SimulationScript;
   readonly process: SimulatedProcess;
@@ -35,13 +38,19 @@ function plannerOf(name: AgentName, world: AgentWorld): Planner {
   const errandsOf = (run: RunView): readonly (readonly Errand[])[] => errandsIn(run, script);
   switch (name) {
     case 'react':
-      return react({ model: model('native', world), clock });
+      return react({ model: { model: model('native', world), prices: PRICES }, clock });
     case 'react-text':
-      return named(name, react({ model: { model: model('text', world), toolCalls: 'text' }, clock }));
+      return named(name, react({ model: { model: model('text', world), toolCalls: 'text', prices: PRICES }, clock }));
     case 'pipeline':
-      return pipeline({ model: model('plan', world), clock, replans: 2 });
+      return pipeline({ model: { model: model('plan', world), prices: PRICES }, clock, replans: 2 });
     case 'pipeline-lines':
-      return pipeline({ name, model: model('lines', world), clock, replans: 2, stream: true });
+      return pipeline({
+        name,
+        model: { model: model('lines', world), prices: PRICES },
+        clock,
+        replans: 2,
+        stream: true,
+      });
     case 'graph':
       return graph({ name, plan: (run) => ({ steps: stepsOf(errandsOf(run)) }) });
     case 'graph-stream':

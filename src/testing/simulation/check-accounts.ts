@@ -62,6 +62,8 @@ export class Account {
       case 'plan_grown':
       case 'compacted':
       case 'compaction_failed':
+      case 'model_away':
+      case 'failed':
         this.#spend(entry.usage);
         return;
       case 'call_began':

@@ -10,7 +10,8 @@ type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;
 
 export function checkOutcomes(run: EndedRun, script: SimulationScript, ledger: Ledger): void {
   const calls = callsOf(run.entries);
-  for (const ended of entriesOf(run, 'call_ended')) checkCallEnd(ended, calls, run, ledger);
+  const isWell = script.faults.length === 0;
+  for (const ended of entriesOf(run, 'call_ended')) checkCallEnd(ended, calls, isWell, run, ledger);
   for (const paused of entriesOf(run, 'paused')) checkGate(paused, calls, run, ledger);
   checkRejectedEnd(run, ledger);
   checkErrands(run, calls, script, ledger);
@@ -44,13 +45,14 @@ function callsOf(entries: readonly Entry[]): ReadonlyMap<string, Called> {
 function checkCallEnd(
   { step, call, outcome }: Of<'call_ended'>,
   calls: ReadonlyMap<string, Called>,
+  isWell: boolean,
   { id }: EndedRun,
   ledger: Ledger,
 ): void {
   const { tool, args } = calls.get(`${step}.${call}`) ?? {};
   if (tool === undefined || args === undefined) return;
   const ms = typeof args['ms'] === 'number' ? args['ms'] : 0;
-  if (tool === 'brief' && ms > LONG_FOR_BRIEF && outcome.kind === 'value') {
+  if (isWell && tool === 'brief' && ms > LONG_FOR_BRIEF && outcome.kind === 'value') {
     ledger.violated('order', `brief ${String(args['id'])} has a value after ${ms} ms, and 100 was its limit`, id);
   }
   if (outcome.kind === 'value' && args['wrong'] === true) {
@@ -62,7 +64,6 @@ function checkCallEnd(
   }
 }
 
-/** Longer than its limit, by more than processes stand still unnoticed. */
 const LONG_FOR_BRIEF = 250;
 const TRIED_AGAIN: readonly string[] = ['look', 'read', 'put', 'narrow'];
 
@@ -75,7 +76,7 @@ function checkGate(
 ): void {
   const { tool } = calls.get(`${step}.${call}`) ?? {};
   if (tool === undefined || reason !== 'approval_required') return;
-  if ((tool === 'ask_soon') !== (expiresAt !== undefined) || (expiresAt ?? at + SOON_MS) !== at + SOON_MS) {
+  if ((tool === 'ask_soon') !== (expiresAt !== undefined) || (expiresAt ?? at) > at + SOON_MS) {
     ledger.violated('gates', `the gate of ${tool} is open until ${String(expiresAt)}, since ${at}`, id);
   }
   if ((tool === 'ask_other') !== (approver === 'another')) {
@@ -110,10 +111,10 @@ function checkErrands(
   if (root === undefined || agent === 'finish' || !AGENTS.includes(agent)) return;
   if (last?.kind !== 'finished' || last.reason !== 'goal' || last.payload !== DONE) return;
   if (entriesOf(run, 'control').some(({ control, applied }) => applied && control.type === 'REDIRECT')) return;
-  // Models pass over what they can see that they have called.
   const made = new Set([...calls.values()].map(({ args }) => args['id']));
   const missing = (plans[root.plan]?.errands ?? []).flat().find(({ args }) => !made.has(args['id']));
-  if (missing !== undefined && agent !== 'htn') {
+  // A model may take its own words for a call, and htn passes over what cannot be done.
+  if (missing !== undefined && !/^(react|htn)/.test(agent)) {
     ledger.violated(
       'errands',
       `${agent} says that all is done, and ${String(missing.args['id'])} was never called`,

@@ -305,7 +305,7 @@ function usage(dice: Dice): Usage {
   return {
     inputTokens: dice.pick([0, 30, 120]),
     outputTokens: dice.pick([0, 10, 60]),
-    ...dice.maybe(0.5, () => ({ costMicroUsd: dice.pick([0, 40, 150]) })),
+    ...dice.maybe(0.95, () => ({ costMicroUsd: dice.pick([0, 40, 150]) })),
   };
 }
 

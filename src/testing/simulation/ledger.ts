@@ -78,10 +78,16 @@ export interface LedgerRun {
   /** When each process lost it to another. */
   readonly lostAt: Map<SimulatedProcess, number>;
   endedAt: number | undefined;
+  /** Whoever holds it has written something since it was claimed. */
+  isDriven: boolean;
   fence: number;
   leaseUntil: number;
   /** Let go of as it was, after a fault of the store: nothing is due of it before its time. */
   isLeftForNow: boolean;
+}
+
+function tenantOf({ entries: [first] }: LedgerRun): string {
+  return first?.kind === 'started' ? first.identity.tenant : '';
 }
 
 export interface TimelineLine {
@@ -163,6 +169,7 @@ export class Ledger {
       holder: undefined,
       lostAt: new Map(),
       endedAt: undefined,
+      isDriven: false,
       fence: 0,
       leaseUntil: 0,
       isLeftForNow: false,
@@ -179,25 +186,22 @@ export class Ledger {
     checkClaim(claim, request, run, process, { now, ledger: this });
     if (run.holder !== undefined && run.holder !== process) run.lostAt.set(run.holder, now);
     run.holder = process;
-    this.#noteTenant(claim.run, process);
+    run.isDriven = false;
     run.fence = claim.fence;
     run.leaseUntil = now + request.leaseMs;
     run.isLeftForNow = false;
   }
 
   /** A process drives no more runs of one tenant at once than it may. */
-  #noteTenant(id: string, process: SimulatedProcess): void {
-    const tenantOf = ({ entries: [first] }: LedgerRun): string =>
-      first?.kind === 'started' ? first.identity.tenant : '';
-    const run = this.runs.get(id);
-    if (run === undefined || this.slotsPerTenant === undefined) return;
-    const now = this.#clock.now();
-    const held = [...this.runs.values()].filter(
-      (other) => other.holder === process && other.endedAt === undefined && (other.leaseUntil > now || other === run),
-    );
-    const ofTenant = held.filter((other) => tenantOf(other) === tenantOf(run)).length;
-    if (ofTenant > this.slotsPerTenant)
-      this.violated('leases', `${process.name} drives ${ofTenant} runs of one tenant`, id);
+  #noteDriven(id: string, run: LedgerRun): void {
+    run.isDriven = run.endedAt === undefined;
+    if (this.slotsPerTenant === undefined || !run.isDriven) return;
+    const { holder } = run;
+    const tenant = tenantOf(run);
+    const others = [...this.runs.values()].filter((other) => other.isDriven && other.holder === holder);
+    const count = others.filter((other) => tenantOf(other) === tenant).length;
+    if (count <= this.slotsPerTenant) return;
+    this.violated('leases', `${holder?.name} drives ${count} runs of the tenant ${tenant}`, id);
   }
 
   renewed(run: string, fence: number, leaseMs: number): void {
@@ -209,6 +213,7 @@ export class Ledger {
     const known = this.runs.get(run);
     if (known?.fence !== fence) return;
     known.leaseUntil = 0;
+    known.isDriven = false;
     known.holder = undefined;
     known.isLeftForNow = status === undefined;
   }
@@ -232,6 +237,7 @@ export class Ledger {
       run.landed.push(order);
       if (entry.kind === 'finished' || entry.kind === 'failed') run.endedAt = order;
     }
+    this.#noteDriven(append.run, run);
     for (const id of append.takes ?? []) run.taken.set(id, (run.taken.get(id) ?? 0) + 1);
     for (const start of append.starts ?? []) this.created(start, order);
     for (const { run: to, message } of append.tells ?? []) this.stored(to, message, order);

@@ -63,7 +63,7 @@ function summaryOf(
 ): CompactionAttempt | undefined {
   if (count < 2 || count % every !== 0) return undefined;
   const tokenEstimate = 1_000 + count;
-  const usage = { inputTokens: 20, outputTokens: 5 };
+  const usage = { inputTokens: 20, outputTokens: 5, costMicroUsd: 10 };
   if ((count / every) % 3 === 0) {
     return { failure: { code: 'empty_summary', message: 'It said nothing.' }, tokenEstimate, usage };
   }
