@@ -8,14 +8,33 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { CORE } from './mutants/core.ts';
+import { CORE_VALUES } from './mutants/core-values.ts';
+import { FLOW } from './mutants/flow.ts';
+import { GATES_AND_LIMITS } from './mutants/gates-and-limits.ts';
 import { JOURNAL } from './mutants/journal.ts';
 import type { Mutant } from './mutants/mutant.ts';
+import { PLANNERS } from './mutants/planners.ts';
 import { PROCESSES } from './mutants/processes.ts';
 import { RUNTIME } from './mutants/runtime.ts';
+import { SESSIONS_AND_FORKS } from './mutants/sessions-and-forks.ts';
 import { SQLITE } from './mutants/sqlite.ts';
+import { TOOLS } from './mutants/tools.ts';
 import { VIEW } from './mutants/view.ts';
 
-const MUTANTS: readonly Mutant[] = [...RUNTIME, ...JOURNAL, ...CORE, ...VIEW, ...PROCESSES, ...SQLITE];
+const MUTANTS: readonly Mutant[] = [
+  ...RUNTIME,
+  ...JOURNAL,
+  ...CORE,
+  ...VIEW,
+  ...PROCESSES,
+  ...SQLITE,
+  ...CORE_VALUES,
+  ...GATES_AND_LIMITS,
+  ...SESSIONS_AND_FORKS,
+  ...TOOLS,
+  ...FLOW,
+  ...PLANNERS,
+];
 
 const root = dirname(import.meta.dirname);
 

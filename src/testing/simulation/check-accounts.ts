@@ -3,6 +3,7 @@
  * is room for it, no more is lent than is there, and nobody is stopped by a limit that has room left.
  */
 import type { Entry } from '../../core/entry.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { Usage } from '../../core/usage.ts';
 import type { EndedRun } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
@@ -15,7 +16,6 @@ type Amounts = Record<Axis, number>;
 /** How limits are named where one is reached. */
 const NAMES: Readonly<Record<string, Axis>> = {
   steps: 'steps',
-  calls: 'calls',
   tokens: 'tokens',
   cost: 'costMicroUsd',
 };
@@ -184,17 +184,20 @@ function isFree([first]: readonly Entry[]): boolean {
 
 /** Whoever is stopped by a limit has nothing left of it. */
 function checkReached(entry: Entry, account: Account, id: string, ledger: Ledger): void {
-  const at =
-    entry.kind === 'finished'
-      ? entry.metadata?.['budget']
-      : entry.kind === 'paused' && entry.step === undefined
-        ? entry.payload?.['budget']
-        : undefined;
-  const axis = typeof at === 'string' ? NAMES[at] : undefined;
-  if (axis === undefined) return;
+  const told = stopIn(entry);
+  const axis = NAMES[String(told?.['budget'])];
+  if (told === undefined || axis === undefined) return;
   const limit = account.limits[axis] ?? (axis === 'steps' ? STEPS_UNSAID : Number.POSITIVE_INFINITY);
+  // What is under way beside a call that does not fit is not in the entries yet.
+  if (told['needs'] !== undefined) return;
   const used = account.used[axis] + account.lentOn(axis);
   if (used < limit) ledger.violated('budget', `it was stopped at ${used} of ${limit} ${axis}`, id);
+}
+
+/** What an entry says of the limit at which it stops the run. Calls are counted outside. */
+function stopIn(entry: Entry): JsonObject | undefined {
+  if (entry.kind === 'finished') return entry.metadata;
+  return entry.kind === 'paused' && entry.step === undefined ? entry.payload : undefined;
 }
 
 /** What it says that it came to agrees with what is in its journal. */

@@ -1,0 +1,83 @@
+/** Faults in gates and limits. */
+import type { Mutant } from './mutant.ts';
+
+export const GATES_AND_LIMITS: readonly Mutant[] = [
+  {
+    name: 'drive one run of a tenant more than it may have',
+    file: 'runtime/slots.ts',
+    find: 'if (count >= this.#limits.perTenant) return false;',
+    replace: 'if (count > this.#limits.perTenant) return false;',
+  },
+  {
+    name: 'start one call more than a run may',
+    file: 'runtime/taken.ts',
+    find: "if (callsLeft < 1) return { axis: 'calls', left: Math.max(0, callsLeft) };",
+    replace: "if (callsLeft < 0) return { axis: 'calls', left: Math.max(0, callsLeft) };",
+  },
+  {
+    name: 'ask for a step with nothing left of a limit',
+    file: 'view/budget.ts',
+    find: 'if (room <= 0) return { axis: NAMES[axis], lent: false };',
+    replace: 'if (room < 0) return { axis: NAMES[axis], lent: false };',
+  },
+  {
+    name: 'forget the limits that somebody raised',
+    file: 'view/pauses.ts',
+    find: 'if (resumed.limits !== undefined) state.limits = { ...state.limits, ...resumed.limits };',
+    replace: 'if (resumed.limits === null) state.limits = { ...state.limits };',
+  },
+  {
+    name: 'lend tasks what calls under way will take',
+    file: 'view/budget.ts',
+    find: 'const room = left[axis] - (taken[axis] ?? 0);',
+    replace: 'const room = left[axis];',
+  },
+  {
+    name: 'forget the tokens of a move',
+    file: 'view/run-state.ts',
+    find: 'addUsage(state.totals, move.usage);',
+    replace: 'state.totals.inputTokens += 0;',
+  },
+  {
+    name: 'allow what the policy refuses for a reason',
+    file: 'runtime/dispatch.ts',
+    find: "if (settled.kind === 'value' && settled.value === true) return undefined;",
+    replace: "if (settled.kind === 'value' && settled.value !== false) return undefined;",
+  },
+  {
+    name: 'allow what the policy could not be asked for',
+    file: 'runtime/dispatch.ts',
+    find: "if (settled.kind === 'value' && settled.value === true) return undefined;",
+    replace: "if (settled.kind !== 'value' || settled.value === true) return undefined;",
+  },
+  {
+    name: 'leave a gate open for ever',
+    file: 'runtime/gates.ts',
+    find: '...(gate.expiresInMs === undefined ? {} : { expiresInMs: gate.expiresInMs }),',
+    replace: '',
+  },
+  {
+    name: 'go on after a no that ends the run',
+    file: 'runtime/gates.ts',
+    find: "...(gate.onReject === 'end' ? { onReject: gate.onReject } : {}),",
+    replace: '',
+  },
+  {
+    name: 'let anybody approve what another has to',
+    file: 'runtime/gates.ts',
+    find: "...(gate.approver === 'another' ? { approver: gate.approver } : {}),",
+    replace: '',
+  },
+  {
+    name: 'make a call whose approval rule is broken',
+    file: 'runtime/gates.ts',
+    find: "return { kind: 'refused', error: { code: 'approval_failed', message } };",
+    replace: "return message === '' ? { kind: 'refused', error: { code: 'approval_failed', message } } : undefined;",
+  },
+  {
+    name: 'try nothing again that may pass',
+    file: 'runtime/dispatch.ts',
+    find: 'return attempt > tool.retries || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;',
+    replace: 'return attempt > 0 || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;',
+  },
+];
