@@ -127,22 +127,16 @@ describe.each([
   it('counts the messages that were taken by what was set aside: it parks, and takes no part in a hot loop', async () => {
     const journal = open();
     const first = await paused(journal);
-    await first.run.steer('USER_MESSAGE', { message: 'hello' }).catch(() => {});
     await first.runtime.close();
-    const { entries } = await journal.examine('r');
-    const [taken] = (await journal.read('r')).filter(({ kind }) => kind === 'control');
-    expect(taken).toBeDefined();
+    await journal.signal('r', { id: 'c1', type: 'PAUSE' });
     const claim = await journal.claim({ run: 'r', owner: 'test', leaseMs: 1_000 });
     if (claim === undefined) throw new Error('The run has an owner.');
-    await journal.append({
-      run: 'r',
-      fence: claim.fence,
-      expected: entries.length,
-      entries: [{ ...TWICE, seq: entries.length + 1, at: 1 } as Entry],
-    });
+    const entries = [{ ...TWICE, seq: claim.head + 1, at: 1 } as Entry];
+    await journal.append({ run: 'r', fence: claim.fence, expected: claim.head, entries, takes: ['c1'] });
     await journal.release(claim, { seenSignals: claim.signals });
     const runtime = openRuntime(journal);
     await runtime.run('r').repair({ by: 'olga' });
+    expect((await journal.read('r')).at(-2)).toMatchObject({ kind: 'repaired', taken: 1 });
     runtime.work();
     await expect.poll(async () => (await journal.get('r'))?.wakeAt).toBe(null);
     expect(await journal.get('r')).toMatchObject({ status: 'paused' });
