@@ -35,8 +35,8 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   {
     name: 'take words that reached no goal for an answer',
     file: 'runtime/session-memory.ts',
-    find: "const answered = last.kind === 'finished' && last.reason === 'goal';",
-    replace: "const answered = last.kind === 'finished';",
+    find: "last.kind === 'finished' && last.reason === 'goal' ? answerText(last.payload) : undefined;",
+    replace: "last.kind === 'finished' ? (answerText(last.payload) ?? 'nothing') : undefined;",
   },
   {
     name: 'tell turns in another order',
