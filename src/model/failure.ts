@@ -10,7 +10,9 @@ const MAX_CAUSES = 5;
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 425, 429]);
 /** No key, a wrong one, one that may not use this model, or one whose account is empty. */
 const KEY_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
-const UNKNOWN_STATUSES: ReadonlySet<number> = new Set([404, 410]);
+/** There is nothing of that name, or nothing that takes such requests: the address is another one's. */
+const UNKNOWN_STATUSES: ReadonlySet<number> = new Set([404, 405, 410]);
+const TOO_EARLY = 425;
 /** Nobody listens at the address, or there is none of that name. */
 const NOBODY_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND']);
 const NETWORK_CODES: ReadonlySet<string> = new Set([
@@ -70,7 +72,9 @@ export function whyUnavailable(error: unknown, inStream: boolean): Unavailable |
   const word = providerWordOf(error);
   if (KEY_STATUSES.has(status) || name === 'AI_LoadAPIKeyError') return 'key_refused';
   const isUnknown = word === 'model_not_found' || name === 'AI_NoSuchModelError';
-  return isUnknown || UNKNOWN_STATUSES.has(status) ? 'model_unknown' : undefined;
+  // A redirect that leads nowhere, and what else is no answer to a request.
+  const isElsewhere = status >= 300 && status < 400;
+  return isUnknown || isElsewhere || UNKNOWN_STATUSES.has(status) ? 'model_unknown' : undefined;
 }
 
 /** What is wrong and what to do, in a sentence or two. Nothing of it is the server's: servers repeat keys. */
@@ -107,7 +111,8 @@ export function mayPass(error: unknown, inStream: boolean): boolean {
   const wasTaken = status !== undefined && status < 300;
   // One that was sent somewhere else is a fault of the address, whatever the provider makes of it.
   if (causeOf(error, MisdirectedRequest) !== undefined) return false;
-  if (said === true) return true;
+  // The AI SDK does not know that one.
+  if (said === true || status === TOO_EARLY) return true;
   if (said === false && !wasTaken) return false;
   if (status !== undefined && status >= 400) return status >= 500 || PASSING_STATUSES.has(status);
   return inStream || wasTaken || BROKEN_OFF.has(field(error, 'name')) || networkCodeOf(error) !== undefined;

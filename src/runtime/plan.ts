@@ -208,6 +208,10 @@ function entriesOf(
 /** An invalid decision can be recorded, in whatever shape, when it is a JSON object. A program's is a fault of the program; a model is told what was wrong and asked again. */
 function rejected(moved: Moved, decision: Decision | undefined, error: PilotageError, planner: Planner): EntryBody {
   const { step } = moved;
+  if (planner.modelDriven === true && decision === undefined && PilotageError.is(error.cause, 'unserializable')) {
+    // What cannot stand in a journal came from a model, which may say less.
+    return { ...moved, decision: { kind: 'finish', reason: 'no_path' }, rejected: error.toJSON() };
+  }
   if (planner.modelDriven !== true || decision === undefined) {
     const message = `Step ${step}: ${error.message}`;
     const { usage } = moved;

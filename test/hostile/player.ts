@@ -82,9 +82,13 @@ export class Player {
     const result = await within(run.result(), STUCK_MS);
     if (result === undefined) return { ending: 'stuck', problem: `neither ended nor waiting after ${STUCK_MS} ms` };
     const ending = endingOf(result);
-    const problem = problemOf(result);
+    const problem = problemOf(result, plan);
     // Its deadline may have come first.
-    if (result.status === 'paused') await within(run.cancel().catch(() => {}), STUCK_MS);
+    if (result.status === 'paused')
+      await within(
+        run.cancel().catch(() => {}),
+        STUCK_MS,
+      );
     return problem === undefined ? { ending } : { ending, problem };
   }
 
@@ -152,11 +156,12 @@ function endingOf(result: RunResult): string {
 }
 
 /** Every cause has a word that programs can go by. */
-function problemOf(result: RunResult): string | undefined {
+function problemOf(result: RunResult, { server }: Plan): string | undefined {
   if (result.status === 'failed') {
     const { code, message } = result.error;
-    // Nothing that a model or a tool does is a fault of the planner or of the journal.
-    const isTyped = code in ERROR_CONSEQUENCES && !OURS.includes(code);
+    // Nothing that a model or a tool does is a fault of the planner or of the journal; but a server may refuse the request.
+    const isRefused = code === 'planner_failed' && server === 'an odd status';
+    const isTyped = code in ERROR_CONSEQUENCES && (isRefused || !OURS.includes(code));
     return isTyped ? undefined : `it failed with ${code}: ${message.slice(0, 300)}`;
   }
   if (result.status === 'paused') return result.pauses.length > 0 ? undefined : 'it is paused, and nobody is asked';

@@ -8,7 +8,8 @@ import { OURS_NOT } from './tools.ts';
 const BLOCK_MS = 100;
 /** How often one that seemed to block is played alone. It blocks when it does so most of the time. */
 const AGAIN = 3;
-const LOOKS = 10;
+const LOOKS = 12;
+const SETTLE_MS = 150;
 /** Heap after a collection may differ by so much, whatever was played. */
 const GROWN_BYTES = 8 << 20;
 
@@ -34,9 +35,9 @@ export interface Outcome {
   readonly faults: Readonly<Record<string, number>>;
   /** Errors that tools leave behind on purpose. */
   readonly uncaughtOfTools: number;
-  /** After a collection, when a tenth of the cases was played, and at the end. */
+  /** After a collection, as the cases go on. */
   readonly heapBytes: readonly number[];
-  /** 0, or by how much the heap grew from there to the end. */
+  /** 0, or by how much the heap grew from the second third of the cases to the last. */
   readonly grownBytes: number;
   readonly slowestMs: number;
 }
@@ -44,6 +45,12 @@ export interface Outcome {
 export async function playCases(options: SeasonOptions): Promise<Outcome> {
   const season = new Season(options);
   return season.play();
+}
+
+/** The least of the last third over the least of the third before it: what is held for a moment is no growth. */
+function grownBy(heap: readonly number[]): number {
+  const third = Math.floor(heap.length / 3);
+  return third === 0 ? 0 : Math.min(...heap.slice(-third)) - Math.min(...heap.slice(-2 * third, -third));
 }
 
 class Season {
@@ -68,8 +75,7 @@ class Season {
     try {
       await this.#all(player);
       const { blocks, longestBlockMs } = await this.#confirm(player);
-      const [, early = 0] = this.#heap;
-      const grown = (this.#heap.at(-1) ?? 0) - early;
+      const grown = grownBy(this.#heap);
       return {
         cases: this.#options.cases,
         problems: this.#problems,
@@ -107,12 +113,19 @@ class Season {
     for (let part = 1; part <= parts; part += 1) {
       const until = seed + Math.round((cases * part) / parts);
       await Promise.all(Array.from({ length: lanes }, () => lane(until)));
-      await sleep(50);
-      this.#options.collect();
-      const { heapUsed, external } = process.memoryUsage();
-      this.#heap.push(heapUsed + external);
+      this.#heap.push(await this.#heapNow());
     }
     stop();
+  }
+
+  /** What tools and connections have left behind goes first. */
+  async #heapNow(): Promise<number> {
+    for (let turn = 0; turn < 3; turn += 1) {
+      await sleep(SETTLE_MS);
+      this.#options.collect();
+    }
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
   }
 
   #isWanted(seed: number): boolean {

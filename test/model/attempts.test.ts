@@ -132,6 +132,8 @@ describe.each(Object.entries(WAYS))('asking a model, %s', (_, ask) => {
   it.each([
     [401, 'key_refused'],
     [404, 'model_unknown'],
+    [405, 'model_unknown'],
+    [304, 'model_unknown'],
   ])('of a refusal that no wait mends, says why after one call of each model: %i', async (status, why) => {
     const models = ['first', 'second'].map((name) => {
       return { model: scriptedModel([{ error: httpError(status), errorAt: 'call' }]), name };

@@ -17,6 +17,7 @@ describe('a failure of a model', () => {
     ['not retryable, though a 503', error({ retryable: false, status: 503 }), false, false],
     ['408', httpError(408), true, true],
     ['409', httpError(409), true, true],
+    ['425, which the AI SDK does not know', error({ statusCode: 425, isRetryable: false }), true, true],
     ['429', error({ status: 429 }), true, true],
     ['500', error({ statusCode: 500 }), true, true],
     ['529', httpError(529), true, true],

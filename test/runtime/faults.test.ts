@@ -221,6 +221,20 @@ describe('a move at fault', () => {
     expect(program.result).toMatchObject({ status: 'failed', error: { code: 'invalid_decision' } });
   });
 
+  it('RL-28 a decision that no journal can hold is given back to the model that made it', async () => {
+    const large: Move = { decision: { kind: 'call_tool', tool: 'x', args: { list: new Array(100_001).fill(1) } } };
+    const next = moves(large);
+    const { result, state } = await played({ name: 'p', modelDriven: true, next });
+    expect(result.status).toBe('finished');
+    expect(next.views.map(({ rejections }) => rejections)).toEqual([0, 1]);
+    expect(state.steps[0]?.error).toMatchObject({
+      code: 'invalid_decision',
+      message: expect.stringContaining('100000 is the most'),
+    });
+    const program = await played(moves(large));
+    expect(program.result).toMatchObject({ status: 'failed', error: { code: 'invalid_decision' } });
+  });
+
   it('a pause by an operator, and an answer, find the run between steps as ever', async () => {
     const made = world({ planner: moves({ decision: pause, fault }, pause), tools: [echo] });
     const run = await start(made);
