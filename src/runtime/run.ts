@@ -15,6 +15,7 @@ import { isVerdict } from './controls.ts';
 import { Follower } from './follow.ts';
 import type { ForkOptions } from './fork.ts';
 import { storedJson } from './heavy.ts';
+import { keptAlive } from './kept-alive.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import { type Diagnosis, diagnose, type RepairOptions } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
@@ -338,7 +339,7 @@ export class Run {
       taken.stop();
       throw error;
     }
-    await taken.done;
+    await keptAlive(taken.done);
   }
 
   #answer(

@@ -2,7 +2,6 @@
 import type { Entry } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Journal } from '../journal/port.ts';
-import { keptAlive } from './kept-alive.ts';
 import type { NoticeHub } from './notices.ts';
 
 export interface TakenPorts {
@@ -53,7 +52,7 @@ export function untilTaken({ journal, hub, run, isDriven }: TakenPorts, control:
     unlisten();
     unwatch();
   };
-  const done = keptAlive(promise).finally(stop);
+  const done = promise.finally(stop);
   // Whoever sends the control awaits it only when it is stored.
   done.catch(() => {});
   return { done, stop };

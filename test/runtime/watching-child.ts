@@ -60,6 +60,13 @@ const DOES: Readonly<Record<string, () => Promise<void>>> = {
     say(String((await runtime.list()).length));
     say(String((await run.state()).ending));
   },
+  'be refused': async () => {
+    await run.approve('pause_other').catch(({ code }: { code: string }) => say(code));
+    await runtime
+      .run('nobody')
+      .approve()
+      .catch(({ code }: { code: string }) => say(code));
+  },
   'leave a stream': async () => {
     const { value } = await run.events().next();
     say(value?.type ?? '');

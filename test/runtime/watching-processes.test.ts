@@ -59,6 +59,7 @@ it('ends when nobody in it waits, whatever it has looked at', async () => {
   expect(await processOf('leave a stream', path).over).toEqual({ code: 0, words: ['run.started'] });
   writeFileSync(`${path}.go`, '');
   expect(await driver.over).toMatchObject({ code: 0 });
+  expect(await processOf('be refused', path).over).toEqual({ code: 0, words: ['run_ended', 'run_not_found'] });
 });
 
 it('is not kept alive by a paused run that it has started, and goes on with it when it lives on', async () => {

@@ -69,7 +69,7 @@ export async function steered(type: 'USER_MESSAGE' | 'RESUME'): Promise<RunEvent
   const runtime = createRuntime({ planner: () => pause(), journal });
   const run = await runtime.start('q', { identity: local('ana') });
   await run.result();
-  await run.steer(type, { message: 'm', token: 'another' }).catch(() => {});
+  await run.steer(type, { message: 'm', token: 'another' }, { until: 'applied' }).catch(() => {});
   const seen: RunEvent[] = [];
   for await (const event of run.events()) seen.push(event);
   await runtime.close();
