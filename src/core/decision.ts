@@ -3,6 +3,7 @@ import type { ArtifactRef } from './artifact.ts';
 import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
 import { CEILING_REASONS, type CeilingReason, type Limits } from './limits.ts';
+import type { FailureKind } from './outcome.ts';
 
 /** `no_path`: the planner knows no way on. A limit that ends a run has its own word. */
 export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'constraints_conflict' | CeilingReason;
@@ -61,6 +62,8 @@ export interface Branch {
    * may have happened is made again under its key.
    */
   readonly reuse?: true;
+  /** Failures of these kinds do not stop the others of a call that fails fast. */
+  readonly tolerates?: readonly FailureKind[];
 }
 
 export type Join =

@@ -21,6 +21,17 @@ export type Outcome =
   /** What was answered to a pause. */
   | { readonly kind: 'verdict'; readonly verdict: Verdict; readonly payload?: JsonObject };
 
+/** How a call came to nothing: somebody said no, or nobody said yes in time; or everything else. */
+export type FailureKind = 'error' | 'rejected';
+
+/** `undefined` for what is no failure of the call itself: a value, or one that was skipped or stopped for another. */
+export function failureKindOf(outcome: Outcome): FailureKind | undefined {
+  if (outcome.kind !== 'error' && outcome.kind !== 'unknown') return undefined;
+  return NOES.has(outcome.error.code) ? 'rejected' : 'error';
+}
+
+const NOES: ReadonlySet<string> = new Set(['tool_rejected', 'approval_timeout']);
+
 /** The error of an outcome that has one. */
 export function errorOf(outcome: Outcome): ErrorData | undefined {
   return 'error' in outcome ? outcome.error : undefined;

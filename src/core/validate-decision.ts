@@ -155,6 +155,9 @@ function validateBranch(branch: Branch, name: string, isOfPlan: boolean): void {
   optionalText(branch.callId, `${name}.callId`);
   optionalRefusal(branch.refusal, `${name}.refusal`);
   optionalTrue(branch.reuse, `${name}.reuse`);
+  const { tolerates } = branch;
+  if (tolerates !== undefined && !isIdList(tolerates)) throw invalid(`${name}.tolerates must be a list`);
+  for (const kind of tolerates ?? []) requireMember(kind, ['error', 'rejected'], `${name}.tolerates`);
   validateWay(branch, name);
   const { behind } = branch;
   if (behind !== undefined && !isIdList(behind)) throw invalid(`${name}.behind must be a list of branch ids`);

@@ -25,15 +25,16 @@ export function checkedGraph(given: GivenFlow): FlowGraph {
   if (sketch === undefined) throw flowInvalid(shownFlow(name), faults);
   const nodes = new Map([...sketch.nodes].map(([at, node]) => [at, inFlow(node, name, sketch)]));
   for (const node of nodes.values()) faults.push(...nodeFaults(node));
-  faults.push(...shapeFaults(sketch), ...unreachedFaults(sketch));
+  faults.push(...shapeFaults(sketch), ...failureFaults(sketch), ...unreachedFaults(sketch));
   const cycles = cyclesOf(sketch);
-  faults.push(...cycles.faults, ...hopFaults(cycles.back.size > 0, budget));
+  faults.push(...cycles.faults, ...hopFaults(cycles.goesRound, budget));
   // Without these it cannot be said what runs.
   if (!faults.some(({ code }) => MISSHAPEN.has(code))) faults.push(...routingFaults(sketch, cycles.back));
   if (faults.length > 0) throw flowInvalid(shownFlow(name), faults);
-  const edges = [...sketch.nodes.keys()].flatMap((from) =>
-    (sketch.ways.get(from) ?? []).map((to): GraphEdge => ({ from, to, back: cycles.back.get(from)?.has(to) === true })),
-  );
+  const edges = [...sketch.nodes.keys()].flatMap((from): GraphEdge[] => [
+    ...(sketch.ways.get(from) ?? []).map((to) => ({ from, to, back: cycles.back.get(from)?.has(to) === true })),
+    ...(sketch.failures.get(from) ?? []).map(({ on, to }) => ({ from, to, back: false, on })),
+  ]);
   const { entry } = sketch;
   return Object.freeze({ name, nodes, edges: Object.freeze(edges), entry, exits: sketch.exits, budget });
 }
@@ -46,6 +47,9 @@ const MISSHAPEN: ReadonlySet<FlowFault['code']> = new Set([
   'no_targets',
   'router_as_parent',
   'edge_into_join',
+  'failure_to_itself',
+  'failure_of_router',
+  'failures_differ',
   'join_as_entry',
   'too_many_nodes',
   'cycle_without_router',
@@ -123,6 +127,34 @@ function nodeFaults(node: GraphNode): FlowFault[] {
 function levelsOf(tool: AnyTool): number {
   if (!('carriedOutBy' in tool)) return 0;
   return 1 + Math.max(0, ...tool.carriedOutBy.tools.map(levelsOf));
+}
+
+/** Of failure edges, what can be said of each by itself. */
+function failureFaults({ nodes, failures }: Sketch): FlowFault[] {
+  return [...failures].flatMap(([from, ways]) => {
+    const faults: FlowFault[] = [];
+    const isRouter = nodes.get(from)?.kind === 'router';
+    if (isRouter) {
+      const message = `A failure edge leads from the router ${from}. A router does nothing that may fail in a way that is foreseen: give it a default.`;
+      faults.push(faultOf('failure_of_router', message, [from]));
+    }
+    for (const [on, same] of Map.groupBy(ways, (way) => way.on)) {
+      const names = same.map(({ to }) => to);
+      if (names.length < 2) continue;
+      const message = `When ${from} fails (${on}), it leads to ${listed(names)}. Give it one node, from which several may follow.`;
+      faults.push(faultOf('failures_differ', message, [from, ...names]));
+    }
+    for (const { to } of ways) {
+      if (to === from) {
+        const message = `A failure edge leads from ${from} to itself. Give it retries, or lead to another node and from there back.`;
+        faults.push(faultOf('failure_to_itself', message, [from]));
+      }
+      if (nodes.get(to)?.kind !== 'join') continue;
+      const message = `A failure edge leads from ${from} to the join ${to}, which gets its input from its parents alone. Lead to a node, and make that a parent.`;
+      faults.push(faultOf('edge_into_join', message, [from, to]));
+    }
+    return faults;
+  });
 }
 
 /** What each kind of node asks of those around it. */

@@ -1,12 +1,14 @@
 /** The cycles of a flow: whether they are allowed, and which of their edges lead back. */
 import { type FlowFault, faultOf } from './fault.ts';
-import { reachOf, type Sketch } from './gather.ts';
+import { reachOf, type Sketch, withFailures } from './gather.ts';
 
 /** For each node the nodes to which its edges lead back. Without these edges there is no cycle. */
 export type BackEdges = ReadonlyMap<string, ReadonlySet<string>>;
 
 export interface Cycles {
   readonly back: BackEdges;
+  /** A node may run again, also after a failure. */
+  readonly goesRound: boolean;
   readonly faults: readonly FlowFault[];
 }
 
@@ -16,11 +18,17 @@ export function cyclesOf(sketch: Sketch): Cycles {
     const message = `No router is on the cycle ${shown(path)}, so that nothing can lead out of it. Let a router decide whether to go round again.`;
     return faultOf('cycle_without_router', message, path);
   });
-  return { back, faults: [...forbiddenCycles(sketch), ...faults] };
+  const whole = { ...sketch, ways: withFailures(sketch) };
+  return { back, goesRound: hasCycle(whole), faults: [...forbiddenCycles(whole), ...faults] };
 }
 
 function shown(path: readonly string[]): string {
   return [...path, path[0]].join(' -> ');
+}
+
+function hasCycle({ nodes, ways }: Sketch): boolean {
+  const groups = groupsOf([...nodes.keys()], ways);
+  return groups.some(([first = '', ...others]) => others.length > 0 || (ways.get(first) ?? []).includes(first));
 }
 
 /** One fault for each group of nodes that lead to each other, of which some allow no cycle. */

@@ -11,6 +11,7 @@ import {
   given,
   namedOf,
   needed,
+  nodeNameOf,
   nodeNamesOf,
   note,
   numberOf,
@@ -22,6 +23,7 @@ import {
   wrongType,
 } from './document-read.ts';
 import { readRouter } from './document-router.ts';
+import type { FailureWay } from './gather.ts';
 import { join } from './join.ts';
 import { map } from './map.ts';
 import { node } from './node.ts';
@@ -30,6 +32,7 @@ export interface NodePlan extends Form {
   readonly name: string;
   /** Its key. */
   readonly spot: Spot;
+  readonly failures: readonly FailureWay[];
 }
 
 /** Stands where a function is missing, which is a fault. */
@@ -38,7 +41,7 @@ const EFFECTS: readonly Effect[] = ['pure', 'read', 'keyed', 'once'];
 const IN_DOUBT: readonly ('hold' | 'tell')[] = ['hold', 'tell'];
 const CALL_KEYS = [
   ...['description', 'output', 'effect', 'timeoutMs', 'retries', 'backoff', 'approve', 'costUsd'],
-  ...['reconcile', 'inDoubt', 'allowCycle'],
+  ...['reconcile', 'inDoubt', 'allowCycle', 'onError', 'onRejected'],
 ];
 const KINDS = ['run', 'router', 'join', 'map', 'flow'] as const;
 const ALL_KEYS = [...KINDS, 'input', 'item', 'concurrency', ...CALL_KEYS];
@@ -46,9 +49,26 @@ const ALL_KEYS = [...KINDS, 'input', 'item', 'concurrency', ...CALL_KEYS];
 /** Nothing when its form cannot be told. */
 export function readNode(name: string, { key, part }: Field, reading: Reading): NodePlan | undefined {
   const form = readForm(name, part, reading);
+  const failures = readFailures(part, reading);
   if (form === undefined) reading.graphBroken = true;
-  return form === undefined ? undefined : { name, spot: key, ...form };
+  return form === undefined ? undefined : { name, spot: key, failures, ...form };
 }
+
+/** They lead to nodes that may need this one: they are edges, and no part of it. */
+function readFailures({ fields }: Part, reading: Reading): readonly FailureWay[] {
+  return FAILURE_KEYS.flatMap(([key, on]) => {
+    const target = fields?.get(key);
+    if (target === undefined || fields?.has('router') === true) return [];
+    const to = nodeNameOf(target.part, reading);
+    if (to === undefined) reading.graphBroken = true;
+    return to === undefined ? [] : [{ on, to }];
+  });
+}
+
+const FAILURE_KEYS = [
+  ['onError', 'error'],
+  ['onRejected', 'rejected'],
+] as const;
 
 function readForm(name: string, part: Part, reading: Reading): Form | undefined {
   if (part.fields === undefined) return wrongType(part, 'an object', reading);
@@ -116,7 +136,7 @@ function readMap(name: string, part: Part, reading: Reading): Form | undefined {
 }
 
 function readSubflow(name: string, part: Part, reading: Reading): Form | undefined {
-  const fields = fieldsOf(part, ['flow', 'allowCycle'], reading);
+  const fields = fieldsOf(part, ['flow', 'allowCycle', 'onError', 'onRejected'], reading);
   const named = fields?.get('flow');
   if (fields === undefined || named === undefined) return undefined;
   const subflow = namedOf(named, reading.flows, 'flow', reading);

@@ -91,7 +91,12 @@ function readFlow(top: Part, reading: Reading): Flow | undefined {
       ...options,
       entry: nodeOf(entry),
       exit: exits.map(nodeOf),
-      edges: edges.map(([from, to]) => edge(nodeOf(from), nodeOf(to))),
+      edges: [
+        ...edges.map(([from, to]) => edge(nodeOf(from), nodeOf(to))),
+        ...plans.flatMap(({ name: from, failures }) =>
+          failures.map(({ on, to }) => ({ from: nodeOf(from), to: nodeOf(to), on })),
+        ),
+      ],
     }),
   );
 }
@@ -153,7 +158,12 @@ function readBudget(part: Part, reading: Reading): FlowBudget {
 
 /** A program's flow has the nodes that its edges lead to; one that stands in a document for nothing is a slip. */
 function noteUnused(plans: readonly NodePlan[], { entry, exits, edges }: Ways, reading: Reading): void {
-  const used = new Set([entry, ...exits, ...edges.flat(), ...plans.flatMap(({ needs }) => needs)]);
+  const used = new Set([
+    entry,
+    ...exits,
+    ...edges.flat(),
+    ...plans.flatMap(({ needs, failures }) => [...needs, ...failures.map(({ to }) => to)]),
+  ]);
   for (const { name, spot } of plans) {
     const message = `Nothing leads to the node ${quoted(name)}; add an edge, or take it out.`;
     if (!used.has(name)) note(reading, 'node_unused', spot, message);

@@ -82,7 +82,8 @@ export function nodeFailed(
   return new PilotageError(code, message, { data });
 }
 
-function causeOf(error: ErrorData): ErrorData {
+/** What a call that was tried again says of its last error. */
+export function causeOf(error: ErrorData): ErrorData {
   const last = error.code === RETRIED ? asErrorData(error.data?.['cause']) : undefined;
   return last ?? error;
 }

@@ -35,6 +35,10 @@ export type FlowFaultCode =
   | 'exits_meet'
   | 'no_exit_reached'
   | 'back_edges_meet'
+  | 'failure_to_itself'
+  | 'failure_of_router'
+  | 'failures_differ'
+  | 'failure_beside_exit'
   | 'too_many_routings';
 
 export function faultOf(code: FlowFaultCode, message: string, nodes: readonly string[]): FlowFault {

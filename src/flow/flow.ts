@@ -6,10 +6,22 @@ import type { InputSchema, PlannerTool, RunBudget } from '../tools/tool.ts';
 import { checkedGraph } from './check.ts';
 import type { Edge } from './gather.ts';
 import type { FlowBudget, FlowGraph, GraphNode } from './graph.ts';
+import { failureEdges } from './node.ts';
 import { flowPlanner } from './planner.ts';
 import { readInput, runFlow, startFlow } from './run.ts';
 import { mermaidOf, topologyOf } from './topology.ts';
-import type { AsJson, Exits, ExitsOut, Flow, FlowToolOptions, Gives, Node, Schema, Takes } from './types.ts';
+import type {
+  AsJson,
+  Exits,
+  ExitsOut,
+  Flow,
+  FlowToolOptions,
+  Gives,
+  Node,
+  Schema,
+  SubflowOptions,
+  Takes,
+} from './types.ts';
 
 export type { Edge } from './gather.ts';
 export type { Flow, FlowToolOptions } from './types.ts';
@@ -64,7 +76,8 @@ function built(graph: FlowGraph, description: string, input: InputSchema, output
     budget: Object.freeze(runBudget(graph)),
     checkInput: checkOf(input, `The input of the flow ${name}`),
     ...(output === undefined ? {} : { checkOutput: checkOf(output, `The output of the flow ${name}`) }),
-    asNode: <const Name extends string>(as: Name = name as Name, { allowCycle = false } = {}) => {
+    asNode: <const Name extends string>(as: Name = name as Name, options: SubflowOptions = {}) => {
+      const { allowCycle = false } = options;
       const node: GraphNode = {
         name: as,
         kind: 'flow',
@@ -72,6 +85,7 @@ function built(graph: FlowGraph, description: string, input: InputSchema, output
         effect,
         allowCycle,
         flow: name,
+        ...failureEdges(options),
       };
       return Object.freeze(node) as Node<Name, never, unknown>;
     },

@@ -1,11 +1,19 @@
 /** From the parts of a flow to its nodes and edges, before anything is said of whether they make sense. */
 import { type FlowFault, faultOf, listed } from './fault.ts';
-import type { GraphNode } from './graph.ts';
+import type { FailureKind, GraphNode } from './graph.ts';
 
 /** A connection that is given to a flow. */
 export interface Edge {
   readonly from: GraphNode;
   readonly to: GraphNode;
+  /** It is taken when `from` has failed, as `onError` and `onRejected` of a node are. */
+  readonly on?: FailureKind;
+}
+
+/** A failure edge of a node. */
+export interface FailureWay {
+  readonly on: FailureKind;
+  readonly to: string;
 }
 
 export interface FlowParts {
@@ -20,9 +28,11 @@ export interface Sketch {
   readonly nodes: ReadonlyMap<string, GraphNode>;
   /** For each node those to which its edges lead: targets and given edges in their order, then joins. Each once. */
   readonly ways: ReadonlyMap<string, readonly string[]>;
+  /** For each node that has some, where it leads when it fails. Each once. */
+  readonly failures: ReadonlyMap<string, readonly FailureWay[]>;
   readonly entry: string;
   readonly exits: readonly string[];
-  /** Those to which edges lead from the entry. */
+  /** Those to which edges lead from the entry, those of failures too. */
   readonly reached: ReadonlySet<string>;
 }
 
@@ -58,7 +68,9 @@ export function gather({ entry, exits, edges }: FlowParts): Gathered {
     see(from, `The beginning of the edge ${index}${names.length === 1 ? ` to ${names[0]}` : ''}`, names);
     see(to, `The end of the edge ${index}${names.length === 1 ? ` from ${names[0]}` : ''}`, names);
   }
-  for (const { name, parents = [], targets = [] } of open) {
+  for (const { name, parents = [], targets = [], onError, onRejected } of open) {
+    if (onError !== undefined) see(onError, `The onError of the node ${name}`, [name]);
+    if (onRejected !== undefined) see(onRejected, `The onRejected of the node ${name}`, [name]);
     for (const parent of parents) see(parent, `A parent of the join ${name}`, [name]);
     for (const target of targets) see(target, `A target of the router ${name}`, [name]);
   }
@@ -77,12 +89,14 @@ function isNode(given: unknown): given is GraphNode {
 
 function sketchOf({ entry, exits, edges }: FlowParts, found: readonly GraphNode[]): Sketch {
   const ways = waysOf(found, edges);
-  const reached = reachOf([entry.name], (name) => ways.get(name) ?? []);
+  const failures = failuresOf(found, edges);
+  const onward = withFailures({ ways, failures });
+  const reached = reachOf([entry.name], (name) => onward.get(name) ?? []);
   const rest = found.map(({ name }) => name).filter((name) => !reached.has(name));
   const byName = new Map(found.map((node) => [node.name, node]));
   const nodes = new Map([...reached, ...rest].map((name) => [name, byName.get(name) as GraphNode]));
   const names = exits.filter(isNode).map(({ name }) => name);
-  return { nodes, ways, entry: entry.name, exits: [...new Set(names)], reached };
+  return { nodes, ways, failures, entry: entry.name, exits: [...new Set(names)], reached };
 }
 
 function waysOf(found: readonly GraphNode[], edges: readonly Edge[]): ReadonlyMap<string, readonly string[]> {
@@ -91,9 +105,35 @@ function waysOf(found: readonly GraphNode[], edges: readonly Edge[]): ReadonlyMa
     if (isNode(from) && isNode(to)) ways.get(from.name)?.add(to.name);
   };
   for (const node of found) for (const target of node.targets ?? []) add(node, target);
-  for (const edge of edges) add(edge?.from, edge?.to);
+  for (const edge of edges) if (edge?.on === undefined) add(edge?.from, edge?.to);
   for (const node of found) for (const parent of node.parents ?? []) add(parent, node);
   return new Map([...ways].map(([name, targets]) => [name, [...targets]]));
+}
+
+function failuresOf(found: readonly GraphNode[], edges: readonly Edge[]): Sketch['failures'] {
+  const failures = new Map<string, FailureWay[]>();
+  const add = (from: unknown, on: FailureKind, to: unknown): void => {
+    if (!isNode(from) || !isNode(to)) return;
+    const known = failures.get(from.name) ?? [];
+    if (!known.some((way) => way.on === on && way.to === to.name)) known.push({ on, to: to.name });
+    failures.set(from.name, known);
+  };
+  for (const node of found) {
+    add(node, 'error', node.onError);
+    add(node, 'rejected', node.onRejected);
+  }
+  for (const edge of edges) if (edge?.on !== undefined) add(edge.from, edge.on, edge.to);
+  return failures;
+}
+
+/** For each node all to which it may lead, when it fails too. */
+export function withFailures({ ways, failures }: Pick<Sketch, 'ways' | 'failures'>): Sketch['ways'] {
+  if (failures.size === 0) return ways;
+  const onward = ([name, targets]: [string, readonly string[]]): [string, readonly string[]] => [
+    name,
+    [...new Set([...targets, ...(failures.get(name) ?? []).map(({ to }) => to)])],
+  ];
+  return new Map([...ways].map(onward));
 }
 
 /** What is reached from `starts`, with these, in the order of first sight. */

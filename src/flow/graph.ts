@@ -1,6 +1,9 @@
 /** A flow as data and functions: what its builders make, its checks read, and its planner carries out. */
+import type { FailureKind } from '../core/outcome.ts';
 import type { Effect } from '../core/tool-schema.ts';
 import type { AnyTool, RunBudget } from '../tools/tool.ts';
+
+export type { FailureKind } from '../core/outcome.ts';
 
 export type NodeKind = 'node' | 'router' | 'join' | 'map' | 'flow';
 
@@ -19,6 +22,9 @@ export interface GraphNode {
   readonly targets?: readonly GraphNode[];
   /** Of a flow as a node, the name of that flow. */
   readonly flow?: string;
+  /** Where it leads when it fails, with the error as input: `rejected` when somebody said no to it. */
+  readonly onError?: GraphNode;
+  readonly onRejected?: GraphNode;
   /** Of a map, the items that are worked on at once. */
   readonly concurrency?: number;
   /** Of a router and a map, whose tools have to know where they stand: the tool in a flow. `flow` asks it for each node. */
@@ -37,6 +43,8 @@ export interface GraphEdge {
   readonly to: string;
   /** It leads back: taking it begins another round of the flow, with a fresh instance of each node that it reaches. */
   readonly back: boolean;
+  /** A failure edge: it is taken when the node has failed in this way, and begins another round. */
+  readonly on?: FailureKind;
 }
 
 /** A graph that was checked. */

@@ -2,7 +2,8 @@
  * Under which routings each node of a flow runs, and what follows: a join that can never have all its parents, a node that
  * two ways can reach at once, two exits, an end without one. It is looked at for the first round, which begins at the
  * entry, and for the rounds that begin where an edge leads back; in these a node looks only at ways in from inside the
- * round, and a join may have the value that a parent outside of it gave before.
+ * round, and a join may have the value that a parent outside of it gave before. A failure edge leads to such a round too; what runs
+ * beside a node that fails is looked at with a node that gives nothing.
  */
 import type { BackEdges } from './cycles.ts';
 import { type FlowFault, faultOf, listed } from './fault.ts';
@@ -26,6 +27,8 @@ interface Round {
   readonly heads: readonly string[];
   /** No node has a value of an earlier one; a later round may begin at the entry too. */
   readonly isFirst: boolean;
+  /** A node that runs and gives nothing: it fails. */
+  readonly mute: string | undefined;
   /** What its sets of routings are made with. */
   readonly sets: RoutingSets;
   /** For each of its nodes the routings under which it runs. */
@@ -71,6 +74,7 @@ class Guards {
     this.#sources = this.#allSources();
     this.#order = this.#inOrder();
     const returnedTo = new Set([...back.values()].flatMap((targets) => [...targets]));
+    for (const ways of sketch.failures.values()) for (const { to } of ways) returnedTo.add(to);
     const heads = [...sketch.nodes.keys()].filter((name) => returnedTo.has(name));
     this.#reach = new Map(heads.map((head) => [head, this.#reachOf([head])]));
   }
@@ -87,6 +91,7 @@ class Guards {
         ...this.#doubles(round),
         ...this.#withoutExit(round, returns),
         ...this.#meeting(round, returns, pairs),
+        ...this.#failing(round, pairs),
       );
     }
     for (const pair of pairs.values()) if (this.#mayMeet(pair)) faults.push(...this.#doubles(this.#round(pair)));
@@ -99,24 +104,24 @@ class Guards {
     );
   }
 
-  #round(heads: readonly string[], isFirst = false): Round {
+  #round(heads: readonly string[], isFirst = false, mute?: string): Round {
     const members = this.#reachOf(heads);
     const order = this.#order.filter((name) => members.has(name));
     const routers = order.filter((name) => this.#isRouter(name));
     const sets = new RoutingSets(routers.map((name) => [name, this.#sketch.ways.get(name) ?? []] as const));
-    const round: Round = { heads, isFirst, sets, runs: new Map() };
+    const round: Round = { heads, isFirst, mute, sets, runs: new Map() };
     for (const name of order) round.runs.set(name, this.#runs(name, round));
     return round;
   }
 
   #runs(name: string, round: Round): Routings {
-    const { heads, isFirst, sets } = round;
+    const { heads, isFirst, mute, sets } = round;
     if (heads.includes(name)) return ALWAYS;
     const parents = this.#parentsOf(name);
     if (parents === undefined) return sets.any(this.#waysIn(name, round).map(({ when }) => when)).any;
     // A parent outside a later round may have a value of an earlier one; in the first there is none.
     const outside = (parent: string) => (isFirst && this.#sketch.reached.has(parent) ? NEVER : ALWAYS);
-    return sets.all(parents.map((parent) => round.runs.get(parent) ?? outside(parent)));
+    return sets.all(parents.map((parent) => (parent === mute ? NEVER : (round.runs.get(parent) ?? outside(parent)))));
   }
 
   /** From inside the round. */
@@ -126,7 +131,8 @@ class Guards {
     );
   }
 
-  #taken(from: string, to: string, { runs, sets }: Round): Routings {
+  #taken(from: string, to: string, { runs, sets, mute }: Round): Routings {
+    if (from === mute) return NEVER;
     const own = runs.get(from) ?? NEVER;
     return this.#isRouter(from) ? sets.both(own, sets.picking(from, to)) : own;
   }
@@ -210,6 +216,49 @@ class Guards {
         const message = `The edges ${one.from} -> ${one.to} and ${other.from} -> ${other.to}, which lead back, can both be taken in one round${this.#where(round)}${when(sets.example(both))}, and meet. Let one router decide whether to go round again.`;
         return [faultOf('back_edges_meet', message, [one.from, one.to, other.from, other.to])];
       }),
+    );
+  }
+
+  /** What runs beside a node that fails must leave the end of the flow to what its failure leads to. */
+  #failing(round: Round, pairs: Map<string, readonly [string, string]>): readonly FlowFault[] {
+    return [...this.#sketch.failures].flatMap(([name, failures]) => {
+      if ((round.runs.get(name) ?? NEVER) === NEVER) return [];
+      const failed = this.#round(round.heads, round.isFirst, name);
+      return [...new Set(failures.map(({ to }) => to))].flatMap((to) => this.#besideFailure(name, to, failed, pairs));
+    });
+  }
+
+  #besideFailure(
+    name: string,
+    to: string,
+    round: Round,
+    pairs: Map<string, readonly [string, string]>,
+  ): readonly FlowFault[] {
+    const { runs, sets } = round;
+    const own = runs.get(name) ?? NEVER;
+    const beside = (when: Routings): Routings => sets.both(own, when);
+    const exit = this.#sketch.exits.find((each) => each !== name && beside(runs.get(each) ?? NEVER) !== NEVER);
+    if (exit !== undefined) {
+      const picks = sets.example(beside(runs.get(exit) ?? NEVER));
+      const message = `When ${name} fails, the exit ${exit} runs all the same${this.#where(round)}${when(picks)}, and the flow would go on at ${to}. Let the exit need what ${name} gives, or take the failure edge away.`;
+      return [faultOf('failure_beside_exit', message, [name, exit, to])];
+    }
+    const others = [...this.#returns(round), ...this.#failureWays(round)];
+    return others.flatMap((other) => {
+      // Of several that lead to one node the first is taken.
+      if (other.from === name || other.to === to || beside(other.when) === NEVER) return [];
+      if (!this.#leadsTo(to, other.to) && !this.#leadsTo(other.to, to)) {
+        pairs.set([to, other.to].sort().join(' '), [to, other.to]);
+        return [];
+      }
+      const message = `When ${name} fails, which leads to ${to}, ${other.from} can lead to ${other.to} in the same round${this.#where(round)}, and they meet. Let both lead to one node.`;
+      return [faultOf('back_edges_meet', message, [name, to, other.from, other.to])];
+    });
+  }
+
+  #failureWays({ runs }: Round): readonly Way[] {
+    return [...this.#sketch.failures].flatMap(([from, failures]) =>
+      failures.map(({ to }) => ({ from, to, when: runs.get(from) ?? NEVER })),
     );
   }
 

@@ -2,6 +2,7 @@ export { joinK, mapConcurrent } from './concurrent.ts';
 export type { FlowFromOptions } from './document.ts';
 export { flowFrom } from './document.ts';
 export { FlowError } from './error.ts';
+export type { FlowFailure } from './failure.ts';
 export type { FlowFault, FlowFaultCode } from './fault.ts';
 export type { Edge, FlowDefinition } from './flow.ts';
 export { edge, flow } from './flow.ts';

@@ -1,7 +1,7 @@
 /** Joins: nodes that wait for all their parents, and get what these have given by their names. */
 import type { HandleSet, NoHandles } from '../tools/handle.ts';
 import type { GraphNode } from './graph.ts';
-import { type CallOptions, callTool } from './node.ts';
+import { type CallOptions, callTool, failureEdges } from './node.ts';
 import type { AsJson, Node, OutOf } from './types.ts';
 
 /** What a join gets: by the name of each parent the value that it gave. */
@@ -24,5 +24,5 @@ export function join<
 >(name: Name, options: JoinOptions<Parents, Raw, H>): Node<Name, never, AsJson<Raw>> {
   const { of: parents, effect = 'once', allowCycle = false } = options;
   const tool = callTool(name, { type: 'object' }, options);
-  return Object.freeze({ name, kind: 'join', tool, effect, allowCycle, parents });
+  return Object.freeze({ name, kind: 'join', tool, effect, allowCycle, parents, ...failureEdges(options) });
 }

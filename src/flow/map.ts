@@ -4,7 +4,7 @@ import type { HandleSet, NoHandles } from '../tools/handle.ts';
 import type { PlannerTool } from '../tools/tool.ts';
 import type { NodePlace } from './graph.ts';
 import { MAX_ITEMS, mapPlanner } from './map-planner.ts';
-import { type CallOptions, callTool } from './node.ts';
+import { type CallOptions, callTool, failureEdges } from './node.ts';
 import type { AsJson, Node, Schema } from './types.ts';
 
 /** Everything but `concurrency` and `allowCycle` is of one item: its value, its time, its retries, its price, who is asked. */
@@ -33,5 +33,6 @@ export function map<const Name extends string, const Raw, Args = Json, In = Args
     effect,
     carriedOutBy: { planner: mapPlanner(`map:${flow}/${name}`, itemTool.name, concurrency), tools: [itemTool] },
   });
-  return Object.freeze({ name, kind: 'map', tool: toolIn({ flow: '' }), effect, allowCycle, concurrency, toolIn });
+  const made = { name, effect, allowCycle, concurrency, toolIn, ...failureEdges(options) };
+  return Object.freeze({ ...made, kind: 'map' as const, tool: toolIn({ flow: '' }) });
 }

@@ -5,7 +5,9 @@ import type { Effect } from '../core/tool-schema.ts';
 import type { HandleSet, NoHandles } from '../tools/handle.ts';
 import type { ApprovalGate, Backoff, InputSchema, Reconciled, Tool, ToolContext } from '../tools/tool.ts';
 import { ToolFailure } from '../tools/tool.ts';
-import type { AsJson, Node, Schema } from './types.ts';
+import type { FlowFailure } from './failure.ts';
+import type { GraphNode } from './graph.ts';
+import type { AsJson, Node, Schema, Takes } from './types.ts';
 
 export interface NodePolicy {
   /** For one attempt. Default 30,000. */
@@ -41,6 +43,18 @@ export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
   readonly inDoubt?: 'hold' | 'tell';
   /** The node may be on a cycle. Default false. */
   readonly allowCycle?: boolean;
+  /** Where the flow goes on when the node has failed, with the error as input: then it is no failure of the flow. */
+  readonly onError?: Takes<FlowFailure>;
+  /** The same when somebody has rejected it, or nobody has approved it in time. */
+  readonly onRejected?: Takes<FlowFailure>;
+}
+
+/** The failure edges of a node. */
+export function failureEdges({
+  onError,
+  onRejected,
+}: Pick<GraphNode, 'onError' | 'onRejected'>): Pick<GraphNode, 'onError' | 'onRejected'> {
+  return { ...(onError === undefined ? {} : { onError }), ...(onRejected === undefined ? {} : { onRejected }) };
 }
 
 export interface NodeOptions<Args, In, Raw, H extends HandleSet = NoHandles> extends CallOptions<Args, Raw, H> {
@@ -54,7 +68,14 @@ export function node<const Name extends string, const Raw, Args = Json, In = Arg
   options: NodeOptions<Args, In, Raw, H>,
 ): Node<Name, In, AsJson<Raw>> {
   const { effect = 'once', allowCycle = false, input = {} } = options;
-  return Object.freeze({ name, kind: 'node', tool: callTool(name, input, options), effect, allowCycle });
+  return Object.freeze({
+    name,
+    kind: 'node',
+    tool: callTool(name, input, options),
+    effect,
+    allowCycle,
+    ...failureEdges(options),
+  });
 }
 
 /** The tool of a function in a flow. */

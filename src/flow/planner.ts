@@ -96,6 +96,11 @@ function digestOf({ nodes, edges, entry, exits }: FlowGraph): string {
     kind,
     parents?.map((node) => node.name),
   ]);
-  const whole = JSON.stringify([described, edges.map(({ from, to, back }) => [from, to, back]), entry, exits]);
+  const whole = JSON.stringify([
+    described,
+    edges.map(({ from, to, back, on }) => (on === undefined ? [from, to, back] : [from, to, back, on])),
+    entry,
+    exits,
+  ]);
   return createHash('sha256').update(whole).digest('hex').slice(0, 32);
 }

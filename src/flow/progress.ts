@@ -18,7 +18,14 @@ export interface Done {
 }
 
 /** Of a node of a round. `open`: it is still to be run, or to be passed over. */
-export type Status = Done | { readonly kind: 'passed'; readonly removed?: ErrorData } | { readonly kind: 'open' };
+export type Status = Done | Passed | { readonly kind: 'open' };
+
+export interface Passed {
+  readonly kind: 'passed';
+  readonly removed?: ErrorData;
+  /** It failed. */
+  readonly failure?: Failure;
+}
 
 /** What runs until a way back is taken or the end is reached: one step, or more when the goal is changed on the way. */
 export interface Round {
@@ -122,7 +129,9 @@ function takeStep({ nodes }: Round, { decision, calls, index }: Step): void {
   for (const [call, branch] of branchesOf(decision).entries()) {
     if (!nodes.has(branch.tool)) continue;
     planned.add(branch.tool);
-    nodes.set(branch.tool, statusOf(branch, call, calls[call]?.outcome, index));
+    const failure = failureAt(branch, call, calls[call]);
+    const status = statusOf(branch, call, calls[call]?.outcome, index);
+    nodes.set(branch.tool, failure === undefined ? status : { kind: 'passed', failure });
   }
   // What was not planned then comes to nothing now.
   for (const [node, { kind }] of nodes) if (kind === 'open' && !planned.has(node)) nodes.set(node, PASSED);
@@ -139,18 +148,33 @@ function statusOf(branch: Branch, call: number, outcome: Outcome | undefined, st
   return error?.code === 'node_removed' ? { kind: 'passed', removed: error } : PASSED;
 }
 
-/** Of the calls that failed the one that ended first. Those that were stopped for it are no reason. */
-export function failureOf({ decision, calls }: Pick<Step, 'decision' | 'calls'>): Failure | undefined {
+/**
+ * Of the calls that failed the one that ended first. Those that were stopped for it are no reason.
+ * @param isTaken the failure leads to another node, and is none of the flow's.
+ */
+export function failureOf(
+  { decision, calls }: Pick<Step, 'decision' | 'calls'>,
+  isTaken: (failure: Failure) => boolean = () => false,
+): Failure | undefined {
   let first: Failure | undefined;
   for (const [call, branch] of branchesOf(decision).entries()) {
-    const record = calls[call];
-    const error = record === undefined ? undefined : failed(record.outcome);
-    if (record === undefined || error === undefined) continue;
-    if (first === undefined || isBefore(record, first.record)) {
-      first = { node: branch.tool, id: branchId(branch, call), record, error };
-    }
+    const failure = failureAt(branch, call, calls[call]);
+    if (failure === undefined || isTaken(failure)) continue;
+    if (first === undefined || isBefore(failure.record, first.record)) first = failure;
   }
   return first;
+}
+
+/** Of the failures of the round those that ended first come first. */
+export function failuresOf({ nodes }: Round): readonly Failure[] {
+  const failures = [...nodes.values()].flatMap((status) => (status.kind === 'passed' ? (status.failure ?? []) : []));
+  return failures.sort((one, other) => one.record.seq - other.record.seq);
+}
+
+function failureAt(branch: Branch, call: number, record: CallRecord | undefined): Failure | undefined {
+  const error = record === undefined ? undefined : failed(record.outcome);
+  if (record === undefined || error === undefined) return undefined;
+  return { node: branch.tool, id: branchId(branch, call), record, error };
 }
 
 function failed(outcome: Outcome): ErrorData | undefined {

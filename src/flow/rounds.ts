@@ -5,11 +5,13 @@
  */
 import type { Branch, Route } from '../core/decision.ts';
 import type { Json } from '../core/json.ts';
+import { inputOfFailure, toleratedOf, wayOfFailure } from './failure.ts';
 import type { FlowGraph, GraphNode } from './graph.ts';
 import {
   type Done,
   type Failure,
   failureOf,
+  failuresOf,
   hasOpen,
   type Last,
   lastOf,
@@ -39,7 +41,7 @@ export function nextPart(shape: Shape, steps: Steps, input: Json): NextPart {
   if (before === undefined)
     return run(shape, { round: roundFrom(shape, 1, new Map([[graph.entry, input]]), last), last });
   const latest = steps.step(steps.count - 1);
-  const failure = latest && failureOf(latest);
+  const failure = latest && failureOf(latest, (failed) => wayOfFailure(graph, failed) !== undefined);
   if (failure !== undefined) return { do: 'fail', failure };
   const progress: Progress = { round: before, last };
   if (hasOpen(before)) passUnreachable(shape, progress);
@@ -60,9 +62,14 @@ function passUnreachable(shape: Shape, progress: Progress): void {
   });
 }
 
-/** The nodes to which routers of the round have led back, with what these were handed. */
+/** The nodes to which routers of the round have led back, with what these were handed, and those to which failures lead. */
 function headsAfter(shape: Shape, progress: Progress): ReadonlyMap<string, Json> {
   const heads = new Map<string, Json>();
+  for (const failure of failuresOf(progress.round)) {
+    const to = wayOfFailure(shape.graph, failure);
+    // Of several that fail and lead to one node, the first is what it gets.
+    if (to !== undefined && !heads.has(to)) heads.set(to, inputOfFailure(failure));
+  }
   if (shape.heads.size === 0) return heads;
   visit(shape, progress, ({ name }, status, [route]) => {
     if (status.kind !== 'done' || route === undefined) return;
@@ -101,7 +108,10 @@ function isReached(
 function branchesOfRound(shape: Shape, progress: Progress): readonly Branch[] {
   const branches: Branch[] = [];
   visit(shape, progress, (node, status, routes) => {
-    if (status.kind === 'open') branches.push(branchOf(node, instanceOf(node.name, progress), routes));
+    if (status.kind !== 'open') return;
+    const tolerates = toleratedOf(shape.graph, node.name);
+    const branch = branchOf(node, instanceOf(node.name, progress), routes);
+    branches.push(tolerates.length === 0 ? branch : { ...branch, tolerates });
   });
   return branches;
 }

@@ -7,7 +7,7 @@ export interface Shape {
   readonly order: readonly GraphNode[];
   /** For each node those that lead to it, the last in the order first; of a join its parents. Without ways back. */
   readonly sources: ReadonlyMap<string, readonly GraphNode[]>;
-  /** For each router the nodes to which it leads back. */
+  /** For each router the nodes to which it leads back. Failure edges are not looked at either. */
   readonly heads: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
@@ -16,7 +16,8 @@ export function shapeOf(graph: FlowGraph): Shape {
   const place = new Map(order.map(({ name }, index) => [name, index]));
   const sources = new Map<string, GraphNode[]>();
   const heads = new Map<string, Set<string>>();
-  for (const { from, to, back } of graph.edges) {
+  for (const { from, to, back, on } of graph.edges) {
+    if (on !== undefined) continue;
     const source = graph.nodes.get(from);
     if (back) heads.set(from, (heads.get(from) ?? new Set<string>()).add(to));
     else if (source !== undefined) listIn(sources, to).push(source);
@@ -30,8 +31,8 @@ export function shapeOf(graph: FlowGraph): Shape {
 function inOrder({ nodes, edges }: FlowGraph): readonly GraphNode[] {
   const open = new Map<string, number>();
   const targets = new Map<string, string[]>();
-  for (const { from, to, back } of edges) {
-    if (back) continue;
+  for (const { from, to, back, on } of edges) {
+    if (back || on !== undefined) continue;
     open.set(to, (open.get(to) ?? 0) + 1);
     listIn(targets, from).push(to);
   }

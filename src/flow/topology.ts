@@ -38,7 +38,7 @@ const SHAPES: Readonly<Record<NodeKind, readonly [string, string]>> = {
 
 /**
  * The text of a Mermaid flowchart: routers are diamonds, joins hexagons, maps slanted, flows framed. Where the flow begins and
- * ends there are round marks; edges that lead back are dotted.
+ * ends there are round marks; edges that lead back are dotted, and those of failures say so.
  */
 export function mermaidOf({ nodes, edges, entry, exits }: FlowGraph): string {
   // Names such as `end` mean something in Mermaid, so that they stand in labels alone.
@@ -50,7 +50,10 @@ export function mermaidOf({ nodes, edges, entry, exits }: FlowGraph): string {
       return `${ids.get(name)}${before}"${label}"${after}`;
     }),
     `input((" ")) --> ${ids.get(entry)}`,
-    ...edges.map(({ from, to, back }) => `${ids.get(from)} ${back ? '-.->' : '-->'} ${ids.get(to)}`),
+    ...edges.map(
+      ({ from, to, back, on }) =>
+        `${ids.get(from)} ${on === undefined ? '' : `-- ${on} `}${back ? '-.->' : '-->'} ${ids.get(to)}`,
+    ),
     ...exits.map((exit) => `${ids.get(exit)} --> output(((" ")))`),
   ];
   return `flowchart TD\n${lines.map((line) => `  ${line}\n`).join('')}`;

@@ -3,6 +3,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Json, JsonObject } from '../core/json.ts';
 import type { Check } from '../tools/schema.ts';
 import type { EquippedPlanner, InputSchema, PlannerTool, RunBudget } from '../tools/tool.ts';
+import type { FlowFailure } from './failure.ts';
 import type { FlowGraph, GraphNode } from './graph.ts';
 import type { FlowOptions, FlowRun, FlowRuntime } from './run.ts';
 import type { Topology } from './topology.ts';
@@ -55,6 +56,13 @@ type FieldAsJson<T> = Json extends T ? T : T extends undefined ? undefined : AsJ
 export type Exits<Out> = Gives<Out> | readonly Gives<Out>[];
 export type ExitsOut<E> = E extends readonly (infer N)[] ? OutOf<N> : OutOf<E>;
 
+/** Of a flow as a node, as of a node that runs a function. */
+export interface SubflowOptions {
+  readonly allowCycle?: boolean;
+  readonly onError?: Takes<FlowFailure>;
+  readonly onRejected?: Takes<FlowFailure>;
+}
+
 /** How a flow looks as a tool. Its schemas are the flow's, its effect is the strongest of its nodes. */
 export type FlowToolOptions = Partial<Omit<PlannerTool, 'input' | 'output' | 'effect' | 'carriedOutBy'>>;
 
@@ -72,10 +80,7 @@ export interface Flow<In = never, Out = unknown, Read = Out> extends EquippedPla
   readonly checkInput: Check;
   readonly checkOutput?: Check;
   /** A node that runs the flow, as a task. Its default name is the flow's. */
-  asNode<const Name extends string = string>(
-    name?: Name,
-    options?: { readonly allowCycle?: boolean },
-  ): Node<Name, In, Out>;
+  asNode<const Name extends string = string>(name?: Name, options?: SubflowOptions): Node<Name, In, Out>;
   asTool(options?: FlowToolOptions): PlannerTool;
   /**
    * Starts a run of the flow, which goes on by itself.

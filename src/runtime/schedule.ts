@@ -343,7 +343,7 @@ export class Schedule {
     this.#open -= 1;
     this.#parked.delete(call);
     if (wasTaken) this.#giveWay(node.branch.tool);
-    if (isFailure(outcome)) this.#hasFailed = true;
+    if (isFailure(outcome, node.branch)) this.#hasFailed = true;
     if (outcome.kind !== 'value') return;
     this.#values += 1;
     if (this.#isPlan && node.branch.tool === FINISH_TOOL) this.#isFinished = true;

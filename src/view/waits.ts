@@ -2,7 +2,7 @@
 import { FINISH_TOOL } from '../core/builtin-tools.ts';
 import type { Control } from '../core/control.ts';
 import type { Branch, CallParallel, Join } from '../core/decision.ts';
-import type { Outcome } from '../core/outcome.ts';
+import { failureKindOf, type Outcome } from '../core/outcome.ts';
 import type { CallRecord } from '../core/step.ts';
 import type { TaskPause } from '../core/task.ts';
 import { type BranchLinks, linkBranches } from '../core/validate-decision.ts';
@@ -162,14 +162,15 @@ function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): b
   const { join, plan, branches, failFast } = decision;
   const hasValue = (call: number): boolean => calls[call]?.outcome.kind === 'value';
   if (plan !== undefined && linksOf(branches).finishes.some(hasValue)) return true;
-  if (failFast === true && calls.some((record) => isFailure(record?.outcome))) return true;
+  if (failFast === true && calls.some((record, call) => isFailure(record?.outcome, branches[call]))) return true;
   const wanted = winnersOf(join);
   return wanted !== undefined && calls.filter((_, call) => hasValue(call)).length >= wanted;
 }
 
 /** What stops the other branches of a call that fails fast. */
-export function isFailure(outcome: Outcome | undefined): boolean {
-  return outcome?.kind === 'error' || outcome?.kind === 'unknown';
+export function isFailure(outcome: Outcome | undefined, branch: Branch | undefined): boolean {
+  const kind = outcome && failureKindOf(outcome);
+  return kind !== undefined && branch?.tolerates?.includes(kind) !== true;
 }
 
 /** After how many values a join wants no more; `undefined`: it wants them all. */
