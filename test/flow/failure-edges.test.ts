@@ -76,7 +76,14 @@ describe('a failure edge', () => {
   it('stops nothing beside it; what needs the node is passed over, and a join has what went on', async () => {
     const open = gate();
     const log: string[] = [];
-    const slow = node('slow', { ...pure, run: async () => (await open.opened, log.push('slow'), 'slow') });
+    const slow = node('slow', {
+      ...pure,
+      run: async () => {
+        await open.opened;
+        log.push('slow');
+        return 'slow';
+      },
+    });
     const repaired = node('repaired', { ...pure, run: (failure: FlowFailure) => `instead of ${failure.node}` });
     const quick = node('quick', {
       ...pure,
@@ -111,7 +118,10 @@ describe('a failure edge', () => {
     const soft = node('soft', { ...pure, run: fails('soft', 'Soft.'), onError: told });
     const waits = node('waits', {
       ...pure,
-      run: (_: Json, { signal }) => aborted(signal).catch(() => void (stopped = true)),
+      run: (_: Json, { signal }) =>
+        aborted(signal).catch(() => {
+          stopped = true;
+        }),
     });
     const hard = node('hard', { ...pure, run: fails('hard', 'Hard.') });
     const start = node('start', { ...pure, run: given });
@@ -173,12 +183,18 @@ describe('a failure edge', () => {
       const handler = node('handler', {
         effect: 'once',
         ...(hold ? { approve: 'always' as const } : {}),
-        run: ({ code }: FlowFailure) => (ran.push('handler'), code),
+        run: ({ code }: FlowFailure) => {
+          ran.push('handler');
+          return code;
+        },
         approve: 'always',
       });
       const first = node('first', {
         effect: 'once',
-        run: () => (ran.push('first'), fails()()),
+        run: () => {
+          ran.push('first');
+          return fails()();
+        },
         onError: handler as never,
       });
       return flow({ name: 'kept', input: {}, entry: first as never, exit: [first, handler] as never });
@@ -228,7 +244,10 @@ edges:
     let left = 0;
     const functions = {
       buy: () => (left > 0 ? 'bought' : fails()()),
-      restock: ({ code }: FlowFailure) => ((left += 1), code),
+      restock: ({ code }: FlowFailure) => {
+        left += 1;
+        return code;
+      },
       sorry: () => 'sorry',
     };
     const made = flowFrom(text, { functions });
