@@ -14,7 +14,7 @@ export interface Moment {
 }
 
 export function momentOf(clock: Clock): Moment {
-  return { wallMs: clock.now(), steadyMs: performance.now() };
+  return { wallMs: clock.now(), steadyMs: clock.steady?.() ?? performance.now() };
 }
 
 export interface HeldLeaseDeps {
@@ -29,7 +29,8 @@ export class HeldLease {
   readonly run: string;
   readonly fence: number;
   readonly #deps: HeldLeaseDeps;
-  readonly #graceEndsAt: number;
+  /** By the steady clock: one that is set forward makes no process done with its calls. */
+  readonly #graceEndsAt: number | undefined;
   /** When the last commit that renewed it was asked for: the lease lasts at least that long from then on. */
   #renewedAt: Moment;
 
@@ -39,7 +40,8 @@ export class HeldLease {
     this.fence = fence;
     this.#deps = deps;
     this.#renewedAt = askedAt;
-    this.#graceEndsAt = workLeftMsAgo === undefined ? 0 : deps.clock.now() + deps.takeoverGraceMs - workLeftMsAgo;
+    this.#graceEndsAt =
+      workLeftMsAgo === undefined ? undefined : momentOf(deps.clock).steadyMs + deps.takeoverGraceMs - workLeftMsAgo;
   }
 
   /** @param askedAt before the renewal was sent. */
@@ -73,6 +75,7 @@ export class HeldLease {
 
   /** How long what an earlier owner had under way may still take effect. 0: no longer. */
   get graceLeftMs(): number {
-    return Math.max(0, this.#graceEndsAt - this.#deps.clock.now());
+    if (this.#graceEndsAt === undefined) return 0;
+    return Math.max(0, this.#graceEndsAt - momentOf(this.#deps.clock).steadyMs);
   }
 }

@@ -89,6 +89,7 @@ export class CrashProcess {
   clock(clock: Clock): Clock {
     return {
       now: () => clock.now(),
+      steady: () => clock.steady?.() ?? performance.now(),
       after: (delayMs, wake) =>
         clock.after(delayMs, () => {
           if (this.#alive) wake();

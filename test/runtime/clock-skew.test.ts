@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/core/clock.ts';
 import { createRuntime, type Planner } from '../../src/index.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
+import { HeldLease, momentOf } from '../../src/runtime/held-lease.ts';
 import { VirtualClock } from '../../src/testing/index.ts';
 import { turn } from './support.ts';
 
@@ -48,4 +50,24 @@ describe.each([
     expect(claims).toBeLessThanOrEqual(2);
     await runtime.close();
   });
+});
+
+it('a wall clock that is set forward makes nobody done with the calls that were under way', () => {
+  const time = new VirtualClock(START_MS);
+  let aheadMs = 0;
+  const clock: Clock = {
+    now: () => time.now() + aheadMs,
+    steady: () => time.now(),
+    after: (delayMs, wake) => time.after(delayMs, wake),
+  };
+  const deps = { journal: memoryJournal(), clock, leaseMs: SECOND, takeoverGraceMs: 10 * SECOND };
+  const claim = { run: 'r', fence: 2, head: 1, signals: 0, workLeftMsAgo: 0 };
+  const lease = new HeldLease(deps, claim, momentOf(clock));
+  aheadMs = 60 * SECOND;
+  expect(lease.graceLeftMs).toBe(10 * SECOND);
+  time.advance(4 * SECOND);
+  aheadMs = -60 * SECOND;
+  expect(lease.graceLeftMs).toBe(6 * SECOND);
+  time.advance(6 * SECOND);
+  expect(lease.graceLeftMs).toBe(0);
 });
