@@ -75,9 +75,10 @@ export const PROCESSES: readonly Mutant[] = [
     replace: 'if (!this.#options.isDriven()) return;',
   },
   {
-    name: 'believe of a call at work that it did not happen',
-    file: 'runtime/look-up.ts',
-    find: "if (found === 'not_done' && !isAtWork)",
-    replace: "if (found === 'not_done')",
+    name: 'count the grace by a clock that somebody may set',
+    file: 'runtime/held-lease.ts',
+    find: 'return Math.max(0, this.#graceEndsAt - momentOf(this.#deps.clock).steadyMs);',
+    replace:
+      'return Math.max(0, this.#graceEndsAt - momentOf(this.#deps.clock).wallMs + this.#renewedAt.wallMs - this.#renewedAt.steadyMs);',
   },
 ];

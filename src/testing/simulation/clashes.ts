@@ -33,7 +33,7 @@ export class Clashes {
   /** Starts that are to come. */
   #left: number;
   /** Those who wait for an answer. */
-  readonly #asking = new Set<SimulatedProcess>();
+  readonly #asking = new Set<{ readonly process: SimulatedProcess }>();
 
   constructor(world: ClashesWorld, clashes: readonly Clash[]) {
     this.#world = world;
@@ -42,7 +42,7 @@ export class Clashes {
 
   /** A run may be started yet. */
   get isBusy(): boolean {
-    return this.#left > 0 || [...this.#asking].some(({ alive }) => alive);
+    return this.#left > 0 || [...this.#asking].some(({ process }) => process.alive);
   }
 
   begin(clash: Clash): void {
@@ -110,11 +110,12 @@ export class Clashes {
     this.#left -= 1;
     try {
       return await this.#world.does(worker, async (runtime, process) => {
-        this.#asking.add(process);
+        const asking = { process };
+        this.#asking.add(asking);
         try {
           return await act(runtime);
         } finally {
-          this.#asking.delete(process);
+          this.#asking.delete(asking);
         }
       });
     } catch (error) {

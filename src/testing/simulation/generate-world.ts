@@ -71,7 +71,13 @@ function fault(dice: Dice, worker: number, sleeps: boolean, graceMs: number): Fa
     case 'clock':
       return sleeps
         ? { kind: 'sleep', worker, at, ms: dice.pick([700, 4_000, 9_000]) }
-        : { kind: 'clock', worker, at, aheadMs: dice.pick([...SKEWS, -60_000, 60_000]) };
+        : {
+            kind: 'clock',
+            worker,
+            at,
+            aheadMs: dice.pick([...SKEWS, -60_000, 60_000]),
+            ...dice.maybe(0.5, () => ({ stallMs: dice.pick([700, 4_000]) })),
+          };
     case 'freeze':
       return { kind: 'freeze', worker, call: dice.between(0, 6), ms: Math.floor(graceMs * dice.pick([0.4, 1.3])) };
     case 'refuse':

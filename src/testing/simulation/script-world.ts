@@ -73,7 +73,14 @@ export type OperationName =
 
 export type WorldFault =
   /** Somebody sets the wall clock of the worker's processes. */
-  | { readonly kind: 'clock'; readonly worker: number; readonly at: number; readonly aheadMs: number }
+  | {
+      readonly kind: 'clock';
+      readonly worker: number;
+      readonly at: number;
+      readonly aheadMs: number;
+      /** The process stands still for so long then. */
+      readonly stallMs?: number;
+    }
   /** The machine sleeps: nothing runs, and the clock that nobody sets stands still. */
   | { readonly kind: 'sleep'; readonly worker: number; readonly at: number; readonly ms: number }
   /** From the n-th of these operations on so many of them are refused, though they may have landed. */

@@ -116,6 +116,7 @@ export class Worker {
         this.#aheadMs = fault.aheadMs;
         ledger.tell(process.name, () => `has its clock set to ${fault.aheadMs} ms ahead`);
         process.setWall(fault.aheadMs);
+        if (fault.stallMs !== undefined) this.#stall(process, fault.stallMs);
         return;
       case 'sleep':
         ledger.tell(process.name, () => `is on a machine that sleeps for ${fault.ms} ms`);
