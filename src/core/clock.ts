@@ -2,8 +2,6 @@
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
-  /** Milliseconds since any moment, by a clock that nobody sets: for how long something takes. Default: the machine's. */
-  steady?(): number;
   /** Calls `wake` once after `delayMs`; the returned function cancels it. */
   after(delayMs: number, wake: () => void, options?: TimerOptions): () => void;
   /** Milliseconds since some moment, by a clock that nobody sets. Absent: `now` is one. */

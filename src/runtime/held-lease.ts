@@ -14,7 +14,7 @@ export interface Moment {
 }
 
 export function momentOf(clock: Clock): Moment {
-  return { wallMs: clock.now(), steadyMs: clock.steady?.() ?? performance.now() };
+  return { wallMs: clock.now(), steadyMs: clock.steady?.() ?? clock.now() };
 }
 
 export interface HeldLeaseDeps {

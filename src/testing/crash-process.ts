@@ -89,7 +89,6 @@ export class CrashProcess {
   clock(clock: Clock): Clock {
     return {
       now: () => clock.now(),
-      steady: () => clock.steady?.() ?? performance.now(),
       after: (delayMs, wake) =>
         clock.after(delayMs, () => {
           if (this.#alive) wake();

@@ -19,10 +19,6 @@ export class VirtualClock implements Clock {
     return this.#now;
   }
 
-  steady(): number {
-    return this.#now;
-  }
-
   after(delayMs: number, wake: () => void): () => void {
     const timer = { at: this.#now + Math.max(delayMs, 0), wake };
     this.#timers.add(timer);

@@ -38,6 +38,7 @@ export class SimulatedProcess {
     this.surroundings = surroundings;
     this.clock = {
       now: () => this.wallMs(),
+      steady: () => this.steadyMs(),
       after: (delayMs, wake) => {
         let cancelled = false;
         const cancel = time.after(delayMs, () => {
