@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describeThrown, PilotageError } from '../core/errors.ts';
 /** The command `pilotage`. */
+import { knowKeysOf } from '../core/known-secrets.ts';
 import { Redaction } from '../core/redaction.ts';
 import { codeOfError, EXIT, UsageError } from './exit-code.ts';
 import { HELP } from './help.ts';
@@ -10,13 +11,17 @@ import { processTerminal, type Terminal } from './terminal.ts';
 import { harmless, oneLine } from './text.ts';
 
 async function main(args: readonly string[], terminal: Terminal): Promise<number> {
+  // What is said to a run from here is written without a runtime.
+  knowKeysOf(process.env);
   try {
     return await carryOut(parseCommandLine(args), terminal);
   } catch (error) {
     terminal.note(explain(error), 'bad');
     if (args.length === 0) terminal.note(`\n${HELP}`);
     else if (error instanceof UsageError) terminal.note('pilotage --help says more.');
-    if (args.includes('--debug') && error instanceof Error) terminal.note(harmless(error.stack ?? ''), 'quiet');
+    if (args.includes('--debug') && error instanceof Error) {
+      terminal.note(harmless(new Redaction().all(error.stack ?? '')), 'quiet');
+    }
     return codeOfError(error);
   }
 }

@@ -1,5 +1,6 @@
 /** `pilotage repair`: what is wrong with a run that cannot be read, and, with `--apply`, sets it right. */
 import { systemClock } from '../core/clock.ts';
+import { Redaction } from '../core/redaction.ts';
 import { type Diagnosis, diagnose, repairRun } from '../runtime/repair.ts';
 import { EXIT, UsageError } from './exit-code.ts';
 import { hint } from './hint.ts';
@@ -19,7 +20,7 @@ export async function repairCommand(id: string, options: Options, terminal: Term
     const found =
       by === undefined
         ? await diagnose(journal, id)
-        : await repairRun({ journal, clock: systemClock, newToken }, id, {
+        : await repairRun({ journal, clock: systemClock, redaction: new Redaction(), newToken }, id, {
             by,
             ...(reason === undefined ? {} : { reason }),
           });

@@ -8,6 +8,7 @@
  *
  * Ids, kinds and names are never touched, so that whatever a rule finds, an entry is still one that the fold takes.
  */
+import { isUtf8 } from 'node:buffer';
 import type { Control } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
 import type { CallEnded, EntryBody } from './entry.ts';
@@ -66,7 +67,8 @@ export class Redaction {
   /** The text without anything that is, or looks, secret. */
   readonly all: Clean = (text) => {
     let clean = looksSecret(this.known(text));
-    for (const pattern of this.#patterns) clean = clean.replace(pattern, '[redacted]');
+    // A pattern may also match where nothing is: no text becomes longer by that.
+    for (const pattern of this.#patterns) clean = clean.replace(pattern, (found) => (found === '' ? '' : '[redacted]'));
     for (const rule of this.#functions) clean = applied(rule, clean);
     return clean;
   };
@@ -99,16 +101,16 @@ export class Redaction {
     return clean === undefined ? control : { ...control, payload: parted(payload, clean, ['token', 'task_id']) };
   }
 
-  /** Of an artifact that is text. Everything else is left as it is. */
+  /** Of an artifact that is text, whatever it is called. Bytes in which nothing is to be left out are left as they are. */
   bytes(bytes: Uint8Array, mime: string): Uint8Array {
-    const isJson = mime === 'application/json';
     const clean = this.#of('results');
-    if (clean === undefined || !(isJson || mime.startsWith('text/'))) return bytes;
-    const text = Buffer.from(bytes).toString();
-    if (!isJson) return Buffer.from(clean(text));
-    const json = JSON.parse(text) as Json;
-    const changed = mapTexts(json, clean);
-    return changed === json ? bytes : Buffer.from(JSON.stringify(changed));
+    if (clean === undefined) return bytes;
+    // What is no UTF-8 may be text of another kind; a character a byte leaves everything around a secret as it was.
+    const encoding = isUtf8(bytes) ? 'utf8' : mime.startsWith('text/') ? 'latin1' : undefined;
+    if (encoding === undefined) return bytes;
+    const text = Buffer.from(bytes).toString(encoding);
+    const changed = cleanText(text, clean, JSON_MIME.test(mime));
+    return changed === text ? bytes : Buffer.from(changed, encoding);
   }
 
   /** The entry as it is written; the same one where nothing is to be taken out. */
@@ -130,6 +132,10 @@ export class Redaction {
       case 'failed':
       case 'compaction_failed':
         return { ...body, ...error } as EntryBody;
+      case 'model_away':
+        return within({ ...body, ...error } as typeof body, this.all, ['remarks'] as never);
+      case 'repaired':
+        return within({ ...body, problem: this.error(body.problem) }, this.all, ['reason']);
       case 'control':
         return { ...body, control: this.control(body.control), ...error };
       case 'task_ended':
@@ -137,7 +143,8 @@ export class Redaction {
       case 'resumed':
         return this.#resumed(body);
       case 'paused':
-        return within(body, known, ['payload']);
+        // It says what a server said.
+        return within(body, body.reason === 'model_unavailable' ? this.all : known, ['payload']);
       case 'finished':
         return within(within(body, this.#of('texts'), ['payload']), this.all, ['metadata']);
       case 'compacted':
@@ -150,8 +157,16 @@ export class Redaction {
         if (known === undefined) return body;
         return { ...body, pauses: body.pauses.map((pause) => within(pause, known, ['payload'])) };
       }
-      default:
+      // Numbers, ids and names: no text of anybody's.
+      case 'call_began':
+      case 'awaiting':
+      case 'watched':
+      case 'no_progress':
+      case 'repinned':
+      case 'reopened':
         return body;
+      default:
+        return body satisfies never;
     }
   }
 
@@ -199,6 +214,24 @@ export class Redaction {
 
   #knownIn(): Clean | undefined {
     return knownSecrets.isEmpty && this.#own.isEmpty ? undefined : this.known;
+  }
+}
+
+const JSON_MIME = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
+
+function cleanText(text: string, clean: Clean, isJson: boolean): string {
+  const json = isJson ? jsonOf(text) : undefined;
+  if (json === undefined) return clean(text);
+  const changed = mapTexts(json, clean);
+  return changed === json ? text : JSON.stringify(changed);
+}
+
+/** What calls itself JSON need not be any. */
+function jsonOf(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
   }
 }
 

@@ -2,7 +2,7 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { PilotageError } from '../core/errors.ts';
-import { knowKeysOf, knownSecrets } from '../core/known-secrets.ts';
+import { knowKey, knowKeysOf } from '../core/known-secrets.ts';
 import { MAX_REPLY_BYTES, serverFetch } from './server-fetch.ts';
 
 export interface OpenAICompatibleOptions {
@@ -27,7 +27,7 @@ export function openaiCompatible(options: OpenAICompatibleOptions): LanguageMode
     const message = `maxReplyBytes is ${maxReplyBytes}; give a whole number from 1 up.`;
     throw new PilotageError('invalid_config', message);
   }
-  if (apiKey !== undefined) knownSecrets.add(apiKey);
+  if (apiKey !== undefined) knowKey(apiKey);
   knowKeysOf(headers ?? {});
   const provider = createOpenAICompatible({
     name: 'openaiCompatible',

@@ -59,7 +59,7 @@ export interface ForkPlan extends Omit<ForkOptions, 'identity' | 'effects' | 'si
 }
 
 /** Of the runtime that is to go on: its planner and tools may be others than those of the run. */
-export type ForkDeps = Pick<DriverDeps, 'journal' | 'clock' | 'planner' | 'toolsOf' | 'unpriced'>;
+export type ForkDeps = Pick<DriverDeps, 'journal' | 'clock' | 'planner' | 'toolsOf' | 'unpriced' | 'redaction'>;
 
 /**
  * Stores the fork of a run, due at once. The run may be under way, paused or ended, and is not touched.
@@ -78,7 +78,9 @@ export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions 
   await assertNoTaskId(journal, identity.run);
   const pin = pinOf(planner, deps.toolsOf(scopes, []));
   const at = clock.now();
-  const forked = forkEntries(entries, { ...rest, effects, identity, planner: planner.name, pin, at });
+  const plan: ForkPlan = { ...rest, effects, identity, planner: planner.name, pin, at };
+  // The goal and the result are said anew, and what is copied may be from before a secret was known.
+  const forked = forkEntries(entries, plan).map((entry) => deps.redaction.entry(entry));
   assertPriced(planner.name, deps.unpriced, foldEntries(forked.slice(0, 1)).limits.costMicroUsd !== undefined);
   assertHasRoom(forked);
   await journal.create({ identity, priority: 0, entries: forked });

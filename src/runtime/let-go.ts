@@ -47,8 +47,8 @@ export async function giveBack(held: Held): Promise<void> {
 
 /** The run may be resumed at once; a worker tries it again after a while. Its record says why. */
 export async function giveUp(held: Held, error: unknown): Promise<void> {
-  const { onFault } = held.deps;
-  const problem = problemOf(error);
+  const { onFault, redaction } = held.deps;
+  const problem = redaction.error(problemOf(error));
   await release(held, { wakeInMs: TRY_AGAIN_MS, problem, seenSignals: Number.MAX_SAFE_INTEGER }).catch(onFault);
 }
 

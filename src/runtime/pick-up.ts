@@ -43,7 +43,7 @@ export class PickUp {
     asItWas: Pick<Park, 'wakeInMs' | 'status'>,
     acceptChanges = false,
   ): Promise<RunDriver | undefined> {
-    const { journal, onFault } = this.#deps;
+    const { journal, onFault, redaction } = this.#deps;
     try {
       const state = foldEntries(await journal.read(claim.run));
       const repin = await this.#repinFor(state, acceptChanges);
@@ -53,7 +53,8 @@ export class PickUp {
       // This process stood still meanwhile, and somebody else drives the run.
       if (PilotageError.is(error, 'lease_lost')) return undefined;
       const park = mayPass(error) ? { wakeInMs: TRY_AGAIN_MS } : asItWas;
-      await this.giveBack(claim, { ...park, problem: problemOf(error) }).catch((second: unknown) => onFault(second));
+      const problem = redaction.error(problemOf(error));
+      await this.giveBack(claim, { ...park, problem }).catch((second: unknown) => onFault(second));
       throw error;
     }
   }

@@ -7,6 +7,7 @@ import type { Clock } from '../core/clock.ts';
 import { decodeEntry, type Entry, type EntryBody, type Repaired } from '../core/entry.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import { deepFreeze } from '../core/json.ts';
+import type { Redaction } from '../core/redaction.ts';
 import type { Examined, Journal, RunStatus, StoredMessage } from '../journal/port.ts';
 import { applyEntry, openState, type RunState } from '../view/run-state.ts';
 import { parkedCalls } from '../view/waits.ts';
@@ -41,6 +42,13 @@ export interface RepairOptions {
   readonly reason?: string;
 }
 
+interface RepairDeps {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly redaction: Redaction;
+  newToken(): string;
+}
+
 interface Looked {
   readonly examined: Examined;
   readonly state: RunState | undefined;
@@ -60,7 +68,7 @@ export async function diagnose(journal: Journal, run: string): Promise<Diagnosis
  * `journal_corrupt` for a run whose first entry cannot be read.
  */
 export async function repairRun(
-  { journal, clock, newToken }: { readonly journal: Journal; readonly clock: Clock; newToken(): string },
+  { journal, clock, redaction, newToken }: RepairDeps,
   run: string,
   { by, reason }: RepairOptions,
 ): Promise<Diagnosis | undefined> {
@@ -94,7 +102,7 @@ export async function repairRun(
       ...(seq === last && taken > 0 ? { taken } : {}),
       ...(seq === last && begun.length > 0 ? { begun } : {}),
     };
-    return { ...body, seq, at };
+    return { ...redaction.entry(body), seq, at };
   });
   const entries = [...kept, ...repaired].toSorted((one, other) => one.seq - other.seq);
   const next = { seq: (entries.at(-1)?.seq ?? 0) + 1, at };

@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Decision } from '../../src/core/decision.ts';
 import { type Identity, local } from '../../src/core/identity.ts';
 import type { Planner, PlannerFunction } from '../../src/core/planner.ts';
+import { Redaction } from '../../src/core/redaction.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Journal } from '../../src/journal/port.ts';
 import { type ForkOptions, forkRun } from '../../src/runtime/fork.ts';
@@ -48,7 +49,7 @@ interface Side {
 function fork({ journal, planner, tools }: Side, run: Run, options: ForkOptions = {}): Promise<Identity> {
   const catalogue = createCatalogue([...tools], []);
   const toolsOf = (scopes: readonly string[], found: readonly string[]) => catalogue.view(scopes, found);
-  const deps = { journal, clock: new VirtualClock(), planner, toolsOf, unpriced: [] };
+  const deps = { journal, clock: new VirtualClock(), planner, toolsOf, unpriced: [], redaction: new Redaction() };
   return forkRun(deps, run.id, options);
 }
 

@@ -1,0 +1,149 @@
+/** Secrets in what is written besides the usual entries, and what must not be taken for one. */
+import { describe, expect, it } from 'vitest';
+import { knowKey, knowKeysOf, knownSecrets } from '../../src/core/known-secrets.ts';
+import { Redaction } from '../../src/core/redaction.ts';
+import { memoryJournal } from '../../src/journal/memory.ts';
+import { react } from '../../src/planners/react/index.ts';
+import { repairRun } from '../../src/runtime/repair.ts';
+import { scriptedModel } from '../../src/testing/scripted-model.ts';
+import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { httpError, ImpatientClock } from '../model/support.ts';
+import { call, entriesOf, make, pause, script, start, world } from './support.ts';
+
+const KEY = 'zq9-everywhere-of-no-shape-7431/+==';
+const GITHUB = `ghp_${'a1B2c3D4'.repeat(5)}`;
+const redact = { rules: [KEY] };
+
+describe('a secret is left out of', () => {
+  it('what is written of a model that is away', async () => {
+    const busy = Object.assign(httpError(503), { message: `Overloaded. You sent ${KEY} and ${GITHUB}.` });
+    const planner = react({
+      model: scriptedModel([{ error: busy, errorAt: 'call' }]),
+      retries: 0,
+      clock: new ImpatientClock(),
+    });
+    const made = world({ planner, patienceMs: 0, redact });
+    const run = await start(made);
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'model_unavailable' }] });
+    const written = JSON.stringify(await made.journal.read(run.id));
+    expect(written).toContain('model_away');
+    expect(written).not.toContain(KEY.slice(0, 20));
+    expect(written).not.toContain(GITHUB);
+  });
+
+  it('the goal and the result of a fork', async () => {
+    const made = world({ planner: script(call('echo'), pause), tools: [make('echo', () => 1)], redact });
+    const run = await start(made);
+    await run.result();
+    const fork = await run.fork({ step: 1, goal: `Use ${KEY}`, result: { value: { key: KEY } } });
+    await fork.result();
+    const written = JSON.stringify(await made.journal.read(fork.id));
+    expect(written).toContain('Use [redacted:secret]');
+    expect(written).not.toContain(KEY);
+  });
+
+  it('why a run was repaired', async () => {
+    const made = world({ planner: script(call('echo'), pause), tools: [make('echo', () => 1)] });
+    const run = await start(made);
+    await run.result();
+    const clock = new VirtualClock();
+    const journal = memoryJournal({ clock });
+    const [first, ...rest] = await made.journal.read(run.id);
+    if (first === undefined) throw new Error('The run is empty.');
+    const { identity } = await run.state();
+    await journal.create({ identity, priority: 0, entries: [first, ...rest, { ...first, seq: rest.length + 2 }] });
+    const deps = { journal, clock, redaction: new Redaction(redact), newToken: () => 't' };
+    await repairRun(deps, run.id, { by: 'ana', reason: `it held ${KEY}` });
+    const [repaired] = await entriesOf(journal, run, 'repaired');
+    expect(repaired?.reason).toBe('it held [redacted:secret]');
+  });
+
+  it.each([
+    'application/json; charset=utf-8',
+    'application/problem+json',
+    'image/svg+xml',
+    'application/x-ndjson',
+  ])('an artifact that calls itself %s', (mime) => {
+    const bytes = Buffer.from(JSON.stringify({ a: KEY }));
+    expect(Buffer.from(new Redaction(redact).bytes(bytes, mime)).toString()).toBe('{"a":"[redacted:secret]"}');
+  });
+
+  it.each<[string, string]>([
+    ['an address in small letters', encodeURIComponent(KEY).replace(/%../g, (code) => code.toLowerCase())],
+    ['JSON with slashes escaped', KEY.replaceAll('/', '\\/')],
+    ['JSON with the end escaped', KEY.replace('==', '\\u003d\\u003d')],
+  ])('%s', (_, written) => {
+    expect(new Redaction(redact).known(`a ${written} b`)).toMatch(/^a \[redacted:secret\]\S* b$/);
+  });
+
+  it('a text that was cut in the middle of it', () => {
+    const { known } = new Redaction(redact);
+    for (const kept of [12, 20, KEY.length - 3]) {
+      for (const mark of ['', '…', '...']) {
+        expect(known(`Bad key: ${KEY.slice(0, kept)}${mark}`)).toBe(`Bad key: [redacted:secret]${mark}`);
+      }
+    }
+    const base64 = Buffer.from(KEY).toString('base64');
+    expect(known(`x ${base64.slice(0, 30)}`)).toBe('x [redacted:secret]');
+  });
+});
+
+describe('what is no secret is left alone:', () => {
+  it('bytes of text in another encoding, around a secret, too', () => {
+    const redaction = new Redaction(redact);
+    const latin = Buffer.from('Größe;Straße\n', 'latin1');
+    expect(redaction.bytes(latin, 'text/csv')).toBe(latin);
+    const with_ = Buffer.concat([latin, Buffer.from(KEY), latin]);
+    const mark = Buffer.from('[redacted:secret]');
+    expect(Buffer.from(redaction.bytes(with_, 'text/csv'))).toEqual(Buffer.concat([latin, mark, latin]));
+    const binary = Buffer.from([0xff, 0xd8, ...Buffer.from(KEY), 0xff]);
+    expect(redaction.bytes(binary, 'image/jpeg')).toBe(binary);
+  });
+
+  it('what calls itself JSON and is none, as an attachment', async () => {
+    const made = world({ planner: script(), redact });
+    const inputs = [{ bytes: Buffer.from('{ "a": 1, // a remark\n}'), mime: 'application/json' }];
+    const run = await start(made, { inputs });
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(Buffer.from(new Redaction(redact).bytes(Buffer.from(`{ ${KEY}`), 'application/json')).toString()).toBe(
+      '{ [redacted:secret]',
+    );
+  });
+
+  it.each([
+    ['TOKENIZER_MODEL', 'Xenova-gpt-4o-mini'],
+    ['GOOGLE_APPLICATION_CREDENTIALS', '/home/somebody/adc/credentials.json'],
+    ['AWS_WEB_IDENTITY_TOKEN_FILE', '/var/run/secrets/aws'],
+    ['PASSWORD_STORE_DIR', '~/.password-store'],
+    ['TOKEN_URL', 'https://auth.example.org/oauth/token'],
+    ['SESSION_COOKIE_NAME', 'pilotage_session_7'],
+    ['SECRET_PROJECT', 'my-company-production-1'],
+    ['OAUTH_TOKENS_AT', 'https://auth.example.org/oauth/tokens'],
+  ])('the variable %s', (name, value) => {
+    knowKeysOf({ [name]: value });
+    expect(knownSecrets.without(`See ${value} there`)).toBe(`See ${value} there`);
+  });
+
+  it.each([
+    ['GATEWAY_SECRET', '/b64+that-begins-as-a-path/77w'],
+    ['GATEWAY_TOKEN_DSN', 'postgres://ana:pw-7712-x@db/x'],
+    ['gateway-api-key', 'gk-7712-a-key-of-a-gateway'],
+  ])('but not %s', (name, value) => {
+    knowKeysOf({ [name]: value });
+    expect(knownSecrets.without(`See ${value} there`)).toBe('See [redacted:secret] there');
+  });
+
+  it('the word that is given to a server which needs no key', () => {
+    for (const word of ['not-needed', 'anything', 'lm-studio']) {
+      knowKey(word);
+      expect(knownSecrets.without(`It is ${word} here`)).toBe(`It is ${word} here`);
+    }
+    knowKey('token-7712');
+    expect(knownSecrets.without('It is token-7712 here')).toBe('It is [redacted:secret] here');
+  });
+
+  it('what stands between the matches of a pattern that also matches nothing', () => {
+    const { all } = new Redaction({ rules: [/x*/] });
+    expect(all('a word xx more')).toBe('a word [redacted] more');
+  });
+});
