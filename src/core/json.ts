@@ -24,7 +24,7 @@ export const JSON_LIMITS = {
   values: 100_000,
   /** Keys of one object, and different keys of all its objects: of each the engine makes another shape. */
   keys: 10_000,
-  /** Characters (UTF-16 units) of all its texts and keys. */
+  /** Characters (UTF-16 units) of all its texts and keys, as JSON writes them: what has to be written as `\\u0007` counts as six. */
   chars: 4_000_000,
 } as const;
 
@@ -123,7 +123,7 @@ function copy(value: unknown, walk: Walk, depth: number): Json {
   switch (typeof value) {
     case 'string':
       walk.maxBytes += value.length * 6 + 2; // worst case: every unit becomes \uXXXX
-      addChars(walk, value.length, depth);
+      addChars(walk, writtenChars(value), depth);
       return value;
     case 'number': {
       walk.maxBytes += 25;
@@ -151,6 +151,27 @@ function addChars(walk: Walk, chars: number, depth: number): void {
     refuseLarge(walk, depth, `it has more than ${JSON_LIMITS.chars} characters, all texts together`);
   }
 }
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const CONTROL = /[\0-\x07\x0b\x0e-\x1f]/;
+
+/** What the text takes in JSON, but for quotes, backslashes and line ends, which are short. Few texts have anything else to escape. */
+function writtenChars(text: string): number {
+  const { length } = text;
+  if (length > JSON_LIMITS.chars || (text.isWellFormed() && !CONTROL.test(text))) return length;
+  let chars = length;
+  for (let at = 0; at < length && chars <= JSON_LIMITS.chars; at += 1) {
+    const unit = text.charCodeAt(at);
+    const isPair =
+      unit >= 0xd800 && unit < 0xdc00 && text.charCodeAt(at + 1) >= 0xdc00 && text.charCodeAt(at + 1) < 0xe000;
+    if (isPair) at += 1;
+    else if ((unit < 0x20 && !SHORT.has(unit)) || (unit >= 0xd800 && unit < 0xe000)) chars += 5;
+  }
+  return chars;
+}
+
+/** \b \t \n \f \r */
+const SHORT: ReadonlySet<number> = new Set([8, 9, 10, 12, 13]);
 
 /** Values with fewer parts than this have no keys to count. */
 const FEW_VALUES = 1_000;
@@ -222,7 +243,7 @@ function copyObject(value: object, walk: Walk, depth: number): Json {
     const field = (value as Record<string, unknown>)[key];
     if (field === undefined) continue;
     walk.maxBytes += key.length * 6 + 4;
-    addChars(walk, key.length, depth);
+    addChars(walk, writtenChars(key), depth);
     if (walk.values > FEW_VALUES) addKey(walk, key, depth);
     setField(fields, key, copy(field, walk, depth + 1));
   }

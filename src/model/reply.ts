@@ -11,7 +11,7 @@ import type { Json } from '../core/json.ts';
 import type { SpokenDelta } from '../core/planner.ts';
 import type { Usage } from '../core/step.ts';
 import { providerStateOf } from './provider-state.ts';
-import { StreamedContent } from './streamed-content.ts';
+import { assertReplySize, StreamedContent } from './streamed-content.ts';
 import { usageOf } from './usage.ts';
 import type { Watch } from './watch.ts';
 
@@ -42,7 +42,7 @@ export interface Reply {
   readonly providerState?: Json;
 }
 
-/** @throws the model's own error. */
+/** @throws the model's own error, or a BrokenReply for a reply that is too large. */
 export function generateReply(model: LanguageModelV4, options: LanguageModelV4CallOptions): Promise<Reply> {
   return Promise.resolve(model.doGenerate(options)).then(({ content, finishReason, usage, response, warnings }) =>
     replyOf(content, finishReason, usage, warnings, response?.modelId ?? model.modelId),
@@ -74,12 +74,28 @@ export async function* streamReply(
       const { done, value } = await (watch === undefined ? reader.read() : watch.until(reader.read()));
       if (done) break;
       const delta = streamed.add(value);
-      if (delta !== undefined) yield delta;
+      if (delta === undefined) continue;
+      if (delta.type === 'reset' || delta.text.length <= PIECE_CHARS) yield delta;
+      else yield* inPieces(delta);
     }
   } finally {
     abandon(reader);
   }
   return streamedReply(model, streamed);
+}
+
+/** More than that at once is given on in parts, between which others have their turn. */
+const PIECE_CHARS = 65_536;
+
+async function* inPieces({ type, text }: Exclude<SpokenDelta, { type: 'reset' }>): AsyncGenerator<SpokenDelta, void> {
+  for (let from = 0; from < text.length; ) {
+    let to = Math.min(from + PIECE_CHARS, text.length);
+    // The two halves of a letter stay together.
+    if (!text.slice(to - 1, to).isWellFormed()) to = Math.min(to + 1, text.length);
+    yield { type, text: text.slice(from, to) };
+    await new Promise((resolve) => setImmediate(resolve));
+    from = to;
+  }
 }
 
 /** The reply as far as it came. */
@@ -104,6 +120,7 @@ function replyOf(
   let text = '';
   let reasoning = '';
   const calls: ModelCall[] = [];
+  assertReplySize(content.reduce((chars, part) => chars + charsOf(part), 0));
   for (const part of content) {
     if (part.type === 'text') text += part.text;
     else if (part.type === 'reasoning') reasoning += part.text;
@@ -120,6 +137,11 @@ function replyOf(
   const providerState = providerStateOf(content);
   if (providerState !== undefined) reply.providerState = providerState;
   return reply;
+}
+
+function charsOf(part: LanguageModelV4Content): number {
+  if (part.type === 'text' || part.type === 'reasoning') return part.text.length;
+  return part.type === 'tool-call' ? part.input.length : 0;
 }
 
 /** Gateways that pass a provider's word through leave it without a meaning of its own. */

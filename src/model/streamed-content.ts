@@ -12,8 +12,15 @@ import type {
 import type { SpokenDelta } from '../core/planner.ts';
 import { BrokenReply } from './failure.ts';
 
-/** Of one reply: more than any window has room for. */
-const MAX_REPLY_CHARS = 16_000_000;
+/** Of one reply, all that it says: more than any model gives at once, and little enough to be read without keeping others waiting. */
+const MAX_REPLY_CHARS = 1_000_000;
+
+/** @throws BrokenReply when a reply with so many characters is none. */
+export function assertReplySize(chars: number): void {
+  if (chars <= MAX_REPLY_CHARS) return;
+  const message = `The model went on after ${MAX_REPLY_CHARS} characters, and was broken off.`;
+  throw new BrokenReply('model_reply_too_large', message);
+}
 
 type Prose = LanguageModelV4Text | LanguageModelV4Reasoning;
 
@@ -73,9 +80,7 @@ export class StreamedContent {
 
   #count(delta: string | undefined): void {
     this.#chars += delta?.length ?? 0;
-    if (this.#chars <= MAX_REPLY_CHARS) return;
-    const message = `The model went on after ${MAX_REPLY_CHARS} characters, and was broken off.`;
-    throw new BrokenReply('model_reply_too_large', message);
+    assertReplySize(this.#chars);
   }
 
   #addProse(

@@ -260,3 +260,20 @@ describe('captureJson, for any value', () => {
     );
   });
 });
+
+describe('texts that take more room in JSON than they have characters', () => {
+  it.each([
+    ['unpaired surrogates', '\ud800'],
+    ['control characters', '\u0007'],
+  ])('count as they are written: %s', (_, letter) => {
+    expect(() => captureJson(letter.repeat(700_000), 'x')).toThrow(/4000000 characters/);
+    expect(captureJson(letter.repeat(600_000), 'x').json).toHaveLength(600_000);
+  });
+
+  it('are no others: letters of two units, line ends, quotes', () => {
+    for (const letter of ['😀', '\n\t', '"\\', 'ш!']) {
+      expect(captureJson(letter.repeat(1_900_000), 'x').json).toHaveLength(3_800_000);
+    }
+    expect(captureJson(`\u001b[0m${'x'.repeat(3_900_000)}`, 'x').json).toHaveLength(3_900_004);
+  });
+});

@@ -1,10 +1,12 @@
 /** What a model server can do to its caller: a reply without an end, one that never comes, a redirect. */
 import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { askModel, streamModel } from '../../src/model/attempts.ts';
 import { openaiCompatible } from '../../src/model/openai-compatible.ts';
+import { streamReply } from '../../src/model/reply.ts';
 import { scriptedModel } from '../../src/testing/scripted-model.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import { askOptions, drain, ImpatientClock, settled } from './support.ts';
@@ -76,10 +78,48 @@ describe('a reply without an end', () => {
   });
 
   it('is broken off of any model that streams', async () => {
-    const text = 'x'.repeat(16_000_001);
+    const text = 'x'.repeat(1_000_001);
     await expect(
       drain(streamModel(askOptions([scriptedModel([{ text }])], new ImpatientClock(), { retries: 0 }))),
     ).rejects.toMatchObject({ data: { tries: [{ code: 'model_reply_too_large' }] } });
+  });
+
+  it('is refused of any model that gives it in one piece, before anybody reads it', async () => {
+    const models = [scriptedModel([{ text: 'x'.repeat(1_000_001) }])];
+    await expect(askModel(askOptions(models, new ImpatientClock(), { retries: 0 }))).rejects.toMatchObject({
+      data: { tries: [{ code: 'model_reply_too_large' }] },
+    });
+  });
+
+  it('comes in parts when it is large, and whole, with others at work in between', async () => {
+    const text = `x${'😀'.repeat(100_000)}`;
+    const model = scriptedModel([{ content: [{ type: 'text', text }] }]);
+    let turns = 0;
+    let isOver = false;
+    const beat = (): void => {
+      turns += 1;
+      if (!isOver) setImmediate(beat);
+    };
+    setImmediate(beat);
+    const whole: LanguageModelV4 = {
+      ...model,
+      doStream: async () => ({
+        stream: new ReadableStream<LanguageModelV4StreamPart>({
+          start(controller) {
+            controller.enqueue({ type: 'text-start', id: 't' });
+            controller.enqueue({ type: 'text-delta', id: 't', delta: text });
+            controller.close();
+          },
+        }),
+      }),
+    };
+    const pieces: string[] = [];
+    for await (const delta of streamReply(whole, { prompt: [] })) if (delta.type === 'text') pieces.push(delta.text);
+    isOver = true;
+    expect(pieces.length).toBeGreaterThan(2);
+    expect(pieces.every((piece) => piece.isWellFormed())).toBe(true);
+    expect(pieces.join('')).toBe(text);
+    expect(turns).toBeGreaterThan(1);
   });
 
   it('one within the limit comes as it is, and a limit that is none is refused', async () => {
