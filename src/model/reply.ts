@@ -91,7 +91,8 @@ async function* inPieces({ type, text }: Exclude<SpokenDelta, { type: 'reset' }>
   for (let from = 0; from < text.length; ) {
     let to = Math.min(from + PIECE_CHARS, text.length);
     // The two halves of a letter stay together.
-    if (!text.slice(to - 1, to).isWellFormed()) to = Math.min(to + 1, text.length);
+    const last = text.charCodeAt(to - 1);
+    if (last >= 0xd800 && last < 0xdc00) to = Math.min(to + 1, text.length);
     yield { type, text: text.slice(from, to) };
     await new Promise((resolve) => setImmediate(resolve));
     from = to;

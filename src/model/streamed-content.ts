@@ -13,7 +13,7 @@ import type { SpokenDelta } from '../core/planner.ts';
 import { BrokenReply } from './failure.ts';
 
 /** Of one reply, all that it says: more than any model gives at once, and little enough to be read without keeping others waiting. */
-const MAX_REPLY_CHARS = 1_000_000;
+const MAX_REPLY_CHARS = 2_000_000;
 
 /** @throws BrokenReply when a reply with so many characters is none. */
 export function assertReplySize(chars: number): void {

@@ -78,14 +78,14 @@ describe('a reply without an end', () => {
   });
 
   it('is broken off of any model that streams', async () => {
-    const text = 'x'.repeat(1_000_001);
+    const text = 'x'.repeat(2_000_001);
     await expect(
       drain(streamModel(askOptions([scriptedModel([{ text }])], new ImpatientClock(), { retries: 0 }))),
     ).rejects.toMatchObject({ data: { tries: [{ code: 'model_reply_too_large' }] } });
   });
 
   it('is refused of any model that gives it in one piece, before anybody reads it', async () => {
-    const models = [scriptedModel([{ text: 'x'.repeat(1_000_001) }])];
+    const models = [scriptedModel([{ text: 'x'.repeat(2_000_001) }])];
     await expect(askModel(askOptions(models, new ImpatientClock(), { retries: 0 }))).rejects.toMatchObject({
       data: { tries: [{ code: 'model_reply_too_large' }] },
     });
