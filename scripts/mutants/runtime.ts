@@ -15,10 +15,16 @@ export const RUNTIME: readonly Mutant[] = [
     replace: 'if (growth === undefined) return [];',
   },
   {
-    name: 'answer a pause that has expired',
+    name: 'judge an answer by the clock of who reads it',
     file: 'runtime/controls.ts',
-    find: '({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > ports.now,',
-    replace: '({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > 0,',
+    find: '{ ...ports, storedAt, isTakenOut }',
+    replace: '{ ...ports, storedAt: ports.now, isTakenOut }',
+  },
+  {
+    name: 'record an expiry without a look at what came',
+    file: 'runtime/run-inbox.ts',
+    find: '{ seenSignals: this.#signalsSeen }',
+    replace: '{}',
   },
   {
     name: 'answer a pause twice',
@@ -120,7 +126,7 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'end although a cancel was stored',
     file: 'runtime/ledger.ts',
-    find: "if (this.#state.cancel !== null || !late.some(({ type }) => type === 'CANCEL')) continue;",
+    find: "if (this.#state.cancel !== null || !late.some(({ message }) => message.type === 'CANCEL')) continue;",
     replace: 'if (late.length >= 0) continue;',
   },
   {
