@@ -16,6 +16,7 @@ import { beginAwait, endOfWait } from './await.ts';
 import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { argsOf } from './call-args.ts';
 import type { OwnCall, Piece } from './call-context.ts';
+import { callEnded } from './call-ended.ts';
 import { outcomeOfTask } from './called.ts';
 import { dispatch, newlyFound } from './dispatch.ts';
 import { keyPrefixOf } from './doubt.ts';
@@ -463,24 +464,6 @@ export class Calls {
     const indexOf = (id: string): number | undefined => this.#planned?.schedule.indexOf(id);
     return argsOf(open, index, branch, { state, artifacts: deps.artifacts, indexOf });
   }
-}
-
-function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEnded {
-  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses } = result;
-  const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
-    kind: 'call_ended',
-    step: move.step,
-    call,
-    outcome,
-    attempts,
-  };
-  if (startedAt !== undefined) ended.startedAt = startedAt;
-  if (costMicroUsd !== undefined) ended.costMicroUsd = costMicroUsd;
-  if (discovered !== undefined) ended.discovered = discovered;
-  if (artifacts !== undefined) ended.artifacts = artifacts;
-  if (handles !== undefined) ended.handles = handles;
-  if (reuses !== undefined) ended.reuses = reuses;
-  return ended;
 }
 
 function isPlan(decision: Decision): boolean {

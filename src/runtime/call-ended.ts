@@ -1,0 +1,22 @@
+/** The entry of a call that has come to its end. */
+import type { CallEnded } from '../core/entry.ts';
+import type { OpenStep } from '../view/state.ts';
+import type { CallResult } from './call.ts';
+
+export function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEnded {
+  const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses } = result;
+  const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
+    kind: 'call_ended',
+    step: move.step,
+    call,
+    outcome,
+    attempts,
+  };
+  if (startedAt !== undefined) ended.startedAt = startedAt;
+  if (costMicroUsd !== undefined) ended.costMicroUsd = costMicroUsd;
+  if (discovered !== undefined) ended.discovered = discovered;
+  if (artifacts !== undefined) ended.artifacts = artifacts;
+  if (handles !== undefined) ended.handles = handles;
+  if (reuses !== undefined) ended.reuses = reuses;
+  return ended;
+}
