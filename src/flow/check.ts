@@ -78,12 +78,19 @@ function nameFaults(owner: string, name: unknown): FlowFault[] {
 const AXES = ['hops', 'deadlineMs', 'costUsd', 'tokens'] as const;
 
 function budgetFaults(budget: FlowBudget): FlowFault[] {
-  return AXES.flatMap((axis) => {
+  // By another name it would be no bound at all.
+  const others = Object.keys(budget).filter((key) => !(AXES as readonly string[]).includes(key));
+  const unknown = others.map((key) => {
+    const message = `budget.${key} is no axis; there are ${AXES.join(', ')}. costUsd is in US dollars.`;
+    return faultOf('bad_budget', message, []);
+  });
+  const amounts = AXES.flatMap((axis) => {
     const amount = budget[axis];
     const isAmount = axis === 'costUsd' ? whyNoUsd : whyNoAmount;
     const why = amount === undefined ? undefined : isAmount(amount);
     return why === undefined ? [] : [faultOf('bad_budget', `budget.${axis} is ${amount}; ${why}.`, [])];
   });
+  return [...unknown, ...amounts];
 }
 
 function whyNoAmount(amount: number): string | undefined {

@@ -1,4 +1,5 @@
 /** Nodes that run a function, and what all nodes with a function have in common. */
+import { PilotageError } from '../core/errors.ts';
 import type { Json } from '../core/json.ts';
 import { Thrown } from '../core/thrown.ts';
 import type { Effect } from '../core/tool-schema.ts';
@@ -87,6 +88,11 @@ export function callTool<Args, Raw, H extends HandleSet>(
   const { description = `The node ${name} of a flow.`, output, effect = 'once', policy = {} } = options;
   const { approve, costUsd, reconcile, inDoubt, handles } = options;
   const { timeoutMs, retries = 0, backoff } = policy;
+  if ('costMicroUsd' in options) {
+    // What is left out here would cost nothing.
+    const message = `The node ${name} has costMicroUsd, which is no option: give costUsd, in US dollars.`;
+    throw new PilotageError('invalid_config', message);
+  }
   const tool = {
     name,
     description,

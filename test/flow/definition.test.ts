@@ -26,6 +26,14 @@ describe('RT-26 a flow is checked when it is built', () => {
   const a = plain('a');
   const parts = { name: 'f', input: any, entry: a, exit: a };
 
+  it('and has no price and no bound in another unit, which would be none', () => {
+    expect(faultsOf(() => flow({ ...parts, budget: { costMicroUsd: 5 } as never }))).toMatchObject([
+      { code: 'bad_budget', message: expect.stringContaining('costUsd is in US dollars') },
+    ]);
+    const priced = { effect: 'pure', run: () => 1, costMicroUsd: 5 } as never;
+    expect(() => node('n', priced)).toThrow(/The node n has costMicroUsd.*costUsd/);
+  });
+
   it('and may be one node', () => {
     const made = flow(parts);
     expect(made.topology()).toMatchObject({ entry: 'a', exits: ['a'], edges: [] });
