@@ -21,12 +21,6 @@ export const PROCESSES: readonly Mutant[] = [
     replace: 'return now !== undefined && start !== undefined;',
   },
   {
-    name: 'trust a clock that somebody may set',
-    file: 'runtime/held-lease.ts',
-    find: 'return Math.max(now.wallMs - wallMs, now.steadyMs - steadyMs) < this.#deps.leaseMs;',
-    replace: 'return Math.max(now.wallMs - wallMs, steadyMs - now.steadyMs) < this.#deps.leaseMs;',
-  },
-  {
     name: 'trust a clock that stands still while the machine sleeps',
     file: 'runtime/held-lease.ts',
     find: 'return Math.max(now.wallMs - wallMs, now.steadyMs - steadyMs) < this.#deps.leaseMs;',
@@ -73,12 +67,5 @@ export const PROCESSES: readonly Mutant[] = [
     file: 'runtime/follow.ts',
     find: 'if (this.#options.isDriven()) return;',
     replace: 'if (!this.#options.isDriven()) return;',
-  },
-  {
-    name: 'count the grace by a clock that somebody may set',
-    file: 'runtime/held-lease.ts',
-    find: 'return Math.max(0, this.#graceEndsAt - momentOf(this.#deps.clock).steadyMs);',
-    replace:
-      'return Math.max(0, this.#graceEndsAt - momentOf(this.#deps.clock).wallMs + this.#renewedAt.wallMs - this.#renewedAt.steadyMs);',
   },
 ];

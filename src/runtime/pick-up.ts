@@ -52,11 +52,23 @@ export class PickUp {
     } catch (error) {
       // This process stood still meanwhile, and somebody else drives the run.
       if (PilotageError.is(error, 'lease_lost')) return undefined;
-      const park = mayPass(error) ? { wakeInMs: TRY_AGAIN_MS } : asItWas;
+      const park = mayPass(error) ? { wakeInMs: TRY_AGAIN_MS } : await this.#unlessTold(claim.run, asItWas);
       const problem = redaction.error(problemOf(error));
       await this.giveBack(claim, { ...park, problem }).catch((second: unknown) => onFault(second));
       throw error;
     }
+  }
+
+  /** As it was, unless something was said to the run before it was claimed: then it is due, for those who can go on with it. */
+  async #unlessTold(
+    run: string,
+    asItWas: Pick<Park, 'wakeInMs' | 'status'>,
+  ): Promise<Pick<Park, 'wakeInMs' | 'status'>> {
+    const isTold = await this.#deps.journal.inbox(run).then(
+      (messages) => messages.length > 0,
+      () => true,
+    );
+    return isTold ? { ...asItWas, wakeInMs: 0 } : asItWas;
   }
 
   async giveBack({ run, fence, signals }: Claim, park: Partial<Park> = {}): Promise<void> {
