@@ -138,7 +138,9 @@ const SURE: readonly string[] = ['graph', 'graph-stream'];
  */
 export function checkCallLimits(runs: Runs, ledger: Ledger): void {
   const keys = new Map<string, Set<string>>();
+  const undone = new Map([...runs].map(([id, run]) => [id, undoneIn(run)]));
   for (const { run, key } of ledger.attempts) {
+    if (undone.get(run)?.has(key.slice(key.lastIndexOf('/') + 1)) === true) continue;
     for (let at: string | undefined = run; at !== undefined; at = runs.get(at)?.state.task?.parent) {
       keys.set(at, (keys.get(at) ?? new Set()).add(key));
     }
@@ -148,4 +150,16 @@ export function checkCallLimits(runs: Runs, ledger: Ledger): void {
     const made = keys.get(id)?.size ?? 0;
     if (made > calls) ledger.violated('budget', `${made} calls were made of ${calls}`, id);
   }
+}
+
+/** By step and call, what somebody says has not happened, and was not made again: it has taken nothing. */
+function undoneIn(run: EndedRun): ReadonlySet<string> {
+  const asked = new Map(entriesOf(run, 'paused').map(({ token, step, call }) => [token, `${step}.${call}`]));
+  const denied = new Set(
+    entriesOf(run, 'resumed')
+      .filter(({ verdict, outcome }) => verdict === 'settle' && outcome === undefined)
+      .map(({ token }) => asked.get(token)),
+  );
+  const given = entriesOf(run, 'call_ended').filter(({ outcome }) => outcome.kind === 'cancelled');
+  return new Set(given.map(({ step, call }) => `${step}.${call}`).filter((place) => denied.has(place)));
 }

@@ -1,4 +1,5 @@
 /** Runs that go round in circles, and those that do not, told apart by hand. */
+import type { Decision } from '../../core/decision.ts';
 import type { Entry } from '../../core/entry.ts';
 import type { ProgressGuard } from '../../runtime/progress-guard.ts';
 import { type EndedRun, entriesOf, ownEntries } from './ended-run.ts';
@@ -65,8 +66,7 @@ function stepsOf(entries: readonly Entry[]): string[] {
   for (const entry of entries) {
     if (entry.kind === 'moved') {
       const { decision } = entry;
-      const isCall = decision.kind === 'call_tool';
-      steps[entry.step] = isCall ? JSON.stringify([decision.tool, decision.args]) : `step ${entry.seq}`;
+      steps[entry.step] = wordsOf(decision) ?? `step ${entry.seq}`;
     }
     if (entry.kind === 'call_ended') {
       const { outcome } = entry;
@@ -74,4 +74,11 @@ function stepsOf(entries: readonly Entry[]): string[] {
     }
   }
   return steps;
+}
+
+/** Of a decision that is one call: to wait for the same task again and again is a circle too. */
+function wordsOf(decision: Decision): string | undefined {
+  if (decision.kind === 'call_tool') return JSON.stringify([decision.tool, decision.args]);
+  if (decision.kind === 'await_task') return JSON.stringify(decision);
+  return undefined;
 }
