@@ -52,6 +52,8 @@ export interface Control {
   readonly payload?: JsonObject;
   /** Absent: the program itself, which may do everything. */
   readonly from?: Caller;
+  /** Of a CANCEL by a run above that goes on itself. Only the runtime says so: of what a sender gives, it is not kept. */
+  readonly dismisses?: true;
 }
 
 /** What an inbox holds. */
@@ -186,5 +188,5 @@ function isOfKind(value: Json, kind: Kind): boolean {
  * that holds the run all the same.
  */
 export function isDismissal(message: Message): boolean {
-  return message.type === 'CANCEL' && message.payload?.['dismissed'] === true;
+  return message.type === 'CANCEL' && message.dismisses === true;
 }

@@ -19,7 +19,7 @@ export interface Move extends MoveNotes {
    * The model's reply was nothing that can be carried out. The move is recorded and the planner asked again; `decision`
    * is what it would end with now. It counts as a step. Whoever sets it bounds how often. One with the code
    * `model_unavailable` is no step: the run waits, and the planner is asked again; so it is when the planner throws an error of
-   * that code.
+   * that code, or one of an AI SDK model (`AI_APICallError`, `AI_RetryError`) that calls itself retryable.
    */
   readonly fault?: ErrorData;
 }

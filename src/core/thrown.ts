@@ -18,6 +18,11 @@ export class Thrown {
   readonly status: number | undefined;
   readonly url: string | undefined;
   readonly expiresInMs: number | undefined;
+  /**
+   * An AI SDK model gave no reply, and may give one later. Of other errors nobody knows whether they are a model's, nor whether they
+   * pass.
+   */
+  readonly isModelAway: boolean;
   // Tells this class by what nobody can imitate, and no proxy hears of.
   readonly #isRead = true;
 
@@ -32,6 +37,8 @@ export class Thrown {
     const expiresInMs = fieldOf(value, 'expiresInMs');
     this.name = isWord(name) && typeof value === 'object' ? name : typeof value;
     this.isOurs = PilotageError.is(value);
+    const last = name === 'AI_RetryError' ? fieldOf(value, 'lastError') : value;
+    this.isModelAway = fieldOf(last, 'name') === 'AI_APICallError' && fieldOf(last, 'isRetryable') === true;
     this.code = isWord(code) ? code : undefined;
     this.data = dataOf(fieldOf(value, 'data'));
     this.retryable = typeof retryable === 'boolean' ? retryable : undefined;

@@ -10,11 +10,22 @@ const MAX_CAUSES = 5;
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 425, 429]);
 /** No key, a wrong one, one that may not use this model, or one whose account is empty. */
 const KEY_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
+/** The same in a provider's own word, whatever the status: some say 429 of an empty account, which no wait fills. */
+const KEY_WORDS: ReadonlySet<unknown> = new Set([
+  'insufficient_quota',
+  'insufficient_balance',
+  'billing_not_active',
+  'billing_hard_limit_reached',
+  'account_deactivated',
+  'invalid_api_key',
+]);
 /** There is nothing of that name, or nothing that takes such requests: the address is another one's. */
 const UNKNOWN_STATUSES: ReadonlySet<number> = new Set([404, 405, 410]);
 const TOO_EARLY = 425;
 /** Nobody listens at the address, or there is none of that name. */
 const NOBODY_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND']);
+/** Somebody listens, but not over TLS, or with a certificate that is not trusted. */
+const TLS_CODE: RegExp = /^(ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_)|SELF_SIGNED_CERT/;
 const NETWORK_CODES: ReadonlySet<string> = new Set([
   ...NOBODY_CODES,
   'ECONNRESET',
@@ -29,6 +40,13 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
 ]);
 /** Names of errors that end a call which the caller has not given up. */
 const BROKEN_OFF: ReadonlySet<unknown> = new Set(['TimeoutError', 'AbortError']);
+/** Names of the AI SDK's errors of a reply, to a request that was taken, of which nothing can be made. */
+const UNREADABLE: ReadonlySet<unknown> = new Set([
+  'AI_InvalidResponseDataError',
+  'AI_EmptyResponseBodyError',
+  'AI_NoContentGeneratedError',
+  'AI_JSONParseError',
+]);
 
 /**
  * Why a model gives no reply, when it is not the request's fault.
@@ -65,16 +83,24 @@ export class MisdirectedRequest extends Error {
 
 /** Why the model is not to be had; `undefined`: the error is about the request, or says nothing of itself. */
 export function whyUnavailable(error: unknown, inStream: boolean): Unavailable | undefined {
-  if (mayPass(error, inStream)) return NOBODY_CODES.has(networkCodeOf(error) ?? '') ? 'unreachable' : 'away';
+  if (isKeyRefused(error)) return 'key_refused';
+  if (mayPass(error, inStream)) return isUnreachable(networkCodeOf(error) ?? '') ? 'unreachable' : 'away';
   if (causeOf(error, MisdirectedRequest) !== undefined) return 'misdirected';
   const status = statusOf(error) ?? 0;
   const name = field(error, 'name');
-  const word = providerWordOf(error);
   if (KEY_STATUSES.has(status) || name === 'AI_LoadAPIKeyError') return 'key_refused';
-  const isUnknown = word === 'model_not_found' || name === 'AI_NoSuchModelError';
+  const isUnknown = providerWordsOf(error).includes('model_not_found') || name === 'AI_NoSuchModelError';
   // A redirect that leads nowhere, and what else is no answer to a request.
   const isElsewhere = status >= 300 && status < 400;
   return isUnknown || isElsewhere || UNKNOWN_STATUSES.has(status) ? 'model_unknown' : undefined;
+}
+
+function isUnreachable(code: string): boolean {
+  return NOBODY_CODES.has(code) || TLS_CODE.test(code);
+}
+
+function isKeyRefused(error: unknown): boolean {
+  return providerWordsOf(error).some((word) => KEY_WORDS.has(word));
 }
 
 /** What is wrong and what to do, in a sentence or two. Nothing of it is the server's: servers repeat keys. */
@@ -84,6 +110,9 @@ export function remedyFor(why: Unavailable, error: unknown, model: string): stri
   const at = url === undefined ? '' : ` at ${url}`;
   switch (why) {
     case 'unreachable':
+      if (TLS_CODE.test(code)) {
+        return `No safe connection to the server of the model ${model}${at} (${code}): it speaks no TLS, or its certificate is not trusted. Set the right address, or have the certificate trusted.`;
+      }
       return `Nothing listens${at} (${code}): the server of the model ${model} is not there. Start it, or set the right address.`;
     case 'key_refused':
       return `The server${at} refused the key for the model ${model} (${code}). Set a valid key that may use it and whose account is in credit.`;
@@ -115,7 +144,8 @@ export function mayPass(error: unknown, inStream: boolean): boolean {
   if (said === true || status === TOO_EARLY) return true;
   if (said === false && !wasTaken) return false;
   if (status !== undefined && status >= 400) return status >= 500 || PASSING_STATUSES.has(status);
-  return inStream || wasTaken || BROKEN_OFF.has(field(error, 'name')) || networkCodeOf(error) !== undefined;
+  const name = field(error, 'name');
+  return inStream || wasTaken || BROKEN_OFF.has(name) || UNREADABLE.has(name) || networkCodeOf(error) !== undefined;
 }
 
 /** How long the provider asks to be left alone, at most a day. */
@@ -133,7 +163,9 @@ export function retryAfterMs(error: unknown, nowMs: number): number | undefined 
 export function failureData(error: unknown): ErrorData {
   const status = statusOf(error) ?? 0;
   // What a server says of a key may have the key in it.
-  if (KEY_STATUSES.has(status)) return { code: codeOf(error), message: `HTTP ${status}: the key was refused.` };
+  if (KEY_STATUSES.has(status) || isKeyRefused(error)) {
+    return { code: codeOf(error), message: `${status === 0 ? '' : `HTTP ${status}: `}the key was refused.` };
+  }
   const message = field(error, 'message');
   const text = typeof message === 'string' && message !== '' ? message : describeThrown(error);
   return {
@@ -164,7 +196,8 @@ function networkCodeOf(error: unknown): string | undefined {
   let at = error;
   for (let depth = 0; depth < MAX_CAUSES; depth += 1) {
     const code = field(at, 'code');
-    if (typeof code === 'string' && (NETWORK_CODES.has(code) || code.startsWith('UND_ERR_'))) return code;
+    if (typeof code === 'string' && (NETWORK_CODES.has(code) || code.startsWith('UND_ERR_') || TLS_CODE.test(code)))
+      return code;
     at = field(at, 'cause');
   }
   return undefined;
@@ -180,10 +213,13 @@ function causeOf<E>(error: unknown, kind: abstract new (...args: never) => E): E
   return undefined;
 }
 
-/** The provider's own word for what is wrong, as OpenAI and those who follow it spell it. */
-function providerWordOf(error: unknown): unknown {
+/** The provider's own words for what is wrong, as OpenAI and those who follow it spell them. */
+function providerWordsOf(error: unknown): readonly unknown[] {
   const data = field(error, 'data');
-  return field(field(data, 'error'), 'code') ?? field(data, 'code') ?? field(error, 'code');
+  return [field(data, 'error'), data, field(error, 'error'), error].flatMap((at) => [
+    field(at, 'code'),
+    field(at, 'type'),
+  ]);
 }
 
 /** Where the request went, without what may be secret of it. */

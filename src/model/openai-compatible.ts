@@ -27,6 +27,7 @@ export function openaiCompatible(options: OpenAICompatibleOptions): LanguageMode
     const message = `maxReplyBytes is ${maxReplyBytes}; give a whole number from 1 up.`;
     throw new PilotageError('invalid_config', message);
   }
+  assertBaseUrl(baseUrl);
   if (apiKey !== undefined) knowKey(apiKey);
   knowKeysOf(headers ?? {});
   const provider = createOpenAICompatible({
@@ -41,4 +42,20 @@ export function openaiCompatible(options: OpenAICompatibleOptions): LanguageMode
     ...(headers === undefined ? {} : { headers: { ...headers } }),
   });
   return provider(model);
+}
+
+/** Of what is no address of a server, `fetch` says the same as of a server that is away: a run would wait for it. */
+function assertBaseUrl(baseUrl: string): void {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  if (url !== undefined && (url.username !== '' || url.password !== '')) {
+    throw new PilotageError(
+      'invalid_config',
+      'baseUrl has a user or a password in it. Give the key as apiKey, or in headers.',
+    );
+  }
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return;
+  throw new PilotageError(
+    'invalid_config',
+    `baseUrl is ${JSON.stringify(baseUrl)}; give an address that begins with http:// or https://, such as http://127.0.0.1:11434/v1.`,
+  );
 }

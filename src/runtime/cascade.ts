@@ -64,8 +64,11 @@ async function sendCancel(
   { by, reason, dismisses = false }: Stop,
 ): Promise<boolean> {
   try {
-    const payload = { reason, cascaded: true, ...(dismisses ? { dismissed: true } : {}) };
-    await journal.signal(run, { id: `${dismisses ? 'dismiss' : 'cancel'}:${by}`, type: 'CANCEL', payload });
+    const cancel = { type: 'CANCEL', payload: { reason, cascaded: true } } as const;
+    await journal.signal(
+      run,
+      dismisses ? { ...cancel, id: `dismiss:${by}`, dismisses } : { ...cancel, id: `cancel:${by}` },
+    );
   } catch (error) {
     if (PilotageError.is(error, 'run_ended')) return false;
     throw error;

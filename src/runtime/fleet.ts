@@ -316,8 +316,8 @@ export class Fleet {
   async reopen(run: string, by: Caller | undefined): Promise<void> {
     const live = this.#live.get(run);
     if (live !== undefined && live.driver.state.ending !== null) await live.done;
-    const { journal, clock } = this.#deps;
-    await reopen({ journal, clock, owner: this.#owner, leaseMs: this.#options.leaseMs }, run, by);
+    const { journal, clock, random } = this.#deps;
+    await reopen({ journal, clock, random, owner: this.#owner, leaseMs: this.#options.leaseMs }, run, by);
   }
 
   /**

@@ -223,7 +223,14 @@ function rejected(moved: Moved, decision: Decision | undefined, error: PilotageE
 
 /** A planner whose models are away has not failed. */
 function failedBy(thrown: unknown, step: number, ask: Ask): readonly EntryBody[] {
-  const { code, message, data, isOurs } = Thrown.of(thrown);
+  const { code, message, data, isOurs, isModelAway } = Thrown.of(thrown);
+  if (isModelAway) {
+    return modelAway(
+      ask,
+      { code: 'model_unavailable', message: `The model of the planner gave no reply: ${message}` },
+      {},
+    );
+  }
   if (!isOurs || code !== 'model_unavailable') return [plannerFailed(thrown, step)];
   const given = data?.['usage'];
   const error = { code, message, ...(data === undefined ? {} : { data }) };

@@ -15,19 +15,55 @@ export interface Reopening {
   readonly clock: Clock;
   readonly owner: string;
   readonly leaseMs: number;
+  /** From 0 up to, not including, 1. */
+  random(): number;
 }
 
 /**
- * Nothing happens when the run has not failed, or somebody else has reopened it.
+ * Nothing happens when the run has not failed. When somebody else is about to reopen it, that is waited for: whoever looks at the run
+ * then does not see the failure of before.
  * @throws PilotageError `run_ended` for a run that ended otherwise, or a task whose owner was told of the failure.
  */
 export async function reopen(ports: Reopening, run: string, by: Caller | undefined): Promise<void> {
-  const { journal, clock, owner, leaseMs } = ports;
-  const before = foldEntries(await journal.read(run));
-  assertReopens(before);
-  if (before.ending === null) return;
+  assertReopens(foldEntries(await ports.journal.read(run)));
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    const news = untilNews(ports, run, tries);
+    try {
+      if ((await ports.journal.get(run))?.status !== 'failed' || (await tryToReopen(ports, run, by))) return;
+      await news.come;
+    } finally {
+      news.stop();
+    }
+  }
+}
+
+const MAX_TRIES = 10;
+const LEAST_DELAY_MS = 50;
+
+/** What the other one writes; or a while, by chance, for it may have died, and two who lose to each other are not to meet again. */
+function untilNews(
+  { journal, clock, random }: Reopening,
+  run: string,
+  tries: number,
+): { come: Promise<void>; stop(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const unwatch = journal.watch(run, resolve);
+  const cancel = clock.after(LEAST_DELAY_MS * (1 + random() * 2 ** tries), resolve);
+  const stop = (): void => {
+    unwatch();
+    cancel();
+  };
+  return { come: promise, stop };
+}
+
+/** False: somebody else has claimed it, and may not have written it down. */
+async function tryToReopen(
+  { journal, clock, owner, leaseMs }: Reopening,
+  run: string,
+  by: Caller | undefined,
+): Promise<boolean> {
   const claim = await journal.claim({ run, owner, leaseMs, reopens: true });
-  if (claim === undefined) return;
+  if (claim === undefined) return false;
   const { fence } = claim;
   try {
     const state = foldEntries(await journal.read(run));
@@ -42,9 +78,10 @@ export async function reopen(ports: Reopening, run: string, by: Caller | undefin
       await journal.append({ run, fence, expected: state.head, entries: [entry], status: 'running', tells });
     }
     await journal.release({ run, fence }, { seenSignals: claim.signals });
+    return true;
   } catch (error) {
-    // Two have asked for it: the other one was first.
-    if (!PilotageError.is(error, 'lease_lost') && !PilotageError.is(error, 'journal_conflict')) throw error;
+    if (PilotageError.is(error, 'lease_lost') || PilotageError.is(error, 'journal_conflict')) return false;
+    throw error;
   }
 }
 

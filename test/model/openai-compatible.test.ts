@@ -32,6 +32,28 @@ const expected = {
   usage: reply.usage,
 };
 
+describe('an address of a model server', () => {
+  it.each([
+    'localhost:11434/v1',
+    'localhost',
+    '127.0.0.1:11434/v1',
+    'htp://127.0.0.1/v1',
+    'file:///v1',
+    '/v1',
+    '',
+  ])('that no request can go to is refused at once, and not waited for: %j', (baseUrl) => {
+    expect(() => openaiCompatible({ baseUrl, model: 'm' })).toThrow(
+      expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining('http://') }),
+    );
+  });
+
+  it('takes no user and no password, which are not repeated', () => {
+    const given = (): unknown => openaiCompatible({ baseUrl: 'https://ana:geheim@models.example/v1', model: 'm' });
+    expect(given).toThrow(expect.objectContaining({ code: 'invalid_config' }));
+    expect(given).not.toThrow(/geheim/);
+  });
+});
+
 describe('an OpenAI-compatible server over HTTP', () => {
   it('answers a plain request; key and headers are sent', async () => {
     server = await openaiServer([reply]);

@@ -1,9 +1,11 @@
 /** A `once` call of which nobody knows whether it has happened holds its run until somebody, or `reconcile`, settles it. */
 import { describe, expect, it } from 'vitest';
+import type { Control } from '../../src/core/control.ts';
 import type { Branch, Decision } from '../../src/core/decision.ts';
 import type { Json } from '../../src/core/json.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Run } from '../../src/runtime/run.ts';
+import { sendControl } from '../../src/runtime/send-control.ts';
 import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import type { Reconciled, Tool, ToolContext } from '../../src/tools/tool.ts';
 import {
@@ -189,6 +191,22 @@ describe('RL-33 a call that was under way when its process died', () => {
   it('a tool that says neither hold nor tell is refused', () => {
     const wrong = make('pay', () => 1, { effect: 'once', inDoubt: 'guess' as never });
     expect(() => world({ planner: script(), tools: [wrong] })).toThrow(/'hold' or 'tell'/);
+  });
+
+  it('a cancel with the words of a dismissal is a cancel: only a run above dismisses', async () => {
+    const { run } = await cutOff();
+    await doubtOf(run);
+    await run.steer('CANCEL', { dismissed: true, dismisses: true });
+    await until(async () => (await run.state()).ending !== null);
+    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
+  });
+
+  it('a sender cannot dismiss beside the payload either', async () => {
+    const { run, shared } = await cutOff();
+    await doubtOf(run);
+    const forged: Control = { id: 'forged', type: 'CANCEL', dismisses: true };
+    await sendControl(shared, run.id, forged);
+    expect((await shared.inbox(run.id)).map(({ message }) => message)).toEqual([{ id: 'forged', type: 'CANCEL' }]);
   });
 
   it('a cancel ends the run all the same: what became of the call stays unknown', async () => {

@@ -40,6 +40,10 @@ const refused = (): ScriptedReply => ({
   errorAt: 'call',
 });
 
+function sdkError(statusCode: number, isRetryable: boolean): Error {
+  return Object.assign(new Error(`HTTP ${statusCode}`), { name: 'AI_APICallError', statusCode, isRetryable });
+}
+
 interface Played extends World {
   readonly model: ReturnType<typeof scriptedModel>;
 }
@@ -234,11 +238,18 @@ describe('while a run waits for its model', () => {
   });
 });
 
+/** As OpenAI says it: a rate limit has the same status, and does pass. */
+function quota(error: object): object {
+  return { statusCode: 429, isRetryable: true, data: { error } };
+}
+
 describe('a model that will not be there by waiting', () => {
   it.each<[string, object, string, string]>([
     ['a refused key', { statusCode: 401 }, 'key_refused', 'key'],
     ['a forbidden model', { statusCode: 403 }, 'key_refused', 'key'],
     ['an empty account', { statusCode: 402 }, 'key_refused', 'credit'],
+    ['an empty account of which the server says 429', quota({ code: 'insufficient_quota' }), 'key_refused', 'credit'],
+    ['the same as a type', quota({ code: null, type: 'insufficient_quota' }), 'key_refused', 'credit'],
     ['no key', { name: 'AI_LoadAPIKeyError' }, 'key_refused', 'key'],
     ['an unknown model', { statusCode: 404 }, 'model_unknown', 'Name a model'],
     ['a model_not_found', { statusCode: 400, data: { error: { code: 'model_not_found' } } }, 'model_unknown', 'Name a'],
@@ -302,6 +313,19 @@ describe('a model at whose address nobody has ever listened', () => {
     expect(await run.result()).toMatchObject({ pauses: [{ payload: { why: 'unreachable', message } }] });
   });
 
+  it('that speaks no TLS, or that nobody trusts, is waited for no longer, and told so', async () => {
+    const cause = Object.assign(new Error('wrong version number'), { code: 'ERR_SSL_WRONG_VERSION_NUMBER' });
+    const url = 'https://127.0.0.1:11434/v1/chat/completions';
+    const error = Object.assign(new Error('fetch failed'), { isRetryable: true, url, cause });
+    const made = away(() => ({ error, errorAt: 'call' }));
+    const run = await start(made);
+    const startedAt = made.clock.now();
+    await advanceUntil(made.clock, async () => (await made.journal.get(run.id))?.status === 'paused');
+    expect(made.clock.now() - startedAt).toBeLessThanOrEqual(6_000);
+    const message = expect.stringContaining('it speaks no TLS, or its certificate is not trusted');
+    expect(await run.result()).toMatchObject({ pauses: [{ payload: { why: 'unreachable', message } }] });
+  });
+
   it('is waited for in full by a run that has got somewhere, and where the program says for how long', async () => {
     const step = { calls: [{ tool: 'echo', args: {} }] };
     const clock = new VirtualClock();
@@ -341,6 +365,39 @@ describe('any planner', () => {
     const run = await start(made);
     await advanceUntil(made.clock, async () => (await made.journal.get(run.id))?.status === 'finished');
     expect(await run.result()).toMatchObject({ answer: 'done', usage: { costMicroUsd: 14 } });
+  });
+
+  it.each<[string, () => Error]>([
+    ['an error of the AI SDK that may pass', () => sdkError(503, true)],
+    [
+      'the last of its tries',
+      () =>
+        Object.assign(new Error('Failed after 3 attempts'), { name: 'AI_RetryError', lastError: sdkError(429, true) }),
+    ],
+  ])('is asked again when it lets out %s', async (_, thrown) => {
+    let asked = 0;
+    const planner: PlannerFunction = () => {
+      asked += 1;
+      if (asked < 3) throw thrown();
+      return finish('done');
+    };
+    const made = world({ planner });
+    const run = await start(made);
+    await advanceUntil(made.clock, async () => (await made.journal.get(run.id))?.status === 'finished');
+    expect([await run.result(), asked]).toMatchObject([{ answer: 'done' }, 3]);
+  });
+
+  it.each<[string, Error]>([
+    ['that is the fault of the request', sdkError(400, false)],
+    ['of which nobody knows whose it is', Object.assign(new Error('fetch failed'), { code: 'ECONNREFUSED' })],
+    ['that calls itself retryable', Object.assign(new Error('no'), { isRetryable: true })],
+  ])('has failed with an error %s', async (_, error) => {
+    const made = world({
+      planner: () => {
+        throw error;
+      },
+    });
+    expect(await (await start(made)).result()).toMatchObject({ status: 'failed', error: { code: 'planner_failed' } });
   });
 
   it('cannot lift a limit by what its error says was used', async () => {

@@ -7,7 +7,7 @@ import { memoryJournal } from '../../src/journal/memory.ts';
 import type { Journal } from '../../src/journal/port.ts';
 import { sqliteJournal } from '../../src/journal/sqlite.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
-import { call, collect, echo, finish, kindsOf, make, quiet, start, until, world } from './support.ts';
+import { call, changed, collect, echo, finish, gate, kindsOf, make, quiet, start, until, world } from './support.ts';
 
 /** Fails at the step of this number as long as it is not mended. */
 function failing(at = 1): { planner: PlannerFunction; mend(): void; steps: number[] } {
@@ -89,6 +89,44 @@ describe('a run that has failed', () => {
     expect((await kindsOf(made.journal, run)).filter((kind) => kind === 'reopened')).toHaveLength(1);
   });
 
+  it('is seen as failed by neither of two processes that ask at the same time, whoever is first', async () => {
+    const journal = memoryJournal();
+    const { planner, mend } = failing();
+    const options = { planner: { name: 'p', next: planner }, tools: [echo] };
+    const starter = createRuntime({ ...options, journal });
+    const { id } = await starter.start('q', { identity: local('ana') });
+    await starter.run(id).result();
+    mend();
+    const [otherHasIt, mayWrite] = [gate(), gate()];
+    const slow = (before: () => Promise<void>): Journal =>
+      changed(journal, {
+        append: async (append) => {
+          if (append.entries.some(({ kind }) => kind === 'reopened')) await before();
+          return journal.append(append);
+        },
+      });
+    const first = createRuntime({ ...options, journal: slow(() => otherHasIt.opened) });
+    const second = createRuntime({
+      ...options,
+      journal: slow(() => {
+        otherHasIt.open();
+        return mayWrite.opened;
+      }),
+    });
+    const resumed = [first, second].map(async (runtime) => {
+      await runtime.run(id).resume();
+      return runtime.run(id).result();
+    });
+    const told = await resumed[0];
+    mayWrite.open();
+    expect([told, await resumed[1]]).toEqual([
+      expect.objectContaining({ answer: 'done' }),
+      expect.objectContaining({ answer: 'done' }),
+    ]);
+    expect((await journal.read(id)).filter(({ kind }) => kind === 'reopened')).toHaveLength(1);
+    await Promise.all([starter, first, second].map((runtime) => runtime.close()));
+  });
+
   it('also when its decisions were refused too often', async () => {
     let isMended = false;
     const planner: Planner = {
@@ -161,7 +199,8 @@ describe('what cannot be reopened', () => {
     const paused = world({ planner: () => ({ kind: 'request_pause', reason: 'await_input' }) });
     const run = await start(paused);
     await run.result();
-    await run.cancel();
+    await run.cancel({ until: 'applied' });
+    await until(async () => (await run.state()).ending !== null);
     await expect(run.resume()).rejects.toMatchObject({ code: 'run_ended' });
   });
 

@@ -87,8 +87,7 @@ class Flows {
         {
           when: ({ way }) => {
             if (way === 'odd') throw oddValue('getter');
-            // The first way that is open is taken, also when another one is.
-            return way !== 'nowhere';
+            return way === 'right';
           },
           to: right,
         },
@@ -188,9 +187,7 @@ class Flows {
       const done = atWork(context, world, () =>
         doIt(deed, { ms, deaf: false, isRemote: false }, context, world, asJson(value), () => {
           if (fails !== name || (failsOnce && context.attempt > 1)) return;
-          // An error that says nothing of it may pass, of a node that is tried again.
-          if (failsOnce) throw new Error(`${name} cannot be done now.`);
-          throw new ToolFailure(`${name} cannot be done.`, { code: 'refused' });
+          throw new ToolFailure(`${name} cannot be done.`, { code: 'refused', retryable: failsOnce });
         }),
       );
       return done.then(() => value);
