@@ -75,10 +75,12 @@ export class Redaction {
 
   error(error: ErrorData): ErrorData {
     const { code, message, data } = error;
+    // A tool may throw any word as its code. No rule of the program's own makes another one of ours.
+    const word = knownSecrets.without(code);
     const said = this.all(message);
     const more = data === undefined ? undefined : mapTexts(data, this.all);
-    if (said === message && more === data) return error;
-    return { code, message: said, ...(isJsonObject(more) ? { data: more } : {}) };
+    if (word === code && said === message && more === data) return error;
+    return { code: word, message: said, ...(isJsonObject(more) ? { data: more } : {}) };
   }
 
   /** What was thrown, for somebody who looks at it outside of a run. */
@@ -191,7 +193,11 @@ export class Redaction {
 
   #ended(body: CallEnded): CallEnded {
     const outcome = this.#outcome(body.outcome);
-    return outcome === body.outcome ? body : { ...body, outcome };
+    const ended = outcome === body.outcome ? body : { ...body, outcome };
+    const clean = this.#knownIn();
+    const rows = body.artifacts;
+    if (clean === undefined || rows === undefined) return ended;
+    return { ...ended, artifacts: rows.map((row) => within(row, clean, ['fileName'])) };
   }
 
   #outcome(outcome: Outcome): Outcome {

@@ -40,7 +40,11 @@ export function patiently<T>(clock: Clock, write: () => Promise<T>): Promise<T> 
 /** The same store, of which no text has a secret. */
 export function cleanArtifacts(store: ArtifactStore, redaction: Redaction): ArtifactStore {
   return {
-    put: (scope, bytes, about) => store.put(scope, redaction.bytes(bytes, about.mime), about),
+    put: (scope, bytes, about) => {
+      const { mime, fileName } = about;
+      const named = fileName === undefined ? {} : { fileName: redaction.known(fileName) };
+      return store.put(scope, redaction.bytes(bytes, mime), { ...about, ...named });
+    },
     get: (scope, artifactRef) => store.get(scope, artifactRef),
     list: (scope, limit) => store.list(scope, limit),
   };

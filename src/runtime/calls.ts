@@ -8,6 +8,7 @@ import { skillView } from '../core/skills.ts';
 import type { CallPlace } from '../core/step.ts';
 import { runsAbove } from '../core/task.ts';
 import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
+import { mapTexts } from '../core/texts.ts';
 import type { ToolSchema } from '../core/tool-schema.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
@@ -445,7 +446,8 @@ export class Calls {
     const runs = state.task === null ? [run] : [run, ...runsAbove(run, state.task.depth)];
     const heard = runs.filter((reader) => deps.hub.wantsTokens(reader));
     if (heard.length === 0) return;
-    const chunk = { run, step: open.move.step, call: index, tool, ...piece };
+    const clean = mapTexts(piece.chunk, deps.redaction.known);
+    const chunk = { run, step: open.move.step, call: index, tool, ...piece, chunk: clean };
     for (const reader of heard) deps.hub.tell(reader, { type: 'chunk', chunk });
   }
 

@@ -42,6 +42,25 @@ describe('a secret is left out of', () => {
     expect(written).not.toContain(KEY);
   });
 
+  it('the code of what a tool throws, the names of files, and chunks', async () => {
+    knowKey(`${KEY}known`);
+    const leak = make('leak', async (_, { emit, saveArtifact }) => {
+      emit({ said: KEY });
+      await saveArtifact('text', { mime: 'text/plain', fileName: `${KEY}.txt` });
+      throw Object.assign(new Error('no'), { code: `${KEY}known` });
+    });
+    const made = world({ planner: script(call('leak')), tools: [leak], redact });
+    const run = await start(made);
+    const told: unknown[] = [];
+    for await (const event of run.events()) told.push(event);
+    expect(JSON.stringify(told)).toContain('"chunk":{"said":"[redacted:secret]"}');
+    expect(JSON.stringify(told)).not.toContain(KEY);
+    const { identity } = await run.state();
+    const { rows } = await made.journal.artifacts.list(identity, 10);
+    expect(rows).toMatchObject([{ fileName: '[redacted:secret].txt' }]);
+    expect(JSON.stringify(await made.journal.read(run.id))).not.toContain(KEY);
+  });
+
   it('why a run was repaired', async () => {
     const made = world({ planner: script(call('echo'), pause), tools: [make('echo', () => 1)] });
     const run = await start(made);
