@@ -224,9 +224,11 @@ class MemoryJournal implements Journal {
       const mayHave = hasEnded(run.status) ? mayReopen(run.status, request) : free(run);
       return mayHave ? grant(run, request, now) : undefined;
     }
+    const passedOver = new Set(request.exceptRuns);
     let best: StoredRun | undefined;
     for (const run of this.#unended) {
       if (run.wakeAt === null || run.wakeAt > now || !free(run) || !isWanted(run, request)) continue;
+      if (passedOver.has(run.identity.run)) continue;
       if (best === undefined || comesFirst(run, best)) best = run;
     }
     return best && grant(best, request, now);
@@ -356,9 +358,8 @@ function comesFirst(run: StoredRun, other: StoredRun): boolean {
 }
 
 function isWanted({ planner, identity }: StoredRun, request: ClaimRequest): boolean {
-  const { planners, exceptTenants, exceptRuns } = request;
-  if (planners?.includes(planner) === false || exceptTenants?.includes(identity.tenant) === true) return false;
-  return exceptRuns?.includes(identity.run) !== true;
+  const { planners, exceptTenants } = request;
+  return planners?.includes(planner) !== false && exceptTenants?.includes(identity.tenant) !== true;
 }
 
 /** A claimed run is due again when its lease is over, until `release` parks it. */

@@ -10,11 +10,14 @@ import { resolve } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PilotageError } from '../core/errors.ts';
 import { storeError } from './sqlite-errors.ts';
-import { idOf, noteOpen } from './sqlite-open-files.ts';
+import { idOf, noteOpen, realPath } from './sqlite-open-files.ts';
 import { newer, SCHEMA_VERSION } from './sqlite-schema.ts';
 
-/** So fresh a look is not repeated before the next write: it follows one write after another. */
-const FRESH_MS = 5;
+/**
+ * So fresh a look is not repeated. Who commits one write after another would pay for each with a third of its CPU; and what was
+ * acknowledged a millisecond before the file went is as lost as what came a millisecond after.
+ */
+const FRESH_MS = 1;
 
 interface Seen {
   readonly path: string;
@@ -26,6 +29,7 @@ interface Seen {
 export class SqliteGuard {
   readonly #path: string;
   readonly #version: StatementSync;
+  readonly #length: StatementSync;
   readonly #main: Seen;
   readonly #log: Seen;
   readonly #index: Seen;
@@ -37,9 +41,11 @@ export class SqliteGuard {
     this.#path = path;
     const absolute = resolve(path);
     this.#version = db.prepare('PRAGMA user_version');
+    this.#length = db.prepare('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size');
     this.#main = { path: absolute, id: undefined, sizeBytes: 0 };
-    this.#log = { path: `${absolute}-wal`, id: undefined, sizeBytes: 0 };
-    this.#index = { path: `${absolute}-shm`, id: undefined, sizeBytes: 0 };
+    const real = realPath(absolute);
+    this.#log = { path: `${real}-wal`, id: undefined, sizeBytes: 0 };
+    this.#index = { path: `${real}-shm`, id: undefined, sizeBytes: 0 };
     this.look();
     this.#noteClosed = this.#main.id === undefined ? () => {} : noteOpen(this.#main.id);
   }
@@ -60,17 +66,18 @@ export class SqliteGuard {
    */
   beforeWrite(): void {
     this.assertUsable();
-    if (performance.now() - this.#lookedAt > FRESH_MS) this.#compare(this.#main);
+    if (!this.#isFresh()) this.#compare(this.#main);
     this.#compareFormat();
     this.assertUsable();
   }
 
   /**
-   * After the commit, and before anybody is told of it: what is acknowledged was, when it had been written, in the file that
-   * the path names, or in its log.
+   * After the commit, and before anybody is told of it: a millisecond before what is acknowledged, or later, the path still named
+   * the file that it is in.
    * @throws PilotageError `journal_replaced`.
    */
   afterCommit(): void {
+    if (this.#isFresh()) return;
     this.#lookedAt = performance.now();
     this.#compare(this.#main);
     this.#compare(this.#log);
@@ -96,6 +103,10 @@ export class SqliteGuard {
     return PilotageError.is(error) ? error : (this.look() ?? storeError(error, this.#path));
   }
 
+  #isFresh(): boolean {
+    return performance.now() - this.#lookedAt < FRESH_MS;
+  }
+
   #compare(seen: Seen): void {
     const stats = statSync(seen.path, { throwIfNoEntry: false });
     const id = idOf(stats);
@@ -103,9 +114,19 @@ export class SqliteGuard {
     if (seen.id !== id) {
       this.#lost(`${seen.path} was ${id === undefined ? 'deleted or moved away' : 'replaced by another file'}`);
     } else if (stats !== undefined && seen === this.#main) {
-      // The file itself never gets shorter: another one was copied over it.
-      if (stats.size < seen.sizeBytes) this.#lost(`${seen.path} was overwritten in place`);
+      // VACUUM makes it shorter, and SQLite knows how long it is then; otherwise another one was copied over it.
+      if (stats.size < seen.sizeBytes && stats.size < this.#lengthBytes())
+        this.#lost(`${seen.path} was overwritten in place`);
       seen.sizeBytes = stats.size;
+    }
+  }
+
+  /** Of the database, as SQLite has it. */
+  #lengthBytes(): number {
+    try {
+      return Number(this.#length.get()?.['bytes']);
+    } catch {
+      return Number.POSITIVE_INFINITY;
     }
   }
 

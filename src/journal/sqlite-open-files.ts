@@ -3,7 +3,7 @@
  * SQLite has on it (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_):
  * another process would take itself for the last one, and delete the log that this one still writes.
  */
-import { type Stats, statSync } from 'node:fs';
+import { realpathSync, type Stats, statSync } from 'node:fs';
 
 const open = new Map<string, number>();
 
@@ -25,4 +25,13 @@ export function noteOpen(id: string): () => void {
 export function isOpenHere(path: string): boolean {
   const id = idOf(statSync(path, { throwIfNoEntry: false }));
   return id !== undefined && open.has(id);
+}
+
+/** Where the file is that the path names: SQLite keeps the log and the index there, not beside a symbolic link to it. */
+export function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
 }

@@ -25,6 +25,7 @@ import {
 } from './rules.ts';
 import type { AppendText, MessageText, RunText, ToldText } from './sqlite-encode.ts';
 import { SqliteInbox } from './sqlite-inbox.ts';
+import { SqlitePassedOver } from './sqlite-passed-over.ts';
 import { decodeRow, type EntryRow } from './sqlite-records.ts';
 import type { SqliteSessions } from './sqlite-session.ts';
 
@@ -43,15 +44,14 @@ interface RunRow {
 
 const FIND_RUN =
   'SELECT key, id, status, head, last_entry, signals, fence, owner, lease_until, work_left_at FROM runs WHERE ';
-const firstInLine = (due: string): string => `(
+const firstInLine = (due: string, further: string): string => `(
   SELECT key FROM runs
-  WHERE planner = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants))
-    AND (:exceptRuns IS NULL OR id NOT IN (SELECT value FROM json_each(:exceptRuns)))
+  WHERE planner = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
   ORDER BY priority DESC, key LIMIT 1
 )`;
 // For each planner that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
 // lease that is over, and the leases of an owner known to be dead.
-export const FIND_DUE: string = `
+const findDue = (further: string): string => `
   WITH RECURSIVE planners (name) AS (
     SELECT value FROM json_each(:planners)
     UNION ALL
@@ -61,11 +61,14 @@ export const FIND_DUE: string = `
       WHERE :planners IS NULL AND name IS NOT NULL
   )
   SELECT runs.key FROM planners CROSS JOIN runs ON runs.key IN (
-    ${firstInLine('due_at = 0')},
-    ${firstInLine('due_at > 0 AND due_at <= :now')},
-    ${firstInLine(':dead IS NOT NULL AND due_at > :now AND owner = :dead')}
+    ${firstInLine('due_at = 0', further)},
+    ${firstInLine('due_at > 0 AND due_at <= :now', further)},
+    ${firstInLine(':dead IS NOT NULL AND due_at > :now AND owner = :dead', further)}
   )
   ORDER BY runs.priority DESC, runs.key LIMIT 1`;
+export const FIND_DUE: string = findDue('');
+/** The same without those that are passed over. */
+const FIND_DUE_OTHER = findDue('AND key NOT IN (SELECT key FROM temp.passed_over)');
 // From the last entry backwards; a chain that is broken or crosses into another run comes out short.
 const READ_ENTRIES = `
   WITH RECURSIVE chain (id, seq, previous) AS (
@@ -118,8 +121,14 @@ export class SqliteRows {
   readonly #sql: Statements;
   readonly #inbox: SqliteInbox;
   readonly #sessions: SqliteSessions;
+  readonly #passedOver: SqlitePassedOver;
+  /** Prepared when a run is first passed over: a journal that is only read has no table of those. */
+  readonly #findOther: () => StatementSync;
 
   constructor(db: DatabaseSync, sessions: SqliteSessions) {
+    let findOther: StatementSync | undefined;
+    this.#findOther = () => (findOther ??= db.prepare(FIND_DUE_OTHER));
+    this.#passedOver = new SqlitePassedOver(db);
     this.#sql = prepareStatements(db);
     this.#inbox = new SqliteInbox(db);
     this.#sessions = sessions;
@@ -201,9 +210,13 @@ export class SqliteRows {
         dead: from,
         planners: planners === undefined ? null : JSON.stringify(planners),
         exceptTenants: JSON.stringify(exceptTenants),
-        exceptRuns: exceptRuns === undefined || exceptRuns.length === 0 ? null : JSON.stringify(exceptRuns),
       };
-      return (this.#sql.findDue.get(which) as Pick<RunRow, 'key'> | undefined)?.key;
+      let find = this.#sql.findDue;
+      if (exceptRuns !== undefined && exceptRuns.length > 0) {
+        this.#passedOver.hold(exceptRuns);
+        find = this.#findOther();
+      }
+      return (find.get(which) as Pick<RunRow, 'key'> | undefined)?.key;
     }
     const row = this.#sql.findRun.get(request.run) as RunRow | undefined;
     if (row === undefined) return undefined;

@@ -13,6 +13,7 @@ import { pathToFileURL } from 'node:url';
 import { PilotageError } from '../core/errors.ts';
 import { storeError } from './sqlite-errors.ts';
 import { withLog } from './sqlite-log.ts';
+import { realPath } from './sqlite-open-files.ts';
 import { assertOurs, loadSqlite, newer, SCHEMA_VERSION } from './sqlite-schema.ts';
 
 export interface Still {
@@ -27,7 +28,7 @@ export interface Still {
 
 /** What stands at the path, so that a change of it shows. */
 export function footprintOf(path: string): string {
-  return [path, `${path}-wal`].map((each) => markOf(statSync(each, { throwIfNoEntry: false }))).join(' ');
+  return [path, `${realPath(path)}-wal`].map((each) => markOf(statSync(each, { throwIfNoEntry: false }))).join(' ');
 }
 
 function markOf(stats: Stats | undefined): string {
@@ -38,7 +39,8 @@ function markOf(stats: Stats | undefined): string {
  * @throws PilotageError `journal_unavailable` when there is nothing, `journal_older`, `journal_newer`, `journal_corrupt`, or
  * `invalid_config`.
  */
-export function openStill(path: string): Still {
+export function openStill(named: string): Still {
+  const path = realPath(named);
   if (sizeOf(path) === 0) {
     throw new PilotageError(
       'journal_unavailable',

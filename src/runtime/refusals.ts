@@ -10,8 +10,8 @@ import { mayPass } from './append.ts';
 
 const FIRST_MS = 2_000;
 const LONGEST_MS = 300_000;
-/** The oldest are forgotten beyond this: to claim one of them once more does no harm. */
-const MOST = 10_000;
+/** The oldest are forgotten beyond this. They are claimed again at once then, before what waits behind them: so it is far out. */
+const MOST = 100_000;
 
 const MOST_WORDS_CHARS = 2_000;
 
@@ -67,7 +67,9 @@ export class Refusals {
   all(): readonly string[] {
     if (this.#refused.size === 0) return [];
     const now = this.#clock.now();
-    return [...this.#refused].flatMap(([run, { until }]) => (until > now ? [run] : []));
+    const runs: string[] = [];
+    for (const [run, { until }] of this.#refused) if (until > now) runs.push(run);
+    return runs;
   }
 
   forget(run: string): void {

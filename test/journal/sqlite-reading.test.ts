@@ -1,6 +1,6 @@
 /** A journal that is opened for reading: nothing is written, also where nothing could be. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
@@ -93,6 +93,21 @@ describe('a SQLite journal that is opened for reading', () => {
     expect((await sequence(journal, 'endless')).length).toBeGreaterThanOrEqual(20);
     await journal.close();
     expect(folderOf(path)).toEqual(before);
+  });
+
+  it('reads the log beside the file that a symbolic link names, of a living process and of a killed one', async () => {
+    const path = await written(1);
+    symlinkSync(path, `${path}.link`);
+    const early = reading(`${path}.link`);
+    expect(await idsOf(early)).toEqual(['r1']);
+    const writer = openJournal(path);
+    await writer.create(newRun('r2'));
+    expect(await idsOf(early)).toEqual(['r1', 'r2']);
+    expect(await idsOf(reading(`${path}.link`))).toEqual(['r1', 'r2']);
+    await writer.close();
+    const left = await crashed();
+    symlinkSync(left, `${left}.link`);
+    expect((await sequence(reading(`${left}.link`), 'endless')).length).toBeGreaterThanOrEqual(20);
   });
 
   it('refuses whatever would write', async () => {

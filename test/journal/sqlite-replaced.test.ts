@@ -1,5 +1,5 @@
 /** An open journal whose file is taken away, replaced or upgraded beneath it stops writing, and says so. */
-import { copyFileSync, linkSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { copyFileSync, linkSync, renameSync, rmSync, statSync, symlinkSync, truncateSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Journal } from '../../src/journal/port.ts';
 import { SCHEMA_VERSION } from '../../src/journal/sqlite-schema.ts';
@@ -20,6 +20,12 @@ async function backup(): Promise<string> {
 
 function removed(path: string): void {
   for (const end of ENDS) rmSync(`${path}${end}`);
+}
+
+/** Until the last look at the file is not fresh any more: one write right after another does not look again. */
+function untilStale(): void {
+  const from = performance.now();
+  while (performance.now() - from < 2);
 }
 
 const CHANGES: readonly (readonly [string, (path: string) => void | Promise<void>])[] = [
@@ -52,6 +58,7 @@ describe('an open SQLite journal whose file is', () => {
     await journal.append(step(claim, 1));
     withDatabase(path, (db) => db.exec('PRAGMA wal_checkpoint(PASSIVE)'));
     await journal.append(step(claim, 2));
+    untilStale();
     await change(path);
     const writes: (() => Promise<unknown>)[] = [
       () => journal.append(step(claim, 3)),
@@ -76,6 +83,36 @@ describe('an open SQLite journal whose file is', () => {
     rmSync(`${path}-shm`);
     await expectCode(journal.claim(ana), 'journal_replaced');
     await expectCode(journal.create(newRun('r2')), 'journal_replaced');
+  });
+
+  it('made shorter by VACUUM is the same file, and is written on', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const claim = await createClaimed(journal, 'r1');
+    withDatabase(path, (db) =>
+      db.exec('CREATE TABLE more (bytes); INSERT INTO more SELECT randomblob(300000); PRAGMA wal_checkpoint(TRUNCATE)'),
+    );
+    expect(await journal.claim(ana)).toBeUndefined();
+    const before = statSync(path).size;
+    withDatabase(path, (db) => db.exec('DROP TABLE more; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'));
+    expect(statSync(path).size).toBeLessThan(before - 200_000);
+    expect(await journal.claim(ana)).toBeUndefined();
+    for (const at of [1, 2]) {
+      untilStale();
+      await journal.append(step(claim, at));
+    }
+    expect(await sequence(journal, 'r1')).toEqual([1, 2, 3]);
+  });
+
+  it('named by a symbolic link has its log beside the file: that it is gone is noticed', async () => {
+    const path = temporaryFile();
+    await openJournal(path).close();
+    symlinkSync(path, `${path}.link`);
+    const journal = openJournal(`${path}.link`);
+    const claim = await createClaimed(journal, 'r1');
+    untilStale();
+    rmSync(`${path}-wal`);
+    await expectCode(journal.append(step(claim, 1)), 'journal_replaced');
   });
 
   it('upgraded by a newer version writes nothing more, and neither reads nor works', async () => {

@@ -122,6 +122,27 @@ export const leaseCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'claims at once pass over their own runs, and a run that is not passed over any more is had again',
+    async run({ journal, clock }) {
+      const runs = ['r1', 'r2', 'r3', 'r4'];
+      const except = (exceptRuns: readonly string[]) => journal.claim({ ...ana, exceptRuns });
+      // One that is not there yet is passed over when it comes.
+      assert.equal(await except(runs), undefined);
+      for (const run of runs) await journal.create(newRun(run));
+      assert.equal(await except(runs), undefined);
+      const claims = await Promise.all([except(['r1', 'r2']), except(['r1', 'r3']), except(['r3', 'r2', 'r1'])]);
+      assert.deepEqual(
+        claims.map((claim) => claim?.run),
+        ['r3', 'r2', 'r4'],
+      );
+      clock.advance(LEASE_MS);
+      assert.equal(present(await except(['r1', 'r3', 'r4'])).run, 'r2');
+      assert.equal(present(await except(['r1'])).run, 'r3');
+      assert.equal(present(await except([])).run, 'r1');
+      assert.equal(present(await except(['r1'])).run, 'r4');
+    },
+  },
+  {
     name: 'a problem stands in the record until somebody claims the run',
     async run({ journal }) {
       const claim = await createClaimed(journal, 'r1');
