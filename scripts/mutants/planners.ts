@@ -14,10 +14,4 @@ export const PLANNERS: readonly Mutant[] = [
     find: "if (undone.length > 0 || notes['error'] !== undefined) return { kind: 'finish', reason: 'no_path', metadata };",
     replace: "if (notes['error'] !== undefined) return { kind: 'finish', reason: 'no_path', metadata };",
   },
-  {
-    name: 'finish a plan without its last step',
-    file: 'planners/graph/outcome.ts',
-    find: 'const latest = [...new Map(nodes.map((node) => [node.id, node])).values()];',
-    replace: 'const latest = [...new Map(nodes.map((node) => [node.id, node])).values()].slice(1);',
-  },
 ];

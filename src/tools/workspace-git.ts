@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile, realpath } from 'node:fs/promises';
+import { lstat, readdir, readFile, realpath } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { encodedBytes, type JsonObject } from '../core/json.ts';
 import { type Tool, tool } from './tool.ts';
-import { isInside, MAX_RESULT_BYTES, partsOf, refuse } from './workspace-fence.ts';
+import { type Fence, isInside, MAX_RESULT_BYTES, partsOf, refuse } from './workspace-fence.ts';
 
 const run = promisify(execFile);
 
@@ -37,7 +37,7 @@ interface GitArgs {
  * Value: `{ repository: true, commits: { commit, date, author, subject, body? }[], next?: { skip } }`, newest first, or
  * `{ repository: false, note }`.
  */
-export function gitLogTool(root: string): Tool {
+export function gitLogTool(fence: Fence): Tool {
   return tool({
     name: 'git_log',
     description:
@@ -54,19 +54,21 @@ export function gitLogTool(root: string): Tool {
       },
       additionalProperties: false,
     },
-    run: (args, { signal }) => log(root, args as GitArgs, signal),
+    run: (args, { signal }) => log(fence, args as GitArgs, signal),
   });
 }
 
-async function log(root: string, args: GitArgs, signal: AbortSignal): Promise<JsonObject> {
+async function log(fence: Fence, args: GitArgs, signal: AbortSignal): Promise<JsonObject> {
+  const { root } = fence;
   const { path = '.', limit = 20, skip = 0 } = args;
   const parts = partsOf(path);
+  await assertOwnFiles(fence, join(root, '.git'));
   const found = await git(root, ['rev-parse', ...GIT_PATHS], signal);
   if (found.failed?.includes('not a git repository')) {
     return { repository: false, note: 'This folder is no git repository, so that it has no history.' };
   }
   if (found.failed !== undefined) throw refuse('git_failed', { detail: found.failed });
-  await assertDataInside(root, found.output);
+  await assertDataInside(fence, found.output);
   const only = parts.length === 0 ? [] : [parts.join('/')];
   // One more than asked for shows whether there are more.
   const range = [`--max-count=${limit + 1}`, `--skip=${skip}`, '--', ...only];
@@ -79,12 +81,13 @@ async function log(root: string, args: GitArgs, signal: AbortSignal): Promise<Js
 const GIT_PATHS = ['--absolute-git-dir', '--git-common-dir', '--git-path', 'objects', '--git-path', 'refs'];
 
 /** A linked worktree, a submodule or a link inside `.git` keeps its data elsewhere; so do alternates and included settings. */
-async function assertDataInside(root: string, output: string): Promise<void> {
+async function assertDataInside(fence: Fence, output: string): Promise<void> {
+  const { root } = fence;
   const places = output.trimEnd().split('\n');
   const real = await Promise.all(places.map((place) => realInside(root, resolve(root, place))));
   const [own = root, common = root, objects = root] = real;
-  for (const folder of new Set([own, common])) await assertOwnFiles(root, folder);
-  await assertObjectsInside(root, objects, MAX_ALTERNATES);
+  for (const folder of new Set([own, common])) await assertOwnFiles(fence, folder);
+  await assertObjectsInside(fence, objects, MAX_ALTERNATES);
 }
 
 /** @throws ToolFailure when it leads out, or nowhere. */
@@ -97,8 +100,8 @@ async function realInside(root: string, path: string): Promise<string> {
 }
 
 /** Settings may be read from other files, and any file of git's may be a link. */
-async function assertOwnFiles(root: string, folder: string): Promise<void> {
-  await assertEntriesInside(root, folder);
+async function assertOwnFiles(fence: Fence, folder: string): Promise<void> {
+  await assertEntriesInside(fence, folder);
   for (const name of ['config', 'config.worktree']) {
     if (INCLUDES.test(await textOf(join(folder, name)))) throw refuse('git_outside');
   }
@@ -109,9 +112,12 @@ const INCLUDES = /^\s*\[\s*include/im;
 const MAX_ALTERNATES = 5;
 
 /** Objects are also looked for where `info/alternates` says. */
-async function assertObjectsInside(root: string, objects: string, depth: number): Promise<void> {
+async function assertObjectsInside(fence: Fence, objects: string, depth: number): Promise<void> {
   if (depth < 0) throw refuse('git_outside');
-  for (const folder of [objects, join(objects, 'pack'), join(objects, 'info')]) await assertEntriesInside(root, folder);
+  const { root } = fence;
+  await assertEntriesInside(fence, objects);
+  const folders = await readdir(objects).catch(() => []);
+  for (const folder of folders) await assertEntriesInside(fence, join(objects, folder));
   if ((await textOf(join(objects, 'info', 'http-alternates'))).trim() !== '') throw refuse('git_outside');
   const lines = (await textOf(join(objects, 'info', 'alternates'))).split('\n');
   for (const line of lines) {
@@ -121,19 +127,27 @@ async function assertObjectsInside(root: string, objects: string, depth: number)
     const place = await realpath(resolve(objects, line)).catch(() => undefined);
     if (place === undefined) continue;
     if (!isInside(root, place)) throw refuse('git_outside');
-    await assertObjectsInside(root, place, depth - 1);
+    await assertObjectsInside(fence, place, depth - 1);
   }
 }
 
 /** A folder that is not there holds nothing. */
-async function assertEntriesInside(root: string, folder: string): Promise<void> {
+async function assertEntriesInside({ root, hardLinks }: Fence, folder: string): Promise<void> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   for (const entry of entries) {
-    if (!entry.isSymbolicLink()) continue;
-    const real = await realpath(join(folder, entry.name)).catch(() => undefined);
-    if (real !== undefined && !isInside(root, real)) throw refuse('git_outside');
+    const place = join(folder, entry.name);
+    if (entry.isSymbolicLink()) {
+      const real = await realpath(place).catch(() => undefined);
+      if (real !== undefined && !isInside(root, real)) throw refuse('git_outside');
+    } else if (entry.isFile() && hardLinks === 'refuse') {
+      const { nlink } = await lstat(place).catch(() => ({ nlink: 1 }));
+      if (nlink > 1) throw refuse('git_outside', { detail: LINKED });
+    }
   }
 }
+
+const LINKED =
+  "hard links, as a clone of a local repository has; whoever runs this may allow them with workspaceTools({ root, hardLinks: 'read' })";
 
 /** Empty for what cannot be read: git cannot read it either. */
 async function textOf(path: string): Promise<string> {

@@ -29,7 +29,7 @@ export function workspaceTools({ root, hardLinks = 'refuse' }: WorkspaceOptions)
   }
   const real = realFolder(root);
   const fence = { root: real, hardLinks };
-  return [listFilesTool(real), readFileTool(fence), searchFilesTool(fence), gitLogTool(real)];
+  return [listFilesTool(real), readFileTool(fence), searchFilesTool(fence), gitLogTool(fence)];
 }
 
 function realFolder(root: string): string {

@@ -1,6 +1,16 @@
 /** What lies outside is not read through another name of it either: hard links, and the places where git looks for objects. */
 import { execFileSync } from 'node:child_process';
-import { linkSync, mkdirSync, mkdtempSync, realpathSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -16,6 +26,12 @@ const who = {
 const env = { PATH: process.env['PATH'], GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', ...who };
 const git = (cwd: string, ...args: string[]): void => void execFileSync('git', args, { cwd, env, stdio: 'pipe' });
 const outside = (): string => realpathSync(mkdtempSync(join(tmpdir(), 'pilotage-outside-')));
+
+/** The place of one object: its folder and its name. */
+function loose(objects: string): string[] {
+  const folder = readdirSync(objects).find((name) => /^[0-9a-f]{2}$/.test(name)) ?? '';
+  return [folder, ...readdirSync(join(objects, folder))];
+}
 
 function repository(at: string): void {
   git(at, 'init', '-q');
@@ -108,10 +124,50 @@ describe('git data outside', () => {
         renameSync(join(root, 'tree/.git'), join(root, '.git'));
       },
     ],
+    [
+      'an object behind a link',
+      (root, elsewhere) => {
+        repository(elsewhere);
+        repository(root);
+        const objects = join(elsewhere, '.git/objects');
+        const [folder = '', name = ''] = loose(objects);
+        mkdirSync(join(root, '.git/objects', folder), { recursive: true });
+        rmSync(join(root, '.git/objects', folder, name), { force: true });
+        symlinkSync(join(objects, folder, name), join(root, '.git/objects', folder, name));
+      },
+    ],
+    [
+      'objects with a second name, as of a local clone',
+      (root, elsewhere) => {
+        repository(elsewhere);
+        git(root, 'clone', '-q', elsewhere, '.git-clone');
+        renameSync(join(root, '.git-clone/.git'), join(root, '.git'));
+      },
+    ],
+    [
+      'settings with a second name',
+      (root, elsewhere) => {
+        repository(root);
+        writeFileSync(join(elsewhere, 'secret'), SECRET);
+        rmSync(join(root, '.git/config'));
+        linkSync(join(elsewhere, 'secret'), join(root, '.git/config'));
+      },
+    ],
   ])('is not read: %s', async (_, set) => {
     const { root, refusal } = makeScene();
     set(root, outside());
     expect((await refusal('git_log')).data).toEqual({ reason: 'git_outside' });
+  });
+
+  it('of a local clone is read where second names are allowed', async () => {
+    const { root } = makeScene();
+    const elsewhere = outside();
+    repository(elsewhere);
+    git(root, 'clone', '-q', elsewhere, '.git-clone');
+    renameSync(join(root, '.git-clone/.git'), join(root, '.git'));
+    const log = workspaceTools({ root, hardLinks: 'read' }).find(({ name }) => name === 'git_log');
+    const context = { signal: new AbortController().signal } as never;
+    expect(await log?.run({}, context)).toMatchObject({ repository: true, commits: [{ subject: SECRET }] });
   });
 
   it('alternates that stay inside are read', async () => {

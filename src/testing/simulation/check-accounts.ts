@@ -140,8 +140,14 @@ export function checkAccounts(run: EndedRun, ledger: Ledger): void {
   const [first] = run.entries;
   // What a fork was made with it has not done itself.
   const copied = first?.kind === 'started' && first.task === undefined ? (first.fork?.entries ?? 0) : 0;
-  for (const entry of run.entries) {
-    if (entry.seq > copied) checkRoom(entry, account, run, ledger);
+  for (const [index, entry] of run.entries.entries()) {
+    // What is taken with a move came when the planner had been asked.
+    if (run.landed[index] !== run.landed[index - 1]) {
+      const together = run.entries.filter(({ seq }) => run.landed[seq - 1] === run.landed[index]);
+      const move = together.find(({ kind, seq }) => kind === 'moved' && seq > copied);
+      if (move !== undefined) checkRoom(move, account, run, ledger);
+    }
+    if (entry.seq > copied && entry.kind !== 'moved') checkRoom(entry, account, run, ledger);
     account.take(entry);
   }
   checkEnding(run, account, ledger);

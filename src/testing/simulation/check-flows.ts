@@ -41,7 +41,7 @@ function wayOf(name: string, input: FlowInput): Way {
   const { path, way, rounds, items, fails, failsOnce } = input;
   const nodes = nodesOf(name, input);
   // What failed once is tried again; a `once` node is not.
-  const isTriedAgain = failsOnce === true && fails !== undefined && !ONCE.includes(fails);
+  const isTriedAgain = failsOnce === true && fails !== undefined && !(NEVER_AGAIN[name] ?? []).includes(fails);
   if (name === 'inner' || name === 'ways' || name === 'nested') {
     if (way === 'nowhere') return { path, failed: failsFirst(nodes, input, 'route_not_found') };
     if (way === 'odd') return { path, failed: failsFirst(nodes, input, 'node_exception') };
@@ -52,13 +52,22 @@ function wayOf(name: string, input: FlowInput): Way {
   return { path: [...each.flat(), 'z'] };
 }
 
-/** The entry comes before the choice. */
+/** What comes before the choice may fail sooner. */
 function failsFirst(nodes: readonly string[], { fails, failsOnce }: FlowInput, code: string): string {
-  const [entry] = nodes;
-  return entry !== undefined && fails === entry && failsOnce !== true ? 'node_exception' : code;
+  const before = nodes.slice(0, nodes.indexOf('a') + 1);
+  return fails !== undefined && before.includes(fails) && failsOnce !== true ? 'node_exception' : code;
 }
 
-const ONCE: readonly string[] = ['c', 'left', 'both', 'each', 'last'];
+/** Nodes that are `once`, or that nobody has try again. */
+const NEVER_AGAIN: Readonly<Record<string, readonly string[]>> = {
+  line: ['c'],
+  ways: ['left'],
+  inner: ['left'],
+  both: ['left', 'both'],
+  round: ['again', 'z'],
+  list: ['a', 'each', 'z'],
+  nested: ['left', 'last'],
+};
 
 function nodesOf(name: string, { way, rounds, items }: FlowInput): string[] {
   switch (name) {
@@ -69,7 +78,8 @@ function nodesOf(name: string, { way, rounds, items }: FlowInput): string[] {
     case 'round':
       return ['a', ...Array.from({ length: Math.max(rounds, 0) }, () => 'again'), 'z'];
     case 'list':
-      return ['a', ...(items === 0 ? [] : ['each']), 'z'];
+      // Of an empty list nothing is handed on, so that nothing says that the end fails.
+      return ['a', ...(items === 0 ? [] : ['each', 'z'])];
     case 'nested':
       return ['first', 'a', way, 'z', 'last'];
     default:
@@ -79,11 +89,18 @@ function nodesOf(name: string, { way, rounds, items }: FlowInput): string[] {
 
 /** Somebody said no, a call is in doubt, or the budget has no room: in the run, or in one below it. */
 function wasHindered(run: EndedRun, runs: Runs): boolean {
-  if (Object.keys(run.state.limits).length > 0) return true;
   const text = JSON.stringify(run.entries);
   const isHindered =
-    entriesOf(run, 'resumed').some(({ verdict }) => verdict !== 'approve') ||
-    ['"unknown"', 'effect_unknown', 'CANCEL', 'budget_exceeded', 'held_back'].some((word) => text.includes(word));
+    entriesOf(run, 'resumed').some(({ verdict, args }) => verdict !== 'approve' || args !== undefined) ||
+    [
+      '"unknown"',
+      'effect_unknown',
+      'CANCEL',
+      'budget_exceeded',
+      'held_back',
+      'task_id_taken',
+      'another run has that id',
+    ].some((word) => text.includes(word));
   return (
     isHindered ||
     entriesOf(run, 'spawned').some(({ task }) => {

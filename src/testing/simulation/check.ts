@@ -56,7 +56,7 @@ export function checkEnd({ script, ledger, shown, stored }: EndOfHistory): void 
   checkEffects(runs, ledger);
   checkBudgets(runs, ledger);
   checkSessions(runs, script.memory, ledger);
-  checkCallLimits(runs, ledger);
+  if (script.faults.length === 0) checkCallLimits(runs, ledger);
   for (const run of runs.values()) {
     checkMessages(run, ledger);
     checkTasks(run, runs, ledger, shown);

@@ -87,7 +87,8 @@ class Flows {
         {
           when: ({ way }) => {
             if (way === 'odd') throw oddValue('getter');
-            return way === 'right';
+            // The first way that is open is taken, also when another one is.
+            return way !== 'nowhere';
           },
           to: right,
         },
@@ -187,7 +188,9 @@ class Flows {
       const done = atWork(context, world, () =>
         doIt(deed, { ms, deaf: false, isRemote: false }, context, world, asJson(value), () => {
           if (fails !== name || (failsOnce && context.attempt > 1)) return;
-          throw new ToolFailure(`${name} cannot be done.`, { code: 'refused', retryable: failsOnce });
+          // An error that says nothing of it may pass, of a node that is tried again.
+          if (failsOnce) throw new Error(`${name} cannot be done now.`);
+          throw new ToolFailure(`${name} cannot be done.`, { code: 'refused' });
         }),
       );
       return done.then(() => value);

@@ -9,6 +9,7 @@ import type { SimulatedMemory } from './script.ts';
 
 export const SUMMARY_FAILS = 'The summary cannot be written.';
 const LATE_MS = 120;
+const VERY_LATE_MS = 1_500;
 
 /** Says no to calls whose arguments say that they are forbidden. */
 export function policyIn(process: SimulatedProcess, ledger: Ledger): ToolPolicy {
@@ -38,7 +39,8 @@ export function remembering(
     retries: 2,
     summarise: async ({ previous, turns: more }) => {
       asked += 1;
-      await process.wait(LATE_MS);
+      // Mostly soon, and sometimes when other turns have come.
+      await process.wait(asked % 2 === 0 ? LATE_MS : VERY_LATE_MS);
       if (failEvery !== undefined && asked % failEvery === 0) throw new Error(SUMMARY_FAILS);
       const text = [...(previous === undefined ? [] : [previous]), ...more.map(({ run }) => run)].join(' ');
       ledger.tell(process.name, () => `summarises ${text}`);
