@@ -30,6 +30,17 @@ describe('while another process may have the run', () => {
   });
 });
 
+describe('a key that this process knows', () => {
+  it('is not stored with what is said to a run', async () => {
+    const folder = operatedFolder();
+    const run = runIn((await folder.run(['run', 'ask'])).stderr);
+    const key = 'zq9-said-from-a-terminal-7431';
+    await folder.run(['send', run, `use ${key}`], { SOME_SERVICE_TOKEN: key });
+    const inbox = await journalIn(folder, (journal) => journal.inbox(run));
+    expect(JSON.stringify(inbox)).toContain('use [redacted:secret]');
+  });
+});
+
 describe('while a process drives the run', () => {
   it.each([
     ['send', 'be quick', 'Delivered', 'heard be quick'],

@@ -42,6 +42,24 @@ describe('a secret is left out of', () => {
     expect(written).not.toContain(KEY);
   });
 
+  it('why a run was let go of', async () => {
+    const journal = memoryJournal();
+    const first = world({ journal, planner: { name: 'p', version: '1', next: script(pause) } });
+    const run = await start(first);
+    await run.result();
+    await first.runtime.close();
+    const migrate = (): never => {
+      throw new Error(`no rights with ${KEY} and ${GITHUB}`);
+    };
+    const later = world({ journal, planner: { name: 'p', version: '2', next: script(pause) }, redact, migrate });
+    await later.runtime
+      .run(run.id)
+      .resume()
+      .catch(() => {});
+    const { problem } = (await journal.get(run.id)) ?? {};
+    expect(problem?.message).toBe('no rights with [redacted:secret] and [redacted:api_key]');
+  });
+
   it('the code of what a tool throws, the names of files, and chunks', async () => {
     knowKey(`${KEY}known`);
     const leak = make('leak', async (_, { emit, saveArtifact }) => {
