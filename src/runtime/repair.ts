@@ -58,7 +58,7 @@ interface Looked {
 
 /** @returns `undefined` when nothing is wrong. @throws PilotageError `run_not_found`. */
 export async function diagnose(journal: Journal, run: string): Promise<Diagnosis | undefined> {
-  const { diagnosis } = look(run, await journal.examine(run));
+  const { diagnosis } = await lookAt(journal, run);
   return isWhole(diagnosis) ? undefined : diagnosis;
 }
 
@@ -75,7 +75,7 @@ export async function repairRun(
   if (typeof by !== 'string' || by.trim() === '') {
     throw new PilotageError('invalid_config', 'Say who repairs the run: by. It is recorded.');
   }
-  const { examined, state, kept, diagnosis } = look(run, await journal.examine(run));
+  const { examined, state, kept, diagnosis } = await lookAt(journal, run);
   if (isWhole(diagnosis)) return undefined;
   if (state === undefined) {
     const message = `The first entry of run ${run} cannot be read, and without it there is no run: ${diagnosis.refused[0]?.problem.message} Restore the journal from a backup.`;
@@ -132,6 +132,23 @@ function assertFolds(run: string, [first, ...rest]: readonly Entry[]): void {
   if (first === undefined) throw new PilotageError('entry_refused', `Nothing is left of run ${run}.`);
   const state = openState(first);
   for (const entry of rest) applyEntry(state, entry);
+}
+
+/** Entries of which each can stand may still not be read as a run: what points from one to the next is broken. */
+async function lookAt(journal: Journal, run: string): Promise<Looked> {
+  const looked = look(run, await journal.examine(run));
+  const { state, kept, diagnosis, examined } = looked;
+  if (!isWhole(diagnosis) || state === undefined) return looked;
+  const problem = await journal.read(run).then(() => undefined, asProblem);
+  if (problem === undefined) return looked;
+  // Behind the last, because none of them is to blame; what was there may be lost.
+  const refused = [{ seq: examined.head + 1, problem }];
+  return { ...looked, diagnosis: { ...diagnosis, refused, ...callsIn(state, kept, refused) } };
+}
+
+function asProblem(error: unknown): ErrorData {
+  if (PilotageError.is(error, 'journal_corrupt')) return error.toJSON();
+  throw error;
 }
 
 function look(run: string, examined: Examined): Looked {

@@ -150,7 +150,6 @@ describe('a stored run that is damaged', () => {
     ['an entry of an unknown kind', `UPDATE entries SET body = '{"v":1,"kind":"later","at":1}' WHERE seq = 3`],
     ['an entry of an odd shape', `UPDATE entries SET body = '{"v":1,"kind":"call_ended","at":1}' WHERE seq = 3`],
     ['a hole', 'DELETE FROM entries WHERE seq = 3'],
-    ['an entry that points elsewhere', 'UPDATE entries SET previous = 99 WHERE seq = 4'],
   ];
   it.each(DAMAGES)('%s: it is listed, read as far as it goes, and set right', async (_, damage) => {
     const path = temporaryFile();
@@ -161,13 +160,10 @@ describe('a stored run that is damaged', () => {
     const { types, error } = await eventsUntilError(run);
     expect(types[0]).toBe('run.started');
     expect(error).toMatch(/^journal_/);
-    // The pointer alone is broken: every entry is there.
     const found = await run.diagnose();
-    if (found !== undefined) {
-      expect(found.goodUpTo).toBe(2);
-      expect(found.refused[0]?.seq).toBe(3);
-      await run.repair({ by: 'olga' });
-    }
+    expect(found?.goodUpTo).toBe(2);
+    expect(found?.refused[0]?.seq).toBe(3);
+    await run.repair({ by: 'olga' });
     expect(await run.diagnose()).toBeUndefined();
   });
 
@@ -190,6 +186,29 @@ describe('a stored run that is damaged', () => {
     const result = await run.result();
     expect(result).toMatchObject({ status: 'paused', pauses: [{ reason: 'in_doubt' }] });
     expect(made).toEqual(['a', 'b']);
+  });
+
+  it.each([
+    ['UPDATE entries SET previous = NULL WHERE seq = 4'],
+    ['UPDATE entries SET previous = 99 WHERE seq = 4'],
+    ['UPDATE entries SET previous = id WHERE seq = 2'],
+    ['UPDATE runs SET last_entry = NULL'],
+  ])('what points from one entry to the next is broken (%s): all entries stay, and can be read again', async (damage) => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const { run } = await paused(journal);
+    const { entries } = await journal.examine('r');
+    withDatabase(path, (db) => db.exec(damage));
+    await expect(journal.read('r')).rejects.toMatchObject({ code: 'journal_corrupt' });
+    expect(await run.diagnose()).toMatchObject({
+      goodUpTo: entries.length,
+      refused: [{ problem: { code: 'journal_corrupt' } }],
+    });
+    await run.repair({ by: 'olga' });
+    expect(await run.diagnose()).toBeUndefined();
+    expect((await journal.examine('r')).entries.slice(0, entries.length)).toEqual(entries);
+    expect((await journal.read('r')).slice(entries.length).map(({ kind }) => kind)).toEqual(['repaired', 'paused']);
+    expect((await run.result()).status).toBe('paused');
   });
 
   it('a message that is no JSON is set aside, and the run goes on', async () => {
