@@ -242,8 +242,11 @@ export class Run {
     if (acceptChanges) await this.#ports.drive(true);
     // Only a pause of its own is answered; a run that was cut off, or waits for a task, just goes on.
     const asks = state.pauses.length > 0 && isPaused(state) && !acceptsOnly(state, acceptChanges);
-    if (!given && !asks) return this.#ports.drive(acceptChanges);
-    await this.steer('RESUME', answer);
+    if (given || asks) return this.steer('RESUME', answer);
+    // A model that is away is no question to anybody: to resume is all the answer that there is, of any task that waits for one.
+    const away = pausesBelow(state).filter(({ reason }) => reason === 'model_unavailable');
+    for (const { token } of away) await this.steer('RESUME', { token }).catch(unlessOldNews);
+    return this.#ports.drive(acceptChanges);
   }
 
   /**
@@ -429,6 +432,10 @@ const OLD_NEWS: ReadonlySet<ErrorCode> = new Set(['run_ended', 'pause_not_found'
 
 function isOldNews(error: unknown): boolean {
   return PilotageError.is(error) && OLD_NEWS.has(error.code);
+}
+
+function unlessOldNews(error: unknown): void {
+  if (!isOldNews(error)) throw error;
 }
 
 function pausedEvent(state: RunState): RunEvent {

@@ -435,7 +435,10 @@ describe('any planner', () => {
     expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject({ error: { code: 'model_unavailable' } });
   });
 
-  it('a task that waits for its model is not seen from above; its pause is, and is answered there', async () => {
+  it.each([
+    true,
+    false,
+  ])('a task that waits for its model is not seen from above; its pause is, and is answered there, by its token: %s', async (byToken) => {
     let isUp = false;
     const planner: PlannerFunction = ({ task, trajectory }) => {
       if (task === undefined && trajectory.count === 0) {
@@ -451,7 +454,7 @@ describe('any planner', () => {
     const [pause] = await pausesOf(run);
     expect(pause).toMatchObject({ reason: 'model_unavailable' });
     isUp = true;
-    await run.resume({ token: pause?.token ?? '' });
+    await run.resume(byToken ? { token: pause?.token ?? '' } : {});
     expect(await run.result()).toMatchObject({ answer: 'above' });
   });
 
