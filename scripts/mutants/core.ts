@@ -5,7 +5,7 @@ export const CORE: readonly Mutant[] = [
   {
     name: 'listen to anybody',
     file: 'core/control.ts',
-    find: "if (from === undefined || from.scope === 'admin') return;",
-    replace: 'if (from === undefined || from.tenant !== null) return;',
+    find: 'if (from === undefined || mayKnow(from, owner)) return;',
+    replace: "if (from === undefined || mayKnow(from, owner) || owner.tenant !== '') return;",
   },
 ];

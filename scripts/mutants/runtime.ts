@@ -5,8 +5,8 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'start a branch although what it needs has failed',
     file: 'runtime/schedule.ts',
-    find: "if (outcome.kind !== 'value') return skipped(",
-    replace: "if (outcome.kind === 'cancelled') return skipped(",
+    find: "if (outcome.kind === 'value') continue;",
+    replace: "if (outcome.kind === 'value' || outcome.kind === 'error') continue;",
   },
   {
     name: 'never close a plan that nobody goes on with',
@@ -53,8 +53,8 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'end a run over a call in doubt when its time is over',
     file: 'runtime/next.ts',
-    find: 'if (holdsDoubt(state)) return awaitSettlement(state, deps);',
-    replace: '',
+    find: 'if (carried.length > 0 || holdsDoubt(state)) return awaitSettlement(state, deps);',
+    replace: 'if (carried.length > 0) return awaitSettlement(state, deps);',
   },
   {
     name: 'begin a once call without writing it down',
@@ -70,7 +70,7 @@ export const RUNTIME: readonly Mutant[] = [
   },
   {
     name: 'believe at once that a call did not happen',
-    file: 'runtime/dispatch.ts',
+    file: 'runtime/look-up.ts',
     find: "if (looked.found !== 'not_done' || graceLeftMs === 0) return looked;",
     replace: "if (looked.found !== 'not_done' || graceLeftMs >= 0) return looked;",
   },
@@ -155,9 +155,9 @@ export const RUNTIME: readonly Mutant[] = [
   },
   {
     name: 'let the run go on of a call that is given up',
-    file: 'runtime/step-schedule.ts',
-    find: 'return carried.length === 0 ? { entries }',
-    replace: 'return carried.length >= 0 ? { entries }',
+    file: 'runtime/driver.ts',
+    find: "await stopTasks(this.#deps, tasks, { by, reason: 'Its call is not needed any more.', dismisses: true });",
+    replace: 'void by;',
   },
   {
     name: 'await the run of somebody else',

@@ -4,7 +4,7 @@ import type { Mutant } from './mutant.ts';
 export const VIEW: readonly Mutant[] = [
   {
     name: 'let a call in doubt run again when it is only to be looked up',
-    file: 'view/run-state.ts',
+    file: 'view/pauses.ts',
     find: "if (verdict !== 'settle') return;",
     replace: "if (verdict !== 'settle') return beginAnew(open, call);",
   },
@@ -17,8 +17,8 @@ export const VIEW: readonly Mutant[] = [
   {
     name: 'forget what tasks have used',
     file: 'view/task-state.ts',
-    find: 'totals.costMicroUsd += usage.costMicroUsd;',
-    replace: 'totals.costMicroUsd += 0;',
+    find: 'countUsage(totals, usage);',
+    replace: 'countUsage(totals, {});',
   },
   {
     name: 'show a group twice',

@@ -1,5 +1,4 @@
 /** Runs that go round in circles, and those that do not, told apart by hand. */
-import type { Decision } from '../../core/decision.ts';
 import type { Entry } from '../../core/entry.ts';
 import type { ProgressGuard } from '../../runtime/progress-guard.ts';
 import { type EndedRun, entriesOf, ownEntries } from './ended-run.ts';
@@ -52,33 +51,30 @@ function checkTold(run: EndedRun, steps: readonly string[], hintAfter: number, a
 /** How many steps just before this one were the same. */
 function circleBefore(steps: readonly string[], step: number): number {
   const last = steps[step - 1];
-  if (last === undefined || !last.includes(CALLED)) return 0;
+  if (last === undefined || !last.startsWith('call_tool') || !last.includes('outcome')) return 0;
   let times = 1;
   while (steps[step - 1 - times] === last) times += 1;
   return times;
 }
 
-const CALLED = '"outcome"';
-
-/** By step: what was decided, and what each of its calls came to. A step without a call is like no other. */
+/** By step: what was decided, and what each of its calls came to. A pause that somebody answered is like no other. */
 function stepsOf(entries: readonly Entry[]): string[] {
-  const steps: string[] = [];
+  const steps: { readonly decided: string; readonly outcomes: string[] }[] = [];
   for (const entry of entries) {
     if (entry.kind === 'moved') {
-      const { decision } = entry;
-      steps[entry.step] = wordsOf(decision) ?? `step ${entry.seq}`;
+      const { decision, step, seq } = entry;
+      const isPause = decision.kind === 'request_pause';
+      const decided = isPause ? `pause ${seq}` : `${decision.kind} ${withoutCallIds(decision)}`;
+      steps[step] = { decided, outcomes: [] };
     }
-    if (entry.kind === 'call_ended') {
-      const { outcome } = entry;
-      steps[entry.step] += JSON.stringify({ outcome: outcome.kind === 'value' ? outcome.value : outcome });
-    }
+    if (entry.kind === 'plan_grown') steps[entry.step]?.outcomes.push(withoutCallIds(entry.branches));
+    if (entry.kind !== 'call_ended') continue;
+    const { outcome, step, call } = entry;
+    steps[step]?.outcomes.push(`${call} outcome ${JSON.stringify(outcome.kind === 'value' ? outcome.value : outcome)}`);
   }
-  return steps;
+  return steps.map(({ decided, outcomes }) => [decided, ...outcomes.sort()].join('; '));
 }
 
-/** Of a decision that is one call: to wait for the same task again and again is a circle too. */
-function wordsOf(decision: Decision): string | undefined {
-  if (decision.kind === 'call_tool') return JSON.stringify([decision.tool, decision.args]);
-  if (decision.kind === 'await_task') return JSON.stringify(decision);
-  return undefined;
+function withoutCallIds(decided: unknown): string {
+  return JSON.stringify(decided, (key, value: unknown) => (key === 'callId' ? undefined : value));
 }

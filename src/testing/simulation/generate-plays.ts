@@ -22,7 +22,7 @@ export function rootMaterial(dice: Dice): Pick<Root, 'scopes' | 'files'> {
 }
 
 export function howItRemembers(dice: Dice): { readonly memory?: SimulatedMemory } {
-  return dice.maybe(0.15, () => ({
+  return dice.maybe(0.08, () => ({
     memory: {
       strategy: dice.pick(['window', 'summary']),
       turns: dice.between(1, 2),
@@ -81,7 +81,7 @@ export function reader(dice: Dice, roots: readonly Root[], workers: number): Rea
 }
 
 export function flowsOf(dice: Dice): readonly FlowName[] {
-  return dice.chance(0.12) ? [...new Set(dice.list(1, 2, () => dice.pick(FLOWS)))] : [];
+  return dice.chance(0.1) ? [...new Set(dice.list(1, 2, () => dice.pick(FLOWS)))] : [];
 }
 
 export function flowInput(dice: Dice): FlowInput {
@@ -106,7 +106,7 @@ export function ofOthers(
   flows: readonly FlowName[],
   writeErrands: () => string,
 ): readonly Root[] {
-  const hasAgents = dice.chance(0.12);
+  const hasAgents = dice.chance(0.08);
   return roots.map((root): Root => {
     const [first, ...more] = flows;
     if (first !== undefined && dice.chance(0.5)) {
