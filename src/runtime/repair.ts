@@ -106,7 +106,7 @@ export async function repairRun(
   });
   const entries = [...kept, ...repaired].toSorted((one, other) => one.seq - other.seq);
   const next = { seq: (entries.at(-1)?.seq ?? 0) + 1, at };
-  if (state.ending === null) entries.push({ ...pausedBy(diagnosis, newToken()), ...next } as Entry);
+  if (state.ending === null) entries.push({ ...pausedBy(diagnosis, newToken(), pauseLost(state)), ...next } as Entry);
   for (const entry of entries) deepFreeze(entry);
   assertFolds(run, entries);
   const keep = Math.min(diagnosis.goodUpTo, examined.head);
@@ -231,7 +231,8 @@ function callsIn(
   const steps = new Set(kept.flatMap((entry) => (entry.kind === 'moved' ? [entry.step] : [])));
   const lostCalls = named.filter(({ step }) => !steps.has(step));
   const { open } = state;
-  if (open === null) return { lostCalls, begun: [] };
+  // What a step of the kind request_pause waits for is an answer, and no call.
+  if (open === null || open.move.decision.kind === 'request_pause') return { lostCalls, begun: [] };
   const { step } = open.move;
   const movedAt = kept.findLast((entry) => entry.kind === 'moved' && entry.step === step)?.seq ?? 0;
   const since = refused.filter(({ seq }) => seq > movedAt);
@@ -259,13 +260,20 @@ function messageProblem(messages: readonly StoredMessage[]): ErrorData {
   return { code: 'journal_corrupt', message: `Messages of the inbox are not JSON: ${ids}.` };
 }
 
-function pausedBy({ refused, messages, lostCalls }: Diagnosis, token: string): EntryBody {
+/** The open step, if it is a pause of the planner's that is not there any more: who answers the repair's answers that one. */
+function pauseLost({ open, pauses }: RunState): number | undefined {
+  if (open?.move.decision.kind !== 'request_pause') return undefined;
+  const { step } = open.move;
+  return pauses.some((pause) => pause.step === step) ? undefined : step;
+}
+
+function pausedBy({ refused, messages, lostCalls }: Diagnosis, token: string, step: number | undefined): EntryBody {
   const payload = {
     by: 'repair',
     setAside: refused.length + messages.length,
     ...(lostCalls.length === 0 ? {} : { lostCalls: lostCalls.map((place) => ({ ...place })) }),
   };
-  return { kind: 'paused', token, reason: 'external_event', payload };
+  return { kind: 'paused', token, reason: 'external_event', payload, ...(step === undefined ? {} : { step }) };
 }
 
 function statusOf({ ending }: RunState): RunStatus {

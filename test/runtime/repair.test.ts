@@ -211,6 +211,19 @@ describe('a stored run that is damaged', () => {
     expect((await run.result()).status).toBe('paused');
   });
 
+  it("a pause that cannot be read: the answer to the repair's is its answer, and the run goes on", async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const { run, made } = await paused(journal);
+    const { head } = await journal.examine('r');
+    withDatabase(path, (db) => db.exec(`UPDATE entries SET body = '{' WHERE seq = ${head}`));
+    await run.repair({ by: 'olga' });
+    const [open] = (await run.state()).pauses;
+    await run.resume({ token: String(open?.token) });
+    expect((await run.result()).status).toBe('finished');
+    expect(made).toEqual(['a', 'b', 'c']);
+  });
+
   it('a message that is no JSON is set aside, and the run goes on', async () => {
     const path = temporaryFile();
     const journal = openJournal(path);
