@@ -14,6 +14,7 @@ export function checkOutcomes(run: EndedRun, script: SimulationScript, ledger: L
   for (const ended of entriesOf(run, 'call_ended')) checkCallEnd(ended, calls, isWell, run, ledger);
   for (const paused of entriesOf(run, 'paused')) checkGate(paused, calls, run, ledger);
   checkRejectedEnd(run, ledger);
+  checkDoubts(run, ledger);
   checkErrands(run, calls, script, ledger);
 }
 
@@ -96,6 +97,20 @@ function checkRejectedEnd(run: EndedRun, ledger: Ledger): void {
   const later = rejected && entriesOf(run, 'moved').find(({ seq }) => seq > rejected.seq);
   if (later !== undefined)
     ledger.violated('gates', `step ${later.step} was decided after a no that was to end the run`, run.id);
+}
+
+/** Only who cancels a run ends it over a call of which nobody knows whether it has happened. */
+function checkDoubts(run: EndedRun, ledger: Ledger): void {
+  const last = run.entries.at(-1);
+  if (last?.kind !== 'finished' || last.reason === 'cancelled') return;
+  const settled = new Set(entriesOf(run, 'resumed').map(({ token }) => token));
+  // What is given up with the ending was in doubt until then.
+  const before = entriesOf(run, 'call_ended').filter(({ seq }) => run.landed[seq - 1] !== run.landed[last.seq - 1]);
+  const ended = new Set(before.map(({ step, call }) => `${step}.${call}`));
+  const open = entriesOf(run, 'paused').find(
+    ({ reason, token, step, call }) => reason === 'in_doubt' && !settled.has(token) && !ended.has(`${step}.${call}`),
+  );
+  if (open !== undefined) ledger.violated('once', `it ended as ${last.reason}, and ${open.token} is in doubt`, run.id);
 }
 
 /** A planner that says it is done has had every errand made; one that looks at their values, with a value. */

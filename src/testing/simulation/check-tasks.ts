@@ -12,6 +12,7 @@ export function checkTasks(run: EndedRun, runs: Runs, ledger: Ledger, shown: Sho
   checkOrigin(run, runs, ledger);
   checkEnds(run, runs, ledger);
   checkCalled(run, runs, ledger);
+  checkNeeded(run, runs, ledger);
   checkGroups(run, runs, ledger);
   checkShown(run, ledger, shown);
   checkCascade(run, runs, ledger);
@@ -76,6 +77,32 @@ function checkCalled(run: EndedRun, runs: Runs, ledger: Ledger): void {
       ledger.violated('tasks', `the call that ${task} carried out has another value than it`, run.id);
     }
   }
+}
+
+/** A task that carries out a call is told to stop when the join of its step has what it needs. */
+function checkNeeded(run: EndedRun, runs: Runs, ledger: Ledger): void {
+  for (const { task, step, called } of entriesOf(run, 'spawned')) {
+    const child = runs.get(task);
+    const met = called === undefined ? undefined : metAt(run, step);
+    if (child === undefined || met === undefined || (child.landed[0] ?? 0) > met) continue;
+    const wentOn = (child.endedAt ?? Number.POSITIVE_INFINITY) > met + A_WHILE;
+    if (wentOn && !wasStopped(child, ledger)) {
+      ledger.violated('cascade', `${task} went on when the join of its step had what it needs`, run.id);
+    }
+  }
+}
+
+/** So many things happen in the world until somebody has been told. */
+const A_WHILE = 60;
+
+/** When the join of a step had its values, if it ever did. */
+function metAt(run: EndedRun, step: number): number | undefined {
+  const move = entriesOf(run, 'moved').find((moved) => moved.step === step);
+  const join = move?.decision.kind === 'call_parallel' ? move.decision.join : undefined;
+  if (join === undefined || join.kind === 'all' || join.kind === 'keyed') return undefined;
+  const values = entriesOf(run, 'call_ended').filter((end) => end.step === step && end.outcome.kind === 'value');
+  const last = values[join.kind === 'n' ? join.n - 1 : 0];
+  return last && run.landed[last.seq - 1];
 }
 
 /** What the one who waits was told, if it is not what the task's own journal says. */
