@@ -524,7 +524,11 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   parallel_threshold_unmet: () =>
     planner('parallel_threshold_unmet', [parallel(['works', 'fails'], { join: { kind: 'n', n: 2 } })], { tools }),
   parallel_all_failed: () =>
-    planner('parallel_all_failed', [parallel(['fails', 'fails'], { join: { kind: 'first_success' } })], { tools }),
+    planner(
+      'parallel_all_failed',
+      [parallel(['fails', 'fails'], { join: { kind: 'first_success' }, concurrency: 8 })],
+      { tools },
+    ),
   branch_not_started: () =>
     planner(
       'branch_not_started',
@@ -603,7 +607,9 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     return 'planner';
   },
   cancelled: () =>
-    planner('cancelled', [parallel(Array(9).fill('works'), { join: { kind: 'first_success' } })], { tools }),
+    planner('cancelled', [parallel(Array(9).fill('works'), { join: { kind: 'first_success' }, concurrency: 8 })], {
+      tools,
+    }),
 
   journal_full: () => retry('journal_full'),
   journal_busy: () => retry('journal_busy'),

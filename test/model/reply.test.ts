@@ -106,7 +106,7 @@ describe('a model call', () => {
       calls: [{ callId: 'c1', tool: 'search', input: '{"q":"x"}' }],
       finish: 'tool-calls',
       modelId: 'answered',
-      usage: { inputTokens: 7, outputTokens: 3, cachedInputTokens: 0 },
+      usage: { inputTokens: 7, outputTokens: 3 },
     });
   });
 

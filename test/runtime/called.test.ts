@@ -272,7 +272,10 @@ describe('a call that a task carries out', () => {
     });
     const tool = carried('busy', script(call('work')), [work]);
     const branches = Array.from({ length: 100 }, (_, index) => ({ id: `n${index}`, tool: 'busy', args: {} }));
-    const made = onSqlite({ planner: script({ kind: 'call_parallel', plan: 'p', branches }), tools: [tool] });
+    const made = onSqlite({
+      planner: script({ kind: 'call_parallel', plan: 'p', concurrency: 8, branches }),
+      tools: [tool],
+    });
     const run = await start(made, { identity: PARENT });
     await run.result();
     const state = await run.state();

@@ -64,7 +64,7 @@ describe('structured concurrency', () => {
     const events = collect(run);
     const before = clock.now();
     await advanceUntil(clock, async () => (await run.state()).steps.length > 0);
-    expect(clock.now() - before).toBe(1_000);
+    expect(clock.now() - before).toBeLessThan(1_000);
     const calls = (await run.state()).steps[0]?.calls;
     expect(calls?.[1]?.outcome).toMatchObject({ kind: 'cancelled', error: { code: 'tool_abandoned' } });
     expect(only(await events, 'tool.late')).toMatchObject([{ step: 0, call: 1, tool: 'deaf' }]);

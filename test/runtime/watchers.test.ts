@@ -75,7 +75,7 @@ const WAYS: Readonly<Record<string, () => Way>> = {
   'it has no steps left': () => ({
     options: { planner: () => call('echo'), tools: [echo] },
     start: { limits: { steps: 2 } },
-    last: { type: 'planner.finish', reason: 'no_path' },
+    last: { type: 'planner.finish', reason: 'max_steps' },
   }),
   'it is cancelled inside a tool': () => ({
     options: { planner: script(call('hold')), tools: [hold()] },
