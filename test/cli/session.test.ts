@@ -67,7 +67,7 @@ describe('pilotage run --session', () => {
     });
     const { server, flags } = await serve((_, index) => {
       if (index === 1) return { text: 'Rain.' };
-      if (index === 2) return { error: { status: 401, message: 'wrong key' } };
+      if (index === 2) return { error: { status: 400, message: 'no such field' } };
       if (index > 2) return { text: 'Sun.' };
       asked();
       return new Promise(() => {});
