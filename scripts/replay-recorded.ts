@@ -90,4 +90,5 @@ try {
   console.error(`${describeThrown(error)}\n${USAGE}`);
   process.exitCode = 2;
 }
-if (given !== undefined) process.exitCode = (await replayAll(given)) ? 0 : 1;
+// What waited in a process that died in a replay waits for ever, and would keep this one alive.
+if (given !== undefined) process.exit((await replayAll(given)) ? 0 : 1);

@@ -138,6 +138,8 @@ async function live(stage: Stage, process: CrashProcess): Promise<void> {
     tools: mortalTools(world.tools(worldOf(process, record)), process, record),
     journal: new FaultyJournal(journal, process, record),
     clock: process.clock(clock),
+    // A request that nobody recorded is a problem at once, and not an outage to wait for.
+    patienceMs: 0,
     onFault: (error) => {
       if (process.alive) problems.push(`the runtime reported a fault: ${describeThrown(error)}`);
     },

@@ -48,7 +48,7 @@ function endingDifferences(last: RecordedTurn | undefined, { ending, pauses }: R
   const waits = last !== undefined && last.calls.length === 0 && last.answer === undefined;
   if (waits) return ending === null && pauses.length === 1 ? [] : ['the run does not wait for the next answer'];
   if (ending?.kind === 'failed') return [`the run failed: ${ending.error.message}`];
-  const isStopped = ending?.reason === 'no_path' && ending.metadata?.['max_steps_exceeded'] === true;
+  const isStopped = ending?.reason === 'max_steps' && ending.metadata?.['max_steps_exceeded'] === true;
   return isStopped ? [] : [`the run ended with ${ending?.reason ?? 'nothing'} in place of its limit of steps`];
 }
 
