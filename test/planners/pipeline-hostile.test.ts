@@ -234,7 +234,7 @@ const MUST_BE_SEEN = [
   ...['valid', 'unreadable', 'invalid', 'forbidden', 'failed'].map((result) => `try ${result}`),
   ...['plan', 'repair', 'rest', 'outline', 'detail'].map((purpose) => `try to ${purpose}`),
   ...['exhausted', 'ceiling', 'policy'].map((because) => `fallback for ${because}`),
-  ...['no_path by pipeline.exhausted', 'max_cost by pipeline.ceiling', 'no_path by pipeline.policy'],
+  ...['no_path by pipeline.exhausted', 'max_tokens by pipeline.ceiling', 'no_path by pipeline.policy'],
   'goal by the plan',
   'no_path by the plan',
   'no_path by pipeline.fallback',
