@@ -100,6 +100,7 @@ function wasHindered(run: EndedRun, runs: Runs): boolean {
       'held_back',
       'task_id_taken',
       'another run has that id',
+      'the cap is 4',
     ].some((word) => text.includes(word));
   return (
     isHindered ||

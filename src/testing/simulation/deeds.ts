@@ -76,10 +76,15 @@ export async function doIt<T extends Json>(
 function noteNarrow({ tool, run }: Pick<Attempt, 'tool' | 'run'>, key: string, { process, ledger }: ToolWorld): void {
   if (tool !== 'narrow') return;
   const others = ledger.attempts.filter(
-    (attempt) => attempt.tool === tool && attempt.run === run && attempt.key !== key,
+    (attempt) => attempt.tool === tool && attempt.run === run && attempt.key !== key && !isDeaf(attempt),
   );
   const beside = others.find((attempt) => ledger.atWork.get(attempt.key)?.has(process));
   if (beside !== undefined) ledger.violated('order', `${tool} is at work twice at once`, run);
+}
+
+/** One that goes on when it was given up holds no place. */
+function isDeaf({ args }: Pick<Attempt, 'args'>): boolean {
+  return args.includes('"deaf":true');
 }
 
 /** Nothing that was sent is on its way for longer. */

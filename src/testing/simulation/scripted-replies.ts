@@ -60,7 +60,9 @@ function wholePlan(errands: readonly (readonly Errand[])[], voice: Voice, shown:
 /** A reply that is cut off, empty, misspelt or made of words, and a server that cannot. */
 function slip(dice: Dice, voice: Voice, errands: readonly (readonly Errand[])[]): ScriptedReply {
   const [first] = errands.flat();
-  const { tool = 'look', args = { id: 'c0' } } = first ?? {};
+  const { tool = 'look' } = first ?? {};
+  // What is read out of it is a call of its own.
+  const args = { id: `slip${dice.between(0, 1_000_000)}`, ms: 20 };
   const whole = JSON.stringify(voice === 'native' || voice === 'text' ? args : { steps: [{ id: 's', type: 'tool' }] });
   const half = whole.slice(0, Math.ceil(whole.length / 2));
   switch (dice.pick(['empty', 'words', 'half', 'unknown', 'misfit', 'busy', 'cut', 'odd', 'length'])) {
