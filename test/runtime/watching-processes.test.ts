@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, expect, it } from 'vitest';
+import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { turn } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('watching-child.ts', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-watching-'));
@@ -41,6 +43,10 @@ it('lives until the run ends that it follows, which lives elsewhere', async () =
   const watchers = ['result', 'events', 'resume', 'applied'].map((does) => processOf(does, path));
   for (const { ready } of watchers) await ready;
   expect(await processOf('stored', path).over).toEqual({ code: 0, words: ['stored'] });
+  // What is stored after the last look of the run's process would not be taken any more.
+  const journal = sqliteJournal({ path, readOnly: true });
+  while ((await journal.inbox('run_1')).length < 2) await turn();
+  await journal.close();
   writeFileSync(`${path}.go`, '');
   const [result, events, resume, applied] = await Promise.all(watchers.map(({ over }) => over));
   expect(result).toEqual({ code: 0, words: ['ready', 'finished'] });
