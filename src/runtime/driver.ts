@@ -169,9 +169,11 @@ export class RunDriver {
   }
 
   async #plan(): Promise<void> {
-    if (nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1) await turn();
     const made = await this.#moves.next();
-    if (made !== undefined) await this.#commit(made);
+    if (made === undefined) return;
+    await this.#commit(made);
+    // Afterwards: no move is made on what was true before others had their turn.
+    if (nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1) await turn();
   }
 
   get #isIdle(): boolean {

@@ -2,6 +2,7 @@
  * Reads a run from any process: its entries from the beginning, then what comes, until the reader has what it waits for.
  * When this process drives the run, notices come straight from the driver, and tokens with them.
  */
+import type { Clock } from '../core/clock.ts';
 import type { Entry } from '../core/entry.ts';
 import type { Journal } from '../journal/port.ts';
 import { applyEntry, openState, type RunState } from '../view/run-state.ts';
@@ -16,6 +17,7 @@ export interface FollowOptions<T> {
   readonly journal: Journal;
   readonly run: string;
   readonly hub: NoticeHub;
+  readonly clock: Clock;
   /** This process drives the run now. */
   readonly isDriven: () => boolean;
   /** Tokens and chunks are wanted, so the planner is asked to stream. */
@@ -176,8 +178,9 @@ export class Follower<T> {
     const news = new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
+    const { isDriven, clock } = this.#options;
     // The beat of what this process drives keeps it alive.
-    await (this.#options.isDriven() ? news : keptAlive(news));
+    await (isDriven() ? news : keptAlive(news, clock));
     this.#wake = undefined;
   }
 

@@ -40,11 +40,13 @@ export class Moves {
     return this.#growth !== undefined;
   }
 
-  /** The entries of the planner's next move; `undefined` when there is nothing, because it was stopped. */
+  /** The entries of the planner's next move; `undefined` when there is nothing yet, or it was stopped: what the run needs is asked again. */
   async next(): Promise<readonly EntryBody[] | undefined> {
     const { context, identity } = this.#ports.state;
-    if (context.inputs !== undefined) {
-      this.#inputs ??= await loadInputs(context.inputs, identity, this.#ports.deps.artifacts);
+    if (context.inputs !== undefined && this.#inputs === undefined) {
+      this.#inputs = await loadInputs(context.inputs, identity, this.#ports.deps.artifacts);
+      // However long it took: what was true before it, of the time too, may be so no more.
+      return undefined;
     }
     // Stopped: why is in the inbox.
     return this.#flight.aborted ? undefined : askPlanner(this.#ask());

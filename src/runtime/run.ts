@@ -1,4 +1,5 @@
 /** A handle of one run. It holds no state: any process with the journal can make one. */
+import type { Clock } from '../core/clock.ts';
 import type { Caller, Control, ControlType } from '../core/control.ts';
 import { type ErrorCode, PilotageError } from '../core/errors.ts';
 import type { EventPayloads, RunEvent } from '../core/event.ts';
@@ -35,6 +36,7 @@ export interface RunPorts {
   readonly journal: Journal;
   readonly artifacts: ArtifactStore;
   readonly hub: NoticeHub;
+  readonly clock: Clock;
   isDriven(): boolean;
   /** The run is followed here, and this is how far it has come: when it is parked, somebody has to know of its time. */
   remind(state: RunState): void;
@@ -342,7 +344,7 @@ export class Run {
       taken.stop();
       throw error;
     }
-    await keptAlive(taken.done);
+    await keptAlive(taken.done, this.#ports.clock);
   }
 
   #answer(
@@ -400,13 +402,14 @@ export class Run {
     journal: Journal;
     run: string;
     hub: NoticeHub;
+    clock: Clock;
     isDriven: () => boolean;
     tokens: boolean;
     onCaughtUp: (state: RunState) => void;
   } {
-    const { journal, hub } = this.#ports;
+    const { journal, hub, clock } = this.#ports;
     const onCaughtUp = (state: RunState): void => this.#ports.remind(state);
-    return { journal, run: this.id, hub, isDriven: () => this.#ports.isDriven(), tokens, onCaughtUp };
+    return { journal, run: this.id, hub, clock, isDriven: () => this.#ports.isDriven(), tokens, onCaughtUp };
   }
 }
 

@@ -171,6 +171,7 @@ export class Runtime {
       return this.#driverDeps().journal;
     },
     hub: this.#hub,
+    clock: () => this.#clock,
     isDriven: (run) => this.#readyFleet().drives(run),
     start: (query, options, asked) => this.#start(query, options, asked),
     signal: (run, control) => this.#whileOpen(() => this.#readyFleet().send(run, control)),
@@ -281,6 +282,7 @@ export class Runtime {
       journal,
       artifacts,
       hub: this.#hub,
+      clock: this.#clock,
       isDriven: () => fleet.drives(id),
       remind: (state) => fleet.remind(state),
       cancelOn: (signal) => this.#cancelOn(signal, id),

@@ -1,5 +1,6 @@
 /** Runs as the tasks of a session: started once under a key, found again, listed, stopped, watched. Everything is in the journal. */
 import { createHash } from 'node:crypto';
+import type { Clock } from '../core/clock.ts';
 import type { Control, ControlType } from '../core/control.ts';
 import type { Asked } from '../core/entry.ts';
 import { PilotageError } from '../core/errors.ts';
@@ -23,6 +24,7 @@ export interface TaskPorts {
   /** @throws PilotageError `runtime_closed`. */
   journal(): Journal;
   readonly hub: NoticeHub;
+  clock(): Clock;
   /** This process drives the run now. */
   isDriven(run: string): boolean;
   /** Stores a run and drives it; one that is there already goes on. */
@@ -159,6 +161,7 @@ export class Tasks {
       journal: this.#ports.journal(),
       run: owner,
       hub: this.#ports.hub,
+      clock: this.#ports.clock(),
       isDriven: () => this.#ports.isDriven(owner),
       tokens: false,
       onEntry: (entry, before) =>

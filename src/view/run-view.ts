@@ -68,8 +68,6 @@ function budgetOf(state: RunState): BudgetView {
   return Object.freeze(budget);
 }
 
-const NO_GROUPS: ReadonlyMap<string, GroupView> = new Map();
-
 /** The first `count` steps of a list that only grows: no copy a step, and later steps stay out of sight. */
 class StepsSoFar implements Trajectory {
   readonly count: number;
@@ -102,7 +100,6 @@ class StepsSoFar implements Trajectory {
   }
 
   get groups(): ReadonlyMap<string, GroupView> {
-    if (this.#groups.length === 0) return NO_GROUPS;
     return new Map(this.#groups.map((group) => [group.id, deepFreeze(viewOfGroup(group, this.tasks))]));
   }
 }

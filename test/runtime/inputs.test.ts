@@ -7,7 +7,7 @@ import { memoryJournal } from '../../src/journal/memory.ts';
 import type { ArtifactStore, Journal } from '../../src/journal/port.ts';
 import { loadInputs } from '../../src/runtime/inputs.ts';
 import type { StartOptions } from '../../src/runtime/start-options.ts';
-import { call, changed, echo, entriesOf, script, start, watched, world } from './support.ts';
+import { call, changed, echo, entriesOf, pausesOf, script, start, type World, watched, world } from './support.ts';
 
 const identity: Identity = local('ana', { session: 's', run: 'r' });
 const png = new Uint8Array([137, 80, 78, 71, 0, 255]);
@@ -141,6 +141,25 @@ describe('attachments', () => {
     expect(planner.views[0]?.inputs[0]).toHaveProperty('bytes');
     expect(reads).toBe(2);
     await runtime.close();
+  });
+
+  it('that take until after the deadline to read: no move is made before somebody has given more time', async () => {
+    const base = memoryJournal();
+    const late: { world?: World } = {};
+    const journal = artifactsWith(base, {
+      get: (scope, ref) => {
+        late.world?.clock.advance(2_000);
+        return base.artifacts.get(scope, ref);
+      },
+    });
+    const planner = watched(script());
+    late.world = world({ planner, journal });
+    const deadlineAt = late.world.clock.now() + 1_000;
+    const run = await start(late.world, { identity, inputs: [note], limits: { deadlineAt, onCeiling: 'pause' } });
+    expect(await pausesOf(run)).toMatchObject([{ reason: 'constraints_conflict', payload: { budget: 'deadline' } }]);
+    expect(planner.views).toEqual([]);
+    await run.resume({ limits: { deadlineAt: deadlineAt + 60_000 } });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
   });
 
   it.each<[string, unknown]>([

@@ -217,6 +217,20 @@ describe('the view of a planner', () => {
     expect(second.trajectory.background).toEqual([]);
   });
 
+  it('what a planner writes into the groups of one view is in no other, of any run', async () => {
+    const sizes: number[] = [];
+    const poison = (run: RunView): Decision => {
+      const groups = run.trajectory.groups as Map<string, unknown>;
+      sizes.push(groups.size);
+      groups.set('forged', {});
+      sizes.push(run.trajectory.groups.size);
+      return finish;
+    };
+    await record([poison]);
+    await record([poison]);
+    expect(sizes).toEqual([0, 0, 0, 0]);
+  });
+
   it('the budget left is without what tasks used, and without what is set aside for those under way', async () => {
     const limits = { steps: 10, costUsd: 0.0001 };
     const views = await viewsWithTasks(
