@@ -134,7 +134,8 @@ export class SqliteRows {
     this.#sessions = sessions;
   }
 
-  create({ run, first, bodies }: RunText, now: number): Claim | undefined {
+  create({ run, first, bodies }: RunText, time: number): Claim | undefined {
+    const now = Math.floor(time);
     const { run: id, tenant, user, session } = run.identity;
     const { parent = null, root = null } = first.task ?? {};
     const row = { id, tenant, user, session, planner: first.planner, parent, root, priority: run.priority, now };
@@ -144,7 +145,7 @@ export class SqliteRows {
       this.#appendEntry({ run: id, fence: 0, expected: index }, body, now);
       if (index === 0) this.#sql.setFirst.run(id);
     }
-    return run.claim && this.#grant(Number(inserted.lastInsertRowid), run.claim, now);
+    return run.claim && this.#grant(Number(inserted.lastInsertRowid), run.claim, time);
   }
 
   append({ append, bodies, planner, starts, tells }: AppendText, now: number): void {
@@ -232,7 +233,7 @@ export class SqliteRows {
 
   #grant(key: number, lease: ClaimRequest, now: number): Claim {
     const row = this.#sql.findRunByKey.get(key) as unknown as RunRow;
-    const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? now : row.work_left_at;
+    const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;
     this.#sql.grant.run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
     const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals };
     return workLeftAt === null ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - workLeftAt) };
@@ -253,7 +254,8 @@ export class SqliteRows {
     const ended = hasEnded(row.status);
     const status = news || ended ? null : (park.status ?? null);
     const problem = park.problem === undefined ? null : JSON.stringify(park.problem);
-    this.#sql.release.run(news ? 0 : dueAt(park, now), status, park.leavesWork === true ? now : null, problem, row.key);
+    const workLeftAt = park.leavesWork === true ? Math.ceil(now) : null;
+    this.#sql.release.run(news ? 0 : dueAt(park, now), status, workLeftAt, problem, row.key);
     return !news || ended;
   }
 

@@ -104,7 +104,7 @@ export class SqliteJournal implements Journal {
 
   async create(run: NewRun): Promise<Claim | undefined> {
     const text = encodeRun(run);
-    const claim = await this.#writer.write(() => this.#rows.create(text, this.#now()));
+    const claim = await this.#writer.write(() => this.#rows.create(text, this.#clock.now()));
     this.#watchers.wake(run.identity.run);
     return claim;
   }
@@ -134,22 +134,22 @@ export class SqliteJournal implements Journal {
     assertLease(request);
     // A look before the lock: a poller that finds nothing disturbs nobody, and hears when it looks at the wrong file.
     this.#guard.look();
-    const found = this.#read(() => this.#rows.findClaimable(request, this.#now()));
-    return found === undefined ? undefined : this.#writer.write(() => this.#rows.claim(request, this.#now()));
+    const found = this.#read(() => this.#rows.findClaimable(request, this.#clock.now()));
+    return found === undefined ? undefined : this.#writer.write(() => this.#rows.claim(request, this.#clock.now()));
   }
 
   async renew(leases: readonly Renewal[], leaseMs: number): Promise<(number | undefined)[]> {
     assertLease({ leaseMs });
     return this.#writer.write(() => {
-      const until = wholeMs(this.#now() + leaseMs, 'leaseMs');
+      const until = wholeMs(this.#clock.now() + leaseMs, 'leaseMs');
       return leases.map((lease) => this.#rows.renew(lease, until));
     });
   }
 
   async release(lease: Renewal, park: Park): Promise<boolean> {
     // Refused before it is tried.
-    dueAt(park, this.#now());
-    return this.#writer.write(() => this.#rows.release(lease, park, this.#now()));
+    dueAt(park, this.#clock.now());
+    return this.#writer.write(() => this.#rows.release(lease, park, this.#clock.now()));
   }
 
   async signal(run: string, message: Message, options: SignalOptions = {}): Promise<boolean> {
@@ -197,6 +197,7 @@ export class SqliteJournal implements Journal {
     this.#guard.close();
   }
 
+  /** As it is stored. Where a lease or a wait ends is reckoned with the fraction: neither is shorter than was asked for. */
   #now(): number {
     return Math.floor(this.#clock.now());
   }

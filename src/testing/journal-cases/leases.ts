@@ -29,6 +29,25 @@ export const leaseCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'J4 a lease and a wait are as long as was asked for, also by a clock with fractions of a millisecond',
+    async run({ journal, clock }) {
+      clock.advance(0.6);
+      const first = await createClaimed(journal, 'r1');
+      clock.advance(LEASE_MS - 0.4);
+      assert.equal(await journal.claim(ben), undefined);
+      await journal.renew([{ run: 'r1', fence: first.fence }], LEASE_MS);
+      clock.advance(LEASE_MS - 0.4);
+      assert.equal(await journal.claim(ben), undefined);
+      clock.advance(1.4);
+      const second = present(await journal.claim(ben));
+      await journal.release({ run: 'r1', fence: second.fence }, { wakeInMs: 10, seenSignals: second.signals });
+      clock.advance(9.8);
+      assert.equal(await journal.claim(ana), undefined);
+      clock.advance(1.2);
+      present(await journal.claim(ana));
+    },
+  },
+  {
     name: 'J4 of many who claim at the same time one gets the run',
     async run({ journal }) {
       await journal.create(newRun('r1'));

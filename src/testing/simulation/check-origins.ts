@@ -17,11 +17,16 @@ export function checkOrigins(run: EndedRun, runs: Runs, ledger: Ledger): void {
       ledger.violated('ids', `${by} has it stopped, and is none of the runs above it`, run.id);
     }
     if (message.type === 'TASK_ENDED' && runs.get(message.end.task)?.state.task?.parent !== run.id) {
-      const isAwaited = entriesOf(run, 'awaiting').some(({ task }) => task === message.end.task);
-      if (!isAwaited)
+      if (!hasAsked(run, runs.get(message.end.task)))
         ledger.violated('ids', `it is told of the end of ${message.end.task}, which is none of its tasks`, run.id);
     }
   }
+}
+
+/** Whether the one run has asked the other to be told. Before it has noted that it waits it may find that the other has ended. */
+function hasAsked(run: EndedRun, other: EndedRun | undefined): boolean {
+  const asked = [...(other?.messages.values() ?? [])];
+  return asked.some(({ message }) => message.type === 'WATCH' && message.by === run.id);
 }
 
 /** The run that stops another because it has ended, or does not need it any more. */
