@@ -19,9 +19,11 @@ export function checkProgress(run: EndedRun, guard: ProgressGuard | undefined, l
     if (timesBefore(steps, step, period) < times)
       ledger.violated('progress', `at step ${step} it is told of ${times} times ${period} steps that differ`, run.id);
   }
+  const copied = run.entries.length - ownEntries(run).length;
   let decided = 0;
-  for (const entry of ownEntries(run)) {
+  for (const entry of run.entries) {
     if (entry.kind === 'moved') decided = entry.step + 1;
+    if (entry.seq <= copied) continue;
     const deed = entry.kind === 'finished' ? entry.metadata : entry.kind === 'paused' ? entry.payload : undefined;
     if (deed?.['no_progress'] !== true) continue;
     const isCircle = timesBefore(steps, decided, Number(deed['period'])) >= actAfter;
