@@ -27,4 +27,10 @@ export const VIEW: readonly Mutant[] = [
     replace:
       'state.background = [...state.background, ...[0, 1].map((later) => deepFreeze({ atStep: nextStep(state) + later, group }))];',
   },
+  {
+    name: 'the end of a group is not shown when the end of one of its members was',
+    file: 'view/task-state.ts',
+    find: 'members.every(({ consumed }) => consumed)',
+    replace: 'members.some(({ consumed }) => consumed)',
+  },
 ];

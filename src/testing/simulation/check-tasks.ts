@@ -1,14 +1,16 @@
 /** A run and its tasks: both journals agree, every end is told once, and what is to stop is told to. */
 import type { GroupEnded, TaskEnded } from '../../core/entry.ts';
 import { jsonEquals } from '../../core/json.ts';
-import { type EndedRun, entriesOf } from './ended-run.ts';
+import { Account } from './check-accounts.ts';
+import { type EndedRun, endingOf, entriesOf, startOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import type { ShownGroups } from './planner.ts';
+import { groupsThatCome } from './waits-by-hand.ts';
 
 type Runs = ReadonlyMap<string, EndedRun>;
 
 export function checkTasks(run: EndedRun, runs: Runs, ledger: Ledger, shown: ShownGroups): void {
-  if (run.state.ending === null) return;
+  if (endingOf(run) === undefined) return;
   checkOrigin(run, runs, ledger);
   checkEnds(run, runs, ledger);
   checkCalled(run, runs, ledger);
@@ -18,9 +20,10 @@ export function checkTasks(run: EndedRun, runs: Runs, ledger: Ledger, shown: Sho
   checkCascade(run, runs, ledger);
 }
 
-function checkOrigin({ id, state, landed }: EndedRun, runs: Runs, ledger: Ledger): void {
-  const { task, identity } = state;
-  if (task === null) return;
+function checkOrigin(run: EndedRun, runs: Runs, ledger: Ledger): void {
+  const { id, landed } = run;
+  const { task, identity } = startOf(run) ?? {};
+  if (task === undefined || identity === undefined) return;
   const parent = runs.get(task.parent);
   const at = parent?.entries.findIndex((entry) => entry.kind === 'spawned' && entry.task === id) ?? -1;
   if (parent === undefined || at === -1) {
@@ -28,8 +31,8 @@ function checkOrigin({ id, state, landed }: EndedRun, runs: Runs, ledger: Ledger
     return;
   }
   if (parent.landed[at] !== landed[0]) ledger.violated('tasks', 'it was not stored with the entry that spawned it', id);
-  const { tenant, user, session } = parent.state.identity;
-  if (identity.tenant !== tenant || identity.user !== user || identity.session !== session) {
+  const above = startOf(parent)?.identity;
+  if (identity.tenant !== above?.tenant || identity.user !== above.user || identity.session !== above.session) {
     ledger.violated('no foreign data', 'it belongs to somebody else than the run above it', id);
   }
 }
@@ -61,8 +64,8 @@ function checkCalled(run: EndedRun, runs: Runs, ledger: Ledger): void {
   for (const { task, step, call, called } of entriesOf(run, 'spawned')) {
     const end = ends.find((ended) => ended.step === step && ended.call === call);
     const child = runs.get(task);
-    const ending = child?.state.ending;
-    if (called === undefined || end === undefined || ending === undefined || ending === null) continue;
+    const ending = child && endingOf(child);
+    if (called === undefined || end === undefined || ending === undefined) continue;
     const { outcome } = end;
     const isOver = (child?.endedAt ?? Number.POSITIVE_INFINITY) < (run.landed[end.seq - 1] ?? 0);
     if (outcome.kind === 'cancelled' && child !== undefined && !isOver && !wasStopped(child, ledger)) {
@@ -106,33 +109,21 @@ function metAt(run: EndedRun, step: number): number | undefined {
 }
 
 /** What the one who waits was told, if it is not what the task's own journal says. */
-function disagreement({ status, result, usage }: TaskEnded, { state }: EndedRun): string | undefined {
-  const { ending, totals, tasks } = state;
-  if (ending === null) return `${status}, and it has not ended`;
+function disagreement({ status, result, usage }: TaskEnded, child: EndedRun): string | undefined {
+  const ending = endingOf(child);
+  if (ending === undefined) return `${status}, and it has not ended`;
   const own = ending.kind === 'failed' ? 'failed' : statusOf(ending.reason);
   if (own !== status) return `${status}, and it ended as ${own}`;
   const payload = ending.kind === 'finished' ? ending.payload : undefined;
   if (!jsonEquals(payload ?? null, result ?? null)) return `another result than it had`;
-  // What its own tasks may still use counts as used.
-  const live = tasks.flatMap(({ end, reserved }) => (end === undefined ? [reserved] : []));
-  const cost = {
-    told: usage.costMicroUsd,
-    least: totals.costMicroUsd,
-    lent: sum(live.map((share) => share.costMicroUsd)),
-  };
-  const steps = {
-    told: usage.steps,
-    least: totals.steps + totals.taskSteps,
-    lent: sum(live.map((share) => share.steps)),
-  };
-  for (const [name, { told, least, lent }] of Object.entries({ cost, steps })) {
-    if (told < least || told > least + lent) return `${name} of ${told}, and it was ${least}`;
+  const account = new Account();
+  for (const entry of child.entries) account.take(entry);
+  for (const axis of ['costMicroUsd', 'steps'] as const) {
+    // What its own tasks may still use counts as used.
+    const [told, least, lent] = [usage[axis], account.used[axis], account.lentOn(axis)];
+    if (told < least || told > least + lent) return `${axis} of ${told}, and it was ${least}`;
   }
   return undefined;
-}
-
-function sum(shares: readonly (number | undefined)[]): number {
-  return shares.reduce<number>((total, share = 0) => total + share, 0);
 }
 
 function statusOf(reason: string): string {
@@ -145,7 +136,7 @@ function checkGroups(run: EndedRun, runs: Runs, ledger: Ledger): void {
   const moves = entriesOf(run, 'moved');
   const inGroups = entriesOf(run, 'spawned').filter(({ called }) => called === undefined);
   // A fork's groups may have begun in the run that it was made of.
-  const before = new Set(run.state.fork === null ? [] : copiedGroups(run));
+  const before = new Set(copiedGroups(run));
   for (const [group, members] of Map.groupBy(inGroups, (spawned) => spawned.group)) {
     if (before.has(group)) continue;
     const ends = ended.get(group) ?? [];
@@ -155,13 +146,12 @@ function checkGroups(run: EndedRun, runs: Runs, ledger: Ledger): void {
     if (members.some(({ seq }) => seq > endSeq))
       ledger.violated('groups', `${group} got a member after its end`, run.id);
     const told = members.map(({ task }) => entriesOf(run, 'task_ended').find((entry) => entry.task === task)?.seq);
-    const sealed = run.state.groups.find(({ id }) => id === group)?.sealed === true;
     const last = Math.max(...told.map((seq) => seq ?? Number.POSITIVE_INFINITY), ...members.map(({ seq }) => seq));
     const sealing = sealSeq(run, group);
     const known = run.landed[Math.max(last, sealing) - 1] ?? Number.POSITIVE_INFINITY;
     // What is taken with the ending came when the planner had been asked.
     const next = moves.find(({ seq }) => (run.landed[seq - 1] ?? 0) > known);
-    if (sealed && next !== undefined && endSeq > next.seq) {
+    if (next !== undefined && endSeq > next.seq) {
       ledger.violated(
         'groups',
         `all of ${group} had ended at ${last}, and the planner was asked before the group was`,
@@ -174,8 +164,9 @@ function checkGroups(run: EndedRun, runs: Runs, ledger: Ledger): void {
   }
 }
 
-function copiedGroups({ entries, state }: EndedRun): string[] {
-  return entries.slice(0, state.fork?.entries).flatMap((entry) => (entry.kind === 'spawned' ? [entry.group] : []));
+function copiedGroups(run: EndedRun): string[] {
+  const { fork } = startOf(run) ?? {};
+  return run.entries.slice(0, fork?.entries ?? 0).flatMap((entry) => (entry.kind === 'spawned' ? [entry.group] : []));
 }
 
 /** Where the group was sealed. */
@@ -222,21 +213,21 @@ function wasStopped(run: EndedRun, ledger: Ledger): boolean {
 
 /** A result that came by itself was shown to the planner from its step on. */
 function checkShown(run: EndedRun, ledger: Ledger, shown: ShownGroups): void {
-  const { id, state } = run;
+  const { id } = run;
   const last = entriesOf(run, 'moved').at(-1);
   const groups = new Set<string>();
-  for (const { atStep, group } of state.background) {
-    if (groups.has(group.id)) ledger.violated('wake', `${group.id} came twice`, id);
-    groups.add(group.id);
-    if (last !== undefined && last.step >= atStep && !shown.has(id, group.id)) {
-      ledger.violated('wake', `${group.id} was never shown to the planner`, id);
+  for (const { atStep, group } of groupsThatCome(run.entries)) {
+    if (groups.has(group)) ledger.violated('wake', `${group} came twice`, id);
+    groups.add(group);
+    if (last !== undefined && last.step >= atStep && !shown.has(id, group)) {
+      ledger.violated('wake', `${group} was never shown to the planner`, id);
     }
   }
 }
 
 /** Every ending but `goal` stops what is below, as far as each task says, and through those that have ended. */
 function checkCascade(run: EndedRun, runs: Runs, ledger: Ledger): void {
-  const { ending } = run.state;
+  const ending = endingOf(run);
   if (ending?.kind === 'finished' && ending.reason === 'goal') return;
   const { endedAt = Number.POSITIVE_INFINITY } = run;
   const open = [run];

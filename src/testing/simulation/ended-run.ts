@@ -15,6 +15,17 @@ export function entriesOf<K extends Entry['kind']>(run: Pick<EndedRun, 'entries'
   return ownEntries(run).filter((entry): entry is Of<K> => entry.kind === kind);
 }
 
+/** What the run was started with. */
+export function startOf({ entries: [first] }: Pick<EndedRun, 'entries'>): Of<'started'> | undefined {
+  return first?.kind === 'started' ? first : undefined;
+}
+
+/** `undefined` while it goes on. */
+export function endingOf({ entries }: Pick<EndedRun, 'entries'>): Of<'finished'> | Of<'failed'> | undefined {
+  const last = entries.at(-1);
+  return last?.kind === 'finished' || last?.kind === 'failed' ? last : undefined;
+}
+
 export function ownEntries({ entries }: Pick<EndedRun, 'entries'>): readonly Entry[] {
   const [first] = entries;
   const isFork = first?.kind === 'started' && first.fork !== undefined && first.task === undefined;
