@@ -83,9 +83,9 @@ const HAS_FAILED = 'The run has failed, and asks nothing: resume it as it is, an
 
 /** While another process has the run, which may live, it is followed from here. */
 async function showOwner({ journal, run, terminal }: GoingOn): Promise<void> {
-  const lease = (await journal.get(run.id))?.lease;
+  const { lease, readAt = 0 } = (await journal.get(run.id)) ?? {};
   if (lease === undefined || isDeadOwner(lease.owner)) return;
-  const silentFor = Math.max(1, Math.ceil((lease.until - Date.now()) / 1_000));
+  const silentFor = Math.max(1, Math.ceil((lease.until - readAt) / 1_000));
   const who = oneLine(ownerText(lease.owner), 100);
   const text = `The run is with ${who}, which may live. If nothing is heard of it for ${silentFor} s, this process goes on with it.`;
   terminal.note(text, 'strong');

@@ -13,6 +13,11 @@ export interface TimerOptions {
   readonly holds?: boolean;
 }
 
+/** By this clock lengths of time are measured: the other one may be set meanwhile, and is for moments. */
+export function steadyMs(clock: Pick<Clock, 'now' | 'steady'>): number {
+  return clock.steady?.() ?? clock.now();
+}
+
 /** Whoever waits for a time of the wall clock looks at it again after so long: it may have been set, or the machine has slept. */
 export const LONGEST_NAP_MS = 10_000;
 

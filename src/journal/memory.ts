@@ -257,7 +257,7 @@ class MemoryJournal implements Journal {
     run.problem = park.problem;
     run.wakeAt = news ? 0 : wakeAt;
     if (hasEnded(run.status)) return true;
-    if (!news && park.status !== undefined) run.status = park.status;
+    if (!news) run.status = park.asBefore?.status ?? park.status ?? run.status;
     return !news;
   }
 
@@ -365,13 +365,14 @@ function isWanted({ planner, identity }: StoredRun, request: ClaimRequest): bool
 /** A claimed run is due again when its lease is over, until `release` parks it. */
 function grant(run: StoredRun, lease: ClaimRequest, now: number): Claim {
   if (run.owner !== undefined && mayLive(run.owner, lease)) run.workLeftAt = now;
+  const before = { status: run.status, wakeAt: run.wakeAt };
   run.owner = lease.owner;
   run.leaseUntil = wholeMs(now + lease.leaseMs, 'leaseMs');
   run.wakeAt = 0;
   run.problem = undefined;
   if (run.status === 'pending' || run.status === 'waiting') run.status = 'running';
   run.fence += 1;
-  const claim = { run: run.identity.run, fence: run.fence, head: run.entries.length, signals: run.signals };
+  const claim = { run: run.identity.run, fence: run.fence, head: run.entries.length, signals: run.signals, before };
   return run.workLeftAt === undefined ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - run.workLeftAt) };
 }
 
@@ -398,6 +399,7 @@ function recordOf(run: StoredRun, now: number): RunRecord {
     priority,
     createdAt,
     updatedAt,
+    readAt: now,
     head: entries.length,
     ...(wakeAt === 0 ? {} : { wakeAt }),
     ...(owner !== undefined && leaseUntil > now ? { lease: { owner, until: leaseUntil } } : {}),

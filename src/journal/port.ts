@@ -73,6 +73,15 @@ export interface Claim {
    * when that never happened.
    */
   readonly workLeftMsAgo?: number;
+  /** For `release`, from whoever finds that it cannot go on with the run. */
+  readonly before: Standing;
+}
+
+/** How a run stood when it was claimed. */
+export interface Standing {
+  readonly status: RunStatus;
+  /** When it was to become due by itself, by the store's clock: 0 at once, `null` never. */
+  readonly wakeAt: number | null;
 }
 
 export interface Append {
@@ -121,6 +130,8 @@ export interface Park {
   readonly wakeInMs?: number | null;
   readonly seenSignals: number;
   readonly status?: 'waiting' | 'paused';
+  /** In place of the two above: the run is left as the claim found it, due when it was to be due. */
+  readonly asBefore?: Standing;
   /** A call of the run goes on in this process although it was given up. */
   readonly leavesWork?: boolean;
   /** Why this process cannot go on with the run. It stands in the record until somebody claims the run. */
@@ -139,6 +150,8 @@ export interface RunRecord {
   readonly root?: string;
   readonly createdAt: number;
   readonly updatedAt: number;
+  /** When the store was asked for this record. All times in it are by the store's clock, which no other needs to agree with. */
+  readonly readAt: number;
   readonly head: number;
   /**
    * When the run becomes due by itself, were it not leased. Absent: due now. `null`: only a signal wakes it, or nothing
@@ -245,7 +258,7 @@ export interface Journal {
 
   /**
    * Gives the lease up and parks the run for `wakeInMs` (absent: it stays due; `null`: until a signal), with the status
-   * that is given, when no signal came in between.
+   * that is given, or leaves it `asBefore`, when no signal came in between.
    * @returns false when a signal came since `seenSignals`: the lease is given up, and the run stays due. A lost lease
    * releases nothing and gives true; so does a run that has ended, which is never due.
    */

@@ -166,7 +166,8 @@ export function wholeMs(time: number, name: string): number {
 }
 
 /** When a parked run is due by itself: 0 now, `null` never. @throws PilotageError `invalid_config` for no finite time. */
-export function dueAt({ wakeInMs = 0 }: Pick<Park, 'wakeInMs'>, now: number): number | null {
+export function dueAt({ wakeInMs = 0, asBefore }: Pick<Park, 'wakeInMs' | 'asBefore'>, now: number): number | null {
+  if (asBefore !== undefined) return asBefore.wakeAt === null ? null : wholeMs(asBefore.wakeAt, 'wakeAt');
   if (wakeInMs === null || wakeInMs <= 0) return wakeInMs === null ? null : 0;
   return wholeMs(now + wakeInMs, 'wakeInMs');
 }

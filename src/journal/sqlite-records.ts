@@ -103,6 +103,7 @@ function recordOf(row: RecordRow, now: number): RunRecord {
     priority,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+    readAt: now,
     head,
     ...(wakeAt === 0 ? {} : { wakeAt }),
     ...(owner !== null && until !== null && until > now ? { lease: { owner, until } } : {}),

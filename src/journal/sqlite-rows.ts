@@ -37,13 +37,14 @@ interface RunRow {
   readonly last_entry: number;
   readonly signals: number;
   readonly fence: number;
+  readonly wake_at: number | null;
   readonly owner: string | null;
   readonly lease_until: number | null;
   readonly work_left_at: number | null;
 }
 
 const FIND_RUN =
-  'SELECT key, id, status, head, last_entry, signals, fence, owner, lease_until, work_left_at FROM runs WHERE ';
+  'SELECT key, id, status, head, last_entry, signals, fence, wake_at, owner, lease_until, work_left_at FROM runs WHERE ';
 const firstInLine = (due: string, further: string): string => `(
   SELECT key FROM runs
   WHERE planner = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
@@ -235,7 +236,8 @@ export class SqliteRows {
     const row = this.#sql.findRunByKey.get(key) as unknown as RunRow;
     const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;
     this.#sql.grant.run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
-    const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals };
+    const before = { status: row.status, wakeAt: row.wake_at };
+    const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals, before };
     return workLeftAt === null ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - workLeftAt) };
   }
 
@@ -252,7 +254,7 @@ export class SqliteRows {
     if (row === undefined) return true;
     const news = row.signals > park.seenSignals;
     const ended = hasEnded(row.status);
-    const status = news || ended ? null : (park.status ?? null);
+    const status = news || ended ? null : (park.asBefore?.status ?? park.status ?? null);
     const problem = park.problem === undefined ? null : JSON.stringify(park.problem);
     const workLeftAt = park.leavesWork === true ? Math.ceil(now) : null;
     this.#sql.release.run(news ? 0 : dueAt(park, now), status, workLeftAt, problem, row.key);

@@ -3,7 +3,7 @@
  * is. Each failed try is told as a remark.
  */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import type { Clock } from '../core/clock.ts';
+import { type Clock, steadyMs } from '../core/clock.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { SpokenDelta } from '../core/planner.ts';
@@ -178,14 +178,15 @@ class Tries {
     if (first === undefined) throw new PilotageError('invalid_config', 'There is no model to ask. List at least one.');
     this.model = first;
     this.request = options.requestFor(first);
-    this.#startedAt = options.clock.now();
+    this.#startedAt = steadyMs(options.clock);
   }
 
   asked(reply: Reply): Asked {
     ALIVE.add(this.model.model);
     const usage = this.#count(reply);
     const { model } = this;
-    return { reply, model, remarks: this.#remarks, usage, latencyMs: this.#options.clock.now() - this.#startedAt };
+    const latencyMs = Math.round(steadyMs(this.#options.clock) - this.#startedAt);
+    return { reply, model, remarks: this.#remarks, usage, latencyMs };
   }
 
   /** Goes on to the next try, when its time has come. @throws what ends the asking. */
@@ -215,7 +216,7 @@ class Tries {
     }
     this.#remarks = [...this.#remarks, { type: 'model.fallback', from, to: this.model.name, error: data }];
     if (waitMs > 0) await pause(waitMs, signal, clock);
-    this.#startedAt = clock.now();
+    this.#startedAt = steadyMs(clock);
   }
 
   /** A server that has answered before, in whatever way, is known to be there. */
@@ -285,14 +286,14 @@ function isPassing(why: Unavailable): boolean {
 /** @throws the signal's reason as soon as it is aborted. */
 function pause(delayMs: number, signal: AbortSignal, clock: Clock): Promise<void> {
   return new Promise((resolve, reject) => {
-    const endsAt = clock.now() + delayMs;
+    const endsAt = steadyMs(clock) + delayMs;
     let cancelTimer: () => void;
     const onAbort = (): void => {
       cancelTimer();
       reject(signal.reason);
     };
     const wait = (): void => {
-      const leftMs = endsAt - clock.now();
+      const leftMs = endsAt - steadyMs(clock);
       if (leftMs > 0) {
         cancelTimer = clock.after(leftMs, wait);
         return;

@@ -1,5 +1,5 @@
 /** Waiting for a provider no longer than one should: the caller's abort ends a wait at once, and so does a long silence. */
-import type { Clock } from '../core/clock.ts';
+import { type Clock, steadyMs } from '../core/clock.ts';
 import { BrokenReply } from './failure.ts';
 
 export interface WatchOptions {
@@ -17,6 +17,7 @@ export class Watch {
   readonly #controller = new AbortController();
   readonly #onAbort = (): void => this.#giveUp(this.#options.signal.reason);
   #fail: ((reason: unknown) => void) | undefined;
+  /** By the steady clock: a wait is as long as it is, whoever sets the other one. */
   #waitingSince = 0;
   /** In waits that are over. */
   #waitedMs = 0;
@@ -40,12 +41,12 @@ export class Watch {
   until<T>(work: T | PromiseLike<T>, late?: (value: T) => void): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#fail = reject;
-      this.#waitingSince = this.#options.clock.now();
+      this.#waitingSince = steadyMs(this.#options.clock);
       if (this.#cancelTimer === undefined) this.#arm(0);
       const isOver = (): boolean => {
         if (this.#fail !== reject) return true;
         this.#fail = undefined;
-        this.#waitedMs += this.#options.clock.now() - this.#waitingSince;
+        this.#waitedMs += steadyMs(this.#options.clock) - this.#waitingSince;
         return false;
       };
       Promise.resolve(work).then(
@@ -81,7 +82,7 @@ export class Watch {
     this.#cancelTimer = clock.after(leftMs, () => {
       this.#cancelTimer = undefined;
       if (this.#fail === undefined) return;
-      const waitMs = clock.now() - this.#waitingSince;
+      const waitMs = steadyMs(clock) - this.#waitingSince;
       if (this.#waitedMs + waitMs >= limitMs) {
         this.#giveUp(new BrokenReply('model_timeout', `The model was not done after ${limitMs} ms.`));
       } else if (waitMs >= stallMs) {

@@ -191,7 +191,7 @@ export class Fleet {
       tenant = await this.#tenantOf(claim);
       if (tenant === undefined) return false;
       const claimed = claim;
-      await this.#driveClaimed(tenant, () => this.#pickUp.claimed(claimed, askedAt, {}));
+      await this.#driveClaimed(tenant, () => this.#pickUp.claimed(claimed, askedAt));
       return true;
     } catch (error) {
       if (tenant === undefined || claim === undefined || mayComeBack(error) || isJournalGone(error)) throw error;
@@ -292,12 +292,13 @@ export class Fleet {
   }
 
   async #wakeStored(run: string, acceptChanges: boolean): Promise<void> {
-    const { identity, priority, status, wakeAt = 0 } = await this.#record(run);
+    const { identity, priority, status, wakeAt = 0, readAt } = await this.#record(run);
     if (this.#closing || hasEnded(status)) return;
     // What is parked is left alone until its time, or until somebody says something to it; its tasks may not be.
     if (wakeAt === null) return this.#wakeTasks(run);
-    if (wakeAt > this.#deps.clock.now()) {
-      this.#alarms.set(run, wakeAt, status === 'waiting');
+    const wakeInMs = wakeAt - readAt;
+    if (wakeInMs > 0) {
+      this.#alarms.set(run, this.#deps.clock.now() + wakeInMs, status === 'waiting');
       return this.#wakeTasks(run);
     }
     const live = this.#live.get(run);
@@ -349,7 +350,7 @@ export class Fleet {
   }
 
   async #claimRun(run: string, acceptChanges = false): Promise<RunDriver | undefined> {
-    const { lease, status, wakeAt } = await this.#record(run);
+    const { lease, readAt } = await this.#record(run);
     const askedAt = momentOf(this.#deps.clock);
     const claim = await this.#deps.journal.claim({
       run,
@@ -358,13 +359,12 @@ export class Fleet {
       isDead: isDeadOwner,
       ...(lease !== undefined && isDeadOwner(lease.owner) ? { from: lease.owner } : {}),
     });
-    if (claim !== undefined) {
-      const wakeInMs = wakeAt === null ? null : Math.max(0, (wakeAt ?? 0) - this.#deps.clock.now());
-      const asItWas = { wakeInMs, ...(status === 'waiting' ? { status } : {}) };
-      return this.#pickUp.claimed(claim, askedAt, asItWas, acceptChanges);
-    }
+    if (claim !== undefined) return this.#pickUp.claimed(claim, askedAt, acceptChanges);
     // Somebody has it who may live: asked for again when that lease would be over.
-    if (lease !== undefined && !this.#closing) this.#askAgain(run, lease.until, acceptChanges);
+    if (lease !== undefined && !this.#closing) {
+      const leftMs = Math.max(lease.until - readAt, LEAST_ALARM_MS);
+      this.#after(leftMs, run, () => this.wake(run, acceptChanges), false);
+    }
     return undefined;
   }
 
@@ -417,13 +417,6 @@ export class Fleet {
       this.#alarms.set(run, exit.wakeAt, exit.isPaused !== true);
     } else if (exit.kind === 'broken' && !this.#closing) this.#broke(run, exit.error);
     this.#freeSlot(tenant);
-  }
-
-  /** @param wakeAt when the lease of another process is over. */
-  #askAgain(run: string, wakeAt: number, acceptChanges: boolean): void {
-    // The store's clock may be behind this one.
-    const delayMs = Math.max(wakeAt - this.#deps.clock.now(), LEAST_ALARM_MS);
-    this.#after(delayMs, run, () => this.wake(run, acceptChanges), false);
   }
 
   /** What the store could not take goes on when it can; what else broke is left to others for a while. */

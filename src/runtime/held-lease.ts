@@ -2,7 +2,7 @@
  * What this process knows of a lease that it has: until when the run is certainly its own, and for how long somebody who had
  * the run before may be at it still.
  */
-import type { Clock } from '../core/clock.ts';
+import { type Clock, steadyMs } from '../core/clock.ts';
 import { PilotageError } from '../core/errors.ts';
 import type { Claim, Journal } from '../journal/port.ts';
 import { patiently } from './append.ts';
@@ -14,7 +14,7 @@ export interface Moment {
 }
 
 export function momentOf(clock: Clock): Moment {
-  return { wallMs: clock.now(), steadyMs: clock.steady?.() ?? clock.now() };
+  return { wallMs: clock.now(), steadyMs: steadyMs(clock) };
 }
 
 export interface HeldLeaseDeps {
@@ -41,7 +41,7 @@ export class HeldLease {
     this.#deps = deps;
     this.#renewedAt = askedAt;
     this.#graceEndsAt =
-      workLeftMsAgo === undefined ? undefined : momentOf(deps.clock).steadyMs + deps.takeoverGraceMs - workLeftMsAgo;
+      workLeftMsAgo === undefined ? undefined : steadyMs(deps.clock) + deps.takeoverGraceMs - workLeftMsAgo;
   }
 
   /** @param askedAt before the renewal was sent. */
@@ -76,6 +76,6 @@ export class HeldLease {
   /** How long what an earlier owner had under way may still take effect. 0: no longer. */
   get graceLeftMs(): number {
     if (this.#graceEndsAt === undefined) return 0;
-    return Math.max(0, this.#graceEndsAt - momentOf(this.#deps.clock).steadyMs);
+    return Math.max(0, this.#graceEndsAt - steadyMs(this.#deps.clock));
   }
 }

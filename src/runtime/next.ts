@@ -109,10 +109,19 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
     const asks = state.limits.onCeiling === 'pause';
     return record([asks ? askForRaise(state, axis, deps.newToken()) : ceiling(state, axis)]);
   }
-  const { retryAt = 0 } = state.modelAway ?? {};
-  if (retryAt > 0 && retryAt > deps.clock.now()) return park(state, retryAt);
+  const { retryAt } = state.modelAway ?? {};
+  if (retryAt !== undefined && mustWait(state, deps.clock.now())) return park(state, retryAt);
   const stuck = watchProgress(state, deps.progress, () => deps.newToken());
   return stuck === undefined ? PLAN : record([stuck]);
+}
+
+/**
+ * The time of the next try is by the clock of whoever made the last one. Where that try is still to come, the clocks differ, and this
+ * one says nothing of how much of the wait is left: the store has counted it.
+ */
+function mustWait({ modelAway }: RunState, now: number): boolean {
+  const { triedAt = 0, retryAt = 0 } = modelAway ?? {};
+  return triedAt <= now && now < retryAt;
 }
 
 function record(entries: readonly EntryBody[]): Next {

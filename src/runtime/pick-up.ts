@@ -34,15 +34,10 @@ export class PickUp {
 
   /**
    * The driver of a stored run; `undefined` when the claim is lost again. A run that cannot be carried out here is
-   * given back `asItWas`, with its problem: others may be able to.
+   * given back as it was, with its problem: others may be able to.
    * @throws PilotageError `run_changed`, the error of the store, or what the migrate hook throws.
    */
-  async claimed(
-    claim: Claim,
-    askedAt: Moment,
-    asItWas: Pick<Park, 'wakeInMs' | 'status'>,
-    acceptChanges = false,
-  ): Promise<RunDriver | undefined> {
+  async claimed(claim: Claim, askedAt: Moment, acceptChanges = false): Promise<RunDriver | undefined> {
     const { journal, onFault, redaction } = this.#deps;
     try {
       const state = foldEntries(await journal.read(claim.run));
@@ -52,26 +47,19 @@ export class PickUp {
     } catch (error) {
       // This process stood still meanwhile, and somebody else drives the run.
       if (PilotageError.is(error, 'lease_lost')) return undefined;
-      const park = mayPass(error) ? { wakeInMs: TRY_AGAIN_MS } : await this.#unlessTold(claim.run, asItWas);
+      const park = mayPass(error) ? { wakeInMs: TRY_AGAIN_MS } : { asBefore: claim.before };
       const problem = redaction.error(problemOf(error));
-      await this.giveBack(claim, { ...park, problem }).catch((second: unknown) => onFault(second));
+      await this.#release(claim, { ...park, problem }).catch((second: unknown) => onFault(second));
       throw error;
     }
   }
 
-  /** As it was, unless something was said to the run before it was claimed: then it is due, for those who can go on with it. */
-  async #unlessTold(
-    run: string,
-    asItWas: Pick<Park, 'wakeInMs' | 'status'>,
-  ): Promise<Pick<Park, 'wakeInMs' | 'status'>> {
-    const isTold = await this.#deps.journal.inbox(run).then(
-      (messages) => messages.length > 0,
-      () => true,
-    );
-    return isTold ? { ...asItWas, wakeInMs: 0 } : asItWas;
+  /** As it was. */
+  giveBack(claim: Claim): Promise<void> {
+    return this.#release(claim, { asBefore: claim.before });
   }
 
-  async giveBack({ run, fence, signals }: Claim, park: Partial<Park> = {}): Promise<void> {
+  async #release({ run, fence, signals }: Claim, park: Omit<Park, 'seenSignals'>): Promise<void> {
     await this.#deps.journal.release({ run, fence }, { seenSignals: signals, ...park });
   }
 

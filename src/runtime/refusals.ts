@@ -3,7 +3,7 @@
  * was let go of at once, for others who can, and is not claimed here again for a while, so that processes of two versions
  * do not take turns at it.
  */
-import type { Clock } from '../core/clock.ts';
+import { type Clock, steadyMs } from '../core/clock.ts';
 import { type ErrorData, PilotageError } from '../core/errors.ts';
 import { Thrown } from '../core/thrown.ts';
 import { mayPass } from './append.ts';
@@ -35,6 +35,7 @@ export function mayComeBack(error: unknown): boolean {
 
 interface Refusal {
   readonly times: number;
+  /** By the steady clock. */
   readonly until: number;
 }
 
@@ -49,7 +50,7 @@ export class Refusals {
   /** @returns how often in a row it was refused, and until when it is left to others. */
   note(run: string): Refusal {
     const times = (this.#refused.get(run)?.times ?? 0) + 1;
-    const refusal = { times, until: this.#clock.now() + Math.min(FIRST_MS * 2 ** (times - 1), LONGEST_MS) };
+    const refusal = { times, until: steadyMs(this.#clock) + Math.min(FIRST_MS * 2 ** (times - 1), LONGEST_MS) };
     this.#refused.delete(run);
     this.#refused.set(run, refusal);
     const [oldest] = this.#refused.keys();
@@ -60,13 +61,13 @@ export class Refusals {
   /** The run is left to others now. */
   has(run: string): boolean {
     const refusal = this.#refused.get(run);
-    return refusal !== undefined && refusal.until > this.#clock.now();
+    return refusal !== undefined && refusal.until > steadyMs(this.#clock);
   }
 
   /** The runs that are left to others now. */
   all(): readonly string[] {
     if (this.#refused.size === 0) return [];
-    const now = this.#clock.now();
+    const now = steadyMs(this.#clock);
     const runs: string[] = [];
     for (const [run, { until }] of this.#refused) if (until > now) runs.push(run);
     return runs;

@@ -2,7 +2,7 @@
  * Many time limits over one timer. Nearly every limit is lifted before it is reached, so lifting one only forgets it: the
  * timer stays armed, and finds nothing to do.
  */
-import type { Clock } from '../core/clock.ts';
+import { type Clock, steadyMs } from '../core/clock.ts';
 
 interface Limit {
   readonly at: number;
@@ -23,15 +23,15 @@ export class SharedTimer implements Clock {
   }
 
   after(delayMs: number, wake: () => void): () => void {
-    const limit = { at: this.#steady() + delayMs, wake };
+    const limit = { at: this.steady() + delayMs, wake };
     this.#limits.add(limit);
     if (this.#armed === undefined || limit.at < this.#armed.at) this.#arm(limit.at, delayMs);
     return () => this.#limits.delete(limit);
   }
 
   /** A limit is a length of time: that somebody sets the clock makes it neither longer nor shorter. */
-  #steady(): number {
-    return this.#clock.steady?.() ?? this.#clock.now();
+  steady(): number {
+    return steadyMs(this.#clock);
   }
 
   /** Forgets all limits and the timer. */
@@ -48,7 +48,7 @@ export class SharedTimer implements Clock {
 
   #fire(): void {
     this.#armed = undefined;
-    const now = this.#steady();
+    const now = this.steady();
     for (const limit of this.#limits) {
       if (limit.at > now || !this.#limits.delete(limit)) continue;
       limit.wake();

@@ -265,7 +265,7 @@ function copiedEntries({ task, fork }: RunState): number {
 
 function awayFor(before: ModelAwayState | null, { retryAt }: ModelAway, at: number): ModelAwayState {
   const { since = at, tries = 0 } = before ?? {};
-  return Object.freeze({ since, tries: tries + 1, ...(retryAt === undefined ? {} : { retryAt }) });
+  return Object.freeze({ since, triedAt: at, tries: tries + 1, ...(retryAt === undefined ? {} : { retryAt }) });
 }
 
 function applyMove(state: RunState, move: Moved, entry: Entry): void {

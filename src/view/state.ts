@@ -103,8 +103,10 @@ export interface OpenPause {
 }
 
 export interface ModelAwayState {
-  /** Milliseconds since the epoch, as `retryAt`. */
+  /** Milliseconds since the epoch, as all times here, by the clock of whoever tried. */
   readonly since: number;
+  /** For the last time. */
+  readonly triedAt: number;
   /** How often all models were tried. */
   readonly tries: number;
   /** Absent: nobody tries again before the run is resumed. */

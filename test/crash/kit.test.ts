@@ -315,6 +315,7 @@ describe('the checks of a journal', () => {
       planner: 'p',
       createdAt: 1,
       updatedAt: 5,
+      readAt: 5,
       head: 5,
     };
     expect(endingProblems(whole, { ...record, status: 'finished', wakeAt: null })).toEqual([]);

@@ -116,7 +116,12 @@ describe('the file of an older version', () => {
     });
     const journal = openJournal(path);
     const parts = { query: 'query of new', planner: 'deep "x"', priority: 4, createdAt: 10, updatedAt: 20, head: 2 };
-    expect(await journal.get('new')).toEqual({ identity: identity('new'), status: 'pending', ...parts });
+    expect(await journal.get('new')).toEqual({
+      identity: identity('new'),
+      status: 'pending',
+      ...parts,
+      readAt: expect.any(Number),
+    });
     const rest = (await journal.list({})).map(({ identity: { run }, status, planner, wakeAt }) => [
       run,
       status,

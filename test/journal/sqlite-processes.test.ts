@@ -89,6 +89,12 @@ describe('several processes on one SQLite journal', () => {
     expect(entries.length).toBeGreaterThanOrEqual(acknowledged);
     expect(entries.slice(1)).toEqual(counted(entries.length - 1).map((index) => stepEntry(index + 1)));
     const claim = await journal.claim({ owner: 'heir', leaseMs: 1_000, from: 'child' });
-    expect(claim).toEqual({ run: 'endless', fence: 2, head: entries.length, signals: 0 });
+    expect(claim).toEqual({
+      run: 'endless',
+      fence: 2,
+      head: entries.length,
+      signals: 0,
+      before: { status: 'running', wakeAt: 0 },
+    });
   });
 });

@@ -3,6 +3,7 @@ import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provide
 import { MockLanguageModelV4 } from 'ai/test';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/core/clock.ts';
 import { PilotageError } from '../../src/core/errors.ts';
 import { askModel, streamModel } from '../../src/model/attempts.ts';
 import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
@@ -219,6 +220,44 @@ describe.each(Object.entries(WAYS))('asking a model, %s', (_, ask) => {
 
   it('refuses an empty list of models', async () => {
     expect(await failureOf(ask(askOptions([], new VirtualClock())))).toMatchObject({ code: 'invalid_config' });
+  });
+});
+
+describe.each([-3_600_000, 3_600_000])('while somebody sets the clock by %i ms', (setMs) => {
+  function settable(): { readonly clock: Clock; readonly timers: VirtualClock; set(): void } {
+    const timers = new VirtualClock();
+    let aheadMs = 0;
+    const after = (delayMs: number, wake: () => void): (() => void) => timers.after(delayMs, wake);
+    const clock = { now: () => timers.now() + aheadMs, steady: () => timers.now(), after };
+    return { clock, timers, set: () => (aheadMs = setMs) };
+  }
+
+  it('the wait before the next try is as long as it was to be, and so is the latency', async () => {
+    const { clock, timers, set } = settable();
+    const model = scriptedModel([{ error: httpError(503, { 'retry-after': '2' }), errorAt: 'call' }, { text: TEXT }]);
+    const asked = askModel(askOptions([model], clock, { random: () => 0 }));
+    await settled();
+    set();
+    timers.advance(1_999);
+    await settled();
+    expect(model.calls).toHaveLength(1);
+    timers.advance(1);
+    expect(await asked).toMatchObject({ reply: { text: TEXT }, latencyMs: 0 });
+    expect(timers.pending).toBe(0);
+  });
+
+  it('a model may be silent for as long as it may, and no longer', async () => {
+    const { clock, timers, set } = settable();
+    const model = scriptedModel([{ stall: true }]);
+    const failed = failureOf(askModel(askOptions([model], clock, { stallMs: 5_000, retries: 0 })));
+    await settled();
+    timers.advance(1_000);
+    set();
+    timers.advance(3_999);
+    await settled();
+    expect(model.calls[0]?.abortSignal?.aborted).toBe(false);
+    timers.advance(1);
+    expect(await failed).toMatchObject({ data: { tries: [{ code: 'model_stalled' }] } });
   });
 });
 

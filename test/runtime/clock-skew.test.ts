@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
-import { createRuntime, type Planner } from '../../src/index.ts';
+import type { Entry } from '../../src/core/entry.ts';
+import { PilotageError } from '../../src/core/errors.ts';
+import { createRuntime, type Planner, type Runtime } from '../../src/index.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
 import { HeldLease, momentOf } from '../../src/runtime/held-lease.ts';
+import { Refusals } from '../../src/runtime/refusals.ts';
 import { VirtualClock } from '../../src/testing/index.ts';
-import { turn } from './support.ts';
+import { advanceUntil, changed, quiet, startedEntry, turn } from './support.ts';
 
 const SECOND = 1_000;
 const START_MS = Date.UTC(2026, 0, 1);
@@ -52,21 +55,129 @@ describe.each([
   });
 });
 
+/** Its wall clock can be set; timers and the steady clock go by `time`, which is that of the store. */
+function settable(time: VirtualClock, ahead = 0): { readonly clock: Clock; set(aheadMs: number): void } {
+  let aheadMs = ahead;
+  return {
+    clock: {
+      now: () => time.now() + aheadMs,
+      steady: () => time.now(),
+      after: (delayMs, wake) => time.after(delayMs, wake),
+    },
+    set: (ms) => {
+      aheadMs = ms;
+    },
+  };
+}
+
+const identity = { tenant: 't', user: 'u', session: 's', run: 'r' };
+const HOUR = 3_600 * SECOND;
+
+describe.each([
+  ['behind', -HOUR],
+  ['ahead of', HOUR],
+])('beside a process whose clock is %s that of the store', (_, aheadMs) => {
+  it('a run that it looks at again and again, and cannot go on with, wakes when it was to wake', async () => {
+    const time = new VirtualClock(START_MS);
+    const journal = memoryJournal({ clock: time });
+    const version = (of: string, clock: Clock): Runtime =>
+      createRuntime({ planner: { ...asksOnce, version: of }, journal, clock, onFault: () => {} });
+    const fitting = version('1', time);
+    await (await fitting.start('ask', { identity })).result();
+    await fitting.close();
+    const before = await journal.get('r');
+    const other = version('2', settable(time, aheadMs).clock);
+    for (let second = 1; second < 5; second += 1) {
+      time.advance(SECOND);
+      const told = await other.start('ask', { identity }).catch((error: unknown) => error);
+      if (!PilotageError.is(told)) await quiet();
+      expect(await journal.get('r')).toMatchObject({ status: 'paused', wakeAt: before?.wakeAt, problem: {} });
+    }
+    const heir = version('1', time);
+    heir.work();
+    await quiet();
+    time.advance(SECOND);
+    await quiet();
+    expect((await journal.get('r'))?.status).toBe('finished');
+    for (const runtime of [other, heir]) await runtime.close();
+  });
+
+  it('a run whose owner fell silent is claimed when its lease is over, and asked for no more often than that', async () => {
+    const time = new VirtualClock(START_MS);
+    const journal = memoryJournal({ clock: time });
+    const entry: Entry = { ...startedEntry('r', time.now()), identity, planner: 'asks' };
+    const silent = { owner: 'somebody', leaseMs: 30 * SECOND };
+    await journal.create({ identity, priority: 0, entries: [entry], claim: silent });
+    let claims = 0;
+    const counting = changed(journal, {
+      claim: (request) => {
+        claims += 1;
+        return journal.claim(request);
+      },
+    });
+    const { clock } = settable(time, aheadMs);
+    const runtime = createRuntime({ planner: asksOnce, journal: counting, clock, onFault: () => {} });
+    await runtime.start('ask', { identity });
+    const begunAt = time.now();
+    await advanceUntil(time, async () => (await journal.get('r'))?.status === 'paused');
+    expect(time.now() - begunAt).toBeLessThan(32 * SECOND);
+    expect(claims).toBeLessThan(5);
+    await runtime.close();
+  });
+
+  it('a run that waits for its models tries again when its wait is over', async () => {
+    const time = new VirtualClock(START_MS);
+    const journal = memoryJournal({ clock: time });
+    const planner: Planner = {
+      name: 'away',
+      next: () => {
+        asked.push(time.now());
+        if (asked.length > 1) return { kind: 'finish', reason: 'goal' };
+        throw new PilotageError('model_unavailable', 'Nobody is there.');
+      },
+    };
+    const asked: number[] = [];
+    const first = createRuntime({ planner, journal, clock: settable(time, aheadMs).clock, onFault: () => {} });
+    await first.start('ask', { identity });
+    await advanceUntil(time, async () => (await journal.get('r'))?.status === 'waiting');
+    await first.close();
+    const { wakeAt } = (await journal.get('r')) ?? {};
+    const second = createRuntime({ planner, journal, clock: time });
+    second.work();
+    await advanceUntil(time, async () => (await journal.get('r'))?.status === 'finished');
+    expect(asked[1]).toBeGreaterThanOrEqual(wakeAt ?? Number.NaN);
+    expect(asked[1]).toBeLessThan((wakeAt ?? Number.NaN) + 2 * SECOND);
+    await second.close();
+  });
+});
+
+it.each([
+  -HOUR,
+  HOUR,
+])('a run that is left to others is so for as long as it is said, though the clock is set by %i ms', (ms) => {
+  const time = new VirtualClock(START_MS);
+  const { clock, set } = settable(time);
+  const refusals = new Refusals(clock);
+  refusals.note('r');
+  set(ms);
+  expect(refusals.has('r')).toBe(true);
+  expect(refusals.all()).toEqual(['r']);
+  time.advance(2 * SECOND);
+  expect(refusals.has('r')).toBe(false);
+  expect(refusals.all()).toEqual([]);
+});
+
 it('a wall clock that is set forward makes nobody done with the calls that were under way', () => {
   const time = new VirtualClock(START_MS);
-  let aheadMs = 0;
-  const clock: Clock = {
-    now: () => time.now() + aheadMs,
-    steady: () => time.now(),
-    after: (delayMs, wake) => time.after(delayMs, wake),
-  };
+  const { clock, set } = settable(time);
   const deps = { journal: memoryJournal(), clock, leaseMs: SECOND, takeoverGraceMs: 10 * SECOND };
-  const claim = { run: 'r', fence: 2, head: 1, signals: 0, workLeftMsAgo: 0 };
+  const before = { status: 'running', wakeAt: 0 } as const;
+  const claim = { run: 'r', fence: 2, head: 1, signals: 0, workLeftMsAgo: 0, before };
   const lease = new HeldLease(deps, claim, momentOf(clock));
-  aheadMs = 60 * SECOND;
+  set(60 * SECOND);
   expect(lease.graceLeftMs).toBe(10 * SECOND);
   time.advance(4 * SECOND);
-  aheadMs = -60 * SECOND;
+  set(-60 * SECOND);
   expect(lease.graceLeftMs).toBe(6 * SECOND);
   time.advance(6 * SECOND);
   expect(lease.graceLeftMs).toBe(0);

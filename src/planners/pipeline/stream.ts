@@ -1,5 +1,6 @@
 /** A call whose lines are taken as they arrive: each is checked by itself, and its step may run at once. */
 
+import { steadyMs } from '../../core/clock.ts';
 import type { Branch } from '../../core/decision.ts';
 import type { Json } from '../../core/json.ts';
 import type { Delta, SpokenDelta } from '../../core/planner.ts';
@@ -40,7 +41,7 @@ class LineReader {
     this.#call = call;
     this.#begun = making.tries.begin(call);
     growing.begin();
-    this.#startedAt = making.setup.clock.now();
+    this.#startedAt = steadyMs(making.setup.clock);
     this.#lines = new PlanLines(making.judging.maxSteps);
     this.#keptBefore = growing.kept.length;
   }
@@ -156,7 +157,7 @@ class LineReader {
   }
 
   #elapsedMs(): number {
-    return this.#making.setup.clock.now() - this.#startedAt;
+    return Math.round(steadyMs(this.#making.setup.clock) - this.#startedAt);
   }
 }
 

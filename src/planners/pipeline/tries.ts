@@ -1,5 +1,6 @@
 /** The calls of models for one move: each is numbered, redacted and recorded, whatever came of it, and what it cost counts. */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import { steadyMs } from '../../core/clock.ts';
 import { PilotageError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { RunView } from '../../core/planner.ts';
@@ -93,7 +94,7 @@ export class Tries {
   async ask<J extends Judged>(call: Call, judge: (reply: Reply) => J | Promise<J>): Promise<Tried<J>> {
     const { signal, patience } = this.options;
     const begun = this.begin(call);
-    const startedAt = patience.clock.now();
+    const startedAt = steadyMs(patience.clock);
     let asked: Asked;
     try {
       asked = await askModel({
@@ -103,7 +104,7 @@ export class Tries {
         signal: call.signal ?? signal,
       });
     } catch (error) {
-      return begun.failed(error, '', patience.clock.now() - startedAt);
+      return begun.failed(error, '', Math.round(steadyMs(patience.clock) - startedAt));
     }
     return begun.ended(asked, rawOutput(asked.reply), await judge(asked.reply));
   }

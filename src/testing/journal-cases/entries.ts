@@ -19,7 +19,8 @@ export const entryCases: readonly JournalCase[] = [
     name: 'J1 entries are read back as they were appended, frozen and without gaps',
     async run({ journal }) {
       const claim = await createClaimed(journal, 'r1');
-      assert.deepEqual(claim, { run: 'r1', fence: 1, head: 1, signals: 0 });
+      const before = { status: 'pending', wakeAt: 0 };
+      assert.deepEqual(claim, { run: 'r1', fence: 1, head: 1, signals: 0, before });
       await journal.append({ ...step(claim, 1), entries: [stepEntry(2), stepEntry(3, 'ä€😀"\\\n')] });
       await journal.append(step(claim, 3));
       const entries: Entry[] = await journal.read('r1');
@@ -49,7 +50,7 @@ export const entryCases: readonly JournalCase[] = [
     async run({ journal }) {
       await expectCode(journal.read('nobody'), 'run_not_found');
       await expectCode(journal.inbox('nobody'), 'run_not_found');
-      await expectCode(journal.append(step({ run: 'nobody', fence: 1, head: 1, signals: 0 }, 1)), 'run_not_found');
+      await expectCode(journal.append(step({ run: 'nobody', fence: 1 }, 1)), 'run_not_found');
       assert.equal(await journal.get('nobody'), undefined);
       assert.equal(await journal.claim({ ...ana, run: 'nobody' }), undefined);
     },
@@ -148,14 +149,15 @@ export const entryCases: readonly JournalCase[] = [
       const createdAt = clock.now();
       await journal.create(newRun('r1', { priority: 7 }));
       const parts = { identity: identity('r1'), query: 'query of r1', planner: 'finish', priority: 7, createdAt };
-      assert.deepEqual(await journal.get('r1'), { ...parts, status: 'pending', updatedAt: createdAt, head: 1 });
+      const pending = { ...parts, status: 'pending', updatedAt: createdAt, readAt: createdAt, head: 1 };
+      assert.deepEqual(await journal.get('r1'), pending);
       const claim = present(await journal.claim(ana));
       clock.advance(10);
       await journal.append(step(claim, 1, { status: 'paused' }));
-      const record = { ...parts, status: 'paused', updatedAt: createdAt + 10, head: 2 };
+      const record = { ...parts, status: 'paused', updatedAt: createdAt + 10, readAt: createdAt + 10, head: 2 };
       assert.deepEqual(await journal.get('r1'), { ...record, lease: { owner: 'ana', until: createdAt + 1_000 } });
       clock.advance(990);
-      assert.deepEqual(await journal.get('r1'), record);
+      assert.deepEqual(await journal.get('r1'), { ...record, readAt: createdAt + 1_000 });
     },
   },
   {

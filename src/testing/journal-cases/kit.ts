@@ -5,7 +5,7 @@ import type { Entry, EntryBody, Started } from '../../core/entry.ts';
 import { type ErrorCode, PilotageError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
 import type { TaskMessage } from '../../core/task.ts';
-import type { Append, Claim, Journal, LeaseRequest, NewRun } from '../../journal/port.ts';
+import type { Append, Claim, Journal, LeaseRequest, NewRun, Renewal } from '../../journal/port.ts';
 import type { VirtualClock } from '../virtual-clock.ts';
 
 export interface JournalBench {
@@ -58,7 +58,7 @@ export async function createClaimed(journal: Journal, run: string, lease: LeaseR
 }
 
 /** One step behind `expected`. */
-export function step(claim: Claim, expected: number, more: Partial<Append> = {}): Append {
+export function step(claim: Renewal, expected: number, more: Partial<Append> = {}): Append {
   const { run, fence } = claim;
   return { run, fence, expected, entries: [stepEntry(expected + 1)], ...more };
 }

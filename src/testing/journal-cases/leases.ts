@@ -24,7 +24,8 @@ export const leaseCases: readonly JournalCase[] = [
       assert.equal(await journal.claim({ ...ana, run: 'r1' }), undefined);
       clock.advance(LEASE_MS);
       const second = present(await journal.claim(ben));
-      assert.deepEqual(second, { run: 'r1', fence: first.fence + 1, head: 1, signals: 0, workLeftMsAgo: 0 });
+      const before = { status: 'running', wakeAt: 0 };
+      assert.deepEqual(second, { run: 'r1', fence: first.fence + 1, head: 1, signals: 0, workLeftMsAgo: 0, before });
       assert.equal(await journal.claim(ana), undefined);
     },
   },

@@ -100,6 +100,41 @@ export const statusCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'a claim says how the run stood, and a release leaves it so: due when it was to be due, however often it was claimed',
+    async run({ journal, clock }) {
+      const claim = await createClaimed(journal, 'r1');
+      assert.deepEqual(claim.before, { status: 'pending', wakeAt: 0 });
+      const wakeAt = clock.now() + 500;
+      await journal.release(claim, { wakeInMs: 500, seenSignals: 0, status: 'waiting' });
+      for (let times = 0; times < 4; times += 1) {
+        clock.advance(100);
+        const again = present(await journal.claim({ ...ben, run: 'r1' }));
+        assert.deepEqual(again.before, { status: 'waiting', wakeAt });
+        clock.advance(20);
+        assert.equal(await journal.release(again, { asBefore: again.before, seenSignals: 0 }), true);
+        const record = present(await journal.get('r1'));
+        assert.deepEqual([record.status, record.wakeAt, record.readAt], ['waiting', wakeAt, clock.now()]);
+        assert.equal(await journal.claim(ben), undefined);
+      }
+      clock.advance(20);
+      const due = present(await journal.claim(ben));
+      assert.deepEqual(due.before, { status: 'waiting', wakeAt });
+      await journal.release(due, { asBefore: due.before, seenSignals: 0 });
+      const told = present(await journal.claim(ana));
+      await journal.signal('r1', control('c1'));
+      assert.equal(await journal.release(told, { asBefore: told.before, seenSignals: 0 }), false);
+      assert.equal(await statusOf(journal, 'r1'), 'running', 'the signal is for whoever takes the run next');
+      const parked = present(await journal.claim(ana));
+      assert.deepEqual(parked.before, { status: 'running', wakeAt: 0 });
+      await journal.release(parked, { wakeInMs: null, seenSignals: 1, status: 'paused' });
+      const paused = present(await journal.claim({ ...ana, run: 'r1' }));
+      assert.deepEqual(paused.before, { status: 'paused', wakeAt: null });
+      await journal.release(paused, { asBefore: paused.before, seenSignals: 1 });
+      assert.equal(await journal.claim(ben), undefined);
+      assert.equal(present(await journal.get('r1')).wakeAt, null);
+    },
+  },
+  {
     name: 'a release sets no status when a signal came before it, nor for a zombie',
     async run({ journal, clock }) {
       const claim = await createClaimed(journal, 'r1');

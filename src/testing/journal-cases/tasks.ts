@@ -87,11 +87,13 @@ export const taskCases: readonly JournalCase[] = [
         priority: 5,
         createdAt: clock.now(),
         updatedAt: clock.now(),
+        readAt: clock.now(),
         head: 1,
       });
       assert.deepEqual(await journal.read('k2'), newTask('k2', 'parent').entries);
-      assert.deepEqual(await journal.claim(ben), { run: 'k2', fence: 1, head: 1, signals: 0 });
-      assert.deepEqual(await journal.claim(ben), { run: 'k1', fence: 1, head: 1, signals: 1 });
+      const before = { status: 'pending', wakeAt: 0 };
+      assert.deepEqual(await journal.claim(ben), { run: 'k2', fence: 1, head: 1, signals: 0, before });
+      assert.deepEqual(await journal.claim(ben), { run: 'k1', fence: 1, head: 1, signals: 1, before });
       assert.deepEqual(await waiting(journal, 'k1'), ['w1']);
     },
   },
@@ -252,7 +254,8 @@ export const taskCases: readonly JournalCase[] = [
       await journal.append(step(parent, 1, { tells }));
       const record = present(await journal.get('child'));
       assert.deepEqual([record.status, 'wakeAt' in record], ['waiting', false]);
-      assert.deepEqual(await journal.claim(ben), { run: 'child', fence: 2, head: 1, signals: 1 });
+      const before = { status: 'waiting', wakeAt: 0 };
+      assert.deepEqual(await journal.claim(ben), { run: 'child', fence: 2, head: 1, signals: 1, before });
       assert.equal(await journal.release(other, { wakeInMs: null, seenSignals: 0, status: 'paused' }), false);
       assert.equal(present(await journal.claim(ben)).run, 'other');
     },

@@ -26,7 +26,7 @@ import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 import type { OperationName, StoreErrorCode } from './script-world.ts';
 import { storeFailure } from './store-errors.ts';
-import { entryText, messageText } from './text.ts';
+import { entryText, messageText, parkText } from './text.ts';
 import type { SimulatedTime } from './time.ts';
 
 /** What befalls one operation. */
@@ -127,8 +127,7 @@ export class SimulatedStore implements Journal {
     return this.#operation('release', async () => {
       const parked = await inner.release(lease, park);
       ledger.released(lease.run, lease.fence, park);
-      const until = typeof park.wakeInMs === 'number' ? `for ${park.wakeInMs} ms` : `until ${String(park.wakeInMs)}`;
-      this.#tell(lease.run, () => `released ${until}, ${park.status ?? 'same status'}: ${parked}`);
+      this.#tell(lease.run, () => `released ${parkText(park)}: ${parked}`);
       return parked;
     });
   }

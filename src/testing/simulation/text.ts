@@ -3,6 +3,7 @@ import type { Message } from '../../core/control.ts';
 import type { Decision } from '../../core/decision.ts';
 import type { Entry } from '../../core/entry.ts';
 import type { Outcome } from '../../core/outcome.ts';
+import type { Park } from '../../journal/port.ts';
 
 export function entryText(entry: Entry): string {
   return `${entry.seq} ${entry.kind} ${detail(entry)}`.trimEnd();
@@ -56,6 +57,12 @@ function controlState(entry: Extract<Entry, { kind: 'control' }>): string {
 export function messageText(message: Message): string {
   const { id, type, ...rest } = message;
   return `${type} ${id} ${short(rest)}`;
+}
+
+export function parkText({ wakeInMs, status, asBefore }: Park): string {
+  if (asBefore !== undefined) return `as before, due at ${asBefore.wakeAt}, ${asBefore.status}`;
+  const until = typeof wakeInMs === 'number' ? `for ${wakeInMs} ms` : `until ${String(wakeInMs)}`;
+  return `${until}, ${status ?? 'same status'}`;
 }
 
 function decisionText(decision: Decision): string {
