@@ -156,7 +156,8 @@ export class Worker {
     this.#process.wake();
     if (this.#cut === this.#process) this.#die(this.#process, 'is ended');
     // Later its death would take along what people say through it from now on, and they say it once.
-    if (this.#dying === this.#process) this.#die(this.#process, 'dies');
+    // One that stands still in the middle of it may have a successor by now.
+    if (this.#dying !== undefined) this.#die(this.#dying, 'dies');
     if (!this.#process.alive) this.#replace();
   }
 
