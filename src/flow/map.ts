@@ -1,10 +1,10 @@
 /** Map nodes: one function over the items of a list. */
-import type { Json } from '../core/json.ts';
+import type { Json, JsonObject } from '../core/json.ts';
 import type { HandleSet, NoHandles } from '../tools/handle.ts';
 import type { PlannerTool } from '../tools/tool.ts';
 import type { NodePlace } from './graph.ts';
 import { MAX_ITEMS, mapPlanner } from './map-planner.ts';
-import { type CallOptions, callTool, failureEdges } from './node.ts';
+import { ANYTHING, type CallOptions, callTool, failureEdges } from './node.ts';
 import type { AsJson, Node, Schema } from './types.ts';
 
 /** Everything but `concurrency` and `allowCycle` is of one item: its value, its time, its retries, its price, who is asked. */
@@ -15,6 +15,8 @@ export interface MapOptions<Args, In, Raw, H extends HandleSet = NoHandles> exte
   readonly concurrency?: number;
 }
 
+/** One object, so that it is compiled once. */
+const LIST: JsonObject = Object.freeze({ type: 'array', maxItems: MAX_ITEMS });
 const DEFAULT_CONCURRENCY = 8;
 export const MAX_CONCURRENCY = 50;
 
@@ -23,13 +25,13 @@ export function map<const Name extends string, const Raw, Args = Json, In = Args
   name: Name,
   options: MapOptions<Args, In, Raw, H>,
 ): Node<Name, readonly In[], AsJson<Raw>[]> {
-  const { effect = 'once', allowCycle = false, concurrency = DEFAULT_CONCURRENCY, item = {} } = options;
+  const { effect = 'once', allowCycle = false, concurrency = DEFAULT_CONCURRENCY, item = ANYTHING } = options;
   const { description = `The map ${name} of a flow.` } = options;
   const itemTool = callTool(`${name}.item`, item, options);
   const toolIn = ({ flow }: Pick<NodePlace, 'flow'>): PlannerTool => ({
     name,
     description,
-    input: { type: 'array', maxItems: MAX_ITEMS },
+    input: LIST,
     effect,
     carriedOutBy: { planner: mapPlanner(`map:${flow}/${name}`, itemTool.name, concurrency), tools: [itemTool] },
   });

@@ -1,6 +1,6 @@
 /** Nodes that run a function, and what all nodes with a function have in common. */
 import { PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
+import type { Json, JsonObject } from '../core/json.ts';
 import { Thrown } from '../core/thrown.ts';
 import type { Effect } from '../core/tool-schema.ts';
 import type { HandleSet, NoHandles } from '../tools/handle.ts';
@@ -58,6 +58,9 @@ export function failureEdges({
   return { ...(onError === undefined ? {} : { onError }), ...(onRejected === undefined ? {} : { onRejected }) };
 }
 
+/** The schema of what is not checked: one object, so that it is compiled once. */
+export const ANYTHING: JsonObject = Object.freeze({});
+
 export interface NodeOptions<Args, In, Raw, H extends HandleSet = NoHandles> extends CallOptions<Args, Raw, H> {
   /** Of what it takes. Without it nothing is checked, and the type of what `run` takes is believed. */
   readonly input?: Schema<In, Args>;
@@ -68,7 +71,7 @@ export function node<const Name extends string, const Raw, Args = Json, In = Arg
   name: Name,
   options: NodeOptions<Args, In, Raw, H>,
 ): Node<Name, In, AsJson<Raw>> {
-  const { effect = 'once', allowCycle = false, input = {} } = options;
+  const { effect = 'once', allowCycle = false, input = ANYTHING } = options;
   return Object.freeze({
     name,
     kind: 'node',

@@ -4,6 +4,7 @@ import { isJsonObject, type JsonObject } from '../core/json.ts';
 import { oneLine } from '../core/shown-name.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { GraphNode } from './graph.ts';
+import { ANYTHING } from './node.ts';
 import type { InOf, Node, Takes } from './types.ts';
 
 /** By the names of routers the names of the nodes that they are to pick, whatever their branches say. */
@@ -146,7 +147,7 @@ function routerOf<In>(kind: Kind, targets: readonly GraphNode[], isComplete: boo
       const toolIn = ({ waysOut }: { readonly waysOut: readonly string[] }): Tool => ({
         name,
         description: `The ${kind} router ${name} of a flow.`,
-        input: {},
+        input: ANYTHING,
         effect: 'pure',
         retries: 0,
         // Without what it has to ask it is a node without a function.

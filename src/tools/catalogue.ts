@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { isBuiltinTool, SKILL_GET, SKILL_SEARCH, TOOL_GET, TOOL_SEARCH } from '../core/builtin-tools.ts';
 import { PilotageError } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
 import { microUsdOf, whyNoUsd } from '../core/money.ts';
 import type { ToolPolicy } from '../core/policy.ts';
 import type { Effect, Loading, ToolSchema, ToolView } from '../core/tool-schema.ts';
@@ -184,12 +185,19 @@ function listing(
   return Object.freeze(policy === undefined ? view : { ...view, policy });
 }
 
+/** By the schema, which is frozen: the views of all scopes, and of all catalogues with the same tools, need the same. */
+const digestsOf = new WeakMap<JsonObject, Map<Effect, string>>();
+
 /** Short, as every run records one for each of its tools. */
 function digestOf({ inputSchema, effect }: ToolSchema): string {
-  return createHash('sha256')
-    .update(JSON.stringify([effect, inputSchema]))
-    .digest('base64url')
-    .slice(0, 12);
+  const known = digestsOf.get(inputSchema) ?? new Map<Effect, string>();
+  const digest = known.get(effect) ?? shortHash(JSON.stringify([effect, inputSchema]));
+  digestsOf.set(inputSchema, known.set(effect, digest));
+  return digest;
+}
+
+function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, 12);
 }
 
 function prepare(tool: AnyTool): ReadyTool {

@@ -16,15 +16,26 @@ export function isStandard(schema: InputSchema): schema is Standard {
   return '~standard' in schema && (typeof schema === 'object' || typeof schema === 'function');
 }
 
+/** By the schema object: a catalogue is made more than once from the same tools. */
+const written = new WeakMap<InputSchema, JsonObject>();
+
 /**
- * The JSON Schema of a Standard Schema (through its own converter) or of a plain one.
+ * The JSON Schema of a Standard Schema (through its own converter) or of a plain one: a private, frozen copy, and the same one each
+ * time for the same schema object.
  * @throws PilotageError `tool_schema_invalid` when a library gives no JSON Schema.
  */
 export function jsonSchemaOf(schema: InputSchema, owner: string): JsonObject {
   if (typeof schema !== 'function' && !isJsonObject(schema)) {
     throw new PilotageError('tool_schema_invalid', `${owner} has no schema. Give a Standard Schema or a JSON Schema.`);
   }
-  if (!isStandard(schema)) return plainSchema(schema, owner);
+  const known = written.get(schema);
+  if (known !== undefined) return known;
+  const json = isStandard(schema) ? standardSchema(schema, owner) : plainSchema(schema, owner);
+  written.set(schema, json);
+  return json;
+}
+
+function standardSchema(schema: Standard, owner: string): JsonObject {
   const props = schema['~standard'];
   if (!('jsonSchema' in props)) {
     throw new PilotageError(

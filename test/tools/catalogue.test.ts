@@ -16,6 +16,41 @@ const names = (tools: ToolSet, scopes: readonly string[] = [], found: readonly s
 
 const range = { type: 'object', properties: { from: { type: 'number' } } } as const;
 
+describe('a schema that several catalogues have', () => {
+  const shown = (input: Tool['input']): unknown =>
+    createCatalogue([made('a', { input })])
+      .view([])
+      .get('a')?.inputSchema;
+
+  it('is read once, and shown as one frozen object', () => {
+    const input = { type: 'object', properties: { from: { type: 'number' } } };
+    expect(shown(input)).toBe(shown(input));
+    expect(shown(input)).toEqual(input);
+    expect(shown(input)).not.toBe(input);
+    expect(Object.isFrozen(shown(input))).toBe(true);
+    expect(shown({ ...input })).not.toBe(shown(input));
+  });
+
+  it('is told apart in the digests by the effect of its tool, and by what it says', () => {
+    const input = { type: 'object' };
+    const digest = (more: Partial<Tool>): unknown =>
+      createCatalogue([made('a', { input, ...more })])
+        .view([])
+        .digests()['a'];
+    expect(digest({})).toBe(digest({}));
+    expect(digest({})).toBe(digest({ input: { type: 'object' } }));
+    expect(digest({})).not.toBe(digest({ effect: 'once' }));
+    expect(digest({})).not.toBe(digest({ input: range }));
+  });
+
+  it('is refused each time when it is none', () => {
+    const input = { type: 'object', default: new Map() as never };
+    for (let time = 0; time < 2; time += 1) {
+      expect(() => shown(input)).toThrowError(expect.objectContaining({ code: 'tool_schema_invalid' }));
+    }
+  });
+});
+
 describe('registration', () => {
   it.each<[string, unknown, string]>([
     ['TL-01 an empty name', [made('')], 'tool_name_empty'],
@@ -332,7 +367,7 @@ describe('what a user may meet', () => {
     expect(names({ b: made('b'), a: made('a') })).toEqual(['a', 'b']);
   });
 
-  it('1,000 tools are checked once each, and their views share them', async () => {
+  it('1,000 tools of one schema have it converted once, in every catalogue, and their views share them', async () => {
     let conversions = 0;
     const input = z.object({ n: z.number() });
     const standard = input['~standard'] as { jsonSchema: { input(options: object): object } };
@@ -344,11 +379,11 @@ describe('what a user may meet', () => {
     const tools = Array.from({ length: 1_000 }, (_, index) => made(`t${index}`, { input, run: (args) => args }));
     const catalogue = createCatalogue(tools);
     const [left, right] = [catalogue.view([]), catalogue.view(['x'])];
-    expect(conversions).toBe(1_000);
     expect(left.list()).toHaveLength(1_000);
     expect(left.get('t500')).toBe(right.get('t500'));
     const { result } = await record([call('t999', { n: 1 }), call('t0', { n: 1 })], { tools });
     expect(result).toMatchObject({ status: 'finished', usage: { calls: 2 } });
+    expect(conversions).toBe(1);
   });
 
   it('arguments get to the tool as a copy of its own, with "__proto__" keys as data', async () => {
