@@ -6,7 +6,8 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { shortestHistory, simulate } from '../src/testing/simulation/simulate.ts';
+import type { Violation } from '../src/testing/simulation/ledger.ts';
+import { type SimulatedHistory, shortestHistory, simulate } from '../src/testing/simulation/simulate.ts';
 import { violationText } from '../src/testing/simulation/timeline.ts';
 
 /** Shared by the threads: the seeds that were taken, and the seeds that failed. */
@@ -20,6 +21,10 @@ const STUCK_MS = 60_000;
 /** What stands for a seed while a thread looks for a shorter history, which takes hundreds of them. */
 const SHRINKING = -1;
 const SHRINK_MS = 600_000;
+/** Histories throw many errors on purpose: to take the stack of each is about 3 % of the time. */
+const NO_STACKS = 0;
+/** What Node takes otherwise. */
+const STACKS = 10;
 
 interface Job {
   readonly from: number;
@@ -90,12 +95,22 @@ async function work({ from, seeds, stop, thread, shared }: Job): Promise<void> {
     const taken = Atomics.add(shared, TAKEN, 1);
     if (taken >= seeds) return;
     Atomics.store(shared, PLAYING + thread, taken);
-    const { seed, violations } = await simulate(from + taken);
-    if (violations.length === 0) continue;
+    Error.stackTraceLimit = NO_STACKS;
+    const played = await simulate(from + taken);
+    if (played.violations.length === 0) continue;
+    Error.stackTraceLimit = STACKS;
+    const { seed } = played;
+    const violations = await withStacks(played);
     const isFirst = Atomics.add(shared, FAILED, 1) < PRINTED;
     const text = violations.map((violation) => `seed ${seed}: ${violationText(violation)}`);
     Atomics.store(shared, PLAYING + thread, SHRINKING);
     if (isFirst && !stop) text.push((await shortestHistory(seed)) ?? '');
     parentPort?.postMessage({ violations: violations.length, text: text.join('\n') } satisfies Report);
   }
+}
+
+/** The same history again, for the stacks of the errors in what it violated. */
+async function withStacks({ seed, violations }: SimulatedHistory): Promise<readonly Violation[]> {
+  const again = await simulate(seed);
+  return again.violations.length === 0 ? violations : again.violations;
 }

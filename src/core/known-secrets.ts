@@ -78,9 +78,10 @@ const LEAST_KEY_CHARS = 12;
 
 /** The values of variables, or of headers, that are named as keys are. */
 export function knowKeysOf(named: Readonly<Record<string, string | undefined>>): void {
-  for (const [name, value = ''] of Object.entries(named)) {
+  // To read a variable of the process is dear: only those are read that are named so.
+  for (const name of Object.keys(named)) {
     if (!KEY_NAME.test(name) || ABOUT_KEYS.test(name)) continue;
-    const key = value.trim().replace(SCHEME, '');
+    const key = (named[name] ?? '').trim().replace(SCHEME, '');
     if (key.length >= LEAST_KEY_CHARS && !/\s/.test(key) && !PLACE.test(key)) knownSecrets.add(key);
   }
 }
