@@ -5,7 +5,8 @@
 import type { Entry } from '../../core/entry.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Usage } from '../../core/usage.ts';
-import type { EndedRun } from './ended-run.ts';
+import type { RunTotals } from '../../view/run-state.ts';
+import { type EndedRun, endingOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 
 /** Steps that a run takes when nobody says how many. */
@@ -135,7 +136,14 @@ function sum(parts: readonly (number | undefined)[]): number {
   return parts.reduce<number>((total, part = 0) => total + part, 0);
 }
 
-export function checkAccounts(run: EndedRun, ledger: Ledger): void {
+export function accountOf(entries: readonly Entry[]): Account {
+  const account = new Account();
+  for (const entry of entries) account.take(entry);
+  return account;
+}
+
+/** @param totals as the code that is judged reckons them. */
+export function checkAccounts(run: EndedRun, totals: RunTotals, ledger: Ledger): void {
   const account = new Account();
   const [first] = run.entries;
   // What a fork was made with it has not done itself.
@@ -150,7 +158,7 @@ export function checkAccounts(run: EndedRun, ledger: Ledger): void {
     if (entry.seq > copied && entry.kind !== 'moved') checkRoom(entry, account, run, ledger);
     account.take(entry);
   }
-  checkEnding(run, account, ledger);
+  if (endingOf(run) !== undefined) checkEnding(run, account, totals, ledger);
 }
 
 function checkRoom(entry: Entry, account: Account, { id, entries }: EndedRun, ledger: Ledger): void {
@@ -207,9 +215,7 @@ function stopIn(entry: Entry): JsonObject | undefined {
 }
 
 /** What it says that it came to agrees with what is in its journal. */
-function checkEnding({ id, entries, state }: EndedRun, { used, ownSteps }: Account, ledger: Ledger): void {
-  if (state.ending === null) return;
-  const { totals } = state;
+function checkEnding({ id, entries }: EndedRun, { used, ownSteps }: Account, totals: RunTotals, ledger: Ledger): void {
   const told = {
     steps: totals.steps,
     tokens: totals.inputTokens + totals.outputTokens,

@@ -1,7 +1,8 @@
 /** What happened in the world: each `once` effect once, and never more money or steps than a run and its tasks had. */
 
+import { accountOf } from './check-accounts.ts';
 import { timesFailed } from './check-calls.ts';
-import { type EndedRun, entriesOf } from './ended-run.ts';
+import { type EndedRun, entriesOf, limitsOf, parentOf, startOf } from './ended-run.ts';
 import type { Attempt, Ledger } from './ledger.ts';
 
 export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger): void {
@@ -56,11 +57,13 @@ export function checkBudgets(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
     for (const above of withThoseAbove(run, runs)) spent.set(above, (spent.get(above) ?? 0) + costMicroUsd);
   }
   const steps = new Map<string, number>();
-  for (const { id, state } of runs.values()) {
-    for (const above of withThoseAbove(id, runs)) steps.set(above, (steps.get(above) ?? 0) + state.totals.steps);
+  for (const { id, entries } of runs.values()) {
+    const { ownSteps } = accountOf(entries);
+    for (const above of withThoseAbove(id, runs)) steps.set(above, (steps.get(above) ?? 0) + ownSteps);
   }
-  for (const { id, state } of runs.values()) {
-    const { limits } = state;
+  for (const run of runs.values()) {
+    const { id } = run;
+    const limits = limitsOf(run);
     const cost = spent.get(id) ?? 0;
     if (limits.costMicroUsd !== undefined && cost > limits.costMicroUsd) {
       ledger.violated('budget', `the run and its tasks spent ${cost} of ${limits.costMicroUsd}`, id);
@@ -69,20 +72,20 @@ export function checkBudgets(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
     if (limits.steps !== undefined && taken > limits.steps) {
       ledger.violated('budget', `the run and its tasks took ${taken} steps of ${limits.steps}`, id);
     }
-    checkDeadline(runs.get(id), ledger);
+    checkDeadline(run, ledger);
   }
 }
 
-function checkDeadline(run: EndedRun | undefined, ledger: Ledger): void {
-  const { deadlineAt = Number.POSITIVE_INFINITY } = run?.state.limits ?? {};
+function checkDeadline(run: EndedRun, ledger: Ledger): void {
+  const { deadlineAt = Number.POSITIVE_INFINITY } = limitsOf(run);
   // Attachments are read when it was found that there is time left.
-  if (run?.state.context.inputs !== undefined) return;
-  const late = run && entriesOf(run, 'moved').find(({ startedAt }) => startedAt > deadlineAt);
-  if (late !== undefined) ledger.violated('budget', 'the planner was asked after the deadline', run?.id);
+  if (startOf(run)?.context?.inputs !== undefined) return;
+  const late = entriesOf(run, 'moved').find(({ startedAt }) => startedAt > deadlineAt);
+  if (late !== undefined) ledger.violated('budget', 'the planner was asked after the deadline', run.id);
 }
 
 function withThoseAbove(run: string, runs: ReadonlyMap<string, EndedRun>): string[] {
   const chain: string[] = [];
-  for (let at: string | undefined = run; at !== undefined; at = runs.get(at)?.state.task?.parent) chain.push(at);
+  for (let at: string | undefined = run; at !== undefined; at = parentOf(runs.get(at))) chain.push(at);
   return chain;
 }

@@ -1,7 +1,7 @@
 /** A fork has the first steps of its run behind it as they were, and does nothing of theirs again. */
 import type { Entry } from '../../core/entry.ts';
 import type { Json } from '../../core/json.ts';
-import { type EndedRun, ownEntries } from './ended-run.ts';
+import { type EndedRun, ownEntries, startOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulationScript } from './script.ts';
 
@@ -27,9 +27,9 @@ export function checkForks(run: EndedRun, runs: Runs, ledger: Ledger): void {
   }
   const again = ownEntries(run).find((entry) => entry.kind === 'moved' && entry.step < step);
   if (again !== undefined) ledger.violated('forks', 'a step that it shares was decided again', run.id);
-  const { tenant, user, session } = origin.state.identity;
-  const { identity } = first;
-  if (identity.tenant !== tenant || identity.user !== user || identity.session !== session) {
+  const theirs = startOf(origin)?.identity;
+  const { tenant, user, session } = first.identity;
+  if (tenant !== theirs?.tenant || user !== theirs.user || session !== theirs.session) {
     ledger.violated('no foreign data', 'the fork belongs to somebody else than its run', run.id);
   }
 }

@@ -1,11 +1,11 @@
 /** What was said to a run: each message is taken once, each pause has one answer, and who may not speak is not heard. */
 import type { Control } from '../../core/control.ts';
 import type { Entry, Resumed } from '../../core/entry.ts';
-import { type EndedRun, entriesOf } from './ended-run.ts';
+import { type EndedRun, endingOf, entriesOf, startOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 
 export function checkMessages(run: EndedRun, ledger: Ledger): void {
-  if (run.state.ending === null) return;
+  if (endingOf(run) === undefined) return;
   checkControls(run, ledger);
   checkNews(run, ledger);
   checkVerdicts(run, ledger);
@@ -83,7 +83,8 @@ function checkVerdicts(run: EndedRun, ledger: Ledger): void {
       ledger.violated('one verdict', `the pause ${token} was answered after its time`, run.id);
     }
     if (answer.verdict === 'timeout') checkInTime(answer, expiresAt, run, ledger);
-    const isOwn = answer.by?.user === run.state.identity.user && answer.by.tenant === run.state.identity.tenant;
+    const own = startOf(run)?.identity;
+    const isOwn = answer.by !== undefined && answer.by.user === own?.user && answer.by.tenant === own.tenant;
     if (pause.approver === 'another' && answer.verdict === 'approve' && isOwn) {
       ledger.violated('gates', `${token} was approved by whoever asked for it`, run.id);
     }
@@ -113,7 +114,7 @@ function checkInTime(timeout: Resumed & Entry, expiresAt: number, run: EndedRun,
 function checkCancel(run: EndedRun, ledger: Ledger): void {
   const cancel = ledger.controlsOf(run).find(({ message }) => message.type === 'CANCEL');
   if (cancel === undefined || run.endedAt === undefined || cancel.order > run.endedAt) return;
-  const { ending } = run.state;
+  const ending = endingOf(run);
   if (ending?.kind === 'finished' && ending.reason === 'cancelled') return;
   ledger.violated('cancel wins', `CANCEL ${cancel.message.id} was stored, and the run ended otherwise`, run.id);
 }

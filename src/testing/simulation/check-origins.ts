@@ -1,5 +1,5 @@
 /** What a run calls its task is its task, and runs say nothing to those that are none of theirs. */
-import { type EndedRun, entriesOf } from './ended-run.ts';
+import { type EndedRun, entriesOf, parentOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 
 type Runs = ReadonlyMap<string, EndedRun>;
@@ -7,7 +7,7 @@ type Runs = ReadonlyMap<string, EndedRun>;
 export function checkOrigins(run: EndedRun, runs: Runs, ledger: Ledger): void {
   for (const { task } of entriesOf(run, 'spawned')) {
     const child = runs.get(task);
-    if (child !== undefined && child.state.task?.parent !== run.id) {
+    if (child !== undefined && parentOf(child) !== run.id) {
       ledger.violated('ids', `it took ${task} for its task, which somebody else had started`, run.id);
     }
   }
@@ -16,7 +16,7 @@ export function checkOrigins(run: EndedRun, runs: Runs, ledger: Ledger): void {
     if (by !== undefined && !isBelow(run, by, runs)) {
       ledger.violated('ids', `${by} has it stopped, and is none of the runs above it`, run.id);
     }
-    if (message.type === 'TASK_ENDED' && runs.get(message.end.task)?.state.task?.parent !== run.id) {
+    if (message.type === 'TASK_ENDED' && parentOf(runs.get(message.end.task)) !== run.id) {
       if (!hasAsked(run, runs.get(message.end.task)))
         ledger.violated('ids', `it is told of the end of ${message.end.task}, which is none of its tasks`, run.id);
     }
@@ -35,7 +35,7 @@ function senderOf(id: string): string | undefined {
 }
 
 function isBelow(run: EndedRun, above: string, runs: Runs): boolean {
-  for (let at = run.state.task?.parent; at !== undefined; at = runs.get(at)?.state.task?.parent) {
+  for (let at = parentOf(run); at !== undefined; at = parentOf(runs.get(at))) {
     if (at === above) return true;
   }
   return false;

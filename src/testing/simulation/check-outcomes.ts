@@ -1,7 +1,7 @@
 /** What calls, gates and limits have come to in a run, by the names of the tools: written down by hand. */
 import type { Entry } from '../../core/entry.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import { type EndedRun, entriesOf, ownEntries } from './ended-run.ts';
+import { type EndedRun, entriesOf, limitsOf, ownEntries, parentOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import { AGENTS, type SimulationScript } from './script.ts';
 
@@ -156,12 +156,12 @@ export function checkCallLimits(runs: Runs, ledger: Ledger): void {
   const undone = new Map([...runs].map(([id, run]) => [id, undoneIn(run)]));
   for (const { run, key } of ledger.attempts) {
     if (undone.get(run)?.has(key.slice(key.lastIndexOf('/') + 1)) === true) continue;
-    for (let at: string | undefined = run; at !== undefined; at = runs.get(at)?.state.task?.parent) {
+    for (let at: string | undefined = run; at !== undefined; at = parentOf(runs.get(at))) {
       keys.set(at, (keys.get(at) ?? new Set()).add(key));
     }
   }
-  for (const [id, { state }] of runs) {
-    const { calls = Number.POSITIVE_INFINITY } = state.limits;
+  for (const [id, run] of runs) {
+    const { calls = Number.POSITIVE_INFINITY } = limitsOf(run);
     const made = keys.get(id)?.size ?? 0;
     if (made > calls) ledger.violated('budget', `${made} calls were made of ${calls}`, id);
   }

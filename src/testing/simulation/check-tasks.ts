@@ -1,7 +1,7 @@
 /** A run and its tasks: both journals agree, every end is told once, and what is to stop is told to. */
 import type { GroupEnded, TaskEnded } from '../../core/entry.ts';
 import { jsonEquals } from '../../core/json.ts';
-import { Account } from './check-accounts.ts';
+import { accountOf } from './check-accounts.ts';
 import { type EndedRun, endingOf, entriesOf, startOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import type { ShownGroups } from './planner.ts';
@@ -116,8 +116,7 @@ function disagreement({ status, result, usage }: TaskEnded, child: EndedRun): st
   if (own !== status) return `${status}, and it ended as ${own}`;
   const payload = ending.kind === 'finished' ? ending.payload : undefined;
   if (!jsonEquals(payload ?? null, result ?? null)) return `another result than it had`;
-  const account = new Account();
-  for (const entry of child.entries) account.take(entry);
+  const account = accountOf(child.entries);
   for (const axis of ['costMicroUsd', 'steps'] as const) {
     // What its own tasks may still use counts as used.
     const [told, least, lent] = [usage[axis], account.used[axis], account.lentOn(axis)];

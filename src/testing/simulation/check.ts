@@ -15,7 +15,7 @@ import { checkCallLimits, checkOutcomes } from './check-outcomes.ts';
 import { checkProgress } from './check-progress.ts';
 import { checkSessions } from './check-session.ts';
 import { checkTasks } from './check-tasks.ts';
-import type { EndedRun } from './ended-run.ts';
+import { type EndedRun, endingOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import type { ShownGroups } from './planner.ts';
 import type { SimulationScript } from './script.ts';
@@ -45,10 +45,13 @@ export function checkEnd({ script, ledger, shown, stored }: EndOfHistory): void 
       ledger.violated('no lost entry', 'entries are there that nobody wrote', id);
     const state = stateOf(entries, id, ledger);
     if (state === undefined) continue;
-    runs.set(id, { ...run, id, state });
-    if (state.ending === null) ledger.violated('no hang', `it never ended: ${situation(state, found)}`, id);
+    const ended = { ...run, id };
+    runs.set(id, ended);
+    checkAccounts(ended, state.totals, ledger);
+    const hasEnded = endingOf(ended) !== undefined;
+    if (!hasEnded) ledger.violated('no hang', `it never ended: ${situation(state, found)}`, id);
     else for (const what of endingProblems(entries, found?.record)) ledger.violated('one ending', what, id);
-    if (found !== undefined && found.inbox.length > 0 && state.ending !== null) {
+    if (found !== undefined && found.inbox.length > 0 && hasEnded) {
       ledger.violated('controls', `${found.inbox.length} messages are left in the inbox`, id);
     }
   }
@@ -64,7 +67,6 @@ export function checkEnd({ script, ledger, shown, stored }: EndOfHistory): void 
     checkFlow(run, runs, ledger);
     checkOutcomes(run, script, ledger);
     checkChanged(run, script, ledger);
-    checkAccounts(run, ledger);
     checkProgress(run, script.progress, ledger);
     checkOrigins(run, runs, ledger);
   }

@@ -1,11 +1,10 @@
-/** A run of a history that is over, as its checks read it. */
+/** A run of a history that is over, as its checks read it: by its entries, and not by the fold that they judge. */
 import type { Entry } from '../../core/entry.ts';
-import type { RunState } from '../../view/run-state.ts';
+import type { RunLimits } from '../../core/limits.ts';
 import type { LedgerRun } from './ledger.ts';
 
 export interface EndedRun extends LedgerRun {
   readonly id: string;
-  readonly state: RunState;
 }
 
 type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;
@@ -24,6 +23,23 @@ export function startOf({ entries: [first] }: Pick<EndedRun, 'entries'>): Of<'st
 export function endingOf({ entries }: Pick<EndedRun, 'entries'>): Of<'finished'> | Of<'failed'> | undefined {
   const last = entries.at(-1);
   return last?.kind === 'finished' || last?.kind === 'failed' ? last : undefined;
+}
+
+/** The run that it is a task of. */
+export function parentOf(run: Pick<EndedRun, 'entries'> | undefined): string | undefined {
+  return run && startOf(run)?.task?.parent;
+}
+
+/** Its limits at the end: whoever answers a pause of the whole run may raise them. */
+export function limitsOf(run: Pick<EndedRun, 'entries'>): RunLimits {
+  const whole = new Set(
+    run.entries.flatMap((entry) => (entry.kind === 'paused' && entry.step === undefined ? [entry.token] : [])),
+  );
+  let limits: RunLimits = startOf(run)?.limits ?? {};
+  for (const entry of run.entries) {
+    if (entry.kind === 'resumed' && whole.has(entry.token)) limits = { ...limits, ...entry.limits };
+  }
+  return limits;
 }
 
 export function ownEntries({ entries }: Pick<EndedRun, 'entries'>): readonly Entry[] {
