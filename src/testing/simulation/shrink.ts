@@ -136,16 +136,18 @@ function* without<T>(items: readonly T[]): Iterable<readonly T[]> {
   if (items.length > 2) for (const index of items.keys()) yield items.toSpliced(index, 1);
 }
 
-/** Plans that no run had are of no interest. */
-function withoutUnused(script: SimulationScript): SimulationScript {
+/** Plans that nobody names are of no interest: neither the script, nor another plan that somebody names. */
+function withoutUnused({ plans, ...others }: SimulationScript): SimulationScript {
   const used = new Set<string>();
-  const open = script.roots.map(({ plan }) => plan);
+  const named = (part: unknown): string[] => {
+    const text = JSON.stringify(part);
+    return Object.keys(plans).filter((name) => text.includes(`"${name}"`));
+  };
+  const open = named(others);
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
     if (used.has(name)) continue;
     used.add(name);
-    const text = JSON.stringify(script.plans[name] ?? {});
-    open.push(...Object.keys(script.plans).filter((other) => text.includes(`"query":"${other}"`)));
+    open.push(...named(plans[name]));
   }
-  const plans = Object.fromEntries(Object.entries(script.plans).filter(([name]) => used.has(name)));
-  return { ...script, plans };
+  return { ...others, plans: Object.fromEntries(Object.entries(plans).filter(([name]) => used.has(name))) };
 }
