@@ -15,6 +15,7 @@ const EXTENSIONS: readonly string[] = ['.ts', '.mts', '.js', '.mjs'];
  * @throws PilotageError `invalid_config` when there is no such file, when it throws, or when it exports no configuration.
  */
 export async function loadConfig(path: string): Promise<Config<DriverPart>> {
+  if (typeof path !== 'string') throw new PilotageError('invalid_config', 'loadConfig takes the path of a file.');
   const file = resolve(path);
   if (!EXTENSIONS.includes(extname(file))) throw unusable(path, `is none of ${EXTENSIONS.join(', ')}`);
   if (!existsSync(file)) throw unusable(path, 'does not exist');

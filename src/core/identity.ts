@@ -1,5 +1,7 @@
 /** Who a run belongs to. All four parts are needed everywhere; a missing one fails closed. */
+
 import { PilotageError } from './errors.ts';
+import { assertOptions, type Shape } from './options.ts';
 
 export interface Identity {
   readonly tenant: string;
@@ -13,10 +15,13 @@ export type Scope = Pick<Identity, 'tenant' | 'user' | 'session'>;
 
 const PARTS = ['tenant', 'user', 'session', 'run'] as const;
 
+const LOCAL: Shape<{ session?: string; run?: string }> = { session: 'any?', run: 'any?' };
+
 /**
  * The identity of a single user on one machine: tenant `local`, a fresh run id, session `default` unless given.
  */
 export function local(user: string, options: { session?: string; run?: string } = {}): Identity {
+  assertOptions('local', options, LOCAL);
   return { tenant: 'local', user, session: options.session ?? 'default', run: options.run ?? newRunId() };
 }
 

@@ -47,6 +47,7 @@ const RULES: readonly RedactRule[] = [
  * @throws PilotageError `invalid_config` for a rule without a name or a pattern.
  */
 export function redactor(more: readonly RedactRule[] = []): (text: string) => string {
+  if (!Array.isArray(more)) throw new PilotageError('invalid_config', 'redactor takes a list of rules.');
   const rules = [...RULES, ...more.map(checked)];
   return (text) => {
     // Each is looked for in the text as it is: what one rule takes away may be how another knows its secret.
@@ -77,7 +78,7 @@ function withMarks(text: string, spans: readonly SecretSpan[]): string {
 }
 
 function checked(rule: RedactRule): RedactRule {
-  const { name, pattern } = rule;
+  const { name, pattern }: Partial<RedactRule> = rule ?? {};
   if (typeof name !== 'string' || !/^[\w.-]{1,40}$/.test(name)) {
     throw new PilotageError(
       'invalid_config',

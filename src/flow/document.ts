@@ -2,8 +2,10 @@
  * The declarative form of a flow: a JSON or YAML document that names the functions of a program. It says what `flow` says, is
  * made with the same builders, and passes the same checks. Nothing in it is evaluated, and no function is called.
  */
+
 import { PilotageError } from '../core/errors.ts';
 import type { Json, JsonObject } from '../core/json.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import type { InputSchema } from '../tools/tool.ts';
 import { documentInvalid, quoted, type Spot } from './document-fault.ts';
 import { type NodePlan, readNode } from './document-node.ts';
@@ -37,6 +39,7 @@ export interface FlowFromOptions {
   readonly file?: string;
 }
 
+const OPTIONS: Shape<FlowFromOptions> = { functions: 'object', flows: 'object?', schemas: 'object?', file: 'text?' };
 const KEYS = ['name', 'description', 'input', 'output', 'budget', 'entry', 'exit', 'nodes', 'edges'];
 
 /**
@@ -49,6 +52,7 @@ export function flowFrom<In = unknown, Out = Json>(
   document: string | JsonObject,
   options: FlowFromOptions,
 ): Flow<In, Out> {
+  assertOptions('flowFrom', options, OPTIONS);
   const { functions, flows = {}, schemas = {}, file: source = 'document' } = options;
   const isText = typeof document === 'string';
   const { top, faults } = isText ? readText(document, source) : { top: readObject(document, source), faults: [] };

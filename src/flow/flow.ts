@@ -1,5 +1,7 @@
 /** Flows: graphs that people write, carried out as ordinary runs. */
+
 import type { Json } from '../core/json.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import type { Effect } from '../core/tool-schema.ts';
 import { checkOf } from '../tools/schema.ts';
 import type { InputSchema, PlannerTool, RunBudget } from '../tools/tool.ts';
@@ -48,6 +50,18 @@ export function edge<T>(from: Gives<T>, to: Takes<NoInfer<T>>): Edge {
   return { from, to };
 }
 
+const DEFINITION: Shape<FlowDefinition<never, never, unknown, never, never>> = {
+  name: 'any',
+  description: 'text?',
+  input: 'object',
+  output: 'object?',
+  budget: 'any?',
+  entry: 'any',
+  exit: 'any',
+  edges: 'list?',
+};
+const SUBFLOW: Shape<SubflowOptions> = { allowCycle: 'flag?', onError: 'any?', onRejected: 'any?' };
+
 /**
  * Builds a flow of its parts, and checks it.
  * @throws PilotageError `flow_invalid` with everything that is wrong: `data.faults` is `[{ code, message, nodes }]`.
@@ -56,6 +70,7 @@ export function edge<T>(from: Gives<T>, to: Takes<NoInfer<T>>): Edge {
 export function flow<Exit extends Exits<unknown>, In = Json, Args = never, Fits = unknown, Read = unknown>(
   definition: FlowDefinition<In, Args, Exit, Fits, Read>,
 ): Flow<In, unknown extends Fits ? ExitsOut<Exit> : Fits, unknown extends Read ? ExitsOut<Exit> : AsJson<Read>> {
+  assertOptions('flow', definition, DEFINITION);
   const { name, description = `The flow ${name}.`, input, output, budget = {}, entry, exit, edges = [] } = definition;
   const exits: readonly GraphNode[] = Array.isArray(exit) ? exit : [exit as GraphNode];
   const graph = checkedGraph({ name, budget, entry, exits, edges });
@@ -77,6 +92,7 @@ function built(graph: FlowGraph, description: string, input: InputSchema, output
     checkInput: checkOf(input, `The input of the flow ${name}`),
     ...(output === undefined ? {} : { checkOutput: checkOf(output, `The output of the flow ${name}`) }),
     asNode: <const Name extends string>(as: Name = name as Name, options: SubflowOptions = {}) => {
+      assertOptions(`The node of the flow ${name}`, options, SUBFLOW);
       const { allowCycle = false } = options;
       const node: GraphNode = {
         name: as,

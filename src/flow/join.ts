@@ -1,7 +1,8 @@
 /** Joins: nodes that wait for all their parents, and get what these have given by their names. */
+import { assertOptions, type Shape } from '../core/options.ts';
 import type { HandleSet, NoHandles } from '../tools/handle.ts';
 import type { GraphNode } from './graph.ts';
-import { type CallOptions, callTool, failureEdges } from './node.ts';
+import { CALL, type CallOptions, callTool, failureEdges } from './node.ts';
 import type { AsJson, Node, OutOf } from './types.ts';
 
 /** What a join gets: by the name of each parent the value that it gave. */
@@ -15,6 +16,8 @@ export interface JoinOptions<Parents extends readonly GraphNode[], Raw, H extend
   readonly of: Parents;
 }
 
+const JOIN: Shape<JoinOptions<readonly GraphNode[], never>> = { ...CALL, of: 'list' };
+
 /** A node that runs when all its parents have ended with a value, and not if one of them was passed over. */
 export function join<
   const Name extends string,
@@ -22,6 +25,7 @@ export function join<
   const Raw,
   H extends HandleSet = NoHandles,
 >(name: Name, options: JoinOptions<Parents, Raw, H>): Node<Name, never, AsJson<Raw>> {
+  assertOptions(`The join ${String(name)}`, options, JOIN);
   const { of: parents, effect = 'once', allowCycle = false } = options;
   const tool = callTool(name, { type: 'object' }, options);
   return Object.freeze({ name, kind: 'join', tool, effect, allowCycle, parents, ...failureEdges(options) });

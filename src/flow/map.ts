@@ -1,10 +1,11 @@
 /** Map nodes: one function over the items of a list. */
 import type { Json, JsonObject } from '../core/json.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import type { HandleSet, NoHandles } from '../tools/handle.ts';
 import type { PlannerTool } from '../tools/tool.ts';
 import type { NodePlace } from './graph.ts';
 import { MAX_ITEMS, mapPlanner } from './map-planner.ts';
-import { ANYTHING, type CallOptions, callTool, failureEdges } from './node.ts';
+import { ANYTHING, CALL, type CallOptions, callTool, failureEdges } from './node.ts';
 import type { AsJson, Node, Schema } from './types.ts';
 
 /** Everything but `concurrency` and `allowCycle` is of one item: its value, its time, its retries, its price, who is asked. */
@@ -17,6 +18,7 @@ export interface MapOptions<Args, In, Raw, H extends HandleSet = NoHandles> exte
 
 /** One object, so that it is compiled once. */
 const LIST: JsonObject = Object.freeze({ type: 'array', maxItems: MAX_ITEMS });
+const MAP: Shape<MapOptions<never, never, never>> = { ...CALL, item: 'object?', concurrency: 'any?' };
 const DEFAULT_CONCURRENCY = 8;
 export const MAX_CONCURRENCY = 50;
 
@@ -25,15 +27,16 @@ export function map<const Name extends string, const Raw, Args = Json, In = Args
   name: Name,
   options: MapOptions<Args, In, Raw, H>,
 ): Node<Name, readonly In[], AsJson<Raw>[]> {
+  assertOptions(`The map ${String(name)}`, options, MAP);
   const { effect = 'once', allowCycle = false, concurrency = DEFAULT_CONCURRENCY, item = ANYTHING } = options;
-  const { description = `The map ${name} of a flow.` } = options;
-  const itemTool = callTool(`${name}.item`, item, options);
+  const { description = `The map ${String(name)} of a flow.` } = options;
+  const itemTool = callTool(`${String(name)}.item`, item, options);
   const toolIn = ({ flow }: Pick<NodePlace, 'flow'>): PlannerTool => ({
     name,
     description,
     input: LIST,
     effect,
-    carriedOutBy: { planner: mapPlanner(`map:${flow}/${name}`, itemTool.name, concurrency), tools: [itemTool] },
+    carriedOutBy: { planner: mapPlanner(`map:${flow}/${String(name)}`, itemTool.name, concurrency), tools: [itemTool] },
   });
   const made = { name, effect, allowCycle, concurrency, toolIn, ...failureEdges(options) };
   return Object.freeze({ ...made, kind: 'map' as const, tool: toolIn({ flow: '' }) });

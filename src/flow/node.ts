@@ -1,6 +1,7 @@
 /** Nodes that run a function, and what all nodes with a function have in common. */
-import { PilotageError } from '../core/errors.ts';
+
 import type { Json, JsonObject } from '../core/json.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import { Thrown } from '../core/thrown.ts';
 import type { Effect } from '../core/tool-schema.ts';
 import type { HandleSet, NoHandles } from '../tools/handle.ts';
@@ -66,11 +67,31 @@ export interface NodeOptions<Args, In, Raw, H extends HandleSet = NoHandles> ext
   readonly input?: Schema<In, Args>;
 }
 
+/** Of everything with a function. What is no function is for the check of the flow to see. */
+export const CALL: Shape<CallOptions<never, never>> = {
+  description: 'text?',
+  output: 'object?',
+  effect: 'any?',
+  run: 'any',
+  handles: 'any?',
+  policy: 'object?',
+  approve: 'any?',
+  costUsd: 'any?',
+  reconcile: 'any?',
+  inDoubt: 'any?',
+  allowCycle: 'any?',
+  onError: 'any?',
+  onRejected: 'any?',
+};
+const NODE: Shape<NodeOptions<never, never, never>> = { ...CALL, input: 'object?' };
+const POLICY: Shape<NodePolicy> = { timeoutMs: 'any?', retries: 'any?', backoff: 'any?' };
+
 /** A node of a flow: it runs once a round, when a node that leads to it has ended and, of a router, has picked it. */
 export function node<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(
   name: Name,
   options: NodeOptions<Args, In, Raw, H>,
 ): Node<Name, In, AsJson<Raw>> {
+  assertOptions(`The node ${String(name)}`, options, NODE);
   const { effect = 'once', allowCycle = false, input = ANYTHING } = options;
   return Object.freeze({
     name,
@@ -88,14 +109,10 @@ export function callTool<Args, Raw, H extends HandleSet>(
   input: InputSchema,
   options: CallOptions<Args, Raw, H>,
 ): Tool {
-  const { description = `The node ${name} of a flow.`, output, effect = 'once', policy = {} } = options;
+  const { description = `The node ${String(name)} of a flow.`, output, effect = 'once', policy = {} } = options;
   const { approve, costUsd, reconcile, inDoubt, handles } = options;
+  assertOptions(`The policy of the node ${String(name)}`, policy, POLICY);
   const { timeoutMs, retries = 0, backoff } = policy;
-  if ('costMicroUsd' in options) {
-    // What is left out here would cost nothing.
-    const message = `The node ${name} has costMicroUsd, which is no option: give costUsd, in US dollars.`;
-    throw new PilotageError('invalid_config', message);
-  }
   const tool = {
     name,
     description,

@@ -1,6 +1,8 @@
 /** Routers: nodes that pick the one node that runs next, and hand it what they were handed. */
+
 import { describeThrown, PilotageError } from '../core/errors.ts';
 import { isJsonObject, type JsonObject } from '../core/json.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import { oneLine } from '../core/shown-name.ts';
 import type { Tool } from '../tools/tool.ts';
 import type { GraphNode } from './graph.ts';
@@ -27,6 +29,15 @@ export interface RouterOptions {
   readonly allowCycle?: boolean;
 }
 
+const ROUTER: Shape<RouterOptions> = { allowCycle: 'any?' };
+const PREDICATE: Shape<{ branches: readonly unknown[]; default?: unknown }> = { branches: 'list', default: 'any?' };
+const BRANCH: Shape<{ when: unknown; to: unknown }> = { when: 'any', to: 'any' };
+const UNION: Shape<{ select: unknown; branches: object; default?: unknown }> = {
+  select: 'any',
+  branches: 'object',
+  default: 'any?',
+};
+
 export interface RouterNode<Name extends string, In> extends Node<Name, In, In> {
   /** The name of the target for this payload. @throws as `select` does. */
   select(payload: unknown, meta?: JsonObject): string;
@@ -43,7 +54,10 @@ export function predicateRouter<In>(options: {
   readonly branches: readonly PredicateBranch<In>[];
   readonly default?: Takes<In>;
 }): Router<In> {
+  assertOptions('predicateRouter', options, PREDICATE);
   const { branches, default: fallback } = options;
+  for (const [index, branch] of branches.entries())
+    assertOptions(`The branch ${index} of predicateRouter`, branch, BRANCH);
   const targets = [...branches.map(({ to }) => to), ...(fallback === undefined ? [] : [fallback])];
   const isComplete = branches.every(({ when }) => typeof when === 'function');
   return routerOf('predicate', targets, isComplete, (payload, name) => {
@@ -72,6 +86,7 @@ export function unionRouter<
   readonly branches: Branches;
   readonly default?: Default;
 }): Router<UnionOf<Key, Branches, Default>> {
+  assertOptions('unionRouter', options, UNION);
   const { branches, default: fallback } = options;
   const targets = [...Object.values(branches), ...(fallback === undefined ? [] : [fallback])];
   const select: unknown = options.select;
@@ -141,7 +156,9 @@ type Picking = (payload: unknown, router: string) => GraphNode | string;
 
 function routerOf<In>(kind: Kind, targets: readonly GraphNode[], isComplete: boolean, pick: Picking): Router<In> {
   return {
-    asNode: (name, { allowCycle = false } = {}) => {
+    asNode: (name, options = {}) => {
+      assertOptions(`The router ${String(name)}`, options, ROUTER);
+      const { allowCycle = false } = options;
       const route = (payload: unknown, meta: JsonObject | undefined, ways: readonly string[]): string =>
         byPolicy(name, meta, ways) ?? byBranches(kind, name, pick(payload, name));
       const toolIn = ({ waysOut }: { readonly waysOut: readonly string[] }): Tool => ({

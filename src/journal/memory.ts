@@ -1,9 +1,11 @@
 /** A journal in the memory of this process: for tests, and for runs that nobody has to find again. */
+
 import { type Clock, systemClock } from '../core/clock.ts';
 import { isCapped, type Message } from '../core/control.ts';
 import { type Entry, encodeEntry, type Started } from '../core/entry.ts';
 import type { ErrorData } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import { MemoryArtifacts } from './memory-artifacts.ts';
 import { MemorySessions } from './memory-session.ts';
 import type {
@@ -53,8 +55,11 @@ import {
 } from './rules.ts';
 import { Watchers } from './watchers.ts';
 
+const OPTIONS: Shape<{ clock?: Clock }> = { clock: 'object?' };
+
 /** Nothing survives the process. Times and leases are judged by `clock` (default: the system's). */
 export function memoryJournal(options: { readonly clock?: Clock } = {}): Journal {
+  assertOptions('memoryJournal', options, OPTIONS);
   return new MemoryJournal(options.clock ?? systemClock);
 }
 

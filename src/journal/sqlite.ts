@@ -1,8 +1,10 @@
 /** A journal in one SQLite file, through `node:sqlite`. Several processes may share the file. */
+
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { Message } from '../core/control.ts';
 import { type Entry, encodeEntry } from '../core/entry.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import type {
   Append,
   ArtifactStore,
@@ -51,6 +53,14 @@ export interface SqliteJournalOptions {
   readonly readOnly?: boolean;
 }
 
+const OPTIONS: Shape<SqliteJournalOptions> = {
+  path: 'text',
+  synchronous: 'text?',
+  clock: 'object?',
+  busyTimeoutMs: 'number?',
+  watchIntervalMs: 'number?',
+  readOnly: 'flag?',
+};
 const BUSY_TIMEOUT_MS = 5_000;
 const WATCH_INTERVAL_MS = 200;
 
@@ -61,6 +71,7 @@ const WATCH_INTERVAL_MS = 200;
  * `journal_older`: then it has to be opened for writing once.
  */
 export function sqliteJournal(options: SqliteJournalOptions): Journal {
+  assertOptions('sqliteJournal', options, OPTIONS);
   if (options.readOnly === true) return new ReadingJournal(options, (db) => new SqliteJournal(db, options));
   const db = openDatabase({ path: options.path, synchronous: options.synchronous ?? 'full' });
   return new SqliteJournal(db, options);

@@ -1,8 +1,10 @@
 /** A model behind any server that speaks the OpenAI chat protocol: Ollama, vLLM, LM Studio, llama.cpp, a gateway. */
+
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { PilotageError } from '../core/errors.ts';
 import { knowKey, knowKeysOf } from '../core/known-secrets.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import { MAX_REPLY_BYTES, serverFetch } from './server-fetch.ts';
 
 export interface OpenAICompatibleOptions {
@@ -17,11 +19,20 @@ export interface OpenAICompatibleOptions {
   readonly maxReplyBytes?: number;
 }
 
+const OPTIONS: Shape<OpenAICompatibleOptions> = {
+  baseUrl: 'any',
+  model: 'text',
+  apiKey: 'text?',
+  headers: 'object?',
+  maxReplyBytes: 'any?',
+};
+
 /**
  * A server that redirects to another host is not followed: the key would go with the request.
  * @throws PilotageError `invalid_config`
  */
 export function openaiCompatible(options: OpenAICompatibleOptions): LanguageModelV4 {
+  assertOptions('openaiCompatible', options, OPTIONS);
   const { baseUrl, model, apiKey, headers, maxReplyBytes = MAX_REPLY_BYTES } = options;
   if (!Number.isSafeInteger(maxReplyBytes) || maxReplyBytes < 1) {
     const message = `maxReplyBytes is ${maxReplyBytes}; give a whole number from 1 up.`;

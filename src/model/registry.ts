@@ -2,8 +2,10 @@
  * How well each model of a pool does: rates over its last calls, each call weighing half as much a half-life later. A
  * value that its owner passes around; nothing global. What it holds goes out and comes in as JSON.
  */
+
 import { type Clock, systemClock } from '../core/clock.ts';
 import { PilotageError } from '../core/errors.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import { type ModelEntry, type ReadyModel, readyModels } from './entry.ts';
 import type { LanguageModel } from './language-model.ts';
 
@@ -62,11 +64,15 @@ const PRIOR_FAIL_RATE = 0.05;
 /** As many calls make a rate of their own; what is missing to it, also by decay, is filled up with the prior. */
 const ENOUGH_CALLS = 5;
 
+const OPTIONS: Shape<RegistryOptions> = { clock: 'object?', windowCalls: 'any?', halfLifeMs: 'any?' };
+
 /** @throws PilotageError `invalid_config` for a pool that is empty or names a model twice, and for bad options. */
 export function createModelRegistry(
   entries: readonly (LanguageModel | ModelEntry)[],
-  { clock = systemClock, windowCalls = 50, halfLifeMs = 900_000 }: RegistryOptions = {},
+  options: RegistryOptions = {},
 ): ModelRegistry {
+  assertOptions('createModelRegistry', options, OPTIONS);
+  const { clock = systemClock, windowCalls = 50, halfLifeMs = 900_000 } = options;
   if (!(Number.isSafeInteger(windowCalls) && windowCalls > 0)) throw badOption('windowCalls', windowCalls);
   if (!(halfLifeMs > 0)) throw badOption('halfLifeMs', halfLifeMs);
   const models = readyModels(entries);

@@ -9,6 +9,7 @@ import { PilotageError } from '../core/errors.ts';
 import { assertIdentity, type Identity, newRunId, type Scope } from '../core/identity.ts';
 import { captureJson, deepFreeze, encodedBytes, type Json, jsonEquals } from '../core/json.ts';
 import { assertRunLimits, type Limits, type RunLimits, runLimitsOf } from '../core/limits.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { Step } from '../core/step.ts';
 import { reachedLimit } from '../view/budget.ts';
@@ -45,6 +46,23 @@ export interface ForkResult {
   readonly value: Json;
   /** Which call of a parallel step, from 0. The others stay as they were, also those that were given the old value. */
   readonly call?: number;
+}
+
+const OPTIONS: Shape<ForkOptions> = {
+  identity: 'any?',
+  step: 'any?',
+  result: 'object?',
+  goal: 'any?',
+  limits: 'object?',
+  effects: 'any?',
+  signal: 'object?',
+};
+const RESULT: Shape<ForkResult> = { value: 'any', call: 'any?' };
+
+/** @throws PilotageError `invalid_config`. */
+export function assertForkOptions(options: ForkOptions): void {
+  assertOptions('fork', options, OPTIONS);
+  if (options.result !== undefined) assertOptions('the result of fork', options.result, RESULT);
 }
 
 /** Everything that a fork is made of beside the run's entries. */

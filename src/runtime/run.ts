@@ -1,10 +1,12 @@
 /** A handle of one run. It holds no state: any process with the journal can make one. */
+
 import type { Clock } from '../core/clock.ts';
 import type { Caller, Control, ControlType } from '../core/control.ts';
 import { type ErrorCode, PilotageError } from '../core/errors.ts';
 import type { EventPayloads, RunEvent } from '../core/event.ts';
 import type { Json, JsonObject } from '../core/json.ts';
 import type { Limits } from '../core/limits.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import type { ArtifactStore, Journal } from '../journal/port.ts';
 import { event } from '../view/event.ts';
 import { eventsOf } from '../view/events.ts';
@@ -14,7 +16,7 @@ import { type RunTrajectory, trajectoryOf } from '../view/trajectory.ts';
 import { answerable, isPaused, wakesByTasks } from '../view/waits.ts';
 import { isVerdict } from './controls.ts';
 import { Follower } from './follow.ts';
-import type { ForkOptions } from './fork.ts';
+import { assertForkOptions, type ForkOptions } from './fork.ts';
 import { storedJson } from './heavy.ts';
 import { keptAlive } from './kept-alive.ts';
 import type { Notice, NoticeHub } from './notices.ts';
@@ -131,6 +133,27 @@ export interface CancelOptions extends SteerOptions {
   readonly hard?: boolean;
 }
 
+const EVENTS: Shape<EventOptions> = { from: 'number?', redact: 'function?' };
+const ANSWER: Shape<Answer> = { payload: 'any?', reason: 'text?' };
+const APPROVAL: Shape<Approval> = { args: 'any?', ...ANSWER };
+const SETTLEMENT: Shape<{ happened: boolean; value?: Json; reason?: string }> = {
+  happened: 'any',
+  value: 'any?',
+  reason: 'text?',
+};
+const RESUMPTION: Shape<Resumption> = {
+  token: 'any?',
+  payload: 'any?',
+  limits: 'any?',
+  nodes: 'any?',
+  acceptChanges: 'flag?',
+  signal: 'object?',
+};
+const REPAIR: Shape<RepairOptions> = { by: 'any', reason: 'text?' };
+const REPLAY: Shape<{ signal?: AbortSignal }> = { signal: 'object?' };
+const STEER: Shape<SteerOptions> = { until: 'text?' };
+const CANCEL: Shape<CancelOptions> = { ...STEER, reason: 'any?', hard: 'any?' };
+
 export class Run {
   readonly id: string;
   readonly #ports: RunPorts;
@@ -145,6 +168,7 @@ export class Run {
    * `planner.finish` or `planner.error`, or is paused, with `run.paused`. Asking for events is what turns token streaming on.
    */
   events(options: EventOptions = {}): AsyncGenerator<RunEvent, void> {
+    assertOptions('events', options, EVENTS);
     const { from = 1, redact } = options;
     const { shownTasks } = this.#ports;
     const shown = (events: readonly RunEvent[]): readonly RunEvent[] =>
@@ -217,7 +241,9 @@ export class Run {
    * @throws PilotageError `run_not_found`, `run_ended` for a run that finished or was cancelled, `pause_not_found` for an answer to a pause that is not open, or
    * `run_changed`.
    */
-  async resume({ signal, ...resumption }: Resumption = {}): Promise<void> {
+  async resume(options: Resumption = {}): Promise<void> {
+    assertOptions('resume', options, RESUMPTION);
+    const { signal, ...resumption } = options;
     signal?.throwIfAborted();
     await this.#ports.mayResume();
     await this.#resume(resumption);
@@ -256,12 +282,15 @@ export class Run {
    * @param token which pause, of this run or of a task that it waits for; needed only when several are open.
    * @throws PilotageError `pause_not_found`, `approver_refused`, or `payload_invalid` for arguments that do not fit.
    */
-  approve(token?: string, { args, ...answer }: Approval = {}): Promise<void> {
+  async approve(token?: string, approval: Approval = {}): Promise<void> {
+    assertOptions('approve', approval, APPROVAL);
+    const { args, ...answer } = approval;
     return this.#answer('APPROVE', token, answer, args === undefined ? {} : { args });
   }
 
   /** Answers a pause with no. A call that waits for approval is not made. @throws PilotageError `pause_not_found`. */
-  reject(token?: string, answer: Answer = {}): Promise<void> {
+  async reject(token?: string, answer: Answer = {}): Promise<void> {
+    assertOptions('reject', answer, ANSWER);
     return this.#answer('REJECT', token, answer, {});
   }
 
@@ -278,6 +307,7 @@ export class Run {
         'Say whether the call has happened: { happened: true, value } or { happened: false }.',
       );
     }
+    assertOptions('settle', settlement, SETTLEMENT);
     const { happened, reason } = settlement;
     const value = settlement.happened ? settlement.value : undefined;
     await this.steer('SETTLE', {
@@ -294,7 +324,9 @@ export class Run {
   }
 
   /** Ends the run as cancelled. What is in flight is aborted at once, unless `hard` is false. */
-  async cancel({ until, ...payload }: CancelOptions = {}): Promise<void> {
+  async cancel(options: CancelOptions = {}): Promise<void> {
+    assertOptions('cancel', options, CANCEL);
+    const { until, ...payload } = options;
     await this.steer('CANCEL', { ...payload }, until === undefined ? {} : { until });
   }
 
@@ -304,6 +336,7 @@ export class Run {
    * @throws PilotageError why it was refused, or `run_ended`.
    */
   async steer(type: ControlType, payload?: JsonObject, options: SteerOptions = {}): Promise<void> {
+    assertOptions('steer', options, STEER);
     const { as } = this.#ports;
     const { until = isVerdict({ type }) ? 'applied' : 'stored' } = options;
     const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
@@ -366,6 +399,7 @@ export class Run {
    * @throws PilotageError `run_not_found`, `scope_mismatch`, `idempotency_conflict`, `invalid_config` or `payload_invalid`.
    */
   async fork(options: ForkOptions = {}): Promise<Run> {
+    assertForkOptions(options);
     await this.#ports.mayResume();
     return this.#ports.fork(options);
   }
@@ -384,6 +418,7 @@ export class Run {
    * not even its first entry can be read.
    */
   async repair(options: RepairOptions): Promise<Diagnosis | undefined> {
+    assertOptions('repair', options, REPAIR);
     await this.#ports.mayResume();
     return this.#ports.repair(options);
   }
@@ -394,6 +429,7 @@ export class Run {
    * @throws PilotageError `run_not_found`; the signal's reason when it is aborted.
    */
   async replay(options: { readonly signal?: AbortSignal } = {}): Promise<ReplayReport> {
+    assertOptions('replay', options, REPLAY);
     await this.#ports.mayResume();
     return this.#ports.replay(options.signal);
   }

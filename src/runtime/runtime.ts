@@ -2,6 +2,7 @@
  * The face: starts runs, finds them again, and drives those whose lease this process holds. Everything about a run is in
  * the journal; what is kept here is only which runs are being driven.
  */
+
 import { type Clock, systemClock } from '../core/clock.ts';
 import { assertMaySend, type Caller } from '../core/control.ts';
 import type { Asked, Entry } from '../core/entry.ts';
@@ -10,6 +11,7 @@ import { assertIdentity, type Identity } from '../core/identity.ts';
 import { captureJson, jsonEquals } from '../core/json.ts';
 import { knowKeysOf } from '../core/known-secrets.ts';
 import { assertRunLimits, type Limits, runLimitsOf } from '../core/limits.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import type { Planner, PlannerFunction } from '../core/planner.ts';
 import type { ToolPolicy } from '../core/policy.ts';
 import { Redaction, type RedactionOptions } from '../core/redaction.ts';
@@ -34,7 +36,6 @@ import { type ForkOptions, forkRun } from './fork.ts';
 import { assertNoTaskId } from './free-id.ts';
 import { Handles } from './handles.ts';
 import { contextAtStart, loadInputs, withReadArgs } from './inputs.ts';
-import { assertKnownOptions } from './known-options.ts';
 import { NoticeHub } from './notices.ts';
 import { type Migrate, pinOf } from './pins.ts';
 import { mainOf, Planners } from './planners.ts';
@@ -55,7 +56,7 @@ import {
   withMaterial,
 } from './session-memory.ts';
 import type { SlotLimits } from './slots.ts';
-import type { StartOptions } from './start-options.ts';
+import { assertStartOptions, type StartOptions } from './start-options.ts';
 import { watchProgressOfTasks } from './task-progress.ts';
 import { Tasks } from './tasks.ts';
 
@@ -118,26 +119,37 @@ export interface RuntimeOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-const OPTIONS: Readonly<Record<keyof RuntimeOptions, true>> = {
-  planner: true,
-  tools: true,
-  planners: true,
-  journal: true,
-  limits: true,
-  maxLiveRuns: true,
-  maxLiveRunsPerTenant: true,
-  leaseMs: true,
-  takeoverGraceMs: true,
-  parallelCalls: true,
-  clock: true,
-  random: true,
-  memory: true,
-  progress: true,
-  patienceMs: true,
-  redact: true,
-  policy: true,
-  migrate: true,
-  onFault: true,
+const OPTIONS: Shape<RuntimeOptions> = {
+  planner: 'any',
+  tools: 'any?',
+  planners: 'any?',
+  journal: 'any?',
+  limits: 'object?',
+  maxLiveRuns: 'number?',
+  maxLiveRunsPerTenant: 'number?',
+  leaseMs: 'number?',
+  takeoverGraceMs: 'number?',
+  parallelCalls: 'any?',
+  clock: 'object?',
+  random: 'function?',
+  memory: 'object?',
+  progress: 'object?',
+  patienceMs: 'number?',
+  redact: 'object?',
+  policy: 'function?',
+  migrate: 'function?',
+  onFault: 'function?',
+};
+const RUN: Shape<{ as?: Caller }> = { as: 'object?' };
+const QUERY: Shape<RunQuery> = {
+  tenant: 'text?',
+  user: 'text?',
+  session: 'text?',
+  status: 'list?',
+  parent: 'text?',
+  since: 'number?',
+  limit: 'any?',
+  after: 'text?',
 };
 
 const DEFAULT_LEASE_MS = 5_000;
@@ -179,7 +191,7 @@ export class Runtime {
   });
 
   constructor(options: RuntimeOptions) {
-    assertKnownOptions(options, OPTIONS);
+    assertOptions('createRuntime', options, OPTIONS);
     knowKeysOf(process.env);
     this.#redaction = new Redaction(options.redact);
     const main = mainOf(options.planner, options.tools);
@@ -225,8 +237,9 @@ export class Runtime {
 
   async #start(query: string, options: StartOptions, asked?: Asked): Promise<Run> {
     this.#assertOpen();
-    options?.signal?.throwIfAborted();
-    assertIdentity(options?.identity);
+    assertStartOptions(options);
+    options.signal?.throwIfAborted();
+    assertIdentity(options.identity);
     const identity = captureJson(pickIdentity(options.identity), 'identity').json as unknown as Identity;
     const started = this.#startedEntry(query, identity, options, asked);
     const { priority = 0 } = options;
@@ -256,6 +269,7 @@ export class Runtime {
    */
   run(id: string, options: { readonly as?: Caller } = {}): Run {
     this.#assertOpen();
+    assertOptions('run', options, RUN);
     return this.#handle(id, options.as);
   }
 
@@ -348,8 +362,9 @@ export class Runtime {
   }
 
   /** Stored runs, newest first. */
-  list(query: RunQuery = {}): Promise<RunRecord[]> {
+  async list(query: RunQuery = {}): Promise<RunRecord[]> {
     this.#assertOpen();
+    assertOptions('list', query, QUERY);
     return this.#driverDeps().journal.list(query);
   }
 

@@ -3,6 +3,7 @@ import type { InputArtifact } from '../core/context.ts';
 import type { Turn } from '../core/entry.ts';
 import type { Identity } from '../core/identity.ts';
 import type { Limits } from '../core/limits.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import type { GivenContext, InputFile } from './inputs.ts';
 
 export interface StartOptions {
@@ -31,4 +32,33 @@ export interface StartOptions {
   readonly context?: GivenContext;
   /** Attachments: references of artifacts of the session, or bytes that are stored as such. */
   readonly inputs?: readonly (InputArtifact | InputFile)[];
+}
+
+export const START_OPTIONS: Shape<StartOptions> = {
+  identity: 'any',
+  limits: 'object?',
+  planner: 'text?',
+  history: 'list?',
+  conversation: 'flag?',
+  scopes: 'list?',
+  signal: 'object?',
+  priority: 'any?',
+  context: 'object?',
+  inputs: 'list?',
+};
+const CONTEXT: Shape<GivenContext> = {
+  args: 'any?',
+  meta: 'any?',
+  hints: 'object?',
+  externalMemory: 'any?',
+  conversationMemory: 'any?',
+  retrieved: 'any?',
+  skills: 'list?',
+  reasoningReplay: 'text?',
+};
+
+/** @throws PilotageError `invalid_config`. */
+export function assertStartOptions(options: StartOptions): void {
+  assertOptions('start', options, START_OPTIONS);
+  if (options.context !== undefined) assertOptions('context', options.context, CONTEXT);
 }

@@ -1,4 +1,5 @@
 /** Runs as the tasks of a session: started once under a key, found again, listed, stopped, watched. Everything is in the journal. */
+
 import { createHash } from 'node:crypto';
 import type { Clock } from '../core/clock.ts';
 import type { Control, ControlType } from '../core/control.ts';
@@ -7,6 +8,7 @@ import { PilotageError } from '../core/errors.ts';
 import type { EventPayloads, RunEvent } from '../core/event.ts';
 import { newRunId, type Scope } from '../core/identity.ts';
 import { captureJson, type Json, type JsonObject } from '../core/json.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import type { GroupView, TaskStatus } from '../core/task.ts';
 import type { Journal, RunRecord, RunStatus } from '../journal/port.ts';
 import { hasEnded, ownedBy } from '../journal/rules.ts';
@@ -17,7 +19,7 @@ import { digestOf } from './digest.ts';
 import { Follower } from './follow.ts';
 import type { NoticeHub } from './notices.ts';
 import type { EventOptions, Run } from './run.ts';
-import type { StartOptions } from './start-options.ts';
+import { START_OPTIONS, type StartOptions } from './start-options.ts';
 import { type TaskRecord, taskRecord } from './task-record.ts';
 
 export interface TaskPorts {
@@ -53,6 +55,9 @@ export interface TaskQuery {
 
 export type GroupResolved = EventPayloads['task.group_resolved'];
 
+const { conversation: _, ...STARTED } = START_OPTIONS;
+const SPAWN: Shape<SpawnOptions> = { ...STARTED, idempotencyKey: 'any?' };
+const QUERY: Shape<TaskQuery> = { parent: 'text?', status: 'list?', limit: 'any?', after: 'text?' };
 const DEFAULT_PAGE = 50;
 
 export class Tasks {
@@ -68,6 +73,7 @@ export class Tasks {
    * @throws PilotageError `idempotency_conflict` for another request under a key that was used, and what `Runtime.start` throws.
    */
   async spawn(query: string, options: SpawnOptions): Promise<{ readonly run: Run; readonly reused: boolean }> {
+    assertOptions('tasks.spawn', options, SPAWN);
     const { identity: scope, idempotencyKey = '', ...rest } = options;
     const { tenant, user, session } = scope;
     const owner = ownedBy(scope);
@@ -92,6 +98,7 @@ export class Tasks {
 
   /** @throws PilotageError `invalid_config` for a page over 200 or below 1, `task_not_found` for an unknown `after`. */
   async list(scope: Scope, query: TaskQuery = {}): Promise<TaskRecord[]> {
+    assertOptions('tasks.list', query, QUERY);
     const { parent, status, limit = DEFAULT_PAGE } = query;
     const owner = ownerOf(scope);
     const journal = this.#ports.journal();

@@ -85,7 +85,7 @@ export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], 
     throw new PilotageError('invalid_config', 'The policy is no function. Give one that is asked about each call.');
   }
   const ready = new Map<string, ReadyTool>();
-  for (const tool of [...builtins, ...listOf(tools)]) {
+  for (const tool of [...listOf(builtins), ...listOf(tools)]) {
     const made = prepare(tool);
     if (ready.has(tool.name)) {
       throw new PilotageError('tool_name_taken', `Two tools are named ${JSON.stringify(tool.name)}. Rename one.`);
@@ -134,6 +134,9 @@ function isPlannerTool(tool: unknown): tool is PlannerTool {
 
 function listOf(tools: ToolSet): readonly AnyTool[] {
   if (Array.isArray(tools)) return tools as readonly AnyTool[];
+  if (typeof tools !== 'object' || tools === null) {
+    throw new PilotageError('invalid_config', 'tools is neither a list of tools nor a record of them by name.');
+  }
   return Object.entries(tools as Readonly<Record<string, AnyTool | AiSdkTool>>).map(([name, tool]) => {
     if (isAiSdkTool(tool)) return fromAiSdk(name, tool);
     if (tool?.name === name) return tool;

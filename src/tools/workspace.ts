@@ -1,6 +1,8 @@
 /** Tools that let a run look at one folder, and at nothing else. They change nothing. */
+
 import { realpathSync, statSync } from 'node:fs';
 import { PilotageError } from '../core/errors.ts';
+import { assertOptions, type Shape } from '../core/options.ts';
 import type { Tool } from './tool.ts';
 import type { HardLinks } from './workspace-fence.ts';
 import { gitLogTool } from './workspace-git.ts';
@@ -18,12 +20,16 @@ export interface WorkspaceOptions {
   readonly hardLinks?: HardLinks;
 }
 
+const OPTIONS: Shape<WorkspaceOptions> = { root: 'text', hardLinks: 'any?' };
+
 /**
  * `list_files`, `read_file`, `search_files` and `git_log` for one folder, all with the effect `read`. What they refuse is
  * the outcome `workspace_refused`, whose `data.reason` says why.
  * @throws PilotageError `invalid_config` when `root` is no folder.
  */
-export function workspaceTools({ root, hardLinks = 'refuse' }: WorkspaceOptions): Tool[] {
+export function workspaceTools(options: WorkspaceOptions): Tool[] {
+  assertOptions('workspaceTools', options, OPTIONS);
+  const { root, hardLinks = 'refuse' } = options;
   if (hardLinks !== 'refuse' && hardLinks !== 'read') {
     throw new PilotageError('invalid_config', `hardLinks is ${String(hardLinks)}; give 'refuse' or 'read'.`);
   }

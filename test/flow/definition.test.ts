@@ -31,7 +31,7 @@ describe('RT-26 a flow is checked when it is built', () => {
       { code: 'bad_budget', message: expect.stringContaining('costUsd is in US dollars') },
     ]);
     const priced = { effect: 'pure', run: () => 1, costMicroUsd: 5 } as never;
-    expect(() => node('n', priced)).toThrow(/The node n has costMicroUsd.*costUsd/);
+    expect(() => node('n', priced)).toThrow(/The node n has no option "costMicroUsd".*costUsd/);
   });
 
   it('and may be one node', () => {

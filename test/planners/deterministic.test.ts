@@ -281,7 +281,7 @@ describe('deterministic, when something is wrong', () => {
   });
 
   it('DS-05 refuses an unknown option by its name, an empty name, and a version that is no text', () => {
-    expect(() => deterministic(wrong({ steps: [DONE], registry: {} }) as never)).toThrow(/no option registry/);
+    expect(() => deterministic(wrong({ steps: [DONE], registry: {} }) as never)).toThrow(/no option "registry"/);
     expect(() => deterministic({ steps: [DONE], name: '' })).toThrow(/name/);
     expect(() => deterministic(wrong({ steps: [DONE], version: 2 }) as never)).toThrow(/version/);
   });

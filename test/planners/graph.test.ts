@@ -472,8 +472,8 @@ describe('options', () => {
   it('what is wrong with them is said at once', () => {
     const make = (options: object): unknown => graph(options as GraphOptions);
     const plan = DIAMOND;
-    expect(() => make({ plan, retries: 3 })).toThrow('graph has no option retries');
-    expect(() => make({ plan, policy: () => true })).toThrow('graph has no option policy');
+    expect(() => make({ plan, retries: 3 })).toThrow('graph has no option "retries"');
+    expect(() => make({ plan, policy: () => true })).toThrow('graph has no option "policy"');
     for (const bad of [{}, { plan: 3 }, { plan: null }, { plan: { plan: 3 } }]) {
       expect(() => make(bad)).toThrow(expect.objectContaining({ code: 'invalid_config' }));
     }

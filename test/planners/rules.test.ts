@@ -139,7 +139,7 @@ describe('rules that go wrong', () => {
       expect(() => make({ rules: bad })).toThrow(expect.objectContaining({ code: 'invalid_config' }));
     }
     expect(() => make({ rules: [{ id: 'a', match: () => true }] })).toThrow('rules[0].toPlanStep must be a function.');
-    expect(() => make({ rules: [a], policy: true })).toThrow('rules has no option policy');
+    expect(() => make({ rules: [a], policy: true })).toThrow('rules has no option "policy"');
     for (const bad of [{ name: ' ' }, { version: 2 }, { internal: '' }]) {
       expect(() => make({ rules: [a], ...bad })).toThrow(expect.objectContaining({ code: 'invalid_config' }));
     }

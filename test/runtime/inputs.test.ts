@@ -190,8 +190,10 @@ describe('the context', () => {
   };
 
   it('is recorded as it was given, frozen, and nothing but what a caller may say', async () => {
-    const forged = { ...context, artifacts: { rows: [], more: 9 }, inputs: [], odd: 1 };
-    const { context: recorded, planner } = await given({ context: forged });
+    for (const forged of [{ artifacts: { rows: [], more: 9 } }, { inputs: [] }, { odd: 1 }]) {
+      expect(await codeOf(given({ context: { ...context, ...forged } }))).toBe('invalid_config');
+    }
+    const { context: recorded, planner } = await given({ context });
     expect(recorded).toEqual(context);
     expect(planner.views[0]?.context).toEqual(context);
     expect(Object.isFrozen(planner.views[0]?.context.hints?.preferredOrder)).toBe(true);

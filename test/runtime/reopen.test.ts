@@ -226,6 +226,6 @@ describe('an option of a runtime', () => {
     const planner = () => finish();
     expect(() => createRuntime({ planer: planner } as never)).toThrow('"planer". Did you mean planner?');
     expect(() => createRuntime({ planner, patience: 5 } as never)).toThrow('patienceMs');
-    expect(() => createRuntime({ planner, quux: 1 } as never)).toThrow('There are planner, tools');
+    expect(() => createRuntime({ planner, quux: 1 } as never)).toThrow('Its options are planner, tools');
   });
 });

@@ -2,9 +2,11 @@
  * The planner without a model: an ordered list of steps, of which the first that claims decides. It holds no state of a
  * run: what a step has done stands in the run's trajectory, so a restart changes nothing.
  */
+
 import { describeThrown, PilotageError } from '../../core/errors.ts';
 import { assertIdentity } from '../../core/identity.ts';
 import type { JsonObject } from '../../core/json.ts';
+import { assertOptions, type Shape } from '../../core/options.ts';
 import type { Move, Planner, RunView } from '../../core/planner.ts';
 import { validateDecision } from '../../core/validate-decision.ts';
 import { type ReadyStep, readyStep } from './ready-step.ts';
@@ -19,18 +21,15 @@ export interface DeterministicOptions {
   readonly steps: readonly DeterministicStep[];
 }
 
-const OPTIONS: readonly string[] = ['name', 'version', 'steps'] satisfies (keyof DeterministicOptions)[];
+const OPTIONS: Shape<DeterministicOptions> = { name: 'any?', version: 'any?', steps: 'any' };
 
 /**
  * A step that throws, or decides what is no decision, fails the run with `deterministic_step`, which names it.
  * @throws PilotageError `invalid_config` for no steps, for two with one id, and for what is wrong with one of them.
  */
 export function deterministic(options: DeterministicOptions): Planner {
+  assertOptions('deterministic', options, OPTIONS);
   const { name = 'deterministic', version } = options;
-  const unknown = Object.keys(options).filter((key) => !OPTIONS.includes(key));
-  if (unknown.length > 0) {
-    throw misconfigured(`deterministic has no option ${unknown.join(', ')}. Its options are ${OPTIONS.join(', ')}.`);
-  }
   if (typeof name !== 'string' || name === '') throw misconfigured('The name of a planner must be a non-empty string.');
   if (version !== undefined && typeof version !== 'string')
     throw misconfigured('The version of a planner is a string.');

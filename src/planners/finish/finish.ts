@@ -1,7 +1,9 @@
 /** The planner that is done at once: for tests, and as the last rung of a ladder. */
+
 import type { Finish, FinishReason } from '../../core/decision.ts';
 import { assertIdentity } from '../../core/identity.ts';
 import { captureJson, captureObject, type Json, type JsonObject } from '../../core/json.ts';
+import { assertOptions, type Shape } from '../../core/options.ts';
 import type { Planner } from '../../core/planner.ts';
 
 export interface FinishOptions {
@@ -12,8 +14,12 @@ export interface FinishOptions {
   readonly reason?: FinishReason;
 }
 
+const OPTIONS: Shape<FinishOptions> = { payload: 'any?', metadata: 'any?', reason: 'text?' };
+
 /** @throws PilotageError `unserializable` for a payload or metadata that is not JSON. */
-export function finish({ payload, metadata = {}, reason = 'goal' }: FinishOptions = {}): Planner {
+export function finish(options: FinishOptions = {}): Planner {
+  assertOptions('finish', options, OPTIONS);
+  const { payload, metadata = {}, reason = 'goal' } = options;
   const base = Object.freeze({
     kind: 'finish',
     reason,

@@ -6,6 +6,7 @@
 import { PilotageError } from '../../core/errors.ts';
 import { assertIdentity } from '../../core/identity.ts';
 import { captureJson } from '../../core/json.ts';
+import { assertOptions, type Shape } from '../../core/options.ts';
 import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
 import type { Step } from '../../core/step.ts';
 import { MAX_PLAN_BRANCHES } from '../../core/validate-decision.ts';
@@ -40,14 +41,14 @@ export interface GraphOptions {
   readonly maxSteps?: number;
 }
 
-const OPTIONS: readonly string[] = [
-  'name',
-  'version',
-  'plan',
-  'concurrency',
-  'internal',
-  'maxSteps',
-] satisfies (keyof GraphOptions)[];
+const OPTIONS: Shape<GraphOptions> = {
+  name: 'any?',
+  version: 'any?',
+  plan: 'any',
+  concurrency: 'any?',
+  internal: 'any?',
+  maxSteps: 'any?',
+};
 
 const MAX_CONCURRENCY = 50;
 
@@ -142,11 +143,8 @@ function makerOf(given: GraphOptions['plan']): Maker {
 }
 
 function checkOptions(options: GraphOptions): void {
+  assertOptions('graph', options, OPTIONS);
   const { name = 'graph', version, plan, concurrency, internal, maxSteps } = options;
-  const unknown = Object.keys(options).filter((key) => !OPTIONS.includes(key));
-  if (unknown.length > 0) {
-    throw misconfigured(`graph has no option ${unknown.join(', ')}. Its options are ${OPTIONS.join(', ')}.`);
-  }
   assertText(name, 'name');
   if (version !== undefined && typeof version !== 'string')
     throw misconfigured('The version of a planner is a string.');

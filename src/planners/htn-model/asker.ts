@@ -1,7 +1,9 @@
 /** One model that answers small questions by a schema, and what goes with each. */
+
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { type Clock, systemClock } from '../../core/clock.ts';
 import type { JsonObject } from '../../core/json.ts';
+import { assertOptions, type Shape } from '../../core/options.ts';
 import type { AsksModels } from '../../core/planner.ts';
 import { type ModelEntry, readyModel } from '../../model/entry.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
@@ -40,8 +42,17 @@ export interface Asker extends AsksModels {
   ask<T>(question: Question<T>): Promise<Structured<T>>;
 }
 
+const OPTIONS: Shape<HtnModelOptions> = {
+  describe: 'object?',
+  prices: 'object?',
+  retries: 'number?',
+  stallMs: 'number?',
+  clock: 'object?',
+};
+
 /** @throws PilotageError `invalid_config` for what is no model, and for bad prices. */
 export function askerOf(given: LanguageModel | ModelEntry, options: HtnModelOptions): Asker {
+  assertOptions('the asking of a model', options, OPTIONS);
   const { prices, clock = systemClock, retries, stallMs } = options;
   const model = readyModel(given, prices === undefined ? {} : { prices });
   let mode = model.structuredOutput;

@@ -1,6 +1,8 @@
 /** What a planner knows of its world: operators that change the state, and methods that say how a task is done. */
+
 import { PilotageError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
+import { assertOptions, type Shape } from '../../core/options.ts';
 import type { HtnState } from './state.ts';
 
 /** The name of an operator or of a task with its arguments; `['goal', table, key, value]` wants that entry to have that value. */
@@ -62,8 +64,17 @@ export interface HtnDomain {
   readonly fingerprint?: (state: HtnState) => string | number;
 }
 
+const SPEC: Shape<HtnDomainSpec> = {
+  operators: 'object',
+  tasks: 'object?',
+  goals: 'object?',
+  fingerprint: 'function?',
+};
+
 /** @throws PilotageError `invalid_config` for a name that is used twice, or something that is no function. */
-export function htnDomain({ operators, tasks = {}, goals = {}, fingerprint }: HtnDomainSpec): HtnDomain {
+export function htnDomain(spec: HtnDomainSpec): HtnDomain {
+  assertOptions('htnDomain', spec, SPEC);
+  const { operators, tasks = {}, goals = {}, fingerprint } = spec;
   const entries = new Map<string, HtnEntry>();
   for (const [name, run] of Object.entries(operators)) {
     assertFunction(run, `The operator ${name}`);
@@ -97,6 +108,7 @@ function namedMethods(given: Methods, what: string): readonly NamedMethod[] {
 }
 
 function listed(given: Methods): readonly (readonly [name: string, run: Method])[] {
+  if (typeof given !== 'object' && typeof given !== 'function') return [['method 1', given]];
   if (typeof given === 'function') return [[given.name || 'method 1', given]];
   if (!Array.isArray(given)) return Object.entries(given as Readonly<Record<string, Method>>);
   return given.map((run: Method | undefined, index) => [run?.name || `method ${index + 1}`, run as Method]);

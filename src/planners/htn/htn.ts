@@ -1,5 +1,7 @@
 /** A planner over a domain: operators that change a state, and methods that decompose tasks. */
+
 import { PilotageError } from '../../core/errors.ts';
+import { assertOptions, type Shape } from '../../core/options.ts';
 import type { AsksModels, Planner, RunView } from '../../core/planner.ts';
 import type { HtnDomain, HtnTask } from './domain.ts';
 import { resolverOf } from './item.ts';
@@ -73,6 +75,7 @@ export interface HtnOptions {
  * @throws PilotageError `invalid_config` for a limit that is no whole number from 1.
  */
 export function htn(options: HtnOptions): Planner {
+  assertOptions('htn', options, OPTIONS);
   const {
     name = 'htn',
     version,
@@ -82,6 +85,7 @@ export function htn(options: HtnOptions): Planner {
     nodes = DEFAULT_NODES,
     internal,
   } = options;
+  assertDomain(domain);
   assertLimit('depth', depth);
   assertLimit('nodes', nodes);
   const { observe, choose, fill } = options;
@@ -103,6 +107,28 @@ export function htn(options: HtnOptions): Planner {
       fill: fill && ((task) => fill.call(options, task, run, signal)),
     }),
   });
+}
+
+const OPTIONS: Shape<HtnOptions> = {
+  name: 'text?',
+  version: 'text?',
+  domain: 'any',
+  state: 'function',
+  todo: 'function',
+  step: 'function',
+  observe: 'function?',
+  lazy: 'flag?',
+  depth: 'any?',
+  nodes: 'any?',
+  choose: 'function?',
+  fill: 'function?',
+  internal: 'text?',
+};
+
+/** @throws PilotageError `invalid_config`. */
+export function assertDomain(domain: HtnDomain): void {
+  if (domain?.entries instanceof Map && domain.goals instanceof Map) return;
+  throw new PilotageError('invalid_config', 'The domain is none. Give what htnDomain or readHddl makes.');
 }
 
 function assertLimit(name: string, limit: number): void {

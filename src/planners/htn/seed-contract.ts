@@ -1,6 +1,8 @@
 /** Planners written to the contract of the agentsdk proposal: one task to begin with, and a function that decomposes. */
+
 import { describeThrown, PilotageError } from '../../core/errors.ts';
 import { isJsonObject, type Json } from '../../core/json.ts';
+import { assertOptions, type Shape } from '../../core/options.ts';
 import type { Planner } from '../../core/planner.ts';
 import { plannerState } from '../graph/normalise.ts';
 import type { PlannerState } from '../graph/plan.ts';
@@ -36,6 +38,8 @@ export interface FromHtnPlannerOptions {
   readonly internal?: string;
 }
 
+const OPTIONS: Shape<FromHtnPlannerOptions> = { name: 'text?', version: 'text?', internal: 'text?' };
+
 /**
  * Decomposes depth first until all is primitive, at most 32 levels and 1,000 nodes, and carries that out in its order.
  * When a step fails, only the compound node that it is part of is decomposed anew.
@@ -44,6 +48,10 @@ export interface FromHtnPlannerOptions {
  * `htn_invalid_decomposition` for a primitive node without a step.
  */
 export function fromHtnPlanner(given: HTNPlanner, options: FromHtnPlannerOptions = {}): Planner {
+  assertOptions('fromHtnPlanner', options, OPTIONS);
+  if (typeof given?.initialTask !== 'function' || typeof given.decompose !== 'function') {
+    throw new PilotageError('invalid_config', 'fromHtnPlanner takes an object with initialTask(state) and decompose.');
+  }
   const { name = 'htn', version, internal } = options;
   return plannerOf({
     name,

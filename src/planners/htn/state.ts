@@ -166,12 +166,24 @@ class Keys implements IterableIterator<string> {
   }
 }
 
+function assertRows(table: string, rows: unknown): void {
+  if (typeof rows === 'object' && rows !== null && Symbol.iterator in rows) return;
+  throw new PilotageError('invalid_config', `The table ${JSON.stringify(table)} is no list of [key, value].`);
+}
+
 class State implements HtnState {
   readonly #tables = new Map<string, Table>();
   readonly #trail: Trail = { cells: [], before: [] };
 
   constructor(tables: HtnTables) {
+    if (typeof tables !== 'object' || tables === null) {
+      throw new PilotageError(
+        'invalid_config',
+        'htnState takes an object of tables, each with pairs of key and value.',
+      );
+    }
     for (const [name, rows] of Object.entries(tables)) {
+      assertRows(name, rows);
       const table = new Table(this.#trail);
       for (const [key, value] of rows) table.set(key, value);
       this.#tables.set(name, table);

@@ -1,6 +1,8 @@
 /** What a pipeline planner is made of. */
+
 import type { Clock } from '../../core/clock.ts';
 import { PilotageError } from '../../core/errors.ts';
+import { assertOptions as assertKinds, type Shape } from '../../core/options.ts';
 import type { Planner, PlannerFunction, RunView } from '../../core/planner.ts';
 import type { RedactRule } from '../../core/redact-rules.ts';
 import type { ModelEntry } from '../../model/entry.ts';
@@ -102,8 +104,42 @@ export interface Numbers {
   readonly temperature: number;
 }
 
+const OPTIONS: Shape<PipelineOptions> = {
+  model: 'any',
+  prices: 'object?',
+  name: 'text?',
+  version: 'text?',
+  prompts: 'object?',
+  template: 'any?',
+  retriever: 'any?',
+  retrieverTokens: 'any?',
+  retrieverTimeoutMs: 'any?',
+  outlineModel: 'any?',
+  candidates: 'any?',
+  verifier: 'any?',
+  verifierTimeoutMs: 'any?',
+  repairRetries: 'any?',
+  modelRetries: 'any?',
+  fallback: 'any?',
+  internal: 'text?',
+  maxSteps: 'any?',
+  concurrency: 'any?',
+  stream: 'flag?',
+  replans: 'any?',
+  redact: 'list?',
+  temperature: 'number?',
+  seed: 'any?',
+  maxOutputTokens: 'any?',
+  retries: 'any?',
+  stallMs: 'any?',
+  measures: 'object?',
+  onFault: 'function?',
+  clock: 'object?',
+};
+
 /** @throws PilotageError `invalid_config` naming the option. */
 export function assertOptions(options: PipelineOptions): Numbers {
+  assertKinds('pipeline', options, OPTIONS);
   const { candidates = 1, repairRetries = 1, modelRetries = 2, replans = 1, maxSteps = 1_000 } = options;
   whole('candidates', candidates, 1);
   whole('repairRetries', repairRetries, 0);

@@ -1,7 +1,9 @@
 /** Templates by id and version, with an audit of each change. A value that its owner passes around; nothing global. */
+
 import { type Clock, systemClock } from '../../core/clock.ts';
 import { describeThrown, PilotageError } from '../../core/errors.ts';
 import { captureObject, deepFreeze } from '../../core/json.ts';
+import { assertOptions, type Shape } from '../../core/options.ts';
 import { estimateTokens } from '../../model/tokens.ts';
 import { userTurn } from '../../prompt/messages.ts';
 import {
@@ -58,13 +60,17 @@ export interface PromptStore {
   render(template: PromptTemplate, vars: TemplateVars, how?: { readonly throwOnMissing?: boolean }): RenderedPrompt;
 }
 
+const OPTIONS: Shape<PromptStoreOptions> = {
+  templates: 'list?',
+  clock: 'object?',
+  policy: 'any?',
+  onAudit: 'function?',
+};
+
 /** @throws PilotageError `template_invalid` for a template that is given and not valid. */
-export function promptStore({
-  templates = [],
-  clock = systemClock,
-  policy,
-  onAudit,
-}: PromptStoreOptions = {}): PromptStore {
+export function promptStore(options: PromptStoreOptions = {}): PromptStore {
+  assertOptions('promptStore', options, OPTIONS);
+  const { templates = [], clock = systemClock, policy, onAudit } = options;
   const shelves = new Map<string, Shelf>();
   for (const template of DEFAULT_TEMPLATES) shelfOf(shelves, template.id).add(template);
   for (const given of templates) shelfOf(shelves, given.id).add(accepted(given));

@@ -1,9 +1,11 @@
 /** What a ReAct planner is made of. */
+
 import type { LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/provider';
 import type { Clock } from '../../core/clock.ts';
 import type { ReasoningReplay } from '../../core/context.ts';
 import { PilotageError } from '../../core/errors.ts';
 import { isJsonObject, type JsonObject } from '../../core/json.ts';
+import { assertOptions as assertKinds, type Shape } from '../../core/options.ts';
 import type { Planner, PlannerFunction, RunView } from '../../core/planner.ts';
 import type { ModelEntry } from '../../model/entry.ts';
 import type { LanguageModel } from '../../model/language-model.ts';
@@ -70,8 +72,34 @@ export function mayStartTasks({ tasks = false }: ReactOptions, view: RunView): b
   return tasks && view.tasks;
 }
 
+const OPTIONS: Shape<ReactOptions> = {
+  model: 'any',
+  prices: 'object?',
+  systemPrompt: 'text?',
+  guidance: 'text?',
+  buildPrompt: 'any?',
+  parallelToolCalls: 'flag?',
+  converse: 'flag?',
+  tasks: 'flag?',
+  answerSchema: 'any?',
+  reasks: 'any?',
+  fallback: 'any?',
+  retries: 'any?',
+  stallMs: 'any?',
+  reasoningReplay: 'any?',
+  maxToolExamples: 'any?',
+  compaction: 'object?',
+  maxOutputTokens: 'number?',
+  temperature: 'number?',
+  providerOptions: 'object?',
+  clock: 'object?',
+};
+const COMPACTION: Shape<CompactionOptions> = { budgetTokens: 'any', summariser: 'any?' };
+
 /** @throws PilotageError `invalid_config` naming the option. */
 export function assertOptions(options: ReactOptions): void {
+  assertKinds('react', options, OPTIONS);
+  if (options.compaction !== undefined) assertKinds('the compaction of react', options.compaction, COMPACTION);
   whole('reasks', options.reasks, 0);
   whole('retries', options.retries, 0);
   whole('stallMs', options.stallMs, 1);

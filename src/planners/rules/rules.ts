@@ -1,7 +1,9 @@
 /** The planner of rules: an ordered list, of which the first that matches and has a step decides. */
+
 import { describeThrown, PilotageError } from '../../core/errors.ts';
 import { assertIdentity } from '../../core/identity.ts';
 import type { JsonObject } from '../../core/json.ts';
+import { assertOptions, type Shape } from '../../core/options.ts';
 import type { Move, Planner, RunView } from '../../core/planner.ts';
 import { stepMove } from '../graph/moves.ts';
 import { plannerState } from '../graph/normalise.ts';
@@ -31,18 +33,15 @@ export interface RulePlanner extends Planner {
   getRules(): readonly Rule[];
 }
 
-const OPTIONS: readonly string[] = ['name', 'version', 'rules', 'internal'] satisfies (keyof RulesOptions)[];
+const OPTIONS: Shape<RulesOptions> = { name: 'any?', version: 'any?', rules: 'any', internal: 'any?' };
 
 /**
  * A rule that throws, or whose step cannot be carried out, fails the run with `rule_failed`, which names it.
  * @throws PilotageError `invalid_config` for no rules, for two with one id, and for one that is none.
  */
 export function rules(options: RulesOptions): RulePlanner {
+  assertOptions('rules', options, OPTIONS);
   const { name = 'rules', version, internal } = options;
-  const unknown = Object.keys(options).filter((key) => !OPTIONS.includes(key));
-  if (unknown.length > 0) {
-    throw misconfigured(`rules has no option ${unknown.join(', ')}. Its options are ${OPTIONS.join(', ')}.`);
-  }
   assertText(name, 'The name of a planner');
   if (version !== undefined && typeof version !== 'string')
     throw misconfigured('The version of a planner is a string.');

@@ -1,4 +1,6 @@
 /** A domain file and a problem file as what a search works on. */
+import { PilotageError } from '../../../core/errors.ts';
+import { assertOptions, type Shape } from '../../../core/options.ts';
 import { type HtnDomain, type HtnTask, htnDomain } from '../domain.ts';
 import { type HtnState, htnState } from '../state.ts';
 import { compileAction } from './compile.ts';
@@ -29,6 +31,8 @@ export interface HddlPlanning {
 const NETWORK = ':htn';
 const FINAL = ':goal';
 
+const FILES: Shape<HddlFiles> = { domain: 'text', problem: 'text' };
+
 /**
  * The methods of a task are tried in file order; of one method the bindings of its variables in the order of the objects
  * in the files, each looked for when the one before it has failed. The plan's actions are `[action, ...objects]`. The
@@ -40,6 +44,11 @@ export function readHddl(
   problemText: string,
   files: HddlFiles = { domain: 'domain', problem: 'problem' },
 ): HddlPlanning {
+  assertOptions('readHddl', files, FILES);
+  for (const text of [domainText, problemText]) {
+    if (typeof text !== 'string')
+      throw new PilotageError('invalid_config', 'readHddl takes the texts of a domain and a problem.');
+  }
   const domain = readDomain(domainText, files.domain);
   const problem = readProblem(problemText, files.problem, domain);
   const world = createWorld(domain, problem);

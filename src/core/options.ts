@@ -1,0 +1,78 @@
+/** What callers give is looked at here before anything reads it: what is missing, of another kind or spelt wrong is told by name. */
+import { PilotageError } from './errors.ts';
+import { nearest } from './nearest.ts';
+
+/** Of `any` it is said elsewhere what is wrong. */
+type Kind = 'text' | 'number' | 'flag' | 'function' | 'list' | 'object' | 'any';
+
+/** Every option by its name; a `?` behind its kind: it may be left out. */
+export type Shape<T extends object> = {
+  readonly [Name in keyof T]-?: Record<never, never> extends Pick<T, Name> ? `${Kind}?` : Kind;
+};
+
+const WANTED: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
+  text: 'a text',
+  number: 'a number',
+  flag: 'true or false',
+  function: 'a function',
+  list: 'a list',
+  object: 'an object',
+};
+
+/**
+ * @param of who takes them, for messages.
+ * @throws PilotageError `invalid_config` naming the first option that cannot be. An object with a class may have more than the options.
+ */
+export function assertOptions<T extends object>(of: string, given: unknown, shape: Shape<T>): void {
+  const names = Object.keys(shape);
+  const known = `${names.length === 1 ? 'Its only option is' : 'Its options are'} ${names.join(', ')}.`;
+  if (!isObject(given)) throw refusal(`${of} takes an object of options, and was given ${shown(given)}. ${known}`);
+  const kinds: Readonly<Record<string, `${Kind}?` | Kind>> = shape;
+  const unknown = isPlain(given) ? Object.keys(given).find((name) => !Object.hasOwn(kinds, name)) : undefined;
+  if (unknown !== undefined) {
+    const near = nearest(unknown, names);
+    const meant = near === undefined ? '' : ` Did you mean ${near}?`;
+    throw refusal(`${of} has no option ${JSON.stringify(unknown)}.${meant} ${known}`);
+  }
+  for (const [name, said] of Object.entries(kinds)) {
+    const isOptional = said.endsWith('?');
+    const kind = (isOptional ? said.slice(0, -1) : said) as Kind;
+    const value: unknown = Reflect.get(given, name);
+    if (kind === 'any' || (isOptional && value === undefined) || isOf(kind, value)) continue;
+    const leave = isOptional ? ', or leave it out' : '';
+    throw refusal(`The option ${name} of ${of} is ${shown(value)}; give ${WANTED[kind]}${leave}.`);
+  }
+}
+
+function isOf(kind: Exclude<Kind, 'any'>, value: unknown): boolean {
+  if (kind === 'list') return Array.isArray(value);
+  if (kind === 'object') return isObject(value) || typeof value === 'function';
+  if (kind === 'text') return typeof value === 'string';
+  if (kind === 'flag') return typeof value === 'boolean';
+  return typeof value === kind;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+const MAX_SHOWN = 64;
+
+function shown(value: unknown): string {
+  if (value === undefined) return 'missing';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'function') return 'a function';
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, MAX_SHOWN));
+  return `the ${typeof value} ${String(value)}`;
+}
+
+function refusal(message: string): PilotageError {
+  return new PilotageError('invalid_config', message);
+}
