@@ -1,10 +1,15 @@
 /** What an error of a model says of itself. Its text is never searched: texts are for people, and change. */
 import { describeThrown, type ErrorData, fieldOf as field, PilotageError } from '../core/errors.ts';
+import { closedPort, whyClosed } from './closed-ports.ts';
 
 const MAX_MESSAGE_CHARS = 256;
 const MAX_URL_CHARS = 200;
 const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1_000;
 const MAX_CAUSES = 5;
+const MAX_HEADER_CHARS = 256;
+const NUMBER = /^\d+(\.\d+)?$/;
+/** Begins with the name of a day, as HTTP writes dates, or with a year. What else `Date.parse` takes for one is none. */
+const LOOKS_LIKE_DATE = /^\s*((Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,?\s|\d{4}-\d\d-\d\d)/;
 
 /** Statuses below 500 of a server that may take the same request later. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 425, 429]);
@@ -84,6 +89,7 @@ export class MisdirectedRequest extends Error {
 /** Why the model is not to be had; `undefined`: the error is about the request, or says nothing of itself. */
 export function whyUnavailable(error: unknown, inStream: boolean): Unavailable | undefined {
   if (isKeyRefused(error)) return 'key_refused';
+  if (closedPortOf(error) !== undefined) return 'misdirected';
   if (mayPass(error, inStream)) return isUnreachable(networkCodeOf(error) ?? '') ? 'unreachable' : 'away';
   if (causeOf(error, MisdirectedRequest) !== undefined) return 'misdirected';
   const status = statusOf(error) ?? 0;
@@ -118,8 +124,11 @@ export function remedyFor(why: Unavailable, error: unknown, model: string): stri
       return `The server${at} refused the key for the model ${model} (${code}). Set a valid key that may use it and whose account is in credit.`;
     case 'model_unknown':
       return `The server${at} knows no model ${model} (${code}). Name a model that it has, or set the right address.`;
-    case 'misdirected':
+    case 'misdirected': {
+      const port = closedPortOf(error);
+      if (port !== undefined) return `${whyClosed(port)} Set the right address of the model ${model}.`;
       return causeOf(error, MisdirectedRequest)?.message;
+    }
     case 'away':
       return undefined;
     default:
@@ -148,15 +157,26 @@ export function mayPass(error: unknown, inStream: boolean): boolean {
   return inStream || wasTaken || BROKEN_OFF.has(name) || UNREADABLE.has(name) || networkCodeOf(error) !== undefined;
 }
 
-/** How long the provider asks to be left alone, at most a day. */
+/**
+ * How long the provider asks to be left alone, at most a day: a number of seconds, the largest of several, or a date. Anything else
+ * says nothing.
+ */
 export function retryAfterMs(error: unknown, nowMs: number): number | undefined {
-  const headers = field(error, 'responseHeaders');
-  const exact = Number(headerOf(headers, 'retry-after-ms'));
-  if (exact >= 0) return Math.min(exact, MAX_RETRY_AFTER_MS);
-  const value = headerOf(headers, 'retry-after');
-  if (value === undefined) return undefined;
-  const waitMs = /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) * 1000 : Date.parse(value) - nowMs;
+  const exact = largestOf(headerOf(error, 'retry-after-ms'));
+  if (exact !== undefined) return Math.min(exact, MAX_RETRY_AFTER_MS);
+  const value = headerOf(error, 'retry-after');
+  const seconds = largestOf(value);
+  if (seconds !== undefined) return Math.min(seconds * 1000, MAX_RETRY_AFTER_MS);
+  if (value === undefined || !LOOKS_LIKE_DATE.test(value)) return undefined;
+  const waitMs = Date.parse(value) - nowMs;
   return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(waitMs, 0), MAX_RETRY_AFTER_MS);
+}
+
+/** A header that came twice, or passed several servers, is a list. */
+function largestOf(value: string | undefined): number | undefined {
+  if (value === undefined || value.length > MAX_HEADER_CHARS) return undefined;
+  const parts = value.split(',').map((part) => part.trim());
+  return parts.every((part) => NUMBER.test(part)) ? Math.max(...parts.map(Number)) : undefined;
 }
 
 /** The error as a remark holds it. */
@@ -174,13 +194,38 @@ export function failureData(error: unknown): ErrorData {
   };
 }
 
-/** The HTTP status that the error names. */
+/** The HTTP status that the error names, wherever the makers of clients put it. */
 export function statusOf(error: unknown): number | undefined {
-  const status = field(error, 'statusCode') ?? field(error, 'status');
-  if (isStatus(status, 100)) return status;
-  // Gateways put it there when the failure comes inside a stream.
-  const code = field(error, 'code');
-  return isStatus(code, 400) ? code : undefined;
+  for (const layer of layersOf(error)) {
+    const response = field(layer, 'response');
+    const said = [
+      field(layer, 'statusCode'),
+      field(layer, 'status'),
+      field(response, 'status'),
+      field(response, 'statusCode'),
+      field(field(layer, '$metadata'), 'httpStatusCode'),
+    ];
+    const status = said.map(numberOf).find((value) => isStatus(value, 100));
+    if (status !== undefined) return status;
+    // Gateways put it there when the failure comes inside a stream.
+    const code = field(layer, 'code');
+    if (isStatus(code, 400)) return code;
+  }
+  return undefined;
+}
+
+function numberOf(value: unknown): unknown {
+  return typeof value === 'string' && /^[1-5]\d\d$/.test(value) ? Number(value) : value;
+}
+
+/** The error, what it wraps and what caused it: clients that try again themselves throw an error of their own at the end. */
+function layersOf(error: unknown): readonly unknown[] {
+  const layers: unknown[] = [];
+  for (let at = error; at !== undefined && at !== null && layers.length < MAX_CAUSES; ) {
+    layers.push(at);
+    at = field(at, 'lastError') ?? field(at, 'cause');
+  }
+  return layers;
 }
 
 function codeOf(error: unknown): string {
@@ -193,33 +238,37 @@ function codeOf(error: unknown): string {
 }
 
 function networkCodeOf(error: unknown): string | undefined {
-  let at = error;
-  for (let depth = 0; depth < MAX_CAUSES; depth += 1) {
-    const code = field(at, 'code');
+  for (const layer of layersOf(error)) {
+    const code = field(layer, 'code');
     if (typeof code === 'string' && (NETWORK_CODES.has(code) || code.startsWith('UND_ERR_') || TLS_CODE.test(code)))
       return code;
-    at = field(at, 'cause');
   }
   return undefined;
 }
 
 /** The error itself, or what caused it: the AI SDK wraps what a fetch throws. */
 function causeOf<E>(error: unknown, kind: abstract new (...args: never) => E): E | undefined {
-  let at = error;
-  for (let depth = 0; depth < MAX_CAUSES; depth += 1) {
-    if (at instanceof kind) return at;
-    at = field(at, 'cause');
-  }
-  return undefined;
+  return layersOf(error).find((layer): layer is E => layer instanceof kind);
+}
+
+/** The port that the request was for, where `fetch` sends nothing at all. With a status, or a word of the network, something was sent. */
+function closedPortOf(error: unknown): number | undefined {
+  if (statusOf(error) !== undefined || networkCodeOf(error) !== undefined) return undefined;
+  const url = layersOf(error)
+    .map((layer) => field(layer, 'url'))
+    .find((given) => given !== undefined);
+  return typeof url === 'string' ? closedPort(url) : undefined;
 }
 
 /** The provider's own words for what is wrong, as OpenAI and those who follow it spell them. */
 function providerWordsOf(error: unknown): readonly unknown[] {
-  const data = field(error, 'data');
-  return [field(data, 'error'), data, field(error, 'error'), error].flatMap((at) => [
-    field(at, 'code'),
-    field(at, 'type'),
-  ]);
+  return layersOf(error).flatMap((layer) => {
+    const data = field(layer, 'data');
+    return [field(data, 'error'), data, field(layer, 'error'), layer].flatMap((at) => [
+      field(at, 'code'),
+      field(at, 'type'),
+    ]);
+  });
 }
 
 /** Where the request went, without what may be secret of it. */
@@ -230,10 +279,30 @@ function urlOf(error: unknown): string | undefined {
   return `${origin}${pathname}`.slice(0, MAX_URL_CHARS);
 }
 
-function headerOf(headers: unknown, name: string): string | undefined {
+/** Of the reply that the error is about: a record, whose values may be lists, or `Headers`. */
+function headerOf(error: unknown, name: string): string | undefined {
+  for (const layer of layersOf(error)) {
+    for (const given of [
+      field(layer, 'responseHeaders'),
+      field(layer, 'headers'),
+      field(field(layer, 'response'), 'headers'),
+    ]) {
+      const found = headerIn(given, name);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+function headerIn(headers: unknown, name: string): string | undefined {
   if (typeof headers !== 'object' || headers === null) return undefined;
-  for (const [key, value] of Object.entries(headers)) {
-    if (key.toLowerCase() === name && typeof value === 'string') return value;
+  if (headers instanceof Headers) return headers.get(name) ?? undefined;
+  const entries: Iterable<[unknown, unknown]> = headers instanceof Map ? headers : Object.entries(headers);
+  for (const [key, value] of entries) {
+    if (typeof key !== 'string' || key.toLowerCase() !== name) continue;
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    const texts = values.filter((part) => typeof part === 'string' || typeof part === 'number');
+    if (texts.length > 0) return texts.join(', ');
   }
   return undefined;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PilotageError } from '../../src/core/errors.ts';
-import { failureData, mayPass } from '../../src/model/failure.ts';
+import { closedPort } from '../../src/model/closed-ports.ts';
+import { failureData, mayPass, remedyFor, retryAfterMs, whyUnavailable } from '../../src/model/failure.ts';
 import { httpError } from './support.ts';
 
 const error = (fields: object, message = 'm'): Error => Object.assign(new Error(message), fields);
@@ -53,5 +54,79 @@ describe('a failure of a model', () => {
     const long = failureData(new Error('🙂'.repeat(1000))).message;
     expect([...long].length).toBe(256);
     expect(long.isWellFormed()).toBe(true);
+  });
+});
+
+/** As clients of providers throw them, whatever their classes are. */
+describe('an error of another client', () => {
+  const headers = { 'retry-after': '7' };
+  it.each<[string, object, string | undefined, number | undefined]>([
+    ['a status and Headers', { status: 429, headers: new Headers(headers) }, 'away', 7_000],
+    ['a status and a record', { status: 503, headers: { 'Retry-After': ['5', '10'] } }, 'away', 10_000],
+    ['a statusCode and a Map', { statusCode: 503, headers: new Map([['Retry-After', 3]]) }, 'away', 3_000],
+    ['a response', { response: { status: 429, headers: new Headers(headers) } }, 'away', 7_000],
+    ['$metadata', { $metadata: { httpStatusCode: 503 } }, 'away', undefined],
+    ['a status as a text', { status: '503' }, 'away', undefined],
+    ['the last of several tries', { name: 'AI_RetryError', lastError: error({ status: 429, headers }) }, 'away', 7_000],
+    ['a cause', { cause: { status: 401 } }, 'key_refused', undefined],
+    ['a refused key', { status: 401, error: { type: 'x' } }, 'key_refused', undefined],
+    ['an empty account', { status: 429, error: { code: 'insufficient_quota' } }, 'key_refused', undefined],
+    ['no such model', { response: { status: 404 } }, 'model_unknown', undefined],
+    ['a request at fault', { response: { status: 400 } }, undefined, undefined],
+    ['a word that is no status', { status: 'failed', statusCode: 7 }, undefined, undefined],
+  ])('is judged by its status: %s', (_, fields, why, waitMs) => {
+    expect([whyUnavailable(error(fields), false), retryAfterMs(error(fields), 0)]).toEqual([why, waitMs]);
+  });
+
+  const NOW = Date.UTC(2026, 0, 1);
+  const DAY = 24 * 60 * 60 * 1_000;
+  it.each<[string, number | undefined]>([
+    ['5', 5_000],
+    [' 1.5 ', 1_500],
+    ['5, 10', 10_000],
+    ['10,5', 10_000],
+    ['0', 0],
+    ['-5', undefined],
+    ['5 10', undefined],
+    ['5, soon', undefined],
+    ['', undefined],
+    ['1e9', undefined],
+    ['Infinity', undefined],
+    ['May 10', undefined],
+    ['99999999999999999999', DAY],
+    ['Thu, 01 Jan 2026 00:00:07 GMT', 7_000],
+    ['Thursday, 01-Jan-26 00:00:07 GMT', 7_000],
+    ['Thu Jan  1 00:00:07 2026 GMT', 7_000],
+    ['2026-01-01T00:00:07Z', 7_000],
+    ['Thu, 01 Jan 1970 00:00:00 GMT', 0],
+    ['Thu, 01 Jan 2999 00:00:00 GMT', DAY],
+  ])('Retry-After %j', (value, waitMs) => {
+    expect(retryAfterMs({ headers: { 'retry-after': value } }, NOW)).toBe(waitMs);
+  });
+
+  it('retry-after-ms goes first, unless it says nothing', () => {
+    const at = (ms: string): number | undefined =>
+      retryAfterMs({ headers: { 'retry-after-ms': ms, 'retry-after': '7' } }, NOW);
+    expect([at('1234'), at(''), at('-1'), at('5, 10')]).toEqual([1_234, 7_000, 7_000, 10]);
+  });
+});
+
+describe('a port to which fetch sends nothing', () => {
+  const PORTS = [1, 22, 25, 53, 79, 110, 143, 389, 465, 587, 993, 995, 2049, 5060, 6000, 6665, 6666, 6667, 6697, 10080];
+
+  it.each(PORTS)('%i is a wrong address, which no wait puts right', async (port) => {
+    const url = `http://127.0.0.1:${port}/v1`;
+    const thrown: unknown = await fetch(url).catch((cause: unknown) => cause);
+    expect((thrown as { cause: Error }).cause.message).toBe('bad port');
+    const wrapped = error({ name: 'AI_APICallError', isRetryable: true, url, cause: thrown });
+    expect(whyUnavailable(wrapped, false)).toBe('misdirected');
+    expect(remedyFor('misdirected', wrapped, 'm')).toContain(`the port ${port}: fetch refuses it`);
+  });
+
+  it('is none of those that servers have', () => {
+    for (const port of [80, 443, 1234, 3000, 4000, 8000, 8080, 11434]) {
+      expect(closedPort(`http://127.0.0.1:${port}/v1`)).toBeUndefined();
+    }
+    expect([closedPort('https://models.example/v1'), closedPort('no address')]).toEqual([undefined, undefined]);
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { PilotageError } from '../../src/core/errors.ts';
 import type { PlannerFunction } from '../../src/core/planner.ts';
 import { memoryJournal } from '../../src/journal/memory.ts';
+import { openaiCompatible } from '../../src/model/openai-compatible.ts';
 import { finish as finishPlanner } from '../../src/planners/finish/index.ts';
 import { react } from '../../src/planners/react/index.ts';
 import { createRuntime } from '../../src/runtime/runtime.ts';
@@ -311,6 +312,19 @@ describe('a model at whose address nobody has ever listened', () => {
     const message =
       'Nothing listens at http://127.0.0.1:9/v1/chat/completions (ECONNREFUSED): the server of the model scripted is not there. Start it, or set the right address.';
     expect(await run.result()).toMatchObject({ pauses: [{ payload: { why: 'unreachable', message } }] });
+  });
+
+  it('is not waited for at a port to which fetch sends nothing: the run is paused at once, and told so', async () => {
+    const planner = react({ model: openaiCompatible({ baseUrl: 'http://127.0.0.1:6666/v1', model: 'm' }), retries: 0 });
+    const made = world({ planner });
+    const run = await start(made);
+    const message =
+      'Nothing is sent to the port 6666: fetch refuses it, because it belongs to another protocol. Set the right address of the model m.';
+    expect(await run.result()).toMatchObject({
+      status: 'paused',
+      pauses: [{ reason: 'model_unavailable', payload: { why: 'misdirected', message } }],
+    });
+    expect(await awaysOf(made, run)).toEqual([0]);
   });
 
   it('that speaks no TLS, or that nobody trusts, is waited for no longer, and told so', async () => {
