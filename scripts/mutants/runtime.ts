@@ -59,8 +59,14 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'begin a once call without writing it down',
     file: 'runtime/dispatch.ts',
-    find: 'if (cost !== undefined || isOnce) await ports.begin(call, cost, !isOnce);',
-    replace: 'if (cost !== undefined) await ports.begin(call, cost, !isOnce);',
+    find: 'if (cost !== undefined || isOnce ||',
+    replace: 'if (cost !== undefined ||',
+  },
+  {
+    name: 'give up a keyed call that may have happened, and forget its key',
+    file: 'runtime/dispatch.ts',
+    find: "return tool.effect === 'keyed' && mayGiveUp(open.move.decision);",
+    replace: "return mayGiveUp(open.move.decision) && tool.effect === 'once';",
   },
   {
     name: 'enter an effect after a long standstill without asking whose the run is',

@@ -35,7 +35,7 @@ export const SQLITE: readonly Mutant[] = [
   {
     name: 'forget in the file who may be at it still',
     file: 'journal/sqlite-rows.ts',
-    find: 'const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? now : row.work_left_at;',
+    find: 'const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;',
     replace: 'const workLeftAt = row.owner !== null && !mayLive(row.owner, lease) ? null : row.work_left_at;',
   },
   {

@@ -95,14 +95,17 @@ export interface PlanGrown extends MoveNotes {
   /** Of the whole plan, in place of what the move says. It comes with the last. */
   readonly atOnce?: AtOnce;
 }
-/** Written, and durable, before a call starts whose effect must not happen twice, or that costs something. */
+/**
+ * Written, and durable, before a call starts whose effect must not happen twice, or that costs something; and before one of a `keyed` tool
+ * that may be given up, for a new goal or since nothing more is wanted of its step.
+ */
 export interface CallBegan {
   readonly kind: 'call_began';
   readonly step: number;
   readonly call: number;
   /** Set aside for it, and spent whatever it comes to. */
   readonly costMicroUsd?: number;
-  /** Its effect lets it be made again whatever became of it; it stands here for what it costs. */
+  /** Its effect lets it be made again, under its key, whatever became of it. */
   readonly repeatable?: true;
 }
 export interface CallEnded {

@@ -12,7 +12,7 @@ import { mapTexts } from '../core/texts.ts';
 import type { ToolSchema } from '../core/tool-schema.ts';
 import { validateDecision } from '../core/validate-decision.ts';
 import type { AuthorisedTools } from '../tools/catalogue.ts';
-import { hasBegun, type OpenStep, type RunState, type TaskWait } from '../view/state.ts';
+import type { OpenStep, RunState, TaskWait } from '../view/state.ts';
 import { beginAwait, endOfWait } from './await.ts';
 import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { argsOf } from './call-args.ts';
@@ -387,6 +387,7 @@ export class Calls {
     this.#inFlight.set(index, flight);
     const idempotencyKey = this.#keyOf({ step, call: index });
     const begun = open.began.find((one) => one.call === index);
+    const interrupted = begun !== undefined;
     const call: Call = {
       open,
       index,
@@ -395,13 +396,15 @@ export class Calls {
       idempotencyKey,
       tools: tools(),
       flight,
-      interrupted: hasBegun(open, index),
+      interrupted,
       begunAt: begun?.at,
       begunOnce: begun?.once === true,
       approval: open.approvals.find((approval) => approval.call === index),
       held: state.fork?.effects === 'held',
     };
-    return dispatch(call, this.#dispatchPorts);
+    const made = dispatch(call, this.#dispatchPorts);
+    // Whatever it comes to now, an attempt was made before.
+    return interrupted ? made.then(withAttempt) : made;
   }
 
   #spawn(at: CallAt, decision: SpawnTask): Landing {
@@ -479,6 +482,10 @@ function isTaskCall(decision: Decision): decision is TaskCall {
 /** A task call alone, in the shape of those that stand beside others. */
 function asBranch({ kind }: TaskCall): Branch {
   return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
+}
+
+function withAttempt<T extends object>(result: T): T {
+  return 'attempts' in result && result.attempts === 0 ? { ...result, attempts: 1 } : result;
 }
 
 const NO_META: JsonObject = Object.freeze({});

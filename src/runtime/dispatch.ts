@@ -9,6 +9,7 @@ import type { HandleNote } from '../core/handle.ts';
 import { captureJson, deepFreeze, type Json } from '../core/json.ts';
 import type { Outcome } from '../core/outcome.ts';
 import type { ReadyFunction, ReadyPlannerTool, ReadyTool } from '../tools/catalogue.ts';
+import { mayGiveUp } from '../view/waits.ts';
 import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { inDoubt, type Unsure, unsureOf } from './doubt.ts';
@@ -140,7 +141,7 @@ async function make(
   if (!call.interrupted) {
     const refused = ports.reserve(call, tool.schema, cost);
     if (refused !== undefined) return refused;
-    if (cost !== undefined || isOnce) await ports.begin(call, cost, !isOnce);
+    if (cost !== undefined || isOnce || isToBeKnown(call, tool)) await ports.begin(call, cost, !isOnce);
   }
   for (let attempt = 1; ; attempt += 1) {
     // What is called for the first time has just been written down by its owner; what is called again is not.
@@ -277,6 +278,11 @@ function outcomeOf(
   if (unsure !== undefined) return unsure;
   if (isStopped) return abortedOutcome(settled, tool);
   return attempt > tool.retries || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;
+}
+
+/** Whoever gives the call up after a crash is to know that it may have happened: else a plan makes it again under another key. */
+function isToBeKnown({ open }: Call, tool: ReadyFunction): boolean {
+  return tool.effect === 'keyed' && mayGiveUp(open.move.decision);
 }
 
 function hasEffect({ effect }: Pick<ReadyTool, 'effect'>): boolean {

@@ -74,23 +74,26 @@ export class EarlierCalls {
       const left = kept === 'key' ? { place } : { place, outcome: record.outcome };
       // Arguments that are nowhere any more cannot be those of another call.
       const made = await argsInStep(step, call, this.#ports).catch(() => undefined);
-      if (made !== undefined) await note(left, tool, made, this.#made);
+      if (made !== undefined) await note(left, tool, made, this.#made, branch.reuse === true);
       // A key belongs to what was sent under it.
       if (kept === 'key' || step.given?.some((given) => given.call === call) !== true) continue;
       const planned = await plannedArgs(step, call, this.#ports).catch(() => undefined);
-      if (planned !== undefined) await note(left, tool, planned, this.#planned);
+      if (planned !== undefined) await note(left, tool, planned, this.#planned, branch.reuse === true);
     }
   }
 }
 
+/** @param isReuse a call that has left its key alone went under the key of an equal one before it, also where its end does not say so. */
 async function note(
   left: Earlier,
   { name, checkArgs }: KnownTool,
   args: Json,
   found: Map<string, Earlier>,
+  isReuse: boolean,
 ): Promise<void> {
   for (const key of await keysOf(name, args, checkArgs)) {
-    if (left.outcome === undefined && found.get(key)?.outcome !== undefined) continue;
+    const before = found.get(key);
+    if (left.outcome === undefined && before !== undefined && (isReuse || before.outcome !== undefined)) continue;
     found.set(key, left);
   }
 }

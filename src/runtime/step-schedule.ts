@@ -1,7 +1,7 @@
 /** Between a run's state and the schedule of its open step: what the state tells the schedule, and what the schedule records. */
 import type { Branch, CallParallel } from '../core/decision.ts';
 import type { CallEnded } from '../core/entry.ts';
-import { type OpenStep, presentName, type RunState } from '../view/state.ts';
+import { hasBegun, type OpenStep, presentName, type RunState } from '../view/state.ts';
 import { isInDoubt, isRedirected, parkedCalls } from '../view/waits.ts';
 import { type Ended, Schedule } from './schedule.ts';
 import type { Landing } from './spawn.ts';
@@ -97,11 +97,17 @@ export function unpark(schedule: Schedule, state: RunState, open: OpenStep, now:
   return over.filter((call) => atOnce.has(call));
 }
 
-/** What becomes of calls that will never run, or that nobody waits for any more. */
+/** What becomes of calls that will never run, or that nobody waits for any more. One that a process began before it died was an attempt. */
 export function settling(open: OpenStep, settled: readonly Ended[]): Landing {
   const { step } = open.move;
   const entries = settled.map(
-    ({ call, outcome }): CallEnded => ({ kind: 'call_ended', step, call, outcome, attempts: 0 }),
+    ({ call, outcome }): CallEnded => ({
+      kind: 'call_ended',
+      step,
+      call,
+      outcome,
+      attempts: hasBegun(open, call) ? 1 : 0,
+    }),
   );
   return { entries };
 }

@@ -1,7 +1,7 @@
 /** What a run waits for: which calls of the open step are parked, and whether anything here can still move it. */
 import { FINISH_TOOL } from '../core/builtin-tools.ts';
 import type { Control } from '../core/control.ts';
-import type { Branch, CallParallel, Join } from '../core/decision.ts';
+import type { Branch, CallParallel, Decision, Join } from '../core/decision.ts';
 import { failureKindOf, type Outcome } from '../core/outcome.ts';
 import type { CallRecord } from '../core/step.ts';
 import type { TaskPause } from '../core/task.ts';
@@ -177,6 +177,12 @@ export function isFailure(outcome: Outcome | undefined, branch: Branch | undefin
 export function winnersOf(join: Join | undefined): number | undefined {
   if (join?.kind === 'first_success') return 1;
   return join?.kind === 'n' ? join.n : undefined;
+}
+
+/** Whether a call of this may be given up before it has ended: for a new goal, or since nothing more is wanted. */
+export function mayGiveUp(decision: Decision): boolean {
+  if (decision.kind !== 'call_parallel') return false;
+  return decision.plan !== undefined || decision.failFast === true || winnersOf(decision.join) !== undefined;
 }
 
 /** The pause that a planner asked for until something happens: results of its tasks may wake it. */

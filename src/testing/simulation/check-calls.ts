@@ -186,16 +186,11 @@ function placesWhere(entries: readonly Entry[], isIt: (branch: Branch) => boolea
   return found;
 }
 
-/**
- * How often a call with this id came to an error: whoever makes a plan anew may then make it again. So may one that was passed over for
- * a new goal: of a `keyed` call that was under way when its process died nobody knows then that it had begun.
- */
+/** How often a call with this id came to an error: whoever makes a plan anew may then make it again. */
 export function timesFailed(entries: readonly Entry[], { id, tool }: Pick<Attempt, 'id' | 'tool'>): number {
   const outcomes = outcomesOf(entries);
-  const isError = ({ step, call, branch }: Place): boolean => {
-    const outcome = outcomes.get(`${step} ${branch.id ?? call}`);
-    return outcome?.kind === 'error' || (outcome?.kind === 'skipped' && outcome.error.code === 'plan_redirected');
-  };
+  const isError = ({ step, call, branch }: Place): boolean =>
+    outcomes.get(`${step} ${branch.id ?? call}`)?.kind === 'error';
   // The nodes of a flow have no ids in their arguments.
   const places = id.includes('/') ? placesWhere(entries, (branch) => branch.tool === tool) : placesOf(entries, id);
   return places.filter(isError).length;
