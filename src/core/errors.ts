@@ -192,12 +192,20 @@ export function describeThrown(thrown: unknown): string {
 
 function wordsOf(thrown: unknown): string {
   try {
-    if (!(thrown instanceof Error)) return String(thrown);
+    if (!(thrown instanceof Error)) return textOf(thrown);
     const { message }: { readonly message: unknown } = thrown;
-    return (message !== undefined && String(message)) || String(thrown.name);
+    return (message !== undefined && textOf(message)) || textOf(thrown.name);
   } catch {
     return unreadable(thrown);
   }
+}
+
+/** A list is not written out: it may have a length of billions. Byte arrays share the method of lists. */
+function textOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(value);
+  const { toString: write }: { readonly toString: unknown } = value;
+  if (!Array.isArray(value) && write !== Array.prototype.toString) return String(value);
+  return `a list of ${String(fieldOf(value, 'length'))} items`;
 }
 
 function unreadable(thrown: unknown): string {

@@ -230,11 +230,13 @@ function copyArray(value: readonly unknown[], walk: Walk, depth: number): Json {
 
 function copyObject(value: object, walk: Walk, depth: number): Json {
   const { toJSON } = value as { readonly toJSON?: unknown };
-  if (typeof toJSON === 'function' || !isPlain(value)) return copyInstance(value, toJSON, walk, depth);
+  if (typeof toJSON === 'function' || !isOfObject(value)) return copyInstance(value, toJSON, walk, depth);
+  // The engine has no cheaper way to count them. Looking for symbols takes time for each key, too.
   const keys = Object.keys(value);
   if (keys.length > JSON_LIMITS.keys) {
     refuse(walk, depth, `it has ${keys.length} keys, and ${JSON_LIMITS.keys} is the most of one object`);
   }
+  if (Object.getOwnPropertySymbols(value).length > 0) return refuseInstance(value, walk, depth);
   walk.maxBytes += 2;
   const fields: Record<string, Json> = {};
   for (const key of keys) {
@@ -250,12 +252,11 @@ function copyObject(value: object, walk: Walk, depth: number): Json {
   return Object.freeze(fields);
 }
 
-/** An object whose own string keys are all there is to it. */
-function isPlain(value: object): boolean {
+/** Not of a class. */
+function isOfObject(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   // Also the plain objects of another realm: a vm context, or what Node's own `fetch` gives inside a test runner.
-  if (prototype !== Object.prototype && prototype !== null && Object.getPrototypeOf(prototype) !== null) return false;
-  return Object.getOwnPropertySymbols(value).length === 0;
+  return prototype === Object.prototype || prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 /** An object that is not plain: what stands for it, if anything does. */

@@ -8,6 +8,8 @@ import { assertSameContent, digestOf } from './artifact-id.ts';
 import type { ArtifactAbout, ArtifactStore } from './port.ts';
 import { assertCounts, ownedBy } from './rules.ts';
 
+const LARGE_BYTES = 1 << 20;
+
 interface StoredRow {
   readonly sha256: string;
   readonly mime: string;
@@ -57,6 +59,8 @@ export class SqliteArtifacts implements ArtifactStore {
     const copy = new Uint8Array(bytes);
     const digest = digestOf(copy);
     const { artifactRef, sha256 } = digest;
+    // To copy and digest it took long, and so does writing it.
+    if (copy.byteLength >= LARGE_BYTES) await new Promise((resolve) => setImmediate(resolve));
     return this.#access.write((now) => {
       const stored = this.#find.get(key, artifactRef) as StoredRow | undefined;
       if (stored !== undefined) assertSameContent(digest, stored.sha256);

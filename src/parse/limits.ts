@@ -1,4 +1,5 @@
 /** How much text a parse may read and how much it may give back, so that a hostile reply costs a bounded amount. */
+import { JSON_LIMITS } from '../core/json.ts';
 
 export interface ParseLimits {
   /** UTF-16 units of text that are read; what comes after is left out. Default 4,000,000. */
@@ -29,8 +30,12 @@ const WORK_FLOOR = 400_000;
 
 /** What one parse of one text may still do, and what it knows already. */
 export interface Work {
-  /** Characters that may be looked at. */
+  /** Characters that may be looked at. 0 also when more was read than can be recorded. */
   left: number;
+  /** Values that may be read. */
+  values: number;
+  /** Different keys that were read: of each the engine makes another shape. */
+  readonly keys: Set<string>;
   /** Strings that were searched for and do not occur from the given index on. */
   readonly absent: Map<string, number>;
 }
@@ -45,7 +50,19 @@ export function seek(work: Work, text: string, needle: string, from: number): nu
 }
 
 export function workFor(text: string, limits: Required<ParseLimits>): Work {
-  return { left: Math.max(WORK_FLOOR, text.length * limits.maxWorkPerChar), absent: new Map() };
+  const left = Math.max(WORK_FLOOR, text.length * limits.maxWorkPerChar);
+  return { left, values: JSON_LIMITS.values, keys: new Set(), absent: new Map() };
+}
+
+/** Nothing more is read once there is more than can be recorded. */
+export function countValue(work: Work): void {
+  work.values -= 1;
+  if (work.values < 0) work.left = 0;
+}
+
+export function countKey(work: Work, key: string): void {
+  work.keys.add(key);
+  if (work.keys.size > JSON_LIMITS.keys) work.left = 0;
 }
 
 export function withDefaults(limits: ParseLimits | undefined): Required<ParseLimits> {

@@ -1,9 +1,13 @@
 /** The fast path: a text that is JSON as a whole, read by the engine. */
 import { isJsonObject, type Json } from '../core/json.ts';
+import { isTooLarge } from './too-large.ts';
 
-/** The value, or `undefined` when the text is no JSON object or list, nests too deep, or holds a number that would change. */
+/**
+ * The value, or `undefined` when the text is no JSON object or list, nests too deep, is larger than can be recorded, or holds a
+ * number that would change.
+ */
 export function readStrictJson(text: string, maxDepth: number): Json | undefined {
-  if (!isContainer(text)) return undefined;
+  if (!isContainer(text) || isTooLarge(text)) return undefined;
   let value: Json;
   try {
     value = JSON.parse(text) as Json;

@@ -3,6 +3,7 @@
  * closers. A value is read forward once; nothing here goes back but for a string whose end was not found.
  */
 import { evaluateArithmetic, readCode } from './code-reader.ts';
+import { countKey, countValue } from './limits.ts';
 import { LITERALS, readNumber } from './literal-reader.ts';
 import { CodeText, isLooseObject, type Loose, type MutableLoose, NumberText, setField } from './loose-value.ts';
 import { afterSpace, isHardStop, isWordStart, type Reader, skipSpace, spend } from './reader.ts';
@@ -11,6 +12,7 @@ import { isQuote, type Place, readEscapedString, readString } from './string-rea
 /** The value at the cursor, or `undefined` when there is none. */
 export function readValue(reader: Reader, place: Place): Loose | undefined {
   skipSpace(reader);
+  countValue(reader.work);
   if (!spend(reader, 1) || reader.isTooDeep) return undefined;
   const start = reader.at;
   const value = readPrimary(reader, place);
@@ -178,7 +180,12 @@ export function atEnd(reader: Reader, closer: string): boolean {
       reader.isLoose = true;
       return true;
     }
-    if (char !== '}' && char !== ']' && char !== ')') return reader.work.left <= 0;
+    if (reader.work.left <= 0) {
+      // What is behind is not read: the container is not whole.
+      reader.isTruncated = true;
+      return true;
+    }
+    if (char !== '}' && char !== ']' && char !== ')') return false;
     reader.isLoose = true;
     if (reader.closers.slice(0, -1).includes(char)) return true;
     reader.at += 1;
@@ -242,6 +249,7 @@ function readField(reader: Reader, fields: MutableLoose, items: Loose[]): boolea
 }
 
 function readFieldValue(reader: Reader, fields: MutableLoose, key: string, place: Place): boolean {
+  countKey(reader.work, key);
   const value = readValue(reader, place);
   if (value !== undefined) {
     setField(fields, key, value);

@@ -1,4 +1,5 @@
 /** What a tool is given beside its arguments, and what it leaves behind beside its value. */
+import { isUint8Array } from 'node:util/types';
 import type { ArtifactRef } from '../core/artifact.ts';
 import type { Clock } from '../core/clock.ts';
 import type { ArtifactRow } from '../core/context.ts';
@@ -11,6 +12,7 @@ import type { ArtifactStore } from '../journal/port.ts';
 import type { HandleSet } from '../tools/handle.ts';
 import type { ArtifactDescription, ToolContext } from '../tools/tool.ts';
 import type { LazySignal } from './flight.ts';
+import type { LargeTurns } from './turn.ts';
 
 /** The call that a context belongs to. */
 export interface OwnCall {
@@ -25,6 +27,7 @@ export interface OwnCall {
 interface ContextPorts {
   readonly clock: Clock;
   readonly artifacts: ArtifactStore;
+  readonly turns: LargeTurns;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
   /** Those of the run. */
@@ -128,11 +131,15 @@ export class CallContext implements ToolContext<HandleSet> {
   }
 
   #save(bytes: Uint8Array | string, { mime, fileName }: ArtifactDescription): Promise<ArtifactRef> {
-    const { artifacts, clock } = this.#ports;
+    const { artifacts, clock, turns } = this.#ports;
     const named = fileName === undefined ? {} : { fileName };
     const source = `tool: ${this.#call.branch.tool}`;
-    const content = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
-    const stored = artifacts.put(this.identity, content, { mime, ...named, source });
+    const put = (given: Uint8Array | string): Promise<ArtifactRef> => {
+      const content = typeof given === 'string' ? Buffer.from(given) : given;
+      return artifacts.put(this.identity, content, { mime, ...named, source });
+    };
+    const kept = keptIfLarge(bytes);
+    const stored = kept === undefined ? put(bytes) : turns.store(() => put(kept));
     const saving = stored.then((ref): ArtifactRow => ({ ...ref, ...named, source, createdAt: clock.now() }));
     // A tool may go on without it: that is for the tool to say, and what it does not wait for must not end the process.
     saving.catch(() => {});
@@ -140,4 +147,13 @@ export class CallContext implements ToolContext<HandleSet> {
     this.#saving.push(saving);
     return stored;
   }
+}
+
+/** Storing this much, and more, takes so long that each has a turn of its own. */
+const LARGE_BYTES = 1 << 20;
+
+/** The tool may change its bytes afterwards; a text it cannot. `undefined`: it is not large. */
+function keptIfLarge(given: Uint8Array | string): Uint8Array | string | undefined {
+  if (typeof given === 'string') return given.length >= LARGE_BYTES ? given : undefined;
+  return isUint8Array(given) && given.byteLength >= LARGE_BYTES ? new Uint8Array(given) : undefined;
 }

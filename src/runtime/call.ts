@@ -20,6 +20,7 @@ import type { Flight } from './flight.ts';
 import type { Handed } from './handles.ts';
 import type { HeldLease } from './held-lease.ts';
 import type { Lacking } from './raise.ts';
+import type { LargeTurns } from './turn.ts';
 
 export interface CallResult {
   readonly outcome: Outcome;
@@ -74,6 +75,7 @@ export interface DispatchPorts {
   readonly clock: Clock;
   readonly artifacts: ArtifactStore;
   readonly atWork: AtWork;
+  readonly turns: LargeTurns;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
   /** Those of the run. */

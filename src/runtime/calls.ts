@@ -80,6 +80,7 @@ export class Calls {
       clock,
       artifacts,
       atWork: deps.atWork,
+      turns: deps.turns,
       // What is in the journal is set aside by the state; here it is only until then.
       begin: ({ open, index }, cost, repeatable) =>
         ports.begin(open.move.step, index, cost, repeatable).finally(() => taken.hasBegun(index)),

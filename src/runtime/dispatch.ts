@@ -269,7 +269,11 @@ function outcomeOf(
   tool: ReadyFunction,
   ports: DispatchPorts,
 ): Outcome | PauseAsk | Unsure | Promise<Outcome> | undefined {
-  if (settled.kind === 'value') return valueOutcome(settled.value, call, tool, ports);
+  if (settled.kind === 'value') {
+    const { value } = settled;
+    const { turns } = ports;
+    return turns.read(() => valueOutcome(value, call, tool, ports, () => turns.take()));
+  }
   const isStopped = call.flight.aborted;
   const login = settled.kind === 'thrown' ? loginFor(settled.error, tool.schema.name) : undefined;
   // Nothing has happened of a call that waits for a login.

@@ -10,6 +10,7 @@ import type { AtWork } from './doubt.ts';
 import type { Handles } from './handles.ts';
 import type { NoticeHub } from './notices.ts';
 import type { ProgressGuard } from './progress-guard.ts';
+import type { LargeTurns } from './turn.ts';
 
 /** A planner that a runtime knows, with what its runs see. */
 export interface Equipped {
@@ -30,6 +31,8 @@ export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf' | 'limi
   readonly artifacts: ArtifactStore;
   /** Calls that this process has under way. */
   readonly atWork: AtWork;
+  /** Of the event loop, for what is large. */
+  readonly turns: LargeTurns;
   /** The planner of that name, if the runtime knows it. */
   equipped(name: string): Equipped | undefined;
   readonly clock: Clock;

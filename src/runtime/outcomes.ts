@@ -78,12 +78,21 @@ export function cancelled(): Outcome {
 /** Whose value it is. */
 type Valued = Pick<ReadyTool, 'checkValue'> & { readonly schema: Pick<ToolSchema, 'name'>; readonly effect?: Effect };
 
-export function valueOutcome(value: unknown, call: Owned, tool: Valued, ports: Stores): Outcome | Promise<Outcome> {
+/** @param isLarge is told of a value that took long to read. */
+export function valueOutcome(
+  value: unknown,
+  call: Owned,
+  tool: Valued,
+  ports: Stores,
+  isLarge?: () => void,
+): Outcome | Promise<Outcome> {
   try {
     const captured = captureJson(value === undefined ? null : value, 'value');
+    if (mayBeHeavy(captured)) isLarge?.();
     if (tool.checkValue === undefined && !mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
     return checkAndStore(captured, call, tool, ports).catch((thrown: unknown) => valueLost(errorData(thrown), tool));
   } catch (thrown) {
+    isLarge?.();
     return valueLost(errorData(thrown), tool);
   }
 }

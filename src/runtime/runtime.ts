@@ -59,6 +59,7 @@ import type { SlotLimits } from './slots.ts';
 import { assertStartOptions, type StartOptions } from './start-options.ts';
 import { watchProgressOfTasks } from './task-progress.ts';
 import { Tasks } from './tasks.ts';
+import { LargeTurns } from './turn.ts';
 
 export interface RuntimeOptions {
   /** Makes the decisions of runs that name no other. One with tools of its own, such as a flow, is given without `tools`. */
@@ -169,6 +170,7 @@ export class Runtime {
   readonly #hub = new NoticeHub();
   readonly #redaction: Redaction;
   readonly #atWork = new AtWork();
+  readonly #turns = new LargeTurns();
   readonly #slots: SlotLimits;
   #deps: DriverDeps | undefined;
   #fleet: Fleet | undefined;
@@ -491,6 +493,7 @@ export class Runtime {
       equipped: (name) => this.#planners.find(name),
       clock: this.#clock,
       atWork: this.#atWork,
+      turns: this.#turns,
       random: this.#options.random ?? Math.random,
       handles: new Handles({ clock: this.#clock, onFault: (error) => this.#fault(error) }),
       hub: this.#hub,

@@ -43,6 +43,16 @@ describe('what was thrown', () => {
     expect(describeThrown(new Error('x'.repeat(1_000_000)))).toHaveLength(32_768);
   });
 
+  it('is not written out when it is a list: one of a hundred million holes, or of as many bytes', () => {
+    const sparse: unknown[] = [];
+    sparse[1e8] = 1;
+    for (const thrown of [sparse, [[sparse]], new Uint8Array(1e8), Object.assign(Object.create([]), { length: 4e9 })]) {
+      expect(leastMs(() => expect(describeThrown(thrown)).toMatch(/^a list of \d+ items$/))).toBeLessThan(20);
+      const error = Object.assign(new Error('x'), { message: thrown });
+      expect(leastMs(() => describeThrown(error))).toBeLessThan(20);
+    }
+  });
+
   it('is read once: each field is asked for one time, and what it says later does not count', () => {
     const asked: PropertyKey[] = [];
     const thrown = new Proxy(new Error('first'), {
