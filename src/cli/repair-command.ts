@@ -31,9 +31,11 @@ export async function repairCommand(id: string, options: Options, terminal: Term
   });
 }
 
+const MAX_SHOWN = 20;
+
 function* lines(id: string, found: Diagnosis | undefined, options: Options): Generator<string> {
   if (found === undefined) return yield 'Nothing is wrong: every entry can be read, and follows those before it.';
-  const { goodUpTo, head, refused, messages, lostCalls, begun } = found;
+  const { goodUpTo, head, refused, messages, lostCalls, unreadable, begun } = found;
   for (const { seq, problem, entry } of refused) {
     yield `entry ${seq}${entry === undefined ? '' : ` (${entry.kind})`}: ${oneLine(problem.message, 300)}`;
     if (entry?.kind === 'control') yield `  it took ${entry.control.type}: say it again if it still holds`;
@@ -43,6 +45,10 @@ function* lines(id: string, found: Diagnosis | undefined, options: Options): Gen
     return yield 'Its first entry cannot be read, and without it there is no run: restore the journal from a backup.';
   for (const { step, call } of lostCalls) {
     yield `call ${step + 1}.${call + 1} may have been made, and its step is lost: look into the world before the run goes on`;
+  }
+  if (unreadable.length > 0) {
+    const which = unreadable.slice(0, MAX_SHOWN).join(', ') + (unreadable.length > MAX_SHOWN ? ', …' : '');
+    yield `${unreadable.length === 1 ? 'entry' : 'entries'} ${which} cannot be read: calls made there, also those that must not be made twice, are forgotten and may be made again: look into the world before the run goes on`;
   }
   for (const call of begun)
     yield `call ${call + 1} of the open step may have been made: it is looked up, or held until it is settled`;

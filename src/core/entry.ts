@@ -384,8 +384,22 @@ export function decodeEntry(text: string, seq: number): Entry {
       { data: { seq, kind: String(kind) } },
     );
   }
+  if (isDeeper(stored, MAX_LEVELS)) {
+    const message = `Entry ${seq} is nested deeper than ${MAX_LEVELS} levels, which nothing that is recorded is. Restore the journal from a backup.`;
+    throw new PilotageError('journal_corrupt', message);
+  }
   if (kind === 'moved' && stored['rejected'] === undefined) readDecision(stored['decision'] ?? null);
   const { v: _, ...body } = stored;
   const entry = { ...body, seq };
   return deepFreeze(entry) as unknown as Entry;
+}
+
+/** The deepest value that the JSON guard takes has 512; some more stand around it. */
+const MAX_LEVELS = 600;
+
+function isDeeper(value: unknown, levelsLeft: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levelsLeft === 0) return true;
+  for (const key in value) if (isDeeper((value as Record<string, unknown>)[key], levelsLeft - 1)) return true;
+  return false;
 }

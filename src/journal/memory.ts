@@ -307,7 +307,12 @@ class MemoryJournal implements Journal {
     const run = this.#run(request.run);
     const now = this.#clock.now();
     const isLeased = !hasEnded(run.status) && run.owner !== undefined && run.leaseUntil > now;
-    assertAsExamined(request, { head: run.entries.length, signals: run.signals, isLeased });
+    assertAsExamined(request, {
+      head: run.entries.length,
+      last: run.entries.length,
+      signals: run.signals,
+      isLeased,
+    });
     run.entries.length = request.keep;
     run.entries.push(...request.entries);
     for (const id of request.drops) run.inbox.delete(id);

@@ -140,10 +140,16 @@ export function assertTreeLimit({ run, starts = [], treeLimit }: Append, tree: S
 /** @throws PilotageError `journal_conflict` when the run is not as it was examined, or somebody has it. */
 export function assertAsExamined(
   { run, head, signals, keep, entries }: RepairRequest,
-  now: { readonly head: number; readonly signals: number; readonly isLeased: boolean },
+  now: {
+    readonly head: number;
+    /** Of the last entry that is there, whatever the run says of itself. */
+    readonly last: number;
+    readonly signals: number;
+    readonly isLeased: boolean;
+  },
 ): void {
   assertConsecutive({ run, fence: 0, expected: keep, entries });
-  const isWhole = keep >= 1 && keep + entries.length >= head;
+  const isWhole = keep >= 1 && keep + entries.length >= now.last;
   if (isWhole && now.head === head && now.signals === signals && !now.isLeased) return;
   const why = now.isLeased ? 'a process has the run: stop it, or wait until its lease is over' : 'the run has changed';
   throw new PilotageError('journal_conflict', `Nothing was changed of run ${run}: ${why}. Look at it again.`, {

@@ -31,10 +31,10 @@ export class SqliteRepairs {
 
   constructor(db: DatabaseSync) {
     this.#find = db.prepare('SELECT key, head, signals, status, owner, lease_until FROM runs WHERE id = ?');
-    // Without a look at what points at what, which may be what is broken. Of two rows with one seq the later was put in place
+    // Without a look at what points at what, nor at how many there should be, which may be what is broken. Of two rows with one seq the later was put in place
     // of the other, or belongs to an earlier repair.
     this.#rows = db.prepare(`
-      SELECT max(id) AS id, seq, body FROM entries WHERE run = ? AND seq BETWEEN 1 AND ? GROUP BY seq ORDER BY seq`);
+      SELECT max(id) AS id, seq, body FROM entries WHERE run = ? AND seq >= 1 GROUP BY seq ORDER BY seq`);
     this.#inbox = db.prepare(
       'SELECT id, body AS text FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number',
     );
@@ -48,7 +48,7 @@ export class SqliteRepairs {
 
   examine(run: string): Examined {
     const { key, head, signals } = this.#run(run);
-    const entries = this.#rowsOf(key, head).map(({ seq, body }) => ({ seq, text: body }));
+    const entries = this.#rowsOf(key).map(({ seq, body }) => ({ seq, text: body }));
     return { head, signals, entries, inbox: this.#inbox.all(key) as unknown as Examined['inbox'] };
   }
 
@@ -57,8 +57,9 @@ export class SqliteRepairs {
     const { run, keep, status, planner, drops } = request;
     const { key, head, signals, owner, lease_until: until, status: before } = this.#run(run);
     const isLeased = !hasEnded(before) && owner !== null && until !== null && until > now;
-    assertAsExamined(request, { head, signals, isLeased });
-    const kept = this.#rowsOf(key, head).filter(({ seq }) => seq <= keep);
+    const rows = this.#rowsOf(key);
+    assertAsExamined(request, { head, last: rows.at(-1)?.seq ?? 0, signals, isLeased });
+    const kept = rows.filter(({ seq }) => seq <= keep);
     let first: number | bigint | null = null;
     let last: number | bigint | null = null;
     let seq = 0;
@@ -71,8 +72,8 @@ export class SqliteRepairs {
     this.#set.run({ key, head: seq, first, last, status, planner, now });
   }
 
-  #rowsOf(key: number, head: number): readonly Row[] {
-    return this.#rows.all(key, head) as unknown as readonly Row[];
+  #rowsOf(key: number): readonly Row[] {
+    return this.#rows.all(key) as unknown as readonly Row[];
   }
 
   #run(run: string): RunRow {

@@ -193,7 +193,8 @@ export class SqliteRows {
     const { key, head, last_entry: last } = row;
     const rows = this.#sql.readEntries.all({ run: key, head, last, from, end }) as unknown as EntryRow[];
     const wanted = Math.max(0, Math.min(head + 1, end) - from);
-    if (rows.length !== wanted) {
+    // A run is stored with its first entry: one without entries would be waited for for ever.
+    if (rows.length !== wanted || head < 1) {
       throw new PilotageError(
         'journal_corrupt',
         `Run ${run} has ${rows.length} readable entries of ${wanted}. Restore the journal from a backup.`,

@@ -32,6 +32,8 @@ export interface Diagnosis {
   readonly messages: readonly StoredMessage[];
   /** Calls of steps that would not be there any more: they may have been made. */
   readonly lostCalls: readonly { readonly step: number; readonly call: number }[];
+  /** Entries of which nothing is known: they may have begun or ended calls, also of steps that nobody knows of any more. */
+  readonly unreadable: readonly number[];
   /** Calls of the open step that may have been made: each is looked up, or held until somebody settles it. */
   readonly begun: readonly number[];
 }
@@ -109,7 +111,7 @@ export async function repairRun(
   if (state.ending === null) entries.push({ ...pausedBy(diagnosis, newToken(), pauseLost(state)), ...next } as Entry);
   for (const entry of entries) deepFreeze(entry);
   assertFolds(run, entries);
-  const keep = Math.min(diagnosis.goodUpTo, examined.head);
+  const keep = diagnosis.goodUpTo;
   await journal.repair({
     run,
     head: examined.head,
@@ -156,7 +158,10 @@ function look(run: string, examined: Examined): Looked {
   const kept: Entry[] = [];
   const refused: Refused[] = [];
   let state: RunState | undefined;
-  for (let seq = 1; seq <= examined.head; seq += 1) {
+  const stored = examined.entries.at(-1)?.seq ?? 0;
+  const isLikely = examined.head - stored <= MOST_MISSING;
+  const last = isLikely ? Math.max(stored, examined.head) : stored;
+  for (let seq = 1; seq <= last; seq += 1) {
     const read = readText(texts.get(seq), seq);
     const { entry } = read;
     const after: After = entry === undefined ? read : added(state, entry, kept);
@@ -170,6 +175,11 @@ function look(run: string, examined: Examined): Looked {
     if (state === undefined) break;
     state.head = seq;
   }
+  const hasNoBeginning = refused.length > 0 && state === undefined;
+  if (examined.head !== last && !hasNoBeginning) {
+    refused.push({ seq: last + 1, problem: otherCount(examined.head, stored) });
+    if (state !== undefined) state.head = last + 1;
+  }
   const messages = examined.inbox.filter(({ text }) => !isJson(text));
   const goodUpTo = (refused[0]?.seq ?? examined.head + 1) - 1;
   const made = state === undefined ? NO_CALLS : callsIn(state, kept, refused);
@@ -177,8 +187,18 @@ function look(run: string, examined: Examined): Looked {
   return { examined, state, kept, diagnosis };
 }
 
+/** Behind the last entry that is there. When more are said to be missing, what says so is wrong, and one entry tells of it. */
+const MOST_MISSING = 10_000;
+
+function otherCount(head: number, last: number): ErrorData {
+  const message = `The run is said to have ${head} entries, and there are entries up to ${last}.`;
+  return { code: 'journal_corrupt', message };
+}
+
 const MISSING: ErrorData = { code: 'journal_corrupt', message: 'The entry is not there.' };
-const NO_CALLS: Pick<Diagnosis, 'lostCalls' | 'begun'> = { lostCalls: [], begun: [] };
+const NO_CALLS: Calls = { lostCalls: [], begun: [], unreadable: [] };
+
+type Calls = Pick<Diagnosis, 'lostCalls' | 'begun' | 'unreadable'>;
 
 interface After {
   readonly entry?: Entry;
@@ -219,11 +239,8 @@ function anew([first, ...rest]: readonly Entry[]): After {
 }
 
 /** What was set aside may have made calls. Of one that cannot be read nobody knows which. */
-function callsIn(
-  state: RunState,
-  kept: readonly Entry[],
-  refused: readonly Refused[],
-): Pick<Diagnosis, 'lostCalls' | 'begun'> {
+function callsIn(state: RunState, kept: readonly Entry[], refused: readonly Refused[]): Calls {
+  const unreadable = refused.flatMap(({ seq, entry }) => (entry === undefined ? [seq] : []));
   const named = refused.flatMap(({ entry }) => {
     if (entry?.kind !== 'call_began' && entry?.kind !== 'call_ended') return [];
     return [{ step: entry.step, call: entry.call }];
@@ -232,7 +249,7 @@ function callsIn(
   const lostCalls = named.filter(({ step }) => !steps.has(step));
   const { open } = state;
   // What a step of the kind request_pause waits for is an answer, and no call.
-  if (open === null || open.move.decision.kind === 'request_pause') return { lostCalls, begun: [] };
+  if (open === null || open.move.decision.kind === 'request_pause') return { lostCalls, begun: [], unreadable };
   const { step } = open.move;
   const movedAt = kept.findLast((entry) => entry.kind === 'moved' && entry.step === step)?.seq ?? 0;
   const since = refused.filter(({ seq }) => seq > movedAt);
@@ -242,7 +259,7 @@ function callsIn(
     if (record !== null || parked.has(call) || open.began.some((begun) => begun.call === call)) return false;
     return isUnreadable || named.some((place) => place.step === step && place.call === call);
   };
-  return { lostCalls, begun: open.calls.flatMap((record, call) => (mayBe(record, call) ? [call] : [])) };
+  return { lostCalls, unreadable, begun: open.calls.flatMap((record, call) => (mayBe(record, call) ? [call] : [])) };
 }
 
 /** A line of JSON each: where it stood, and its text as it was. */
@@ -267,10 +284,21 @@ function pauseLost({ open, pauses }: RunState): number | undefined {
   return pauses.some((pause) => pause.step === step) ? undefined : step;
 }
 
-function pausedBy({ refused, messages, lostCalls }: Diagnosis, token: string, step: number | undefined): EntryBody {
+const MAX_LISTED = 100;
+
+/** What whoever answers has to know: once it goes on, the run may make calls again that it does not remember. */
+const MAY_BE_AGAIN =
+  'Calls that these entries tell of may have been made, and would be made again: look into the world before the run goes on.';
+
+function pausedBy(
+  { refused, messages, lostCalls, unreadable }: Diagnosis,
+  token: string,
+  step: number | undefined,
+): EntryBody {
   const payload = {
     by: 'repair',
     setAside: refused.length + messages.length,
+    ...(unreadable.length === 0 ? {} : { unreadable: unreadable.slice(0, MAX_LISTED), warning: MAY_BE_AGAIN }),
     ...(lostCalls.length === 0 ? {} : { lostCalls: lostCalls.map((place) => ({ ...place })) }),
   };
   return { kind: 'paused', token, reason: 'external_event', payload, ...(step === undefined ? {} : { step }) };

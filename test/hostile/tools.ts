@@ -90,8 +90,7 @@ export const behaviours: Readonly<Record<string, Run>> = {
     const until = performance.now() + LONG_GIVEN_UP_MS;
     const again = (): object => ({
       // biome-ignore lint/suspicious/noThenProperty: that is what is tried.
-      then: (resolve: (value: unknown) => void) =>
-        setImmediate(() => resolve(performance.now() < until ? again() : 1)),
+      then: (resolve: (value: unknown) => void) => setImmediate(() => resolve(performance.now() < until ? again() : 1)),
     });
     return again();
   },

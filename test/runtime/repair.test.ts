@@ -224,6 +224,50 @@ describe('a stored run that is damaged', () => {
     expect(made).toEqual(['a', 'b', 'c']);
   });
 
+  it('the pause and the diagnosis name the entries that cannot be read: what was called in them may be called again', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const { run } = await paused(journal);
+    // The first step, with its call: nobody knows of it any more.
+    withDatabase(path, (db) => db.exec("UPDATE entries SET body = '{' WHERE seq BETWEEN 2 AND 4"));
+    expect(await run.diagnose()).toMatchObject({ unreadable: [2, 3, 4] });
+    await run.repair({ by: 'olga' });
+    const payloads = (await run.state()).pauses.map(({ payload }) => payload);
+    expect(payloads).toContainEqual(
+      expect.objectContaining({ unreadable: [2, 3, 4], warning: expect.stringContaining('would be made again') }),
+    );
+  });
+
+  it('an entry that is nested 100,000 deep is one that cannot be read', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const { run } = await paused(journal);
+    const deep = `{"v":1,"kind":"no_progress","step":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
+    withDatabase(path, (db) => db.prepare('UPDATE entries SET body = ? WHERE seq = 3').run(deep));
+    await expect(journal.read('r')).rejects.toMatchObject({ code: 'journal_corrupt' });
+    expect(await run.diagnose()).toMatchObject({ refused: [{ seq: 3, problem: { code: 'journal_corrupt' } }] });
+    await run.repair({ by: 'olga' });
+    expect(await run.diagnose()).toBeUndefined();
+  });
+
+  it.each([
+    0, -1, 2, 5_000_000,
+  ])('a row that says %d entries: it is read as corrupt, and all that are there are kept', async (head) => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const { run } = await paused(journal);
+    const { entries } = await journal.examine('r');
+    withDatabase(path, (db) => db.prepare('UPDATE runs SET head = ?').run(head));
+    await expect(openRuntime(journal).run('r').result()).rejects.toMatchObject({ code: 'journal_corrupt' });
+    const from = process.threadCpuUsage();
+    const found = await run.diagnose();
+    expect(process.threadCpuUsage(from).user).toBeLessThan(300_000);
+    expect(found?.refused.at(-1)?.problem.message).toContain(`said to have ${head} entries`);
+    await run.repair({ by: 'olga' });
+    expect(await run.diagnose()).toBeUndefined();
+    expect((await journal.examine('r')).entries.slice(0, entries.length)).toEqual(entries);
+  });
+
   it('a message that is no JSON is set aside, and the run goes on', async () => {
     const path = temporaryFile();
     const journal = openJournal(path);
