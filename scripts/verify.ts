@@ -56,14 +56,21 @@ function countTests(report: TestReport): { passed: number; failed: number } {
   return { passed: report.numPassedTests, failed: report.numFailedTests + unloaded.length };
 }
 
-function runTests(): { ok: boolean; passed: number; failed: number } {
+interface Counted {
+  readonly ok: boolean;
+  readonly passed: number;
+  readonly failed: number;
+}
+
+/** @param project one of those in vitest.config.ts. */
+function runTests(name: string, project: string): Counted {
   const dir = mkdtempSync(join(tmpdir(), 'pilotage-verify-'));
   const reportPath = join(dir, 'tests.json');
   try {
     const ok = runStage({
-      name: 'tests',
+      name,
       command: 'vitest',
-      args: ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`],
+      args: ['run', '--project', project, '--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`],
     });
     const { passed, failed } = countTests(JSON.parse(readFileSync(reportPath, 'utf8')));
     return { ok: ok && failed === 0 && passed > 0, passed, failed };
@@ -85,7 +92,8 @@ if (process.argv[2] === 'check') {
   process.exitCode = reportFailed(SOURCE_STAGES) ? 0 : 1;
 } else {
   const stagesOk = reportFailed([...SOURCE_STAGES, ...PACKAGE_STAGES]);
-  const tests = runTests();
-  process.exitCode = stagesOk && tests.ok ? 0 : 1;
-  console.log(`\n${tests.passed} passed, ${tests.failed} failed`);
+  const suites = [runTests('tests', 'fast'), runTests('soak tests', 'soak')];
+  process.exitCode = stagesOk && suites.every(({ ok }) => ok) ? 0 : 1;
+  const sum = (count: 'passed' | 'failed'): number => suites.reduce((total, suite) => total + suite[count], 0);
+  console.log(`\n${sum('passed')} passed, ${sum('failed')} failed`);
 }
