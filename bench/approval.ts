@@ -1,7 +1,7 @@
 /** A call that somebody approves at once, beside the same call without a gate. */
 import { join } from 'node:path';
-import { createRuntime, type Journal, local, memoryJournal, type PlannerFunction, type Run } from '../src/index.ts';
-import { sqliteJournal } from '../src/journal/sqlite.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, type Journal, local, memoryJournal, type PlannerFunction, type Run } from '#pilotage';
 import { type Measured, median, type Row, short, times, wallMs } from './measure.ts';
 import { noteTool } from './ours.ts';
 import { withScratch } from './scratch.ts';

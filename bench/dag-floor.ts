@@ -1,5 +1,5 @@
 /** What somebody writes by hand who wants no more than tasks in their order, so many at once: counters and a queue. */
-import type { Branch } from '../src/core/decision.ts';
+import type { Branch } from '#core';
 import { LIMIT } from './dag-graphs.ts';
 
 export function floor(branches: readonly Branch[], work: (task: number) => Promise<unknown>): Promise<void> {

@@ -1,9 +1,7 @@
 /** Graphs of tasks, the least time that they can take, and the time that ours takes when each task takes exactly its own. */
-import type { Branch } from '../src/core/decision.ts';
-import type { Outcome } from '../src/core/outcome.ts';
-import { linkBranches, orderOf } from '../src/core/validate-decision.ts';
-import { Schedule } from '../src/runtime/schedule.ts';
-import { seededRandom } from '../src/testing/seeded-random.ts';
+import { type Branch, linkBranches, type Outcome, orderOf } from '#core';
+import { Schedule } from '#runtime';
+import { seededRandom } from '#testing';
 
 export interface TaskGraph {
   readonly name: string;

@@ -3,9 +3,9 @@
  * recorded graphs in place of the measures.
  */
 import { readFileSync } from 'node:fs';
-import type { Branch } from '../src/core/decision.ts';
-import { createRuntime, local, memoryJournal, type Runtime, tool } from '../src/index.ts';
-import { Schedule } from '../src/runtime/schedule.ts';
+import type { Branch } from '#core';
+import { createRuntime, local, memoryJournal, type Runtime, tool } from '#pilotage';
+import { Schedule } from '#runtime';
 import { floor } from './dag-floor.ts';
 import { boundMs, DONE, graphOf, LIMIT, RANDOM_GRAPHS, type TaskGraph, virtualMs, workMs } from './dag-graphs.ts';
 import { type Measured, type Row, short, type Work } from './measure.ts';

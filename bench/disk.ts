@@ -1,7 +1,7 @@
 /** Bytes of the journal's file that a step costs, in runs of 100 and of 1,000 steps. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { sqliteJournal } from '../src/journal/sqlite.ts';
+import { sqliteJournal } from '#journal/sqlite';
 import type { Measured, Row } from './measure.ts';
 import { ourPlanner, ourRuntime, runTogether } from './ours.ts';
 import { withScratch } from './scratch.ts';

@@ -1,7 +1,7 @@
 /** Durable steps: one run beside raw inserts of what it stored, and 1,000 runs at once beside one after another. */
 import { join } from 'node:path';
-import type { Effect, Runtime } from '../src/index.ts';
-import { sqliteJournal } from '../src/journal/sqlite.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import type { Effect, Runtime } from '#pilotage';
 import { type Measured, median, type Row, short, times, wallMs } from './measure.ts';
 import { ourPlanner, ourRuntime, runOnce, runTogether } from './ours.ts';
 import { openRaw, storedTexts } from './raw-sqlite.ts';

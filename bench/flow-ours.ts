@@ -1,6 +1,6 @@
 /** The graph of 20 nodes as a flow, on a runtime with its journal in memory. */
-import { edge, type Flow, flow, join, node, predicateRouter } from '../src/flow/index.ts';
-import { createRuntime, local, memoryJournal } from '../src/index.ts';
+import { edge, type Flow, flow, join, node, predicateRouter } from '#flow';
+import { createRuntime, local, memoryJournal } from '#pilotage';
 import { addOne, addUp, FAN, HEAD, isEven, TAIL } from './flow-graph.ts';
 
 const NUMBER = { type: 'number' } as const;

@@ -3,8 +3,8 @@
  * runtime. Prints, as JSON, what the process holds after every so many of them and at the end.
  */
 import { setImmediate as turn } from 'node:timers/promises';
-import { createRuntime } from '../src/index.ts';
-import { sqliteJournal } from '../src/journal/sqlite.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime } from '#pilotage';
 import { runAtOnce, runInTurn, soakFlow, Waiting } from './flow-soak-work.ts';
 import { heapBytes, wallMs } from './measure.ts';
 

@@ -1,7 +1,7 @@
 /** One flow of every kind of node, and runs of it that end well, fail, are cancelled, or are read by somebody. */
 import { EventEmitter, once } from 'node:events';
-import { edge, type Flow, FlowError, flow, join, map, node, predicateRouter } from '../src/flow/index.ts';
-import { type Identity, type Json, local, type Runtime } from '../src/index.ts';
+import { edge, type Flow, FlowError, flow, join, map, node, predicateRouter } from '#flow';
+import { type Identity, type Json, local, type Runtime } from '#pilotage';
 
 interface Job {
   readonly n: number;

@@ -9,7 +9,7 @@ import {
   type Runtime,
   react,
   tool,
-} from '../src/index.ts';
+} from '#pilotage';
 import { callId, INPUT_SCHEMA, keepNote, QUERY, scriptedModel, TOOL_DESCRIPTION, TOOL_NAME } from './workload.ts';
 
 export function noteTool(effect: Effect): ReturnType<typeof tool<typeof INPUT_SCHEMA>> {

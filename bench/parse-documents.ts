@@ -1,5 +1,5 @@
 /** The texts that the parsers read: arguments with many small fields, and arguments with one long string. */
-import type { ParseTool } from '../src/parse/index.ts';
+import type { ParseTool } from '#parse';
 
 export interface Kind {
   readonly name: string;

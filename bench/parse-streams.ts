@@ -1,7 +1,7 @@
 /** What reads a text that comes in small pieces, with the value so far read after each piece. */
 import { createRequire } from 'node:module';
 import { parsePartialJson } from 'ai';
-import { JsonStream } from '../src/parse/stream-json.ts';
+import { JsonStream } from '#parse';
 
 export interface Reader {
   readonly name: string;

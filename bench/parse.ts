@@ -1,6 +1,6 @@
 /** `node bench/parse.ts [--json]`: reading the arguments of calls, while they come and as whole texts. */
 import { isDeepStrictEqual } from 'node:util';
-import { parseToolArgs } from '../src/parse/index.ts';
+import { parseToolArgs } from '#parse';
 import { type Measured, median, type Row, short, times, type Work, warmUp } from './measure.ts';
 import { KINDS, type Kind, SMALL } from './parse-documents.ts';
 import { ALL_PEERS, OURS, peers, type Reader } from './parse-streams.ts';

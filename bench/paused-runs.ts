@@ -1,5 +1,5 @@
 /** Runs that have done their steps and wait for an answer, made through the runtime as anybody would make them. */
-import { createRuntime, type Journal, local, type PlannerFunction, type Runtime } from '../src/index.ts';
+import { createRuntime, type Journal, local, type PlannerFunction, type Runtime } from '#pilotage';
 import { noteTool } from './ours.ts';
 import { TOOL_NAME } from './workload.ts';
 

@@ -2,8 +2,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { Journal } from '../src/index.ts';
-import { sqliteJournal } from '../src/journal/sqlite.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import type { Journal } from '#pilotage';
 import { heapBytes, type Measured, median, short } from './measure.ts';
 import { pauseRuns, pausingRuntime } from './paused-runs.ts';
 import { withScratch } from './scratch.ts';

@@ -2,8 +2,8 @@
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LanguageModelV4 } from '@ai-sdk/provider';
-import { createRuntime, local, react } from '../src/index.ts';
-import { sqliteJournal } from '../src/journal/sqlite.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, local, react } from '#pilotage';
 import { type Measured, median, short, wallMs } from './measure.ts';
 import { noteTool, ourPlanner, ourRuntime } from './ours.ts';
 import { withScratch } from './scratch.ts';

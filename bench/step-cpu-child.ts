@@ -1,5 +1,5 @@
 /** One side of the step measure. */
-import { react } from '../src/index.ts';
+import { react } from '#pilotage';
 import { bareLoop } from './floor.ts';
 import { ourRuntime, runOnce } from './ours.ts';
 import { serveSamples } from './sides.ts';

@@ -1,7 +1,7 @@
 /** Background tasks of a run, from their start to their results in it, beside the same runs started by hand. */
 import { join } from 'node:path';
-import { createRuntime, type Journal, local, memoryJournal, type PlannerFunction, type Runtime } from '../src/index.ts';
-import { sqliteJournal } from '../src/journal/sqlite.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, type Journal, local, memoryJournal, type PlannerFunction, type Runtime } from '#pilotage';
 import { type Measured, median, type Row, short, times, wallMs } from './measure.ts';
 import { noteTool } from './ours.ts';
 import { withScratch } from './scratch.ts';

@@ -4,8 +4,7 @@
  */
 import { z } from 'zod';
 import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
-import { readHddl } from '../src/planners/htn/hddl/index.ts';
-import { findPlan, htn, traceText } from '../src/planners/htn/index.ts';
+import { findPlan, htn, readHddl, traceText } from '../src/planners/htn/index.ts';
 
 const domainText = `(define (domain warehouse)
   (:types place crate)

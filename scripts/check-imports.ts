@@ -1,38 +1,34 @@
 /**
- * Walks every import of the project in the current folder and fails on one that the table of rooms does not allow, on a
- * cycle, on a package that is not declared, and when it has not read the rooms it is there to check.
+ * Walks every import of the project in the current folder and fails on one that the table of rooms does not allow, on one
+ * that passes a room's door by, on a cycle, on a package that is not declared, and when it has not read the rooms it is
+ * there to check.
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { isUnknownDoor, isWithin, publicFiles, roomOf, unusedNames, wayProblem } from './door-rules.ts';
 import { cyclesOf, type Import, importsOf } from './import-graph.ts';
 import { RESERVED, ROOMS, type Room } from './import-rules.ts';
 import { sourceFiles } from './source-files.ts';
 
 interface Manifest {
   readonly name: string;
+  readonly exports?: Readonly<Record<string, unknown>>;
+  readonly imports?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
-}
-
-const isWithin = (path: string, room: string): boolean => path.startsWith(`src/${room}/`);
-
-/** The longest name of the table that holds the file; nothing for `src/index.ts`, which may import every room. */
-function roomOf(path: string): string | undefined {
-  return Object.keys(ROOMS)
-    .filter((room) => isWithin(path, room))
-    .sort((a, b) => b.length - a.length)[0];
 }
 
 function crossing(room: string, rules: Room, { target, typesOnly }: Import): string | undefined {
   if (target.kind === 'builtin') return undefined;
   if (target.kind === 'package') return rules.packages ? undefined : `${room} imports no package`;
   const allowed = rules.mayImport;
-  if (allowed === 'any' || roomOf(target.path) === room) return undefined;
-  if (allowed.some((other) => isWithin(target.path, other))) return undefined;
-  if (rules.typesOnly?.some((other) => isWithin(target.path, other))) {
+  const other = roomOf(target.path);
+  if (allowed === 'any' || other === room) return undefined;
+  if (other !== undefined && allowed.includes(other)) return undefined;
+  if (other !== undefined && rules.typesOnly?.includes(other)) {
     return typesOnly ? undefined : `${room} may import only types from there: write \`import type\``;
   }
-  const list = [...allowed, ...(rules.typesOnly ?? []).map((other) => `${other} (types)`)];
+  const list = [...allowed, ...(rules.typesOnly ?? []).map((name) => `${name} (types)`)];
   return `${room} may import ${list.join(', ') || 'no other room'}`;
 }
 
@@ -40,6 +36,7 @@ function sourceProblem(found: Import, runtimePackages: ReadonlySet<string>): str
   const { from, specifier, target } = found;
   const reserved = RESERVED[target.kind === 'file' ? '' : target.name];
   if (reserved && !reserved.test(from)) return `only ${reserved.source} may import it`;
+  if (isUnknownDoor(found)) return 'package.json names no such door';
   if (target.kind === 'file' && !target.path.startsWith('src/')) return 'src imports nothing outside src';
   if (target.kind === 'package' && !runtimePackages.has(target.name))
     return 'it is not in dependencies or peerDependencies';
@@ -49,11 +46,9 @@ function sourceProblem(found: Import, runtimePackages: ReadonlySet<string>): str
   return from.split('/').length === 2 ? undefined : `its folder is not a room of the table (importing ${specifier})`;
 }
 
-function otherProblem(
-  { target }: Import,
-  manifest: Manifest,
-  runtimePackages: ReadonlySet<string>,
-): string | undefined {
+function otherProblem(found: Import, manifest: Manifest, runtimePackages: ReadonlySet<string>): string | undefined {
+  const { target } = found;
+  if (isUnknownDoor(found)) return 'package.json names no such door';
   if (target.kind !== 'package' || target.name === manifest.name || runtimePackages.has(target.name)) return undefined;
   return manifest.devDependencies?.[target.name] === undefined ? 'it is not declared in package.json' : undefined;
 }
@@ -79,24 +74,27 @@ const others = ['test', 'scripts', 'examples', 'bench']
   // The peers are measured in a package of their own.
   .filter((path) => !path.startsWith('bench/peers/'));
 const files = new Set([...sources, ...others]);
-const sourceImports = sources.flatMap(importsOf);
-const otherImports = others.flatMap(importsOf);
+const doors = manifest.imports ?? {};
+const faces = publicFiles(manifest.exports ?? {});
+const sourceImports = sources.flatMap((path) => importsOf(path, doors));
+const otherImports = others.flatMap((path) => importsOf(path, doors));
+const allImports = [...sourceImports, ...otherImports];
 
 const problems = unreadRooms(sources, sourceImports);
 const report = (found: Import, problem: string | undefined): void => {
   if (problem) problems.push(`${found.from}:${found.line} imports ${found.specifier}: ${problem}`);
 };
-for (const found of sourceImports) report(found, sourceProblem(found, runtimePackages));
-for (const found of otherImports) report(found, otherProblem(found, manifest, runtimePackages));
-for (const found of [...sourceImports, ...otherImports]) {
+const wayOf = (found: Import): string | undefined => wayProblem(found, doors, faces);
+for (const found of sourceImports) report(found, sourceProblem(found, runtimePackages) ?? wayOf(found));
+for (const found of otherImports) report(found, otherProblem(found, manifest, runtimePackages) ?? wayOf(found));
+for (const found of allImports) {
   const { target } = found;
-  if (target.kind === 'file' && !files.has(target.path) && !existsSync(target.path))
+  if (target.kind === 'file' && !isUnknownDoor(found) && !files.has(target.path) && !existsSync(target.path))
     report(found, 'there is no such file');
 }
+problems.push(...unusedNames(doors, allImports));
 for (const cycle of cyclesOf(sourceImports)) problems.push(`These files import each other: ${cycle.join(', ')}`);
 
 for (const problem of problems) console.log(problem);
-console.log(
-  `${files.size} files and ${sourceImports.length + otherImports.length} imports read, ${problems.length} problems`,
-);
+console.log(`${files.size} files and ${allImports.length} imports read, ${problems.length} problems`);
 process.exitCode = problems.length === 0 ? 0 : 1;

@@ -1,15 +1,18 @@
 /**
  * The budgets for the size and shape of files: prints the numbers, fails when a source file is over 600 lines, when
- * `export *` stands outside a folder's own index file, or when a comment leaves unfinished work. Reads the current folder.
+ * `export *` stands outside a folder's own index file, when a comment leaves unfinished work, or when a merge left a file
+ * behind. Reads the current folder.
  */
 import { readFileSync } from 'node:fs';
 import { parseSync } from 'rolldown/utils';
-import { sourceFiles } from './source-files.ts';
+import { filesUnder, sourceFiles } from './source-files.ts';
 
 const MAX_LINES = 600;
 const MEDIAN_GOAL_LINES = 150;
 const P90_GOAL_LINES = 400;
 const UNFINISHED = /\b(TODO|FIXME)\b/;
+/** What `patch` and `git mergetool` leave beside a file. */
+const LEFTOVER = /\.(orig|rej)$/;
 
 const problems: string[] = [];
 const lineCounts: number[] = [];
@@ -32,6 +35,9 @@ for (const path of ['src', 'test', 'scripts', 'examples', 'bench'].flatMap(sourc
   if (!path.endsWith('/index.ts') && program.body.some(({ type }) => type === 'ExportAllDeclaration')) {
     problems.push(`${path} has an \`export *\` outside an index file: list the names`);
   }
+}
+for (const path of filesUnder('.').filter((found) => LEFTOVER.test(found))) {
+  problems.push(`${path} was left over by a merge: delete it`);
 }
 if (lineCounts.length === 0) problems.push('No source file was read under src: run this in the project folder');
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { posix } from 'node:path';
-import { parseSync, Visitor } from 'rolldown/utils';
+import { type ESTree, parseSync, Visitor } from 'rolldown/utils';
 
 export interface Import {
   /** The importing file, from the project folder. */
@@ -13,37 +13,50 @@ export interface Import {
     | { readonly kind: 'file'; readonly path: string }
     | { readonly kind: 'builtin'; readonly name: string }
     | { readonly kind: 'package'; readonly name: string };
+  /** Names that are asked for, `*` for all of them; none when the module is only loaded. */
+  readonly names: readonly string[];
   /** Leaves nothing behind when types are stripped. `import { type A }` does: the module is still loaded. */
   readonly typesOnly: boolean;
 }
 
-function targetOf(from: string, specifier: string): Import['target'] {
+/** Files by the names of the package's `imports`: the doors of the rooms. */
+export type Doors = Readonly<Record<string, string>>;
+
+function targetOf(from: string, specifier: string, doors: Doors): Import['target'] {
+  // A door that is not in the manifest leads to no file, which the check reports.
+  if (specifier.startsWith('#')) return { kind: 'file', path: posix.normalize(doors[specifier] ?? specifier) };
   if (/^\.{0,2}\//.test(specifier)) return { kind: 'file', path: posix.join(posix.dirname(from), specifier) };
   if (specifier.startsWith('node:') || builtinModules.includes(specifier)) return { kind: 'builtin', name: specifier };
   const [scope = '', name = ''] = specifier.split('/');
   return { kind: 'package', name: specifier.startsWith('@') ? `${scope}/${name}` : scope };
 }
 
+const nameOf = (node: ESTree.ModuleExportName): string => (node.type === 'Literal' ? node.value : node.name);
+
 /**
  * Every import of a file: declarations, re-exports, dynamic imports, imports inside types, and calls that load a module.
  * Throws when it cannot be parsed.
  */
-export function importsOf(from: string): Import[] {
+export function importsOf(from: string, doors: Doors): Import[] {
   const text = readFileSync(from, 'utf8');
   const { program, errors } = parseSync(from, text);
   const [error] = errors;
   if (error) throw new Error(`${from} cannot be parsed: ${error.message}`);
 
   const found: Import[] = [];
-  const add = (start: number, specifier: string, typesOnly: boolean): void => {
+  const add = (start: number, specifier: string, typesOnly: boolean, names: readonly string[] = ['*']): void => {
     const line = text.slice(0, start).split('\n').length;
-    found.push({ from, line, specifier, target: targetOf(from, specifier), typesOnly });
+    found.push({ from, line, specifier, target: targetOf(from, specifier, doors), names, typesOnly });
   };
   new Visitor({
-    ImportDeclaration: (node) => add(node.start, node.source.value, node.importKind === 'type'),
+    ImportDeclaration: ({ start, source, importKind, specifiers }) => {
+      const names = specifiers.map((one) => (one.type === 'ImportSpecifier' ? nameOf(one.imported) : '*'));
+      add(start, source.value, importKind === 'type', names);
+    },
     ExportAllDeclaration: (node) => add(node.start, node.source.value, node.exportKind === 'type'),
-    ExportNamedDeclaration: (node) => {
-      if (node.source) add(node.start, node.source.value, node.exportKind === 'type');
+    ExportNamedDeclaration: ({ start, source, exportKind, specifiers }) => {
+      const names = specifiers.map(({ local }) => nameOf(local));
+      if (source) add(start, source.value, exportKind === 'type', names);
     },
     // A computed specifier cannot be followed; the rules hold for those that are written out.
     ImportExpression: (node) => {

@@ -1,7 +1,7 @@
 /** Who may import what: the table of rooms under `src/`, and the few parts that only one file may touch. */
 
 export interface Room {
-  /** Rooms, or parts of rooms, that its files may import; its own files always; `any` means every room. */
+  /** Rooms that its files may import, through their doors; its own files always; `any` means every room. */
   readonly mayImport: readonly string[] | 'any';
   /** Rooms that its files may import with `import type` only. */
   readonly typesOnly?: readonly string[];
@@ -12,7 +12,12 @@ export interface Room {
 }
 
 const PLAIN_PLANNERS = ['planners/deterministic', 'planners/graph', 'planners/rules', 'planners/htn'];
+const MODEL_PLANNERS = ['planners/react', 'planners/finish', 'planners/pipeline', 'planners/htn-model'];
 const plainPlanner: Room = { mayImport: ['core', ...PLAIN_PLANNERS], packages: true };
+const modelPlanner: Room = {
+  mayImport: ['core', 'model', 'prompt', 'parse', 'planners', ...PLAIN_PLANNERS],
+  packages: true,
+};
 
 /** A file belongs to the longest name here that its path under `src/` begins with. */
 export const ROOMS: Readonly<Record<string, Room>> = {
@@ -24,9 +29,14 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   model: { mayImport: ['core'], packages: true, required: true },
   prompt: { mayImport: ['core'], typesOnly: ['model'], packages: true },
   parse: { mayImport: ['core'], packages: true },
+  // What planners that ask a model share.
   planners: { mayImport: ['core', 'model', 'prompt', 'parse', ...PLAIN_PLANNERS], packages: true, required: true },
+  ...Object.fromEntries(MODEL_PLANNERS.map((name) => [name, modelPlanner])),
   ...Object.fromEntries(PLAIN_PLANNERS.map((name) => [name, plainPlanner])),
-  config: { mayImport: ['core', 'journal', 'model', 'planners', 'runtime'], packages: false },
+  config: {
+    mayImport: ['core', 'journal', 'model', 'planners', ...MODEL_PLANNERS, ...PLAIN_PLANNERS, 'runtime'],
+    packages: false,
+  },
   flow: { mayImport: ['core', 'planners/graph', 'tools'], packages: true },
   engine: { mayImport: ['runtime'], packages: true },
   server: { mayImport: ['runtime'], packages: true },

@@ -8,7 +8,7 @@
  *     node scripts/replay-recorded.ts <file.jsonl.gz> [--crash] [--stream] [--limit n] [--seed n]
  */
 import { parseArgs } from 'node:util';
-import { describeThrown } from '../src/core/errors.ts';
+import { describeThrown } from '#core';
 import { type Row, readRows, recordingOf } from './replay/recording.ts';
 import { type Replayed, type ReplayOptions, replay } from './replay/replay.ts';
 

@@ -8,7 +8,7 @@ import { readdirSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type CallForm, type ParseTool, parseToolArgs, parseToolCalls } from '../src/parse/index.ts';
+import { type CallForm, type ParseTool, parseToolArgs, parseToolCalls } from '#parse';
 import { corpus, type PartName, rateOf } from './parser-corpus/rates.ts';
 
 /** One recording, as far as the parser may see it. */

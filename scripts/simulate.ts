@@ -6,9 +6,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import type { Violation } from '../src/testing/simulation/ledger.ts';
-import { type SimulatedHistory, shortestHistory, simulate } from '../src/testing/simulation/simulate.ts';
-import { violationText } from '../src/testing/simulation/timeline.ts';
+import { type SimulatedHistory, shortestHistory, simulate, type Violation, violationText } from '#testing/simulation';
 
 /** Shared by the threads: the seeds that were taken, and the seeds that failed. */
 const TAKEN = 0;

@@ -1,6 +1,6 @@
 /** A problem file given to the planner: its tables as a state, its todo list as tasks or goals. */
 import { createHash } from 'node:crypto';
-import { findPlan, type HtnTables, type HtnTask, htnState } from '../../src/planners/htn/index.ts';
+import { findPlan, type HtnTables, type HtnTask, htnState } from '#planners/htn';
 import { DOMAINS } from './domains/index.ts';
 import type { Action, Problem, Table, Value } from './problem.ts';
 

@@ -63,6 +63,12 @@ export const RUNTIME: readonly Mutant[] = [
     replace: 'if (cost !== undefined ||',
   },
   {
+    name: 'give up a keyed call that may have happened, and forget its key',
+    file: 'runtime/dispatch.ts',
+    find: "return tool.effect === 'keyed' && mayGiveUp(open.move.decision);",
+    replace: "return mayGiveUp(open.move.decision) && tool.effect === 'once';",
+  },
+  {
     name: 'enter an effect after a long standstill without asking whose the run is',
     file: 'runtime/dispatch.ts',
     find: '!ports.lease.isCertain &&',

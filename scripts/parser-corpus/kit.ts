@@ -1,7 +1,6 @@
 /** What the texts of the corpus are made of: tools with plausible values, and a seeded choice among them. */
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import { isJsonObject } from '../../src/core/json.ts';
-import type { ParseTool } from '../../src/parse/index.ts';
+import { isJsonObject, type Json, type JsonObject } from '#core';
+import type { ParseTool } from '#parse';
 
 export interface CorpusTool extends ParseTool {
   readonly name: string;

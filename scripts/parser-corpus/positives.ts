@@ -1,5 +1,5 @@
 /** Replies that make a call, in many forms and with the words that stand around them: what the rules must not refuse. */
-import type { Json, JsonObject } from '../../src/core/json.ts';
+import type { Json, JsonObject } from '#core';
 import type { Kit, Template } from './kit.ts';
 
 /** Words before a call that is meant. */

@@ -1,5 +1,5 @@
 /** How many texts of the corpus give a call, by how sure it has to be. */
-import { type CallForm, parseToolCalls } from '../../src/parse/index.ts';
+import { type CallForm, parseToolCalls } from '#parse';
 import { samplesOf, type Template } from './kit.ts';
 import { negatives } from './negatives.ts';
 import { heldOutNegatives } from './negatives-holdout.ts';

@@ -3,9 +3,8 @@
  * and answers with what that model said.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { guidanceTurn } from '../../src/prompt/guidance.ts';
-import type { ChatMessage, ChatRequest } from '../../src/testing/openai-request.ts';
-import type { ServerReply } from '../../src/testing/openai-server.ts';
+import { guidanceTurn } from '#prompt';
+import type { ChatMessage, ChatRequest, ServerReply } from '#testing';
 import { type RecordedMessage, type Recording, readArguments } from './recording.ts';
 
 export class RecordedModel {

@@ -1,10 +1,9 @@
 /** The tools of a recording: each call gives its recorded result, and does its thing in a world that is counted. */
 import { setImmediate as tick } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { Effect } from '../../src/core/tool-schema.ts';
-import type { CrashRecord } from '../../src/testing/crash-record.ts';
-import type { CrashWorld } from '../../src/testing/crash-scenario.ts';
-import type { Tool, ToolContext } from '../../src/tools/tool.ts';
+import type { Effect } from '#core';
+import type { CrashRecord, CrashWorld } from '#testing';
+import type { Tool, ToolContext } from '#tools';
 import { type RecordedCall, type RecordedTool, type Recording, readArguments } from './recording.ts';
 
 type Place = { readonly step: number; readonly call: number };

@@ -1,8 +1,7 @@
 /** A recorded agent run as a script for one run here: what the user and the model said, and what the calls gave. */
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
-import type { Turn } from '../../src/core/entry.ts';
-import type { Json, JsonObject } from '../../src/core/json.ts';
+import type { Json, JsonObject, Turn } from '#core';
 
 export interface RecordedMessage {
   readonly role: 'user' | 'assistant' | 'tool';

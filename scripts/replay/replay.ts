@@ -2,26 +2,26 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describeThrown, PilotageError } from '../../src/core/errors.ts';
-import type { RunEvent } from '../../src/core/event.ts';
-import { type Identity, local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { react } from '../../src/planners/react/react.ts';
-import type { PauseNotice } from '../../src/runtime/result.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
-import { mortalPlanner, mortalTools, worldOf } from '../../src/testing/crash-actors.ts';
-import { lostEntries } from '../../src/testing/crash-check.ts';
-import { CrashProcess } from '../../src/testing/crash-process.ts';
-import { CrashRecord } from '../../src/testing/crash-record.ts';
-import { FaultyJournal } from '../../src/testing/faulty-journal.ts';
-import { type OpenAIServer, openaiServer } from '../../src/testing/openai-server.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
+import { describeThrown, type Identity, local, PilotageError, type RunEvent } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { openaiCompatible } from '#model/openai-compatible';
+import { react } from '#planners/react';
+import { createRuntime, type PauseNotice, type Run, type Runtime } from '#runtime';
+import {
+  CrashProcess,
+  CrashRecord,
+  FaultyJournal,
+  lostEntries,
+  mortalPlanner,
+  mortalTools,
+  type OpenAIServer,
+  openaiServer,
+  seededRandom,
+  VirtualClock,
+  worldOf,
+} from '#testing';
+import { foldEntries } from '#view';
 import { RecordedModel } from './recorded-model.ts';
 import { RecordedWorld } from './recorded-world.ts';
 import type { Recording } from './recording.ts';

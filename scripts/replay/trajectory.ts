@@ -1,8 +1,7 @@
 /** Holds the run that came out against the recording. */
 import { isDeepStrictEqual } from 'node:util';
-import { branchesOf } from '../../src/core/decision.ts';
-import type { Step } from '../../src/core/step.ts';
-import type { RunState } from '../../src/view/run-state.ts';
+import { branchesOf, type Step } from '#core';
+import type { RunState } from '#view';
 import { type RecordedTurn, type Recording, readArguments } from './recording.ts';
 
 /** A sentence for each difference. */

@@ -1,5 +1,5 @@
 /** Which model a command means, from its options and from the environment. */
-import type { Prices } from '../model/usage.ts';
+import type { Prices } from '#model';
 import { UsageError } from './exit-code.ts';
 
 export interface ModelOptions {

@@ -1,12 +1,16 @@
 /** `pilotage approve`, `reject`, `settle`, `cancel`, `send`, `redirect`, `pause`: says something to a run, and drives nothing. */
-import type { Caller, Control, ControlType } from '../core/control.ts';
-import { type ErrorData, PilotageError } from '../core/errors.ts';
-import type { Identity } from '../core/identity.ts';
-import type { JsonObject } from '../core/json.ts';
-import type { Journal } from '../journal/port.ts';
-import type { PauseNotice } from '../runtime/result.ts';
-import { addressee, sendControl } from '../runtime/send-control.ts';
-import { foldEntries, type RunState } from '../view/run-state.ts';
+import {
+  type Caller,
+  type Control,
+  type ControlType,
+  type ErrorData,
+  type Identity,
+  type JsonObject,
+  PilotageError,
+} from '#core';
+import type { Journal } from '#journal';
+import { addressee, type PauseNotice, sendControl } from '#runtime';
+import { foldEntries, type RunState } from '#view';
 import { type Delivery, deliveryOf } from './delivery.ts';
 import { EXIT, isRefusal, UsageError } from './exit-code.ts';
 import type { ControlName } from './help.ts';

@@ -1,7 +1,5 @@
 /** A decision, and what came of it, in a few words. */
-import { branchesOf, type Decision } from '../core/decision.ts';
-import type { Json } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
+import { branchesOf, type Decision, type Json, type Outcome } from '#core';
 import { jsonLine, oneLine, shortArgs } from './text.ts';
 
 const CHARS = 120;

@@ -1,8 +1,7 @@
 /** What became of a control that was stored: looked at for some seconds, while a process drives the run. */
-import type { Entry } from '../core/entry.ts';
-import type { ErrorData } from '../core/errors.ts';
-import type { Journal } from '../journal/port.ts';
-import { isDeadOwner } from '../runtime/owner.ts';
+import type { Entry, ErrorData } from '#core';
+import type { Journal } from '#journal';
+import { isDeadOwner } from '#runtime';
 import { lookUntil } from './wait.ts';
 
 export type Delivery =

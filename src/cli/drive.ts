@@ -1,16 +1,18 @@
 /** Carries a run through in this process: shows what happens, obeys Ctrl-C, and says how it ended. */
-import type { ReadyConfig } from '../config/ready.ts';
-import { DECISION_NAMES, type FinishReason } from '../core/decision.ts';
-import type { Entry } from '../core/entry.ts';
-import { describeThrown, PilotageError } from '../core/errors.ts';
-import type { RunEvent } from '../core/event.ts';
-import { ceilingOf, type Limits } from '../core/limits.ts';
-import type { Journal } from '../journal/port.ts';
-import type { PauseNotice, RunResult } from '../runtime/result.ts';
-import type { Run } from '../runtime/run.ts';
-import { createRuntime, type Runtime } from '../runtime/runtime.ts';
-import { type PlanView, planOf } from '../view/plan.ts';
-import { foldEntries } from '../view/run-state.ts';
+import type { ReadyConfig } from '#config/ready';
+import {
+  ceilingOf,
+  DECISION_NAMES,
+  describeThrown,
+  type Entry,
+  type FinishReason,
+  type Limits,
+  PilotageError,
+  type RunEvent,
+} from '#core';
+import type { Journal } from '#journal';
+import { createRuntime, type PauseNotice, type Run, type RunResult, type Runtime } from '#runtime';
+import { foldEntries, type PlanView, planOf } from '#view';
 import { EventLines } from './event-lines.ts';
 import { codeOfResult, EXIT } from './exit-code.ts';
 import { hint } from './hint.ts';

@@ -1,14 +1,17 @@
 /** Events as lines for people. The live progress and the timeline of `inspect` show the same. */
-import { MESSAGE_TOOL } from '../core/builtin-tools.ts';
-import type { Caller, ControlType } from '../core/control.ts';
-import type { ErrorData } from '../core/errors.ts';
-import type { RunEvent } from '../core/event.ts';
-import type { Json } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { OwnRemarkType } from '../core/remark.ts';
-import type { Usage } from '../core/step.ts';
-import { isTaskTool } from '../core/task-calls.ts';
-import type { PlanView } from '../view/plan.ts';
+import {
+  type Caller,
+  type ControlType,
+  type ErrorData,
+  isTaskTool,
+  type Json,
+  MESSAGE_TOOL,
+  type Outcome,
+  type OwnRemarkType,
+  type RunEvent,
+  type Usage,
+} from '#core';
+import type { PlanView } from '#view';
 import { type Line, line, type Tone } from './line.ts';
 import { about } from './pause-lines.ts';
 import { faultLines, planEventLines } from './plan-lines.ts';

@@ -1,6 +1,6 @@
 /** What the exit code of the command says. */
-import { type ErrorCode, PilotageError } from '../core/errors.ts';
-import type { RunResult } from '../runtime/result.ts';
+import { type ErrorCode, PilotageError } from '#core';
+import type { RunResult } from '#runtime';
 
 export const EXIT: Readonly<{
   goal: 0;

@@ -1,9 +1,7 @@
 /** `pilotage fork`: another way from one step of a run on, and what came of it. */
-import type { Step } from '../core/step.ts';
-import type { ForkOptions } from '../runtime/fork.ts';
-import { foldable } from '../runtime/readable.ts';
-import { compareRuns } from '../view/compare-runs.ts';
-import type { RunState } from '../view/run-state.ts';
+import type { Step } from '#core';
+import { type ForkOptions, foldable } from '#runtime';
+import { compareRuns, type RunState } from '#view';
 import { follow, limitsOf, withRuntime } from './drive.ts';
 import { UsageError } from './exit-code.ts';
 import { storedJournal, withJournal } from './open-journal.ts';

@@ -1,17 +1,18 @@
 /** How a run that has not ended is gone on with: what it waits for is answered, or shown. */
-import type { ControlType, Message } from '../core/control.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
-import type { Journal } from '../journal/port.ts';
-import { assertInTime } from '../journal/rules.ts';
-import { isVerdict } from '../runtime/controls.ts';
-import { isDeadOwner, ownerText } from '../runtime/owner.ts';
-import { type PauseNotice, resultOf } from '../runtime/result.ts';
-import type { Resumption, Run } from '../runtime/run.ts';
-import type { Runtime } from '../runtime/runtime.ts';
-import { sendControl } from '../runtime/send-control.ts';
-import { planOf } from '../view/plan.ts';
-import { foldEntries, type RunState } from '../view/run-state.ts';
+import { type ControlType, type JsonObject, type Message, PilotageError } from '#core';
+import { assertInTime, type Journal } from '#journal';
+import {
+  isDeadOwner,
+  isVerdict,
+  ownerText,
+  type PauseNotice,
+  type Resumption,
+  type Run,
+  type Runtime,
+  resultOf,
+  sendControl,
+} from '#runtime';
+import { foldEntries, planOf, type RunState } from '#view';
 import { follow, limitsOf, showPauses } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
 import type { Options } from './options.ts';

@@ -1,5 +1,5 @@
 /** The commands, and what their help says. */
-import { DEFAULT_JOURNAL_PATH } from '../journal/default-path.ts';
+import { DEFAULT_JOURNAL_PATH } from '#journal';
 import { STATUSES } from './option-values.ts';
 
 /** Commands that say something to a run, and drive nothing. */

@@ -1,16 +1,9 @@
 /** `pilotage inspect`: a run's journal, told from its beginning. It looks at what is written, and waits for nothing. */
 
-import { answerText } from '../core/answer.ts';
-import type { Message } from '../core/control.ts';
-import type { Entry } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { RunEvent } from '../core/event.ts';
-import type { Journal } from '../journal/port.ts';
-import { foldable } from '../runtime/readable.ts';
-import { eventsOf } from '../view/events.ts';
-import { planOf } from '../view/plan.ts';
-import { applyEntry, openState, type RunState } from '../view/run-state.ts';
-import { isPaused } from '../view/waits.ts';
+import { answerText, type Entry, type Message, PilotageError, type RunEvent } from '#core';
+import type { Journal } from '#journal';
+import { foldable } from '#runtime';
+import { applyEntry, eventsOf, isPaused, openState, planOf, type RunState } from '#view';
 import { EventLines } from './event-lines.ts';
 import { EXIT } from './exit-code.ts';
 import { hint } from './hint.ts';

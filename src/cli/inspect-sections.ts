@@ -1,8 +1,6 @@
 /** What a run has under way, beside its own steps: tasks, groups, pauses, and controls that nobody has taken. */
-import { isControl, type Message } from '../core/control.ts';
-import type { GroupView } from '../core/task.ts';
-import type { RunState, TaskState } from '../view/run-state.ts';
-import { groupView } from '../view/task-state.ts';
+import { type GroupView, isControl, type Message } from '#core';
+import { groupView, type RunState, type TaskState } from '#view';
 import { byWhom } from './event-lines.ts';
 import type { Options } from './options.ts';
 import { openPauses, pauseLines } from './pause-lines.ts';

@@ -1,5 +1,5 @@
 /** `pilotage list`. */
-import type { RunRecord } from '../journal/port.ts';
+import type { RunRecord } from '#journal';
 import { EXIT } from './exit-code.ts';
 import { openJournal } from './open-journal.ts';
 import type { Options } from './options.ts';

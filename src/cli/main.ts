@@ -1,9 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
-import { describeThrown, PilotageError } from '../core/errors.ts';
+import { describeThrown, knowKeysOf, PilotageError, Redaction } from '#core';
 /** The command `pilotage`. */
-import { knowKeysOf } from '../core/known-secrets.ts';
-import { Redaction } from '../core/redaction.ts';
 import { codeOfError, EXIT, UsageError } from './exit-code.ts';
 import { HELP } from './help.ts';
 import { type Command, type Parsed, parseCommandLine } from './options.ts';

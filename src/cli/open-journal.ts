@@ -1,9 +1,8 @@
 /** The journal that a command works on. */
 import { existsSync } from 'node:fs';
-import { PilotageError } from '../core/errors.ts';
-import { DEFAULT_JOURNAL_PATH } from '../journal/default-path.ts';
-import type { Journal } from '../journal/port.ts';
-import { sqliteJournal } from '../journal/sqlite.ts';
+import { PilotageError } from '#core';
+import { DEFAULT_JOURNAL_PATH, type Journal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
 import type { Options } from './options.ts';
 import { findProject, type Project } from './project.ts';
 

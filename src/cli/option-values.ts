@@ -1,7 +1,7 @@
 /** The values of options: read from their text, or refused. Values are not repeated: one of them may be a secret. */
-import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
-import type { RunStatus } from '../journal/port.ts';
-import type { Resumption } from '../runtime/run.ts';
+import { isJsonObject, type Json, type JsonObject } from '#core';
+import type { RunStatus } from '#journal';
+import type { Resumption } from '#runtime';
 import { UsageError } from './exit-code.ts';
 
 export const STATUSES: readonly RunStatus[] = [

@@ -1,8 +1,8 @@
 /** The words of the command line: what each command takes. What their help says stands in `help.ts`. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { RunStatus } from '../journal/port.ts';
-import type { Prices } from '../model/usage.ts';
+import type { Json, JsonObject } from '#core';
+import type { RunStatus } from '#journal';
+import type { Prices } from '#model';
 import { type ModelOptions, readPrices } from './choose-model.ts';
 import { UsageError } from './exit-code.ts';
 import { COMMAND_HELP, type CommandName, HELP } from './help.ts';

@@ -1,8 +1,7 @@
 /** What a run waits for, for a person, and the commands that answer it. */
-import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
-import type { TaskPause } from '../core/task.ts';
-import type { PauseNotice } from '../runtime/result.ts';
-import type { RunState } from '../view/run-state.ts';
+import { isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
+import type { PauseNotice } from '#runtime';
+import type { RunState } from '#view';
 import { hint } from './hint.ts';
 import type { Line } from './line.ts';
 import type { Options } from './options.ts';

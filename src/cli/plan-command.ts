@@ -1,7 +1,6 @@
 /** `pilotage plan`: makes a plan and carries it out, only makes it, or shows the one of a stored run. */
 
-import { planOf } from '../view/plan.ts';
-import { foldEntries } from '../view/run-state.ts';
+import { foldEntries, planOf } from '#view';
 import { showPauses } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
 import { openJournal, withJournal } from './open-journal.ts';

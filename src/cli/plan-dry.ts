@@ -1,12 +1,19 @@
 /** A plan without a run: the planner is asked on a journal that nobody keeps, and nothing that it decides is carried out. */
 
-import type { ReadyConfig } from '../config/ready.ts';
-import type { CallParallel, Decision } from '../core/decision.ts';
-import { local } from '../core/identity.ts';
-import { type Delta, isMove, type Move, type Planner, type SpokenDelta } from '../core/planner.ts';
-import { validateDecision } from '../core/validate-decision.ts';
-import { memoryJournal } from '../journal/memory.ts';
-import { planOfDecision } from '../view/plan.ts';
+import type { ReadyConfig } from '#config/ready';
+import {
+  type CallParallel,
+  type Decision,
+  type Delta,
+  isMove,
+  local,
+  type Move,
+  type Planner,
+  type SpokenDelta,
+  validateDecision,
+} from '#core';
+import { memoryJournal } from '#journal';
+import { planOfDecision } from '#view';
 import { decisionText } from './decision-text.ts';
 import { limitsOf, withRuntime } from './drive.ts';
 import { EventLines } from './event-lines.ts';

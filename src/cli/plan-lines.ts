@@ -1,8 +1,5 @@
 /** What is told of the making of a plan, a line each. */
-import type { ErrorData } from '../core/errors.ts';
-import type { RunEvent } from '../core/event.ts';
-import { isJsonObject } from '../core/json.ts';
-import type { PlanFault, PlanTry } from '../core/remark.ts';
+import { type ErrorData, isJsonObject, type PlanFault, type PlanTry, type RunEvent } from '#core';
 import { type Line, line } from './line.ts';
 import { count, duration, oneLine } from './text.ts';
 

@@ -1,8 +1,6 @@
 /** The plan of a run's step under way, as its entries come by: events know calls by their index only. */
-import { branchId, type CallParallel } from '../core/decision.ts';
-import type { EntryBody } from '../core/entry.ts';
-import { isJsonObject, type Json } from '../core/json.ts';
-import { type PlanView, planOfDecision } from '../view/plan.ts';
+import { branchId, type CallParallel, type EntryBody, isJsonObject, type Json } from '#core';
+import { type PlanView, planOfDecision } from '#view';
 import { oneLine } from './text.ts';
 
 export class PlanSeen {

@@ -1,6 +1,6 @@
 /** How a plan was found by decomposition, as the planner has recorded it. */
-import type { Step } from '../core/step.ts';
-import { traceOfStep, traceText } from '../planners/htn/index.ts';
+import type { Step } from '#core';
+import { traceOfStep, traceText } from '#planners/htn';
 import { harmless } from './text.ts';
 
 /** With a blank line before it. None when the plan was made in another way. */

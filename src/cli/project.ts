@@ -1,12 +1,16 @@
 /** What a run is made with: the configuration of the folder, and what the command line says in its place. */
 import { existsSync } from 'node:fs';
-import type { Config } from '../config/config.ts';
-import type { DriverPart, PipelinePart, ReactPart } from '../config/drivers.ts';
-import { loadConfig } from '../config/load.ts';
-import type { ModelEntryPart } from '../config/models.ts';
-import type { ReadyConfig } from '../config/ready.ts';
-import { isRecord } from '../config/shape.ts';
-import type { RunState } from '../view/run-state.ts';
+import {
+  type Config,
+  type DriverPart,
+  isRecord,
+  loadConfig,
+  type ModelEntryPart,
+  type PipelinePart,
+  type ReactPart,
+} from '#config';
+import type { ReadyConfig } from '#config/ready';
+import type { RunState } from '#view';
 import { chooseModel, type ModelChoice } from './choose-model.ts';
 import { UsageError } from './exit-code.ts';
 import type { Options } from './options.ts';
@@ -41,7 +45,7 @@ export async function setUp(options: Options, project?: Project, purpose: Purpos
     throw new UsageError('--workspace is for tools that read a folder; the configuration has tools of its own.');
   }
   const planner = await plannerPart(options, project, purpose);
-  const { workspaceTools } = await import('../tools/workspace.ts');
+  const { workspaceTools } = await import('#tools/workspace');
   const { patienceMs } = options;
   const made = {
     ...rest,
@@ -51,7 +55,7 @@ export async function setUp(options: Options, project?: Project, purpose: Purpos
   };
   // The survey starts fast: of the planners that a configuration can name it needs none.
   if (planner === survey) return { runtime: { ...made, planner: survey } };
-  const { readyConfig } = await import('../config/ready.ts');
+  const { readyConfig } = await import('#config/ready');
   return readyConfig({ ...made, planner });
 }
 
@@ -106,7 +110,7 @@ async function modelPart(part: ModelPlannerPart, choice: ModelChoice, options: O
   if (options.maxCostUsd !== undefined && options.prices === undefined && part.prices === undefined) {
     throw new UsageError('--max-cost-usd needs --prices: without them the cost of the model is not known.');
   }
-  const { openaiCompatible } = await import('../model/openai-compatible.ts');
+  const { openaiCompatible } = await import('#model/openai-compatible');
   const toolCalls = options.textCalls ? 'text' : 'native';
   const model: ModelEntryPart = { model: openaiCompatible(choice), toolCalls };
   return { ...part, model, ...planningOptions(part, options) };

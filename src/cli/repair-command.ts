@@ -1,7 +1,6 @@
 /** `pilotage repair`: what is wrong with a run that cannot be read, and, with `--apply`, sets it right. */
-import { systemClock } from '../core/clock.ts';
-import { Redaction } from '../core/redaction.ts';
-import { type Diagnosis, diagnose, repairRun } from '../runtime/repair.ts';
+import { Redaction, systemClock } from '#core';
+import { type Diagnosis, diagnose, repairRun } from '#runtime';
 import { EXIT, UsageError } from './exit-code.ts';
 import { hint } from './hint.ts';
 import { openJournal, withJournal } from './open-journal.ts';

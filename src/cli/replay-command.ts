@@ -1,6 +1,6 @@
 /** `pilotage replay`: whether a run would be decided in the same way today. */
-import type { Divergence, ReplayedMove, ReplayReport } from '../runtime/replay.ts';
-import { foldEntries } from '../view/run-state.ts';
+import type { Divergence, ReplayedMove, ReplayReport } from '#runtime';
+import { foldEntries } from '#view';
 import { decisionText } from './decision-text.ts';
 import { withRuntime } from './drive.ts';
 import { EXIT } from './exit-code.ts';

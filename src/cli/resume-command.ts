@@ -1,7 +1,6 @@
 /** `pilotage resume`: a paused run, one whose process died, or one that has ended and only shows its answer again. */
-import { PilotageError } from '../core/errors.ts';
-import { isJsonObject } from '../core/json.ts';
-import { foldEntries } from '../view/run-state.ts';
+import { isJsonObject, PilotageError } from '#core';
+import { foldEntries } from '#view';
 import { follow, withRuntime } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
 import { goOn, isAsking } from './go-on.ts';

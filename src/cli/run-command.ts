@@ -1,8 +1,7 @@
 /** `pilotage run`. */
 import { userInfo } from 'node:os';
-import type { ReadyConfig } from '../config/ready.ts';
-import { local } from '../core/identity.ts';
-import type { Limits } from '../core/limits.ts';
+import type { ReadyConfig } from '#config/ready';
+import { type Limits, local } from '#core';
 import { follow, limitsOf, withRuntime } from './drive.ts';
 import { UsageError } from './exit-code.ts';
 import { journalOf, withJournal } from './open-journal.ts';

@@ -1,5 +1,5 @@
 /** How a folder is built and tested, from the files that say so. */
-import { isJsonObject, type Json } from '../core/json.ts';
+import { isJsonObject, type Json } from '#core';
 import { code, inline } from './markdown.ts';
 import type { Facts } from './survey-facts.ts';
 import { count } from './text.ts';

@@ -1,7 +1,5 @@
 /** What the steps of a survey have found out so far: a pure reading of the trajectory. */
-import { branchesOf } from '../core/decision.ts';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
-import type { Step } from '../core/step.ts';
+import { branchesOf, isJsonObject, type Json, type JsonObject, type Step } from '#core';
 
 export interface Entry {
   readonly path: string;

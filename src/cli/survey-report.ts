@@ -1,6 +1,6 @@
 /** The report of a survey, in Markdown. A pure text of the facts. */
 import { extname } from 'node:path/posix';
-import type { RunView } from '../core/planner.ts';
+import type { RunView } from '#core';
 import { code, inline } from './markdown.ts';
 import { buildFacts } from './survey-build.ts';
 import type { Commit, Entry, Facts, Page } from './survey-facts.ts';

@@ -2,8 +2,7 @@
  * The survey: a planner without a model. It lists the folder, reads what says how it is built, looks at the history and
  * at open points, and writes a report. All that it knows it reads from the trajectory, so it goes on after any crash.
  */
-import type { Branch, Decision } from '../core/decision.ts';
-import type { Planner, RunView } from '../core/planner.ts';
+import type { Branch, Decision, Planner, RunView } from '#core';
 import { type Facts, gather, type Page, pageKey, ROOT } from './survey-facts.ts';
 import { surveyReport } from './survey-report.ts';
 

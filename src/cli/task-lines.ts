@@ -1,5 +1,5 @@
 /** What becomes of a run's tasks, a line each. */
-import type { RunEvent } from '../core/event.ts';
+import type { RunEvent } from '#core';
 import { type Line, line } from './line.ts';
 import { count, jsonLine, oneLine } from './text.ts';
 

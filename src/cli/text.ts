@@ -1,6 +1,5 @@
 /** Text for people: nothing that a model, a tool or a file says may command the terminal it is shown on. */
-import type { Json } from '../core/json.ts';
-import type { UsageTotals } from '../core/usage.ts';
+import type { Json, UsageTotals } from '#core';
 
 // Control characters but tab and newline, and the marks that turn the direction of text around.
 const COMMANDING = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;

@@ -1,4 +1,4 @@
-import type { Journal } from '../journal/port.ts';
+import type { Journal } from '#journal';
 
 const LOOK_MS = 250;
 

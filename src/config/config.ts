@@ -1,8 +1,7 @@
 /** What a configuration file says. */
-import type { PlanningHints } from '../core/context.ts';
-import type { Planner, PlannerFunction } from '../core/planner.ts';
-import type { Journal } from '../journal/port.ts';
-import type { RuntimeOptions } from '../runtime/runtime.ts';
+import type { Planner, PlannerFunction, PlanningHints } from '#core';
+import type { Journal } from '#journal';
+import type { RuntimeOptions } from '#runtime';
 import type { DeterministicPart, DriverPart, FinishPart, GraphPart, PipelinePart, ReactPart } from './drivers.ts';
 
 /** What is passed on to the runtime as it is. */

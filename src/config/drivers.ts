@@ -1,13 +1,11 @@
 /** The planners of the package, made from what a configuration says of them. */
-import type { ReasoningReplay } from '../core/context.ts';
-import { FINISH_REASONS } from '../core/decision.ts';
-import { asPlanner, type Planner } from '../core/planner.ts';
-import { type DeterministicOptions, deterministic } from '../planners/deterministic/index.ts';
-import { type FinishOptions, finish } from '../planners/finish/index.ts';
-import type { GraphOptions } from '../planners/graph/index.ts';
-import type { PipelineOptions, ScorePlans } from '../planners/pipeline/index.ts';
-import { type CompactionOptions, type ReactOptions, react } from '../planners/react/index.ts';
-import { type DriverOptions, type PlannerRegistry, plannerRegistry } from '../planners/registry.ts';
+import { asPlanner, FINISH_REASONS, type Planner, type ReasoningReplay } from '#core';
+import { type DriverOptions, type PlannerRegistry, plannerRegistry } from '#planners';
+import { type DeterministicOptions, deterministic } from '#planners/deterministic';
+import { type FinishOptions, finish } from '#planners/finish';
+import type { GraphOptions } from '#planners/graph';
+import type { PipelineOptions, ScorePlans } from '#planners/pipeline';
+import { type CompactionOptions, type ReactOptions, react } from '#planners/react';
 import { type Environment, type ModelPart, type ModelsPart, prices, readModel, readModels } from './models.ts';
 import {
   aFunction,
@@ -222,7 +220,7 @@ async function graphPlanner(options: DriverOptions): Promise<Planner> {
   const { maxPlanSteps = 0, ...same } = options as Omit<GraphPart, DriverKey>;
   if (same.plan === undefined) throw invalid('planner.plan', 'is missing; give a plan, or a function that makes one.');
   // Whoever uses another planner does not load this one.
-  const { graph } = await import('../planners/graph/index.ts');
+  const { graph } = await import('#planners/graph');
   return at('planner', () => graph({ ...same, ...(maxPlanSteps === 0 ? {} : { maxSteps: maxPlanSteps }) }));
 }
 
@@ -233,7 +231,7 @@ async function pipelinePlanner(options: DriverOptions, dependencies: DriverDepen
   const models = await modelsOf(model, dependencies);
   const outline = outlineModel && (await readModel(outlineModel, 'planner.outlineModel', env));
   const judge = verifier && (await verifierOf(verifier, env));
-  const { pipeline } = await import('../planners/pipeline/index.ts');
+  const { pipeline } = await import('#planners/pipeline');
   return at('planner', () =>
     pipeline({
       ...same,

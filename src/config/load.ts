@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { describeThrown, PilotageError } from '../core/errors.ts';
+import { describeThrown, PilotageError } from '#core';
 import type { Config } from './config.ts';
 import type { DriverPart } from './drivers.ts';
 import { isRecord } from './shape.ts';

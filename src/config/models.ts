@@ -1,8 +1,5 @@
 /** The models of a configuration: AI SDK models as they are, or a server with the name of a model. */
-import { type ModelEntry, readyModel, readyModels } from '../model/entry.ts';
-import type { LanguageModel } from '../model/language-model.ts';
-import type { ModelRegistry } from '../model/registry.ts';
-import type { Prices } from '../model/usage.ts';
+import { type LanguageModel, type ModelEntry, type ModelRegistry, type Prices, readyModel, readyModels } from '#model';
 import { amount, anything, at, type Check, check, filledText, invalid, isRecord, type Shape, shape } from './shape.ts';
 
 /** A model behind a server that speaks the OpenAI chat protocol. */
@@ -85,7 +82,7 @@ async function serverModel(part: ModelServer, path: string, env: Environment): P
     throw invalid(`${path}.apiKeyEnv`, 'names a variable that is not set. Set it, or name another.');
   }
   // Whoever uses other models does not load this one's package.
-  const { openaiCompatible } = await import('../model/openai-compatible.ts');
+  const { openaiCompatible } = await import('#model/openai-compatible');
   return openaiCompatible({ baseUrl, model, ...(apiKey === undefined ? {} : { apiKey }) });
 }
 

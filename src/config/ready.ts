@@ -2,13 +2,16 @@
  * From a configuration to what a runtime takes. Whatever is malformed is refused here, before a run can start; nothing is
  * opened yet.
  */
-import type { PlanningHints } from '../core/context.ts';
-import type { Limits } from '../core/limits.ts';
-import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
-import type { RedactionOptions } from '../core/redaction.ts';
-import type { PlannerRegistry } from '../planners/registry.ts';
-import type { ProgressGuard } from '../runtime/progress-guard.ts';
-import { createRuntime, type RuntimeOptions } from '../runtime/runtime.ts';
+import {
+  asPlanner,
+  type Limits,
+  type Planner,
+  type PlannerFunction,
+  type PlanningHints,
+  type RedactionOptions,
+} from '#core';
+import type { PlannerRegistry } from '#planners';
+import { createRuntime, type ProgressGuard, type RuntimeOptions } from '#runtime';
 import type { Config } from './config.ts';
 import { type DriverPart, shippedPlanners } from './drivers.ts';
 import {

@@ -1,7 +1,5 @@
 /** How a configuration is checked: every key is known, every value of the right kind, every refusal names the key's path. */
-import { PilotageError } from '../core/errors.ts';
-import { captureJson, captureObject } from '../core/json.ts';
-import { nearest } from '../core/nearest.ts';
+import { captureJson, captureObject, nearest, PilotageError } from '#core';
 
 /**
  * Judges one value.

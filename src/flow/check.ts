@@ -1,8 +1,6 @@
 /** Whether a flow can be carried out. Everything that is wrong is told at once. */
-import { whyNoUsd } from '../core/money.ts';
-import { MAX_TASK_DEPTH } from '../core/task.ts';
-import { MAX_PLAN_BRANCHES } from '../core/validate-decision.ts';
-import type { AnyTool } from '../tools/tool.ts';
+import { MAX_PLAN_BRANCHES, MAX_TASK_DEPTH, whyNoUsd } from '#core';
+import type { AnyTool } from '#tools';
 import { cyclesOf } from './cycles.ts';
 import { type FlowFault, faultOf, flowInvalid, listed } from './fault.ts';
 import { type FlowParts, gather, type Sketch, unreachedFaults } from './gather.ts';

@@ -1,5 +1,5 @@
 /** Two helpers for what runs inside a node: many at once with a bound, and the first of many. */
-import { PilotageError } from '../core/errors.ts';
+import { PilotageError } from '#core';
 
 /**
  * Calls `fn` for each item, at most `concurrency` at once, and gives the results in the order of the items. An item is

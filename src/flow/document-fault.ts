@@ -1,7 +1,5 @@
 /** What is wrong with a flow document, and where. */
-import { PilotageError } from '../core/errors.ts';
-import { nearest } from '../core/nearest.ts';
-import { oneLine } from '../core/shown-name.ts';
+import { nearest, oneLine, PilotageError } from '#core';
 
 export interface Place {
   /** Both from 1. */

@@ -1,5 +1,5 @@
 /** The nodes of a flow document, each made by the builder that a program calls too. */
-import type { Effect } from '../core/tool-schema.ts';
+import type { Effect } from '#core';
 import { quoted, type Spot } from './document-fault.ts';
 import type { Field, Part } from './document-part.ts';
 import {

@@ -1,6 +1,5 @@
 /** A flow document as parts that know where they stand. Its size and depth are bounded. */
-import { describeThrown, PilotageError } from '../core/errors.ts';
-import { captureObject, isJsonObject, type Json } from '../core/json.ts';
+import { captureObject, describeThrown, isJsonObject, type Json, PilotageError } from '#core';
 import { documentInvalid, faultAt, type Place, type Spot, TOP } from './document-fault.ts';
 
 export const MAX_DEPTH = 64;

@@ -1,8 +1,6 @@
 /** Values of a flow document. A reader gives nothing for what it cannot take, and notes a fault: reading goes on. */
-import { PilotageError } from '../core/errors.ts';
-import { isJsonObject, type JsonObject } from '../core/json.ts';
-import { checkOf } from '../tools/schema.ts';
-import type { InputSchema } from '../tools/tool.ts';
+import { isJsonObject, type JsonObject, PilotageError } from '#core';
+import { checkOf, type InputSchema } from '#tools';
 import { advice, type DocumentFault, faultAt, quoted, type Spot } from './document-fault.ts';
 import type { Part } from './document-part.ts';
 import type { Flow } from './flow.ts';

@@ -1,5 +1,5 @@
 /** The routers of a flow document. */
-import { atPointer, type Json, jsonEquals } from '../core/json.ts';
+import { atPointer, type Json, jsonEquals } from '#core';
 import type { Part } from './document-part.ts';
 import {
   type Form,

@@ -4,8 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import type { Alias, Document, LineCounter, Pair, Parser } from 'yaml';
-import { describeThrown, type PilotageError } from '../core/errors.ts';
-import { captureJson, type Json } from '../core/json.ts';
+import { captureJson, describeThrown, type Json, type PilotageError } from '#core';
 import { type DocumentFault, documentInvalid, faultAt, type Place, quoted, type Spot, TOP } from './document-fault.ts';
 import { below, type Field, MAX_DEPTH, type Part, Size } from './document-part.ts';
 

@@ -3,10 +3,8 @@
  * made with the same builders, and passes the same checks. Nothing in it is evaluated, and no function is called.
  */
 
-import { PilotageError } from '../core/errors.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
-import type { InputSchema } from '../tools/tool.ts';
+import { assertOptions, type Json, type JsonObject, PilotageError, type Shape } from '#core';
+import type { InputSchema } from '#tools';
 import { documentInvalid, quoted, type Spot } from './document-fault.ts';
 import { type NodePlan, readNode } from './document-node.ts';
 import { type Part, readObject } from './document-part.ts';

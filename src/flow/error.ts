@@ -1,8 +1,14 @@
 /** How a flow fails: from the outcome of a node to the error of the run, and from there to the one who called. */
-import { type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
-import type { Identity } from '../core/identity.ts';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
-import { ceilingOf } from '../core/limits.ts';
+import {
+  ceilingOf,
+  type ErrorCode,
+  type ErrorData,
+  type Identity,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  PilotageError,
+} from '#core';
 import type { GraphNode } from './graph.ts';
 import type { Failure } from './progress.ts';
 

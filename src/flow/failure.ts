@@ -1,8 +1,6 @@
 /** What a node that failed hands to the node to which a failure edge leads. */
 
-import type { Json, JsonObject } from '../core/json.ts';
-import { failureKindOf } from '../core/outcome.ts';
-import { literal } from '../core/reference.ts';
+import { failureKindOf, type Json, type JsonObject, literal } from '#core';
 import { causeOf } from './error.ts';
 import type { FailureKind, FlowGraph } from './graph.ts';
 import type { Failure } from './progress.ts';

@@ -1,5 +1,5 @@
 /** What is wrong with the definition of a flow. */
-import { PilotageError } from '../core/errors.ts';
+import { PilotageError } from '#core';
 
 export interface FlowFault {
   readonly code: FlowFaultCode;

@@ -1,10 +1,7 @@
 /** Flows: graphs that people write, carried out as ordinary runs. */
 
-import type { Json } from '../core/json.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
-import type { Effect } from '../core/tool-schema.ts';
-import { checkOf } from '../tools/schema.ts';
-import type { InputSchema, PlannerTool, RunBudget } from '../tools/tool.ts';
+import { assertOptions, type Effect, type Json, type Shape } from '#core';
+import { checkOf, type InputSchema, type PlannerTool, type RunBudget } from '#tools';
 import { checkedGraph } from './check.ts';
 import type { Edge } from './gather.ts';
 import type { FlowBudget, FlowGraph, GraphNode } from './graph.ts';

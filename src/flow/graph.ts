@@ -1,9 +1,8 @@
 /** A flow as data and functions: what its builders make, its checks read, and its planner carries out. */
-import type { FailureKind } from '../core/outcome.ts';
-import type { Effect } from '../core/tool-schema.ts';
-import type { AnyTool, RunBudget } from '../tools/tool.ts';
+import type { Effect, FailureKind } from '#core';
+import type { AnyTool, RunBudget } from '#tools';
 
-export type { FailureKind } from '../core/outcome.ts';
+export type { FailureKind } from '#core';
 
 export type NodeKind = 'node' | 'router' | 'join' | 'map' | 'flow';
 

@@ -1,6 +1,6 @@
 /** Joins: nodes that wait for all their parents, and get what these have given by their names. */
-import { assertOptions, type Shape } from '../core/options.ts';
-import type { HandleSet, NoHandles } from '../tools/handle.ts';
+import { assertOptions, type Shape } from '#core';
+import type { HandleSet, NoHandles } from '#tools';
 import type { GraphNode } from './graph.ts';
 import { CALL, type CallOptions, callTool, failureEdges } from './node.ts';
 import type { AsJson, Node, OutOf } from './types.ts';

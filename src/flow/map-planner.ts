@@ -1,10 +1,18 @@
 /** The planner of a map node: one call an item, then their values as one list. */
-import { FINISH_TOOL } from '../core/builtin-tools.ts';
-import { type Branch, branchId, type CallParallel, type Finish } from '../core/decision.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import type { Planner, RunView, Trajectory } from '../core/planner.ts';
-import { literal, type Reference } from '../core/reference.ts';
+import {
+  type Branch,
+  branchId,
+  type CallParallel,
+  FINISH_TOOL,
+  type Finish,
+  type Json,
+  literal,
+  PilotageError,
+  type Planner,
+  type Reference,
+  type RunView,
+  type Trajectory,
+} from '#core';
 import { nodeFailed } from './error.ts';
 import { finishWith, inputOf } from './planner.ts';
 import { failureOf } from './progress.ts';

@@ -1,8 +1,6 @@
 /** Map nodes: one function over the items of a list. */
-import type { Json, JsonObject } from '../core/json.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
-import type { HandleSet, NoHandles } from '../tools/handle.ts';
-import type { PlannerTool } from '../tools/tool.ts';
+import { assertOptions, type Json, type JsonObject, type Shape } from '#core';
+import type { HandleSet, NoHandles, PlannerTool } from '#tools';
 import type { NodePlace } from './graph.ts';
 import { MAX_ITEMS, mapPlanner } from './map-planner.ts';
 import { ANYTHING, CALL, type CallOptions, callTool, failureEdges } from './node.ts';

@@ -1,12 +1,17 @@
 /** Nodes that run a function, and what all nodes with a function have in common. */
 
-import type { Json, JsonObject } from '../core/json.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
-import { Thrown } from '../core/thrown.ts';
-import type { Effect } from '../core/tool-schema.ts';
-import type { HandleSet, NoHandles } from '../tools/handle.ts';
-import type { ApprovalGate, Backoff, InputSchema, Reconciled, Tool, ToolContext } from '../tools/tool.ts';
-import { ToolFailure } from '../tools/tool.ts';
+import { assertOptions, type Effect, type Json, type JsonObject, type Shape, Thrown } from '#core';
+import {
+  type ApprovalGate,
+  type Backoff,
+  type HandleSet,
+  type InputSchema,
+  type NoHandles,
+  type Reconciled,
+  type Tool,
+  type ToolContext,
+  ToolFailure,
+} from '#tools';
 import type { FlowFailure } from './failure.ts';
 import type { GraphNode } from './graph.ts';
 import type { AsJson, Node, Schema, Takes } from './types.ts';

@@ -1,10 +1,15 @@
 /** The planner of a flow: a pure function of its graph and of what its run has come to. */
 import { createHash } from 'node:crypto';
-import type { CallParallel, Finish } from '../core/decision.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import type { Move, Planner, RunView } from '../core/planner.ts';
-import { literal } from '../core/reference.ts';
+import {
+  type CallParallel,
+  type Finish,
+  type Json,
+  literal,
+  type Move,
+  PilotageError,
+  type Planner,
+  type RunView,
+} from '#core';
 import { nodeFailed } from './error.ts';
 import type { FlowGraph, GraphNode } from './graph.ts';
 import { type Done, markOf, type Round, type Steps } from './progress.ts';

@@ -1,10 +1,17 @@
 /** What the nodes of a flow have come to, as the steps of its run say it. */
-import type { ArtifactRef } from '../core/artifact.ts';
-import { type Branch, branchesOf, branchId } from '../core/decision.ts';
-import type { ErrorData } from '../core/errors.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import { errorOf, type Outcome } from '../core/outcome.ts';
-import type { CallRecord, Step } from '../core/step.ts';
+import {
+  type ArtifactRef,
+  type Branch,
+  branchesOf,
+  branchId,
+  type CallRecord,
+  type ErrorData,
+  errorOf,
+  type Json,
+  type JsonObject,
+  type Outcome,
+  type Step,
+} from '#core';
 import type { FlowGraph } from './graph.ts';
 
 /** An instance of a node that has ended with a value. */

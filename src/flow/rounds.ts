@@ -3,8 +3,7 @@
  * which routers have led back, and has whatever these reach without another way back. Nodes outside it keep their last
  * values, for joins. Nothing here keeps state: the same steps give the same round.
  */
-import type { Branch, Route } from '../core/decision.ts';
-import type { Json } from '../core/json.ts';
+import type { Branch, Json, Route } from '#core';
 import { inputOfFailure, toleratedOf, wayOfFailure } from './failure.ts';
 import type { FlowGraph, GraphNode } from './graph.ts';
 import {

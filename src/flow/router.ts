@@ -1,10 +1,15 @@
 /** Routers: nodes that pick the one node that runs next, and hand it what they were handed. */
 
-import { describeThrown, PilotageError } from '../core/errors.ts';
-import { isJsonObject, type JsonObject } from '../core/json.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
-import { oneLine } from '../core/shown-name.ts';
-import type { Tool } from '../tools/tool.ts';
+import {
+  assertOptions,
+  describeThrown,
+  isJsonObject,
+  type JsonObject,
+  oneLine,
+  PilotageError,
+  type Shape,
+} from '#core';
+import type { Tool } from '#tools';
 import type { GraphNode } from './graph.ts';
 import { ANYTHING } from './node.ts';
 import type { InOf, Node, Takes } from './types.ts';

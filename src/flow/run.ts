@@ -1,10 +1,15 @@
 /** Starting a flow in a runtime, and waiting for its output. */
-import { type ErrorCode, PilotageError } from '../core/errors.ts';
-import type { Identity } from '../core/identity.ts';
-import { captureJson, type Json, type JsonObject } from '../core/json.ts';
-import type { Limits } from '../core/limits.ts';
-import type { Planner } from '../core/planner.ts';
-import type { Check } from '../tools/schema.ts';
+import {
+  captureJson,
+  type ErrorCode,
+  type Identity,
+  type Json,
+  type JsonObject,
+  type Limits,
+  PilotageError,
+  type Planner,
+} from '#core';
+import type { Check } from '#tools';
 import { FlowError, flowError } from './error.ts';
 
 export interface FlowOptions {

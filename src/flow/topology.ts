@@ -1,5 +1,5 @@
 /** A flow as data and as a picture. The same definition gives the same, each time. */
-import type { Effect } from '../core/tool-schema.ts';
+import type { Effect } from '#core';
 import type { FlowGraph, GraphEdge, NodeKind } from './graph.ts';
 
 export interface TopologyNode {

@@ -1,8 +1,7 @@
 /** What the types of a flow promise: nodes whose shapes do not fit cannot be connected. Nothing here exists at run time. */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { Check } from '../tools/schema.ts';
-import type { EquippedPlanner, InputSchema, PlannerTool, RunBudget } from '../tools/tool.ts';
+import type { Json, JsonObject } from '#core';
+import type { Check, EquippedPlanner, InputSchema, PlannerTool, RunBudget } from '#tools';
 import type { FlowFailure } from './failure.ts';
 import type { FlowGraph, GraphNode } from './graph.ts';
 import type { FlowOptions, FlowRun, FlowRuntime } from './run.ts';

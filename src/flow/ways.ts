@@ -1,7 +1,5 @@
 /** How the nodes of a round are reached: what is handed to each, and on which condition. */
-import type { Route } from '../core/decision.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
+import { type Json, PilotageError, type Route } from '#core';
 import type { GraphNode } from './graph.ts';
 import type { Done, Progress } from './progress.ts';
 import type { Shape } from './shape.ts';

@@ -1,6 +1,6 @@
 /** The address of an artifact: a digest of its bytes. */
 import { createHash } from 'node:crypto';
-import { PilotageError } from '../core/errors.ts';
+import { PilotageError } from '#core';
 
 const REF_HEX_DIGITS = 32;
 

@@ -1,7 +1,5 @@
 /** Artifacts in the memory of this process. */
-import type { ArtifactRef } from '../core/artifact.ts';
-import type { ArtifactRow } from '../core/context.ts';
-import type { Scope } from '../core/identity.ts';
+import type { ArtifactRef, ArtifactRow, Scope } from '#core';
 import { assertSameContent, digestOf } from './artifact-id.ts';
 import type { ArtifactAbout, ArtifactStore } from './port.ts';
 import { assertCounts, ownedBy } from './rules.ts';

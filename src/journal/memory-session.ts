@@ -1,5 +1,5 @@
 /** What sessions remember, in the memory of this process. */
-import type { Scope } from '../core/identity.ts';
+import type { Scope } from '#core';
 import { assertCounts, assertSummary, ownedBy } from './rules.ts';
 import type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from './session-memory.ts';
 

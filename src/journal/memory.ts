@@ -1,11 +1,18 @@
 /** A journal in the memory of this process: for tests, and for runs that nobody has to find again. */
 
-import { type Clock, systemClock } from '../core/clock.ts';
-import { isCapped, type Message } from '../core/control.ts';
-import { type Entry, encodeEntry, type Started } from '../core/entry.ts';
-import type { ErrorData } from '../core/errors.ts';
-import type { Identity } from '../core/identity.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
+import {
+  assertOptions,
+  type Clock,
+  type Entry,
+  type ErrorData,
+  encodeEntry,
+  type Identity,
+  isCapped,
+  type Message,
+  type Shape,
+  type Started,
+  systemClock,
+} from '#core';
 import { MemoryArtifacts } from './memory-artifacts.ts';
 import { MemorySessions } from './memory-session.ts';
 import type {

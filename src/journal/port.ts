@@ -10,12 +10,7 @@
  * J5 That somebody who had the lease may be at its calls still is not forgotten: each later claim says how long ago that was.
  * J6 A message has the time at which the store took it; whether it came in time is judged by that alone.
  */
-import type { ArtifactRef } from '../core/artifact.ts';
-import type { ArtifactRow } from '../core/context.ts';
-import type { Message } from '../core/control.ts';
-import type { Entry } from '../core/entry.ts';
-import type { ErrorData } from '../core/errors.ts';
-import type { Identity, Scope } from '../core/identity.ts';
+import type { ArtifactRef, ArtifactRow, Entry, ErrorData, Identity, Message, Scope } from '#core';
 import type { SessionMemoryStore, SessionTurn } from './session-memory.ts';
 
 /**

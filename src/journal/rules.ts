@@ -1,8 +1,5 @@
 /** What every store checks, and the words in which it refuses. */
-import { INBOX_CAP } from '../core/control.ts';
-import type { Started } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { assertIdentity, type Scope, scopeKey } from '../core/identity.ts';
+import { assertIdentity, INBOX_CAP, PilotageError, type Scope, type Started, scopeKey } from '#core';
 import type {
   Append,
   ClaimRequest,

@@ -1,5 +1,5 @@
 /** What a session remembers of its earlier runs. It lives beside the journal, and a turn lands with the ending of its run. */
-import type { Scope } from '../core/identity.ts';
+import type { Scope } from '#core';
 
 /** One run that a user started: what was asked, and what was answered. */
 export interface SessionTurn {

@@ -1,9 +1,6 @@
 /** Artifacts in the journal's file: one row for the same bytes in the same scope. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { ArtifactRef } from '../core/artifact.ts';
-import type { ArtifactRow } from '../core/context.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Scope } from '../core/identity.ts';
+import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#core';
 import { assertSameContent, digestOf } from './artifact-id.ts';
 import type { ArtifactAbout, ArtifactStore } from './port.ts';
 import { assertCounts, ownedBy } from './rules.ts';

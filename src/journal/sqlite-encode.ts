@@ -1,6 +1,5 @@
 /** The texts of what is to be written, made before the transaction: what cannot be a text fails alone. */
-import { isCapped, type Message } from '../core/control.ts';
-import { encodeEntry, type Started } from '../core/entry.ts';
+import { encodeEntry, isCapped, type Message, type Started } from '#core';
 import type { Append, NewRun } from './port.ts';
 import { assertConsecutive, assertNewRun, assertTurn, plannerAfter } from './rules.ts';
 

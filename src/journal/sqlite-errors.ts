@@ -1,5 +1,5 @@
 /** SQLite's result codes as errors of ours: what happened, to which file, and what to do. */
-import { type ErrorCode, PilotageError } from '../core/errors.ts';
+import { type ErrorCode, PilotageError } from '#core';
 
 // https://sqlite.org/rescode.html; the low byte of an extended code is the primary one.
 const BUSY = 5;

@@ -8,7 +8,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { PilotageError } from '../core/errors.ts';
+import { PilotageError } from '#core';
 import { storeError } from './sqlite-errors.ts';
 import { idOf, noteOpen, realPath } from './sqlite-open-files.ts';
 import { newer, SCHEMA_VERSION } from './sqlite-schema.ts';

@@ -1,7 +1,6 @@
 /** The statements on what was said to runs. A message that was taken keeps its id and loses its body. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Message } from '../core/control.ts';
-import { PilotageError } from '../core/errors.ts';
+import { type Message, PilotageError } from '#core';
 import type { Received } from './port.ts';
 import type { MessageText } from './sqlite-encode.ts';
 

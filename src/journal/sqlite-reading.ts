@@ -1,7 +1,7 @@
 /** A SQLite journal that is only looked at: nothing is written, made, claimed or brought to another format. */
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { PilotageError } from '../core/errors.ts';
+import { PilotageError } from '#core';
 import type { ArtifactStore, Journal, RunQuery } from './port.ts';
 import { journalClosed } from './rules.ts';
 import type { SessionMemoryStore } from './session-memory.ts';

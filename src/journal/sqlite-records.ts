@@ -1,7 +1,6 @@
 /** The statements that look runs up and list them, as records. */
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import { decodeEntry, type Entry, type Started } from '../core/entry.ts';
-import { type ErrorData, PilotageError } from '../core/errors.ts';
+import { decodeEntry, type Entry, type ErrorData, PilotageError, type Started } from '#core';
 import type { RunQuery, RunRecord, RunStatus } from './port.ts';
 import { beginningOf, hasEnded, runNotFound } from './rules.ts';
 

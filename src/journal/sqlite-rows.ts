@@ -3,8 +3,7 @@
  * transaction, and throws a `PilotageError` only before its first change.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Entry } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
+import { type Entry, PilotageError } from '#core';
 import type { Append, Claim, ClaimRequest, Park, Received, Renewal, RunStatus, SignalOptions } from './port.ts';
 import {
   assertCurrent,

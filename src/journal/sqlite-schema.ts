@@ -5,7 +5,7 @@
 import { closeSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { PilotageError } from '../core/errors.ts';
+import { PilotageError } from '#core';
 import { damaged, isBusy, storeError } from './sqlite-errors.ts';
 import { idOf, isOpenHere } from './sqlite-open-files.ts';
 

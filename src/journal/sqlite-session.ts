@@ -1,6 +1,6 @@
 /** What sessions remember, in the journal's file. A turn is written in the transaction of its run's ending. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Scope } from '../core/identity.ts';
+import type { Scope } from '#core';
 import { assertCounts, assertSummary, ownedBy } from './rules.ts';
 import type { MemoryHealth, SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from './session-memory.ts';
 import type { StoreAccess } from './sqlite-artifacts.ts';

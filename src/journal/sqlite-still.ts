@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { PilotageError } from '../core/errors.ts';
+import { PilotageError } from '#core';
 import { storeError } from './sqlite-errors.ts';
 import { withLog } from './sqlite-log.ts';
 import { realPath } from './sqlite-open-files.ts';

@@ -3,7 +3,7 @@
  * alone; when the disk or the lock fails, all of them are rolled back and rejected.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { PilotageError } from '../core/errors.ts';
+import { PilotageError } from '#core';
 import { journalClosed } from './rules.ts';
 import { isBusy } from './sqlite-errors.ts';
 import type { SqliteGuard } from './sqlite-guard.ts';

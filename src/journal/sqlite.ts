@@ -1,10 +1,7 @@
 /** A journal in one SQLite file, through `node:sqlite`. Several processes may share the file. */
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { type Clock, systemClock } from '../core/clock.ts';
-import type { Message } from '../core/control.ts';
-import { type Entry, encodeEntry } from '../core/entry.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
+import { assertOptions, type Clock, type Entry, encodeEntry, type Message, type Shape, systemClock } from '#core';
 import type {
   Append,
   ArtifactStore,

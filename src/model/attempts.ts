@@ -3,13 +3,16 @@
  * is. Each failed try is told as a remark.
  */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import { type Clock, steadyMs } from '../core/clock.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
-import type { SpokenDelta } from '../core/planner.ts';
-import type { Remark } from '../core/remark.ts';
-import type { Usage } from '../core/step.ts';
-import { addUsage } from '../core/usage.ts';
+import {
+  addUsage,
+  type Clock,
+  type JsonObject,
+  PilotageError,
+  type Remark,
+  type SpokenDelta,
+  steadyMs,
+  type Usage,
+} from '#core';
 import type { ReadyModel } from './entry.ts';
 import {
   BrokenReply,

@@ -1,7 +1,6 @@
 /** What a planner knows of a model beside how to call it. */
 import type { LanguageModelV4 } from '@ai-sdk/provider';
-import { PilotageError } from '../core/errors.ts';
-import type { OutputMode } from '../core/remark.ts';
+import { type OutputMode, PilotageError } from '#core';
 import { asLanguageModel, type LanguageModel } from './language-model.ts';
 import { assertPrices, type Prices } from './usage.ts';
 

@@ -1,5 +1,5 @@
 /** What an error of a model says of itself. Its text is never searched: texts are for people, and change. */
-import { describeThrown, type ErrorData, fieldOf as field, PilotageError } from '../core/errors.ts';
+import { describeThrown, type ErrorData, fieldOf as field, PilotageError } from '#core';
 import { closedPort, whyClosed } from './closed-ports.ts';
 
 const MAX_MESSAGE_CHARS = 256;

@@ -1,6 +1,6 @@
 /** Which models there are: any AI SDK language model. Types only, so that no vendor's code is loaded. */
 import type { LanguageModelV3, LanguageModelV4 } from '@ai-sdk/provider';
-import { PilotageError } from '../core/errors.ts';
+import { PilotageError } from '#core';
 import { asVersion4 } from './version-3.ts';
 
 export type LanguageModel = LanguageModelV4 | LanguageModelV3;

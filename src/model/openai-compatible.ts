@@ -2,9 +2,7 @@
 
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4 } from '@ai-sdk/provider';
-import { PilotageError } from '../core/errors.ts';
-import { knowKey, knowKeysOf } from '../core/known-secrets.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
+import { assertOptions, knowKey, knowKeysOf, PilotageError, type Shape } from '#core';
 import { MAX_REPLY_BYTES, serverFetch } from './server-fetch.ts';
 
 export interface OpenAICompatibleOptions {

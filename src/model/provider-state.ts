@@ -3,7 +3,7 @@
  * parts of the next request. The run's own calls stand in it as places, because their ids and inputs are the step's.
  */
 import type { LanguageModelV4Content } from '@ai-sdk/provider';
-import type { Json, JsonObject } from '../core/json.ts';
+import type { Json, JsonObject } from '#core';
 
 type WithOptions = { readonly providerOptions?: JsonObject };
 export type StoredPart =

@@ -3,9 +3,7 @@
  * value that its owner passes around; nothing global. What it holds goes out and comes in as JSON.
  */
 
-import { type Clock, systemClock } from '../core/clock.ts';
-import { PilotageError } from '../core/errors.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
+import { assertOptions, type Clock, PilotageError, type Shape, systemClock } from '#core';
 import { type ModelEntry, type ReadyModel, readyModels } from './entry.ts';
 import type { LanguageModel } from './language-model.ts';
 

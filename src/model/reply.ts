@@ -7,9 +7,7 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import type { Json } from '../core/json.ts';
-import type { SpokenDelta } from '../core/planner.ts';
-import type { Usage } from '../core/step.ts';
+import type { Json, SpokenDelta, Usage } from '#core';
 import { providerStateOf } from './provider-state.ts';
 import { assertReplySize, StreamedContent } from './streamed-content.ts';
 import { usageOf } from './usage.ts';

@@ -9,7 +9,7 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import type { SpokenDelta } from '../core/planner.ts';
+import type { SpokenDelta } from '#core';
 import { BrokenReply } from './failure.ts';
 
 /** Of one reply, all that it says: more than any model gives at once, and little enough to be read without keeping others waiting. */

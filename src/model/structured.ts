@@ -1,9 +1,6 @@
 /** A reply that keeps to a JSON schema, in the best way that the model has: json_schema, json_object, or its text. */
 import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider';
-import type { JsonObject } from '../core/json.ts';
-import type { OutputMode, Remark } from '../core/remark.ts';
-import type { Usage } from '../core/step.ts';
-import { addUsage } from '../core/usage.ts';
+import { addUsage, type JsonObject, type OutputMode, type Remark, type Usage } from '#core';
 import { type AskOptions, askModel } from './attempts.ts';
 import type { ReadyModel } from './entry.ts';
 import { statusOf } from './failure.ts';

@@ -1,7 +1,6 @@
 /** What a model call used, and what that costs. */
 import type { LanguageModelV4Usage } from '@ai-sdk/provider';
-import { PilotageError } from '../core/errors.ts';
-import { amountOf, DETAILS, shown, type Usage, usageIn } from '../core/usage.ts';
+import { amountOf, DETAILS, PilotageError, shown, type Usage, usageIn } from '#core';
 import { type CountedReply, type CountedRequest, estimateReplyTokens, estimateTokens } from './tokens.ts';
 
 /** US dollars for a million tokens, as providers state them: 3 is three dollars. 0 is for a model that costs nothing. */

@@ -1,5 +1,5 @@
 /** Waiting for a provider no longer than one should: the caller's abort ends a wait at once, and so does a long silence. */
-import { type Clock, steadyMs } from '../core/clock.ts';
+import { type Clock, steadyMs } from '#core';
 import { BrokenReply } from './failure.ts';
 
 export interface WatchOptions {

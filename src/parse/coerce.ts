@@ -1,6 +1,5 @@
 /** Makes a value fit a schema where that is safe, and says what was changed and what does not fit still. */
-import { isJsonObject, type Json, type JsonObject, jsonEquals } from '../core/json.ts';
-import { shownName } from '../core/shown-name.ts';
+import { isJsonObject, type Json, type JsonObject, jsonEquals, shownName } from '#core';
 import { type ParseIssue, type ParseIssueCode, pointerStep } from './issue.ts';
 import {
   CodeText,

@@ -1,5 +1,5 @@
 /** Calls in the very form that the text-mode prompt teaches (`prompt/system-prompt.ts`). What is not quite that is none. */
-import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '#core';
 import { isDefinition } from './call-shapes.ts';
 import { NO_SOURCES } from './fit-arguments.ts';
 import type { FoundCall } from './found-call.ts';

@@ -1,5 +1,5 @@
 /** From arguments as written to the arguments of a tool: positions to names, and values to the schema. */
-import { isJsonObject, type JsonObject } from '../core/json.ts';
+import { isJsonObject, type JsonObject } from '#core';
 import { type Coercion, coerceFields, isPlain } from './coerce.ts';
 import { type ParseIssue, pointerStep } from './issue.ts';
 import {

@@ -1,5 +1,5 @@
 /** How much text a parse may read and how much it may give back, so that a hostile reply costs a bounded amount. */
-import { JSON_LIMITS } from '../core/json.ts';
+import { JSON_LIMITS } from '#core';
 
 export interface ParseLimits {
   /** UTF-16 units of text that are read; what comes after is left out. Default 4,000,000. */

@@ -1,5 +1,5 @@
 /** Values as a model wrote them: JSON, and beside it what only a schema can turn into JSON. */
-import type { Json } from '../core/json.ts';
+import type { Json } from '#core';
 
 /** Source text that is no literal: a variable, an expression, a constructor. */
 export class CodeText {

@@ -1,6 +1,5 @@
 /** The tools of a parse by their names, as declared and as models write them. */
-import { PilotageError } from '../core/errors.ts';
-import { isJsonObject, type JsonObject } from '../core/json.ts';
+import { isJsonObject, type JsonObject, PilotageError } from '#core';
 
 /** A tool as the parser needs it. `ToolSchema` is one; so is a definition with `parameters`. */
 export interface ParseTool {

@@ -1,5 +1,5 @@
 /** Where in a reply a call stands: by itself, where calls are made, or inside of words that speak of it. */
-import { jsonEquals } from '../core/json.ts';
+import { jsonEquals } from '#core';
 import type { FoundCall } from './found-call.ts';
 import { isLooseObject, type Loose, looseToJson } from './loose-value.ts';
 import { type Mood, moodOf, setsOut } from './mood.ts';

@@ -1,5 +1,5 @@
 /** What a JSON Schema says of a value, as far as reading needs it: shape and choice, not ranges or patterns. */
-import { isJsonObject, type Json, type JsonObject, jsonEquals } from '../core/json.ts';
+import { isJsonObject, type Json, type JsonObject, jsonEquals } from '#core';
 import { plainName } from './names.ts';
 
 const MAX_REFERENCES = 32;

@@ -1,5 +1,5 @@
 /** Which of the calls that were found are meant: those of tools that were given, each once, the final version. */
-import { jsonEquals } from '../core/json.ts';
+import { jsonEquals } from '#core';
 import type { FittedArguments } from './fit-arguments.ts';
 import type { FoundCall } from './found-call.ts';
 import { isSameList } from './place.ts';

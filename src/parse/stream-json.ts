@@ -2,7 +2,7 @@
  * A push parser of one JSON value. Text goes in by pieces; what is known so far can be read at any time. Each piece is read
  * once, and the value is built in place, so the work is linear in the text however often the value is read.
  */
-import type { Json } from '../core/json.ts';
+import type { Json } from '#core';
 import { DEFAULT_PARSE_LIMITS } from './limits.ts';
 import { setField } from './loose-value.ts';
 import { readStrictJson } from './strict-json.ts';

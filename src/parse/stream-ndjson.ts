@@ -2,7 +2,7 @@
  * Rows of JSON, one a line, from text that comes by pieces. A row is an object or an array, and may run over several lines.
  * Each character is read once; a bad row costs only itself.
  */
-import type { Json } from '../core/json.ts';
+import type { Json } from '#core';
 import { JsonStream } from './stream-json.ts';
 
 export interface NdjsonIssue {

@@ -1,5 +1,5 @@
 /** A model's text as it comes: what a reader may see at once, and the calls in it as soon as each is complete. */
-import { jsonEquals } from '../core/json.ts';
+import { jsonEquals } from '#core';
 import { type CallForm, isSureEnough } from './call-form.ts';
 import { DEFAULT_PARSE_LIMITS } from './limits.ts';
 import { type ParseTool, type ToolNames, toolNames } from './names.ts';

@@ -1,5 +1,5 @@
 /** The fast path: a text that is JSON as a whole, read by the engine. */
-import { isJsonObject, type Json } from '../core/json.ts';
+import { isJsonObject, type Json } from '#core';
 import { isTooLarge } from './too-large.ts';
 
 /**

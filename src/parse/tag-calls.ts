@@ -1,5 +1,5 @@
 /** Calls whose arguments are tags: `<invoke name="f"><parameter name="a">1</parameter></invoke>` and its many cousins. */
-import type { JsonObject } from '../core/json.ts';
+import type { JsonObject } from '#core';
 import type { WrittenCall } from './call-shapes.ts';
 import { seek, type Work } from './limits.ts';
 import { type Loose, type MutableLoose, setField } from './loose-value.ts';

@@ -1,5 +1,5 @@
 /** What is too large to be recorded is not read: its text tells so, before a value is made of it. */
-import { JSON_LIMITS } from '../core/json.ts';
+import { JSON_LIMITS } from '#core';
 
 const QUOTE = 34;
 const BACKSLASH = 92;

@@ -1,5 +1,5 @@
 /** From the arguments text of a native call to arguments. */
-import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '#core';
 import { isDefinition, readCalls, unwrapArguments } from './call-shapes.ts';
 import { findCalls } from './find-calls.ts';
 import { fitArguments, fitJsonArguments, NO_SOURCES } from './fit-arguments.ts';

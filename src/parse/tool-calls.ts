@@ -1,6 +1,5 @@
 /** From a model's text to the calls in it. */
-import type { JsonObject } from '../core/json.ts';
-import { shownName } from '../core/shown-name.ts';
+import { type JsonObject, shownName } from '#core';
 import { bareCalls } from './bare-arguments.ts';
 import { type CallForm, isSureEnough } from './call-form.ts';
 import { readCalls } from './call-shapes.ts';

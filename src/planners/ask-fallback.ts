@@ -1,9 +1,17 @@
 /** The caller's own planner, once every model has had its tries. */
-import type { Decision } from '../core/decision.ts';
-import { PilotageError } from '../core/errors.ts';
-import { type Delta, isMove, type Move, type Planner, type RunView } from '../core/planner.ts';
-import { addUsage, readUsage, type Usage } from '../core/usage.ts';
-import { usageOfError } from '../model/usage.ts';
+import {
+  addUsage,
+  type Decision,
+  type Delta,
+  isMove,
+  type Move,
+  PilotageError,
+  type Planner,
+  type RunView,
+  readUsage,
+  type Usage,
+} from '#core';
+import { usageOfError } from '#model';
 
 /**
  * The fallback planner's move, marked as its own; the remarks tell why it was asked. What the models have used before counts

@@ -1,10 +1,16 @@
 /** The models of a planner: a list in a fixed order, or a registry that ranks them by what it has measured. */
-import type { AsksModels } from '../core/planner.ts';
-import { type ModelEntry, type ReadyModel, readyModels } from '../model/entry.ts';
-import type { LanguageModel } from '../model/language-model.ts';
-import type { ModelCallResult, ModelRegistry } from '../model/registry.ts';
-import { type Needs, rankModels } from '../model/selector.ts';
-import type { Prices } from '../model/usage.ts';
+import type { AsksModels } from '#core';
+import {
+  type LanguageModel,
+  type ModelCallResult,
+  type ModelEntry,
+  type ModelRegistry,
+  type Needs,
+  type Prices,
+  type ReadyModel,
+  rankModels,
+  readyModels,
+} from '#model';
 
 /** One model, several in the order in which they are tried, or a registry that ranks them by what it has measured. */
 export type GivenModels = LanguageModel | ModelEntry | readonly (LanguageModel | ModelEntry)[] | ModelRegistry;

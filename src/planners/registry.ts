@@ -1,6 +1,5 @@
 /** Planners by name, for programs whose planner is named in a configuration. A value that its owner passes around. */
-import { PilotageError } from '../core/errors.ts';
-import type { Planner } from '../core/planner.ts';
+import { PilotageError, type Planner } from '#core';
 
 /** What a configuration says of a planner beside the name of its driver. Nobody has checked it. */
 export type DriverOptions = Readonly<Record<string, unknown>>;

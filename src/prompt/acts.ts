@@ -2,11 +2,7 @@
  * Calls that may have changed something. A summary is a model's work and may leave one out; made once more it would change that
  * something twice. So those of summed-up steps are told by us, as they were recorded.
  */
-import { SPAWN_TOOL } from '../core/builtin-tools.ts';
-import type { Outcome } from '../core/outcome.ts';
-import { shownName } from '../core/shown-name.ts';
-import type { Step } from '../core/step.ts';
-import type { ToolView } from '../core/tool-schema.ts';
+import { type Outcome, SPAWN_TOOL, type Step, shownName, type ToolView } from '#core';
 import { jsonLine } from './frame.ts';
 import { asText, errorText } from './outcome-text.ts';
 import { callsOf } from './step-parts.ts';

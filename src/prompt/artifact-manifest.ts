@@ -1,8 +1,5 @@
 /** Stored values as rows that a model can name them by: never their bytes. */
-import type { ArtifactRow } from '../core/context.ts';
-import { branchesOf } from '../core/decision.ts';
-import { oneLine, shownName } from '../core/shown-name.ts';
-import type { Step } from '../core/step.ts';
+import { type ArtifactRow, branchesOf, oneLine, type Step, shownName } from '#core';
 
 const MAX_ROWS = 20;
 const MAX_TEXT = 200;

@@ -1,7 +1,7 @@
 /** The parts of an assistant message as the provider made them, from the state that was kept on the step. */
 import type { LanguageModelV4Message, LanguageModelV4ToolCallPart } from '@ai-sdk/provider';
-import { isJsonObject, type Json } from '../core/json.ts';
-import type { ProviderState } from '../model/provider-state.ts';
+import { isJsonObject, type Json } from '#core';
+import type { ProviderState } from '#model';
 
 export type AssistantPart = (LanguageModelV4Message & { role: 'assistant' })['content'][number];
 

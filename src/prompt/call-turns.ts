@@ -4,9 +4,7 @@ import type {
   LanguageModelV4ToolCallPart,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
-import { isJsonObject } from '../core/json.ts';
-import { shownName } from '../core/shown-name.ts';
-import type { Step } from '../core/step.ts';
+import { isJsonObject, type Step, shownName } from '#core';
 import { restoreParts, restoreText } from './assistant-parts.ts';
 import { frame } from './frame.ts';
 import { assistantTurn, userTurn } from './messages.ts';

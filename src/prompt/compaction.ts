@@ -1,7 +1,6 @@
 /** The parts of a compaction that are pure: where to cut, and what to ask a summariser. */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import type { RunView } from '../core/planner.ts';
-import type { Step } from '../core/step.ts';
+import type { RunView, Step } from '#core';
 import { callBlock, resultFrame } from './call-turns.ts';
 import { aboutFrames, enclose, encloseJson, frame } from './frame.ts';
 import { groupText } from './group-text.ts';

@@ -1,7 +1,5 @@
 /** What the tasks of a group have come to, as a model reads it. */
-import type { ErrorData } from '../core/errors.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { GroupView, TaskView } from '../core/task.ts';
+import type { ErrorData, GroupView, Json, JsonObject, TaskView } from '#core';
 import { asText } from './outcome-text.ts';
 
 /** Of one result the model is sent at most this many characters; it gets all of it when it awaits the task. */

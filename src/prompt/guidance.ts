@@ -3,8 +3,7 @@
  * is the last turn of one request and no part of the transcript, so that it is gone once it no longer applies.
  */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import type { RunView } from '../core/planner.ts';
-import type { Remark, RepairCounter, RepairTier } from '../core/remark.ts';
+import type { Remark, RepairCounter, RepairTier, RunView } from '#core';
 import { note } from './frame.ts';
 import { userTurn } from './messages.ts';
 

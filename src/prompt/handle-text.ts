@@ -1,5 +1,5 @@
 /** What a model is told of live handles that were opened anew: what it did with the ones before is gone. */
-import type { Step } from '../core/step.ts';
+import type { Step } from '#core';
 
 /** `undefined`: nothing that earlier steps used was lost. A call that was refused for it says so itself. */
 export function lostHandlesText({ calls }: Step): string | undefined {

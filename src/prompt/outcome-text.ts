@@ -3,9 +3,7 @@
  * begins with a frame, which no value can.
  */
 import type { LanguageModelV4ToolResultPart } from '@ai-sdk/provider';
-import type { ErrorData } from '../core/errors.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { Outcome, Verdict } from '../core/outcome.ts';
+import type { ErrorData, Json, JsonObject, Outcome, Verdict } from '#core';
 import { enclose, frame, framedWords, note, quoted, quotedJson, type UserWords } from './frame.ts';
 
 type ToolResultOutput = Extract<LanguageModelV4ToolResultPart['output'], { type: 'text' | 'error-text' }>;

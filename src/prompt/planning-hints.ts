@@ -1,6 +1,5 @@
 /** The caller's advice for this run, a line for each thing that is set. */
-import type { PlanningHints } from '../core/context.ts';
-import { shownName } from '../core/shown-name.ts';
+import { type PlanningHints, shownName } from '#core';
 import { jsonLine } from './frame.ts';
 
 export function hintLines(hints: PlanningHints): string[] {

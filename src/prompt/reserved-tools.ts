@@ -1,6 +1,5 @@
 /** Tool names that a planner takes as decisions; they never reach a tool. */
-import { AWAIT_TOOL, SPAWN_TOOL } from '../core/builtin-tools.ts';
-import type { ToolSchema } from '../core/tool-schema.ts';
+import { AWAIT_TOOL, SPAWN_TOOL, type ToolSchema } from '#core';
 
 /** What a model is told of a tool that it may call. */
 export type DeclaredTool = Pick<ToolSchema, 'name' | 'description' | 'inputSchema' | 'examples'>;

@@ -1,5 +1,5 @@
 /** Messages that came in while the run was going, as the model reads them. */
-import type { SteeringTurn } from '../core/planner.ts';
+import type { SteeringTurn } from '#core';
 import { enclose, type UserWords } from './frame.ts';
 import { asText } from './outcome-text.ts';
 

@@ -1,11 +1,18 @@
 /** A recorded step taken apart for a model's history, in the same way for native calls and for calls in text. */
-import { AWAIT_TOOL, SPAWN_TOOL } from '../core/builtin-tools.ts';
-import type { ReasoningReplay } from '../core/context.ts';
-import { type AwaitTask, branchesOf, type SpawnTask } from '../core/decision.ts';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import { unescaped } from '../core/reference.ts';
-import type { Step } from '../core/step.ts';
+import {
+  AWAIT_TOOL,
+  type AwaitTask,
+  branchesOf,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type Outcome,
+  type ReasoningReplay,
+  SPAWN_TOOL,
+  type SpawnTask,
+  type Step,
+  unescaped,
+} from '#core';
 import { enclose, note, type UserWords } from './frame.ts';
 import { errorText, resultOf, verdictText } from './outcome-text.ts';
 

@@ -1,6 +1,5 @@
 /** What a summary has to say: it takes the place of steps that the model will not see again. */
-import type { Summary } from '../core/compaction.ts';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
+import { isJsonObject, type Json, type JsonObject, type Summary } from '#core';
 
 const texts = (description: string): JsonObject => ({ type: 'array', items: { type: 'string' }, description });
 const text = (description: string): JsonObject => ({ type: 'string', description });

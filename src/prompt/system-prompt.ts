@@ -3,10 +3,16 @@
  * change during a run, so that the provider's cache holds: tools found on the way are not part of it.
  */
 
-import { ARTIFACT_FETCH, AWAIT_TOOL, SPAWN_TOOL, TOOL_GET, TOOL_SEARCH } from '../core/builtin-tools.ts';
-import type { JsonObject } from '../core/json.ts';
-import type { RunView } from '../core/planner.ts';
-import type { ToolView } from '../core/tool-schema.ts';
+import {
+  ARTIFACT_FETCH,
+  AWAIT_TOOL,
+  type JsonObject,
+  type RunView,
+  SPAWN_TOOL,
+  TOOL_GET,
+  TOOL_SEARCH,
+  type ToolView,
+} from '#core';
 import { aboutFrames, type CallMode, frame, quoted, type SectionName } from './frame.ts';
 import { hintLines } from './planning-hints.ts';
 import { CONTROL_TOOLS, type DeclaredTool } from './reserved-tools.ts';

@@ -1,6 +1,6 @@
 /** Tools in words. */
 
-import { shownName } from '../core/shown-name.ts';
+import { shownName } from '#core';
 import { jsonLine, quoted, quotedJson } from './frame.ts';
 import type { DeclaredTool } from './reserved-tools.ts';
 

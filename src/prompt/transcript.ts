@@ -3,12 +3,19 @@
  * more at its end, and each step is turned into messages once. The one thing that begins anew is a compaction.
  */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import type { Compaction } from '../core/compaction.ts';
-import type { ArtifactRow, ReasoningReplay, RunContext } from '../core/context.ts';
-import type { RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
-import type { CallRecord, Step } from '../core/step.ts';
-import type { BackgroundResult } from '../core/task.ts';
-import type { ToolSchema } from '../core/tool-schema.ts';
+import type {
+  ArtifactRow,
+  BackgroundResult,
+  CallRecord,
+  Compaction,
+  ReasoningReplay,
+  RunContext,
+  RunView,
+  SteeringTurn,
+  Step,
+  ToolSchema,
+  Trajectory,
+} from '#core';
 import { type ActLine, actLines, shownActs } from './acts.ts';
 import { artifactLines, artifactsOf } from './artifact-manifest.ts';
 import { type AssistantPart, restoreParts } from './assistant-parts.ts';

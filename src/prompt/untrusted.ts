@@ -1,12 +1,17 @@
 /** Data that came from elsewhere, as user turns: what it is and what it is not, and then its frame. */
 
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import { SKILL_GET, SKILL_SEARCH } from '../core/builtin-tools.ts';
-import type { Summary } from '../core/compaction.ts';
-import type { RunContext } from '../core/context.ts';
-import { PilotageError } from '../core/errors.ts';
-import { captureJson, isJsonObject, type Json } from '../core/json.ts';
-import { SHOWN_SKILLS } from '../core/skills.ts';
+import {
+  captureJson,
+  isJsonObject,
+  type Json,
+  PilotageError,
+  type RunContext,
+  SHOWN_SKILLS,
+  SKILL_GET,
+  SKILL_SEARCH,
+  type Summary,
+} from '#core';
 import { artifactLines } from './artifact-manifest.ts';
 import { type FrameName, frame, quoted, quotedJson } from './frame.ts';
 import { userTurn } from './messages.ts';

@@ -1,11 +1,14 @@
 /** The turn with the request itself: its text, then its attachments as the model can take them. */
 import type { LanguageModelV4FilePart, LanguageModelV4Message, LanguageModelV4TextPart } from '@ai-sdk/provider';
-import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
-import type { LoadedInput } from '../core/context.ts';
-import type { JsonObject } from '../core/json.ts';
-import type { RunView } from '../core/planner.ts';
-import type { Remark } from '../core/remark.ts';
-import type { ToolSchema, ToolView } from '../core/tool-schema.ts';
+import {
+  ARTIFACT_FETCH,
+  type JsonObject,
+  type LoadedInput,
+  type Remark,
+  type RunView,
+  type ToolSchema,
+  type ToolView,
+} from '#core';
 import { encloseJson, note, type UserWords } from './frame.ts';
 
 /** Can the model be sent files of this MIME type? */

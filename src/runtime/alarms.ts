@@ -2,7 +2,7 @@
  * When runs that are parked go on by themselves, for as many runs as there are, over one timer. Times are those of the wall clock,
  * which may be set, and timers stand still while the machine sleeps: it is looked at again and again.
  */
-import { type Clock, LONGEST_NAP_MS } from '../core/clock.ts';
+import { type Clock, LONGEST_NAP_MS } from '#core';
 
 /** A store's clock may be behind this one: its runs are looked at a moment later. */
 const LEAST_DELAY_MS = 10;

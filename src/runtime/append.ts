@@ -1,10 +1,6 @@
 /** Keeps what is to be stored while the store cannot take it for now. */
-import type { ArtifactRef } from '../core/artifact.ts';
-import type { Clock } from '../core/clock.ts';
-import { encodeEntry } from '../core/entry.ts';
-import { ERROR_CONSEQUENCES, PilotageError } from '../core/errors.ts';
-import type { Redaction } from '../core/redaction.ts';
-import type { Append, ArtifactStore, Journal } from '../journal/port.ts';
+import { type ArtifactRef, type Clock, ERROR_CONSEQUENCES, encodeEntry, PilotageError, type Redaction } from '#core';
+import type { Append, ArtifactStore, Journal } from '#journal';
 
 interface Deps {
   readonly journal: Journal;

@@ -1,9 +1,8 @@
 /** The built-in tool that reads a stored value on, page by page. It is listed once a run has such a value. */
 import { isUtf8 } from 'node:buffer';
-import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
-import { encodedBytes, type Json, type JsonObject } from '../core/json.ts';
-import type { ArtifactStore } from '../journal/port.ts';
-import type { Tool } from '../tools/tool.ts';
+import { ARTIFACT_FETCH, encodedBytes, type Json, type JsonObject } from '#core';
+import type { ArtifactStore } from '#journal';
+import type { Tool } from '#tools';
 import { cutUtf8, HEAVY_BYTES } from './heavy.ts';
 
 const DEFAULT_PAGE_BYTES = 16_384;

@@ -1,9 +1,7 @@
 /** What it takes to ask the planner for a move, and what it says on the way. */
-import type { LoadedInput } from '../core/context.ts';
-import type { EntryBody } from '../core/entry.ts';
-import type { SpokenDelta } from '../core/planner.ts';
-import type { AuthorisedTools } from '../tools/catalogue.ts';
-import type { RunState } from '../view/run-state.ts';
+import type { EntryBody, LoadedInput, SpokenDelta } from '#core';
+import type { AuthorisedTools } from '#tools';
+import type { RunState } from '#view';
 import type { DriverDeps } from './driver-deps.ts';
 import type { Flight, LazySignal } from './flight.ts';
 

@@ -1,8 +1,6 @@
 /** What keeps the calls of a step from running all at once, on its way into the move. */
-import { type AtOnce, MAX_AT_ONCE } from '../core/at-once.ts';
-import type { Branch, Decision } from '../core/decision.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { AuthorisedTools } from '../tools/catalogue.ts';
+import { type AtOnce, type Branch, type Decision, MAX_AT_ONCE, PilotageError } from '#core';
+import type { AuthorisedTools } from '#tools';
 
 /** The limit for all calls of a step that a runtime, or the entry of a planner, sets. */
 export type CallLimit = Required<Pick<AtOnce, 'calls' | 'by'>>;

@@ -1,14 +1,19 @@
 /** Waiting for a task: what the wait begins with, and what it comes to. */
-import type { AwaitTask } from '../core/decision.ts';
-import type { Awaiting, EntryBody } from '../core/entry.ts';
-import { type ErrorCode, PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { GroupView, TaskEnd } from '../core/task.ts';
-import { taskCallAt, taskCallsOf } from '../core/task-calls.ts';
-import type { Journal } from '../journal/port.ts';
-import { foldEntries, type OpenStep, type RunState, type TaskWait } from '../view/run-state.ts';
-import { groupView } from '../view/task-state.ts';
+import {
+  type Awaiting,
+  type AwaitTask,
+  type EntryBody,
+  type ErrorCode,
+  type GroupView,
+  type Json,
+  type Outcome,
+  PilotageError,
+  type TaskEnd,
+  taskCallAt,
+  taskCallsOf,
+} from '#core';
+import type { Journal } from '#journal';
+import { foldEntries, groupView, type OpenStep, type RunState, type TaskWait } from '#view';
 import { isJournalGone } from './refusals.ts';
 import { refused } from './spawn.ts';
 import { taskEndOf } from './task-end.ts';

@@ -1,6 +1,6 @@
 /** One timer renews all leases of this process, and hears of signals that other processes left. */
-import type { Clock } from '../core/clock.ts';
-import type { Journal } from '../journal/port.ts';
+import type { Clock } from '#core';
+import type { Journal } from '#journal';
 import type { RunDriver } from './driver.ts';
 import { momentOf } from './held-lease.ts';
 

@@ -1,12 +1,20 @@
 /** The arguments of a call as its tool gets them: those of the route that it goes, with values in the place of references. */
-import { type Branch, branchesOf, branchId } from '../core/decision.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import { allReferencesIn, type Reference, resolveReferences, unescaped } from '../core/reference.ts';
-import { openRoute } from '../core/routes.ts';
-import type { CallRecord, Step } from '../core/step.ts';
-import type { ArtifactStore } from '../journal/port.ts';
-import type { OpenStep, RunState } from '../view/run-state.ts';
+import {
+  allReferencesIn,
+  type Branch,
+  branchesOf,
+  branchId,
+  type CallRecord,
+  type Json,
+  openRoute,
+  PilotageError,
+  type Reference,
+  resolveReferences,
+  type Step,
+  unescaped,
+} from '#core';
+import type { ArtifactStore } from '#journal';
+import type { OpenStep, RunState } from '#view';
 import { wholeValue } from './heavy.ts';
 
 export interface ArgsPorts {

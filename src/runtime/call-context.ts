@@ -1,16 +1,18 @@
 /** What a tool is given beside its arguments, and what it leaves behind beside its value. */
 import { isUint8Array } from 'node:util/types';
-import type { ArtifactRef } from '../core/artifact.ts';
-import type { Clock } from '../core/clock.ts';
-import type { ArtifactRow } from '../core/context.ts';
-import type { EventPayloads } from '../core/event.ts';
-import type { Identity } from '../core/identity.ts';
-import { captureJson, type JsonObject } from '../core/json.ts';
-import type { SkillView } from '../core/skills.ts';
-import type { ToolView } from '../core/tool-schema.ts';
-import type { ArtifactStore } from '../journal/port.ts';
-import type { HandleSet } from '../tools/handle.ts';
-import type { ArtifactDescription, ToolContext } from '../tools/tool.ts';
+import {
+  type ArtifactRef,
+  type ArtifactRow,
+  type Clock,
+  captureJson,
+  type EventPayloads,
+  type Identity,
+  type JsonObject,
+  type SkillView,
+  type ToolView,
+} from '#core';
+import type { ArtifactStore } from '#journal';
+import type { ArtifactDescription, HandleSet, ToolContext } from '#tools';
 import type { LazySignal } from './flight.ts';
 import type { LargeTurns } from './turn.ts';
 

@@ -1,18 +1,20 @@
 /** One call on its way: what it is, what it needs of the runtime, and what it comes to. */
-import type { Clock } from '../core/clock.ts';
-import type { ArtifactRow } from '../core/context.ts';
-import type { Branch } from '../core/decision.ts';
-import type { HandleNote } from '../core/handle.ts';
-import type { Identity } from '../core/identity.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { SkillView } from '../core/skills.ts';
-import type { CallPlace } from '../core/step.ts';
-import type { ToolSchema } from '../core/tool-schema.ts';
-import type { ArtifactStore } from '../journal/port.ts';
-import type { AuthorisedTools, ReadyPlannerTool } from '../tools/catalogue.ts';
-import type { NamedHandle } from '../tools/handle.ts';
-import type { Approval, OpenStep } from '../view/run-state.ts';
+import type {
+  ArtifactRow,
+  Branch,
+  CallPlace,
+  Clock,
+  HandleNote,
+  Identity,
+  Json,
+  JsonObject,
+  Outcome,
+  SkillView,
+  ToolSchema,
+} from '#core';
+import type { ArtifactStore } from '#journal';
+import type { AuthorisedTools, NamedHandle, ReadyPlannerTool } from '#tools';
+import type { Approval, OpenStep } from '#view';
 import type { OwnCall, Piece } from './call-context.ts';
 import type { AtWork } from './doubt.ts';
 import type { Earlier } from './earlier-calls.ts';

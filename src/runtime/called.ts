@@ -1,9 +1,7 @@
 /** A call that a task has carried out: what the task's end is as the outcome of the call. */
-import type { Identity } from '../core/identity.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { TaskEnd } from '../core/task.ts';
-import type { ArtifactStore } from '../journal/port.ts';
-import type { ReadyTool } from '../tools/catalogue.ts';
+import type { Identity, Outcome, TaskEnd } from '#core';
+import type { ArtifactStore } from '#journal';
+import type { ReadyTool } from '#tools';
 import { storedJson } from './heavy.ts';
 import { errorData, valueOutcome } from './outcomes.ts';
 

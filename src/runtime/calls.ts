@@ -1,18 +1,31 @@
 /** The calls of the open step that this process has in flight: starts what may start, and collects what has landed. */
-import { ARTIFACT_FETCH, AWAIT_TOOL, isPlanTool, SPAWN_TOOL } from '../core/builtin-tools.ts';
-import type { Branch, CallParallel, Decision, SpawnTask } from '../core/decision.ts';
-import type { CallEnded, EntryBody } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { captureJson, type Json, type JsonObject } from '../core/json.ts';
-import { skillView } from '../core/skills.ts';
-import type { CallPlace } from '../core/step.ts';
-import { runsAbove } from '../core/task.ts';
-import { isTaskTool, type TaskCall, taskCall } from '../core/task-calls.ts';
-import { mapTexts } from '../core/texts.ts';
-import type { ToolSchema } from '../core/tool-schema.ts';
-import { validateDecision } from '../core/validate-decision.ts';
-import type { AuthorisedTools } from '../tools/catalogue.ts';
-import type { OpenStep, RunState, TaskWait } from '../view/state.ts';
+import {
+  ARTIFACT_FETCH,
+  AWAIT_TOOL,
+  type Branch,
+  type CallEnded,
+  type CallParallel,
+  type CallPlace,
+  captureJson,
+  type Decision,
+  type EntryBody,
+  isPlanTool,
+  isTaskTool,
+  type Json,
+  type JsonObject,
+  mapTexts,
+  PilotageError,
+  runsAbove,
+  SPAWN_TOOL,
+  type SpawnTask,
+  skillView,
+  type TaskCall,
+  type ToolSchema,
+  taskCall,
+  validateDecision,
+} from '#core';
+import type { AuthorisedTools } from '#tools';
+import type { OpenStep, RunState, TaskWait } from '#view';
 import { beginAwait, endOfWait } from './await.ts';
 import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { argsOf } from './call-args.ts';

@@ -1,7 +1,6 @@
 /** Signals of callers whose abort cancels a run. Each is listened to until the run has ended, or this runtime is closed. */
-import { describeThrown, PilotageError } from '../core/errors.ts';
-import type { Journal } from '../journal/port.ts';
-import { hasEnded } from '../journal/rules.ts';
+import { describeThrown, PilotageError } from '#core';
+import { hasEnded, type Journal } from '#journal';
 import type { Fleet } from './fleet.ts';
 
 interface SignalPorts {

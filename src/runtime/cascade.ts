@@ -1,8 +1,7 @@
 /** Tells tasks to stop, each by its own rule, through those that have ended already. */
-import { PilotageError } from '../core/errors.ts';
-import type { OnCancel } from '../core/task.ts';
-import type { Journal } from '../journal/port.ts';
-import type { RunState } from '../view/run-state.ts';
+import { type OnCancel, PilotageError } from '#core';
+import type { Journal } from '#journal';
+import type { RunState } from '#view';
 
 interface CascadePorts {
   readonly journal: Journal;

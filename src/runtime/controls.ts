@@ -1,16 +1,26 @@
 /** Takes what is in the inbox: each message becomes one entry; a control is applied or refused, and never ends a run by being wrong. */
-import { type Control, isControl, type Message } from '../core/control.ts';
-import { branchesOf } from '../core/decision.ts';
-import type { ControlTaken, EntryBody, Resumed } from '../core/entry.ts';
-import { type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
-import { isJsonObject, type Json } from '../core/json.ts';
-import { assertRunLimits, type Limits, runLimitsOf } from '../core/limits.ts';
-import type { Outcome, PauseVerdict } from '../core/outcome.ts';
-import type { TaskMessage } from '../core/task.ts';
-import type { Received, RunStatus } from '../journal/port.ts';
-import { pauseExpired } from '../journal/rules.ts';
-import { nodeEdits } from '../view/plan-edits.ts';
-import type { OpenPause, RunState } from '../view/run-state.ts';
+import {
+  assertRunLimits,
+  branchesOf,
+  type Control,
+  type ControlTaken,
+  type EntryBody,
+  type ErrorCode,
+  type ErrorData,
+  isControl,
+  isJsonObject,
+  type Json,
+  type Limits,
+  type Message,
+  type Outcome,
+  type PauseVerdict,
+  PilotageError,
+  type Resumed,
+  runLimitsOf,
+  type TaskMessage,
+} from '#core';
+import { pauseExpired, type Received, type RunStatus } from '#journal';
+import { nodeEdits, type OpenPause, type RunState } from '#view';
 import { editRefusal } from './edit-nodes.ts';
 import { assertPriced } from './prices.ts';
 

@@ -1,6 +1,5 @@
 /** Rings when a run's time is over. Limits are replaced when somebody raises them, and the timer with them. */
-import { type Clock, LONGEST_NAP_MS } from '../core/clock.ts';
-import type { RunLimits } from '../core/limits.ts';
+import { type Clock, LONGEST_NAP_MS, type RunLimits } from '#core';
 
 export class Deadline {
   readonly #clock: Clock;

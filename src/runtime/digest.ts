@@ -1,6 +1,6 @@
 /** A short text that stands for a value. */
 import { createHash } from 'node:crypto';
-import { isJsonObject, type Json } from '../core/json.ts';
+import { isJsonObject, type Json } from '#core';
 
 /** Equal for equal values, in whichever order their keys are. */
 export function digestOf(value: Json): string {

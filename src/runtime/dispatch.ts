@@ -3,13 +3,18 @@
  * value, store it. Whatever goes wrong on the way is an outcome, never an exception.
  */
 
-import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
-import { describeThrown, type ErrorData } from '../core/errors.ts';
-import type { HandleNote } from '../core/handle.ts';
-import { captureJson, deepFreeze, type Json } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { ReadyFunction, ReadyPlannerTool, ReadyTool } from '../tools/catalogue.ts';
-import { mayGiveUp } from '../view/waits.ts';
+import {
+  ARTIFACT_FETCH,
+  captureJson,
+  deepFreeze,
+  describeThrown,
+  type ErrorData,
+  type HandleNote,
+  type Json,
+  type Outcome,
+} from '#core';
+import type { ReadyFunction, ReadyPlannerTool, ReadyTool } from '#tools';
+import { mayGiveUp } from '#view';
 import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { inDoubt, type Unsure, unsureOf } from './doubt.ts';

@@ -2,13 +2,9 @@
  * A `once` call of which nobody knows whether it has happened: its process died, or its time limit or an abort met it under
  * way. The tool's `reconcile` is asked; what it cannot say holds the run until somebody does.
  */
-import { branchesOf } from '../core/decision.ts';
-import type { Paused } from '../core/entry.ts';
-import { type Identity, scopeKey } from '../core/identity.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { ReadyTool } from '../tools/catalogue.ts';
-import type { OpenStep } from '../view/state.ts';
+import { branchesOf, type Identity, type Json, type JsonObject, type Outcome, type Paused, scopeKey } from '#core';
+import type { ReadyTool } from '#tools';
+import type { OpenStep } from '#view';
 import { isThenable, type Settled } from './flight.ts';
 import type { PauseAsk } from './gates.ts';
 

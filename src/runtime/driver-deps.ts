@@ -1,10 +1,7 @@
 /** What a runtime lends to the drivers of its runs. */
-import type { Clock } from '../core/clock.ts';
-import type { Planner } from '../core/planner.ts';
-import type { Redaction } from '../core/redaction.ts';
-import type { ArtifactStore, Journal } from '../journal/port.ts';
-import type { AuthorisedTools } from '../tools/catalogue.ts';
-import type { EquippedPlanner, RunBudget } from '../tools/tool.ts';
+import type { Clock, Planner, Redaction } from '#core';
+import type { ArtifactStore, Journal } from '#journal';
+import type { AuthorisedTools, EquippedPlanner, RunBudget } from '#tools';
 import type { CallLimit } from './at-once.ts';
 import type { AtWork } from './doubt.ts';
 import type { Handles } from './handles.ts';

@@ -7,16 +7,18 @@
  *    others, which nobody waits for, only so long that they could notice.
  * D2 A refused append (lease or head) ends the driver; it never tries to win.
  */
-import { LONGEST_NAP_MS } from '../core/clock.ts';
-import { isDismissal } from '../core/control.ts';
-import type { EntryBody } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { resolveWakeMode } from '../core/planner.ts';
-import { MAX_TREE_CALLS, MAX_TREE_TASKS } from '../core/task.ts';
-import type { Claim } from '../journal/port.ts';
-import type { AuthorisedTools } from '../tools/catalogue.ts';
-import { nextStep, type RunState } from '../view/run-state.ts';
-import { isBlocked, isHeld, nextTimeout } from '../view/waits.ts';
+import {
+  type EntryBody,
+  isDismissal,
+  LONGEST_NAP_MS,
+  MAX_TREE_CALLS,
+  MAX_TREE_TASKS,
+  PilotageError,
+  resolveWakeMode,
+} from '#core';
+import type { Claim } from '#journal';
+import type { AuthorisedTools } from '#tools';
+import { isBlocked, isHeld, nextStep, nextTimeout, type RunState } from '#view';
 import { Calls } from './calls.ts';
 import { stopTasks } from './cascade.ts';
 import { Deadline } from './deadline.ts';

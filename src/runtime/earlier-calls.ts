@@ -6,14 +6,19 @@
  * Arguments are equal also when the tool would get the same of both, since its schema fills in what one of them left out. And a
  * call that a person has changed answers to what was planned as well, for whoever plans anew may know nothing of the change.
  */
-import { branchesOf } from '../core/decision.ts';
-import { captureJson, type Json } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { CallPlace, CallRecord, Step } from '../core/step.ts';
-import type { Effect } from '../core/tool-schema.ts';
-import type { ArtifactStore } from '../journal/port.ts';
-import type { Check } from '../tools/schema.ts';
-import type { RunState } from '../view/state.ts';
+import {
+  branchesOf,
+  type CallPlace,
+  type CallRecord,
+  captureJson,
+  type Effect,
+  type Json,
+  type Outcome,
+  type Step,
+} from '#core';
+import type { ArtifactStore } from '#journal';
+import type { Check } from '#tools';
+import type { RunState } from '#view';
 import { argsInStep, plannedArgs } from './call-args.ts';
 import { digestOf } from './digest.ts';
 

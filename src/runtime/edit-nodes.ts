@@ -1,11 +1,21 @@
 /** Whether somebody may change these nodes of the plan that the run is in the middle of. */
-import { isPlanTool } from '../core/builtin-tools.ts';
-import { type Branch, branchesOf, branchId } from '../core/decision.ts';
-import { type ErrorData, PilotageError } from '../core/errors.ts';
-import { isJsonObject, type Json } from '../core/json.ts';
-import { allReferencesIn, type Reference, referenceFault, unescaped } from '../core/reference.ts';
-import { needsOf, waysOf } from '../core/routes.ts';
-import { hasBegun, type OpenStep, type RunState } from '../view/state.ts';
+import {
+  allReferencesIn,
+  type Branch,
+  branchesOf,
+  branchId,
+  type ErrorData,
+  isJsonObject,
+  isPlanTool,
+  type Json,
+  needsOf,
+  PilotageError,
+  type Reference,
+  referenceFault,
+  unescaped,
+  waysOf,
+} from '#core';
+import { hasBegun, type OpenStep, type RunState } from '#view';
 
 interface EditPorts {
   misfit(tool: string, args: Json): Promise<ErrorData | undefined>;

@@ -1,10 +1,7 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
-import type { Caller, Control } from '../core/control.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Claim, NewRun, RunRecord, RunStatus } from '../journal/port.ts';
-import { hasEnded, runNotFound } from '../journal/rules.ts';
-import { foldEntries, type RunState } from '../view/run-state.ts';
-import { isPaused } from '../view/waits.ts';
+import { type Caller, type Control, PilotageError } from '#core';
+import { type Claim, hasEnded, type NewRun, type RunRecord, type RunStatus, runNotFound } from '#journal';
+import { foldEntries, isPaused, type RunState } from '#view';
 import { Alarms } from './alarms.ts';
 import { mayPass } from './append.ts';
 import { startBeat } from './beat.ts';

@@ -2,9 +2,7 @@
  * Something started that must not outlive its owner: a tool's attempts or a planner's move. An attempt ends with its
  * value, its error, its time limit, or, some grace after an abort that it ignores, as abandoned. What comes later is late.
  */
-import type { Clock } from '../core/clock.ts';
-import { fieldOf, PilotageError } from '../core/errors.ts';
-import { Thrown } from '../core/thrown.ts';
+import { type Clock, fieldOf, PilotageError, Thrown } from '#core';
 
 export type Settled<T> =
   | { readonly kind: 'value'; readonly value: T }

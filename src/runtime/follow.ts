@@ -2,10 +2,9 @@
  * Reads a run from any process: its entries from the beginning, then what comes, until the reader has what it waits for.
  * When this process drives the run, notices come straight from the driver, and tokens with them.
  */
-import type { Clock } from '../core/clock.ts';
-import type { Entry } from '../core/entry.ts';
-import type { Journal } from '../journal/port.ts';
-import { applyEntry, openState, type RunState } from '../view/run-state.ts';
+import type { Clock, Entry } from '#core';
+import type { Journal } from '#journal';
+import { applyEntry, openState, type RunState } from '#view';
 import { keptAlive } from './kept-alive.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import { readable } from './readable.ts';

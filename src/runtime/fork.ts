@@ -3,17 +3,35 @@
  * there. What those steps did is not done again, and what they used counts.
  */
 
-import { validateControl } from '../core/control.ts';
-import type { Entry, EntryBody, ForkOrigin, Paused, Pin, Started, TaskEnded } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { assertIdentity, type Identity, newRunId, type Scope } from '../core/identity.ts';
-import { captureJson, deepFreeze, encodedBytes, type Json, jsonEquals } from '../core/json.ts';
-import { assertRunLimits, type Limits, type RunLimits, runLimitsOf } from '../core/limits.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { Step } from '../core/step.ts';
-import { reachedLimit } from '../view/budget.ts';
-import { foldEntries } from '../view/run-state.ts';
+import {
+  assertIdentity,
+  assertOptions,
+  assertRunLimits,
+  captureJson,
+  deepFreeze,
+  type Entry,
+  type EntryBody,
+  encodedBytes,
+  type ForkOrigin,
+  type Identity,
+  type Json,
+  jsonEquals,
+  type Limits,
+  newRunId,
+  type Outcome,
+  type Paused,
+  PilotageError,
+  type Pin,
+  type RunLimits,
+  runLimitsOf,
+  type Scope,
+  type Shape,
+  type Started,
+  type Step,
+  type TaskEnded,
+  validateControl,
+} from '#core';
+import { foldEntries, reachedLimit } from '#view';
 import type { DriverDeps } from './driver-deps.ts';
 import { assertNoTaskId } from './free-id.ts';
 import { HEAVY_BYTES } from './heavy.ts';

@@ -1,7 +1,6 @@
 /** Ids that nobody may give to a run of their own, because a run that is there may come to start a task of that id. */
-import { PilotageError } from '../core/errors.ts';
-import { spawnerOf } from '../core/task.ts';
-import type { Journal } from '../journal/port.ts';
+import { PilotageError, spawnerOf } from '#core';
+import type { Journal } from '#journal';
 
 /**
  * A run that is there already is not asked about: it may be that task.

@@ -1,11 +1,16 @@
 /** Calls that wait for somebody before they are made: an approval that the tool's author asks for, or a login. */
-import { assertPayloadBounds } from '../core/bounds.ts';
-import type { PauseReason } from '../core/decision.ts';
-import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
-import type { Identity } from '../core/identity.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import { Thrown } from '../core/thrown.ts';
-import type { ReadyTool } from '../tools/catalogue.ts';
+import {
+  assertPayloadBounds,
+  describeThrown,
+  type ErrorData,
+  type Identity,
+  type Json,
+  type JsonObject,
+  type PauseReason,
+  PilotageError,
+  Thrown,
+} from '#core';
+import type { ReadyTool } from '#tools';
 
 /** A pause that a call asks for. */
 export interface PauseAsk {

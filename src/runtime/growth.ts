@@ -2,14 +2,30 @@
  * A plan that is carried out while the planner goes on with it. The first of its branches are the move; what comes after
  * them is added to the open step, and what the planner ends with closes it.
  */
-import { MESSAGE_TOOL } from '../core/builtin-tools.ts';
-import { type Branch, branchId, type CallParallel, type Decision } from '../core/decision.ts';
-import type { EntryBody, Moved, PlanGrown } from '../core/entry.ts';
-import { type ErrorData, PilotageError } from '../core/errors.ts';
-import { captureJson, captureObject, isJsonObject, type Json, jsonEquals } from '../core/json.ts';
-import type { Delta, Move } from '../core/planner.ts';
-import { usageIn } from '../core/usage.ts';
-import { captureDecision, dependenciesOf, MAX_PLAN_BRANCHES, validateDecision } from '../core/validate-decision.ts';
+import {
+  type Branch,
+  branchId,
+  type CallParallel,
+  captureDecision,
+  captureJson,
+  captureObject,
+  type Decision,
+  type Delta,
+  dependenciesOf,
+  type EntryBody,
+  type ErrorData,
+  isJsonObject,
+  type Json,
+  jsonEquals,
+  MAX_PLAN_BRANCHES,
+  MESSAGE_TOOL,
+  type Move,
+  type Moved,
+  PilotageError,
+  type PlanGrown,
+  usageIn,
+  validateDecision,
+} from '#core';
 import { type Ask, type PlanGrowth, type Said, say } from './ask.ts';
 import { atOnceFor } from './at-once.ts';
 import type { Settled } from './flight.ts';

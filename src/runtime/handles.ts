@@ -3,12 +3,9 @@
  * of its run, and closed when the run is let go of. The journal knows only which opening calls have used, so that a value
  * that is gone is noticed, whoever drives the run then.
  */
-import type { Clock } from '../core/clock.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { HandleNote, HandleState } from '../core/handle.ts';
-import type { Identity } from '../core/identity.ts';
-import { DEFAULT_OPEN_MS, type Handle, type HandleReason, type NamedHandle } from '../tools/handle.ts';
-import type { RunState } from '../view/run-state.ts';
+import { type Clock, type HandleNote, type HandleState, type Identity, PilotageError } from '#core';
+import { DEFAULT_OPEN_MS, type Handle, type HandleReason, type NamedHandle } from '#tools';
+import type { RunState } from '#view';
 import { Flight, LazySignal, type Settled } from './flight.ts';
 
 export interface HandlePorts {

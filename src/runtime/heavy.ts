@@ -1,10 +1,15 @@
 /** Large values leave the journal: they become an artifact, and a preview stands in their place. */
-import { ARTIFACT_FETCH } from '../core/builtin-tools.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Scope } from '../core/identity.ts';
-import { type Captured, encodedBytes, isJsonObject, type Json } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { ArtifactStore } from '../journal/port.ts';
+import {
+  ARTIFACT_FETCH,
+  type Captured,
+  encodedBytes,
+  isJsonObject,
+  type Json,
+  type Outcome,
+  PilotageError,
+  type Scope,
+} from '#core';
+import type { ArtifactStore } from '#journal';
 
 /** Values of this many bytes of JSON, and more, are stored as artifacts. */
 export const HEAVY_BYTES = 32_768;

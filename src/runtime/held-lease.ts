@@ -2,9 +2,8 @@
  * What this process knows of a lease that it has: until when the run is certainly its own, and for how long somebody who had
  * the run before may be at it still.
  */
-import { type Clock, steadyMs } from '../core/clock.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Claim, Journal } from '../journal/port.ts';
+import { type Clock, PilotageError, steadyMs } from '#core';
+import type { Claim, Journal } from '#journal';
 import { patiently } from './append.ts';
 
 /** A moment by two clocks: the one may be set, the other may stand still while the machine sleeps. */

@@ -1,10 +1,17 @@
 /** What a run is given beside its query: attachments, memory, skills, and what its session has stored. */
-import type { InputArtifact, LoadedInput, RunContext } from '../core/context.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Identity, Scope } from '../core/identity.ts';
-import { captureJson, isJsonObject, type Json } from '../core/json.ts';
-import type { ArtifactStore } from '../journal/port.ts';
-import type { EquippedPlanner } from '../tools/tool.ts';
+import {
+  captureJson,
+  type Identity,
+  type InputArtifact,
+  isJsonObject,
+  type Json,
+  type LoadedInput,
+  PilotageError,
+  type RunContext,
+  type Scope,
+} from '#core';
+import type { ArtifactStore } from '#journal';
+import type { EquippedPlanner } from '#tools';
 
 /** Bytes that are stored as an artifact of the session when the run starts. */
 export interface InputFile {

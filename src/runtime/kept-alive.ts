@@ -1,5 +1,5 @@
 /** A process that waits for what only others can bring about has nothing else that would keep it alive. */
-import type { Clock } from '../core/clock.ts';
+import type { Clock } from '#core';
 
 const FAR_MS = 2 ** 30;
 

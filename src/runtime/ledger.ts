@@ -6,12 +6,9 @@
  * L2 Nothing is appended that the fold would refuse.
  * L3 A CANCEL that was stored before an ending wins over it.
  */
-import type { Entry, EntryBody } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { deepFreeze } from '../core/json.ts';
-import type { Append, Received, RunStatus } from '../journal/port.ts';
-import { misfitAmong } from '../view/follows.ts';
-import { applyEntry, type RunState } from '../view/run-state.ts';
+import { deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
+import type { Append, Received, RunStatus } from '#journal';
+import { applyEntry, misfitAmong, type RunState } from '#view';
 import { appendAgain } from './append.ts';
 import { cascading, stopTasks } from './cascade.ts';
 import { takeUndelivered } from './controls.ts';

@@ -1,10 +1,8 @@
 /** How a driver lets go of its run: parks it, gives it back, or finds that somebody else has it. */
-import { PilotageError } from '../core/errors.ts';
-import type { TaskMessage } from '../core/task.ts';
-import type { Park } from '../journal/port.ts';
-import type { HandleReason } from '../tools/handle.ts';
-import type { RunState } from '../view/run-state.ts';
-import { answerable } from '../view/waits.ts';
+import { PilotageError, type TaskMessage } from '#core';
+import type { Park } from '#journal';
+import type { HandleReason } from '#tools';
+import { answerable, type RunState } from '#view';
 import { keyPrefixOf } from './doubt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';

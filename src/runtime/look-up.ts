@@ -1,9 +1,6 @@
 /** What became of a `once` call in doubt: found out from its tool, told to the planner, or asked of a person. */
-import { fieldOf } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { ReadyFunction } from '../tools/catalogue.ts';
-import type { Reconciled } from '../tools/tool.ts';
+import { fieldOf, type Json, type Outcome } from '#core';
+import type { ReadyFunction, Reconciled } from '#tools';
 import type { Call, DispatchPorts } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { type Doubt, inDoubt, type Unsure } from './doubt.ts';

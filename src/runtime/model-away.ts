@@ -2,11 +2,16 @@
  * No model could be asked for a move: the run tries again later, and gives its slot back meanwhile. When its patience is over,
  * or waiting cannot help, it is paused, and `resume` begins anew. Whichever planner asked, this is what becomes of it.
  */
-import type { EntryBody, ModelAway, Paused } from '../core/entry.ts';
-import { type ErrorData, PilotageError } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
-import type { MoveNotes } from '../core/step.ts';
-import { nextStep } from '../view/run-state.ts';
+import {
+  type EntryBody,
+  type ErrorData,
+  type JsonObject,
+  type ModelAway,
+  type MoveNotes,
+  type Paused,
+  PilotageError,
+} from '#core';
+import { nextStep } from '#view';
 import type { Ask } from './ask.ts';
 
 /** How long a run waits for its models, unless the program says otherwise. */

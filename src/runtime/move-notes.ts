@@ -1,12 +1,21 @@
 /** What a planner says beside its decision, on its way into an entry. */
-import { isOwnRemark, MAX_OWN_REMARKS, remarkName, whyNoRemark } from '../core/check-remark.ts';
-import type { Decision } from '../core/decision.ts';
-import { describeThrown, PilotageError } from '../core/errors.ts';
-import { captureJson, captureObject, type Json } from '../core/json.ts';
-import { isMove, type Move } from '../core/planner.ts';
-import type { Remark } from '../core/remark.ts';
-import type { MoveNotes } from '../core/step.ts';
-import { readUsage } from '../core/usage.ts';
+import {
+  captureJson,
+  captureObject,
+  type Decision,
+  describeThrown,
+  isMove,
+  isOwnRemark,
+  type Json,
+  MAX_OWN_REMARKS,
+  type Move,
+  type MoveNotes,
+  PilotageError,
+  type Remark,
+  readUsage,
+  remarkName,
+  whyNoRemark,
+} from '#core';
 
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 

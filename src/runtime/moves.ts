@@ -1,9 +1,7 @@
 /** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
-import type { LoadedInput } from '../core/context.ts';
-import type { EntryBody } from '../core/entry.ts';
-import type { SpokenDelta } from '../core/planner.ts';
-import type { AuthorisedTools } from '../tools/catalogue.ts';
-import { nextStep, type OpenStep, type RunState } from '../view/run-state.ts';
+import type { EntryBody, LoadedInput, SpokenDelta } from '#core';
+import type { AuthorisedTools } from '#tools';
+import { nextStep, type OpenStep, type RunState } from '#view';
 import type { Ask, PlanGrowth } from './ask.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { Flight, LazySignal } from './flight.ts';

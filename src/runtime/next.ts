@@ -2,16 +2,23 @@
  * The loop's judgement, pure: what a run in this state needs now. The driver carries it out, the entries that come of it
  * change the state, and the question is asked again. After a crash the same question gives the same answer.
  */
-import type { Clock } from '../core/clock.ts';
-import { isDismissal } from '../core/control.ts';
-import { branchesOf, type Decision } from '../core/decision.ts';
-import type { CallEnded, EntryBody, Finished, Paused, Resumed } from '../core/entry.ts';
-import type { JsonObject } from '../core/json.ts';
-import { CEILING_REASONS, type CeilingAxis, DEFAULT_STEP_LIMIT } from '../core/limits.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { WakeMode } from '../core/planner.ts';
-import { reachedLimit } from '../view/budget.ts';
-import { nextStep, type RunState } from '../view/run-state.ts';
+import {
+  branchesOf,
+  type CallEnded,
+  CEILING_REASONS,
+  type CeilingAxis,
+  type Clock,
+  DEFAULT_STEP_LIMIT,
+  type Decision,
+  type EntryBody,
+  type Finished,
+  isDismissal,
+  type JsonObject,
+  type Outcome,
+  type Paused,
+  type Resumed,
+  type WakeMode,
+} from '#core';
 import {
   carriedTasks,
   holdsDoubt,
@@ -19,11 +26,14 @@ import {
   isHeld,
   isInDoubt,
   isPaused,
+  nextStep,
   nextTimeout,
   ownPause,
   pausesOfTasks,
+  type RunState,
+  reachedLimit,
   unneededTasks,
-} from '../view/waits.ts';
+} from '#view';
 import { doubtPause, keyPrefixOf } from './doubt.ts';
 import { endGroup } from './groups.ts';
 import { type ProgressGuard, watchProgress } from './progress-guard.ts';

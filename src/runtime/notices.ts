@@ -1,7 +1,5 @@
 /** Tells the readers of a run, in this process, what its driver does. Nothing is made when nobody listens. */
-import type { Entry } from '../core/entry.ts';
-import type { EventPayloads } from '../core/event.ts';
-import type { SpokenDelta } from '../core/planner.ts';
+import type { Entry, EventPayloads, SpokenDelta } from '#core';
 
 export type Notice =
   | { readonly type: 'entry'; readonly entry: Entry }

@@ -1,15 +1,18 @@
 /** What a call comes to, from how its attempts settled. */
 
-import type { ErrorData } from '../core/errors.ts';
-import type { Identity } from '../core/identity.ts';
-import { type Captured, captureJson } from '../core/json.ts';
-import { usdOf } from '../core/money.ts';
-import type { Outcome } from '../core/outcome.ts';
-import { Thrown } from '../core/thrown.ts';
-import type { Effect, ToolSchema } from '../core/tool-schema.ts';
-import type { ArtifactStore } from '../journal/port.ts';
-import type { ReadyFunction, ReadyTool } from '../tools/catalogue.ts';
-import type { Backoff } from '../tools/tool.ts';
+import {
+  type Captured,
+  captureJson,
+  type Effect,
+  type ErrorData,
+  type Identity,
+  type Outcome,
+  Thrown,
+  type ToolSchema,
+  usdOf,
+} from '#core';
+import type { ArtifactStore } from '#journal';
+import type { Backoff, ReadyFunction, ReadyTool } from '#tools';
 import type { Settled } from './flight.ts';
 import { mayBeHeavy, storeHeavy } from './heavy.ts';
 

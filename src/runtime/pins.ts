@@ -1,10 +1,7 @@
 /** Whether a recorded run can go on with today's planner and tools. */
-import type { Repinned } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Planner } from '../core/planner.ts';
-import type { AuthorisedTools } from '../tools/catalogue.ts';
-import type { RunState } from '../view/run-state.ts';
-import { presentName } from '../view/state.ts';
+import { PilotageError, type Planner, type Repinned } from '#core';
+import type { AuthorisedTools } from '#tools';
+import { presentName, type RunState } from '#view';
 
 /** What differs from what the run was started with. */
 export interface RunChange {

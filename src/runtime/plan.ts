@@ -1,15 +1,33 @@
 /** Asks the planner for its move and turns the answer, good or bad, into entries. */
-import type { CompactionAttempt } from '../core/compaction.ts';
-import type { Decision } from '../core/decision.ts';
-import type { Compacted, CompactionFailed, EntryBody, Failed, Finished, Moved, Paused } from '../core/entry.ts';
-import { describeThrown, ERROR_CONSEQUENCES, type ErrorCode, type ErrorData, PilotageError } from '../core/errors.ts';
-import { captureObject, isJsonObject } from '../core/json.ts';
-import type { Delta, Move, MoveSource, Planner, RunView } from '../core/planner.ts';
-import { Thrown } from '../core/thrown.ts';
-import { readUsage, usageIn } from '../core/usage.ts';
-import { captureDecision, checkDecision } from '../core/validate-decision.ts';
-import { nextStep } from '../view/run-state.ts';
-import { viewOf } from '../view/run-view.ts';
+import {
+  type Compacted,
+  type CompactionAttempt,
+  type CompactionFailed,
+  captureDecision,
+  captureObject,
+  checkDecision,
+  type Decision,
+  type Delta,
+  describeThrown,
+  type EntryBody,
+  ERROR_CONSEQUENCES,
+  type ErrorCode,
+  type ErrorData,
+  type Failed,
+  type Finished,
+  isJsonObject,
+  type Move,
+  type Moved,
+  type MoveSource,
+  type Paused,
+  PilotageError,
+  type Planner,
+  type RunView,
+  readUsage,
+  Thrown,
+  usageIn,
+} from '#core';
+import { nextStep, viewOf } from '#view';
 import { type Ask, type Said, say } from './ask.ts';
 import { atOnceFor } from './at-once.ts';
 import type { Settled } from './flight.ts';

@@ -1,8 +1,6 @@
 /** The planners that a runtime knows, each with the tools that its runs see. */
-import { PilotageError } from '../core/errors.ts';
-import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
-import { type Catalogue, carriersOf, type ToolSet } from '../tools/catalogue.ts';
-import type { EquippedPlanner, RunBudget } from '../tools/tool.ts';
+import { asPlanner, PilotageError, type Planner, type PlannerFunction } from '#core';
+import { type Catalogue, carriersOf, type EquippedPlanner, type RunBudget, type ToolSet } from '#tools';
 import { assertParallelCalls, callLimit } from './at-once.ts';
 import type { Equipped } from './driver-deps.ts';
 import { assertPriced, unpricedOf } from './prices.ts';

@@ -1,8 +1,6 @@
 /** Whether a call can be made at all: its tool in the authorised view, and arguments that fit. */
-import type { ErrorData } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import { shownName } from '../core/shown-name.ts';
-import type { AuthorisedTools, ReadyTool } from '../tools/catalogue.ts';
+import { type ErrorData, type Json, shownName } from '#core';
+import type { AuthorisedTools, ReadyTool } from '#tools';
 
 /** Arguments that are ready to be handed to a tool. */
 export type Prepared = { readonly tool: ReadyTool; readonly args: unknown } | { readonly error: ErrorData };

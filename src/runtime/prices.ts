@@ -1,9 +1,6 @@
 /** A limit of cost holds only where everything that costs something has a price. */
-import { PilotageError } from '../core/errors.ts';
-import type { Planner } from '../core/planner.ts';
-import type { Usage } from '../core/usage.ts';
-import { carriersOf, type ToolSet } from '../tools/catalogue.ts';
-import type { EquippedPlanner } from '../tools/tool.ts';
+import { PilotageError, type Planner, type Usage } from '#core';
+import { carriersOf, type EquippedPlanner, type ToolSet } from '#tools';
 
 /** Models without prices that a run of this planner may ask, also through planners that carry out its tools. */
 export function unpricedOf(planner: Planner, tools: ToolSet): readonly string[] {

@@ -1,8 +1,6 @@
 /** What is done about a run that goes round in circles. Pure. */
-import type { EntryBody } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { MAX_TIMES, repetitionIn } from '../view/progress.ts';
-import { nextStep, type RunState } from '../view/run-state.ts';
+import { type EntryBody, PilotageError } from '#core';
+import { MAX_TIMES, nextStep, type RunState, repetitionIn } from '#view';
 
 export interface ProgressGuard {
   /** The planner is told when the same steps came so many times in a row: 2 to 12. Default 3. */

@@ -1,9 +1,6 @@
 /** The pause that asks for a higher limit: because one is used up, or because the next call does not fit what is left. */
-import type { Paused } from '../core/entry.ts';
-import type { JsonObject } from '../core/json.ts';
-import { type BudgetAxis, DEFAULT_STEP_LIMIT, type Limits } from '../core/limits.ts';
-import { usdOf } from '../core/money.ts';
-import type { RunState } from '../view/run-state.ts';
+import { type BudgetAxis, DEFAULT_STEP_LIMIT, type JsonObject, type Limits, type Paused, usdOf } from '#core';
+import type { RunState } from '#view';
 
 /** A call that does not fit. Money is in millionths of a dollar. */
 export interface Lacking {

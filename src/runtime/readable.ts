@@ -1,8 +1,7 @@
 /** A run as far as it can be read: what is wrong with it further on hides nothing of what came before. */
-import { decodeEntry, type Entry } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Journal } from '../journal/port.ts';
-import { applyEntry, foldEntries, openState, type RunState } from '../view/run-state.ts';
+import { decodeEntry, type Entry, PilotageError } from '#core';
+import type { Journal } from '#journal';
+import { applyEntry, foldEntries, openState, type RunState } from '#view';
 
 export interface Readable {
   readonly entries: readonly Entry[];

@@ -3,9 +3,7 @@
  * was let go of at once, for others who can, and is not claimed here again for a while, so that processes of two versions
  * do not take turns at it.
  */
-import { type Clock, steadyMs } from '../core/clock.ts';
-import { type ErrorData, PilotageError } from '../core/errors.ts';
-import { Thrown } from '../core/thrown.ts';
+import { type Clock, type ErrorData, PilotageError, steadyMs, Thrown } from '#core';
 import { mayPass } from './append.ts';
 
 const FIRST_MS = 2_000;

@@ -1,13 +1,7 @@
 /** A run that has failed goes on from where it was: that is written down, and then it is driven like any other. */
-import type { Clock } from '../core/clock.ts';
-import type { Caller } from '../core/control.ts';
-import type { Entry } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { deepFreeze } from '../core/json.ts';
-import type { TaskMessage } from '../core/task.ts';
-import type { Journal, Told } from '../journal/port.ts';
-import { foldEntries, type RunState } from '../view/run-state.ts';
-import { answerable, isPaused } from '../view/waits.ts';
+import { type Caller, type Clock, deepFreeze, type Entry, PilotageError, type TaskMessage } from '#core';
+import type { Journal, Told } from '#journal';
+import { answerable, foldEntries, isPaused, type RunState } from '#view';
 import { taskEndOf } from './task-end.ts';
 
 export interface Reopening {

@@ -3,14 +3,19 @@
  * follow those before it. Each is set aside, byte for byte, in an artifact, and `repaired` stands in its place, with who did it;
  * those after it stay where they still follow. The run is paused then, so that somebody looks before it goes on.
  */
-import type { Clock } from '../core/clock.ts';
-import { decodeEntry, type Entry, type EntryBody, type Repaired } from '../core/entry.ts';
-import { type ErrorData, PilotageError } from '../core/errors.ts';
-import { deepFreeze } from '../core/json.ts';
-import type { Redaction } from '../core/redaction.ts';
-import type { Examined, Journal, RunStatus, StoredMessage } from '../journal/port.ts';
-import { applyEntry, openState, type RunState } from '../view/run-state.ts';
-import { parkedCalls } from '../view/waits.ts';
+import {
+  type Clock,
+  decodeEntry,
+  deepFreeze,
+  type Entry,
+  type EntryBody,
+  type ErrorData,
+  PilotageError,
+  type Redaction,
+  type Repaired,
+} from '#core';
+import type { Examined, Journal, RunStatus, StoredMessage } from '#journal';
+import { applyEntry, openState, parkedCalls, type RunState } from '#view';
 
 /** An entry that cannot stand. */
 export interface Refused {

@@ -2,18 +2,25 @@
  * Asks a planner what it would decide today, for each step that a run has taken. What the steps came to is what was
  * recorded: no tool is called, no approval is asked for, and nothing is written.
  */
-import type { LoadedInput } from '../core/context.ts';
-import type { Decision } from '../core/decision.ts';
-import type { Entry, Moved } from '../core/entry.ts';
-import { describeThrown, type ErrorData, PilotageError } from '../core/errors.ts';
-import { captureObject, deepFreeze } from '../core/json.ts';
-import { isMove, type Move, type MoveSource, type Planner, type RunView } from '../core/planner.ts';
-import type { ToolView } from '../core/tool-schema.ts';
-import { validateDecision } from '../core/validate-decision.ts';
-import { sameDecision } from '../view/compare-runs.ts';
-import { wholeMove } from '../view/growth.ts';
-import { applyEntry, openState } from '../view/run-state.ts';
-import { viewOf } from '../view/run-view.ts';
+import {
+  captureObject,
+  type Decision,
+  deepFreeze,
+  describeThrown,
+  type Entry,
+  type ErrorData,
+  isMove,
+  type LoadedInput,
+  type Move,
+  type Moved,
+  type MoveSource,
+  PilotageError,
+  type Planner,
+  type RunView,
+  type ToolView,
+  validateDecision,
+} from '#core';
+import { applyEntry, openState, sameDecision, viewOf, wholeMove } from '#view';
 
 export interface ReplayRequest {
   /** The whole journal of the run. */

@@ -1,10 +1,6 @@
 /** What a run came to, as far as it has come. */
-import { answerText } from '../core/answer.ts';
-import type { FinishReason } from '../core/decision.ts';
-import type { ErrorData } from '../core/errors.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { OpenPause, RunState, RunTotals } from '../view/run-state.ts';
-import { isPaused, pausesOfTasks } from '../view/waits.ts';
+import { answerText, type ErrorData, type FinishReason, type Json, type JsonObject } from '#core';
+import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals } from '#view';
 
 export type RunResult =
   | {

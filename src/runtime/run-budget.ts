@@ -1,9 +1,6 @@
 /** What a planner that brings a budget of its own leaves of the limits that a run of it is given. */
-import { PilotageError } from '../core/errors.ts';
-import type { RunLimits } from '../core/limits.ts';
-import { microUsdOf, whyNoUsd } from '../core/money.ts';
-import { shown } from '../core/usage.ts';
-import type { RunBudget } from '../tools/tool.ts';
+import { microUsdOf, PilotageError, type RunLimits, shown, whyNoUsd } from '#core';
+import type { RunBudget } from '#tools';
 
 const AXES = ['steps', 'calls', 'tokens'] as const;
 

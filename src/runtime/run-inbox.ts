@@ -1,13 +1,17 @@
 /** What is said to a run that is driven here: heard at once or at the next boundary, and taken as entries. */
-import { isControl, isDismissal, type Message } from '../core/control.ts';
-import type { EntryBody } from '../core/entry.ts';
-import { type ErrorData, PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import type { Received } from '../journal/port.ts';
-import type { AuthorisedTools } from '../tools/catalogue.ts';
-import type { OpenStep, RunState } from '../view/run-state.ts';
-import { presentName } from '../view/state.ts';
+import {
+  type EntryBody,
+  type ErrorData,
+  isControl,
+  isDismissal,
+  type Json,
+  type Message,
+  type Outcome,
+  PilotageError,
+} from '#core';
+import type { Received } from '#journal';
+import type { AuthorisedTools } from '#tools';
+import { type OpenStep, presentName, type RunState } from '#view';
 import { isVerdict, type TakePorts, takeMessages } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { Changes } from './ledger.ts';

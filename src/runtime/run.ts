@@ -1,19 +1,35 @@
 /** A handle of one run. It holds no state: any process with the journal can make one. */
 
-import type { Clock } from '../core/clock.ts';
-import type { Caller, Control, ControlType } from '../core/control.ts';
-import { type ErrorCode, PilotageError } from '../core/errors.ts';
-import type { EventPayloads, RunEvent } from '../core/event.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { Limits } from '../core/limits.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
-import type { ArtifactStore, Journal } from '../journal/port.ts';
-import { event } from '../view/event.ts';
-import { eventsOf } from '../view/events.ts';
-import { type Redact, redacted } from '../view/redact.ts';
-import { foldEntries, nextStep, type RunState } from '../view/run-state.ts';
-import { type RunTrajectory, trajectoryOf } from '../view/trajectory.ts';
-import { answerable, isPaused, wakesByTasks } from '../view/waits.ts';
+import {
+  assertOptions,
+  type Caller,
+  type Clock,
+  type Control,
+  type ControlType,
+  type ErrorCode,
+  type EventPayloads,
+  type Json,
+  type JsonObject,
+  type Limits,
+  PilotageError,
+  type RunEvent,
+  type Shape,
+} from '#core';
+import type { ArtifactStore, Journal } from '#journal';
+import {
+  answerable,
+  event,
+  eventsOf,
+  foldEntries,
+  isPaused,
+  nextStep,
+  type Redact,
+  type RunState,
+  type RunTrajectory,
+  redacted,
+  trajectoryOf,
+  wakesByTasks,
+} from '#view';
 import { isVerdict } from './controls.ts';
 import { Follower } from './follow.ts';
 import { assertForkOptions, type ForkOptions } from './fork.ts';

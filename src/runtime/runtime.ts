@@ -3,28 +3,44 @@
  * the journal; what is kept here is only which runs are being driven.
  */
 
-import { type Clock, systemClock } from '../core/clock.ts';
-import { assertMaySend, type Caller } from '../core/control.ts';
-import type { Asked, Entry } from '../core/entry.ts';
-import { describeThrown, fieldOf, PilotageError } from '../core/errors.ts';
-import { assertIdentity, type Identity } from '../core/identity.ts';
-import { captureJson, jsonEquals } from '../core/json.ts';
-import { knowKeysOf } from '../core/known-secrets.ts';
-import { assertRunLimits, type Limits, runLimitsOf } from '../core/limits.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
-import type { Planner, PlannerFunction } from '../core/planner.ts';
-import type { ToolPolicy } from '../core/policy.ts';
-import { Redaction, type RedactionOptions } from '../core/redaction.ts';
-import { DEFAULT_JOURNAL_PATH } from '../journal/default-path.ts';
-import type { Journal, RunQuery, RunRecord } from '../journal/port.ts';
-import { ownedBy, runNotFound } from '../journal/rules.ts';
-import { sqliteJournal } from '../journal/sqlite.ts';
-import { createCatalogue, type ToolSet } from '../tools/catalogue.ts';
-import { skillGet, skillSearch } from '../tools/skill-tools.ts';
-import type { EquippedPlanner } from '../tools/tool.ts';
-import { toolGet } from '../tools/tool-get.ts';
-import { toolSearch } from '../tools/tool-search.ts';
-import { foldEntries } from '../view/run-state.ts';
+import {
+  type Asked,
+  assertIdentity,
+  assertMaySend,
+  assertOptions,
+  assertRunLimits,
+  type Caller,
+  type Clock,
+  captureJson,
+  describeThrown,
+  type Entry,
+  fieldOf,
+  type Identity,
+  jsonEquals,
+  knowKeysOf,
+  type Limits,
+  PilotageError,
+  type Planner,
+  type PlannerFunction,
+  Redaction,
+  type RedactionOptions,
+  runLimitsOf,
+  type Shape,
+  systemClock,
+  type ToolPolicy,
+} from '#core';
+import { DEFAULT_JOURNAL_PATH, type Journal, ownedBy, type RunQuery, type RunRecord, runNotFound } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import {
+  createCatalogue,
+  type EquippedPlanner,
+  skillGet,
+  skillSearch,
+  type ToolSet,
+  toolGet,
+  toolSearch,
+} from '#tools';
+import { foldEntries } from '#view';
 import { cleanArtifacts, patientArtifacts } from './append.ts';
 import { artifactFetch } from './artifact-fetch.ts';
 import { assertParallelCalls } from './at-once.ts';

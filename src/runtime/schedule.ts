@@ -4,17 +4,23 @@
  * be made again from the records of the calls.
  */
 
-import type { AtOnce } from '../core/at-once.ts';
-import { FINISH_TOOL } from '../core/builtin-tools.ts';
-import type { Branch, CallParallel } from '../core/decision.ts';
-import { jsonEquals } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import { isPassedOver } from '../core/passed-over.ts';
-import { blockOf, openRoute, waysOf } from '../core/routes.ts';
-import type { CallRecord } from '../core/step.ts';
-import { type BranchLinks, linkBranches, orderOf } from '../core/validate-decision.ts';
-import { atOnceOf } from '../view/held-back.ts';
-import { isFailure, winnersOf } from '../view/waits.ts';
+import {
+  type AtOnce,
+  type Branch,
+  type BranchLinks,
+  blockOf,
+  type CallParallel,
+  type CallRecord,
+  FINISH_TOOL,
+  isPassedOver,
+  jsonEquals,
+  linkBranches,
+  type Outcome,
+  openRoute,
+  orderOf,
+  waysOf,
+} from '#core';
+import { atOnceOf, isFailure, winnersOf } from '#view';
 import { ReadyQueue } from './ready-queue.ts';
 
 export interface Ended {

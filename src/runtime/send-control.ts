@@ -6,14 +6,13 @@ import {
   type Control,
   type Message,
   mayKnow,
+  PilotageError,
+  Redaction,
+  type TaskPause,
   validateControl,
-} from '../core/control.ts';
-import { PilotageError } from '../core/errors.ts';
-import { Redaction } from '../core/redaction.ts';
-import type { TaskPause } from '../core/task.ts';
-import type { Journal, RunRecord, SignalOptions } from '../journal/port.ts';
-import { hasEnded, pauseExpired, runNotFound } from '../journal/rules.ts';
-import { foldEntries, type RunState } from '../view/run-state.ts';
+} from '#core';
+import { hasEnded, type Journal, pauseExpired, type RunRecord, runNotFound, type SignalOptions } from '#journal';
+import { foldEntries, type RunState } from '#view';
 import { limitOf } from './answerable.ts';
 import { isVerdict } from './controls.ts';
 

@@ -2,16 +2,22 @@
  * What a run is told of its session's earlier runs, and what it leaves to the later ones. Its turn lands with its ending;
  * a summary of older turns is brought up to date behind the runs' backs, and no result waits for it.
  */
-import { answerText } from '../core/answer.ts';
-import type { Clock } from '../core/clock.ts';
-import type { RunContext } from '../core/context.ts';
-import type { Entry, EntryBody, Turn } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { type Scope, scopeKey } from '../core/identity.ts';
-import { deepFreeze, type Json } from '../core/json.ts';
-import type { Redaction } from '../core/redaction.ts';
-import type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from '../journal/session-memory.ts';
-import type { RunState } from '../view/run-state.ts';
+import {
+  answerText,
+  type Clock,
+  deepFreeze,
+  type Entry,
+  type EntryBody,
+  type Json,
+  PilotageError,
+  type Redaction,
+  type RunContext,
+  type Scope,
+  scopeKey,
+  type Turn,
+} from '#core';
+import type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from '#journal';
+import type { RunState } from '#view';
 
 export interface SummaryInput {
   /** The summary of all turns before `turns`. `undefined`: there are none. */

@@ -1,14 +1,19 @@
 /** The atomic set-up of a parallel call: unless the call says otherwise, one bad branch means that nothing is started. */
-import { isPlanTool } from '../core/builtin-tools.ts';
-import { type Branch, branchesOf, type Decision } from '../core/decision.ts';
-import type { CallEnded } from '../core/entry.ts';
-import type { ErrorData } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
-import { allReferencesIn, unescaped } from '../core/reference.ts';
-import { waysOf } from '../core/routes.ts';
-import { isTaskTool } from '../core/task-calls.ts';
-import type { AuthorisedTools } from '../tools/catalogue.ts';
-import type { OpenStep } from '../view/run-state.ts';
+import {
+  allReferencesIn,
+  type Branch,
+  branchesOf,
+  type CallEnded,
+  type Decision,
+  type ErrorData,
+  isPlanTool,
+  isTaskTool,
+  type JsonObject,
+  unescaped,
+  waysOf,
+} from '#core';
+import type { AuthorisedTools } from '#tools';
+import type { OpenStep } from '#view';
 import type { DispatchPorts } from './call.ts';
 import { newlyFound } from './dispatch.ts';
 import { prepareCall } from './prepare-call.ts';

@@ -1,10 +1,6 @@
 /** How a budget is shared between a call that a task carries out and the calls that may be under way beside it. */
-import { isPlanTool } from '../core/builtin-tools.ts';
-import { isTaskTool } from '../core/task-calls.ts';
-import type { Split } from '../view/budget.ts';
-import { atOnceOf } from '../view/held-back.ts';
-import { presentName, type RunState } from '../view/state.ts';
-import { openBehind } from '../view/waits.ts';
+import { isPlanTool, isTaskTool } from '#core';
+import { atOnceOf, openBehind, presentName, type RunState, type Split } from '#view';
 
 export interface Beside {
   /** Calls of tools that need no task: each is one call, and costs what it costs. */

@@ -2,7 +2,7 @@
  * Many time limits over one timer. Nearly every limit is lifted before it is reached, so lifting one only forgets it: the
  * timer stays armed, and finds nothing to do.
  */
-import { type Clock, steadyMs } from '../core/clock.ts';
+import { type Clock, steadyMs } from '#core';
 
 interface Limit {
   readonly at: number;

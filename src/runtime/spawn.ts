@@ -1,14 +1,25 @@
 /** Starting a task: the entries of its owner, and the new run that is stored with them. Pure. */
-import type { RunContext } from '../core/context.ts';
-import type { SpawnTask } from '../core/decision.ts';
-import type { CallEnded, Entry, EntryBody, Pin, Spawned } from '../core/entry.ts';
-import type { ErrorCode } from '../core/errors.ts';
-import { deepFreeze, type Json, type JsonObject } from '../core/json.ts';
-import { runLimitsOf, type TaskShare } from '../core/limits.ts';
-import { MAX_LIVE_TASKS, MAX_TASK_DEPTH, type TaskOrigin, taskId } from '../core/task.ts';
-import type { NewRun } from '../journal/port.ts';
-import { type Amounts, type ShareAxis, shareFor } from '../view/budget.ts';
-import type { RunState } from '../view/run-state.ts';
+import {
+  type CallEnded,
+  deepFreeze,
+  type Entry,
+  type EntryBody,
+  type ErrorCode,
+  type Json,
+  type JsonObject,
+  MAX_LIVE_TASKS,
+  MAX_TASK_DEPTH,
+  type Pin,
+  type RunContext,
+  runLimitsOf,
+  type Spawned,
+  type SpawnTask,
+  type TaskOrigin,
+  type TaskShare,
+  taskId,
+} from '#core';
+import type { NewRun } from '#journal';
+import { type Amounts, type RunState, type ShareAxis, shareFor } from '#view';
 import type { Equipped } from './driver-deps.ts';
 import { pinOf } from './pins.ts';
 import { limitsWithin } from './run-budget.ts';

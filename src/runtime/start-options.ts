@@ -1,9 +1,5 @@
 /** What a run is started with. */
-import type { InputArtifact } from '../core/context.ts';
-import type { Turn } from '../core/entry.ts';
-import type { Identity } from '../core/identity.ts';
-import type { Limits } from '../core/limits.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
+import { assertOptions, type Identity, type InputArtifact, type Limits, type Shape, type Turn } from '#core';
 import type { GivenContext, InputFile } from './inputs.ts';
 
 export interface StartOptions {

@@ -1,8 +1,6 @@
 /** Between a run's state and the schedule of its open step: what the state tells the schedule, and what the schedule records. */
-import type { Branch, CallParallel } from '../core/decision.ts';
-import type { CallEnded } from '../core/entry.ts';
-import { hasBegun, type OpenStep, presentName, type RunState } from '../view/state.ts';
-import { isInDoubt, isRedirected, parkedCalls } from '../view/waits.ts';
+import type { Branch, CallEnded, CallParallel } from '#core';
+import { hasBegun, isInDoubt, isRedirected, type OpenStep, parkedCalls, presentName, type RunState } from '#view';
 import { type Ended, Schedule } from './schedule.ts';
 import type { Landing } from './spawn.ts';
 

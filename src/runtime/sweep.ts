@@ -1,6 +1,5 @@
 /** Looks for due runs again and again: after a while, and as soon as there is room for one more. */
-import type { Clock } from '../core/clock.ts';
-import { describeThrown } from '../core/errors.ts';
+import { type Clock, describeThrown } from '#core';
 
 const SWEEP_MS = 1_000;
 

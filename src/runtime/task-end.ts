@@ -1,11 +1,17 @@
 /** How the ending of a run reads to the runs that wait for it. */
-import type { EntryBody, Failed, Finished } from '../core/entry.ts';
-import type { Json } from '../core/json.ts';
-import type { TaskEnd, TaskUsage } from '../core/task.ts';
-import { countUsage, detailsOf, type Usage } from '../core/usage.ts';
-import type { Told } from '../journal/port.ts';
-import { countsAsCall, setAsideFor } from '../view/budget.ts';
-import type { Ending, RunState } from '../view/run-state.ts';
+import {
+  countUsage,
+  detailsOf,
+  type EntryBody,
+  type Failed,
+  type Finished,
+  type Json,
+  type TaskEnd,
+  type TaskUsage,
+  type Usage,
+} from '#core';
+import type { Told } from '#journal';
+import { countsAsCall, type Ending, type RunState, setAsideFor } from '#view';
 
 /** The runs that are told how this one ends. */
 export function listenersOf({ task, watchers }: RunState): readonly string[] {

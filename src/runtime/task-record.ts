@@ -1,8 +1,14 @@
 /** A run as a task: what a list of tasks shows of it. */
-import { ERROR_CONSEQUENCES, type ErrorData, PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import type { TaskEnd, TaskKind, TaskStatus } from '../core/task.ts';
-import type { Journal, RunRecord, RunStatus } from '../journal/port.ts';
+import {
+  ERROR_CONSEQUENCES,
+  type ErrorData,
+  type Json,
+  PilotageError,
+  type TaskEnd,
+  type TaskKind,
+  type TaskStatus,
+} from '#core';
+import type { Journal, RunRecord, RunStatus } from '#journal';
 import { endOf } from './task-end.ts';
 
 export interface TaskRecord {

@@ -1,20 +1,26 @@
 /** Runs as the tasks of a session: started once under a key, found again, listed, stopped, watched. Everything is in the journal. */
 
 import { createHash } from 'node:crypto';
-import type { Clock } from '../core/clock.ts';
-import type { Control, ControlType } from '../core/control.ts';
-import type { Asked } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { EventPayloads, RunEvent } from '../core/event.ts';
-import { newRunId, type Scope } from '../core/identity.ts';
-import { captureJson, type Json, type JsonObject } from '../core/json.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
-import type { GroupView, TaskStatus } from '../core/task.ts';
-import type { Journal, RunRecord, RunStatus } from '../journal/port.ts';
-import { hasEnded, ownedBy } from '../journal/rules.ts';
-import { eventsOf } from '../view/events.ts';
-import { foldEntries, type RunState } from '../view/run-state.ts';
-import { groupView } from '../view/task-state.ts';
+import {
+  type Asked,
+  assertOptions,
+  type Clock,
+  type Control,
+  type ControlType,
+  captureJson,
+  type EventPayloads,
+  type GroupView,
+  type Json,
+  type JsonObject,
+  newRunId,
+  PilotageError,
+  type RunEvent,
+  type Scope,
+  type Shape,
+  type TaskStatus,
+} from '#core';
+import { hasEnded, type Journal, ownedBy, type RunRecord, type RunStatus } from '#journal';
+import { eventsOf, foldEntries, groupView, type RunState } from '#view';
 import { digestOf } from './digest.ts';
 import { Follower } from './follow.ts';
 import type { NoticeHub } from './notices.ts';

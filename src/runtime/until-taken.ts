@@ -1,7 +1,6 @@
 /** Waits until a run has taken a control, without a look at what it did before. */
-import type { Entry } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Journal } from '../journal/port.ts';
+import { type Entry, PilotageError } from '#core';
+import type { Journal } from '#journal';
 import type { NoticeHub } from './notices.ts';
 
 export interface TakenPorts {

@@ -1,6 +1,6 @@
 /** A planner and tools as a process that can die runs them: watched, and cut off from the world when it is dead. */
-import { asPlanner, type MoveSource, type Planner, type PlannerFunction, type RunView } from '../core/planner.ts';
-import { type AnyTool, LoginRequired, type Tool } from '../tools/tool.ts';
+import { asPlanner, type MoveSource, type Planner, type PlannerFunction, type RunView } from '#core';
+import { type AnyTool, LoginRequired, type Tool } from '#tools';
 import { type CrashProcess, never } from './crash-process.ts';
 import type { CrashRecord } from './crash-record.ts';
 import type { CrashWorld } from './crash-scenario.ts';

@@ -1,11 +1,7 @@
 /** What must hold of a run that went through crashes. Each check gives a sentence for each violation. */
-import { branchesOf } from '../core/decision.ts';
-import type { Entry } from '../core/entry.ts';
-import { describeThrown } from '../core/errors.ts';
-import { type Json, jsonEquals } from '../core/json.ts';
-import type { RunRecord } from '../journal/port.ts';
-import { hasEnded } from '../journal/rules.ts';
-import { applyEntry, foldEntries, openState, type RunState } from '../view/run-state.ts';
+import { branchesOf, describeThrown, type Entry, type Json, jsonEquals } from '#core';
+import { hasEnded, type RunRecord } from '#journal';
+import { applyEntry, foldEntries, openState, type RunState } from '#view';
 import { type Attempt, type CrashRecord, callName } from './crash-record.ts';
 
 /**

@@ -1,15 +1,9 @@
 /** One run with crashes at given points: the processes one after another on the same journal, and then the verdict. */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
-import type { Entry } from '../core/entry.ts';
-import { describeThrown, PilotageError } from '../core/errors.ts';
-import { type Identity, local } from '../core/identity.ts';
-import { memoryJournal } from '../journal/memory.ts';
-import type { Journal } from '../journal/port.ts';
-import { type PauseNotice, resultOf } from '../runtime/result.ts';
-import type { Run } from '../runtime/run.ts';
-import { createRuntime, type Runtime } from '../runtime/runtime.ts';
-import { foldEntries, type RunState } from '../view/run-state.ts';
-import { isPaused } from '../view/waits.ts';
+import { describeThrown, type Entry, type Identity, local, PilotageError } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { createRuntime, type PauseNotice, type Run, type Runtime, resultOf } from '#runtime';
+import { foldEntries, isPaused, type RunState } from '#view';
 import { mortalPlanner, mortalTools, worldOf } from './crash-actors.ts';
 import {
   effectProblems,

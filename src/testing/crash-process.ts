@@ -2,7 +2,7 @@
  * A process that can die, played inside this one. From the moment of its death nothing it asks for is answered, and
  * nothing it does reaches the store or the world.
  */
-import type { Clock } from '../core/clock.ts';
+import type { Clock } from '#core';
 
 export class CrashProcess {
   /** What it reached, in order: the moments at which it could have died. */

@@ -2,13 +2,9 @@
  * What stands outside the processes of a crash run and outlives them: what the journal has acknowledged, and what the
  * tools did to the world.
  */
-import type { Control } from '../core/control.ts';
-import type { Entry } from '../core/entry.ts';
-import type { RunView } from '../core/planner.ts';
-import type { Effect } from '../core/tool-schema.ts';
-import type { Reconciled } from '../tools/tool.ts';
-import { foldEntries } from '../view/run-state.ts';
-import { viewOf } from '../view/run-view.ts';
+import type { Control, Effect, Entry, RunView } from '#core';
+import type { Reconciled } from '#tools';
+import { foldEntries, viewOf } from '#view';
 
 /** One entry into a tool's `run`. */
 export interface Attempt {

@@ -1,16 +1,9 @@
 /** What is played through crashes: a planner, its tools, and the people around it. */
-import type { Clock } from '../core/clock.ts';
-import type { Control } from '../core/control.ts';
-import type { Entry } from '../core/entry.ts';
-import type { Json } from '../core/json.ts';
-import type { Limits } from '../core/limits.ts';
-import type { Planner, PlannerFunction } from '../core/planner.ts';
-import type { Journal } from '../journal/port.ts';
-import type { PauseNotice } from '../runtime/result.ts';
-import type { Run } from '../runtime/run.ts';
-import type { RuntimeOptions } from '../runtime/runtime.ts';
-import type { AnyTool, ToolContext } from '../tools/tool.ts';
-import type { RunState } from '../view/run-state.ts';
+import type { Clock, Control, Entry, Json, Limits, Planner, PlannerFunction } from '#core';
+import type { Journal } from '#journal';
+import type { PauseNotice, Run, RuntimeOptions } from '#runtime';
+import type { AnyTool, ToolContext } from '#tools';
+import type { RunState } from '#view';
 
 export interface CrashScenario {
   readonly name: string;

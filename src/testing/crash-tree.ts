@@ -1,10 +1,8 @@
 /** What must hold of a run and its tasks together, after crashes. Each check gives a sentence for each violation. */
-import type { Entry } from '../core/entry.ts';
-import { jsonEquals } from '../core/json.ts';
-import type { TaskEnd } from '../core/task.ts';
-import type { Journal } from '../journal/port.ts';
-import { taskEndOf } from '../runtime/task-end.ts';
-import type { RunState } from '../view/run-state.ts';
+import { type Entry, jsonEquals, type TaskEnd } from '#core';
+import type { Journal } from '#journal';
+import { taskEndOf } from '#runtime';
+import type { RunState } from '#view';
 
 /** The ids of the run and of all runs below it, as the journal has them. */
 export async function treeOf(journal: Journal, run: string): Promise<string[]> {

@@ -2,9 +2,7 @@
  * A journal as a process that can die sees it: before and after each write is a moment at which the process may die, and
  * a dead one writes and hears nothing more. What the store has taken is noted outside.
  */
-import type { Message } from '../core/control.ts';
-import type { Entry } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
+import { type Entry, type Message, PilotageError } from '#core';
 import type {
   Append,
   ArtifactStore,
@@ -19,9 +17,9 @@ import type {
   RepairRequest,
   RunQuery,
   RunRecord,
+  SessionMemoryStore,
   SignalOptions,
-} from '../journal/port.ts';
-import type { SessionMemoryStore } from '../journal/session-memory.ts';
+} from '#journal';
 import type { CrashProcess } from './crash-process.ts';
 import { type CrashRecord, taskPath } from './crash-record.ts';
 

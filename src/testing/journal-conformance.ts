@@ -3,8 +3,8 @@
  *
  *     for (const check of journalConformance({ open: (clock) => memoryJournal({ clock }) })) it(check.name, check.run);
  */
-import type { Clock } from '../core/clock.ts';
-import type { Journal } from '../journal/port.ts';
+import type { Clock } from '#core';
+import type { Journal } from '#journal';
 import { artifactCases } from './journal-cases/artifacts.ts';
 import { durableCases } from './journal-cases/durable.ts';
 import { entryCases } from './journal-cases/entries.ts';

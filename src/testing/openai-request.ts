@@ -1,5 +1,5 @@
 /** The request of the OpenAI chat protocol, and what strict servers refuse in it. */
-import { isJsonObject, type Json } from '../core/json.ts';
+import { isJsonObject, type Json } from '#core';
 
 export interface ChatToolCall {
   readonly id: string;

@@ -1,9 +1,7 @@
 /** A real HTTP server on loopback that speaks the OpenAI chat-completions protocol from a script. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describeThrown } from '../core/errors.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { Usage } from '../core/step.ts';
+import { describeThrown, type Json, type JsonObject, type Usage } from '#core';
 import { type ChatRequest, chatFault } from './openai-request.ts';
 import { type ScriptedCall, split } from './scripted-model.ts';
 

@@ -6,7 +6,7 @@
  *     for (const { name, skip, run } of plannerConformance({ name: 'react', capabilities, make }))
  *       it.skipIf(skip !== undefined)(name, run);
  */
-import { asPlanner, type Planner, type PlannerFunction } from '../core/planner.ts';
+import { asPlanner, type Planner, type PlannerFunction } from '#core';
 import { pastDeadline, pausePayloadBounds } from './planner-cases/bounds.ts';
 import { concurrentReuse } from './planner-cases/concurrency.ts';
 import {

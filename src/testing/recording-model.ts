@@ -7,11 +7,8 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4Usage,
 } from '@ai-sdk/provider';
-import { describeThrown } from '../core/errors.ts';
-import { captureObject, type JsonObject } from '../core/json.ts';
-import { asLanguageModel, type LanguageModel } from '../model/language-model.ts';
-import { StreamedContent } from '../model/streamed-content.ts';
-import { usageOf } from '../model/usage.ts';
+import { captureObject, describeThrown, type JsonObject } from '#core';
+import { asLanguageModel, type LanguageModel, StreamedContent, usageOf } from '#model';
 import type { ScriptedReply } from './scripted-model.ts';
 
 export interface RecordedCall {

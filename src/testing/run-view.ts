@@ -1,15 +1,25 @@
 /** A run view made by hand, for testing a planner without a runtime. */
-import type { Compaction, CompactionFailures } from '../core/compaction.ts';
-import type { LoadedInput, RunContext } from '../core/context.ts';
-import type { Control } from '../core/control.ts';
-import type { Turn } from '../core/entry.ts';
-import { type Identity, local } from '../core/identity.ts';
-import type { RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
-import type { ToolPolicy } from '../core/policy.ts';
-import { skillView } from '../core/skills.ts';
-import type { Step } from '../core/step.ts';
-import type { BackgroundResult, GroupView, TaskView } from '../core/task.ts';
-import type { ToolSchema, ToolView } from '../core/tool-schema.ts';
+import {
+  type BackgroundResult,
+  type Compaction,
+  type CompactionFailures,
+  type Control,
+  type GroupView,
+  type Identity,
+  type LoadedInput,
+  local,
+  type RunContext,
+  type RunView,
+  type SteeringTurn,
+  type Step,
+  skillView,
+  type TaskView,
+  type ToolPolicy,
+  type ToolSchema,
+  type ToolView,
+  type Trajectory,
+  type Turn,
+} from '#core';
 
 export interface RunViewOptions {
   readonly identity?: Identity;

@@ -9,10 +9,8 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { PilotageError } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import type { Usage } from '../core/step.ts';
-import type { StopReason } from '../model/reply.ts';
+import { type Json, PilotageError, type Usage } from '#core';
+import type { StopReason } from '#model';
 
 export interface ScriptedCall {
   /** Default: made from the place of the reply and of the call. */

@@ -1,7 +1,6 @@
 /** AI SDK `tool()` objects as tools, unchanged. Known by their shape, so that the package is not needed. */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
-import { describeThrown, PilotageError } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
+import { describeThrown, type JsonObject, PilotageError } from '#core';
 import type { AnyTool, InputSchema, Tool } from './tool.ts';
 
 /** The parts of an AI SDK tool that matter here. Its effect is taken as `once`, because it does not say. */

@@ -4,13 +4,23 @@
  */
 
 import { createHash } from 'node:crypto';
-import { isBuiltinTool, SKILL_GET, SKILL_SEARCH, TOOL_GET, TOOL_SEARCH } from '../core/builtin-tools.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
-import { microUsdOf, whyNoUsd } from '../core/money.ts';
-import type { ToolPolicy } from '../core/policy.ts';
-import type { Effect, Loading, ToolSchema, ToolView } from '../core/tool-schema.ts';
-import { shown } from '../core/usage.ts';
+import {
+  type Effect,
+  isBuiltinTool,
+  type JsonObject,
+  type Loading,
+  microUsdOf,
+  PilotageError,
+  SKILL_GET,
+  SKILL_SEARCH,
+  shown,
+  TOOL_GET,
+  TOOL_SEARCH,
+  type ToolPolicy,
+  type ToolSchema,
+  type ToolView,
+  whyNoUsd,
+} from '#core';
 import { type AiSdkTool, fromAiSdk, isAiSdkTool } from './ai-sdk.ts';
 import { rankedExamples } from './examples.ts';
 import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';

@@ -1,6 +1,5 @@
 /** Examples of a tool's arguments: checked once, and put in the order in which they are shown. */
-import { PilotageError } from '../core/errors.ts';
-import { captureObject, isJsonObject, type JsonObject } from '../core/json.ts';
+import { captureObject, isJsonObject, type JsonObject, PilotageError } from '#core';
 import type { Check } from './schema.ts';
 import type { AnyTool, ToolExample } from './tool.ts';
 

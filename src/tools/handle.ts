@@ -1,6 +1,5 @@
 /** Live values that the calls of a run share, such as a browser page or a transaction: opened and closed by the runtime. */
-import { PilotageError } from '../core/errors.ts';
-import type { Identity } from '../core/identity.ts';
+import { type Identity, PilotageError } from '#core';
 
 export interface HandleContext {
   readonly identity: Identity;

@@ -2,8 +2,7 @@
 import { createRequire } from 'node:module';
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
 import type { ValidateFunction } from 'ajv';
-import { describeThrown, PilotageError } from '../core/errors.ts';
-import { captureObject, isJsonObject, type Json, type JsonObject, thaw } from '../core/json.ts';
+import { captureObject, describeThrown, isJsonObject, type Json, type JsonObject, PilotageError, thaw } from '#core';
 import type { InputSchema } from './tool.ts';
 
 /** `value` is what to hand on: a private copy, after the schema's own defaults and transforms. */

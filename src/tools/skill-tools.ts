@@ -1,6 +1,5 @@
 /** The built-in tools that find and read the skills of a run that has more of them than it is shown. */
-import { SKILL_GET, SKILL_SEARCH } from '../core/builtin-tools.ts';
-import type { Json } from '../core/json.ts';
+import { type Json, SKILL_GET, SKILL_SEARCH } from '#core';
 import { type ToolOptions, tool } from './tool.ts';
 
 const MAX_LIMIT = 50;

@@ -1,5 +1,5 @@
 /** The built-in tool that describes one tool by its name. */
-import { TOOL_GET } from '../core/builtin-tools.ts';
+import { TOOL_GET } from '#core';
 import { type ToolOptions, tool } from './tool.ts';
 
 /** Value: `{ name, description, args_schema, found: true }`, or `{ name, found: false, error }`. */

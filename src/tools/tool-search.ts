@@ -1,7 +1,5 @@
 /** The built-in tool that finds other tools. It filters by tag, ranks what is left, and cuts last. */
-import { isBuiltinTool, TOOL_SEARCH } from '../core/builtin-tools.ts';
-import type { Json } from '../core/json.ts';
-import type { ToolSchema, ToolView } from '../core/tool-schema.ts';
+import { isBuiltinTool, type Json, TOOL_SEARCH, type ToolSchema, type ToolView } from '#core';
 import { TimeLimit } from './time-limit.ts';
 import { ToolFailure, type ToolOptions, tool } from './tool.ts';
 

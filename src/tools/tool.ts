@@ -1,12 +1,17 @@
 /** What a user writes to give an agent a capability. */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import type { ArtifactRef } from '../core/artifact.ts';
-import type { Identity } from '../core/identity.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { Limits } from '../core/limits.ts';
-import type { Planner } from '../core/planner.ts';
-import type { SkillView } from '../core/skills.ts';
-import type { Effect, Loading, ToolView } from '../core/tool-schema.ts';
+import type {
+  ArtifactRef,
+  Effect,
+  Identity,
+  Json,
+  JsonObject,
+  Limits,
+  Loading,
+  Planner,
+  SkillView,
+  ToolView,
+} from '#core';
 import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
 
 /** A Standard Schema (zod, valibot, arktype …) or a plain JSON Schema object. */

@@ -3,7 +3,7 @@ import { lstat, readdir, readFile, realpath } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { encodedBytes, type JsonObject } from '../core/json.ts';
+import { encodedBytes, type JsonObject } from '#core';
 import { type Tool, tool } from './tool.ts';
 import { type Fence, isInside, MAX_RESULT_BYTES, partsOf, refuse } from './workspace-fence.ts';
 

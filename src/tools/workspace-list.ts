@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { encodedBytes, type JsonObject } from '../core/json.ts';
+import { encodedBytes, type JsonObject } from '#core';
 import { type Tool, tool } from './tool.ts';
 import { MAX_RESULT_BYTES } from './workspace-fence.ts';
 import { type Found, UNNAMEABLE, walk } from './workspace-walk.ts';

@@ -1,4 +1,4 @@
-import { encodedBytes } from '../core/json.ts';
+import { encodedBytes } from '#core';
 import { type Tool, tool } from './tool.ts';
 import { type Fence, MAX_RESULT_BYTES, partsOf, readTextBytes, refuse } from './workspace-fence.ts';
 

@@ -2,7 +2,7 @@
  * Search in the files of a workspace. A regular expression runs a file at a time under a time limit; lines are bounded, and
  * the signal is looked at between files.
  */
-import { encodedBytes, type JsonObject } from '../core/json.ts';
+import { encodedBytes, type JsonObject } from '#core';
 import { TimeLimit } from './time-limit.ts';
 import { type Tool, ToolFailure, tool } from './tool.ts';
 import { type Fence, MAX_RESULT_BYTES, partsOf, readTextBytes, refuse } from './workspace-fence.ts';

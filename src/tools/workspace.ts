@@ -1,8 +1,7 @@
 /** Tools that let a run look at one folder, and at nothing else. They change nothing. */
 
 import { realpathSync, statSync } from 'node:fs';
-import { PilotageError } from '../core/errors.ts';
-import { assertOptions, type Shape } from '../core/options.ts';
+import { assertOptions, PilotageError, type Shape } from '#core';
 import type { Tool } from './tool.ts';
 import type { HardLinks } from './workspace-fence.ts';
 import { gitLogTool } from './workspace-git.ts';

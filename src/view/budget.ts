@@ -1,8 +1,5 @@
 /** What is left of a run's budget: the limit, without what was used and what is set aside for tasks under way. */
-import { isPlanTool } from '../core/builtin-tools.ts';
-import { branchesOf } from '../core/decision.ts';
-import type { CallEnded } from '../core/entry.ts';
-import { type BudgetAxis, DEFAULT_STEP_LIMIT, type TaskShare } from '../core/limits.ts';
+import { type BudgetAxis, branchesOf, type CallEnded, DEFAULT_STEP_LIMIT, isPlanTool, type TaskShare } from '#core';
 import { hasBegun, type OpenStep, type RunState } from './state.ts';
 
 type SumAxis = Exclude<keyof TaskShare, 'deadlineAt'>;

@@ -1,9 +1,15 @@
 /** Two runs side by side: which steps are the same, where they part, and what each has cost. Pure. */
-import { branchesOf, type Decision } from '../core/decision.ts';
-import { isJsonObject, type Json, type JsonObject, jsonEquals } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
-import { oneLine } from '../core/shown-name.ts';
-import type { Step } from '../core/step.ts';
+import {
+  branchesOf,
+  type Decision,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  jsonEquals,
+  type Outcome,
+  oneLine,
+  type Step,
+} from '#core';
 import type { Ending, RunState, RunTotals } from './run-state.ts';
 
 export interface RunComparison {

@@ -1,5 +1,4 @@
-import type { EventPayloads, EventType, RunEvent } from '../core/event.ts';
-import type { Identity } from '../core/identity.ts';
+import type { EventPayloads, EventType, Identity, RunEvent } from '#core';
 
 /** Makes an event of a type from an entry's position and time. */
 export function event<T extends EventType>(

@@ -1,12 +1,24 @@
 /** Entries to events. Pure: the same journal gives the same events, with the same numbers, at any time. */
-import { MESSAGE_TOOL } from '../core/builtin-tools.ts';
-import { type Branch, branchesOf, DECISION_NAMES } from '../core/decision.ts';
-import type { CallEnded, ControlTaken, Entry, Finished, Moved, Paused, PlanGrown, Resumed } from '../core/entry.ts';
-import type { EventPayloads, RunEvent } from '../core/event.ts';
-import type { Identity } from '../core/identity.ts';
-import type { JsonObject } from '../core/json.ts';
-import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
-import type { MoveNotes } from '../core/step.ts';
+import {
+  type Branch,
+  branchesOf,
+  type CallEnded,
+  type ControlTaken,
+  DECISION_NAMES,
+  DEFAULT_STEP_LIMIT,
+  type Entry,
+  type EventPayloads,
+  type Finished,
+  type Identity,
+  type JsonObject,
+  MESSAGE_TOOL,
+  type Moved,
+  type MoveNotes,
+  type Paused,
+  type PlanGrown,
+  type Resumed,
+  type RunEvent,
+} from '#core';
 import { event } from './event.ts';
 import { grownMove } from './growth.ts';
 import { handleEvents } from './handles.ts';

@@ -3,8 +3,7 @@
  * what is to be written. What entries change that are not applied yet is noted beside the state, so that asking costs what
  * the entries cost, however long the run is.
  */
-import type { Decision } from '../core/decision.ts';
-import type { EntryBody, Moved, Paused, PlanGrown, Resumed } from '../core/entry.ts';
+import type { Decision, EntryBody, Moved, Paused, PlanGrown, Resumed } from '#core';
 import { grownMove } from './growth.ts';
 import { nodeEdits } from './plan-edits.ts';
 import { hasBegun, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';

@@ -1,5 +1,5 @@
 /** A plan that is carried out while the rest of it is made: its move, as the entries so far have it. */
-import type { Entry, Moved, PlanGrown } from '../core/entry.ts';
+import type { Entry, Moved, PlanGrown } from '#core';
 
 /** The move with what has come since. Its notes come with the last of it. */
 export function grownMove(move: Moved, { branches, done, fault, kind: _, step: __, ...rest }: PlanGrown): Moved {

@@ -1,7 +1,5 @@
 /** Live handles as the journal knows them: the fold of the notes in the ends of calls, and their events. */
-import type { CallEnded, Entry } from '../core/entry.ts';
-import type { RunEvent } from '../core/event.ts';
-import type { HandleNote, HandleState } from '../core/handle.ts';
+import type { CallEnded, Entry, HandleNote, HandleState, RunEvent } from '#core';
 import { event } from './event.ts';
 import type { RunState } from './state.ts';
 

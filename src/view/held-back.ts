@@ -1,7 +1,14 @@
 /** Which calls of a step could run at once, and do not: by what its decision says, and by what was recorded with it. */
-import { type AtOnce, type HeldBack, MAX_AT_ONCE } from '../core/at-once.ts';
-import type { Branch, CallParallel, Decision } from '../core/decision.ts';
-import { linkBranches, orderOf } from '../core/validate-decision.ts';
+import {
+  type AtOnce,
+  type Branch,
+  type CallParallel,
+  type Decision,
+  type HeldBack,
+  linkBranches,
+  MAX_AT_ONCE,
+  orderOf,
+} from '#core';
 
 /** So many calls of the step run at once. */
 export function atOnceOf({ concurrency = MAX_AT_ONCE }: Pick<CallParallel, 'concurrency'>, atOnce?: AtOnce): number {

@@ -1,10 +1,15 @@
 /** The part of the fold that is about the calls of the open step: they begin, and end, and with the last one the step is closed. */
-import type { CallBegan, CallEnded, Entry } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { deepFreeze } from '../core/json.ts';
-import { stepError } from '../core/observation.ts';
-import { literal } from '../core/reference.ts';
-import type { CallRecord, Step } from '../core/step.ts';
+import {
+  type CallBegan,
+  type CallEnded,
+  type CallRecord,
+  deepFreeze,
+  type Entry,
+  literal,
+  PilotageError,
+  type Step,
+  stepError,
+} from '#core';
 import { countsAsCall } from './budget.ts';
 import { withNotes } from './handles.ts';
 import type { Approval, Edit, OpenStep, RunState } from './state.ts';

@@ -1,7 +1,5 @@
 /** The part of the fold that is about pauses: who waits for whose answer, and what the answer makes of it. */
-import type { Entry, Paused, Resumed } from '../core/entry.ts';
-import { deepFreeze, type JsonObject } from '../core/json.ts';
-import type { Outcome, Verdict } from '../core/outcome.ts';
+import { deepFreeze, type Entry, type JsonObject, type Outcome, type Paused, type Resumed, type Verdict } from '#core';
 import { applyCallEnded, beginAnew, closeStep, corrupt, openOf, takePromise } from './open-step.ts';
 import { nodeEdits, REMOVED } from './plan-edits.ts';
 import { nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';

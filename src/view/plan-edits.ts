@@ -1,7 +1,5 @@
 /** What somebody has changed of the plan that a run was paused in: it stands in the answer to the pause. */
-import { type Branch, branchId } from '../core/decision.ts';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.ts';
-import type { Outcome } from '../core/outcome.ts';
+import { type Branch, branchId, isJsonObject, type Json, type JsonObject, type Outcome } from '#core';
 import type { OpenStep } from './state.ts';
 
 export interface NodeEdit {

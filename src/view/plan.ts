@@ -1,12 +1,21 @@
 /** The plan that a run carries out, node by node, as people and programs look at it. Pure, and linear in the plan's size. */
-import type { AtOnce, HeldBack } from '../core/at-once.ts';
-import { type Branch, branchesOf, branchId, type Decision, type Route } from '../core/decision.ts';
-import type { ErrorData } from '../core/errors.ts';
-import type { Json } from '../core/json.ts';
-import { errorOf, type Outcome } from '../core/outcome.ts';
-import { openRoute } from '../core/routes.ts';
-import type { CallRecord, Step } from '../core/step.ts';
-import { dependenciesOf } from '../core/validate-decision.ts';
+import {
+  type AtOnce,
+  type Branch,
+  branchesOf,
+  branchId,
+  type CallRecord,
+  type Decision,
+  dependenciesOf,
+  type ErrorData,
+  errorOf,
+  type HeldBack,
+  type Json,
+  type Outcome,
+  openRoute,
+  type Route,
+  type Step,
+} from '#core';
 import { heldBack } from './held-back.ts';
 import type { OpenPause, OpenStep, RunState } from './state.ts';
 

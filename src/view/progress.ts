@@ -1,9 +1,16 @@
 /** Whether a run goes round in circles: the same calls with the same outcomes, over and over. Asked before each move. */
-import type { Branch, Decision } from '../core/decision.ts';
-import type { ErrorData } from '../core/errors.ts';
-import { type Json, type JsonObject, jsonEquals } from '../core/json.ts';
-import { errorOf, type Outcome } from '../core/outcome.ts';
-import type { CallRecord, Step } from '../core/step.ts';
+import {
+  type Branch,
+  type CallRecord,
+  type Decision,
+  type ErrorData,
+  errorOf,
+  type Json,
+  type JsonObject,
+  jsonEquals,
+  type Outcome,
+  type Step,
+} from '#core';
 
 /** The longest round that is looked for, in steps. */
 export const MAX_PERIOD = 4;

@@ -1,7 +1,5 @@
 /** What leaves for a log or a screen may have to leave out more than what is written does. */
-import type { RunEvent } from '../core/event.ts';
-import type { Json } from '../core/json.ts';
-import { mapTexts } from '../core/texts.ts';
+import { type Json, mapTexts, type RunEvent } from '#core';
 
 /** Gives the text with what must not be seen replaced. */
 export type Redact = (text: string) => string;

@@ -2,15 +2,27 @@
  * The fold: a run's state is what its entries, applied in order, add up to. The state is plain JSON data, so a snapshot
  * of it is its JSON, and `applyEntry` on a snapshot goes on where the full fold would.
  */
-import { ARTIFACT_FETCH, SKILL_GET, SKILL_SEARCH } from '../core/builtin-tools.ts';
-import type { RunContext } from '../core/context.ts';
-import { type Control, isDismissal } from '../core/control.ts';
-import type { Compacted, Entry, ModelAway, Moved, PlanGrown, Started, Turn } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import { deepFreeze } from '../core/json.ts';
-import { SHOWN_SKILLS } from '../core/skills.ts';
-import type { CallRecord, Usage } from '../core/step.ts';
-import { countUsage } from '../core/usage.ts';
+import {
+  ARTIFACT_FETCH,
+  type CallRecord,
+  type Compacted,
+  type Control,
+  countUsage,
+  deepFreeze,
+  type Entry,
+  isDismissal,
+  type ModelAway,
+  type Moved,
+  PilotageError,
+  type PlanGrown,
+  type RunContext,
+  SHOWN_SKILLS,
+  SKILL_GET,
+  SKILL_SEARCH,
+  type Started,
+  type Turn,
+  type Usage,
+} from '#core';
 import { misfit, slotsOf } from './follows.ts';
 import { grownMove } from './growth.ts';
 import { applyCallBegan, applyCallEnded, closeStep, corrupt, openOf } from './open-step.ts';

@@ -1,14 +1,24 @@
 /** What a planner sees of a run: a fresh frozen object for each step over the state's own frozen parts. */
 
-import type { Compaction, CompactionFailures } from '../core/compaction.ts';
-import type { LoadedInput } from '../core/context.ts';
-import { deepFreeze } from '../core/json.ts';
-import { DEFAULT_STEP_LIMIT } from '../core/limits.ts';
-import type { BudgetView, RunView, SteeringTurn, Trajectory } from '../core/planner.ts';
-import { skillView } from '../core/skills.ts';
-import type { Step } from '../core/step.ts';
-import { type BackgroundResult, type GroupView, MAX_TASK_DEPTH, type TaskOrigin, type TaskView } from '../core/task.ts';
-import type { ToolView } from '../core/tool-schema.ts';
+import {
+  type BackgroundResult,
+  type BudgetView,
+  type Compaction,
+  type CompactionFailures,
+  DEFAULT_STEP_LIMIT,
+  deepFreeze,
+  type GroupView,
+  type LoadedInput,
+  MAX_TASK_DEPTH,
+  type RunView,
+  type SteeringTurn,
+  type Step,
+  skillView,
+  type TaskOrigin,
+  type TaskView,
+  type ToolView,
+  type Trajectory,
+} from '#core';
 import { leftOf } from './budget.ts';
 import { type GroupState, nextStep, type RunState } from './run-state.ts';
 import { viewOfGroup } from './task-state.ts';

@@ -1,18 +1,34 @@
 /** What a run's entries add up to: plain JSON data, made and changed by the fold alone. */
-import type { Compaction, CompactionFailures } from '../core/compaction.ts';
-import type { RunContext } from '../core/context.ts';
-import type { Control } from '../core/control.ts';
-import { branchesOf, type FinishReason, type PauseReason } from '../core/decision.ts';
-import type { ForkOrigin, Moved, Pin, Turn } from '../core/entry.ts';
-import type { ErrorData } from '../core/errors.ts';
-import type { HandleState } from '../core/handle.ts';
-import type { Identity } from '../core/identity.ts';
-import type { Json, JsonObject } from '../core/json.ts';
-import type { RunLimits, TaskShare } from '../core/limits.ts';
-import type { SteeringTurn } from '../core/planner.ts';
-import type { CallRecord, Step } from '../core/step.ts';
-import type { BackgroundResult, OnCancel, TaskEnd, TaskOrigin, TaskPause, TaskView } from '../core/task.ts';
-import type { UsageTotals } from '../core/usage.ts';
+import {
+  type BackgroundResult,
+  branchesOf,
+  type CallRecord,
+  type Compaction,
+  type CompactionFailures,
+  type Control,
+  type ErrorData,
+  type FinishReason,
+  type ForkOrigin,
+  type HandleState,
+  type Identity,
+  type Json,
+  type JsonObject,
+  type Moved,
+  type OnCancel,
+  type PauseReason,
+  type Pin,
+  type RunContext,
+  type RunLimits,
+  type SteeringTurn,
+  type Step,
+  type TaskEnd,
+  type TaskOrigin,
+  type TaskPause,
+  type TaskShare,
+  type TaskView,
+  type Turn,
+  type UsageTotals,
+} from '#core';
 
 /** A step whose calls have not all ended. */
 export interface OpenStep {

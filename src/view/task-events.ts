@@ -1,7 +1,16 @@
 /** The events of entries about tasks. */
-import type { Awaiting, Entry, GroupEnded, Spawned, TaskEnded, TaskPaused, Watched } from '../core/entry.ts';
-import type { EventPayloads, RunEvent } from '../core/event.ts';
-import type { TaskView } from '../core/task.ts';
+import type {
+  Awaiting,
+  Entry,
+  EventPayloads,
+  GroupEnded,
+  RunEvent,
+  Spawned,
+  TaskEnded,
+  TaskPaused,
+  TaskView,
+  Watched,
+} from '#core';
 import { event } from './event.ts';
 import type { RunState } from './run-state.ts';
 

@@ -1,8 +1,16 @@
 /** The part of the fold that is about tasks: what a run has spawned, what it waits for, and what came back. */
-import type { Awaiting, GroupEnded, Spawned, TaskEnded, TaskPaused } from '../core/entry.ts';
-import { deepFreeze } from '../core/json.ts';
-import type { GroupView, TaskEnd, TaskView } from '../core/task.ts';
-import { countUsage } from '../core/usage.ts';
+import {
+  type Awaiting,
+  countUsage,
+  deepFreeze,
+  type GroupEnded,
+  type GroupView,
+  type Spawned,
+  type TaskEnd,
+  type TaskEnded,
+  type TaskPaused,
+  type TaskView,
+} from '#core';
 import { type GroupState, nextStep, type OpenStep, type RunState, type TaskState, type TaskWait } from './state.ts';
 
 export function applySpawned(state: RunState, spawned: Spawned & { readonly at: number }, open: OpenStep): void {

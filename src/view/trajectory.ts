@@ -1,13 +1,20 @@
 /** A run as one JSON value, with all that it was given and came to: to be kept, sent and read without its journal. */
-import type { Compaction } from '../core/compaction.ts';
-import type { ArtifactRow, PlanningHints, RunContext } from '../core/context.ts';
-import type { ControlType } from '../core/control.ts';
-import type { Entry, Resumed } from '../core/entry.ts';
-import { PilotageError } from '../core/errors.ts';
-import type { Identity } from '../core/identity.ts';
-import { deepFreeze, isJsonObject, type JsonObject } from '../core/json.ts';
-import type { Step } from '../core/step.ts';
-import type { GroupView } from '../core/task.ts';
+import {
+  type ArtifactRow,
+  type Compaction,
+  type ControlType,
+  deepFreeze,
+  type Entry,
+  type GroupView,
+  type Identity,
+  isJsonObject,
+  type JsonObject,
+  PilotageError,
+  type PlanningHints,
+  type Resumed,
+  type RunContext,
+  type Step,
+} from '#core';
 import { applyEntry, type Ending, openState, type RunState } from './run-state.ts';
 import { groupView } from './task-state.ts';
 

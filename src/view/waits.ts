@@ -1,11 +1,18 @@
 /** What a run waits for: which calls of the open step are parked, and whether anything here can still move it. */
-import { FINISH_TOOL } from '../core/builtin-tools.ts';
-import type { Control } from '../core/control.ts';
-import type { Branch, CallParallel, Decision, Join } from '../core/decision.ts';
-import { failureKindOf, type Outcome } from '../core/outcome.ts';
-import type { CallRecord } from '../core/step.ts';
-import type { TaskPause } from '../core/task.ts';
-import { type BranchLinks, linkBranches } from '../core/validate-decision.ts';
+import {
+  type Branch,
+  type BranchLinks,
+  type CallParallel,
+  type CallRecord,
+  type Control,
+  type Decision,
+  FINISH_TOOL,
+  failureKindOf,
+  type Join,
+  linkBranches,
+  type Outcome,
+  type TaskPause,
+} from '#core';
 import { atOnceOf } from './held-back.ts';
 import type { OpenPause, OpenStep, RunState, TaskWait } from './state.ts';
 

@@ -5,9 +5,9 @@
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createRuntime, type JsonObject, local, type Run, type ToolContext } from '../../src/index.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, type JsonObject, local, type Run, type ToolContext } from '#pilotage';
+import { seededRandom } from '#testing';
 import { type Place, Springs } from '../double-act/traps.ts';
 import { World } from '../double-act/world.ts';
 import { plannersOf } from './kinds.ts';

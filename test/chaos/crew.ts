@@ -1,7 +1,7 @@
 /** The side of whoever plays: starts the processes that act, stops and kills them, and hears what they say. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bear } from '../crash/lives.ts';
+import { bear } from '../kit/lives.ts';
 import type { Command, Said } from './words.ts';
 
 const ACTOR = join(import.meta.dirname, 'actor.ts');

@@ -1,6 +1,6 @@
 /** The kinds of runs: the planners of the double act, and some that wait for people and for tasks in the background. */
-import type { Decision, RunView, Tool } from '../../src/index.ts';
-import type { EquippedPlanner } from '../../src/tools/tool.ts';
+import type { Decision, RunView, Tool } from '#pilotage';
+import type { EquippedPlanner } from '#tools';
 import { flowPlanner, mapPlanner } from '../double-act/flows.ts';
 import { htnPlanner, parallelPlanner, rulesPlanner, taskPlanner } from '../double-act/planners.ts';
 import { type Scenario, scenarios } from '../double-act/scenarios.ts';

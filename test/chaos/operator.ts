@@ -2,9 +2,9 @@
  * The operator: looks from outside at what waits for a person, and says the answer through one of the processes. Approvals are given and
  * refused, questions answered, and calls in doubt settled by what the ledger says, when nobody can be at them any more.
  */
-import type { Journal } from '../../src/index.ts';
-import { type PauseNotice, resultOf } from '../../src/runtime/result.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
+import type { Journal } from '#pilotage';
+import { type PauseNotice, resultOf } from '#runtime';
+import { foldEntries } from '#view';
 import { answerTo, type Surroundings } from '../double-act/person.ts';
 import type { Member } from './crew.ts';
 import { LEASE_MS } from './times.ts';

@@ -1,5 +1,5 @@
 /** What all processes of the chaos go by. */
-import type { Json } from '../../src/index.ts';
+import type { Json } from '#pilotage';
 
 export const LEASE_MS = 500;
 export const GRACE_MS = 3_000;

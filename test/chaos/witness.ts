@@ -1,7 +1,7 @@
 /** A journal that says what it has acknowledged: claims, entries and messages. */
 
-import { isControl } from '../../src/core/control.ts';
-import type { Journal } from '../../src/index.ts';
+import { isControl } from '#core';
+import type { Journal } from '#pilotage';
 import { type Acknowledged, machineMs } from './words.ts';
 
 export function witnessed(inner: Journal, say: (line: Acknowledged) => void): Journal {

@@ -1,6 +1,6 @@
 /** What is said between the process that plays and the processes that act, one line of JSON each. */
-import type { ControlType, Entry } from '../../src/index.ts';
-import type { Settlement } from '../../src/runtime/run.ts';
+import type { ControlType, Entry } from '#pilotage';
+import type { Settlement } from '#runtime';
 import type { KindName } from './kinds.ts';
 
 /** What is said to a pause. */

@@ -2,8 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { PauseNotice } from '../../src/runtime/result.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
+import type { PauseNotice } from '#runtime';
+import { foldEntries } from '#view';
 import { type Folder, runIn } from './command.ts';
 import { journalIn, operatedFolder } from './operated.ts';
 

@@ -1,6 +1,6 @@
 /** What calls give on their way is a line each, also that of tasks; how many calls there may be is a flag. */
 import { describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/event.ts';
+import type { RunEvent } from '#core';
 import { eventsIn, makeFolder } from './command.ts';
 
 const INDEX = new URL('../../src/index.ts', import.meta.url).href;

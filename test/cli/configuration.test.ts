@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createRuntime, finish, loadConfig, local } from '../../src/index.ts';
-import { type OpenAIServer, openaiServer, type ServerHandler } from '../../src/testing/openai-server.ts';
+import { createRuntime, finish, loadConfig, local } from '#pilotage';
+import { type OpenAIServer, openaiServer, type ServerHandler } from '#testing';
 import { makeFolder, runIn } from './command.ts';
 import { operatedFolder } from './operated.ts';
 

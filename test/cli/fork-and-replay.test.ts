@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type OpenAIServer, openaiServer, type ServerReply } from '../../src/testing/openai-server.ts';
+import { type OpenAIServer, openaiServer, type ServerReply } from '#testing';
 import { eventsIn, makeFolder, runIn } from './command.ts';
 import { operatedFolder } from './operated.ts';
 

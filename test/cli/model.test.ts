@@ -1,10 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import {
-  type OpenAIServer,
-  openaiServer,
-  type ServerHandler,
-  type ServerReply,
-} from '../../src/testing/openai-server.ts';
+import { type OpenAIServer, openaiServer, type ServerHandler, type ServerReply } from '#testing';
 import { eventsIn, makeFolder, runIn } from './command.ts';
 
 const servers: OpenAIServer[] = [];

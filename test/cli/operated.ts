@@ -1,7 +1,7 @@
 /** A folder with a configuration whose runs are operated: what a run does, its query says. */
 import { join } from 'node:path';
-import type { Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import type { Journal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
 import { type Folder, makeFolder } from './command.ts';
 
 const INDEX = new URL('../../src/index.ts', import.meta.url).href;

@@ -2,12 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import {
-  type OpenAIServer,
-  openaiServer,
-  type ServerHandler,
-  type ServerReply,
-} from '../../src/testing/openai-server.ts';
+import { type OpenAIServer, openaiServer, type ServerHandler, type ServerReply } from '#testing';
 import { type Folder, makeFolder, runIn } from './command.ts';
 
 const INDEX = new URL('../../src/index.ts', import.meta.url).href;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { graphLines, planLines, treeLines } from '../../src/cli/plan-text.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { PlanNodeStatus, PlanNodeView, PlanView } from '../../src/view/plan.ts';
+import { graphLines, planLines, treeLines } from '#cli';
+import type { Json } from '#core';
+import type { PlanNodeStatus, PlanNodeView, PlanView } from '#view';
 
 type Given = Partial<PlanNodeView> & Pick<PlanNodeView, 'id'>;
 

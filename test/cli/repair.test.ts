@@ -1,10 +1,12 @@
 /** `pilotage repair`, and what the other commands show of a run that cannot be read. */
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { temporaryFile, withDatabase } from '../journal/sqlite-helpers.ts';
-import { call, echo, script } from '../runtime/support.ts';
+import { local } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime } from '#runtime';
+import { call, script } from '../kit/decisions.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { withDatabase } from '../kit/sqlite.ts';
+import { echo } from '../kit/tools.ts';
 import { type Finished, makeFolder } from './command.ts';
 
 /** A run that has ended, of which one entry is damaged. */

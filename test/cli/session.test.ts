@@ -1,10 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import {
-  type OpenAIServer,
-  openaiServer,
-  type RecordedRequest,
-  type ServerHandler,
-} from '../../src/testing/openai-server.ts';
+import { type OpenAIServer, openaiServer, type RecordedRequest, type ServerHandler } from '#testing';
 import { makeFolder, runIn } from './command.ts';
 
 const servers: OpenAIServer[] = [];

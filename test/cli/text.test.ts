@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseModel } from '../../src/cli/choose-model.ts';
-import { duration, harmless, jsonLine, oneLine, shellWord, size } from '../../src/cli/text.ts';
+import { chooseModel, duration, harmless, jsonLine, oneLine, shellWord, size } from '#cli';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must never come out
 const COMMANDING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { COMMAND_HELP, type CommandName, HELP } from '../../src/cli/help.ts';
-import { TAKEN } from '../../src/cli/options.ts';
+import { COMMAND_HELP, type CommandName, HELP, TAKEN } from '#cli';
 import { makeFolder } from './command.ts';
 
 describe('the command line', () => {

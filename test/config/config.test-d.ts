@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import { defineConfig, type LanguageModel, readyConfig } from '../../src/index.ts';
+import { defineConfig, type LanguageModel, readyConfig } from '#pilotage';
 
 declare const model: LanguageModel;
 

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createRuntime, loadConfig, local, memoryJournal, readyConfig } from '../../src/index.ts';
-import { openaiServer } from '../../src/testing/openai-server.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { refusalOf } from './support.ts';
+import { createRuntime, loadConfig, local, memoryJournal, readyConfig } from '#pilotage';
+import { openaiServer, scriptedModel } from '#testing';
+import { refusalOf } from '../kit/config.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(join(ROOT, 'docs/configuration.md'), 'utf8');

@@ -5,7 +5,7 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadConfig, type PilotageError, readyConfig } from '../../src/index.ts';
+import { loadConfig, type PilotageError, readyConfig } from '#pilotage';
 
 const FACE = new URL('../../src/index.ts', import.meta.url).href;
 

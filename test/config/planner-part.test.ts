@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_TASK_DEPTH } from '../../src/core/task.ts';
-import { type Planner, plannerRegistry, shippedPlanners } from '../../src/index.ts';
-import { createModelRegistry } from '../../src/model/registry.ts';
-import { openaiServer } from '../../src/testing/openai-server.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { type ScriptedModel, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { ask, stepOf } from '../planners/drive.ts';
-import { ready, refusalOf } from './support.ts';
+import { MAX_TASK_DEPTH } from '#core';
+import { createModelRegistry } from '#model';
+import { type Planner, plannerRegistry, shippedPlanners } from '#pilotage';
+import { openaiServer, runView, type ScriptedModel, scriptedModel, toolView } from '#testing';
+import { ask } from '../kit/ask.ts';
+import { ready, refusalOf } from '../kit/config.ts';
+import { stepOfMove } from '../kit/steps.ts';
 
 const model = scriptedModel([]);
 const plan = { planId: 'p', steps: [{ id: 'end', type: 'finish', input: 'over' }] };
@@ -131,7 +130,7 @@ describe('the options of react in a configuration', () => {
       decision: { kind: 'call_tool', tool: 'look', args: {}, callId: 'c1' },
       reasoning: 'I ponder.',
     } as const;
-    const view = runView({ tools: toolView(['look']), steps: [stepOf(0, thought)] });
+    const view = runView({ tools: toolView(['look']), steps: [stepOfMove(0, thought)] });
     const prompt = async (part: object): Promise<string> => JSON.stringify((await requested(part, view)).prompt);
     expect(await prompt({ reasoningReplay: 'text' })).toContain('I ponder.');
     for (const part of [{}, { reasoningReplay: '' }, { reasoningReplay: 'never' }]) {

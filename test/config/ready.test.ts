@@ -2,20 +2,10 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  createRuntime,
-  defineConfig,
-  finish,
-  local,
-  memoryJournal,
-  type Planner,
-  readyConfig,
-  tool,
-} from '../../src/index.ts';
-import { runView } from '../../src/testing/run-view.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { ask } from '../planners/drive.ts';
-import { ready, refusalOf } from './support.ts';
+import { createRuntime, defineConfig, finish, local, memoryJournal, type Planner, readyConfig, tool } from '#pilotage';
+import { runView, scriptedModel } from '#testing';
+import { ask } from '../kit/ask.ts';
+import { ready, refusalOf } from '../kit/config.ts';
 
 const planner = finish();
 const clock = tool({

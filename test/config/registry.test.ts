@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { finish, type Planner, type PlannerFactory, plannerRegistry, shippedPlanners } from '../../src/index.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
+import { finish, type Planner, type PlannerFactory, plannerRegistry, shippedPlanners } from '#pilotage';
+import { scriptedModel } from '#testing';
 
 const done: PlannerFactory = () => finish();
 

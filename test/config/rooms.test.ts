@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { runCheck, smallProject } from '../project/scratch.ts';
+import { runCheck, smallProject } from '../kit/project.ts';
 
 describe('PC-04 the rooms around the configuration', () => {
   it.each([
-    ['the steps planner importing the prompt', 'src/planners/deterministic/planted.ts', '../../prompt/index.ts'],
-    ['the steps planner importing the parser', 'src/planners/deterministic/planted.ts', '../../parse/index.ts'],
-    ['the steps planner importing the model', 'src/planners/deterministic/planted.ts', '../../model/index.ts'],
-    ['the registry importing the runtime', 'src/planners/registry.ts', '../runtime/index.ts'],
-    ['the runtime importing the configuration', 'src/runtime/planted.ts', '../config/index.ts'],
-    ['the planners importing the configuration', 'src/planners/planted.ts', '../config/index.ts'],
-    ['the configuration importing the command', 'src/config/planted.ts', '../cli/index.ts'],
+    ['the steps planner importing the prompt', 'src/planners/deterministic/planted.ts', '#prompt'],
+    ['the steps planner importing the parser', 'src/planners/deterministic/planted.ts', '#parse'],
+    ['the steps planner importing the model', 'src/planners/deterministic/planted.ts', '#model'],
+    ['the registry importing the runtime', 'src/planners/registry.ts', '#runtime'],
+    ['the runtime importing the configuration', 'src/runtime/planted.ts', '#config'],
+    ['the planners importing the configuration', 'src/planners/planted.ts', '#config'],
+    ['the configuration importing the command', 'src/config/planted.ts', '#cli'],
     ['the configuration importing a package', 'src/config/planted.ts', 'ajv'],
   ])('refuse %s', (_what, path, specifier) => {
     using project = smallProject();
-    for (const room of ['prompt', 'parse', 'config']) project.write(`src/${room}/index.ts`, 'export {};\n');
+    for (const room of ['prompt', 'parse', 'config']) project.write(`src/${room}/internal.ts`, 'export {};\n');
     project.write(path, `import '${specifier}';\n`);
     const { status, stdout } = runCheck('check-imports.ts', project.dir);
     expect({ status, stdout }).toEqual({
@@ -25,7 +25,7 @@ describe('PC-04 the rooms around the configuration', () => {
   it('let the configuration make a runtime of planners, models and journals', () => {
     using project = smallProject();
     const rooms = ['core', 'journal', 'model', 'planners', 'runtime'];
-    project.write('src/config/index.ts', rooms.map((room) => `import '../${room}/index.ts';\n`).join(''));
+    project.write('src/config/internal.ts', rooms.map((room) => `import '#${room}';\n`).join(''));
     expect(runCheck('check-imports.ts', project.dir)).toMatchObject({ status: 0 });
   });
 });

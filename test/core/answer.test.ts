@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { answerEnvelope, answerText } from '../../src/core/answer.ts';
-import { type Decision, FINISH_REASONS } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Step } from '../../src/core/step.ts';
-import { tool } from '../../src/tools/tool.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
-import { call, record } from '../view/recorded.ts';
+import { answerEnvelope, answerText, type Decision, FINISH_REASONS, type Json, type Step } from '#core';
+import { tool } from '#tools';
+import { foldEntries } from '#view';
+import { call } from '../kit/decisions.ts';
+import { record } from '../kit/recorded.ts';
 
 const ok = tool({ name: 't', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 1 });
 const three: Decision = { kind: 'call_parallel', branches: Array(3).fill({ tool: 't', args: {} }) };

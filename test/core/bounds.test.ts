@@ -1,10 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assertPayloadBounds, PAYLOAD_BOUNDS } from '../../src/core/bounds.ts';
-import { validateControl } from '../../src/core/control.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import { validateDecision } from '../../src/core/validate-decision.ts';
+import {
+  assertPayloadBounds,
+  type Json,
+  type JsonObject,
+  PAYLOAD_BOUNDS,
+  PilotageError,
+  validateControl,
+  validateDecision,
+} from '#core';
 
 const keys = (count: number): JsonObject =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));

@@ -15,7 +15,7 @@ import type {
   RunEvent,
   RunView,
   ToolSchema,
-} from '../../src/index.ts';
+} from '#pilotage';
 
 describe('PC-02 a decision', () => {
   it('is one of six, and a switch over them is complete', () => {

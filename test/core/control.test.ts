@@ -9,10 +9,10 @@ import {
   type ControlScope,
   type ControlType,
   isControl,
+  type JsonObject,
+  PilotageError,
   validateControl,
-} from '../../src/core/control.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { JsonObject } from '../../src/core/json.ts';
+} from '#core';
 
 const ana: Caller = { tenant: 't', user: 'ana', session: 's', scope: 'owner_user' };
 const owner = { tenant: 't', user: 'ana', session: 's' };

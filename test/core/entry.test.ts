@@ -1,14 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { decodeEntry, type Entry, encodeEntry } from '../../src/core/entry.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { Json } from '../../src/core/json.ts';
-import { toolView } from '../../src/testing/run-view.ts';
-import { tool } from '../../src/tools/tool.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
-import { viewOf } from '../../src/view/run-view.ts';
-import { record } from '../view/recorded.ts';
+import { type Decision, decodeEntry, type Entry, encodeEntry, type Json, PilotageError } from '#core';
+import { toolView } from '#testing';
+import { tool } from '#tools';
+import { foldEntries, viewOf } from '#view';
+import { record } from '../kit/recorded.ts';
 
 const NO_TOOLS = toolView([]);
 const echo = tool({ name: 't', description: 'd', input: { type: 'object' }, effect: 'pure', run: (args) => args });

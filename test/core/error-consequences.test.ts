@@ -1,8 +1,9 @@
 /** Where each error goes: the table says it, and here each code is brought about to see that it is so. */
 import { tmpdir } from 'node:os';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { decodeEntry } from '../../src/core/entry.ts';
-import { ERROR_CONSEQUENCES, type ErrorCode, type ErrorConsequence, PilotageError } from '../../src/core/errors.ts';
+import { decodeEntry, ERROR_CONSEQUENCES, type ErrorCode, type ErrorConsequence, PilotageError } from '#core';
+import type { Claim } from '#journal';
+import { askModel, readyModel } from '#model';
 import {
   type Caller,
   createRuntime,
@@ -23,16 +24,13 @@ import {
   systemClock,
   type Tool,
   ToolFailure,
-} from '../../src/index.ts';
-import type { Claim } from '../../src/journal/port.ts';
-import { askModel } from '../../src/model/attempts.ts';
-import { readyModel } from '../../src/model/entry.ts';
-import { Schedule } from '../../src/runtime/schedule.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { workspaceTools } from '../../src/tools/workspace.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
-import { call, type RecordOptions, record, type Script, scripted } from '../view/recorded.ts';
+} from '#pilotage';
+import { Schedule } from '#runtime';
+import { scriptedModel, VirtualClock } from '#testing';
+import { workspaceTools } from '#tools/workspace';
+import { foldEntries } from '#view';
+import { call } from '../kit/decisions.ts';
+import { type RecordOptions, record, type Script, scripted } from '../kit/recorded.ts';
 import { FAILING_FLOWS, THROWING_FLOWS } from './flow-errors.ts';
 import { FAILING, interrupted, redirected, removed, THROWING } from './plan-errors.ts';
 

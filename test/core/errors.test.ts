@@ -1,12 +1,13 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import * as here from '../../src/core/errors.ts';
-import { describeThrown, ERROR_CONSEQUENCES, type ErrorCode, PilotageError } from '../../src/core/errors.ts';
-import { captureJson } from '../../src/core/json.ts';
-import { tool } from '../../src/tools/tool.ts';
-import { call, record } from '../view/recorded.ts';
+import { captureJson, describeThrown, ERROR_CONSEQUENCES, type ErrorCode, PilotageError } from '#core';
+import { tool } from '#tools';
+import { call } from '../kit/decisions.ts';
+import { doorUrl } from '../kit/project.ts';
+import { record } from '../kit/recorded.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-errors-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -32,10 +33,10 @@ describe('PilotageError', () => {
   });
 
   it('ER-02 is told by its brand and its code, not by its class', async () => {
-    const other = join(folder, 'errors.ts');
-    cpSync(new URL('../../src/core/errors.ts', import.meta.url), other);
-    const there = (await import(other)) as typeof here;
-    expect(there.PilotageError).not.toBe(here.PilotageError);
+    const door = fileURLToPath(doorUrl('#core'));
+    cpSync(dirname(door), folder, { recursive: true });
+    const there = (await import(join(folder, basename(door)))) as { PilotageError: typeof PilotageError };
+    expect(there.PilotageError).not.toBe(PilotageError);
     const error = new there.PilotageError('tool_failed', 'm');
     expect(error).not.toBeInstanceOf(PilotageError);
     expect(PilotageError.is(error)).toBe(true);

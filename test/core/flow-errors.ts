@@ -1,6 +1,6 @@
 /** Brings about the errors of flows and of planners beside the main one, for the table of consequences. */
-import { type Flow, flow, flowFrom, joinK, mapConcurrent, node, predicateRouter } from '../../src/flow/index.ts';
-import { createRuntime, finish, local, memoryJournal, type RunResult, type Runtime } from '../../src/index.ts';
+import { type Flow, flow, flowFrom, joinK, mapConcurrent, node, predicateRouter } from '#flow';
+import { createRuntime, finish, local, memoryJournal, type RunResult, type Runtime } from '#pilotage';
 
 const NUMBER = { type: 'number' } as const;
 const identity = (): ReturnType<typeof local> => local('ana');

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assertIdentity, type Identity, local, newRunId, scopeKey } from '../../src/core/identity.ts';
-import { createRuntime, finish, memoryJournal } from '../../src/index.ts';
-import { type ToolContext, tool } from '../../src/tools/tool.ts';
-import { call, record } from '../view/recorded.ts';
+import { assertIdentity, type Identity, local, newRunId, scopeKey } from '#core';
+import { createRuntime, finish, memoryJournal } from '#pilotage';
+import { type ToolContext, tool } from '#tools';
+import { call } from '../kit/decisions.ts';
+import { record } from '../kit/recorded.ts';
 
 const whole: Identity = { tenant: 't', user: 'u', session: 's', run: 'r' };
 const PARTS = ['tenant', 'user', 'session', 'run'] as const;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { atPointer, captureJson, isJsonObject, type Json, jsonEquals } from '../../src/core/json.ts';
-import { anyJson, places, plant } from './json-values.ts';
+import { atPointer, captureJson, isJsonObject, type Json, jsonEquals } from '#core';
+import { anyJson, places, plant } from '../kit/json-values.ts';
 
 /** JSON text with sorted keys: an oracle for equality. */
 function canonicalJson(value: Json): string {

@@ -1,9 +1,8 @@
 import vm from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { captureJson, captureObject, encodedBytes, thaw } from '../../src/core/json.ts';
-import { anyJson, places, plant, spoil } from './json-values.ts';
+import { captureJson, captureObject, encodedBytes, PilotageError, thaw } from '#core';
+import { anyJson, places, plant, spoil } from '../kit/json-values.ts';
 
 function refusal(value: unknown, root = 'value'): { path: unknown; message: string } {
   try {

@@ -1,8 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import type { Branch, CallParallel, Decision, Join } from '../../src/core/decision.ts';
-import { observe, observeBranches, stepError } from '../../src/core/observation.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { CallRecord, Step } from '../../src/core/step.ts';
+import {
+  type Branch,
+  type CallParallel,
+  type CallRecord,
+  type Decision,
+  type Join,
+  type Outcome,
+  observe,
+  observeBranches,
+  type Step,
+  stepError,
+} from '#core';
 
 const value = (of: number): Outcome => ({ kind: 'value', value: of });
 const error = (code: string, data?: { setUp: true }): Outcome => ({

@@ -1,12 +1,16 @@
 /** Whatever is read of somebody's values is read once, and every fault of theirs is an error with a code. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { describeThrown, PilotageError } from '../../src/core/errors.ts';
-import { captureJson, JSON_LIMITS } from '../../src/core/json.ts';
-import { Thrown } from '../../src/core/thrown.ts';
-import { validateDecision } from '../../src/core/validate-decision.ts';
-import { hostile, liar, ODD_THROWS, revoked } from './odd-throws.ts';
+import {
+  captureJson,
+  type Decision,
+  describeThrown,
+  JSON_LIMITS,
+  PilotageError,
+  Thrown,
+  validateDecision,
+} from '#core';
+import { hostile, liar, ODD_THROWS, revoked } from '../kit/odd-throws.ts';
 
 function refusal(check: () => unknown): PilotageError {
   try {

@@ -14,13 +14,12 @@ import {
   type RuntimeOptions,
   type RunView,
   type Tool,
-} from '../../src/index.ts';
-import { graph } from '../../src/planners/graph/index.ts';
-import { readHddl } from '../../src/planners/htn/hddl/index.ts';
-import { type HtnDomain, type HtnTask, htn, htnDomain } from '../../src/planners/htn/index.ts';
-import { pipeline, promptStore } from '../../src/planners/pipeline/index.ts';
-import { rules } from '../../src/planners/rules/index.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
+} from '#pilotage';
+import { graph } from '#planners/graph';
+import { type HtnDomain, type HtnTask, htn, htnDomain, readHddl } from '#planners/htn';
+import { pipeline, promptStore } from '#planners/pipeline';
+import { rules } from '#planners/rules';
+import { scriptedModel } from '#testing';
 
 const WORKS: Tool = {
   name: 'works',

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { DECISION_NAMES } from '../../src/core/decision.ts';
-import { asPlanner, type Planner, resolveWakeMode } from '../../src/core/planner.ts';
-import { createRuntime, finish, local, memoryJournal, tool } from '../../src/index.ts';
-import { runView } from '../../src/testing/run-view.ts';
-import { call, record, scripted } from '../view/recorded.ts';
+import { asPlanner, DECISION_NAMES, type Decision, type Planner, resolveWakeMode } from '#core';
+import { createRuntime, finish, local, memoryJournal, tool } from '#pilotage';
+import { runView } from '#testing';
+import { call } from '../kit/decisions.ts';
+import { record, scripted } from '../kit/recorded.ts';
 
 const quiet = new AbortController().signal;
 const works = tool({ name: 'works', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 'w' });

@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { Json } from '../../src/core/json.ts';
 import {
   allReferencesIn,
+  type Json,
   literal,
   mapReferences,
+  PilotageError,
   referenceFault,
   referencesIn,
   resolveReferences,
   unescaped,
-} from '../../src/core/reference.ts';
+} from '#core';
 
 const results: Record<string, Json> = {
   s1: { items: [{ id: 7 }, { id: 8 }], 'a/b': { 'm~n': 'escaped' }, empty: null },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { oneLine, shownName } from '../../src/core/shown-name.ts';
-import { protocolName } from '../../src/prompt/call-turns.ts';
+import { oneLine, shownName } from '#core';
+import { protocolName } from '#prompt';
 
 describe('a name in a message', () => {
   it('RP-13 has at most 64 characters, and no control characters', () => {

@@ -1,10 +1,16 @@
 /** Spawning and awaiting as calls. */
 import { describe, expect, it } from 'vitest';
-import type { Branch, Decision } from '../../src/core/decision.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { Json } from '../../src/core/json.ts';
-import { isTaskTool, taskCall, taskCallAt, taskCallsOf } from '../../src/core/task-calls.ts';
-import { validateDecision } from '../../src/core/validate-decision.ts';
+import {
+  type Branch,
+  type Decision,
+  isTaskTool,
+  type Json,
+  PilotageError,
+  taskCall,
+  taskCallAt,
+  taskCallsOf,
+  validateDecision,
+} from '#core';
 
 const spec = { description: 'd', query: 'q' };
 const spawn: Branch = { tool: '_spawn_task', args: { kind: 'foreground', spec } };

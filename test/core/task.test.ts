@@ -1,6 +1,6 @@
 /** The ids of tasks: where a task stands in its tree can be read off its own. */
 import { describe, expect, it } from 'vitest';
-import { runsAbove, taskId } from '../../src/core/task.ts';
+import { runsAbove, taskId } from '#core';
 
 describe('the id of a task', () => {
   it('is that of its owner with the step and the call', () => {

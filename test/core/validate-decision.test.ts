@@ -1,16 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Branch, Decision } from '../../src/core/decision.ts';
-import { PilotageError } from '../../src/core/errors.ts';
 import {
+  type Branch,
+  type Decision,
   dependenciesOf,
   linkBranches,
   MAX_BRANCHES,
   MAX_PLAN_BRANCHES,
   orderOf,
+  PilotageError,
   readDecision,
   validateDecision,
-} from '../../src/core/validate-decision.ts';
+} from '#core';
 
 /** What validation says of something that a planner without types may give. */
 function refusal(decision: unknown): PilotageError {

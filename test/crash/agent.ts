@@ -1,8 +1,8 @@
 /** The agent of the child processes: each of its runs is made from a number, and says what it must come to. */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Branch, Decision, Effect, Json, JsonObject, RunView, Tool, ToolContext } from '../../src/index.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
-import { appendDurably, readLines } from './durable-lines.ts';
+import type { Branch, Decision, Effect, Json, JsonObject, RunView, Tool, ToolContext } from '#pilotage';
+import { seededRandom } from '#testing';
+import { appendDurably, readLines } from '../kit/durable-lines.ts';
 import { outcomes } from './scenarios.ts';
 
 /** One line of the effects file: something that happened in the world. */

@@ -4,13 +4,10 @@
  */
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
-import { PilotageError } from '../../src/core/errors.ts';
-import { local } from '../../src/core/identity.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import type { PauseNotice } from '../../src/runtime/result.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { isPaused } from '../../src/view/waits.ts';
+import { local, PilotageError } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, type PauseNotice, type Run } from '#runtime';
+import { isPaused } from '#view';
 import { planner, readEffects, resultOf, runId, tools } from './agent.ts';
 import { telling } from './telling.ts';
 

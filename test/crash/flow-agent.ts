@@ -1,9 +1,9 @@
 /** The flow of the child processes: a map and a subflow, whose nodes write what they do into a file. */
 import { setImmediate as turn } from 'node:timers/promises';
-import { edge, flow, join, map, node, predicateRouter } from '../../src/flow/index.ts';
-import type { Effect, Json } from '../../src/index.ts';
-import type { EquippedPlanner, Reconciled, ToolContext } from '../../src/tools/tool.ts';
-import { appendDurably, readLines } from './durable-lines.ts';
+import { edge, flow, join, map, node, predicateRouter } from '#flow';
+import type { Effect, Json } from '#pilotage';
+import type { EquippedPlanner, Reconciled, ToolContext } from '#tools';
+import { appendDurably, readLines } from '../kit/durable-lines.ts';
 
 /** One line of the effects file: a node did its thing. */
 export interface NodeEffect {

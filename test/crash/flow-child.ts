@@ -4,9 +4,9 @@
  * many lines of that kind it is killed.
  */
 import { join } from 'node:path';
-import { local } from '../../src/core/identity.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
+import { local } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime } from '#runtime';
 import { stampFlow } from './flow-agent.ts';
 import { telling } from './telling.ts';
 

@@ -1,9 +1,9 @@
 /** Flows, to be cut in two by a crash at any moment of any of their nodes. */
-import { branchesOf } from '../../src/core/decision.ts';
-import { edge, flow, join, map, node, predicateRouter, unionRouter } from '../../src/flow/index.ts';
-import type { Control, Effect, Entry, Json, RunState } from '../../src/index.ts';
-import type { CrashScenario, CrashWorld } from '../../src/testing/index.ts';
-import type { EquippedPlanner, Reconciled, ToolContext } from '../../src/tools/tool.ts';
+import { branchesOf } from '#core';
+import { edge, flow, join, map, node, predicateRouter, unionRouter } from '#flow';
+import type { Control, Effect, Entry, Json, RunState } from '#pilotage';
+import type { CrashScenario, CrashWorld } from '#testing';
+import type { EquippedPlanner, Reconciled, ToolContext } from '#tools';
 import { call, endless, oneOfEach, ordered, outcomes } from './scenarios.ts';
 
 /** What a node does: its thing in the world, once. A `once` node that was cut off looks there whether it did. */

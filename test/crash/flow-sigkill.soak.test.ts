@@ -2,13 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { endingProblems } from '../../src/testing/crash-check.ts';
-import { taskProblems, treeOf } from '../../src/testing/crash-tree.ts';
-import { foldProblems } from '../../src/testing/index.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { endingProblems, foldProblems, taskProblems, treeOf } from '#testing';
+import { foldEntries } from '#view';
+import { type Life, live } from '../kit/lives.ts';
 import { ITEMS, type NodeEffect, readNodeEffects, resultFor } from './flow-agent.ts';
-import { type Life, live } from './lives.ts';
 
 const RUNS = 3;
 /** A process dies behind so many lines of the kind, if it still comes by them. */

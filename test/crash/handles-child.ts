@@ -3,8 +3,8 @@
  * from where an earlier process left it, and says what it does. Once it has said a line that matches `fatal`, it is killed.
  */
 import { join } from 'node:path';
-import { createRuntime, handle, local, tool } from '../../src/index.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, handle, local, tool } from '#pilotage';
 import { telling } from './telling.ts';
 
 const [folder = '', id = '', onLost = '', fatal = ''] = process.argv.slice(2);

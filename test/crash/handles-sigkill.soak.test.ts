@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/event.ts';
-import { createRuntime } from '../../src/index.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { type Life, live } from './lives.ts';
+import type { RunEvent } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime } from '#pilotage';
+import { type Life, live } from '../kit/lives.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-handles-sigkill-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

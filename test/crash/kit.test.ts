@@ -1,20 +1,21 @@
 /** A kit that cannot fail proves nothing: everything here is broken on purpose, and must be found. */
 import { describe, expect, it } from 'vitest';
-import type { EntryBody } from '../../src/core/entry.ts';
-import type { Decision, Entry, Journal, RunState } from '../../src/index.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Append } from '../../src/journal/port.ts';
-import { endingProblems, lostEntries, unknownProblems } from '../../src/testing/crash-check.ts';
-import { CrashRecord } from '../../src/testing/crash-record.ts';
-import { taskProblems } from '../../src/testing/crash-tree.ts';
+import type { EntryBody } from '#core';
+import { type Append, memoryJournal } from '#journal';
+import type { Decision, Entry, Journal, RunState } from '#pilotage';
 import {
   assertCrashProof,
+  CrashRecord,
   type CrashReport,
   type CrashScenario,
   crashEverywhere,
+  endingProblems,
   foldProblems,
-} from '../../src/testing/index.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
+  lostEntries,
+  taskProblems,
+  unknownProblems,
+} from '#testing';
+import { foldEntries } from '#view';
 import { ordered, outcomes, worker } from './scenarios.ts';
 
 type OpenJournal = NonNullable<CrashScenario['journal']>;

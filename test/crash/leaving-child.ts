@@ -1,8 +1,8 @@
 /** A program that plays crashes and then has nothing more to do: `leaving-child.ts <folder> <scenario>`. It never ends itself. */
 import { join } from 'node:path';
-import type { Clock } from '../../src/core/clock.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { assertCrashProof, crashEverywhere } from '../../src/testing/index.ts';
+import type { Clock } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import { assertCrashProof, crashEverywhere } from '#testing';
 import { scenarios } from './scenarios.ts';
 import { taskScenarios } from './task-scenarios.ts';
 

@@ -9,8 +9,8 @@ import {
   PilotageError,
   type RunView,
   type Step,
-} from '../../src/index.ts';
-import type { CrashScenario } from '../../src/testing/index.ts';
+} from '#pilotage';
+import type { CrashScenario } from '#testing';
 import { oneOfEach, outcomes, worker } from './scenarios.ts';
 
 const plan = (branches: readonly Branch[], id = 'p'): CallParallel => ({

@@ -11,9 +11,9 @@ import type {
   RunView,
   Tool,
   ToolContext,
-} from '../../src/index.ts';
-import type { CrashScenario, CrashWorld } from '../../src/testing/index.ts';
-import { ToolFailure } from '../../src/tools/index.ts';
+} from '#pilotage';
+import type { CrashScenario, CrashWorld } from '#testing';
+import { ToolFailure } from '#tools';
 
 type Extra = Partial<Omit<Tool, 'name' | 'run'>>;
 

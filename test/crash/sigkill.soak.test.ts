@@ -2,12 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { treeOf } from '../../src/testing/crash-tree.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { seededRandom, treeOf } from '#testing';
+import { foldEntries } from '#view';
+import { type Life, live } from '../kit/lives.ts';
 import { type EffectLine, readEffects, runId } from './agent.ts';
-import { type Life, live } from './lives.ts';
 import { payloadOf, problemsOf, summaryOf, type Witness } from './verdict.ts';
 
 const KILLS = 50;

@@ -5,9 +5,9 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
-import { createRuntime, type Decision, local, type RunView, tool } from '../../src/index.ts';
-import type { Append, Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import type { Append, Journal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, type Decision, local, type RunView, tool } from '#pilotage';
 
 /** The lease of all these processes. */
 const LEASE_MS = 600;

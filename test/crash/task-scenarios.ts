@@ -1,4 +1,5 @@
 /** Agents that wait for people and for other runs, to be cut in two by a crash. */
+import { memoryJournal } from '#journal';
 import type {
   Branch,
   CallParallel,
@@ -11,10 +12,9 @@ import type {
   RunView,
   SpawnSpec,
   SpawnTask,
-} from '../../src/index.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { CrashScenario } from '../../src/testing/index.ts';
-import { type AnyTool, LoginRequired, type PlannerTool } from '../../src/tools/tool.ts';
+} from '#pilotage';
+import type { CrashScenario } from '#testing';
+import { type AnyTool, LoginRequired, type PlannerTool } from '#tools';
 import { call, endless, oneOfEach, ordered, outcomes, worker } from './scenarios.ts';
 
 const parallel = (...branches: readonly Branch[]): CallParallel => ({ kind: 'call_parallel', branches });

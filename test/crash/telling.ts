@@ -1,5 +1,5 @@
 /** A journal that says what it has acknowledged. */
-import type { Entry, Journal } from '../../src/index.ts';
+import type { Entry, Journal } from '#pilotage';
 
 export function telling(inner: Journal, say: (entry: Entry, run: string) => void): Journal {
   const append: Journal['append'] = async (request) => {

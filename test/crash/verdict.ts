@@ -1,10 +1,8 @@
 /** What must hold of the runs of the killed processes. Each problem is a sentence that names the run. */
 
-import { isTaskTool } from '../../src/core/task-calls.ts';
-import type { Entry, Journal, Json, RunRecord, RunState } from '../../src/index.ts';
-import { endingProblems } from '../../src/testing/crash-check.ts';
-import { taskProblems } from '../../src/testing/crash-tree.ts';
-import { foldProblems } from '../../src/testing/index.ts';
+import { isTaskTool } from '#core';
+import type { Entry, Journal, Json, RunRecord, RunState } from '#pilotage';
+import { endingProblems, foldProblems, taskProblems } from '#testing';
 import { type EffectLine, effectOf, plan, resultOf } from './agent.ts';
 import { outcomes } from './scenarios.ts';
 

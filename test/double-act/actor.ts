@@ -4,10 +4,9 @@
  */
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { createRuntime, type Json, local, type Runtime } from '../../src/index.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import type { PauseNotice } from '../../src/runtime/result.ts';
-import type { Settlement } from '../../src/runtime/run.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, type Json, local, type Runtime } from '#pilotage';
+import type { PauseNotice, Settlement } from '#runtime';
 import { scenarios } from './scenarios.ts';
 import { Springs, say, type Trap, trapped } from './traps.ts';
 import { World } from './world.ts';

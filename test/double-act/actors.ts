@@ -1,6 +1,6 @@
 /** The side of whoever plays: starts the processes that act, tells them what to do, and hears what they say. */
 import { join } from 'node:path';
-import { bear } from '../crash/lives.ts';
+import { bear } from '../kit/lives.ts';
 import type { Command, Said } from './actor.ts';
 
 const ACTOR = join(import.meta.dirname, 'actor.ts');

@@ -1,5 +1,5 @@
 /** The ways in which a play is cut, each at a moment that a seed chooses. */
-import type { Json } from '../../src/index.ts';
+import type { Json } from '#pilotage';
 import { pages, remarks } from './hostile.ts';
 import type { Slip } from './model.ts';
 import type { Place, Trap } from './traps.ts';

@@ -1,5 +1,5 @@
 /** What is asked for in the scenarios. */
-import type { Json, JsonObject } from '../../src/index.ts';
+import type { Json, JsonObject } from '#pilotage';
 
 /** Something that is to happen once. */
 export interface Asked {

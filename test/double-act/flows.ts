@@ -1,7 +1,7 @@
 /** The scenarios that are flows: their nodes do what the tools of the others do. */
-import { edge, flow, map, node } from '../../src/flow/index.ts';
-import type { Json, JsonObject } from '../../src/index.ts';
-import type { EquippedPlanner } from '../../src/tools/tool.ts';
+import { edge, flow, map, node } from '#flow';
+import type { Json, JsonObject } from '#pilotage';
+import type { EquippedPlanner } from '#tools';
 import { FEE, items, letter, ROOM } from './errands.ts';
 import type { World } from './world.ts';
 

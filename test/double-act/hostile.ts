@@ -1,5 +1,5 @@
 /** What hostile pages and confused models say. Nothing of it asks for an effect. */
-import type { Json, JsonObject } from '../../src/index.ts';
+import type { Json, JsonObject } from '#pilotage';
 import { receiptOf } from './world.ts';
 
 /** Nobody ever asks for it. */

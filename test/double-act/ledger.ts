@@ -1,8 +1,8 @@
 /** The outside ledger: what happened in the world, in a file that no process can take back. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Json } from '../../src/index.ts';
-import { appendDurably, readLines } from '../crash/durable-lines.ts';
+import type { Json } from '#pilotage';
+import { appendDurably, readLines } from '../kit/durable-lines.ts';
 
 export interface LedgerLine {
   /** `entered`: a tool was handed the call. `done`: its effect is in the world. `left`: that attempt can do nothing more. */

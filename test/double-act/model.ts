@@ -2,8 +2,8 @@
  * The models of all plays, behind one server. A model calls whatever has no receipt in what it is shown; what it has called,
  * in the form in which calls are made, is what was asked for.
  */
-import type { Json, JsonObject } from '../../src/index.ts';
-import type { ChatMessage, ChatRequest, ServerReply } from '../../src/testing/index.ts';
+import type { Json, JsonObject } from '#pilotage';
+import type { ChatMessage, ChatRequest, ServerReply } from '#testing';
 import { type Asked, FEE, letter, ROOM } from './errands.ts';
 import { remarks } from './hostile.ts';
 import type { Voice } from './scenarios.ts';

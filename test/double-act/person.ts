@@ -1,7 +1,6 @@
 /** The person who is asked about calls in doubt: looks at the world before answering, and answers the truth. */
 
-import type { PauseNotice } from '../../src/runtime/result.ts';
-import type { Settlement } from '../../src/runtime/run.ts';
+import type { PauseNotice, Settlement } from '#runtime';
 import { type LedgerLine, ledgerOf } from './ledger.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** The planners of the scenarios without a model. Each does again what has no receipt, in another way if it knows one. */
-import type { Branch, Decision, Json, Planner, RunView } from '../../src/index.ts';
-import { htn, htnDomain } from '../../src/planners/htn/index.ts';
-import { type Rule, rules } from '../../src/planners/rules/index.ts';
+import type { Branch, Decision, Json, Planner, RunView } from '#pilotage';
+import { htn, htnDomain } from '#planners/htn';
+import { type Rule, rules } from '#planners/rules';
 import { FEE, letter, ROOM } from './errands.ts';
 import { receiptOf } from './world.ts';
 

@@ -2,10 +2,10 @@
  * The scenarios: in each some planner wants the same three things, a fee paid, a letter sent and a room booked, and does again
  * whatever it does not know to be done. Most mistakes that pay twice are made by planners that mean well.
  */
-import type { Json, RuntimeOptions } from '../../src/index.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { pipeline } from '../../src/planners/pipeline/index.ts';
-import { react } from '../../src/planners/react/index.ts';
+import { openaiCompatible } from '#model/openai-compatible';
+import type { Json, RuntimeOptions } from '#pilotage';
+import { pipeline } from '#planners/pipeline';
+import { react } from '#planners/react';
 import { type Asked, FEE, items, letter, ROOM } from './errands.ts';
 import { flowPlanner, mapPlanner } from './flows.ts';
 import { htnPlanner, parallelPlanner, rulesPlanner, taskPlanner } from './planners.ts';

@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Journal } from '../../src/index.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { type OpenAIServer, openaiServer } from '../../src/testing/index.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import type { Journal } from '#pilotage';
+import { type OpenAIServer, openaiServer } from '#testing';
 import { type Actor, actor } from './actors.ts';
 import type { Voiced } from './model.ts';
 

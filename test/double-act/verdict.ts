@@ -1,10 +1,7 @@
 /** What must hold of a play, whatever was cut. */
-import { branchesOf } from '../../src/core/decision.ts';
-import { jsonEquals } from '../../src/core/json.ts';
-import type { Entry, Json, RunRecord, RunState } from '../../src/index.ts';
-import { endingProblems } from '../../src/testing/crash-check.ts';
-import { taskProblems } from '../../src/testing/crash-tree.ts';
-import { foldProblems } from '../../src/testing/index.ts';
+import { branchesOf, jsonEquals } from '#core';
+import type { Entry, Json, RunRecord, RunState } from '#pilotage';
+import { endingProblems, foldProblems, taskProblems } from '#testing';
 import type { CutName } from './cuts.ts';
 import type { Asked } from './errands.ts';
 import type { LedgerLine } from './ledger.ts';

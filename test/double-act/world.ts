@@ -1,6 +1,6 @@
 /** The tools of all scenarios. What they do is in the ledger; what they were asked for comes from whoever plans. */
-import type { Effect, Json, JsonObject, Tool, ToolContext } from '../../src/index.ts';
-import type { Reconciled } from '../../src/tools/tool.ts';
+import type { Effect, Json, JsonObject, Tool, ToolContext } from '#pilotage';
+import type { Reconciled } from '#tools';
 import { type LedgerLine, ledgerOf, note } from './ledger.ts';
 import type { Springs } from './traps.ts';
 

@@ -1,15 +1,24 @@
 /** Graphs that are put together by hand, and their planner driven without a runtime. */
-import { type Branch, branchesOf, branchId, type CallParallel, type Decision } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { Move, Planner } from '../../src/core/planner.ts';
-import { resolveReferences } from '../../src/core/reference.ts';
-import { needsOf, openRoute, waysOf } from '../../src/core/routes.ts';
-import type { Step } from '../../src/core/step.ts';
-import { validateDecision } from '../../src/core/validate-decision.ts';
-import type { FlowGraph, GraphEdge, GraphNode, NodeKind } from '../../src/flow/graph.ts';
-import { runView } from '../../src/testing/index.ts';
-import { ANY, make } from '../runtime/support.ts';
+import {
+  type Branch,
+  branchesOf,
+  branchId,
+  type CallParallel,
+  type Decision,
+  type Json,
+  type Move,
+  needsOf,
+  type Outcome,
+  openRoute,
+  type Planner,
+  resolveReferences,
+  type Step,
+  validateDecision,
+  waysOf,
+} from '#core';
+import type { FlowGraph, GraphEdge, GraphNode, NodeKind } from '#flow';
+import { runView } from '#testing';
+import { ANY, make } from '../kit/tools.ts';
 
 export interface Drawn {
   readonly entry: string;

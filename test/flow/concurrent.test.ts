@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { joinK, mapConcurrent } from '../../src/flow/concurrent.ts';
+import { joinK, mapConcurrent } from '#flow';
 
 /** Calls that end when the test says so. */
 function desk(): {

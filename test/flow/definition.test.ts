@@ -1,18 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import {
-  edge,
-  flow,
-  type GraphNode,
-  join,
-  map,
-  node,
-  predicateRouter,
-  select,
-  unionRouter,
-} from '../../src/flow/index.ts';
-import { LoginRequired, ToolFailure } from '../../src/index.ts';
-import type { Tool, ToolContext } from '../../src/tools/tool.ts';
+import { edge, flow, type GraphNode, join, map, node, predicateRouter, select, unionRouter } from '#flow';
+import { LoginRequired, ToolFailure } from '#pilotage';
+import type { Tool, ToolContext } from '#tools';
 import { drawn, faultsOf } from './drawn.ts';
 import { thrownBy } from './thrown.ts';
 

@@ -2,16 +2,21 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import { type FlowFromOptions, flowFrom } from '../../src/flow/document.ts';
-import type { DocumentFault } from '../../src/flow/document-fault.ts';
-import { edge, flow } from '../../src/flow/flow.ts';
-import { join } from '../../src/flow/join.ts';
-import { map } from '../../src/flow/map.ts';
-import { node } from '../../src/flow/node.ts';
-import { predicateRouter, unionRouter } from '../../src/flow/router.ts';
-import type { Flow } from '../../src/flow/types.ts';
-import { createRuntime, local, PilotageError } from '../../src/index.ts';
+import type { Json, JsonObject } from '#core';
+import {
+  type DocumentFault,
+  edge,
+  type Flow,
+  type FlowFromOptions,
+  flow,
+  flowFrom,
+  join,
+  map,
+  node,
+  predicateRouter,
+  unionRouter,
+} from '#flow';
+import { createRuntime, local, PilotageError } from '#pilotage';
 
 const Mail = z.object({ topic: z.string(), kind: z.string(), words: z.array(z.string()) });
 type Mail = z.infer<typeof Mail>;

@@ -1,16 +1,7 @@
 /** Flows from a few words, for tests of what their graphs are. */
 import { z } from 'zod';
-import {
-  type Edge,
-  type Flow,
-  type FlowFault,
-  flow,
-  type GraphNode,
-  join,
-  node,
-  predicateRouter,
-} from '../../src/flow/index.ts';
-import { PilotageError } from '../../src/index.ts';
+import { type Edge, type Flow, type FlowFault, flow, type GraphNode, join, node, predicateRouter } from '#flow';
+import { PilotageError } from '#pilotage';
 
 export type Drawn =
   | { readonly kind: 'node'; readonly to?: readonly string[] }

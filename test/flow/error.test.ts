@@ -1,8 +1,7 @@
 /** From the end of a flow's run to the error of the one who called it. */
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { local } from '../../src/core/identity.ts';
-import { FlowError, flowError } from '../../src/flow/error.ts';
+import { local, PilotageError } from '#core';
+import { FlowError, flowError } from '#flow';
 
 const identity = local('ana', { run: 'run_1' });
 

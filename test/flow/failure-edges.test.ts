@@ -1,12 +1,13 @@
 /** Flows go on after a no: failure edges lead to a node, with the error or the rejection as its input. */
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import { edge, type FlowFailure, flow, flowFrom, join, map, node } from '../../src/flow/index.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { ToolFailure } from '../../src/tools/tool.ts';
-import { aborted, gate, pausesOf } from '../runtime/support.ts';
-import { failureOf, journalPath, placed } from './support.ts';
+import { type Json, local } from '#core';
+import { edge, type FlowFailure, flow, flowFrom, join, map, node } from '#flow';
+import { createRuntime } from '#runtime';
+import { ToolFailure } from '#tools';
+import { temporaryFile } from '../kit/files.ts';
+import { failureOf, placed } from '../kit/flows.ts';
+import { pausesOf } from '../kit/run-record.ts';
+import { aborted, gate } from '../kit/waiting.ts';
 
 const given = (value: Json): Json => value;
 const pure = { effect: 'pure' } as const;
@@ -177,7 +178,7 @@ describe('a failure edge', () => {
   });
 
   it('is gone on with by another process, and a node that ran is not run again', async () => {
-    const journal = journalPath();
+    const journal = temporaryFile();
     const ran: string[] = [];
     const build = (hold: boolean) => {
       const handler = node('handler', {

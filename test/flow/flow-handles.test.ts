@@ -1,12 +1,9 @@
 /** Nodes of a flow share live handles; the items of a map, which is a task of its own, have others. */
 import { expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import { edge, flow } from '../../src/flow/flow.ts';
-import { join } from '../../src/flow/join.ts';
-import { map } from '../../src/flow/map.ts';
-import { node } from '../../src/flow/node.ts';
-import { handle } from '../../src/tools/handle.ts';
-import { world } from '../runtime/support.ts';
+import { local } from '#core';
+import { edge, flow, join, map, node } from '#flow';
+import { handle } from '#tools';
+import { world } from '../kit/world.ts';
 
 it('opens one for the nodes of a flow and one for the items of a map, and closes both', async () => {
   const closed: string[] = [];

@@ -1,17 +1,12 @@
 /** Runs of a flow in a runtime: which nodes run, how they fail, and what reaches the one who called. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Identity, local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import { FlowError } from '../../src/flow/error.ts';
-import { edge, type Flow, flow } from '../../src/flow/flow.ts';
-import { join } from '../../src/flow/join.ts';
-import { type NodePolicy, node } from '../../src/flow/node.ts';
-import { predicateRouter, unionRouter } from '../../src/flow/router.ts';
-import type { ToolContext } from '../../src/tools/tool.ts';
-import { LoginRequired, ToolFailure } from '../../src/tools/tool.ts';
-import { aborted, collect, gate, only, until } from '../runtime/support.ts';
-import { failureOf, placed } from './support.ts';
+import { type Identity, type Json, local } from '#core';
+import { edge, type Flow, FlowError, flow, join, type NodePolicy, node, predicateRouter, unionRouter } from '#flow';
+import { LoginRequired, type ToolContext, ToolFailure } from '#tools';
+import { collect, only } from '../kit/events.ts';
+import { failureOf, placed } from '../kit/flows.ts';
+import { aborted, gate, until } from '../kit/waiting.ts';
 
 const identity = local('ana');
 const soon: NodePolicy = { retries: 2, backoff: { baseMs: 0 } };

@@ -1,19 +1,16 @@
 /** People and crashes in the middle of a flow. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Identity, local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Effect } from '../../src/core/tool-schema.ts';
-import { edge, type Flow, flow } from '../../src/flow/flow.ts';
-import { join } from '../../src/flow/join.ts';
-import { map } from '../../src/flow/map.ts';
-import { node } from '../../src/flow/node.ts';
-import { predicateRouter } from '../../src/flow/router.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { aborted, cutJournal, entriesOf, type Gate, gate, turn, until } from '../runtime/support.ts';
-import { journalPath, placed } from './support.ts';
+import { type Effect, type Identity, type Json, local } from '#core';
+import { edge, type Flow, flow, join, map, node, predicateRouter } from '#flow';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, type Runtime } from '#runtime';
+import { VirtualClock } from '#testing';
+import { temporaryFile } from '../kit/files.ts';
+import { placed } from '../kit/flows.ts';
+import { cutJournal } from '../kit/journals.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { aborted, type Gate, gate, turn, until } from '../kit/waiting.ts';
 
 const identity = (): Identity => local('ana');
 
@@ -154,7 +151,7 @@ describe('a person at a flow', () => {
   });
 
   it('a deploy with another graph is run_changed, and goes on when somebody accepts it', async () => {
-    const path = journalPath();
+    const path = temporaryFile();
     const w = worked();
     const line = (names: readonly ['a', 'b', 'end'] | readonly ['a', 'end']): Flow<string, string> => {
       const a = node('a', { effect: 'once', approve: 'always', run: (text: string) => `${text}-a` });
@@ -184,7 +181,7 @@ async function afterCrash<In>(
   dies: (calls: readonly string[]) => boolean,
 ): Promise<{ readonly before: string[]; readonly behind: string[]; readonly result: unknown }> {
   const clock = new VirtualClock();
-  const path = journalPath();
+  const path = temporaryFile();
   const shared = sqliteJournal({ path, clock });
   const [before, behind]: [string[], string[]] = [[], []];
   const cut = cutJournal(shared);

@@ -1,21 +1,17 @@
 /** Flows as tools, flows in flows, and maps: each is a task of the run that calls. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type Identity, local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Effect } from '../../src/core/tool-schema.ts';
-import { edge, type Flow, flow } from '../../src/flow/flow.ts';
-import { join } from '../../src/flow/join.ts';
-import { map } from '../../src/flow/map.ts';
-import { MAX_ITEMS } from '../../src/flow/map-planner.ts';
-import { node } from '../../src/flow/node.ts';
-import { predicateRouter } from '../../src/flow/router.ts';
-import { react } from '../../src/planners/react/index.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { ToolFailure } from '../../src/tools/tool.ts';
-import { lastResults } from '../planners/drive.ts';
-import { aborted, call, collect, gate, make, only, script, until } from '../runtime/support.ts';
-import { failureOf, placed } from './support.ts';
+import { type Effect, type Identity, type Json, local } from '#core';
+import { edge, type Flow, flow, join, MAX_ITEMS, map, node, predicateRouter } from '#flow';
+import { react } from '#planners/react';
+import { scriptedModel } from '#testing';
+import { ToolFailure } from '#tools';
+import { call, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { failureOf, placed } from '../kit/flows.ts';
+import { lastResults } from '../kit/messages.ts';
+import { make } from '../kit/tools.ts';
+import { aborted, gate, until } from '../kit/waiting.ts';
 
 const identity = local('ana');
 

@@ -13,8 +13,8 @@ import {
   type OutOf,
   predicateRouter,
   unionRouter,
-} from '../../src/flow/index.ts';
-import { createRuntime, handle, type Identity, type Json, type Run, type ToolContext } from '../../src/index.ts';
+} from '#flow';
+import { createRuntime, handle, type Identity, type Json, type Run, type ToolContext } from '#pilotage';
 
 const text = z.object({ text: z.string() });
 const count = node('count', { input: text, effect: 'pure', run: (args) => args.text.length });

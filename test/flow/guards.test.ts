@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { FlowFault, Topology } from '../../src/flow/index.ts';
+import type { FlowFault, Topology } from '#flow';
 import { type Drawing, type Drawn, drawn, faultsOf } from './drawn.ts';
 
 const faults = (nodes: Drawing['nodes'], ...exits: string[]): readonly FlowFault[] =>

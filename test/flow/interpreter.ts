@@ -1,6 +1,6 @@
 /** A flow run by hand, node by node, as slowly and plainly as can be: what the rounds of its planner are held against. */
-import type { Json } from '../../src/core/json.ts';
-import type { FlowGraph, GraphNode } from '../../src/flow/graph.ts';
+import type { Json } from '#core';
+import type { FlowGraph, GraphNode } from '#flow';
 import type { Runs } from './programs.ts';
 
 /** Two ways lead to one node at once: the flow should not have passed its check. */

@@ -1,10 +1,8 @@
 /** The planner of a map node, driven without a runtime. */
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { Planner } from '../../src/core/planner.ts';
-import { MAX_ITEMS, mapPlanner } from '../../src/flow/map-planner.ts';
-import { runView } from '../../src/testing/index.ts';
+import type { Json, Outcome, Planner } from '#core';
+import { MAX_ITEMS, mapPlanner } from '#flow';
+import { runView } from '#testing';
 import { play } from './by-hand.ts';
 
 const planner: Planner = mapPlanner('map:f/double', 'double.item', 3);

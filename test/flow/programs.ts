@@ -1,7 +1,7 @@
 /** Programs of steps, choices, loops and branches side by side: each as a graph, and as what it does when it is simply run. */
 import fc from 'fast-check';
-import type { Json } from '../../src/core/json.ts';
-import type { FlowGraph } from '../../src/flow/graph.ts';
+import type { Json } from '#core';
+import type { FlowGraph } from '#flow';
 import { drawn } from './by-hand.ts';
 
 /** Without names: they are given when it is drawn. */

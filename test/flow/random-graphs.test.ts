@@ -1,14 +1,10 @@
 /** Flows of any shape that passes the check, against a plain interpreter, by hand and in a runtime. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import { checkedGraph } from '../../src/flow/check.ts';
-import type { FlowGraph, GraphNode } from '../../src/flow/graph.ts';
-import { flowPlanner } from '../../src/flow/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
+import { type Json, local, PilotageError } from '#core';
+import { checkedGraph, type FlowGraph, flowPlanner, type GraphNode } from '#flow';
+import { memoryJournal } from '#journal';
+import { createRuntime } from '#runtime';
 import { drawn, play } from './by-hand.ts';
 import { interpret } from './interpreter.ts';
 import { block, programOf, type Runs } from './programs.ts';

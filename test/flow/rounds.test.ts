@@ -1,15 +1,10 @@
 /** The rounds of a flow, against the same programs run plainly. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Branch, CallParallel } from '../../src/core/decision.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { Move } from '../../src/core/planner.ts';
-import type { Step } from '../../src/core/step.ts';
-import { flowPlanner } from '../../src/flow/planner.ts';
-import { runView } from '../../src/testing/index.ts';
-import { stepOf } from '../planners/drive.ts';
+import { type Branch, type CallParallel, type Json, type Move, type Outcome, PilotageError, type Step } from '#core';
+import { flowPlanner } from '#flow';
+import { runView } from '#testing';
+import { stepOfMove } from '../kit/steps.ts';
 import { type Drawn, drawn, type Played, type PlayOptions, play } from './by-hand.ts';
 import { block, type Program, programOf, type Runs, runPlainly } from './programs.ts';
 
@@ -291,7 +286,7 @@ it('a chain of thousands of routers is no deeper than one of three', () => {
       const error = { code: 'plan_redirected', message: 'Later.' };
       return at < carried ? { kind: 'value', value } : { kind: 'skipped', error };
     });
-    steps.push(stepOf(steps.length, move, outcomes));
+    steps.push(stepOfMove(steps.length, move, outcomes));
     return decision.branches;
   };
   expect(go(count - 10, '')).toHaveLength(count + 2);

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { flow, node, predicateRouter, routePolicyOf, select, unionRouter } from '../../src/flow/index.ts';
-import type { JsonObject } from '../../src/index.ts';
-import type { AnyTool, Tool, ToolContext } from '../../src/tools/tool.ts';
+import { flow, node, predicateRouter, routePolicyOf, select, unionRouter } from '#flow';
+import type { JsonObject } from '#pilotage';
+import type { AnyTool, Tool, ToolContext } from '#tools';
 import { thrownBy } from './thrown.ts';
 
 const any = z.any();

@@ -1,9 +1,10 @@
 /** What stands in the place of an engine with inlets and a registry of runs: identities, the journal, and a runtime that closes. */
 import { describe, expect, it } from 'vitest';
-import { edge, type Flow, flow, node } from '../../src/flow/index.ts';
-import { createRuntime, local } from '../../src/index.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { failureOf, journalPath, placed } from './support.ts';
+import { edge, type Flow, flow, node } from '#flow';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, local } from '#pilotage';
+import { temporaryFile } from '../kit/files.ts';
+import { failureOf, placed } from '../kit/flows.ts';
 
 const NUMBER = { type: 'number' } as const;
 const twice = node('twice', { effect: 'pure', run: (value: number) => 2 * value });
@@ -26,7 +27,7 @@ describe('an input', () => {
 describe('a flow that is run again', () => {
   it('RT-11 gives the same run for the same identity; a closed runtime starts nothing, and is closed twice alike', async () => {
     const made = named('again');
-    const path = journalPath();
+    const path = temporaryFile();
     const runtime = placed([made], { journal: path });
     const identity = local('ana');
     expect([await made.run(runtime, 1, { identity }), await made.run(runtime, 1, { identity })]).toEqual([3, 3]);
@@ -57,7 +58,7 @@ describe('the runs of flows', () => {
     expect(new Set(listed.map(({ identity }) => identity.run))).toEqual(new Set(ids));
     expect(listed.filter(({ planner }) => planner === 'flow:first')).toHaveLength(10);
     expect((await failureOf(named('third').run(runtime, 1, { identity: local('ana') }))).code).toBe('planner_unknown');
-    const given = { planner: first, planners: [named('first')], journal: journalPath() };
+    const given = { planner: first, planners: [named('first')], journal: temporaryFile() };
     expect(() => createRuntime(given)).toThrow(expect.objectContaining({ code: 'invalid_config' }));
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { type ErrorCode, PilotageError } from '../../src/core/errors.ts';
+import { type ErrorCode, PilotageError } from '#core';
 
 interface Thrown {
   readonly message?: string | RegExp;

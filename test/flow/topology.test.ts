@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { edge, flow, join, map, node, predicateRouter } from '../../src/flow/index.ts';
+import { edge, flow, join, map, node, predicateRouter } from '#flow';
 import { drawn } from './drawn.ts';
 
 const any = z.any();

@@ -1,7 +1,7 @@
 /** What is played in a case: equal seeds give equal cases. */
 
-import type { Effect } from '../../src/index.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
+import type { Effect } from '#pilotage';
+import { seededRandom } from '#testing';
 import { misbehaviours } from './replies.ts';
 import { behaviourOf, effects } from './tools.ts';
 

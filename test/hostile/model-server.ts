@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parentPort } from 'node:worker_threads';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
+import { seededRandom } from '#testing';
 import { planOf } from './cases.ts';
 import { call, misbehaviours, prepare, say } from './replies.ts';
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-import type { Json, JsonObject } from '../../src/index.ts';
+import type { Json, JsonObject } from '#pilotage';
 
 export interface Asked {
   readonly incoming: IncomingMessage;

@@ -1,8 +1,8 @@
 /** Tools that do whatever a tool can do wrong. What takes them long to make is made before anybody watches. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Effect, ToolContext } from '../../src/index.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { hostile, liar, revoked } from '../core/odd-throws.ts';
+import type { Effect, ToolContext } from '#pilotage';
+import type { Tool } from '#tools';
+import { hostile, liar, revoked } from '../kit/odd-throws.ts';
 
 /** What hostile tools say when nobody listens, so that it can be told from what is our doing. */
 export const OURS_NOT = 'hostile: nobody catches this';

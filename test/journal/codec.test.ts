@@ -1,13 +1,26 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Control, ControlType } from '../../src/core/control.ts';
-import { CONTROL_SCOPES, CONTROL_TYPES } from '../../src/core/control.ts';
-import { type Decision, type DecisionKind, FINISH_REASONS, PAUSE_REASONS } from '../../src/core/decision.ts';
-import { decodeEntry, ENTRY_VERSION, type Entry, type EntryKind, encodeEntry } from '../../src/core/entry.ts';
-import { type ErrorData, PilotageError } from '../../src/core/errors.ts';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { Remark } from '../../src/core/remark.ts';
+import {
+  CONTROL_SCOPES,
+  CONTROL_TYPES,
+  type Control,
+  type ControlType,
+  type Decision,
+  type DecisionKind,
+  decodeEntry,
+  ENTRY_VERSION,
+  type Entry,
+  type EntryKind,
+  type ErrorData,
+  encodeEntry,
+  FINISH_REASONS,
+  type Json,
+  type JsonObject,
+  type Outcome,
+  PAUSE_REASONS,
+  PilotageError,
+  type Remark,
+} from '#core';
 
 // What JSON can hold: no -0, and keys such as __proto__ are data.
 const json: fc.Arbitrary<Json> = fc.jsonValue().map((value) => asStored(value as Json));

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, it } from 'vitest';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { journalConformance } from '../../src/testing/journal-conformance.ts';
+import { memoryJournal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { journalConformance } from '#testing';
 
 describe('memory journal', () => {
   for (const check of journalConformance({ open: (clock) => memoryJournal({ clock }) })) it(check.name, check.run);

@@ -1,8 +1,8 @@
 /** A second process on a journal's file. `node sqlite-child.ts <mode> <path>` */
 import { once } from 'node:events';
-import { PilotageError } from '../../src/core/errors.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { createClaimed, step } from '../../src/testing/journal-cases/kit.ts';
+import { PilotageError } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import { createClaimed, step } from '#testing';
 
 const [, , mode, path = ''] = process.argv;
 

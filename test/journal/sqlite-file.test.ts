@@ -1,12 +1,13 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { FIND_DUE } from '../../src/journal/sqlite-rows.ts';
-import { openDatabase, SCHEMA_VERSION } from '../../src/journal/sqlite-schema.ts';
-import { createClaimed, expectCode, newRun, step, stepEntry } from '../../src/testing/journal-cases/kit.ts';
-import { openJournal, startChild, temporaryFile, withDatabase } from './sqlite-helpers.ts';
+import { PilotageError } from '#core';
+import { FIND_DUE, openDatabase, SCHEMA_VERSION } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { createClaimed, expectCode, newRun, step, stepEntry } from '#testing';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal, withDatabase } from '../kit/sqlite.ts';
+import { startChild } from './children.ts';
 
 function openingError(path: string): PilotageError {
   try {

@@ -1,10 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
-import { encodeEntry } from '../../src/core/entry.ts';
-import { scopeKey } from '../../src/core/identity.ts';
-import { digestOf } from '../../src/journal/artifact-id.ts';
-import type { RunStatus } from '../../src/journal/port.ts';
-import { MIGRATIONS, SCHEMA_VERSION } from '../../src/journal/sqlite-schema.ts';
+import { encodeEntry, scopeKey } from '#core';
+import { digestOf, MIGRATIONS, type RunStatus, SCHEMA_VERSION } from '#journal';
 import {
   control,
   expectCode,
@@ -16,8 +13,9 @@ import {
   stepEntry,
   waiting,
   watchMessage,
-} from '../../src/testing/journal-cases/kit.ts';
-import { openJournal, temporaryFile, withDatabase } from './sqlite-helpers.ts';
+} from '#testing';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal, withDatabase } from '../kit/sqlite.ts';
 
 /** A file as the version of that format made it, with what `fill` writes into it. */
 function oldFile(version: number, fill: (db: DatabaseSync) => void): string {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createClaimed, expectCode, newRun, sequence, step, stepEntry } from '../../src/testing/journal-cases/kit.ts';
-import { openJournal, startChild, temporaryFile } from './sqlite-helpers.ts';
+import { createClaimed, expectCode, newRun, sequence, step, stepEntry } from '#testing';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { startChild } from './children.ts';
 
 const counted = (length: number): number[] => Array.from({ length }, (_, index) => index + 1);
 

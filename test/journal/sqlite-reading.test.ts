@@ -5,19 +5,12 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { MIGRATIONS, SCHEMA_VERSION } from '../../src/journal/sqlite-schema.ts';
-import {
-  ana,
-  createClaimed,
-  expectCode,
-  identity,
-  newRun,
-  sequence,
-  step,
-} from '../../src/testing/journal-cases/kit.ts';
-import { openJournal, startChild, temporaryFile, withDatabase } from './sqlite-helpers.ts';
+import { type Journal, MIGRATIONS, SCHEMA_VERSION } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { ana, createClaimed, expectCode, identity, newRun, sequence, step } from '#testing';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal, withDatabase } from '../kit/sqlite.ts';
+import { startChild } from './children.ts';
 
 /** What is in the folder, but for the index that those who have the journal open share. */
 function folderOf(path: string): readonly (readonly [string, string])[] {

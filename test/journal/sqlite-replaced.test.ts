@@ -1,11 +1,12 @@
 /** An open journal whose file is taken away, replaced or upgraded beneath it stops writing, and says so. */
 import { copyFileSync, linkSync, renameSync, rmSync, statSync, symlinkSync, truncateSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { Journal } from '../../src/journal/port.ts';
-import { SCHEMA_VERSION } from '../../src/journal/sqlite-schema.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { ana, createClaimed, expectCode, newRun, sequence, step } from '../../src/testing/journal-cases/kit.ts';
-import { openJournal, startChild, temporaryFile, withDatabase } from './sqlite-helpers.ts';
+import { type Journal, SCHEMA_VERSION } from '#journal';
+import { createRuntime } from '#runtime';
+import { ana, createClaimed, expectCode, newRun, sequence, step } from '#testing';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal, withDatabase } from '../kit/sqlite.ts';
+import { startChild } from './children.ts';
 
 const ENDS = ['', '-wal', '-shm'] as const;
 

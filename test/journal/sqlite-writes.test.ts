@@ -1,18 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Append, Claim, Journal } from '../../src/journal/port.ts';
-import type { SessionTurn } from '../../src/journal/session-memory.ts';
-import { SqliteJournal } from '../../src/journal/sqlite.ts';
-import { openDatabase } from '../../src/journal/sqlite-schema.ts';
-import {
-  ana,
-  control,
-  createClaimed,
-  expectCode,
-  sequence,
-  step,
-  stepEntry,
-} from '../../src/testing/journal-cases/kit.ts';
-import { openJournal, resetWal, temporaryFile, walOf, withDatabase } from './sqlite-helpers.ts';
+import { type Append, type Claim, type Journal, openDatabase, type SessionTurn } from '#journal';
+import { SqliteJournal } from '#journal/sqlite';
+import { ana, control, createClaimed, expectCode, sequence, step, stepEntry } from '#testing';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal, resetWal, walOf, withDatabase } from '../kit/sqlite.ts';
 
 /** A journal whose connection a test can set up: to be full, or not to write. */
 function adjustableJournal(): { journal: Journal; pragma: (pragma: string) => number } {

@@ -1,8 +1,9 @@
 /** One run that cannot be read hides no other. */
 import { describe, expect, it } from 'vitest';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { createClaimed, expectCode, identity, newRun, step } from '../../src/testing/journal-cases/kit.ts';
-import { openJournal, temporaryFile, withDatabase } from './sqlite-helpers.ts';
+import { createRuntime } from '#runtime';
+import { createClaimed, expectCode, identity, newRun, step } from '#testing';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal, withDatabase } from '../kit/sqlite.ts';
 
 const DAMAGES = [
   ['no JSON', '{"v":1,', 'journal_corrupt'],

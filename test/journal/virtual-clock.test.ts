@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { VirtualClock } from '#testing';
 
 it('a virtual clock fires timers in the order of their times, each at its time', () => {
   const clock = new VirtualClock(1_000);

@@ -1,10 +1,10 @@
 /** A real server on loopback that fails in the ways of real ones. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { type AskOptions, askModel, streamModel } from '../../src/model/attempts.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { type OpenAIServer, openaiServer, type ServerReply } from '../../src/testing/openai-server.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { askOptions, drain, ImpatientClock, shown } from './support.ts';
+import { type AskOptions, askModel, streamModel } from '#model';
+import { openaiCompatible } from '#model/openai-compatible';
+import { type OpenAIServer, openaiServer, type ServerReply, VirtualClock } from '#testing';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
+import { askOptions, drain, shown } from '../kit/model.ts';
 
 let server: OpenAIServer | undefined;
 afterEach(async () => {

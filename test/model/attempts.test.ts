@@ -3,12 +3,12 @@ import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provide
 import { MockLanguageModelV4 } from 'ai/test';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/core/clock.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import { askModel, streamModel } from '../../src/model/attempts.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { askOptions, drain, httpError, ImpatientClock, request, settled, shown } from './support.ts';
+import { type Clock, PilotageError } from '#core';
+import { askModel, streamModel } from '#model';
+import { type ScriptedReply, scriptedModel, VirtualClock } from '#testing';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
+import { askOptions, drain, httpError, request, shown } from '../kit/model.ts';
+import { quiet } from '../kit/waiting.ts';
 
 const TEXT = 'a reply that is longer than one piece of twelve';
 const busy: ScriptedReply = { error: httpError(503), errorAt: 'call' };
@@ -178,7 +178,7 @@ describe.each(Object.entries(WAYS))('asking a model, %s', (_, ask) => {
     const controller = new AbortController();
     const model = scriptedModel([busy]);
     const failed = failureOf(ask(askOptions([model], clock, { signal: controller.signal, random: () => 0.5 })));
-    await settled();
+    await quiet();
     expect([model.calls.length, clock.pending]).toEqual([1, 1]);
     const reason = new Error('stop');
     controller.abort(reason);
@@ -190,7 +190,7 @@ describe.each(Object.entries(WAYS))('asking a model, %s', (_, ask) => {
     const clock = new VirtualClock();
     const model = scriptedModel([busy, { text: TEXT }]);
     const asked = ask(askOptions([model], clock, { random: () => 0.5 }));
-    await settled();
+    await quiet();
     clock.advance(249);
     expect([model.calls.length, clock.pending]).toEqual([1, 1]);
     clock.advance(1);
@@ -236,10 +236,10 @@ describe.each([-3_600_000, 3_600_000])('while somebody sets the clock by %i ms',
     const { clock, timers, set } = settable();
     const model = scriptedModel([{ error: httpError(503, { 'retry-after': '2' }), errorAt: 'call' }, { text: TEXT }]);
     const asked = askModel(askOptions([model], clock, { random: () => 0 }));
-    await settled();
+    await quiet();
     set();
     timers.advance(1_999);
-    await settled();
+    await quiet();
     expect(model.calls).toHaveLength(1);
     timers.advance(1);
     expect(await asked).toMatchObject({ reply: { text: TEXT }, latencyMs: 0 });
@@ -250,11 +250,11 @@ describe.each([-3_600_000, 3_600_000])('while somebody sets the clock by %i ms',
     const { clock, timers, set } = settable();
     const model = scriptedModel([{ stall: true }]);
     const failed = failureOf(askModel(askOptions([model], clock, { stallMs: 5_000, retries: 0 })));
-    await settled();
+    await quiet();
     timers.advance(1_000);
     set();
     timers.advance(3_999);
-    await settled();
+    await quiet();
     expect(model.calls[0]?.abortSignal?.aborted).toBe(false);
     timers.advance(1);
     expect(await failed).toMatchObject({ data: { tries: [{ code: 'model_stalled' }] } });
@@ -267,7 +267,7 @@ describe('a plain call', () => {
     const controller = new AbortController();
     const silent = scriptedModel([{ stall: true }]);
     const failed = failureOf(askModel(askOptions([silent], clock, { signal: controller.signal })));
-    await settled();
+    await quiet();
     expect([silent.calls.length, clock.pending]).toEqual([1, 1]);
     controller.abort(new Error('stop'));
     expect(await failed).toMatchObject({ message: 'stop' });
@@ -277,7 +277,7 @@ describe('a plain call', () => {
     const clock = new VirtualClock();
     const model = scriptedModel([{ stall: true }, { text: TEXT }]);
     const asked = askModel(askOptions([model], clock, { stallMs: 5000, random: () => 0 }));
-    await settled();
+    await quiet();
     clock.advance(5000);
     expect(await asked).toMatchObject({
       reply: { text: TEXT },
@@ -292,7 +292,7 @@ describe('a plain call', () => {
     const controller = new AbortController();
     const deaf = new MockLanguageModelV4({ doGenerate: () => new Promise(() => {}) });
     const failed = failureOf(askModel(askOptions([deaf], clock, { stallMs: 5000, signal: controller.signal })));
-    await settled();
+    await quiet();
     const reason = new Error('stop');
     controller.abort(reason);
     expect(await failed).toBe(reason);
@@ -326,9 +326,9 @@ describe('bug 14: a failure inside a 200 stream', () => {
     const clock = new VirtualClock();
     const model = scriptedModel([{ text: TEXT, stall: true, afterDeltas }, good]);
     const drained = drain(streamModel(askOptions([model], clock, { random: () => 0 })));
-    await settled();
+    await quiet();
     clock.advance(119_999);
-    await settled();
+    await quiet();
     expect(model.calls.length).toBe(1);
     clock.advance(1);
     const { deltas, value } = await drained;
@@ -355,7 +355,7 @@ describe('bug 14: a failure inside a 200 stream', () => {
     const stream = streamModel(askOptions([model], clock, { stallMs: 1000, retries: 0 }));
     for (const delta of ['one', 'two', 'three']) {
       const next = stream.next();
-      await settled();
+      await quiet();
       clock.advance(900);
       say?.({ type: 'text-delta', id: '0', delta });
       expect(await next).toEqual({ done: false, value: { type: 'text', text: delta } });
@@ -394,7 +394,7 @@ describe('bug 14: a failure inside a 200 stream', () => {
     });
     const models = [deaf, { model: scriptedModel([good]), name: 'other' }];
     const drained = drain(streamModel(askOptions(models, clock, { retries: 0, stallMs: 1000 })));
-    await settled();
+    await quiet();
     clock.advance(1000);
     expect((await drained).value.model.name).toBe('other');
     let cancelled = false;
@@ -405,7 +405,7 @@ describe('bug 14: a failure inside a 200 stream', () => {
         },
       }),
     });
-    await settled();
+    await quiet();
     expect(cancelled).toBe(true);
   });
 
@@ -505,7 +505,7 @@ describe('leaving a stream', () => {
     const controller = new AbortController();
     const { model, state } = endless();
     const failed = failureOf(drain(streamModel(askOptions([model], clock, { signal: controller.signal }))));
-    await settled();
+    await quiet();
     const reason = new Error('stop');
     controller.abort(reason);
     expect(await failed).toBe(reason);

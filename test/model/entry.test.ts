@@ -1,7 +1,7 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { type ModelEntry, readyModel, readyModels, takesMedia } from '../../src/model/entry.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
+import { type ModelEntry, readyModel, readyModels, takesMedia } from '#model';
+import { scriptedModel } from '#testing';
 
 const model = scriptedModel([], { modelId: 'small' });
 const withUrls = (supportedUrls: LanguageModelV4['supportedUrls']): LanguageModelV4 => ({ ...model, supportedUrls });

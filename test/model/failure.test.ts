@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { closedPort } from '../../src/model/closed-ports.ts';
-import { failureData, mayPass, remedyFor, retryAfterMs, whyUnavailable } from '../../src/model/failure.ts';
-import { httpError } from './support.ts';
+import { PilotageError } from '#core';
+import { closedPort, failureData, mayPass, remedyFor, retryAfterMs, whyUnavailable } from '#model';
+import { httpError } from '../kit/model.ts';
 
 const error = (fields: object, message = 'm'): Error => Object.assign(new Error(message), fields);
 

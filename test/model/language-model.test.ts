@@ -1,9 +1,8 @@
 import type { LanguageModelV4FilePart } from '@ai-sdk/provider';
 import { MockLanguageModelV3, MockLanguageModelV4 } from 'ai/test';
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { asLanguageModel, type LanguageModel } from '../../src/model/language-model.ts';
-import { oneCallAtATime } from '../../src/model/parallel-tool-calls.ts';
+import { PilotageError } from '#core';
+import { asLanguageModel, type LanguageModel, oneCallAtATime } from '#model';
 
 function refusal(model: unknown): string {
   try {

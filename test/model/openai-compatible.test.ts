@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { SpokenDelta } from '../../src/core/planner.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { generateReply, streamReply } from '../../src/model/reply.ts';
-import { type OpenAIServer, openaiServer } from '../../src/testing/openai-server.ts';
+import type { SpokenDelta } from '#core';
+import { generateReply, streamReply } from '#model';
+import { openaiCompatible } from '#model/openai-compatible';
+import { type OpenAIServer, openaiServer } from '#testing';
 
 let server: OpenAIServer | undefined;
 afterEach(async () => {

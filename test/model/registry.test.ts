@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createModelRegistry, type ModelCallResult, type ModelRegistry } from '../../src/model/registry.ts';
-import { type Needs, rankModels } from '../../src/model/selector.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { createModelRegistry, type ModelCallResult, type ModelRegistry, type Needs, rankModels } from '#model';
+import { scriptedModel, VirtualClock } from '#testing';
 
 const HOUR_MS = 3_600_000;
 const a = scriptedModel([], { modelId: 'a' });

@@ -1,10 +1,10 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Content, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { MockLanguageModelV4 } from 'ai/test';
 import { describe, expect, it } from 'vitest';
-import type { SpokenDelta } from '../../src/core/planner.ts';
-import { generateReply, type Reply, streamReply } from '../../src/model/reply.ts';
-import { restoreParts } from '../../src/prompt/assistant-parts.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
+import type { SpokenDelta } from '#core';
+import { generateReply, type Reply, streamReply } from '#model';
+import { restoreParts } from '#prompt';
+import { type ScriptedReply, scriptedModel } from '#testing';
 
 const request: LanguageModelV4CallOptions = { prompt: [] };
 

@@ -3,13 +3,13 @@ import { createServer, type IncomingHttpHeaders, type RequestListener, type Serv
 import type { AddressInfo } from 'node:net';
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { afterEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
-import { askModel, streamModel } from '../../src/model/attempts.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { streamReply } from '../../src/model/reply.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { askOptions, drain, ImpatientClock, settled } from './support.ts';
+import { systemClock } from '#core';
+import { askModel, streamModel, streamReply } from '#model';
+import { openaiCompatible } from '#model/openai-compatible';
+import { scriptedModel, VirtualClock } from '#testing';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
+import { askOptions, drain } from '../kit/model.ts';
+import { quiet } from '../kit/waiting.ts';
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -139,9 +139,9 @@ describe('a call that takes too long', () => {
     const failed = expect(askModel(askOptions([model], clock, { retries: 0 }))).rejects.toMatchObject({
       data: { why: 'away', tries: [{ code: 'model_timeout' }] },
     });
-    await settled();
+    await quiet();
     clock.advance((callTimeoutMs ?? 600_000) - 1);
-    await settled();
+    await quiet();
     expect(clock.pending).toBe(1);
     clock.advance(1);
     await failed;

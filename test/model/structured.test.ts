@@ -1,11 +1,17 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { OutputMode } from '../../src/core/remark.ts';
-import { readyModel } from '../../src/model/entry.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { askStructured, type StructuredOptions, structuredFormat } from '../../src/model/structured.ts';
-import { type OpenAIServer, openaiServer, type ServerReply } from '../../src/testing/openai-server.ts';
-import { type ScriptedModel, type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { httpError, ImpatientClock, request } from './support.ts';
+import type { OutputMode } from '#core';
+import { askStructured, readyModel, type StructuredOptions, structuredFormat } from '#model';
+import { openaiCompatible } from '#model/openai-compatible';
+import {
+  type OpenAIServer,
+  openaiServer,
+  type ScriptedModel,
+  type ScriptedReply,
+  type ServerReply,
+  scriptedModel,
+} from '#testing';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
+import { httpError, request } from '../kit/model.ts';
 
 const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } as const;
 const good: ScriptedReply = { text: '{"n":1}', usage: { inputTokens: 10, outputTokens: 1 } };

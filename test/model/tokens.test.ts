@@ -1,7 +1,7 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CountedRequest, estimateTokens, TokenCounter } from '../../src/model/tokens.ts';
+import { type CountedRequest, estimateTokens, TokenCounter } from '#model';
 
 const user = (text: string): LanguageModelV4Message => ({ role: 'user', content: [{ type: 'text', text }] });
 const png = { type: 'data' as const, data: new Uint8Array(1_000_000) };

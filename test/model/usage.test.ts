@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { assertPrices, priced, usageOf } from '../../src/model/usage.ts';
+import { PilotageError } from '#core';
+import { assertPrices, priced, usageOf } from '#model';
 
 const reported = (input?: number, output?: number, cached?: number) => ({
   inputTokens: { total: input, noCache: undefined, cacheRead: cached, cacheWrite: undefined },

@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { local, type Run, type Runtime } from '../../src/index.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { VirtualClock } from '../../src/testing/index.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { local, type Run, type Runtime } from '#pilotage';
+import { VirtualClock } from '#testing';
 import { dumpOf } from './dump.ts';
 import { program, RUNS, type World } from './program.ts';
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { foldEntries, type Journal, local, type Run, type Runtime } from '../../src/index.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { foldEntries, type Journal, local, type Run, type Runtime } from '#pilotage';
 import { program, RUNS, type World } from './program.ts';
 
 const FOLDER = new URL('.', import.meta.url);

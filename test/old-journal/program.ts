@@ -17,8 +17,8 @@ import {
   react,
   type Tool,
   tool,
-} from '../../src/index.ts';
-import { scriptedModel } from '../../src/testing/index.ts';
+} from '#pilotage';
+import { scriptedModel } from '#testing';
 
 export const RUNS = {
   finished: 'old-finished',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import { coerceToSchema } from '../../src/parse/index.ts';
+import type { Json, JsonObject } from '#core';
+import { coerceToSchema } from '#parse';
 
 const text = { type: 'string' } as const;
 const integer = { type: 'integer' } as const;

@@ -1,7 +1,7 @@
 /** The table of examples in `docs/parsing.md`, run. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type ParseTool, parseToolCalls } from '../../src/parse/index.ts';
+import { type ParseTool, parseToolCalls } from '#parse';
 
 const tools: readonly ParseTool[] = [
   { name: 'weather', inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } },

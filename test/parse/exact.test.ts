@@ -1,6 +1,6 @@
 /** The taught form: what is `exact`, and all the ways in which a block only resembles it. */
 import { describe, expect, it } from 'vitest';
-import { parseToolCalls, ToolCallStream } from '../../src/parse/index.ts';
+import { parseToolCalls, ToolCallStream } from '#parse';
 import { tools } from './tools.ts';
 
 const CALL = '{"tool": "search", "args": {"q": "x"}}';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
-import { coerceToSchema, parseToolArgs, parseToolCalls } from '../../src/parse/index.ts';
-import { isTemplate } from '../../src/parse/placeholders.ts';
+import type { Json } from '#core';
+import { coerceToSchema, isTemplate, parseToolArgs, parseToolCalls } from '#parse';
 import { note, search, tools } from './tools.ts';
 
 const SEEDS = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ParseTool, parseToolArgs, parseToolCalls } from '../../src/parse/index.ts';
+import { type ParseTool, parseToolArgs, parseToolCalls } from '#parse';
 import { search, tools } from './tools.ts';
 
 const MEGABYTE = 1_000_000;

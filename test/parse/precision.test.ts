@@ -1,7 +1,7 @@
 /** Few texts that make no call give one, and few that make one give none: on a seeded corpus of many thousand texts. */
 import { describe, expect, it } from 'vitest';
+import type { CallForm } from '#parse';
 import { corpus, type PartName, rateOf } from '../../scripts/parser-corpus/rates.ts';
-import type { CallForm } from '../../src/parse/index.ts';
 
 /** Of all texts, in percent. */
 function share(name: PartName, strictness: CallForm): number {

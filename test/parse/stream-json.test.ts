@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
-import { JsonStream } from '../../src/parse/stream-json.ts';
-import { anyJson } from '../core/json-values.ts';
+import type { Json } from '#core';
+import { JsonStream } from '#parse';
+import { anyJson } from '../kit/json-values.ts';
 import { cut, cuts } from './stream-cuts.ts';
 
 /** JSON text of any value, in one of the ways to write it. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
-import { type NdjsonIssue, NdjsonStream } from '../../src/parse/stream-ndjson.ts';
-import { anyJson } from '../core/json-values.ts';
+import type { Json } from '#core';
+import { type NdjsonIssue, NdjsonStream } from '#parse';
+import { anyJson } from '../kit/json-values.ts';
 import { cut, cuts } from './stream-cuts.ts';
 
 interface Read {

@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ParseTool } from '../../src/parse/names.ts';
-import { ToolCallStream } from '../../src/parse/stream-text.ts';
-import { type ParsedCall, type ParsedCalls, parseToolCalls } from '../../src/parse/tool-calls.ts';
+import { type ParsedCall, type ParsedCalls, type ParseTool, parseToolCalls, ToolCallStream } from '#parse';
 import { cut, cuts } from './stream-cuts.ts';
 
 const TOOLS: readonly ParseTool[] = [

@@ -1,8 +1,7 @@
 /** Text of more than can be recorded is not read, in any form; what can be is. */
 import { describe, expect, it } from 'vitest';
-import { JSON_LIMITS } from '../../src/core/json.ts';
-import { parseToolArgs, parseToolCalls } from '../../src/parse/index.ts';
-import { readStrictJson } from '../../src/parse/strict-json.ts';
+import { JSON_LIMITS } from '#core';
+import { parseToolArgs, parseToolCalls, readStrictJson } from '#parse';
 
 const ODD = { name: 'odd', inputSchema: { type: 'object' } };
 const keys = (count: number): string =>

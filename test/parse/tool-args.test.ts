@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseToolArgs } from '../../src/parse/index.ts';
+import { parseToolArgs } from '#parse';
 import { gcd, note, now, search } from './tools.ts';
 
 const args = (text: string): unknown => parseToolArgs(text, search)?.args;

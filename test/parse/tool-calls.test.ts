@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseToolCalls } from '../../src/parse/index.ts';
+import { parseToolCalls } from '#parse';
 import { tools } from './tools.ts';
 
 const codes = (text: string): string[] => parseToolCalls(text, tools).issues.map(({ code }) => code);

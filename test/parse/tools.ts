@@ -1,5 +1,5 @@
 /** Tools that the tests of the parser share. */
-import type { ParseTool } from '../../src/parse/index.ts';
+import type { ParseTool } from '#parse';
 
 export const search: ParseTool = {
   name: 'search',

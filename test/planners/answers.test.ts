@@ -1,10 +1,9 @@
 /** Answers that have to fit a schema: what is asked for, what is read, and what a provider does not take. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { GUIDANCE } from '../../src/prompt/guidance.ts';
-import { type OpenAIServer, openaiServer, type ServerReply } from '../../src/testing/openai-server.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { only } from '../runtime/support.ts';
+import { openaiCompatible } from '#model/openai-compatible';
+import { GUIDANCE } from '#prompt';
+import { type OpenAIServer, openaiServer, type ScriptedReply, type ServerReply, scriptedModel } from '#testing';
+import { only } from '../kit/events.ts';
 import {
   chatFaults,
   good,

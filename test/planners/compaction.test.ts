@@ -1,15 +1,19 @@
 /** Long runs: the first steps become a summary, and nothing else changes. */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import type { Summary } from '../../src/core/compaction.ts';
-import { local } from '../../src/core/identity.ts';
-import { estimateTokens } from '../../src/model/tokens.ts';
-import type { CompactionOptions, ReactOptions } from '../../src/planners/react/index.ts';
-import type { ReplyFunction, ScriptedModel, ScriptedReply } from '../../src/testing/scripted-model.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import { httpError } from '../model/support.ts';
-import { collect, entriesOf, make, only, start, until } from '../runtime/support.ts';
+import { local, type Summary } from '#core';
+import { estimateTokens } from '#model';
+import type { CompactionOptions, ReactOptions } from '#planners/react';
+import type { ReplyFunction, ScriptedModel, ScriptedReply } from '#testing';
+import { type Tool, tool } from '#tools';
+import { collect, only } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { httpError } from '../kit/model.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { make } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
+import { start } from '../kit/world.ts';
 import {
   chatFaults,
   input,

@@ -1,14 +1,22 @@
 /** The planners that exist conform, and for each check there is a planner that breaks it, and it alone. */
 import assert from 'node:assert/strict';
 import { describe, expect, it } from 'vitest';
-import type { Decision, Finish, SpawnTask } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import { asPlanner, type Delta, type Move, type Planner, type RunView } from '../../src/core/planner.ts';
-import { deterministic } from '../../src/planners/deterministic/index.ts';
-import { finish } from '../../src/planners/finish/index.ts';
-import { graph, type PlanStep } from '../../src/planners/graph/index.ts';
-import { react } from '../../src/planners/react/index.ts';
-import { rules } from '../../src/planners/rules/index.ts';
+import {
+  asPlanner,
+  type Decision,
+  type Delta,
+  type Finish,
+  type Json,
+  type Move,
+  type Planner,
+  type RunView,
+  type SpawnTask,
+} from '#core';
+import { deterministic } from '#planners/deterministic';
+import { finish } from '#planners/finish';
+import { graph, type PlanStep } from '#planners/graph';
+import { react } from '#planners/react';
+import { rules } from '#planners/rules';
 import {
   type PlannerCapabilities,
   type PlannerConformanceOptions,
@@ -16,8 +24,8 @@ import {
   type PlannerScenarioName,
   plannerConformance,
   scriptedModel,
-} from '../../src/testing/index.ts';
-import { ask } from './drive.ts';
+} from '#testing';
+import { ask } from '../kit/ask.ts';
 
 const FINISH: PlannerConformanceOptions = {
   name: 'finish',

@@ -1,18 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { local } from '../../src/core/identity.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { Move, Planner, RunView } from '../../src/core/planner.ts';
-import type { Step } from '../../src/core/step.ts';
-import type { GroupStatus, GroupView, TaskEnd, TaskView } from '../../src/core/task.ts';
+import {
+  type Decision,
+  type GroupStatus,
+  type GroupView,
+  local,
+  type Move,
+  type Outcome,
+  type Planner,
+  type RunView,
+  type Step,
+  type TaskEnd,
+  type TaskView,
+} from '#core';
 import {
   type DeterministicStep,
   deterministic,
   type GroupMember,
   type SpawnAndAwaitStep,
-} from '../../src/planners/deterministic/index.ts';
-import { runView } from '../../src/testing/run-view.ts';
-import { ask, failure, stepOf, value } from './drive.ts';
+} from '#planners/deterministic';
+import { runView } from '#testing';
+import { ask } from '../kit/ask.ts';
+import { failure, stepOfMove, value } from '../kit/steps.ts';
 
 const identity = local('ana', { run: 'r1' });
 const usage = { steps: 1, inputTokens: 0, outputTokens: 0, costMicroUsd: 0 };
@@ -41,7 +49,7 @@ function using(): { step: SpawnAndAwaitStep; given: (readonly GroupMember[])[] }
 }
 
 const spawned = (move: Move, outcome: Outcome = value({ task_id: 't1', status: 'spawned' })): Step =>
-  stepOf(0, move, [outcome]);
+  stepOfMove(0, move, [outcome]);
 
 const at = (steps: readonly Step[], ...groups: GroupView[]): RunView =>
   runView({ identity, steps, groups, query: 'why' });
@@ -83,7 +91,7 @@ describe('spawn_and_await', () => {
       decision: { kind: 'await_task', taskId: 't1', groupId: 'research' },
       provenance: { step: 'research' },
     });
-    const interrupted = stepOf(1, wait, [value({ task_id: 't1', status: 'running' })]);
+    const interrupted = stepOfMove(1, wait, [value({ task_id: 't1', status: 'running' })]);
     expect(await ask(planner, at([spawn, interrupted], { ...open, status: 'sealed' }))).toEqual(wait);
     expect(given).toEqual([]);
   });
@@ -113,7 +121,7 @@ describe('spawn_and_await', () => {
       provenance: { step: 'research', resolved: true },
     });
     expect(given).toEqual([members]);
-    const used = stepOf(1, resolved);
+    const used = stepOfMove(1, resolved);
     expect((await ask(planner, at([spawn, used], ended))).decision.kind).toBe('finish');
     expect(given).toHaveLength(1);
   });
@@ -124,7 +132,7 @@ describe('spawn_and_await', () => {
     const planner = deterministic({ steps: [{ ...step, onResolved: () => again }, DONE] });
     const spawn = spawned(await ask(planner, at([])));
     const ended = group('research', 'completed', task('t1', 'research', { status: 'complete' }));
-    const second = stepOf(1, await ask(planner, at([spawn], ended)), [failure('task_limit', 'Too many.')]);
+    const second = stepOfMove(1, await ask(planner, at([spawn], ended)), [failure('task_limit', 'Too many.')]);
     expect(second.decision).toEqual(again);
     expect((await ask(planner, at([spawn, second], ended))).decision.kind).toBe('finish');
   });
@@ -150,7 +158,7 @@ describe('spawn_and_await', () => {
     const ended = group('research', 'completed', task('t1', 'research', { status: 'complete' }));
     const resolved = await ask(made(), at([spawn], ended));
     expect(resolved.decision).toMatchObject({ tool: 'use_result' });
-    expect((await ask(made(), at([spawn, stepOf(1, resolved)], ended))).decision.kind).toBe('finish');
+    expect((await ask(made(), at([spawn, stepOfMove(1, resolved)], ended))).decision.kind).toBe('finish');
   });
 
   it.each([
@@ -179,7 +187,7 @@ describe('spawn_and_await', () => {
     const planner = deterministic({ steps: [step] });
     const spawn = spawned(await ask(planner, at([])));
     const open = group('research', 'open', task('t1', 'research'));
-    const wait = stepOf(1, await ask(planner, at([spawn], open)), [failure(code, 'Why.')]);
+    const wait = stepOfMove(1, await ask(planner, at([spawn], open)), [failure(code, 'Why.')]);
     await expect(ask(planner, at([spawn, wait], open))).rejects.toMatchObject({
       code: 'deterministic_step',
       message: `steps[0] (research) failed: waiting for the group "research" failed, ${code}: Why.`,
@@ -224,10 +232,10 @@ describe('watch_group', () => {
     expect((await ask(planner, at([], group('crew', 'open', first)))).decision).toMatchObject({ taskId: 't1' });
 
     const ended = group('crew', 'cancelled', first, task('t2', 'crew', { status: 'cancelled' }));
-    const waited = stepOf(0, wait, [value({ group_id: 'crew', status: 'cancelled', members: [] })]);
+    const waited = stepOfMove(0, wait, [value({ group_id: 'crew', status: 'cancelled', members: [] })]);
     const resolved = await ask(planner, at([waited], ended));
     expect(resolved).toMatchObject({ decision: { args: 2 }, provenance: { step: '<watch-group>', resolved: true } });
-    expect((await ask(planner, at([waited, stepOf(1, resolved)], ended))).decision.kind).toBe('finish');
+    expect((await ask(planner, at([waited, stepOfMove(1, resolved)], ended))).decision.kind).toBe('finish');
     expect(given).toHaveLength(1);
   });
 

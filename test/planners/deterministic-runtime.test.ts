@@ -1,20 +1,14 @@
 /** The deterministic planner in a runtime: its decisions carried out, over one journal and over several processes. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Entry, Moved } from '../../src/core/entry.ts';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import {
-  type DeterministicStep,
-  deterministic,
-  type GroupMember,
-  lastResult,
-} from '../../src/planners/deterministic/index.ts';
-import { createRuntime, type Runtime, type RuntimeOptions } from '../../src/runtime/runtime.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import { echo, gate, make, until } from '../runtime/support.ts';
+import { type Decision, type Entry, local, type Moved } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { type DeterministicStep, deterministic, type GroupMember, lastResult } from '#planners/deterministic';
+import { createRuntime, type Runtime, type RuntimeOptions } from '#runtime';
+import type { Tool } from '#tools';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { echo, make } from '../kit/tools.ts';
+import { gate, until } from '../kit/waiting.ts';
 
 /** What a task of these runs is asked; its own steps come first, for it is a run of the same planner. */
 const TASK = 'research';

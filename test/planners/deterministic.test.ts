@@ -1,18 +1,25 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Identity, local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import { asPlanner, type Planner, type RunView, resolveWakeMode } from '../../src/core/planner.ts';
-import type { Step } from '../../src/core/step.ts';
+import {
+  asPlanner,
+  type Identity,
+  type Json,
+  local,
+  type Planner,
+  type RunView,
+  resolveWakeMode,
+  type Step,
+} from '#core';
 import {
   type DeterministicStep,
   deterministic,
   lastResult,
   lastStep,
   type WatchGroupStep,
-} from '../../src/planners/deterministic/index.ts';
-import { runView } from '../../src/testing/run-view.ts';
-import { ask, failure, stepOf, value } from './drive.ts';
+} from '#planners/deterministic';
+import { runView } from '#testing';
+import { ask } from '../kit/ask.ts';
+import { failure, stepOfMove, value } from '../kit/steps.ts';
 
 const identity = local('ana', { run: 'r1' });
 const DONE: DeterministicStep = { do: 'finish', reason: 'goal' };
@@ -21,13 +28,13 @@ function planner(...steps: DeterministicStep[]): Planner {
   return deterministic({ steps });
 }
 
-/** Asks again and again, each move carried out as `stepOf` does, until the planner finishes. */
+/** Asks again and again, each move carried out as `stepOfMove` does, until the planner finishes. */
 async function play(asked: Planner, outcomes: Record<string, Json> = {}): Promise<Step[]> {
   const steps: Step[] = [];
   for (;;) {
     const move = await ask(asked, runView({ identity, steps: [...steps] }));
     const given = move.decision.kind === 'call_tool' ? outcomes[move.decision.tool] : undefined;
-    steps.push(stepOf(steps.length, move, given === undefined ? undefined : [value(given)]));
+    steps.push(stepOfMove(steps.length, move, given === undefined ? undefined : [value(given)]));
     if (move.decision.kind === 'finish' || steps.length === 20) return steps;
   }
 }
@@ -70,7 +77,7 @@ describe('deterministic, in order', () => {
     expect(kinds(steps)).toEqual(['call_tool', 'call_tool', 'finish']);
     expect(steps[1]?.decision).toMatchObject({ tool: 'render', args: { pages: [1, 2] } });
 
-    const failed = stepOf(0, await ask(planner(search), runView()), [failure('tool_failed', 'no')]);
+    const failed = stepOfMove(0, await ask(planner(search), runView()), [failure('tool_failed', 'no')]);
     const view = runView({ steps: [failed] });
     expect((await ask(planner(search, DONE), view)).decision).toMatchObject({ kind: 'finish', reason: 'goal' });
     expect(lastResult(view, 'search')).toEqual({ error: { code: 'tool_failed', message: 'no' } });
@@ -155,7 +162,7 @@ describe('deterministic, in order', () => {
     const asked = planner(pause, answer);
     const move = await ask(asked, runView());
     expect(move.decision).toEqual({ kind: 'request_pause', reason: 'approval_required', payload: { cost: 3 } });
-    const approved = stepOf(0, move, [{ kind: 'verdict', verdict: 'approve', payload: { by: 'bo' } }]);
+    const approved = stepOfMove(0, move, [{ kind: 'verdict', verdict: 'approve', payload: { by: 'bo' } }]);
     expect((await ask(asked, runView({ steps: [approved] }))).decision).toMatchObject({
       kind: 'finish',
       payload: { decision: 'approve', payload: { by: 'bo' } },
@@ -305,8 +312,8 @@ describe('deterministic as a planner', () => {
         ([, path]) => path,
       ),
     );
-    expect(from).toContain('../../core/decision.ts');
-    expect(from.filter((path) => !/^(?:\.\/|\.\.\/\.\.\/core\/)[\w-]+\.ts$/.test(path ?? ''))).toEqual([]);
+    expect(from).toContain('#core');
+    expect(from.filter((path) => !/^(?:\.\/[\w-]+\.ts|#core)$/.test(path ?? ''))).toEqual([]);
   });
 
   it('DS-01, PC-07 throws the reason of an aborted signal, and asks no step', async () => {
@@ -412,7 +419,7 @@ describe('deterministic as a planner', () => {
         at: trajectory.count,
       }),
     });
-    const steps = [stepOf(0, await ask(asked, runView()))];
+    const steps = [stepOfMove(0, await ask(asked, runView()))];
     const view = () => runView({ identity, steps, startedAt: Date.UTC(2025, 0, 1) });
     const first = await ask(asked, view());
     expect(first.decision).toMatchObject({ args: { day: '2025-01-01', at: 1 } });

@@ -1,9 +1,12 @@
 /** Deferred tools, from a model's search to its call of what it found. */
 import { describe, expect, it } from 'vitest';
-import { type ReplyFunction, type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import { outcomes, start, until } from '../runtime/support.ts';
+import { type ReplyFunction, type ScriptedReply, scriptedModel } from '#testing';
+import { type Tool, tool } from '#tools';
+import { temporaryFile } from '../kit/files.ts';
+import { outcomes } from '../kit/run-record.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { until } from '../kit/waiting.ts';
+import { start } from '../kit/world.ts';
 import { chatFaults, good, input, type PlayOptions, play, reactWorld, search, system, wordsOf } from './played.ts';
 
 const DONE: ScriptedReply = { text: 'done' };

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Identity } from '../../src/core/identity.ts';
-import { local } from '../../src/core/identity.ts';
-import { resolveWakeMode } from '../../src/core/planner.ts';
-import { finish } from '../../src/planners/finish/finish.ts';
-import { runView } from '../../src/testing/run-view.ts';
-import { ask } from './drive.ts';
+import { type Identity, local, resolveWakeMode } from '#core';
+import { finish } from '#planners/finish';
+import { runView } from '#testing';
+import { ask } from '../kit/ask.ts';
 
 const view = runView({ identity: local('ana', { run: 'r1' }) });
 

@@ -1,15 +1,14 @@
 /** What comes from elsewhere cannot make a request look like one in which something else has happened. */
 import { describe, expect, it } from 'vitest';
-import type { RunContext } from '../../src/core/context.ts';
-import { chooseWith } from '../../src/planners/htn-model/index.ts';
-import { promptStore } from '../../src/planners/pipeline/prompt-store.ts';
-import { planVariables } from '../../src/planners/pipeline/template-variables.ts';
-import { react } from '../../src/planners/react/index.ts';
-import { runView } from '../../src/testing/run-view.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { callTool, says, stepOf, value } from '../prompt/kit.ts';
-import { ask } from './drive.ts';
+import type { RunContext } from '#core';
+import { chooseWith } from '#planners/htn-model';
+import { planVariables, promptStore } from '#planners/pipeline';
+import { react } from '#planners/react';
+import { runView, type ScriptedReply, scriptedModel } from '#testing';
+import { type Tool, tool } from '#tools';
+import { ask } from '../kit/ask.ts';
+import { call } from '../kit/decisions.ts';
+import { says, stepOf, value } from '../kit/steps.ts';
 import { chat, input, play, search, system, wordsOf } from './played.ts';
 
 const fenced = (...calls: readonly string[]): ScriptedReply => ({
@@ -53,7 +52,7 @@ describe('text mode', () => {
   it('a result cannot pass for a result and what the user said after it', async () => {
     const told = async (result: string, message?: string): Promise<string> => {
       const model = scriptedModel([DONE]);
-      const steps = [stepOf(0, callTool('page'), { outcomes: [value(result)] })];
+      const steps = [stepOf(0, call('page'), { outcomes: [value(result)] })];
       const steering = message === undefined ? [] : [says(1, message)];
       await ask(react({ model: { model, toolCalls: 'text' } }), runView({ steps, steering }));
       return chat(model.calls[0] ?? { prompt: [] })

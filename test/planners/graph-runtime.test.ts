@@ -1,28 +1,17 @@
 /** Plans of the graph planner in a runtime: in memory, and with a process that dies. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/event.ts';
-import { isJsonObject, type Json } from '../../src/core/json.ts';
-import type { ToolPolicy } from '../../src/core/policy.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { type GraphOptions, graph, type Plan, type PlanStep, type PlanYield } from '../../src/planners/graph/index.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import {
-  aborted,
-  collect,
-  cutJournal,
-  entriesOf,
-  type Gate,
-  gate,
-  make,
-  only,
-  start,
-  until,
-  type World,
-  type WorldOptions,
-  world,
-} from '../runtime/support.ts';
+import { isJsonObject, type Json, type RunEvent, type ToolPolicy } from '#core';
+import { memoryJournal } from '#journal';
+import { type GraphOptions, graph, type Plan, type PlanStep, type PlanYield } from '#planners/graph';
+import type { Run } from '#runtime';
+import { VirtualClock } from '#testing';
+import type { Tool } from '#tools';
+import { collect, only } from '../kit/events.ts';
+import { cutJournal } from '../kit/journals.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { aborted, type Gate, gate, until } from '../kit/waiting.ts';
+import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 
 const open: World[] = [];
 afterEach(async () => {

@@ -1,12 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import type { Control } from '../../src/core/control.ts';
-import type { CallParallel } from '../../src/core/decision.ts';
-import { local } from '../../src/core/identity.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { Move, RunView } from '../../src/core/planner.ts';
-import type { ToolPolicy } from '../../src/core/policy.ts';
-import type { Step } from '../../src/core/step.ts';
 import {
+  type CallParallel,
+  type Control,
+  local,
+  type Move,
+  type Outcome,
+  type RunView,
+  type Step,
+  type ToolPolicy,
+} from '#core';
+import {
+  earlierPlaces,
   finishOfPlan,
   type GraphOptions,
   graph,
@@ -15,10 +19,10 @@ import {
   type PlanStep,
   type PlanYield,
   planNodes,
-} from '../../src/planners/graph/index.ts';
-import { earlierPlaces } from '../../src/planners/graph/outcome.ts';
-import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
-import { ask, failure, listen, stepOf, value } from './drive.ts';
+} from '#planners/graph';
+import { type RunViewOptions, runView, toolView } from '#testing';
+import { ask, listen } from '../kit/ask.ts';
+import { failure, stepOfMove, value } from '../kit/steps.ts';
 
 const NAMES = ['any', 'other', 'handler'];
 const TOOLS = toolView(NAMES);
@@ -43,7 +47,7 @@ function next(options: GraphOptions | GraphOptions['plan'], run: RunView = view(
 
 /** The step that this decision became. */
 async function carriedOut(plan: Plan, outcomes: readonly Outcome[]): Promise<Step> {
-  return stepOf(0, await next(plan), outcomes);
+  return stepOfMove(0, await next(plan), outcomes);
 }
 
 const skipped = (branch: number): Outcome => ({
@@ -74,7 +78,7 @@ describe('a plan is one parallel call', () => {
   it('AG-07 it is stateless: the same run gives the same, whoever is asked in between', async () => {
     const planner = graph({ plan: () => ({ steps: [any('a')] }) });
     const first = await ask(planner, view());
-    await ask(planner, view({ steps: [stepOf(0, first)] }));
+    await ask(planner, view({ steps: [stepOfMove(0, first)] }));
     expect(await ask(planner, view())).toEqual(first);
   });
 
@@ -113,7 +117,7 @@ describe('a plan is one parallel call', () => {
       planId === undefined ? { steps: [any('a')] } : { planId, steps: [any('a')] };
     const first = await next(plan());
     expect(idOf(first)).toBe('plan');
-    const run = view({ steps: [stepOf(0, first)], controls: [redirect] });
+    const run = view({ steps: [stepOfMove(0, first)], controls: [redirect] });
     expect(idOf(await next(plan(), run))).toBe('plan-1');
     expect(idOf(await next(plan('plan'), run))).toBe('plan-1');
     expect(idOf(await next(plan('p'), run))).toBe('p');
@@ -222,7 +226,7 @@ describe('a goal that was replaced', () => {
     }
     expect(seen).toEqual(['something else', 'something else']);
     // The plan for the new goal is not given up for the same message.
-    const second = stepOf(1, await next(maker, view({ steps: [step], steering })));
+    const second = stepOfMove(1, await next(maker, view({ steps: [step], steering })));
     expect((await next(maker, view({ steps: [step, second], steering }))).decision).toMatchObject({ reason: 'goal' });
   });
 });
@@ -244,7 +248,7 @@ describe('makers', () => {
     for (let index = 0; index < 4; index += 1) {
       const move = await ask(planner, view({ steps, query: 'why' }));
       moves.push(move);
-      steps.push(stepOf(index, move, index < 3 ? [value(results[index] ?? null)] : undefined));
+      steps.push(stepOfMove(index, move, index < 3 ? [value(results[index] ?? null)] : undefined));
     }
     expect(moves.map(({ decision }) => decision)).toEqual([
       { kind: 'call_tool', tool: 'any', args: { goal: 'why' } },
@@ -269,7 +273,7 @@ describe('makers', () => {
   it('a value of which only a preview is known cannot be referred to', async () => {
     const artifact = { artifactRef: 'art_1', mime: 'application/json', sizeBytes: 40_000 };
     const made = await next(() => any('a'));
-    const run = view({ steps: [stepOf(0, made, [{ kind: 'value', value: 'preview', artifact }])] });
+    const run = view({ steps: [stepOfMove(0, made, [{ kind: 'value', value: 'preview', artifact }])] });
     expect(earlierPlaces(run, true).size).toBe(0);
     await expect(next(() => any('b', { input: { v: { $from: 'a' } } }), run)).rejects.toMatchObject({
       data: { faults: [{ code: 'reference_unknown' }] },
@@ -425,12 +429,12 @@ describe('a stream of steps', () => {
       failure('tool_failed', 'No.'),
       skipped(5),
     ];
-    const first: Step = { ...stepOf(0, move, outcomes), error: interrupted };
+    const first: Step = { ...stepOfMove(0, move, outcomes), error: interrupted };
     const again = await given(stream(...yields), view({ steps: [first] }));
     const { branches } = again.move.decision as CallParallel;
     expect(branches).toEqual([{ id: 'd', tool: 'any', args: { v: { $from: 'a', path: '/x', step: 0 } } }]);
     // Cut off once more, with d done: then there is nothing left to run.
-    const second: Step = { ...stepOf(1, again.move, [value(4)]), error: interrupted };
+    const second: Step = { ...stepOfMove(1, again.move, [value(4)]), error: interrupted };
     const steps = [first, second];
     expect((await given(stream(...yields), view({ steps }))).move.decision).toMatchObject({
       kind: 'finish',
@@ -438,7 +442,7 @@ describe('a stream of steps', () => {
       metadata: { failed: ['bad'], skipped: ['behind'] },
     });
     // Made to its end, it counts with what was done before.
-    const whole = { ...stepOf(1, again.move, [value(4)]) };
+    const whole = { ...stepOfMove(1, again.move, [value(4)]) };
     expect((await next(stream(...yields), view({ steps: [first, whole] }))).decision).toMatchObject({
       reason: 'no_path',
       metadata: { failed: ['bad'], skipped: ['behind'] },
@@ -448,7 +452,7 @@ describe('a stream of steps', () => {
   it('AG-41 a step that is another one under the same id is run', async () => {
     const { move } = await given(stream(any('a', { input: { n: 1 } }), any('b')));
     const first: Step = {
-      ...stepOf(0, move, [value('one'), value('b')]),
+      ...stepOfMove(0, move, [value('one'), value('b')]),
       error: { code: 'plan_interrupted', message: 'Cut off.' },
     };
     const run = view({ steps: [first] });
@@ -463,7 +467,7 @@ describe('a stream of steps', () => {
   it('a maker that failed on the way fails the run, once its nodes have ended', async () => {
     const { move } = await given(stream(any('a')));
     const error = { code: 'planner_failed', message: 'The model is gone.' };
-    const run = view({ steps: [{ ...stepOf(0, move), error }] });
+    const run = view({ steps: [{ ...stepOfMove(0, move), error }] });
     await expect(given(stream(any('a')), run)).rejects.toMatchObject(error);
   });
 });

@@ -1,8 +1,7 @@
 /** The domains of hddl-domains, read and planned. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type HddlPlanning, readHddl } from '../../src/planners/htn/hddl/index.ts';
-import { findPlan, type HtnResult } from '../../src/planners/htn/search.ts';
+import { findPlan, type HddlPlanning, type HtnResult, readHddl } from '#planners/htn';
 
 const FOLDER = new URL('./hddl-domains/', import.meta.url);
 

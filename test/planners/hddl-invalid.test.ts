@@ -1,8 +1,8 @@
 /** What the HDDL reader refuses, and what it says of it. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { readHddl } from '../../src/planners/htn/hddl/index.ts';
+import { PilotageError } from '#core';
+import { readHddl } from '#planners/htn';
 import { domainNames, texts } from './hddl-files.ts';
 
 const DOMAIN = `(define (domain d)

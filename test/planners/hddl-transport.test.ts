@@ -1,7 +1,8 @@
 /** A left-recursive domain: to get somewhere, get to the place before it first. */
 import { describe, expect, it } from 'vitest';
-import { findPlan, htn, htnDomain, htnState, readHddl } from '../../src/planners/htn/index.ts';
-import { make, start, world } from '../runtime/support.ts';
+import { findPlan, htn, htnDomain, htnState, readHddl } from '#planners/htn';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 /** @param order of the three ways to get somewhere, as the file has them. */
 function domainOf(order: readonly ('direct' | 'via' | 'there')[]): string {

@@ -1,5 +1,5 @@
 /** A model that does everything wrong that models have been seen to do, and some of it right; by a seed. */
-import type { ReplyFunction, ScriptedCall, ScriptedReply } from '../../src/testing/scripted-model.ts';
+import type { ReplyFunction, ScriptedCall, ScriptedReply } from '#testing';
 
 type Random = () => number;
 

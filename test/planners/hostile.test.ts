@@ -1,15 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/core/clock.ts';
-import { branchesOf } from '../../src/core/decision.ts';
-import type { EntryBody } from '../../src/core/entry.ts';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { finish } from '../../src/planners/finish/index.ts';
-import { react } from '../../src/planners/react/react.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
-import { tool } from '../../src/tools/tool.ts';
+import { branchesOf, type Clock, type EntryBody, local } from '#core';
+import { memoryJournal } from '#journal';
+import { finish } from '#planners/finish';
+import { react } from '#planners/react';
+import { createRuntime } from '#runtime';
+import { scriptedModel, seededRandom } from '#testing';
+import { tool } from '#tools';
 import { hostileModel } from './hostile-model.ts';
 import { chatFault } from './well-formed.ts';
 

@@ -1,8 +1,10 @@
 /** Planners written to the contract of the agentsdk proposal: initialTask and decompose. */
 import { describe, expect, it } from 'vitest';
-import { fromHtnPlanner, type HTNNode, type HTNPlanner } from '../../src/planners/htn/index.ts';
-import type { RunResult } from '../../src/runtime/result.ts';
-import { entriesOf, make, start, world } from '../runtime/support.ts';
+import { fromHtnPlanner, type HTNNode, type HTNPlanner } from '#planners/htn';
+import type { RunResult } from '#runtime';
+import { entriesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const compound = (id: string, ...methods: string[]): HTNNode => ({
   id,

@@ -1,9 +1,9 @@
 /** What the htn planner does when an action fails, or does not come to what it was to. */
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
-import { type HtnState, type HtnTask, htn, htnDomain } from '../../src/planners/htn/index.ts';
-import { failure, value } from './drive.ts';
-import { BOTH, type Changes, callsOf, play, playByHand } from './htn-support.ts';
+import type { Json } from '#core';
+import { type HtnState, type HtnTask, htn, htnDomain } from '#planners/htn';
+import { failure, value } from '../kit/steps.ts';
+import { BOTH, type Changes, callsOf, play, playByHand } from './parcels.ts';
 
 function set(state: HtnState, key: string, to: Json): boolean {
   state.set('k', key, to);

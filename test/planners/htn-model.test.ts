@@ -1,15 +1,18 @@
 /** A model that chooses among the methods of the htn planner, and one that fills in its leaves. */
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
-import { local, PilotageError } from '../../src/index.ts';
-import type { ModelEntry } from '../../src/model/entry.ts';
-import { type HtnOptions, type HtnTask, htn, htnDomain, traceOfStep } from '../../src/planners/htn/index.ts';
-import { chooseWith, fillWith, type HtnModelOptions } from '../../src/planners/htn-model/index.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { type ReplyFunction, type ScriptedModel, type ScriptedReply, scriptedModel } from '../../src/testing/index.ts';
-import { advanceUntil, entriesOf, make, start, type World, world } from '../runtime/support.ts';
-import { texts } from './drive.ts';
-import { view } from './htn-support.ts';
+import type { Json } from '#core';
+import type { ModelEntry } from '#model';
+import { local, PilotageError } from '#pilotage';
+import { type HtnOptions, type HtnTask, htn, htnDomain, traceOfStep } from '#planners/htn';
+import { chooseWith, fillWith, type HtnModelOptions } from '#planners/htn-model';
+import type { Run } from '#runtime';
+import { type ReplyFunction, type ScriptedModel, type ScriptedReply, scriptedModel } from '#testing';
+import { texts } from '../kit/messages.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { advanceUntil } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
+import { view } from './parcels.ts';
 
 /** One way or another to go, and a word to be said. */
 const DOMAIN = htnDomain({

@@ -1,16 +1,8 @@
 /** The search against a plain planner on random domains, and the state against a Map. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
-import {
-  findPlan,
-  type HtnDomain,
-  type HtnState,
-  type HtnTask,
-  htnDomain,
-  htnState,
-  type Method,
-} from '../../src/planners/htn/index.ts';
+import type { Json } from '#core';
+import { findPlan, type HtnDomain, type HtnState, type HtnTask, htnDomain, htnState, type Method } from '#planners/htn';
 
 /** A domain as data: operators change a few keys, tasks give fixed lists. */
 interface Small {

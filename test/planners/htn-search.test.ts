@@ -1,7 +1,7 @@
 /** The search by itself: plans, goals, limits, the trace. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
+import type { Json } from '#core';
 import {
   findPlan,
   type HtnDomain,
@@ -13,7 +13,7 @@ import {
   type Method,
   type SearchOptions,
   traceText,
-} from '../../src/planners/htn/index.ts';
+} from '#planners/htn';
 
 /** One table `flag` with numbers in it. */
 const flags = (): HtnState => htnState({ flag: [['v', -1]] });

@@ -1,10 +1,7 @@
 /** The htn planner: plans carried out by a runtime, and runs that go on in another process. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CallParallel } from '../../src/core/decision.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import type { Remark } from '../../src/core/remark.ts';
+import { type CallParallel, type Json, type JsonObject, PilotageError, type Remark } from '#core';
 import {
   findPlan,
   type HtnState,
@@ -15,15 +12,12 @@ import {
   htnState,
   traceOfStep,
   traceText,
-} from '../../src/planners/htn/index.ts';
-import {
-  assertCrashProof,
-  crashEverywhere,
-  type PlannerScenario,
-  plannerConformance,
-} from '../../src/testing/index.ts';
-import { make, start, world } from '../runtime/support.ts';
-import { ask, failure, stepOf, value } from './drive.ts';
+} from '#planners/htn';
+import { assertCrashProof, crashEverywhere, type PlannerScenario, plannerConformance } from '#testing';
+import { ask } from '../kit/ask.ts';
+import { failure, stepOfMove, value } from '../kit/steps.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 import {
   BOTH,
   type Changes,
@@ -37,7 +31,7 @@ import {
   STATE,
   TODO,
   view,
-} from './htn-support.ts';
+} from './parcels.ts';
 
 const traceIn = (provenance: JsonObject): HtnTrace => traceOfStep({ provenance }) ?? { nodes: [] };
 
@@ -379,7 +373,7 @@ describe('whoever helps the planner', () => {
     // Two leaves, and one choice.
     expect(first.usage).toEqual({ inputTokens: 9, outputTokens: 2, costMicroUsd: 7 });
     expect(first.remarks).toEqual([remark('one'), remark('two'), remark('two')]);
-    const last = await ask(planner, view([stepOf(0, first, [value('done')])]));
+    const last = await ask(planner, view([stepOfMove(0, first, [value('done')])]));
     expect(last.decision).toMatchObject({ kind: 'finish', reason: 'goal' });
     expect([last.usage, last.remarks]).toEqual([undefined, undefined]);
   });
@@ -509,7 +503,7 @@ describe('a run', () => {
 
   it('the domain is what was written down: a task that is gone fails the run', async () => {
     const first = await ask(parcels(), view());
-    const steps = [stepOf(0, first, [value('done'), failure('tool_failed', 'no')])];
+    const steps = [stepOfMove(0, first, [value('done'), failure('tool_failed', 'no')])];
     const domain = htnDomain({ operators: {}, tasks: {} });
     await expect(ask(parcels({ domain }), view(steps))).rejects.toMatchObject({
       code: 'htn_invalid_decomposition',

@@ -1,15 +1,19 @@
 /** The repair ladder, from a model's faulty replies to a decision, through a runtime. */
 import { describe, expect, it } from 'vitest';
-import type { Planner } from '../../src/core/planner.ts';
-import { react } from '../../src/planners/react/index.ts';
-import { GUIDANCE } from '../../src/prompt/guidance.ts';
-import { runView } from '../../src/testing/run-view.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { tool } from '../../src/tools/tool.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import { httpError } from '../model/support.ts';
-import { call, entriesOf, finish, only, outcomes, script, start, until, world } from '../runtime/support.ts';
-import { ask } from './drive.ts';
+import type { Planner } from '#core';
+import { react } from '#planners/react';
+import { GUIDANCE } from '#prompt';
+import { runView, type ScriptedReply, scriptedModel } from '#testing';
+import { tool } from '#tools';
+import { ask } from '../kit/ask.ts';
+import { call, finish, script } from '../kit/decisions.ts';
+import { only } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { httpError } from '../kit/model.ts';
+import { entriesOf, outcomes } from '../kit/run-record.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 import {
   bad,
   chat,

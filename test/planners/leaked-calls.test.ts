@@ -1,9 +1,9 @@
 /** A model with native calls that writes something like a call in its text: what is carried out, and what is an answer. */
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/core/json.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { outcomes } from '../runtime/support.ts';
+import type { JsonObject } from '#core';
+import { type ScriptedReply, scriptedModel } from '#testing';
+import { type Tool, tool } from '#tools';
+import { outcomes } from '../kit/run-record.ts';
 import { chatFaults, type PlayOptions, play, playStreamed, search, shownTexts, tiers } from './played.ts';
 
 const order = {

@@ -1,10 +1,13 @@
 /** What a run is told beside its query, from `start` to the request: memory, skills, documents, hints, reasoning. */
 import { describe, expect, it } from 'vitest';
-import { react } from '../../src/planners/react/index.ts';
-import type { StartOptions } from '../../src/runtime/start-options.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import { only, start, until } from '../runtime/support.ts';
+import { react } from '#planners/react';
+import type { StartOptions } from '#runtime';
+import { type ScriptedReply, scriptedModel } from '#testing';
+import { only } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { until } from '../kit/waiting.ts';
+import { start } from '../kit/world.ts';
 import { chat, chatFaults, good, named, play, playStreamed, reactWorld, system, wordsOf } from './played.ts';
 
 const DONE: ScriptedReply = { text: 'done' };

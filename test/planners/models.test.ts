@@ -1,18 +1,21 @@
 /** Several models for one planner: their order, what becomes of a failure inside a stream, and what is measured. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/event.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { createModelRegistry } from '../../src/model/registry.ts';
+import type { RunEvent } from '#core';
+import { createModelRegistry } from '#model';
+import { openaiCompatible } from '#model/openai-compatible';
 import {
   type OpenAIServer,
   openaiServer,
   type ServerHandler,
   type ServerReply,
-} from '../../src/testing/openai-server.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { httpError, ImpatientClock } from '../model/support.ts';
-import { only, quiet, start } from '../runtime/support.ts';
+  scriptedModel,
+  VirtualClock,
+} from '#testing';
+import { only } from '../kit/events.ts';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
+import { httpError } from '../kit/model.ts';
+import { quiet } from '../kit/waiting.ts';
+import { start } from '../kit/world.ts';
 import {
   bad,
   good,

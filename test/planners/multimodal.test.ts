@@ -1,15 +1,18 @@
 /** Attachments and stored values, from `start` to what a model is sent. */
 import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from '@ai-sdk/provider';
 import { afterEach, describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { ModelEntry } from '../../src/model/entry.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import type { StartOptions } from '../../src/runtime/start-options.ts';
-import { type OpenAIServer, openaiServer } from '../../src/testing/openai-server.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import { make, only, start, until } from '../runtime/support.ts';
+import { local } from '#core';
+import type { ModelEntry } from '#model';
+import { openaiCompatible } from '#model/openai-compatible';
+import type { StartOptions } from '#runtime';
+import { type OpenAIServer, openaiServer, type ScriptedReply, scriptedModel } from '#testing';
+import { type Tool, tool } from '#tools';
+import { only } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { make } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
+import { start } from '../kit/world.ts';
 import { chat, chatFaults, good, input, type PlayOptions, play, reactWorld, read, wordsOf } from './played.ts';
 
 const DONE: ScriptedReply = { text: 'done' };

@@ -5,9 +5,8 @@ import type {
   LanguageModelV4StreamPart,
 } from '@ai-sdk/provider';
 import { describe, it } from 'vitest';
-import { pipeline } from '../../src/planners/pipeline/index.ts';
-import { plannerConformance } from '../../src/testing/planner-conformance.ts';
-import type { ScriptedModel } from '../../src/testing/scripted-model.ts';
+import { pipeline } from '#planners/pipeline';
+import { plannerConformance, type ScriptedModel } from '#testing';
 import { row } from './pipeline-play.ts';
 
 /** Says as a plan what the scripts of the kit say as native calls and as answers. */

@@ -2,14 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ToolPolicy } from '../../src/core/policy.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { fileMeasures, planMetrics } from '../../src/planners/pipeline/index.ts';
-import { type OpenAIServer, openaiServer } from '../../src/testing/openai-server.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { tool } from '../../src/tools/tool.ts';
-import { collect, start } from '../runtime/support.ts';
+import type { ToolPolicy } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import { openaiCompatible } from '#model/openai-compatible';
+import { fileMeasures, planMetrics } from '#planners/pipeline';
+import { type OpenAIServer, openaiServer, scriptedModel } from '#testing';
+import { tool } from '#tools';
+import { collect } from '../kit/events.ts';
+import { start } from '../kit/world.ts';
 import {
   branchesIn,
   call,

@@ -1,6 +1,6 @@
 /** A model that writes plans with everything wrong that can be wrong with them, and some that are right; by a seed. */
-import type { Json } from '../../src/core/json.ts';
-import type { ReplyFunction, ScriptedReply } from '../../src/testing/scripted-model.ts';
+import type { Json } from '#core';
+import type { ReplyFunction, ScriptedReply } from '#testing';
 import { end, type GivenStep, search, unavailable } from './pipeline-play.ts';
 
 export type Random = () => number;

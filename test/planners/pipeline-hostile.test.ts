@@ -1,18 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/core/clock.ts';
-import type { Branch, CallParallel } from '../../src/core/decision.ts';
-import type { Entry } from '../../src/core/entry.ts';
-import { local } from '../../src/core/identity.ts';
-import type { Planner, PlannerFunction } from '../../src/core/planner.ts';
-import type { ToolPolicy } from '../../src/core/policy.ts';
-import { referencesIn } from '../../src/core/reference.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { pipeline, promptStore } from '../../src/planners/pipeline/index.ts';
-import type { RunResult } from '../../src/runtime/result.ts';
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
+import {
+  type Branch,
+  type CallParallel,
+  type Clock,
+  type Entry,
+  local,
+  type Planner,
+  type PlannerFunction,
+  referencesIn,
+  type ToolPolicy,
+} from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { pipeline, promptStore } from '#planners/pipeline';
+import { createRuntime, type RunResult, type Runtime } from '#runtime';
+import { scriptedModel, seededRandom } from '#testing';
 import { hostilePlanner, pick, type Random } from './pipeline-hostile-model.ts';
 import { grownMoves, toolsOf } from './pipeline-play.ts';
 

@@ -2,16 +2,9 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createModelRegistry, type MeasuresData, type ModelCallResult } from '../../src/model/registry.ts';
-import { rankModels } from '../../src/model/selector.ts';
-import {
-  fileMeasures,
-  keepMeasures,
-  type MeasuresFailure,
-  type MeasuresStore,
-} from '../../src/planners/pipeline/measures.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { createModelRegistry, type MeasuresData, type ModelCallResult, rankModels } from '#model';
+import { fileMeasures, keepMeasures, type MeasuresFailure, type MeasuresStore } from '#planners/pipeline';
+import { scriptedModel, VirtualClock } from '#testing';
 
 const a = scriptedModel([], { modelId: 'a' });
 const b = scriptedModel([], { modelId: 'b' });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { PlanTry, Remark } from '../../src/core/remark.ts';
-import { type PlanMetricsRow, planMetrics } from '../../src/planners/pipeline/metrics.ts';
+import type { PlanTry, Remark } from '#core';
+import { type PlanMetricsRow, planMetrics } from '#planners/pipeline';
 
 const PLAN = { id: 'plan', version: 1 };
 

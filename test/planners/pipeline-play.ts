@@ -1,18 +1,23 @@
 /** Runs of a pipeline planner through a real runtime, with what its models were sent and what was recorded of its tries. */
-import type { Branch, CallParallel } from '../../src/core/decision.ts';
-import type { Entry, Moved } from '../../src/core/entry.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { PlanTry, Remark, RemarkPayloads, RemarkType } from '../../src/core/remark.ts';
-import type { Step } from '../../src/core/step.ts';
-import { type PipelineOptions, pipeline } from '../../src/planners/pipeline/index.ts';
-import type { RunResult } from '../../src/runtime/result.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import type { StartOptions } from '../../src/runtime/start-options.ts';
-import type { ScriptedReply, ScriptedRequest } from '../../src/testing/scripted-model.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { wholeMove } from '../../src/view/growth.ts';
-import { ImpatientClock } from '../model/support.ts';
-import { start, type World, type WorldOptions, world } from '../runtime/support.ts';
+import type {
+  Branch,
+  CallParallel,
+  Entry,
+  Json,
+  Moved,
+  PlanTry,
+  Remark,
+  RemarkPayloads,
+  RemarkType,
+  Step,
+} from '#core';
+import { type PipelineOptions, pipeline } from '#planners/pipeline';
+import type { Run, RunResult, StartOptions } from '#runtime';
+import type { ScriptedReply, ScriptedRequest } from '#testing';
+import { type Tool, tool } from '#tools';
+import { wholeMove } from '#view';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
+import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 
 const input = {
   type: 'object',

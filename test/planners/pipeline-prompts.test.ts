@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/core/json.ts';
-import type { RunView } from '../../src/core/planner.ts';
-import type { ToolSchema } from '../../src/core/tool-schema.ts';
-import { type PromptAudit, type PromptStore, promptStore } from '../../src/planners/pipeline/prompt-store.ts';
-import { readPlan } from '../../src/planners/pipeline/read-plan.ts';
-import type { PlanForm } from '../../src/planners/pipeline/request.ts';
-import { planVariables } from '../../src/planners/pipeline/template-variables.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import type { JsonObject, RunView, ToolSchema } from '#core';
+import {
+  type PlanForm,
+  type PromptAudit,
+  type PromptStore,
+  planVariables,
+  promptStore,
+  readPlan,
+} from '#planners/pipeline';
+import { runView, toolView, VirtualClock } from '#testing';
 
 const NOW = Date.UTC(2026, 0, 1);
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { createModelRegistry, type MeasuresData } from '../../src/model/registry.ts';
-import { type MeasuresStore, planMetrics, promptStore } from '../../src/planners/pipeline/index.ts';
-import { type ReplyFunction, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { collect, start } from '../runtime/support.ts';
+import { PilotageError } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { createModelRegistry, type MeasuresData } from '#model';
+import { type MeasuresStore, planMetrics, promptStore } from '#planners/pipeline';
+import { type ReplyFunction, scriptedModel } from '#testing';
+import { collect } from '../kit/events.ts';
+import { start } from '../kit/world.ts';
 import { call, end, lines, movesOf, pipelineWorld, plan, play, search, words } from './pipeline-play.ts';
 
 const GOOD = plan(search('a'), end());

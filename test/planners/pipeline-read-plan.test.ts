@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
-import { type ReadPlan, type ReadReply, readPlan } from '../../src/planners/pipeline/read-plan.ts';
-import { type PlanLine, PlanLines } from '../../src/planners/pipeline/read-plan-lines.ts';
-import { split } from '../../src/testing/scripted-model.ts';
+import type { Json } from '#core';
+import { type PlanLine, PlanLines, type ReadPlan, type ReadReply, readPlan } from '#planners/pipeline';
+import { split } from '#testing';
 
 const PLAN = {
   planId: 'p1',

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { redactor } from '../../src/core/redact-rules.ts';
+import { PilotageError, redactor } from '#core';
 
 const redact = redactor();
 

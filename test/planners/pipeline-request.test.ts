@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { type ModelEntry, readyModel } from '../../src/model/entry.ts';
-import { generateReply } from '../../src/model/reply.ts';
-import { PLAN_SCHEMA } from '../../src/planners/graph/plan-schema.ts';
-import { readPlan } from '../../src/planners/pipeline/read-plan.ts';
-import { planRequest } from '../../src/planners/pipeline/request.ts';
-import { userTurn } from '../../src/prompt/messages.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
+import { generateReply, type ModelEntry, readyModel } from '#model';
+import { PLAN_SCHEMA } from '#planners/graph';
+import { planRequest, readPlan } from '#planners/pipeline';
+import { userTurn } from '#prompt';
+import { scriptedModel } from '#testing';
 
 const ready = (entry: Partial<ModelEntry> = {}) => readyModel({ model: scriptedModel([]), ...entry });
 const PLAN = { planId: 'p1', steps: [{ id: 's1', type: 'finish' }] };

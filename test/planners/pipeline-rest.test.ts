@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { RunView } from '../../src/core/planner.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import type { PipelineOptions } from '../../src/planners/pipeline/index.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { type ReplyFunction, type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { start, until } from '../runtime/support.ts';
+import type { RunView } from '#core';
+import type { Journal } from '#journal';
+import type { PipelineOptions } from '#planners/pipeline';
+import type { Run } from '#runtime';
+import { type ReplyFunction, type ScriptedReply, scriptedModel } from '#testing';
+import { type Tool, tool } from '#tools';
+import { until } from '../kit/waiting.ts';
+import { start } from '../kit/world.ts';
 import {
   branchesIn,
   call,

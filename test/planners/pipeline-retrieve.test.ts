@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { estimateTokens } from '../../src/model/tokens.ts';
-import { type Retrieved, type Retriever, retrieveFor } from '../../src/planners/pipeline/retrieve.ts';
-import { runView } from '../../src/testing/run-view.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
+import { estimateTokens } from '#model';
+import { type Retrieved, type Retriever, retrieveFor } from '#planners/pipeline';
+import { runView, VirtualClock } from '#testing';
 
 const run = runView({ query: 'tides' });
 const plain = {

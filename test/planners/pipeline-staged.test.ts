@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createModelRegistry } from '../../src/model/registry.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
+import { createModelRegistry } from '#model';
+import { scriptedModel } from '#testing';
 import { call, end, lines, plan, play, saidIn, search, USAGE, unavailable, words } from './pipeline-play.ts';
 
 const GOOD = plan(search('a'), end());

@@ -1,12 +1,13 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/event.ts';
-import { type PipelineOptions, pipeline } from '../../src/planners/pipeline/index.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { ImpatientClock } from '../model/support.ts';
-import { collect, start, until } from '../runtime/support.ts';
-import { listen } from './drive.ts';
+import type { RunEvent } from '#core';
+import { type PipelineOptions, pipeline } from '#planners/pipeline';
+import { runView, type ScriptedReply, scriptedModel, toolView } from '#testing';
+import { listen } from '../kit/ask.ts';
+import { collect } from '../kit/events.ts';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
+import { until } from '../kit/waiting.ts';
+import { start } from '../kit/world.ts';
 import {
   branchesIn,
   call,

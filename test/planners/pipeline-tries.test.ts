@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { Move, RunView } from '../../src/core/planner.ts';
-import type { ToolPolicy } from '../../src/core/policy.ts';
-import { createModelRegistry } from '../../src/model/registry.ts';
-import { type PipelineOptions, pipeline, promptStore } from '../../src/planners/pipeline/index.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { type ReplyFunction, type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { ImpatientClock } from '../model/support.ts';
-import { ask } from './drive.ts';
+import type { Move, RunView, ToolPolicy } from '#core';
+import { createModelRegistry } from '#model';
+import { type PipelineOptions, pipeline, promptStore } from '#planners/pipeline';
+import { type ReplyFunction, runView, type ScriptedReply, scriptedModel, toolView } from '#testing';
+import { ask } from '../kit/ask.ts';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
 import {
   branchesIn,
   call,

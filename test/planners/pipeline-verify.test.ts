@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ScorePlans, Verifier } from '../../src/planners/pipeline/index.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
+import type { ScorePlans, Verifier } from '#planners/pipeline';
+import { scriptedModel } from '#testing';
 import { call, end, plan, play, remarksOf, saidIn, search, unavailable, words } from './pipeline-play.ts';
 
 const three = [plan(search('a'), end()), plan(search('b'), end()), plan(search('c'), end())];

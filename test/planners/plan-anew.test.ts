@@ -1,16 +1,17 @@
 /** A plan that is made anew repeats nothing that is done. An outside ledger has what was paid, and under which key. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import type { Planner, PlannerFunction } from '../../src/core/planner.ts';
-import type { Effect } from '../../src/core/tool-schema.ts';
-import { graph, type PlanStep, type PlanYield } from '../../src/planners/graph/index.ts';
-import { htn, htnDomain } from '../../src/planners/htn/index.ts';
-import { pipeline } from '../../src/planners/pipeline/index.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { aborted, advanceUntil, collect, make, start, type World, world } from '../runtime/support.ts';
+import type { Effect, Json, JsonObject, Planner, PlannerFunction } from '#core';
+import { graph, type PlanStep, type PlanYield } from '#planners/graph';
+import { htn, htnDomain } from '#planners/htn';
+import { pipeline } from '#planners/pipeline';
+import type { Run } from '#runtime';
+import { type ScriptedReply, scriptedModel } from '#testing';
+import type { Tool } from '#tools';
+import { collect } from '../kit/events.ts';
+import { make } from '../kit/tools.ts';
+import { aborted, advanceUntil } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 interface Paid {
   readonly args: Json;

@@ -1,11 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Branch, CallParallel } from '../../src/core/decision.ts';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import type { ToolPolicy } from '../../src/core/policy.ts';
-import { needsOf } from '../../src/core/routes.ts';
-import type { ToolSchema } from '../../src/core/tool-schema.ts';
-import { validateDecision } from '../../src/core/validate-decision.ts';
+import {
+  type Branch,
+  type CallParallel,
+  type Json,
+  type JsonObject,
+  needsOf,
+  type ToolPolicy,
+  type ToolSchema,
+  validateDecision,
+} from '#core';
 import {
   checkPlan,
   graph,
@@ -15,10 +19,10 @@ import {
   planDecision,
   policyFaults,
   type ReadyPlan,
-} from '../../src/planners/graph/index.ts';
-import { GrowingPlan } from '../../src/planners/pipeline/growing-plan.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { ask } from './drive.ts';
+} from '#planners/graph';
+import { GrowingPlan } from '#planners/pipeline';
+import { runView, toolView } from '#testing';
+import { ask } from '../kit/ask.ts';
 
 function schema(name: string, inputSchema: JsonObject): ToolSchema {
   return { name, description: name, inputSchema, effect: 'read', tags: [], loading: 'always', examples: [] };

@@ -1,8 +1,10 @@
 /** A plan that has ends, and comes to none of them, has not reached its goal. */
 import { expect, it } from 'vitest';
-import type { RunResult } from '../../src/index.ts';
-import { graph, type Plan, type PlanStep, type PlanYield } from '../../src/planners/graph/index.ts';
-import { make, pausesOf, start, world } from '../runtime/support.ts';
+import type { RunResult } from '#pilotage';
+import { graph, type Plan, type PlanStep, type PlanYield } from '#planners/graph';
+import { pausesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const work = (id: string, more: Partial<PlanStep> = {}): PlanStep => ({
   id,

@@ -1,12 +1,13 @@
 /** The order in which the steps of a list are carried out, by planners that have it whole and by planners that get it in parts. */
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
-import type { Planner } from '../../src/core/planner.ts';
-import { graph, type PlanStep } from '../../src/planners/graph/index.ts';
-import { pipeline } from '../../src/planners/pipeline/index.ts';
-import type { RunResult } from '../../src/runtime/result.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { make, start, turn, world } from '../runtime/support.ts';
+import type { Json, Planner } from '#core';
+import { graph, type PlanStep } from '#planners/graph';
+import { pipeline } from '#planners/pipeline';
+import type { RunResult } from '#runtime';
+import { type ScriptedReply, scriptedModel } from '#testing';
+import { make } from '../kit/tools.ts';
+import { turn } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 type Given = Omit<PlanStep, 'id'> & { readonly id: string };
 

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import { type Plan, type PlanStep, type PlanYield, plannerState, toYields } from '../../src/planners/graph/index.ts';
-import { runView } from '../../src/testing/run-view.ts';
-import { failure, stepOf, value } from './drive.ts';
+import { type Json, local } from '#core';
+import { type Plan, type PlanStep, type PlanYield, plannerState, toYields } from '#planners/graph';
+import { runView } from '#testing';
+import { failure, stepOfMove, value } from '../kit/steps.ts';
 
 const any = (id: string, more: Partial<PlanStep> = {}): PlanStep => ({ id, type: 'tool', toolId: 'any', ...more });
 
@@ -85,7 +84,7 @@ describe('one form for what makers give', () => {
 
 describe('what a maker is told of the run', () => {
   it('AG-01 the session, the transcript, the goal, the count of steps and the limits', () => {
-    const message = stepOf(
+    const message = stepOfMove(
       1,
       {
         decision: {
@@ -100,7 +99,7 @@ describe('what a maker is told of the run', () => {
       [value('Half way.'), failure('tool_failed', 'No.')],
     );
     const steps = [
-      stepOf(0, { decision: { kind: 'call_tool', tool: 'a', args: {} }, text: 'Let me see.' }, [value({ n: 1 })]),
+      stepOfMove(0, { decision: { kind: 'call_tool', tool: 'a', args: {} }, text: 'Let me see.' }, [value({ n: 1 })]),
       message,
     ];
     const said = (

@@ -1,20 +1,13 @@
 /** Runs of a ReAct planner through a real runtime, with what its models were sent. */
 import type { LanguageModelV4CallOptions, LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
-import type { RunEvent } from '../../src/core/event.ts';
-import type { Step } from '../../src/core/step.ts';
-import { type ReactOptions, react } from '../../src/planners/react/index.ts';
-import type { RunResult } from '../../src/runtime/result.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import type { StartOptions } from '../../src/runtime/start-options.ts';
-import {
-  type ReplyFunction,
-  type ScriptedModel,
-  type ScriptedReply,
-  scriptedModel,
-} from '../../src/testing/scripted-model.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { ImpatientClock } from '../model/support.ts';
-import { collect, start, type World, type WorldOptions, world } from '../runtime/support.ts';
+import type { RunEvent, Step } from '#core';
+import { type ReactOptions, react } from '#planners/react';
+import type { Run, RunResult, StartOptions } from '#runtime';
+import { type ReplyFunction, type ScriptedModel, type ScriptedReply, scriptedModel } from '#testing';
+import { type Tool, tool } from '#tools';
+import { collect } from '../kit/events.ts';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
+import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 import { chatFault } from './well-formed.ts';
 
 /** Takes `q`, and perhaps `limit`, and nothing else. */

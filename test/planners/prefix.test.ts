@@ -1,13 +1,11 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { JsonObject } from '../../src/core/json.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { react } from '../../src/planners/react/react.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
-import { tool } from '../../src/tools/tool.ts';
+import { type JsonObject, local } from '#core';
+import { memoryJournal } from '#journal';
+import { react } from '#planners/react';
+import { createRuntime } from '#runtime';
+import { type ScriptedReply, scriptedModel, seededRandom } from '#testing';
+import { tool } from '#tools';
 import { chatFault, withoutReminder } from './well-formed.ts';
 
 const RUNS = Number(process.env['SEEDS'] ?? 10_000);

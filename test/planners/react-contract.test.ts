@@ -1,15 +1,13 @@
 import { getEventListeners } from 'node:events';
 import { MockLanguageModelV4 } from 'ai/test';
 import { describe, expect, it } from 'vitest';
-import type { Identity } from '../../src/core/identity.ts';
-import { local } from '../../src/core/identity.ts';
-import { asPlanner, resolveWakeMode } from '../../src/core/planner.ts';
-import type { Step } from '../../src/core/step.ts';
-import type { LanguageModel } from '../../src/model/language-model.ts';
-import { react } from '../../src/planners/react/react.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { ask, listen, stepOf, texts } from './drive.ts';
+import { asPlanner, type Identity, local, resolveWakeMode, type Step } from '#core';
+import type { LanguageModel } from '#model';
+import { react } from '#planners/react';
+import { runView, scriptedModel, toolView } from '#testing';
+import { ask, listen } from '../kit/ask.ts';
+import { texts } from '../kit/messages.ts';
+import { stepOfMove } from '../kit/steps.ts';
 
 const identity = local('ana');
 const both = [false, true];
@@ -128,7 +126,9 @@ describe('react as a planner', () => {
     const steps: Step[] = [];
     for (let index = 0; index < 1000; index += 1) {
       const streaming = index % 2 === 0;
-      steps.push(stepOf(index, await ask(planner, runView({ identity, tools, steps: [...steps], streaming }), signal)));
+      steps.push(
+        stepOfMove(index, await ask(planner, runView({ identity, tools, steps: [...steps], streaming }), signal)),
+      );
     }
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });

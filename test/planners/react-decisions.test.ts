@@ -1,12 +1,11 @@
 import { MockLanguageModelV3, MockLanguageModelV4, simulateReadableStream } from 'ai/test';
 import { describe, expect, it } from 'vitest';
-import type { Move } from '../../src/core/planner.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { type ReactOptions, react } from '../../src/planners/react/index.ts';
-import { openaiServer } from '../../src/testing/openai-server.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { ask, listen, stepOf } from './drive.ts';
+import type { Move } from '#core';
+import { openaiCompatible } from '#model/openai-compatible';
+import { type ReactOptions, react } from '#planners/react';
+import { openaiServer, runView, type ScriptedReply, scriptedModel, toolView } from '#testing';
+import { ask, listen } from '../kit/ask.ts';
+import { stepOfMove } from '../kit/steps.ts';
 
 const view = runView({ tools: toolView(['search', 'read']) });
 
@@ -161,12 +160,12 @@ describe('what a reply decides', () => {
     const ids = (move: Move) => JSON.stringify(move.decision).match(/(?<="callId":")[^"]*/g);
     const first = await ask(planner, view);
     expect(ids(first)).toEqual(['a', 'react.callid.0.1', 'react.callid.0.2', 'b']);
-    const steps = [stepOf(0, first)];
+    const steps = [stepOfMove(0, first)];
     const second = await ask(planner, runView({ ...view, steps }));
     expect(ids(second)).toEqual([0, 1, 2, 3].map((branch) => `react.callid.1.${branch}`));
     const restarted = await ask(react({ model: scriptedModel([reply]) }), runView({ ...view, steps }));
     expect(restarted.decision).toEqual(second.decision);
-    const third = await ask(planner, runView({ ...view, steps: [...steps, stepOf(1, second)] }));
+    const third = await ask(planner, runView({ ...view, steps: [...steps, stepOfMove(1, second)] }));
     expect(ids(third)).toEqual(['react.callid.2']);
   });
 
@@ -224,7 +223,7 @@ describe('models of others', () => {
     expect(move).toMatchObject({ decision, text: 'Wait' });
     expect(deltas).toEqual([{ type: 'text', text: 'Wait' }]);
     expect([model.doGenerateCalls.length, model.doStreamCalls.length]).toEqual([1, 1]);
-    await ask(planner, runView({ ...view, steps: [stepOf(0, plain)] }));
+    await ask(planner, runView({ ...view, steps: [stepOfMove(0, plain)] }));
     // The mock keeps the requests: an earlier one must not have grown with the later one.
     expect(model.doGenerateCalls.map(({ prompt }) => prompt.length)).toEqual([2, 4]);
   });
@@ -251,7 +250,7 @@ describe('models of others', () => {
       const steps = [];
       for (const index of [0, 1]) {
         const move = await ask(planner, runView({ ...view, streaming, steps: [...steps] }));
-        steps.push(stepOf(index, move));
+        steps.push(stepOfMove(index, move));
       }
       const last = await ask(planner, runView({ ...view, streaming, steps }));
       expect(last.decision).toMatchObject({ kind: 'finish', reason: 'goal', payload: '42' });

@@ -1,14 +1,11 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { SteeringTurn } from '../../src/core/planner.ts';
-import type { Step } from '../../src/core/step.ts';
-import { react } from '../../src/planners/react/react.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { ask, failure, stepOf, value } from './drive.ts';
+import { local, type Outcome, type SteeringTurn, type Step } from '#core';
+import { react } from '#planners/react';
+import { runView, type ScriptedReply, scriptedModel, toolView } from '#testing';
+import { ask } from '../kit/ask.ts';
+import { failure, stepOfMove, value } from '../kit/steps.ts';
 import { chatFault, withoutReminder } from './well-formed.ts';
 
 const tools = toolView(['search', 'read']);
@@ -82,7 +79,12 @@ describe('requests of one run', () => {
           if (move.decision.kind === 'finish' && move.fault === undefined) break;
           const outcomes: Outcome[] = new Array(4).fill(outcome);
           steps.push(
-            stepOf(steps.length, move, outcomes, rejected ? { code: 'invalid_decision', message: 'no' } : undefined),
+            stepOfMove(
+              steps.length,
+              move,
+              outcomes,
+              rejected ? { code: 'invalid_decision', message: 'no' } : undefined,
+            ),
           );
         }
         for (const [index, request] of model.calls.entries()) {
@@ -99,9 +101,9 @@ describe('requests of one run', () => {
     const identity = local('ana');
     const model = scriptedModel(() => ({ calls: [{ id: 'a', tool: 'search' }] }));
     const planner = react({ model });
-    const first = stepOf(0, await ask(planner, runView({ identity, tools })));
+    const first = stepOfMove(0, await ask(planner, runView({ identity, tools })));
     await ask(planner, runView({ identity, tools, steps: [first] }));
-    const other = stepOf(0, { decision: { kind: 'call_tool', tool: 'read', args: {} } });
+    const other = stepOfMove(0, { decision: { kind: 'call_tool', tool: 'read', args: {} } });
     await ask(planner, runView({ identity, tools, steps: [other] }));
     await ask(planner, runView({ identity, tools, query: 'else' }));
     await ask(planner, runView({ identity, tools: toolView(['read']), steps: [first] }));

@@ -1,14 +1,14 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { RunView } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { react } from '../../src/planners/react/react.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { tool } from '../../src/tools/tool.ts';
-import { ask, stepOf, texts } from './drive.ts';
+import { local, type RunView } from '#core';
+import { memoryJournal } from '#journal';
+import { react } from '#planners/react';
+import { createRuntime } from '#runtime';
+import { runView, scriptedModel, toolView } from '#testing';
+import { tool } from '#tools';
+import { ask } from '../kit/ask.ts';
+import { texts } from '../kit/messages.ts';
+import { stepOfMove } from '../kit/steps.ts';
 
 const input = { type: 'object', properties: { q: { type: 'string' } } };
 
@@ -85,7 +85,7 @@ describe('one step of react, in order', () => {
     const buildPrompt = (_: RunView, ours: () => LanguageModelV4Prompt) => [rule, ...ours()];
     const first = runView({ tools: toolView(['search']) });
     for (const planner of [react({ model: plain }), react({ model: built, buildPrompt })]) {
-      const steps = [stepOf(0, await ask(planner, first))];
+      const steps = [stepOfMove(0, await ask(planner, first))];
       await ask(planner, runView({ ...first, steps }));
     }
     expect(built.calls.map(({ prompt }) => prompt)).toEqual(plain.calls.map(({ prompt }) => [rule, ...prompt]));
@@ -96,9 +96,9 @@ describe('one step of react, in order', () => {
     const model = scriptedModel([]);
     const planner = react({ model, compaction: { budgetTokens: 5_000 } });
     const steps = [0, 1, 2].map((index) =>
-      stepOf(index, { decision: { kind: 'call_tool', tool: 'search', args: { q: 'long '.repeat(4_000) } } }),
+      stepOfMove(index, { decision: { kind: 'call_tool', tool: 'search', args: { q: 'long '.repeat(4_000) } } }),
     );
-    const last = stepOf(3, { decision: { kind: 'call_tool', tool: 'search', args: { q: 'x' } } });
+    const last = stepOfMove(3, { decision: { kind: 'call_tool', tool: 'search', args: { q: 'x' } } });
     const summary = { goals: ['g'], facts: ['f'], pending: [], lastOutputDigest: 'd', note: '' };
     const compaction = { summary, before: 3, tokenEstimate: 15_000 };
     const view = runView({ tools: toolView(['search']), steps: [...steps, last], compaction });
@@ -112,7 +112,7 @@ describe('one step of react, in order', () => {
     const planner = react({ model });
     const bad = { code: 'tool_invalid_args', message: '/q: required' };
     const steps = Array.from({ length: 200 }, (_, index) =>
-      stepOf(index, {
+      stepOfMove(index, {
         decision: {
           kind: 'call_parallel',
           branches: [

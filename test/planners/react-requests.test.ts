@@ -1,15 +1,12 @@
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import type { Control } from '../../src/core/control.ts';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { Step } from '../../src/core/step.ts';
-import { react } from '../../src/planners/react/react.ts';
-import { note } from '../../src/prompt/frame.ts';
-import { GUIDANCE } from '../../src/prompt/guidance.ts';
-import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { ask, failure, lastResults, stepOf, texts, value } from './drive.ts';
+import type { Control, Decision, Outcome, Step } from '#core';
+import { react } from '#planners/react';
+import { GUIDANCE, note } from '#prompt';
+import { type RunViewOptions, runView, type ScriptedReply, scriptedModel, toolView } from '#testing';
+import { ask } from '../kit/ask.ts';
+import { lastResults, texts } from '../kit/messages.ts';
+import { failure, stepOfMove, value } from '../kit/steps.ts';
 
 const tools = toolView(['search', 'read']);
 
@@ -24,7 +21,7 @@ async function promptOf(options: RunViewOptions): Promise<LanguageModelV4Prompt>
 
 /** The step that react makes of a reply. */
 async function stepFor(reply: ScriptedReply, outcomes?: readonly Outcome[], index = 0): Promise<Step> {
-  return stepOf(
+  return stepOfMove(
     index,
     await ask(react({ model: scriptedModel([reply]), converse: true }), runView({ tools })),
     outcomes,
@@ -113,7 +110,7 @@ describe('the request', () => {
       },
       { kind: 'call_parallel', branches: [{ tool: 'read', args: {}, callId: 'react.callid.0' }] },
     ];
-    const prompt = await promptOf({ steps: decisions.map((decision, index) => stepOf(index, { decision })) });
+    const prompt = await promptOf({ steps: decisions.map((decision, index) => stepOfMove(index, { decision })) });
     const ids = prompt.flatMap(({ role, content }) =>
       role === 'tool' ? content.map((part) => (part.type === 'tool-result' ? part.toolCallId : '')) : [],
     );
@@ -197,7 +194,7 @@ describe('the request', () => {
   it('a rejected move is the text of the assistant and a user turn with the error; its calls are not replayed', async () => {
     const move = { decision: { kind: 'nonsense' } as unknown as Decision, text: 'So:', providerState: { parts: [] } };
     const error = { code: 'invalid_decision', message: 'Its kind is unknown.' };
-    expect(await promptOf({ steps: [stepOf(0, move, [], error)] })).toEqual([
+    expect(await promptOf({ steps: [stepOfMove(0, move, [], error)] })).toEqual([
       user('hello'),
       { role: 'assistant', content: [{ type: 'text', text: 'So:' }] },
       user('Your last reply was not accepted:\n<reply_error>\ninvalid_decision — Its kind is unknown.\n</reply_error>'),
@@ -276,7 +273,7 @@ describe('the request', () => {
 
   it('RA-32 what other planners decided is told as a call with its result', async () => {
     const decision: Decision = { kind: 'await_task', taskId: 't1' };
-    const prompt = await promptOf({ steps: [stepOf(0, { decision }, [value('ready')])] });
+    const prompt = await promptOf({ steps: [stepOfMove(0, { decision }, [value('ready')])] });
     expect(prompt.flatMap(({ role, content }) => (role === 'assistant' ? content : []))).toMatchObject([
       { type: 'tool-call', toolName: '_await_task', input: { task_id: 't1' } },
     ]);

@@ -1,8 +1,8 @@
 /** ReAct with tasks, through a runtime: the tasks are runs of the same planner. */
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { lastResults, texts } from './drive.ts';
+import { type ScriptedReply, scriptedModel } from '#testing';
+import { lastResults, texts } from '../kit/messages.ts';
 import { play } from './played.ts';
 import { chatFault } from './well-formed.ts';
 

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { Control } from '../../src/core/control.ts';
-import type { PlanStep } from '../../src/planners/graph/index.ts';
-import { type Rule, type RulesOptions, rules } from '../../src/planners/rules/index.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { echo, start, world } from '../runtime/support.ts';
-import { ask, stepOf, value } from './drive.ts';
+import type { Control } from '#core';
+import type { PlanStep } from '#planners/graph';
+import { type Rule, type RulesOptions, rules } from '#planners/rules';
+import { runView, toolView } from '#testing';
+import { ask } from '../kit/ask.ts';
+import { stepOfMove, value } from '../kit/steps.ts';
+import { echo } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const view = (options: Parameters<typeof runView>[0] = {}) =>
   runView({ tools: toolView(['any', 'handler']), ...options });
@@ -80,7 +82,7 @@ describe('the first rule that matches and has a step', () => {
         rule('then', true, { id: 'f', type: 'finish', input: { got: { $from: 'a', path: '/n' } } }),
       ],
     });
-    const first = stepOf(0, await ask(planner, view()), [value({ n: 7 })]);
+    const first = stepOfMove(0, await ask(planner, view()), [value({ n: 7 })]);
     expect((await ask(planner, view({ steps: [first] }))).decision).toMatchObject({ payload: { got: 7 } });
   });
 });

@@ -1,15 +1,17 @@
 /** What a summariser may reply, and how often it is asked: a summary takes the place of steps that nobody sends again. */
 import { describe, expect, it } from 'vitest';
-import type { Summary } from '../../src/core/compaction.ts';
-import type { ToolSchema } from '../../src/core/tool-schema.ts';
-import { finish } from '../../src/planners/finish/finish.ts';
-import { actLines, shownActs } from '../../src/prompt/acts.ts';
-import { toolView } from '../../src/testing/run-view.ts';
-import type { ReplyFunction, ScriptedReply } from '../../src/testing/scripted-model.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import { entriesOf, only, start, until } from '../runtime/support.ts';
-import { failure, stepOf, value } from './drive.ts';
+import type { Summary, ToolSchema } from '#core';
+import { finish } from '#planners/finish';
+import { actLines, shownActs } from '#prompt';
+import { type ReplyFunction, type ScriptedReply, toolView } from '#testing';
+import { type Tool, tool } from '#tools';
+import { only } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { failure, stepOfMove, value } from '../kit/steps.ts';
+import { until } from '../kit/waiting.ts';
+import { start } from '../kit/world.ts';
 import { chatFaults, input, named, type PlayOptions, play, reactWorld, wordsOf } from './played.ts';
 
 /** About a thousand tokens. */
@@ -194,9 +196,9 @@ describe('what a summary leaves out and nobody may forget', () => {
     const died = { kind: 'unknown', error: { code: 'call_unknown', message: 'The process died.' } } as const;
     const decision = (tool: string) => ({ kind: 'call_tool', tool, args: { q: 'x' }, callId: 'c' }) as const;
     const steps = [
-      stepOf(0, { decision: decision('gone') }, [died]),
-      stepOf(1, { decision: decision('pay') }, [failure('tool_failed', 'No.')]),
-      stepOf(2, { decision: decision('search') }, [value('found')]),
+      stepOfMove(0, { decision: decision('gone') }, [died]),
+      stepOfMove(1, { decision: decision('pay') }, [failure('tool_failed', 'No.')]),
+      stepOfMove(2, { decision: decision('search') }, [value('found')]),
     ];
     const lines = steps.flatMap((step) => actLines(step, toolView(['search', { ...schema('pay'), effect: 'once' }])));
     expect(lines.map(({ text }) => text)).toEqual([

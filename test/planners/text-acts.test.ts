@@ -1,14 +1,16 @@
 /** Calls in text of tools that change something: which are made, and what becomes of the others. */
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { react } from '../../src/planners/react/index.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import { outcomes, start, until } from '../runtime/support.ts';
-import { ask, failure, stepOf, value } from './drive.ts';
+import type { JsonObject, Outcome } from '#core';
+import { react } from '#planners/react';
+import { runView, type ScriptedReply, scriptedModel, toolView } from '#testing';
+import { type Tool, tool } from '#tools';
+import { ask } from '../kit/ask.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { outcomes } from '../kit/run-record.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { failure, stepOfMove, value } from '../kit/steps.ts';
+import { until } from '../kit/waiting.ts';
+import { start } from '../kit/world.ts';
 import {
   chatFaults,
   type PlayOptions,
@@ -325,7 +327,7 @@ describe('after the call was made', () => {
   ])('by what came of it: %s', async (_, outcome, isMade) => {
     const tools = toolView([{ ...(toolView(['refund']).get('refund') as never as object), effect: 'once' } as never]);
     const decision = { kind: 'call_tool', tool: 'refund', args: { order: 'A-17' }, callId: 'c' } as const;
-    const view = runView({ tools, steps: [stepOf(0, { decision }, [outcome])] });
+    const view = runView({ tools, steps: [stepOfMove(0, { decision }, [outcome])] });
     const asked = async (text: string) =>
       (await ask(react({ model: { model: scriptedModel([{ text }]), toolCalls: 'text' } }), view)).decision;
     const plain = await asked(block(A17));

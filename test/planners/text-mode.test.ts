@@ -1,8 +1,9 @@
 /** A model without native calls: the same planner, told how to write its calls, and read from its text. */
 import { describe, expect, it } from 'vitest';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { tool } from '../../src/tools/tool.ts';
-import { only, outcomes } from '../runtime/support.ts';
+import { type ScriptedReply, scriptedModel } from '#testing';
+import { tool } from '#tools';
+import { only } from '../kit/events.ts';
+import { outcomes } from '../kit/run-record.ts';
 import {
   chatFaults,
   good,

@@ -1,7 +1,7 @@
 /** Whatever a builder of the package is given: what is wrong is told in our own words, and never by a TypeError from inside. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { memoryJournal } from '../../src/journal/memory.ts';
+import { memoryJournal } from '#journal';
 
 const ROOT = new URL('../../', import.meta.url);
 const { exports: doors } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as {

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { PilotageError } from '../../src/core/errors.ts';
-import type { Json } from '../../src/core/json.ts';
+import type { Json, PilotageError } from '#core';
 import {
   type Edge,
   edge,
@@ -18,8 +17,8 @@ import {
   node,
   predicateRouter,
   unionRouter,
-} from '../../src/flow/index.ts';
-import { projectDir } from './scratch.ts';
+} from '#flow';
+import { projectDir } from '../kit/project.ts';
 
 const examplesDir = join(projectDir, 'examples');
 const examples = readdirSync(examplesDir).filter((name) => /^\d\d-.*\.ts$/.test(name));

@@ -1,7 +1,7 @@
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { projectCopy, projectDir, runCheck, smallProject } from './scratch.ts';
+import { projectCopy, projectDir, runCheck, smallProject } from '../kit/project.ts';
 
 /** Plants one file in a small project and says what the check found wrong with it. */
 function checkWith(path: string, text: string): string[] {
@@ -25,50 +25,25 @@ describe('the import check', () => {
 
   it('PC-04 refuses one crossing planted in a copy of this project', () => {
     using copy = projectCopy();
-    copy.write(
-      'src/planners/react/planted.ts',
-      "import type { Json } from '../../core/json.ts';\nimport '../../journal/port.ts';",
-    );
+    copy.write('src/planners/react/planted.ts', "import type { Json } from '#core';\nimport '#journal';");
     const { status, stdout } = runCheck('check-imports.ts', copy.dir);
     expect(status).toBe(1);
-    expect(stdout).toContain(
-      'src/planners/react/planted.ts:2 imports ../../journal/port.ts: planners may import core, model',
-    );
+    expect(stdout).toContain('src/planners/react/planted.ts:2 imports #journal: planners/react may import core, model');
   });
 
   it.each([
-    ['a planner that imports the runtime', 'src/planners/planted.ts', "import '../runtime/index.ts';"],
-    [
-      'a planner that imports only its types',
-      'src/planners/planted.ts',
-      "import type { A } from '../runtime/index.ts';",
-    ],
-    [
-      'a planner that imports it later',
-      'src/planners/planted.ts',
-      "export const a = () => import('../journal/index.ts');",
-    ],
-    [
-      'a planner that names its type in place',
-      'src/planners/planted.ts',
-      "export type A = import('../tools/index.ts').Tool;",
-    ],
-    ['a planner that passes it on', 'src/planners/planted.ts', "export * from '../tools/index.ts';"],
-    [
-      'a plain planner that imports the model',
-      'src/planners/deterministic/planted.ts',
-      "import '../../model/index.ts';",
-    ],
-    ['a plain planner that imports ReAct', 'src/planners/htn/planted.ts', "import '../react/index.ts';"],
-    ['the core importing a room', 'src/core/planted.ts', "import '../journal/index.ts';"],
+    ['a planner that imports the runtime', 'src/planners/planted.ts', "import '#runtime';"],
+    ['a planner that imports only its types', 'src/planners/planted.ts', "import type { A } from '#runtime';"],
+    ['a planner that imports it later', 'src/planners/planted.ts', "export const a = () => import('#journal');"],
+    ['a planner that names its type in place', 'src/planners/planted.ts', "export type A = import('#tools').Tool;"],
+    ['a planner that passes it on', 'src/planners/planted.ts', "export * from '#tools';"],
+    ['a plain planner that imports the model', 'src/planners/deterministic/planted.ts', "import '#model';"],
+    ['a plain planner that imports ReAct', 'src/planners/htn/planted.ts', "import '#planners/react';"],
+    ['the core importing a room', 'src/core/planted.ts', "import '#journal';"],
     ['the core importing a package', 'src/core/planted.ts', "import 'ajv';"],
-    [
-      'the prompt importing more than types of the model',
-      'src/prompt/planted.ts',
-      "import { type A } from '../model/index.ts';",
-    ],
-    ['a room importing the whole package', 'src/view/planted.ts', "import '../index.ts';"],
-    ['a folder that is no room', 'src/helpers/planted.ts', "import '../core/index.ts';"],
+    ['the prompt importing more than types of the model', 'src/prompt/planted.ts', "import { type A } from '#model';"],
+    ['a room importing the whole package', 'src/view/planted.ts', "import '#pilotage';"],
+    ['a folder that is no room', 'src/helpers/planted.ts', "import '#core';"],
     ['the sources importing a test', 'src/testing/planted.ts', "import '../../test/index.ts';"],
     ['a package of development only', 'src/runtime/planted.ts', "import 'vitest';"],
     ['SQLite outside its store', 'src/runtime/planted.ts', "import 'node:sqlite';"],
@@ -76,21 +51,50 @@ describe('the import check', () => {
     ['a vendor outside its own file', 'src/model/planted.ts', "import '@ai-sdk/openai-compatible';"],
     ['a file that does not exist', 'src/core/planted.ts', "import './nowhere.ts';"],
     ['a package that is not declared', 'test/planted.ts', "import 'left-pad';"],
+    ['a file of another room', 'src/view/planted.ts', "import '../core/internal.ts';"],
+    ['the whole package, by its path', 'src/testing/planted.ts', "import '../index.ts';"],
+    ['a test that reaches into a room', 'test/planted.ts', "import '../src/core/internal.ts';"],
+    [
+      'a script that names a type of a file in place',
+      'scripts/planted.ts',
+      "type A = import('../src/core/internal.ts').A;",
+    ],
+    ['a benchmark that loads a file later', 'bench/planted.ts', "await import('../src/core/internal.ts');"],
+    ['a way out of a room and in again', 'src/core/planted.ts', "import '#core';"],
+    ['a door that is none', 'src/runtime/planted.ts', "import '#cellar';"],
+    ['a door that is none, in a test', 'test/planted.ts', "import '#core/json';"],
+    ['one planner with a model importing another', 'src/planners/pipeline/planted.ts', "import '#planners/react';"],
+    ['an example that goes through a door', 'examples/planted.ts', "import '#core';"],
+    ['an example that reaches into a room', 'examples/planted.ts', "import '../src/core/internal.ts';"],
   ])('PC-04 refuses %s', (_what, path, text) => {
     expect(checkWith(path, text)).toEqual([expect.stringContaining(`${path}:1 imports `)]);
   });
 
   it.each([
-    ['types of the model in the prompt', 'src/prompt/planted.ts', "import type { A } from '../model/index.ts';"],
-    ['the core and a package in a planner', 'src/planners/planted.ts', "import '../core/index.ts';\nimport 'ajv';"],
+    ['types of the model in the prompt', 'src/prompt/planted.ts', "import type { A } from '#model';"],
+    ['the core and a package in a planner', 'src/planners/planted.ts', "import '#core';\nimport 'ajv';"],
     ['SQLite in its store', 'src/journal/sqlite-planted.ts', "import 'node:sqlite';"],
-    [
-      'every room in the testing kit',
-      'src/testing/planted.ts',
-      "import '../journal/index.ts';\nimport '../core/index.ts';",
-    ],
+    ['every room in the testing kit', 'src/testing/planted.ts', "import '#journal';\nimport '#core';"],
+    ['doors in tests', 'test/planted.ts', "import '#core';\nimport '#pilotage';"],
+    ['what is published in an example', 'examples/planted.ts', "import '../src/index.ts';"],
   ])('allows %s', (_what, path, text) => {
     expect(checkWith(path, text)).toEqual([]);
+  });
+
+  it('refuses a name that a door gives and nobody takes', () => {
+    using copy = smallProject();
+    copy.write('src/core/json.ts', 'export const taken = 1;\nexport const left = 2;\nexport type Kept = 3;');
+    copy.write(
+      'src/core/internal.ts',
+      "export { left, taken } from './json.ts';\nexport type { Kept } from './json.ts';",
+    );
+    copy.write('src/view/planted.ts', "import { taken } from '#core';");
+    copy.write('test/planted.ts', "export type { Kept } from '#core';");
+    const { status, stdout } = runCheck('check-imports.ts', copy.dir);
+    expect(status).toBe(1);
+    expect(stdout.split('\n').slice(0, -2)).toEqual([
+      'src/core/internal.ts exports left, which nobody outside the room imports: take it off the list',
+    ]);
   });
 
   it('refuses files that import each other, also when they share only types', () => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { projectDir } from './scratch.ts';
+import { projectDir } from '../kit/project.ts';
 
 /** What a clean process loads when it imports the module: URLs of files, `node:` names of built-in modules. */
 function loadedBy(url: string): string[] {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openaiServer } from '../../src/testing/openai-server.ts';
+import { openaiServer } from '#testing';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { projectDir, runCheck, smallProject } from './scratch.ts';
+import { projectDir, runCheck, smallProject } from '../kit/project.ts';
 
 describe('the style check', () => {
   it('passes on this project and prints the numbers', () => {
@@ -29,6 +29,8 @@ describe('the style check', () => {
       '\n// TODO later\n',
       'test/planted.ts:2 leaves unfinished work',
     ],
+    ['what a merge left behind', 'src/view/planted.ts.orig', 'export {};\n', 'src/view/planted.ts.orig was left over'],
+    ['a part of a patch that did not fit', 'docs/planted.md.rej', '', 'docs/planted.md.rej was left over'],
   ])('refuses %s', (_what, path, text, problem) => {
     using copy = smallProject();
     copy.write(path, text);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ArtifactRow } from '../../src/core/context.ts';
-import { artifactLines } from '../../src/prompt/artifact-manifest.ts';
+import type { ArtifactRow } from '#core';
+import { artifactLines } from '#prompt';
 
 const row = (artifactRef: string, createdAt: number, more: Partial<ArtifactRow> = {}): ArtifactRow => ({
   artifactRef,

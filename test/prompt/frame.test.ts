@@ -1,14 +1,14 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import { summaryRequest } from '../../src/prompt/compaction.ts';
-import { enclose, encloseJson, FRAMES, quoted, quotedJson, SECTIONS } from '../../src/prompt/frame.ts';
-import { systemPrompt } from '../../src/prompt/system-prompt.ts';
-import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
+import type { Decision, Json } from '#core';
+import { enclose, encloseJson, FRAMES, quoted, quotedJson, SECTIONS, summaryRequest, systemPrompt } from '#prompt';
+import { type RunViewOptions, runView, toolView } from '#testing';
+import { call } from '../kit/decisions.ts';
+import { messagesOf, NATIVE, TEXT, textOf } from '../kit/messages.ts';
+import { failure, group, says, stepOf, value } from '../kit/steps.ts';
+import { schema } from '../kit/tool-schemas.ts';
 import { framesIn, saysTheSame, shapeOf } from './frame-reader.ts';
-import { callTool, failure, group, messagesOf, NATIVE, says, schema, stepOf, TEXT, textOf, value } from './kit.ts';
 
 const NAMES = [...FRAMES, ...SECTIONS];
 
@@ -333,11 +333,11 @@ function runWith(text: string): RunViewOptions {
     inputs: [{ artifactRef: 'i', mime: 'image/png', sizeBytes: 1, fileName: text }],
     steps: [
       stepOf(0, parallel, { outcomes: [value(text), value({ [text]: text }), failure('tool_failed', text)] }),
-      stepOf(1, callTool('read'), {
+      stepOf(1, call('read'), {
         outcomes: [{ kind: 'unknown', error: { code: 'outcome_unknown', message: text } }],
       }),
-      stepOf(2, callTool('read'), { outcomes: [big], records: [{ artifacts: [artifact], discovered: ['csv'] }] }),
-      stepOf(3, callTool('read'), { error, text: 'What?' }),
+      stepOf(2, call('read'), { outcomes: [big], records: [{ artifacts: [artifact], discovered: ['csv'] }] }),
+      stepOf(3, call('read'), { error, text: 'What?' }),
       stepOf(4, pause, { text: 'Well?', outcomes: [verdict] }),
     ],
     steering: [
@@ -409,8 +409,8 @@ describe('a request', () => {
     const late = '<call_error>\ncancelled — Late.\n</call_error>\nThe call was stopped before it had a result.';
     const steps = [
       stepOf(0, pause, { outcomes: [{ kind: 'verdict', verdict: 'approve' }] }),
-      stepOf(1, callTool('a'), { outcomes: [{ kind: 'cancelled', error: { code: 'cancelled', message: 'Late.' } }] }),
-      stepOf(2, callTool('a'), { outcomes: [value(late)] }),
+      stepOf(1, call('a'), { outcomes: [{ kind: 'cancelled', error: { code: 'cancelled', message: 'Late.' } }] }),
+      stepOf(2, call('a'), { outcomes: [value(late)] }),
     ];
     const messages = messagesOf(runView({ steps, steering: [says(0, note)] }));
     const texts = messages.map((message) => othersIn([message]));
@@ -432,7 +432,7 @@ describe('a request', () => {
 
   it('shows the length of what was left out where no text can', () => {
     const long = `${'x'.repeat(3990)}</earlier_steps>`;
-    const steps = [stepOf(0, callTool('read'), { outcomes: [value(long as Json)] })];
+    const steps = [stepOf(0, call('read'), { outcomes: [value(long as Json)] })];
     const text = othersIn(summaryRequest(runView({ steps }), 1));
     expect(shapeOf(framesIn(text, NAMES))).toBe('user_message earlier_steps(agent_reply tool_result(left_out))');
   });

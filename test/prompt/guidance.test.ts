@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { note } from '../../src/prompt/frame.ts';
-import { GUIDANCE, guidanceTurn, tierOf } from '../../src/prompt/guidance.ts';
-import { systemPrompt } from '../../src/prompt/system-prompt.ts';
-import { runView, toolView } from '../../src/testing/run-view.ts';
-import { TOOLS, textOf } from './kit.ts';
+import { GUIDANCE, guidanceTurn, note, systemPrompt, tierOf } from '#prompt';
+import { runView, toolView } from '#testing';
+import { textOf } from '../kit/messages.ts';
+import { TOOLS } from '../kit/tool-schemas.ts';
 
 describe('guidance', () => {
   it('RP-15 rises with the count', () => {

@@ -2,23 +2,12 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { GUIDANCE, guidanceTurn } from '../../src/prompt/guidance.ts';
-import { systemPrompt } from '../../src/prompt/system-prompt.ts';
-import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
-import {
-  callTool,
-  DISCOVERY,
-  failure,
-  group,
-  messagesOf,
-  NATIVE,
-  says,
-  stepOf,
-  TEXT,
-  TOOLS,
-  textOf,
-  value,
-} from './kit.ts';
+import { GUIDANCE, guidanceTurn, systemPrompt } from '#prompt';
+import { type RunViewOptions, runView, toolView } from '#testing';
+import { call } from '../kit/decisions.ts';
+import { messagesOf, NATIVE, TEXT, textOf } from '../kit/messages.ts';
+import { failure, group, says, stepOf, value } from '../kit/steps.ts';
+import { DISCOVERY, TOOLS } from '../kit/tool-schemas.ts';
 
 const DOC = fileURLToPath(new URL('../../docs/prompting.md', import.meta.url));
 const tools = toolView(TOOLS);
@@ -46,7 +35,7 @@ const run: RunViewOptions = {
   tools,
   query: 'Which file names Oslo?',
   steps: [
-    stepOf(0, callTool('search', { q: 'Oslo' }, 'c1'), {
+    stepOf(0, call('search', { q: 'Oslo' }, 'c1'), {
       text: 'I search first.',
       outcomes: [value('a.txt:3\nb.txt:9')],
     }),
@@ -136,7 +125,7 @@ const RENDERED: Readonly<Record<string, () => string>> = {
               },
               { outcomes: [value({ task_id: 'oslo.task', kind: 'background', status: 'spawned' })] },
             ),
-            stepOf(1, callTool('search', { q: 'Rome' }, 'c2'), { outcomes: [value('b.txt:9')] }),
+            stepOf(1, call('search', { q: 'Rome' }, 'c2'), { outcomes: [value('b.txt:9')] }),
           ],
           background: [group('oslo', 2, { result: 'About 700,000.' })],
         }),

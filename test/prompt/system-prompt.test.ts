@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { PlanningHints } from '../../src/core/context.ts';
-import { systemPrompt } from '../../src/prompt/system-prompt.ts';
-import { toolDescription } from '../../src/prompt/tool-text.ts';
-import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
-import { DISCOVERY, schema, TOOLS } from './kit.ts';
+import type { PlanningHints } from '#core';
+import { systemPrompt, toolDescription } from '#prompt';
+import { type RunViewOptions, runView, toolView } from '#testing';
+import { DISCOVERY, schema, TOOLS } from '../kit/tool-schemas.ts';
 
 const base = { converse: false };
 const startedAt = Date.UTC(2026, 0, 2, 23, 59, 59, 999);

@@ -1,16 +1,20 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Compaction } from '../../src/core/compaction.ts';
-import type { Decision } from '../../src/core/decision.ts';
-import { local } from '../../src/core/identity.ts';
-import type { RunView, SteeringTurn } from '../../src/core/planner.ts';
-import type { Step } from '../../src/core/step.ts';
-import type { BackgroundResult } from '../../src/core/task.ts';
-import { systemPrompt } from '../../src/prompt/system-prompt.ts';
-import { Transcript, type TranscriptOptions } from '../../src/prompt/transcript.ts';
-import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
-import { callTool, DISCOVERY, failure, group, says, stepOf, TOOLS, value } from './kit.ts';
+import {
+  type BackgroundResult,
+  type Compaction,
+  type Decision,
+  local,
+  type RunView,
+  type SteeringTurn,
+  type Step,
+} from '#core';
+import { systemPrompt, Transcript, type TranscriptOptions } from '#prompt';
+import { type RunViewOptions, runView, toolView } from '#testing';
+import { call } from '../kit/decisions.ts';
+import { failure, group, says, stepOf, value } from '../kit/steps.ts';
+import { DISCOVERY, TOOLS } from '../kit/tool-schemas.ts';
 
 const schemas = [...TOOLS, ...DISCOVERY];
 const RUN: RunViewOptions = { identity: local('ana'), history: [], context: { externalMemory: { a: 1 } } };
@@ -133,7 +137,7 @@ describe('the transcript of a run', () => {
 
   it('begins anew when a message comes for a step whose results were told already: it has its place before them', () => {
     const background = [group('g', 1)];
-    const view = { ...RUN, steps: [stepOf(0, callTool('read'))], background };
+    const view = { ...RUN, steps: [stepOf(0, call('read'))], background };
     const how: TranscriptOptions = { mode: 'native', replay: 'never', takes: () => false };
     const transcript = transcriptOf(runView(view), how);
     transcript.upTo(runView(view));
@@ -144,7 +148,7 @@ describe('the transcript of a run', () => {
   });
 
   it('gives away a copy, and says where each step begins', () => {
-    const steps = [stepOf(0, callTool('read')), stepOf(1, callTool('search'))];
+    const steps = [stepOf(0, call('read')), stepOf(1, call('search'))];
     const view = runView({ ...RUN, steps, steering: [says(1, 'hm')] });
     const transcript = transcriptOf(view, { mode: 'native', replay: 'never', takes: () => false });
     const first = transcript.upTo(view);
@@ -159,20 +163,20 @@ describe('the transcript of a run', () => {
 
   it('does not fit another run, other tools, another context or another past', () => {
     const tools = toolView(schemas);
-    const steps = [stepOf(0, callTool('read'))];
+    const steps = [stepOf(0, call('read'))];
     const view = { ...RUN, tools, steps };
     const transcript = transcriptOf(runView(view), { mode: 'native', replay: 'never', takes: () => false });
     transcript.upTo(runView(view));
     const fits = (more: RunViewOptions) => transcript.fits(runView({ ...view, ...more }));
     expect(fits({})).toBe(true);
     expect(fits({ tools: toolView(schemas, ['csv_read']) })).toBe(true);
-    expect(fits({ steps: [...steps, stepOf(1, callTool('read'))] })).toBe(true);
+    expect(fits({ steps: [...steps, stepOf(1, call('read'))] })).toBe(true);
     expect(fits({ tools: toolView(TOOLS) })).toBe(false);
     expect(fits({ query: 'else' })).toBe(false);
     expect(fits({ history: [] })).toBe(false);
     expect(fits({ context: {} })).toBe(false);
     expect(fits({ startedAt: 1 })).toBe(false);
-    expect(fits({ steps: [stepOf(0, callTool('read'))] })).toBe(false);
+    expect(fits({ steps: [stepOf(0, call('read'))] })).toBe(false);
     expect(fits({ steps: [] })).toBe(false);
     expect(fits({ compaction: { summary: SUMMARY, before: 1, tokenEstimate: 1 } })).toBe(false);
   });

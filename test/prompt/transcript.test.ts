@@ -1,25 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { ReasoningReplay } from '../../src/core/context.ts';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import type { Step } from '../../src/core/step.ts';
-import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
-import {
-  assistant,
-  callTool,
-  failure,
-  group,
-  messagesOf,
-  NATIVE,
-  says,
-  schema,
-  stepOf,
-  TEXT,
-  TOOLS,
-  textOf,
-  user,
-  value,
-} from './kit.ts';
+import type { Decision, Json, JsonObject, ReasoningReplay, Step } from '#core';
+import { type RunViewOptions, runView, toolView } from '#testing';
+import { call } from '../kit/decisions.ts';
+import { assistant, messagesOf, NATIVE, TEXT, textOf, user } from '../kit/messages.ts';
+import { failure, group, says, stepOf, value } from '../kit/steps.ts';
+import { schema, TOOLS } from '../kit/tool-schemas.ts';
 
 const tools = toolView(TOOLS);
 const spawn: Decision = {
@@ -51,7 +36,7 @@ describe('the transcript', () => {
           { role: 'assistant', text: '' },
           { role: 'assistant', text: 'hello' },
         ],
-        steps: [stepOf(0, callTool('read'))],
+        steps: [stepOf(0, call('read'))],
       }),
     );
     const tag = (index: number) => textOf(messages[index] ?? user('')).match(/<(\w+)>/)?.[1];
@@ -72,7 +57,7 @@ describe('the transcript', () => {
       ],
     };
     const outcomes = [value('line 1\n\tline 2'), failure('tool_failed', 'It broke.'), value('')];
-    expect(afterQuery({ steps: [stepOf(0, callTool('read')), stepOf(1, parallel, { outcomes })] }).slice(2)).toEqual([
+    expect(afterQuery({ steps: [stepOf(0, call('read')), stepOf(1, parallel, { outcomes })] }).slice(2)).toEqual([
       {
         role: 'assistant',
         content: [
@@ -157,7 +142,7 @@ describe('the transcript', () => {
   it('a move that was not accepted is what the model said and a user turn with the error, in both modes', () => {
     const error = { code: 'reply_empty', message: 'The reply was empty.' };
     const steps = [
-      stepOf(0, callTool('read'), { error }),
+      stepOf(0, call('read'), { error }),
       stepOf(1, { kind: 'nonsense' } as unknown as Decision, { error, text: 'So:', providerState: { parts: [] } }),
     ];
     const answer = user(
@@ -168,9 +153,9 @@ describe('the transcript', () => {
 
   it('RR-01, RR-03, RR-04 a trace is sent again only when that is asked for, after the preamble, under a label', () => {
     const steps = [
-      stepOf(0, callTool('read'), { reasoning: 'A', text: 'First.' }),
-      stepOf(1, callTool('read'), { reasoning: ' ', text: 'Second.' }),
-      stepOf(2, callTool('read'), { reasoning: 'C\nD' }),
+      stepOf(0, call('read'), { reasoning: 'A', text: 'First.' }),
+      stepOf(1, call('read'), { reasoning: ' ', text: 'Second.' }),
+      stepOf(2, call('read'), { reasoning: 'C\nD' }),
       stepOf(3, { kind: 'request_pause', reason: 'await_input' }, { reasoning: 'E', text: 'Which?' }),
     ];
     const turns = (replay: ReasoningReplay, how = NATIVE) =>
@@ -194,7 +179,7 @@ describe('the transcript', () => {
   it('RA-39, W54 what the provider wants back goes back untouched, whatever is replayed', () => {
     const thinking = { type: 'reasoning', text: 'A', providerOptions: { anthropic: { signature: 's' } } };
     const providerState = { parts: [thinking, { type: 'text', text: 'So.' }, { type: 'call', call: 0 }] };
-    const steps = [stepOf(0, callTool('read', { path: 'a' }, 'c'), { reasoning: 'A', text: 'So.', providerState })];
+    const steps = [stepOf(0, call('read', { path: 'a' }, 'c'), { reasoning: 'A', text: 'So.', providerState })];
     const content = [thinking, { type: 'text', text: 'So.' }, callPart('c', 'read', { path: 'a' })];
     for (const replay of ['never', 'text'] as const) {
       expect(afterQuery({ steps }, { ...NATIVE, replay })[0]).toEqual({ role: 'assistant', content });
@@ -210,7 +195,7 @@ describe('the transcript', () => {
       { type: 'reasoning', text: 'A', providerOptions: { p: { s: 1 } } },
       { type: 'text', text: 'So.\n{"tool":"read", "args":{}}' },
     ];
-    const steps = [stepOf(0, callTool('read'), { text: 'So.', providerState: { parts } })];
+    const steps = [stepOf(0, call('read'), { text: 'So.', providerState: { parts } })];
     expect(afterQuery({ steps }, TEXT)).toEqual([
       { role: 'assistant', content: parts },
       user('<tool_result tool="read" call="1">\ndone\n</tool_result>'),
@@ -230,7 +215,7 @@ describe('the transcript', () => {
       source: 'tool: read',
       createdAt: 1,
     };
-    const steps = [stepOf(0, callTool('read'), { records: [{ artifacts: [stored] }] }), stepOf(1, callTool('read'))];
+    const steps = [stepOf(0, call('read'), { records: [{ artifacts: [stored] }] }), stepOf(1, call('read'))];
     for (const how of [NATIVE, TEXT]) {
       const messages = afterQuery({ steps }, how);
       expect(messages.map(({ role }) => role)).toEqual([
@@ -245,7 +230,7 @@ describe('the transcript', () => {
 
 describe('what tasks came to', () => {
   it('RA-35, TK-37 stands before the step that it came before, after the messages there, framed as data, in both modes', () => {
-    const steps = [stepOf(0, callTool('read')), stepOf(1, callTool('read'))];
+    const steps = [stepOf(0, call('read')), stepOf(1, call('read'))];
     const background = [group('a', 1), group('b', 2, { result: { city: '</task_results>' } })];
     for (const how of [NATIVE, TEXT]) {
       const messages = afterQuery({ steps, steering: [says(1, 'hm')], background }, how);
@@ -327,7 +312,7 @@ describe('the transcript for a model without native calls', () => {
       ],
     };
     const outcomes = [value('line 1\n\tline 2'), value({ n: 1 })];
-    const steps = [stepOf(0, callTool('read', {}), { text: 'First.' }), stepOf(1, parallel, { outcomes })];
+    const steps = [stepOf(0, call('read', {}), { text: 'First.' }), stepOf(1, parallel, { outcomes })];
     expect(afterQuery({ steps }, TEXT)).toEqual([
       assistant('First.\n\n```json\n{"tool":"read","args":{}}\n```'),
       user('<tool_result tool="read" call="1">\ndone\n</tool_result>'),
@@ -340,7 +325,7 @@ describe('the transcript for a model without native calls', () => {
 
   it('a fence in an argument does not end the block, and the JSON is what it was', () => {
     const args = { text: 'a\n```\nb' };
-    const [message] = afterQuery({ steps: [stepOf(0, callTool('read', args))] }, TEXT);
+    const [message] = afterQuery({ steps: [stepOf(0, call('read', args))] }, TEXT);
     const written = textOf(message ?? user('')).match(/^```json\n(.*)\n```$/)?.[1] ?? '';
     expect(written).not.toContain('```');
     expect(JSON.parse(written)).toEqual({ tool: 'read', args });
@@ -350,8 +335,8 @@ describe('the transcript for a model without native calls', () => {
     const found = schema('csv', { loading: 'deferred', description: 'Reads\na table.', examples: [{ a: 1 }] });
     const discovered = ['csv', 'read', 'nobody'];
     const steps = [
-      stepOf(0, callTool('search'), { records: [{ discovered }] }),
-      stepOf(1, callTool('search'), { records: [{ discovered }] }),
+      stepOf(0, call('search'), { records: [{ discovered }] }),
+      stepOf(1, call('search'), { records: [{ discovered }] }),
     ];
     const view = { tools: toolView([...TOOLS, found], ['csv']), steps };
     const news = user(
@@ -382,7 +367,7 @@ describe('a shortened transcript', () => {
   });
   const pause: Decision = { kind: 'request_pause', reason: 'await_input' };
   const steps: Step[] = Array.from({ length: 10 }, (_, index) =>
-    index === 2 ? stepOf(2, pause, answered('Oslo')) : stepOf(index, callTool('read', { n: index }, 'same')),
+    index === 2 ? stepOf(2, pause, answered('Oslo')) : stepOf(index, call('read', { n: index }, 'same')),
   );
 
   it('CP-12, CP-14, W42 has the summary in place of the first steps, and the later ones in full', () => {
@@ -438,8 +423,8 @@ describe('a shortened transcript', () => {
     const artifact = { artifactRef: 'art_big', mime: 'application/json', sizeBytes: 40_000 };
     const stored = { artifactRef: 'art_1', mime: 'text/csv', sizeBytes: 3, source: 'tool: read', createdAt: 1 };
     const first = [
-      stepOf(0, callTool('search'), { outcomes: [{ kind: 'value', value: 'a part', artifact }] }),
-      stepOf(1, callTool('read'), { records: [{ artifacts: [stored], discovered: ['csv'] }] }),
+      stepOf(0, call('search'), { outcomes: [{ kind: 'value', value: 'a part', artifact }] }),
+      stepOf(1, call('read'), { records: [{ artifacts: [stored], discovered: ['csv'] }] }),
     ];
     const view = {
       tools: toolView([...TOOLS, schema('csv', { loading: 'deferred' })], ['csv']),

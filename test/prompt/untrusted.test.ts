@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RunContext } from '../../src/core/context.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { Json } from '../../src/core/json.ts';
-import { contextTurns } from '../../src/prompt/untrusted.ts';
-import { textOf } from './kit.ts';
+import { type Json, PilotageError, type RunContext } from '#core';
+import { contextTurns } from '#prompt';
+import { textOf } from '../kit/messages.ts';
 
 const texts = (context: RunContext) => contextTurns(context).map(textOf);
 const body = (text: string) => text.match(/<(\w+)>\n([\s\S]*)\n<\/\1>$/)?.[2] ?? '';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { LoadedInput } from '../../src/core/context.ts';
-import { userWordsIn } from '../../src/prompt/frame.ts';
-import { requestTurn, unreadableInputs } from '../../src/prompt/user-turn.ts';
-import { type RunViewOptions, runView, toolView } from '../../src/testing/run-view.ts';
+import type { LoadedInput } from '#core';
+import { requestTurn, unreadableInputs, userWordsIn } from '#prompt';
+import { type RunViewOptions, runView, toolView } from '#testing';
 
 /** More than the 32 KiB from which results are stored: an attachment is not a result. */
 const bytes = new Uint8Array(40_000).fill(7);

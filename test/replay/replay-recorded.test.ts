@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
-import { projectDir } from '../project/scratch.ts';
+import { projectDir } from '../kit/project.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'pilotage-replay-test-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

@@ -1,13 +1,14 @@
 /** Runs go on by themselves when their time has come, wherever a runtime is open that knows of them; nobody has called `work()`. */
 import { describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/core/clock.ts';
-import type { Decision } from '../../src/core/decision.ts';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { call, entriesOf, make, pause, pausesOf, quiet, script, start, until, world } from './support.ts';
+import { type Clock, type Decision, local } from '#core';
+import { memoryJournal } from '#journal';
+import { createRuntime, type Run } from '#runtime';
+import { VirtualClock } from '#testing';
+import { call, pause, script } from '../kit/decisions.ts';
+import { entriesOf, pausesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const LIMIT_MS = 60_000;
 const gated = make('gated', () => 'made', { approve: { expiresInMs: LIMIT_MS } });

@@ -1,7 +1,10 @@
 /** What a person says beside an answer is words: whatever its parts are called, nothing of the run changes by it. */
 import { describe, expect, it } from 'vitest';
-import type { Run } from '../../src/runtime/run.ts';
-import { call, entriesOf, make, pausesOf, script, start, world } from './support.ts';
+import type { Run } from '#runtime';
+import { call, script } from '../kit/decisions.ts';
+import { entriesOf, pausesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 /** Parts that have a meaning in an answer, outside of a person's words. */
 const WORDS = {

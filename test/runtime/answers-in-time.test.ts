@@ -3,28 +3,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { sendControl } from '../../src/runtime/send-control.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  call,
-  changed,
-  entriesOf,
-  make,
-  pause,
-  pausesOf,
-  script,
-  send,
-  start,
-  until,
-  type World,
-  world,
-} from './support.ts';
+import type { Decision, PlannerFunction } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { type Run, sendControl } from '#runtime';
+import { VirtualClock } from '#testing';
+import { call, pause, script } from '../kit/decisions.ts';
+import { changed } from '../kit/journals.ts';
+import { entriesOf, pausesOf, send } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-answers-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

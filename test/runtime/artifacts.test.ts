@@ -1,28 +1,14 @@
 /** What tools store beside their values. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import { type Identity, local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { type Tool, ToolFailure } from '../../src/tools/tool.ts';
-import {
-  advanceUntil,
-  call,
-  changed,
-  cutJournal,
-  echo,
-  entriesOf,
-  gate,
-  make,
-  observations,
-  parallel,
-  type Runs,
-  script,
-  start,
-  watched,
-  world,
-} from './support.ts';
+import { type Decision, type Identity, type Json, local, PilotageError } from '#core';
+import { memoryJournal } from '#journal';
+import { type Tool, ToolFailure } from '#tools';
+import { call, parallel, script, watched } from '../kit/decisions.ts';
+import { changed, cutJournal } from '../kit/journals.ts';
+import { entriesOf, observations } from '../kit/run-record.ts';
+import { echo, make, type Runs } from '../kit/tools.ts';
+import { advanceUntil, gate } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const identity: Identity = local('ana', { session: 's', run: 'r' });
 

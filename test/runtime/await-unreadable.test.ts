@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { createRuntime, PilotageError, type Planner } from '../../src/index.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
+import { memoryJournal } from '#journal';
+import { createRuntime, PilotageError, type Planner } from '#pilotage';
 
 const awaits: Planner = {
   name: 'awaits',

@@ -1,26 +1,14 @@
 /** Budgets: what the planner reads, what the runtime enforces, and how a ceiling is raised. */
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { BudgetView, PlannerFunction } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  aborted,
-  advanceUntil,
-  call,
-  changed,
-  echo,
-  entriesOf,
-  gate,
-  make,
-  outcomes,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import { type BudgetView, local, type PlannerFunction } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { call, script, watched } from '../kit/decisions.ts';
+import { changed } from '../kit/journals.ts';
+import { entriesOf, outcomes } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const forever: PlannerFunction = () => call('echo');
 

@@ -1,40 +1,19 @@
 /** How many tools a run and its tasks may call: counted before a call starts, and each once. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Branch, Decision } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Limits } from '../../src/core/limits.ts';
-import type { PlannerFunction, RunView } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { type AnyTool, LoginRequired, type PlannerTool, type Tool } from '../../src/tools/tool.ts';
-import { foldEntries, type RunState } from '../../src/view/run-state.ts';
-import {
-  ANY,
-  advanceUntil,
-  call,
-  changed,
-  collect,
-  cutJournal,
-  echo,
-  entriesOf,
-  finish,
-  gate,
-  make,
-  named,
-  only,
-  outcomes,
-  parallel,
-  pause,
-  pausesOf,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
-import { hasEnded, PARENT, plays, spawning, spawns } from './task-support.ts';
+import type { Branch, Decision, Json, Limits, PlannerFunction, RunView } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { type AnyTool, LoginRequired, type PlannerTool, type Tool } from '#tools';
+import { foldEntries, type RunState } from '#view';
+import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { changed, cutJournal } from '../kit/journals.ts';
+import { entriesOf, hasEnded, outcomes, pausesOf } from '../kit/run-record.ts';
+import { PARENT, plays, spawning, spawns } from '../kit/tasks.ts';
+import { ANY, echo, make } from '../kit/tools.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 /** What each call of a step came to: its value's kind, or the code and the axis of its error. */
 const cameTo = ({ steps }: Pick<RunState, 'steps'>, step = 0): Json[] =>

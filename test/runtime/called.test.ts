@@ -1,49 +1,22 @@
 /** Tools whose calls are tasks: what a planner that carries them out gives, as the value of the call. On SQLite. */
 import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
-import type { Decision } from '../../src/core/decision.ts';
-import type { EntryKind } from '../../src/core/entry.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { PlannerFunction, RunView } from '../../src/core/planner.ts';
-import type { Append } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { graph } from '../../src/planners/graph/index.ts';
-import { react } from '../../src/planners/react/index.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { createCatalogue } from '../../src/tools/catalogue.ts';
-import type { AnyTool, PlannerTool, Tool } from '../../src/tools/tool.ts';
-import {
-  ANY,
-  aborted,
-  advanceUntil,
-  call,
-  changed,
-  collect,
-  cutJournal,
-  echo,
-  entriesOf,
-  finish,
-  gate,
-  holding,
-  kindsOf,
-  make,
-  observations,
-  only,
-  outcomes,
-  parallel,
-  pause,
-  pausesOf,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  type WorldOptions,
-  world,
-} from './support.ts';
-import { awaits, databaseFile, hasEnded, lastOf, PARENT, payloadOf, spawns, thenTell } from './task-support.ts';
+import { type Decision, type EntryKind, type Json, PilotageError, type PlannerFunction, type RunView } from '#core';
+import type { Append } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { graph } from '#planners/graph';
+import { react } from '#planners/react';
+import { scriptedModel, VirtualClock } from '#testing';
+import { type AnyTool, createCatalogue, type PlannerTool, type Tool } from '#tools';
+import { call, finish, parallel, pause, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { changed, cutJournal } from '../kit/journals.ts';
+import { entriesOf, hasEnded, kindsOf, observations, outcomes, pausesOf, payloadOf } from '../kit/run-record.ts';
+import { awaits, lastOf, PARENT, spawns, thenTell } from '../kit/tasks.ts';
+import { ANY, echo, holding, make } from '../kit/tools.ts';
+import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 
 /** A tool that a planner function with tools of its own carries out. */
 function carried(name: string, next: PlannerFunction, tools: readonly AnyTool[] = [], more: Partial<PlannerTool> = {}) {
@@ -61,7 +34,7 @@ const giveArgs: PlannerFunction = (run) => finish(argsOf(run));
 
 /** One process after another over one file, on one clock. */
 function machine(): { next(options: WorldOptions, dies?: (request: Append) => boolean): World; die(): void } {
-  const path = databaseFile();
+  const path = temporaryFile();
   const clock = new VirtualClock();
   let die = (): void => {};
   return {

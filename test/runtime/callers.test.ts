@@ -1,27 +1,23 @@
 /** Who may steer a run: scopes, foreign senders, and who approves what. */
 import { describe, expect, it } from 'vitest';
-import { type Caller, CONTROL_SCOPES, CONTROL_TYPES, type Control, LEAST_SCOPE } from '../../src/core/control.ts';
-import type { PilotageError } from '../../src/core/errors.ts';
-import { local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { sendControl } from '../../src/runtime/send-control.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
 import {
-  busy,
-  call,
-  collect,
-  entriesOf,
-  make,
-  only,
-  pause,
-  pausesOf,
-  script,
-  start,
-  watched,
-  world,
-} from './support.ts';
+  type Caller,
+  CONTROL_SCOPES,
+  CONTROL_TYPES,
+  type Control,
+  type Json,
+  LEAST_SCOPE,
+  local,
+  type PilotageError,
+} from '#core';
+import { memoryJournal } from '#journal';
+import { type Run, sendControl } from '#runtime';
+import { VirtualClock } from '#testing';
+import { call, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, pausesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { busy, start, world } from '../kit/world.ts';
 
 const ana = local('ana');
 

@@ -1,22 +1,12 @@
 /** One call: trying again, its time limit, and what it gives back. */
 import { describe, expect, it } from 'vitest';
-import { type Tool, ToolFailure } from '../../src/tools/tool.ts';
-import {
-  aborted,
-  advanceUntil,
-  call,
-  collect,
-  entriesOf,
-  gate,
-  make,
-  observations,
-  only,
-  quiet,
-  script,
-  start,
-  turn,
-  world,
-} from './support.ts';
+import { type Tool, ToolFailure } from '#tools';
+import { call, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, observations } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { aborted, advanceUntil, gate, quiet, turn } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 describe('TL-06, TL-08 trying again', () => {
   const flaky = (error: () => unknown, more: Partial<Tool> = {}) => {

@@ -1,15 +1,15 @@
 /** `onCeiling: 'pause'`: a call that does not fit what is left is held until somebody raises the limit, and then made once. */
 import { describe, expect, it } from 'vitest';
-import { parseCommandLine } from '../../src/cli/options.ts';
-import { pauseLines } from '../../src/cli/pause-lines.ts';
-import type { Branch, Decision } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import { usdOf as usd } from '../../src/core/money.ts';
-import { flow, node } from '../../src/flow/index.ts';
-import { graph } from '../../src/planners/graph/index.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { call, make, pausesOf, script, start, world } from './support.ts';
+import { parseCommandLine, pauseLines } from '#cli';
+import { type Branch, type Decision, type Json, usdOf as usd } from '#core';
+import { flow, node } from '#flow';
+import { graph } from '#planners/graph';
+import type { Run } from '#runtime';
+import type { Tool } from '#tools';
+import { call, script } from '../kit/decisions.ts';
+import { pausesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 interface Paid {
   readonly tool: Tool;

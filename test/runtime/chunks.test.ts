@@ -1,34 +1,19 @@
 /** What a call gives on its way: told to whoever reads its run or a run above it, and to nobody else. */
 import { describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/event.ts';
-import { local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { EventOptions, Run } from '../../src/runtime/run.ts';
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Tool, ToolContext } from '../../src/tools/tool.ts';
-import {
-  call,
-  changed,
-  collect,
-  echo,
-  type Gate,
-  gate,
-  kindsOf,
-  make,
-  observations,
-  only,
-  outcomes,
-  parallel,
-  quiet,
-  script,
-  start,
-  until,
-  world,
-} from './support.ts';
-import { databaseFile, PARENT, plays, spawning, spawns } from './task-support.ts';
+import { type Json, local, type PlannerFunction, type RunEvent } from '#core';
+import { memoryJournal } from '#journal';
+import { createRuntime, type EventOptions, type Run, type Runtime } from '#runtime';
+import { VirtualClock } from '#testing';
+import type { Tool, ToolContext } from '#tools';
+import { call, parallel, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { changed } from '../kit/journals.ts';
+import { kindsOf, observations, outcomes } from '../kit/run-record.ts';
+import { PARENT, plays, spawning, spawns } from '../kit/tasks.ts';
+import { echo, make } from '../kit/tools.ts';
+import { type Gate, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 interface Reader {
   readonly events: RunEvent[];
@@ -84,7 +69,7 @@ async function stored(planner: PlannerFunction, tools: readonly Tool[], use: (ru
   const runtime = createRuntime({
     planner: { name: 'function', next: planner },
     tools,
-    journal: databaseFile(),
+    journal: temporaryFile(),
     random: () => 0,
   });
   try {

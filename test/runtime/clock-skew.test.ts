@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/core/clock.ts';
-import type { Entry } from '../../src/core/entry.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import { createRuntime, type Planner, type Runtime } from '../../src/index.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { HeldLease, momentOf } from '../../src/runtime/held-lease.ts';
-import { Refusals } from '../../src/runtime/refusals.ts';
-import { VirtualClock } from '../../src/testing/index.ts';
-import { advanceUntil, changed, quiet, startedEntry, turn } from './support.ts';
+import { type Clock, type Entry, PilotageError } from '#core';
+import { memoryJournal } from '#journal';
+import { createRuntime, type Planner, type Runtime } from '#pilotage';
+import { HeldLease, momentOf, Refusals } from '#runtime';
+import { VirtualClock } from '#testing';
+import { changed } from '../kit/journals.ts';
+import { startedEntry } from '../kit/run-record.ts';
+import { advanceUntil, quiet, turn } from '../kit/waiting.ts';
 
 const SECOND = 1_000;
 const START_MS = Date.UTC(2026, 0, 1);

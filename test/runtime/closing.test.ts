@@ -1,26 +1,14 @@
 /** Closing a runtime: everything is let go of, and another process can go on. */
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  aborted,
-  call,
-  changed,
-  echo,
-  gate,
-  holding,
-  kindsOf,
-  make,
-  outcomes,
-  quiet,
-  script,
-  start,
-  startedEntry,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import { local } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { call, script, watched } from '../kit/decisions.ts';
+import { changed } from '../kit/journals.ts';
+import { kindsOf, outcomes, startedEntry } from '../kit/run-record.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { aborted, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const identity = local('ana', { run: 'r' });
 

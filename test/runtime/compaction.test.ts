@@ -3,34 +3,26 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Compaction, CompactionAttempt, CompactionErrorCode } from '../../src/core/compaction.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { Planner, PlannerFunction, RunView } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
 import {
-  aborted,
-  advanceUntil,
-  call,
-  collect,
-  cutJournal,
-  echo,
-  entriesOf,
-  finish,
-  gate,
-  kindsOf,
-  only,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  type WorldOptions,
-  watched,
-  world,
-} from './support.ts';
+  type Compaction,
+  type CompactionAttempt,
+  type CompactionErrorCode,
+  PilotageError,
+  type Planner,
+  type PlannerFunction,
+  type RunView,
+} from '#core';
+import { memoryJournal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { VirtualClock } from '#testing';
+import { foldEntries } from '#view';
+import { call, finish, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { cutJournal } from '../kit/journals.ts';
+import { entriesOf, kindsOf } from '../kit/run-record.ts';
+import { echo } from '../kit/tools.ts';
+import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, type WorldOptions, world } from '../kit/world.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-compaction-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,29 +1,15 @@
 /** Many runs on one runtime, and what is left when they are over. */
 import { describe, expect, it } from 'vitest';
-import { type Clock, systemClock } from '../../src/core/clock.ts';
-import type { Decision, Join } from '../../src/core/decision.ts';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
-import {
-  aborted,
-  call,
-  collect,
-  echo,
-  finish,
-  gate,
-  make,
-  observations,
-  outcomes,
-  pause,
-  quiet,
-  script,
-  start,
-  turn,
-  until,
-  world,
-} from './support.ts';
+import { type Clock, type Decision, type Join, local, systemClock } from '#core';
+import { memoryJournal } from '#journal';
+import { createRuntime } from '#runtime';
+import { seededRandom } from '#testing';
+import { call, finish, pause, script } from '../kit/decisions.ts';
+import { collect } from '../kit/events.ts';
+import { observations, outcomes } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { aborted, gate, quiet, turn, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const COUNT = 128;
 

@@ -1,28 +1,14 @@
 /** Controls: when they are heard, what they change, and when they are refused. */
 import { describe, expect, it } from 'vitest';
-import { CONTROL_TYPES, type Control, INBOX_CAP } from '../../src/core/control.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  aborted,
-  busy,
-  call,
-  collect,
-  entriesOf,
-  finish,
-  gate,
-  kindsOf,
-  make,
-  observations,
-  only,
-  outcomes,
-  pause,
-  quiet,
-  script,
-  send,
-  start,
-  world,
-} from './support.ts';
+import { CONTROL_TYPES, type Control, INBOX_CAP } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { call, finish, pause, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, kindsOf, observations, outcomes, send } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { aborted, gate, quiet } from '../kit/waiting.ts';
+import { busy, start, world } from '../kit/world.ts';
 
 describe('controls', () => {
   it('RL-07, SP-05 are taken at the next boundary, in order, once, and never during a call', async () => {

@@ -1,29 +1,14 @@
 /** Deferred tools: found by a call, recorded with it, listed from the next step on. */
 import { describe, expect, it } from 'vitest';
-import { ARTIFACT_FETCH, TOOL_GET, TOOL_SEARCH } from '../../src/core/builtin-tools.ts';
-import type { Decision } from '../../src/core/decision.ts';
-import { local } from '../../src/core/identity.ts';
-import type { RunView } from '../../src/core/planner.ts';
-import { artifactFetch } from '../../src/runtime/artifact-fetch.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { type Tool, ToolFailure } from '../../src/tools/tool.ts';
-import { toolGet } from '../../src/tools/tool-get.ts';
-import { toolSearch } from '../../src/tools/tool-search.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
-import {
-  advanceUntil,
-  call,
-  echo,
-  entriesOf,
-  make,
-  observations,
-  outcomes,
-  parallel,
-  script,
-  start,
-  watched,
-  world,
-} from './support.ts';
+import { ARTIFACT_FETCH, type Decision, local, type RunView, TOOL_GET, TOOL_SEARCH } from '#core';
+import { artifactFetch, createRuntime } from '#runtime';
+import { type Tool, ToolFailure, toolGet, toolSearch } from '#tools';
+import { foldEntries } from '#view';
+import { call, parallel, script, watched } from '../kit/decisions.ts';
+import { entriesOf, observations, outcomes } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { advanceUntil } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const later = (name: string, more: Partial<Tool> = {}): Tool =>
   make(name, (args) => args, { loading: 'deferred', ...more });

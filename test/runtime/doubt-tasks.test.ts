@@ -1,26 +1,14 @@
 /** A call in doubt inside of a task that the run above it does not need any more. */
 import { describe, expect, it } from 'vitest';
-import type { CallParallel } from '../../src/core/decision.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { AnyTool } from '../../src/tools/tool.ts';
-import {
-  ANY,
-  aborted,
-  advanceUntil,
-  call,
-  finish,
-  gate,
-  make,
-  observations,
-  outcomes,
-  pausesOf,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
-import { awaits, PARENT, plays, spawns } from './task-support.ts';
+import type { CallParallel } from '#core';
+import { VirtualClock } from '#testing';
+import type { AnyTool } from '#tools';
+import { call, finish, script, watched } from '../kit/decisions.ts';
+import { observations, outcomes, pausesOf } from '../kit/run-record.ts';
+import { awaits, PARENT, plays, spawns } from '../kit/tasks.ts';
+import { ANY, make } from '../kit/tools.ts';
+import { aborted, advanceUntil, gate, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 /** A tool that a task carries out, which makes this call and ends with what it came to. */
 function carried(name: string, tool: AnyTool): AnyTool {

@@ -1,27 +1,15 @@
 /** Ways around a doubt: tools that changed meanwhile, promises of other kinds, values that nobody can keep. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Limits } from '../../src/core/limits.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { AnyTool } from '../../src/tools/tool.ts';
-import {
-  ANY,
-  aborted,
-  call,
-  cutJournal,
-  entriesOf,
-  finish,
-  gate,
-  make,
-  outcomes,
-  pausesOf,
-  quiet,
-  script,
-  start,
-  until,
-  world,
-} from './support.ts';
+import type { Decision, Limits } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import type { AnyTool } from '#tools';
+import { call, finish, script } from '../kit/decisions.ts';
+import { cutJournal } from '../kit/journals.ts';
+import { entriesOf, outcomes, pausesOf } from '../kit/run-record.ts';
+import { ANY, make } from '../kit/tools.ts';
+import { aborted, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 /** A run whose process died inside of its `once` call of `pay`, and the way to another process with another tool of that name. */
 async function cutOffInPay({

@@ -1,29 +1,16 @@
 /** A `once` call of which nobody knows whether it has happened holds its run until somebody, or `reconcile`, settles it. */
 import { describe, expect, it } from 'vitest';
-import type { Control } from '../../src/core/control.ts';
-import type { Branch, Decision } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { sendControl } from '../../src/runtime/send-control.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Reconciled, Tool, ToolContext } from '../../src/tools/tool.ts';
-import {
-  aborted,
-  call,
-  cutJournal,
-  entriesOf,
-  gate,
-  make,
-  observations,
-  outcomes,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import type { Branch, Control, Decision, Json } from '#core';
+import { memoryJournal } from '#journal';
+import { type Run, sendControl } from '#runtime';
+import { VirtualClock } from '#testing';
+import type { Reconciled, Tool, ToolContext } from '#tools';
+import { call, script, watched } from '../kit/decisions.ts';
+import { cutJournal } from '../kit/journals.ts';
+import { entriesOf, observations, outcomes } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { aborted, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const ARGS = { to: 'Ana', euros: 5 };
 

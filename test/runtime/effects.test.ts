@@ -1,25 +1,15 @@
 /** What a call may do to the world, and what becomes of it when its process dies. */
 import { describe, expect, it } from 'vitest';
-import type { Effect } from '../../src/core/tool-schema.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Reconciled, Tool } from '../../src/tools/tool.ts';
-import {
-  advanceUntil,
-  call,
-  cutJournal,
-  gate,
-  kindsOf,
-  make,
-  observations,
-  outcomes,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import type { Effect } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import type { Reconciled, Tool } from '#tools';
+import { call, script, watched } from '../kit/decisions.ts';
+import { cutJournal } from '../kit/journals.ts';
+import { kindsOf, observations, outcomes } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 /** Starts a call, lets the process die in the middle of it, and carries the run on in a second one. */
 async function crashInCall(effect: Effect, more: Partial<Tool> = {}) {

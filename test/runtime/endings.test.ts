@@ -1,29 +1,16 @@
 /** How a run ends. */
 import { describe, expect, it } from 'vitest';
-import { answerEnvelope } from '../../src/core/answer.ts';
-import type { Decision, FinishReason } from '../../src/core/decision.ts';
-import type { Planner, RunView } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  advanceUntil,
-  call,
-  changed,
-  collect,
-  echo,
-  entriesOf,
-  finish,
-  gate,
-  kindsOf,
-  make,
-  only,
-  outcomes,
-  script,
-  start,
-  watched,
-  world,
-} from './support.ts';
+import { answerEnvelope, type Decision, type FinishReason, type Planner, type RunView } from '#core';
+import { memoryJournal } from '#journal';
+import { createRuntime } from '#runtime';
+import { VirtualClock } from '#testing';
+import { call, finish, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { changed } from '../kit/journals.ts';
+import { entriesOf, kindsOf, outcomes } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { advanceUntil, gate } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const forever = (): Decision => call('echo');
 

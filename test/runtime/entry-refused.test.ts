@@ -1,11 +1,14 @@
 /** A fault of ours that would write an entry which cannot stand: the run ends here with the error, and its journal is whole. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { Schedule } from '../../src/runtime/schedule.ts';
-import { echo, kindsOf, parallel, script, start, until, world } from './support.ts';
-import { databaseFile } from './task-support.ts';
+import { type Journal, memoryJournal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { Schedule } from '#runtime';
+import { parallel, script } from '../kit/decisions.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { kindsOf } from '../kit/run-record.ts';
+import { echo } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -13,7 +16,7 @@ afterEach(() => {
 
 const stores: readonly [string, () => Journal][] = [
   ['memory', () => memoryJournal()],
-  ['sqlite', () => sqliteJournal({ path: databaseFile() })],
+  ['sqlite', () => sqliteJournal({ path: temporaryFile() })],
 ];
 const skipped = { kind: 'skipped', error: { code: 'x', message: 'planted' } } as const;
 

@@ -3,30 +3,16 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/event.ts';
-import { local } from '../../src/core/identity.ts';
-import type { Delta, Planner } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  aborted,
-  call,
-  changed,
-  collect,
-  echo,
-  finish,
-  gate,
-  make,
-  only,
-  pause,
-  quiet,
-  script,
-  start,
-  turn,
-  until,
-  world,
-} from './support.ts';
+import { type Delta, local, type Planner, type RunEvent } from '#core';
+import { memoryJournal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { VirtualClock } from '#testing';
+import { call, finish, pause, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { changed } from '../kit/journals.ts';
+import { echo, make } from '../kit/tools.ts';
+import { aborted, gate, quiet, turn, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-events-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,31 +1,23 @@
 /** What a model got wrong: calls that its planner refuses, moves at fault, and what is remarked on the way. */
 import { describe, expect, it } from 'vitest';
-import { ERROR_CONSEQUENCES, type ErrorCode, type ErrorData, PilotageError } from '../../src/core/errors.ts';
-import type { RunEvent } from '../../src/core/event.ts';
-import { observe } from '../../src/core/observation.ts';
-import type { Delta, Move, Planner } from '../../src/core/planner.ts';
-import type { Remark } from '../../src/core/remark.ts';
 import {
-  answersOf,
-  call,
-  collect,
-  echo,
-  entriesOf,
-  finish,
-  kindsOf,
-  make,
-  named,
-  observations,
-  only,
-  outcomes,
-  parallel,
-  pause,
-  start,
-  until,
-  type WorldOptions,
-  watched,
-  world,
-} from './support.ts';
+  type Delta,
+  ERROR_CONSEQUENCES,
+  type ErrorCode,
+  type ErrorData,
+  type Move,
+  observe,
+  PilotageError,
+  type Planner,
+  type Remark,
+  type RunEvent,
+} from '#core';
+import { call, finish, named, parallel, pause, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { answersOf, entriesOf, kindsOf, observations, outcomes } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
+import { start, type WorldOptions, world } from '../kit/world.ts';
 
 const refusal: ErrorData = { code: 'tool_invalid_args', message: 'The arguments are no JSON.', data: { at: 7 } };
 const fault: ErrorData = { code: 'empty_reply', message: 'The model said nothing.' };

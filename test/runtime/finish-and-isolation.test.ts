@@ -1,6 +1,6 @@
 /** What a finished run hands out, and that a hundred sessions at once see only their own. */
 import { describe, expect, it } from 'vitest';
-import { createRuntime, local, memoryJournal, type PlannerFunction, type Tool } from '../../src/index.ts';
+import { createRuntime, local, memoryJournal, type PlannerFunction, type Tool } from '#pilotage';
 
 const anything = { type: 'object' } as const;
 

@@ -1,34 +1,18 @@
 /** Forks of stored runs, on both journals, driven by the runtime. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { type Identity, local } from '../../src/core/identity.ts';
-import type { Planner, PlannerFunction } from '../../src/core/planner.ts';
-import { Redaction } from '../../src/core/redaction.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { type ForkOptions, forkRun } from '../../src/runtime/fork.ts';
-import { replayRun } from '../../src/runtime/replay.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { createCatalogue } from '../../src/tools/catalogue.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { compareRuns } from '../../src/view/compare-runs.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import {
-  call,
-  finish,
-  holding,
-  kindsOf,
-  make,
-  outcomes,
-  pause,
-  script,
-  start,
-  until,
-  type World,
-  watched,
-  world,
-} from './support.ts';
+import { type Decision, type Identity, local, type Planner, type PlannerFunction, Redaction } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { type ForkOptions, forkRun, type Run, replayRun } from '#runtime';
+import { VirtualClock } from '#testing';
+import { createCatalogue, type Tool } from '#tools';
+import { compareRuns } from '#view';
+import { call, finish, pause, script, watched } from '../kit/decisions.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { kindsOf, outcomes } from '../kit/run-record.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { holding, make } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 /** A planner of this name. */
 const planned = (name: string, next: PlannerFunction): Planner => ({ name, next });

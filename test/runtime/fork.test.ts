@@ -1,15 +1,9 @@
 /** The first entries of a fork: for any journal and any step, they fold to what the run was before that step. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Control } from '../../src/core/control.ts';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Entry, EntryBody } from '../../src/core/entry.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { RunView } from '../../src/core/planner.ts';
-import { type ForkPlan, forkEntries } from '../../src/runtime/fork.ts';
-import { applyEntry, foldEntries, openState, type RunState } from '../../src/view/run-state.ts';
-import { viewOf } from '../../src/view/run-view.ts';
+import type { Control, Decision, Entry, EntryBody, Json, Outcome, RunView } from '#core';
+import { type ForkPlan, forkEntries } from '#runtime';
+import { applyEntry, foldEntries, openState, type RunState, viewOf } from '#view';
 
 const OLD = { tenant: 't', user: 'u', session: 's', run: 'old' };
 const NEW = { ...OLD, run: 'new' };

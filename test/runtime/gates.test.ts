@@ -1,33 +1,15 @@
 /** Calls that wait for somebody's approval: one call waits, the rest of the run goes on. */
 import { describe, expect, it } from 'vitest';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { type Tool, ToolFailure } from '../../src/tools/tool.ts';
-import {
-  advanceUntil,
-  call,
-  collect,
-  echo,
-  entriesOf,
-  finish,
-  gate,
-  holding,
-  kindsOf,
-  make,
-  named,
-  observations,
-  only,
-  outcomes,
-  parallel,
-  pausesOf,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import { memoryJournal } from '#journal';
+import type { Run } from '#runtime';
+import { VirtualClock } from '#testing';
+import { type Tool, ToolFailure } from '#tools';
+import { call, finish, named, parallel, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, kindsOf, observations, outcomes, pausesOf } from '../kit/run-record.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 interface Counted {
   readonly tool: Tool;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { createRuntime, type Planner } from '../../src/index.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/index.ts';
+import { memoryJournal } from '#journal';
+import { createRuntime, type Planner } from '#pilotage';
+import { VirtualClock } from '#testing';
 
 const asks = (version: string): Planner => ({
   name: 'asks',

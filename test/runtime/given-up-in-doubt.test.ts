@@ -1,18 +1,18 @@
 /** A `keyed` call that is given up after the process died that made it: it may have happened, so no other key stands for the same act. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Branch, CallParallel, Decision } from '../../src/core/decision.ts';
-import { local } from '../../src/core/identity.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { edge, flow } from '../../src/flow/flow.ts';
-import { node } from '../../src/flow/node.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { advanceUntil, cutJournal, entriesOf, finish, kindsOf, make, quiet, start, until, world } from './support.ts';
+import { type Branch, type CallParallel, type Decision, local, type PlannerFunction } from '#core';
+import { edge, flow, node } from '#flow';
+import { type Journal, memoryJournal } from '#journal';
+import { createRuntime, type Run, type Runtime } from '#runtime';
+import { VirtualClock } from '#testing';
+import type { Tool } from '#tools';
+import { finish } from '../kit/decisions.ts';
+import { cutJournal } from '../kit/journals.ts';
+import { entriesOf, kindsOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const open: Runtime[] = [];
 afterEach(async () => {

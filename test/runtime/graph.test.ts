@@ -1,24 +1,13 @@
 /** Branches that depend on each other: `after`, `when`, references, and what is skipped. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Branch, Decision } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
-import {
-  aborted,
-  call,
-  echo,
-  entriesOf,
-  finish,
-  gate,
-  make,
-  observations,
-  outcomes,
-  script,
-  start,
-  until,
-  world,
-} from './support.ts';
+import type { Branch, Decision, Json } from '#core';
+import { seededRandom } from '#testing';
+import { call, finish, script } from '../kit/decisions.ts';
+import { entriesOf, observations, outcomes } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { aborted, gate, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const graph = (...branches: Branch[]): Decision => ({ kind: 'call_parallel', branches });
 

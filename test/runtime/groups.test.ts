@@ -1,42 +1,16 @@
 /** Groups of tasks: how they come to be, when they are over, and who hears of it. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import type { GroupView } from '../../src/core/task.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  call,
-  collect,
-  entriesOf,
-  holding,
-  observations,
-  only,
-  outcomes,
-  parallel,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  watched,
-  world,
-} from './support.ts';
-import {
-  ANA,
-  awaits,
-  fails,
-  hasEnded,
-  PARENT,
-  payloadOf,
-  plays,
-  shuffledJournal,
-  spawning,
-  spawns,
-  thenTell,
-} from './task-support.ts';
+import type { Decision, GroupView, Json, PlannerFunction } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { call, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { shuffledJournal } from '../kit/journals.ts';
+import { entriesOf, hasEnded, observations, outcomes, payloadOf } from '../kit/run-record.ts';
+import { ANA, awaits, fails, PARENT, plays, spawning, spawns, thenTell } from '../kit/tasks.ts';
+import { holding } from '../kit/tools.ts';
+import { quiet, until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 /** Waits until the group is over, however the planner sits. */
 const sits: Decision = { kind: 'request_pause', reason: 'approval_required' };

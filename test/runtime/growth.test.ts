@@ -1,11 +1,11 @@
 /** A plan that is carried out while the rest of it is made. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Branch, CallParallel, Decision } from '../../src/core/decision.ts';
-import type { Delta, Move, Planner, RunView } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { LoginRequired, type Tool } from '../../src/tools/tool.ts';
-import { quiet, start, until, world } from './support.ts';
+import type { Branch, CallParallel, Decision, Delta, Move, Planner, RunView } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { LoginRequired, type Tool } from '#tools';
+import { quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const node = (id: string, more: Partial<Branch> = {}): Branch => ({ id, tool: 'work', args: { id }, ...more });
 const plan = (branches: readonly Branch[], more: Partial<CallParallel> = {}): CallParallel => ({

@@ -1,31 +1,17 @@
 /** Live handles: opened once a run by the first call that needs them, shared, closed with the run, loud when they are gone. */
 import { describe, expect, it } from 'vitest';
 
-import type { Json } from '../../src/core/json.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { react } from '../../src/planners/react/react.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Handle, HandleReason, HandleSet } from '../../src/tools/handle.ts';
-import { LoginRequired, type Tool } from '../../src/tools/tool.ts';
-import {
-  aborted,
-  advanceUntil,
-  call,
-  collect,
-  entriesOf,
-  gate,
-  make,
-  observations,
-  only,
-  outcomes,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  world,
-} from './support.ts';
+import type { Json } from '#core';
+import { memoryJournal } from '#journal';
+import { react } from '#planners/react';
+import { scriptedModel, VirtualClock } from '#testing';
+import { type Handle, type HandleReason, type HandleSet, LoginRequired, type Tool } from '#tools';
+import { call, pause, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, observations, outcomes } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 interface Page {
   readonly run: string;

@@ -1,12 +1,13 @@
 /** Results that are too large for the journal: stored, previewed, and read on page by page. */
 import { describe, expect, it } from 'vitest';
-import { type Identity, local } from '../../src/core/identity.ts';
-import { encodedBytes, type Json } from '../../src/core/json.ts';
-import { skillView } from '../../src/core/skills.ts';
-import { artifactFetch } from '../../src/runtime/artifact-fetch.ts';
-import { toolView } from '../../src/testing/run-view.ts';
-import type { ToolContext } from '../../src/tools/tool.ts';
-import { call, entriesOf, make, observations, script, start, watched, world } from './support.ts';
+import { encodedBytes, type Identity, type Json, local, skillView } from '#core';
+import { artifactFetch } from '#runtime';
+import { toolView } from '#testing';
+import type { ToolContext } from '#tools';
+import { call, script, watched } from '../kit/decisions.ts';
+import { entriesOf, observations } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 async function heavy(value: Json) {
   const planner = watched(script(call('big')));

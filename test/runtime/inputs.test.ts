@@ -1,13 +1,13 @@
 /** What a run is given beside its query: recorded with its start, and the same again after a restart. */
 import { describe, expect, it } from 'vitest';
-import type { InputArtifact, RunContext } from '../../src/core/context.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import { type Identity, local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { ArtifactStore, Journal } from '../../src/journal/port.ts';
-import { loadInputs } from '../../src/runtime/inputs.ts';
-import type { StartOptions } from '../../src/runtime/start-options.ts';
-import { call, changed, echo, entriesOf, pausesOf, script, start, type World, watched, world } from './support.ts';
+import { type Identity, type InputArtifact, local, PilotageError, type RunContext } from '#core';
+import { type ArtifactStore, type Journal, memoryJournal } from '#journal';
+import { loadInputs, type StartOptions } from '#runtime';
+import { call, script, watched } from '../kit/decisions.ts';
+import { changed } from '../kit/journals.ts';
+import { entriesOf, pausesOf } from '../kit/run-record.ts';
+import { echo } from '../kit/tools.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 const identity: Identity = local('ana', { session: 's', run: 'r' });
 const png = new Uint8Array([137, 80, 78, 71, 0, 255]);

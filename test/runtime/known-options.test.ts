@@ -1,7 +1,9 @@
 /** A word that is spelt wrong is not passed over in silence: wherever a handle or a runtime takes options. */
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import { call, make, script, start, world } from './support.ts';
+import { local } from '#core';
+import { call, script } from '../kit/decisions.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 async function paused() {
   const made = world({

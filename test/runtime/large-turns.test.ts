@@ -1,6 +1,6 @@
 /** What is large is read and stored one a turn of the event loop. */
 import { expect, it } from 'vitest';
-import { createRuntime, local, memoryJournal, type Planner, tool } from '../../src/index.ts';
+import { createRuntime, local, memoryJournal, type Planner, tool } from '#pilotage';
 
 const LARGE = 'x'.repeat(40_000);
 

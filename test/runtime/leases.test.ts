@@ -4,39 +4,25 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { ownerName } from '../../src/runtime/owner.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  aborted,
-  advanceUntil,
-  call,
-  changed,
-  echo,
-  entriesOf,
-  gate,
-  holding,
-  kindsOf,
-  make,
-  observations,
-  pause,
-  quiet,
-  script,
-  start,
-  startedEntry,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import { local } from '#core';
+import { memoryJournal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, ownerName } from '#runtime';
+import { VirtualClock } from '#testing';
+import { call, pause, script, watched } from '../kit/decisions.ts';
+import { changed } from '../kit/journals.ts';
+import { doorUrl } from '../kit/project.ts';
+import { entriesOf, kindsOf, observations, startedEntry } from '../kit/run-record.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-leases-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const identity = local('ana', { run: 'r' });
 /** Says by which name that process would own leases. */
-const NAME = `import('${new URL('../../src/runtime/owner.ts', import.meta.url).href}').then(({ ownerName }) => console.log(ownerName()))`;
+const NAME = `import('${doorUrl('#runtime')}').then(({ ownerName }) => console.log(ownerName()))`;
 
 describe('leases', () => {
   it('are renewed as long as a call takes, by a timer', async () => {
@@ -220,7 +206,6 @@ describe('on a file', () => {
   });
 
   it('opens its own file only when it is used, and closes it', async () => {
-    const { createRuntime } = await import('../../src/runtime/runtime.ts');
     const { existsSync } = await import('node:fs');
     const before = process.cwd();
     process.chdir(folder);

@@ -1,27 +1,14 @@
 /** Calls that find out that somebody has to log in first. */
 import { describe, expect, it } from 'vitest';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { LoginRequired, type Tool } from '../../src/tools/tool.ts';
-import {
-  advanceUntil,
-  call,
-  collect,
-  echo,
-  entriesOf,
-  make,
-  named,
-  observations,
-  only,
-  outcomes,
-  parallel,
-  pausesOf,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { LoginRequired, type Tool } from '#tools';
+import { call, named, parallel, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, observations, outcomes, pausesOf } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { advanceUntil, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const URL = 'https://login.example/authorise?state=1';
 

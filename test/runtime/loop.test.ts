@@ -1,23 +1,12 @@
 /** The run loop: who is asked, how often, and with what. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { local } from '../../src/core/identity.ts';
-import type { RunView } from '../../src/core/planner.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import {
-  call,
-  collect,
-  echo,
-  finish,
-  kindsOf,
-  make,
-  observations,
-  only,
-  script,
-  start,
-  watched,
-  world,
-} from './support.ts';
+import { type Decision, local, type RunView } from '#core';
+import { createRuntime } from '#runtime';
+import { call, finish, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { kindsOf, observations } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const forever = (): Decision => call('echo');
 

@@ -1,31 +1,20 @@
 /** No model can be asked: the run waits, and then asks somebody. It does not end. */
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import { finish as finishPlanner } from '../../src/planners/finish/index.ts';
-import { react } from '../../src/planners/react/index.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { type ScriptedReply, scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { httpError, ImpatientClock } from '../model/support.ts';
-import {
-  advanceUntil,
-  call,
-  collect,
-  echo,
-  entriesOf,
-  finish,
-  kindsOf,
-  pausesOf,
-  quiet,
-  start,
-  until,
-  type World,
-  type WorldOptions,
-  world,
-} from './support.ts';
+import { PilotageError, type PlannerFunction } from '#core';
+import { memoryJournal } from '#journal';
+import { openaiCompatible } from '#model/openai-compatible';
+import { finish as finishPlanner } from '#planners/finish';
+import { react } from '#planners/react';
+import { createRuntime } from '#runtime';
+import { type ScriptedReply, scriptedModel, VirtualClock } from '#testing';
+import { call, finish } from '../kit/decisions.ts';
+import { collect } from '../kit/events.ts';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
+import { httpError } from '../kit/model.ts';
+import { entriesOf, kindsOf, pausesOf } from '../kit/run-record.ts';
+import { echo } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 
 const MINUTE = 60_000;
 const busy = (headers: Record<string, string> = {}): ScriptedReply => ({

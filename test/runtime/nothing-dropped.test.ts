@@ -1,27 +1,14 @@
 /** What was accepted is driven in the end: by this process, by one that can, or somebody is told why not. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Entry } from '../../src/core/entry.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import { local } from '../../src/core/identity.ts';
-import type { Planner } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  advanceUntil,
-  call,
-  changed,
-  echo,
-  finish,
-  pause,
-  quiet,
-  script,
-  start,
-  startedEntry,
-  type World,
-  world,
-} from './support.ts';
+import { type Decision, type Entry, local, PilotageError, type Planner } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { call, finish, pause, script } from '../kit/decisions.ts';
+import { changed } from '../kit/journals.ts';
+import { startedEntry } from '../kit/run-record.ts';
+import { echo } from '../kit/tools.ts';
+import { advanceUntil, quiet } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 const RUNS = Array.from({ length: 10 }, (_, index) => `r${index}`);
 

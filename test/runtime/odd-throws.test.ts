@@ -1,11 +1,11 @@
 /** Whatever a program's code throws or gives, a run ends or goes on with it as an outcome: its driver never breaks. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Delta, Move, Planner } from '../../src/core/planner.ts';
-import { handle } from '../../src/tools/handle.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { counter, hostile, liar, ODD_THROWS, revoked } from '../core/odd-throws.ts';
-import { call, echo, finish, make, script, start, type World, type WorldOptions, world } from './support.ts';
+import type { Decision, Delta, Move, Planner } from '#core';
+import { handle, type Tool } from '#tools';
+import { call, finish, script } from '../kit/decisions.ts';
+import { counter, hostile, liar, ODD_THROWS, revoked } from '../kit/odd-throws.ts';
+import { echo, make } from '../kit/tools.ts';
+import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 
 const odd: readonly (readonly [string, () => unknown])[] = ODD_THROWS;
 

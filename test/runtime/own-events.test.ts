@@ -1,10 +1,13 @@
 /** A planner's own events: remarks with a name of its own, recorded with the move and read back by everybody. */
 import { describe, expect, it } from 'vitest';
-import type { Json } from '../../src/core/json.ts';
-import type { Move, Planner } from '../../src/core/planner.ts';
-import type { Remark } from '../../src/core/remark.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import { call, collect, echo, entriesOf, finish, only, script, start, watched, world } from './support.ts';
+import type { Json, Move, Planner, Remark } from '#core';
+import { call, finish, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { echo } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const SCORED: Remark = { type: 'acme/plan.scored', data: { score: 0.7, of: ['a', 'b'] } };
 

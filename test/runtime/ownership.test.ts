@@ -1,28 +1,15 @@
 /** Effects are entered by the owner of a run alone, also when a process stands still at the worst moment. */
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { Effect } from '../../src/core/tool-schema.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Append, Journal } from '../../src/journal/port.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Reconciled, Tool } from '../../src/tools/tool.ts';
-import {
-  advanceUntil,
-  call,
-  changed,
-  cutJournal,
-  gate,
-  make,
-  named,
-  observations,
-  outcomes,
-  parallel,
-  quiet,
-  script,
-  start,
-  until,
-  world,
-} from './support.ts';
+import { type Effect, local } from '#core';
+import { type Append, type Journal, memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import type { Reconciled, Tool } from '#tools';
+import { call, named, parallel, script } from '../kit/decisions.ts';
+import { changed, cutJournal } from '../kit/journals.ts';
+import { observations, outcomes } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const identity = local('ana', { run: 'r' });
 const LEASE_MS = 5_000;

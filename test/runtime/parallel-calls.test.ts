@@ -1,22 +1,12 @@
 /** How many calls of a step run at once: all of them up to 50, or fewer by the word of a tool, a planner or a runtime, which is told. */
 import { describe, expect, it } from 'vitest';
-import { EventLines } from '../../src/cli/event-lines.ts';
-import { PlanSeen } from '../../src/cli/plan-seen.ts';
-import type { CallParallel } from '../../src/core/decision.ts';
-import {
-  collect,
-  type Gate,
-  gate,
-  make,
-  only,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  type WorldOptions,
-  world,
-} from './support.ts';
+import { EventLines, PlanSeen } from '#cli';
+import type { CallParallel } from '#core';
+import { pause, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { make } from '../kit/tools.ts';
+import { type Gate, gate, quiet, until } from '../kit/waiting.ts';
+import { start, type WorldOptions, world } from '../kit/world.ts';
 
 const fan = (calls: number, more: Partial<CallParallel> = {}): CallParallel => ({
   kind: 'call_parallel',

@@ -1,25 +1,11 @@
 /** Parallel calls: set-up and joins. */
 import { describe, expect, it } from 'vitest';
-import type { Join } from '../../src/core/decision.ts';
-import {
-  aborted,
-  answersOf,
-  echo,
-  entriesOf,
-  type Gate,
-  gate,
-  kindsOf,
-  make,
-  named,
-  observations,
-  outcomes,
-  parallel,
-  quiet,
-  script,
-  start,
-  until,
-  world,
-} from './support.ts';
+import type { Join } from '#core';
+import { named, parallel, script } from '../kit/decisions.ts';
+import { answersOf, entriesOf, kindsOf, observations, outcomes } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { aborted, type Gate, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 /** Tools that end when the test says so: with their name, or with an error. */
 function gated(...names: string[]) {

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { entriesOf, gate, make, pause, script, start, until, world } from './support.ts';
+import { pause, script } from '../kit/decisions.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { gate, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 describe('a call whose approval expires while another is at work', () => {
   it('SP-44, PX-20 has its refusal, and the other goes on to its end', async () => {

@@ -2,12 +2,13 @@
  * Pauses runs in one process and prints, as JSON, what it holds after every so many of them; then lets one of each kind go
  * on. `node --expose-gc paused-child.ts <file> <every> <all>`
  */
-import { local } from '../../src/core/identity.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { LoginRequired } from '../../src/tools/tool.ts';
-import { call, echo, finish, make, turn } from './support.ts';
+import { local, type PlannerFunction } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime } from '#runtime';
+import { LoginRequired } from '#tools';
+import { call, finish } from '../kit/decisions.ts';
+import { echo, make } from '../kit/tools.ts';
+import { turn } from '../kit/waiting.ts';
 
 const [, , path = '', every, all] = process.argv;
 const BATCH = 100;

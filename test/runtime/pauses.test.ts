@@ -1,31 +1,14 @@
 /** Pauses: who asks, who answers, and what the planner sees of it. */
 import { describe, expect, it } from 'vitest';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  advanceUntil,
-  busy,
-  call,
-  collect,
-  echo,
-  entriesOf,
-  finish,
-  gate,
-  kindsOf,
-  observations,
-  only,
-  outcomes,
-  pause,
-  quiet,
-  script,
-  send,
-  start,
-  turn,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import { memoryJournal } from '#journal';
+import type { Run } from '#runtime';
+import { VirtualClock } from '#testing';
+import { call, finish, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, kindsOf, observations, outcomes, send } from '../kit/run-record.ts';
+import { echo } from '../kit/tools.ts';
+import { advanceUntil, gate, quiet, turn, until } from '../kit/waiting.ts';
+import { busy, start, world } from '../kit/world.ts';
 
 describe('the planner’s pauses', () => {
   it('SP-35 opens one pause, and does not ask the planner until it is answered', async () => {

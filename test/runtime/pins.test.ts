@@ -1,40 +1,17 @@
 /** Old state, new code: a run goes on with the code it was started with, or says what is different. */
 import { describe, expect, it } from 'vitest';
-import type { Caller } from '../../src/core/control.ts';
-import { local } from '../../src/core/identity.ts';
-import type { Planner, PlannerFunction } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import type { Migrate } from '../../src/runtime/pins.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import {
-  ANY,
-  advanceUntil,
-  call,
-  changed,
-  collect,
-  cutJournal,
-  echo,
-  entriesOf,
-  holding,
-  kindsOf,
-  make,
-  named,
-  observations,
-  only,
-  outcomes,
-  parallel,
-  pause,
-  pausesOf,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  watched,
-  world,
-} from './support.ts';
+import { type Caller, local, type Planner, type PlannerFunction } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import type { Migrate } from '#runtime';
+import { VirtualClock } from '#testing';
+import type { Tool } from '#tools';
+import { call, named, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { changed, cutJournal } from '../kit/journals.ts';
+import { entriesOf, kindsOf, observations, outcomes, pausesOf } from '../kit/run-record.ts';
+import { ANY, echo, holding, make } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 const SUM = { type: 'object', properties: { sum: { type: 'number' } }, additionalProperties: false } as const;
 

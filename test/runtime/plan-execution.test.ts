@@ -1,35 +1,18 @@
 /** A plan as one parallel call: what runs beside what, what a failure, a crash, a limit or its end does to the rest of it. */
 import { describe, expect, it } from 'vitest';
+import { type Branch, type CallParallel, type Decision, errorOf, type Json } from '#core';
+import { memoryJournal } from '#journal';
+import type { Run } from '#runtime';
+import { assertCrashProof, type CrashScenario, crashEverywhere, VirtualClock } from '#testing';
+import type { Tool } from '#tools';
 import { RANDOM_GRAPHS } from '../../bench/dag-graphs.ts';
-import type { Branch, CallParallel, Decision } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import { errorOf } from '../../src/core/outcome.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { assertCrashProof, type CrashScenario, crashEverywhere } from '../../src/testing/index.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import {
-  aborted,
-  collect,
-  cutJournal,
-  echo,
-  entriesOf,
-  type Gate,
-  gate,
-  make,
-  observations,
-  only,
-  outcomes,
-  pausesOf,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  watched,
-  world,
-} from './support.ts';
+import { script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { cutJournal } from '../kit/journals.ts';
+import { entriesOf, observations, outcomes, pausesOf } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { aborted, type Gate, gate, quiet, until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 const plan = (branches: readonly Branch[], more: Partial<CallParallel> = {}): Decision => ({
   kind: 'call_parallel',

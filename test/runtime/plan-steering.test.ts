@@ -1,10 +1,9 @@
 /** A person at a plan that is under way: it is held between two nodes, changed, taken up again, or given up. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Branch, Decision } from '../../src/core/decision.ts';
-import type { RunView } from '../../src/core/planner.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { start, type World, world } from './support.ts';
+import type { Branch, Decision, RunView } from '#core';
+import type { Run } from '#runtime';
+import type { Tool } from '#tools';
+import { start, type World, world } from '../kit/world.ts';
 
 const ran: { id: string; args: unknown }[] = [];
 const open: { close(): Promise<void> }[] = [];

@@ -1,38 +1,26 @@
 /** One runtime, several planners: each run has the planner it was started with, its tools and its budget. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import { type Limits, type RunLimits, runLimitsOf } from '../../src/core/limits.ts';
-import type { Planner, PlannerFunction, WakeMode } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { limitsWithin } from '../../src/runtime/run-budget.ts';
-import type { StartOptions } from '../../src/runtime/start-options.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { AnyTool, EquippedPlanner, PlannerTool, RunBudget } from '../../src/tools/tool.ts';
 import {
-  ANY,
-  advanceUntil,
-  call,
-  collect,
-  echo,
-  entriesOf,
-  finish,
-  holding,
-  make,
-  observations,
-  only,
-  pausesOf,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  type WorldOptions,
-  watched,
-  world,
-} from './support.ts';
-import { PARENT, plays, spawns } from './task-support.ts';
+  type Limits,
+  local,
+  type Planner,
+  type PlannerFunction,
+  type RunLimits,
+  runLimitsOf,
+  type WakeMode,
+} from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { limitsWithin, type StartOptions } from '#runtime';
+import { VirtualClock } from '#testing';
+import type { AnyTool, EquippedPlanner, PlannerTool, RunBudget } from '#tools';
+import { call, finish, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
+import { PARENT, plays, spawns } from '../kit/tasks.ts';
+import { ANY, echo, holding, make } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 
 const own = make('own', () => 'of the other', { effect: 'read' });
 const mainPlanner: Planner = { name: 'main', next: script(call('echo', { of: 'main' })) };

@@ -1,11 +1,10 @@
 /** The program's rule about calls, asked before each is made. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { RunView } from '../../src/core/planner.ts';
-import type { PolicyCall, ToolPolicy } from '../../src/core/policy.ts';
-import { graph, type Plan } from '../../src/planners/graph/index.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { call, script, start, watched, world } from './support.ts';
+import type { Decision, PolicyCall, RunView, ToolPolicy } from '#core';
+import { graph, type Plan } from '#planners/graph';
+import type { Tool } from '#tools';
+import { call, script, watched } from '../kit/decisions.ts';
+import { start, world } from '../kit/world.ts';
 
 const made: string[] = [];
 const tool = (name: string, more: Partial<Tool> = {}): Tool => ({

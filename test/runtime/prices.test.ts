@@ -1,18 +1,18 @@
 /** A limit of cost holds, or is refused before anything is spent: wherever it is given. */
 import { describe, expect, it } from 'vitest';
-import { readyConfig } from '../../src/config/ready.ts';
-import { local } from '../../src/core/identity.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { createModelRegistry } from '../../src/model/registry.ts';
-import type { Prices } from '../../src/model/usage.ts';
-import { htn, htnDomain } from '../../src/planners/htn/index.ts';
-import { chooseWith, fillWith } from '../../src/planners/htn-model/index.ts';
-import { pipeline } from '../../src/planners/pipeline/index.ts';
-import { react } from '../../src/planners/react/index.ts';
-import { createRuntime, type RuntimeOptions } from '../../src/runtime/runtime.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { echo, finish, script, start, world } from './support.ts';
+import { readyConfig } from '#config/ready';
+import { local, type PlannerFunction } from '#core';
+import { memoryJournal } from '#journal';
+import { createModelRegistry, type Prices } from '#model';
+import { htn, htnDomain } from '#planners/htn';
+import { chooseWith, fillWith } from '#planners/htn-model';
+import { pipeline } from '#planners/pipeline';
+import { react } from '#planners/react';
+import { createRuntime, type RuntimeOptions } from '#runtime';
+import { scriptedModel } from '#testing';
+import { finish, script } from '../kit/decisions.ts';
+import { echo } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const model = scriptedModel([{ text: 'Done.' }], { modelId: 'gpt-x' });
 const other = scriptedModel([], { modelId: 'gpt-y' });

@@ -1,28 +1,16 @@
 /** A run that goes round in circles: a hint first, then a pause or an end, as set. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { ProgressGuard } from '../../src/runtime/progress-guard.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import {
-  call,
-  collect,
-  echo,
-  entriesOf,
-  finish,
-  make,
-  named,
-  only,
-  outcomes,
-  parallel,
-  pausesOf,
-  start,
-  until,
-  type World,
-  watched,
-  world,
-} from './support.ts';
+import type { Decision } from '#core';
+import { memoryJournal } from '#journal';
+import type { ProgressGuard } from '#runtime';
+import { VirtualClock } from '#testing';
+import type { Tool } from '#tools';
+import { call, finish, named, parallel, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, outcomes, pausesOf } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 /** The same decisions over and over, `count` of them, and then an end. */
 function rounds(period: readonly Decision[], count: number) {

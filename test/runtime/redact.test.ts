@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/event.ts';
-import { local } from '../../src/core/identity.ts';
-import { react } from '../../src/planners/react/react.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { tool } from '../../src/tools/tool.ts';
-import { world } from './support.ts';
+import { local, type RunEvent } from '#core';
+import { react } from '#planners/react';
+import { scriptedModel } from '#testing';
+import { tool } from '#tools';
+import { world } from '../kit/world.ts';
 
 const SECRET = 'sk-12345';
 const redact = (text: string): string => text.replaceAll(SECRET, '***');

@@ -1,13 +1,17 @@
 /** A run that has failed goes on when somebody resumes it. */
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { Planner, PlannerFunction } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { call, changed, collect, echo, finish, gate, kindsOf, make, quiet, start, until, world } from './support.ts';
+import { local, type Planner, type PlannerFunction } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime } from '#runtime';
+import { call, finish } from '../kit/decisions.ts';
+import { collect } from '../kit/events.ts';
+import { changed } from '../kit/journals.ts';
+import { kindsOf } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 /** Fails at the step of this number as long as it is not mended. */
 function failing(at = 1): { planner: PlannerFunction; mend(): void; steps: number[] } {

@@ -1,14 +1,13 @@
 /** A run with an entry that cannot stand is read up to there, forked from there, and set right. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Entry, EntryBody } from '../../src/core/entry.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
-import { openJournal, temporaryFile, withDatabase } from '../journal/sqlite-helpers.ts';
-import { call, collect, make, pause, script } from './support.ts';
+import { type Entry, type EntryBody, local, PilotageError } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { createRuntime, type Run, type Runtime } from '#runtime';
+import { call, pause, script } from '../kit/decisions.ts';
+import { collect } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { openJournal, withDatabase } from '../kit/sqlite.ts';
+import { make } from '../kit/tools.ts';
 
 const identity = local('ana', { run: 'r' });
 

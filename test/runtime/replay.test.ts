@@ -1,14 +1,20 @@
 /** Replay: what a planner would decide today, on what was recorded then, and nothing is done about it. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Entry } from '../../src/core/entry.ts';
-import type { Move, Planner, PlannerFunction, RunView } from '../../src/core/planner.ts';
-import { asPlanner } from '../../src/core/planner.ts';
-import { type ReplayReport, type ReplayRequest, replayRun } from '../../src/runtime/replay.ts';
-import { createCatalogue } from '../../src/tools/catalogue.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
-import { call, echo, finish, make, named, parallel, pause, script, start, watched, world } from './support.ts';
+import {
+  asPlanner,
+  type Decision,
+  type Entry,
+  type Move,
+  type Planner,
+  type PlannerFunction,
+  type RunView,
+} from '#core';
+import { type ReplayReport, type ReplayRequest, replayRun } from '#runtime';
+import { createCatalogue, type Tool } from '#tools';
+import { foldEntries } from '#view';
+import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { echo, make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const THREE = script(call('echo', { n: 1 }), parallel(named('echo', 'echo')), call('echo', { n: 3 }));
 

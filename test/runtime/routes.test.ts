@@ -1,33 +1,18 @@
 /** Branches with several ways to them, values of earlier steps, and calls that fail fast: on real files, over restarts. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Branch, CallParallel, Decision, Route } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import { errorOf } from '../../src/core/outcome.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { planNodes } from '../../src/planners/graph/outcome.ts';
-import { assertCrashProof, type CrashScenario, crashEverywhere } from '../../src/testing/index.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { planOf } from '../../src/view/plan.ts';
-import { isBlocked } from '../../src/view/waits.ts';
-import {
-  aborted,
-  cutJournal,
-  echo,
-  finish,
-  holding,
-  make,
-  observations,
-  outcomes,
-  pausesOf,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  world,
-} from './support.ts';
-import { databaseFile } from './task-support.ts';
+import { type Branch, type CallParallel, type Decision, errorOf, type Json, type Route } from '#core';
+import { sqliteJournal } from '#journal/sqlite';
+import { planNodes } from '#planners/graph';
+import { assertCrashProof, type CrashScenario, crashEverywhere, VirtualClock } from '#testing';
+import type { Tool } from '#tools';
+import { isBlocked, planOf } from '#view';
+import { finish, script } from '../kit/decisions.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { cutJournal } from '../kit/journals.ts';
+import { observations, outcomes, pausesOf } from '../kit/run-record.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { aborted, quiet, until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 const plan = (branches: readonly Branch[], more: Partial<CallParallel> = {}): Decision => ({
   kind: 'call_parallel',
@@ -57,7 +42,7 @@ function noted(more: Partial<Tool> = {}) {
 
 function sqliteWorld(decisions: readonly Decision[], tools: readonly Tool[]): World {
   const clock = new VirtualClock();
-  const journal = sqliteJournal({ path: databaseFile(), clock });
+  const journal = sqliteJournal({ path: temporaryFile(), clock });
   onTestFinished(() => journal.close());
   return world({ planner: script(...decisions), tools: [echo, ...tools], journal, clock });
 }
@@ -339,7 +324,7 @@ describe('failFast', () => {
   });
 
   it('is known again by the next process: what had not begun is not', async () => {
-    const path = databaseFile();
+    const path = temporaryFile();
     const clock = new VirtualClock();
     const { tool, entered } = forever();
     const { got, note } = noted();

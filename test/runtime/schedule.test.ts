@@ -1,15 +1,20 @@
 /** The schedule of a graph of branches, beside a model that looks at every branch at every turn. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import {
+  type Branch,
+  type CallRecord,
+  dependenciesOf,
+  errorOf,
+  type Join,
+  jsonEquals,
+  type Outcome,
+  type Route,
+  referencesIn,
+} from '#core';
+import { type Ended, Schedule } from '#runtime';
+import { seededRandom } from '#testing';
 import { boundMs, RANDOM_GRAPHS, randomGraph, virtualMs } from '../../bench/dag-graphs.ts';
-import type { Branch, Join, Route } from '../../src/core/decision.ts';
-import { jsonEquals } from '../../src/core/json.ts';
-import { errorOf, type Outcome } from '../../src/core/outcome.ts';
-import { referencesIn } from '../../src/core/reference.ts';
-import type { CallRecord } from '../../src/core/step.ts';
-import { dependenciesOf } from '../../src/core/validate-decision.ts';
-import { type Ended, Schedule } from '../../src/runtime/schedule.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
 
 const value = (given: number): Outcome => ({ kind: 'value', value: given });
 const FAILED: Outcome = { kind: 'error', error: { code: 'tool_failed', message: 'no' } };

@@ -1,14 +1,16 @@
 /** Secrets in what is written besides the usual entries, and what must not be taken for one. */
 import { describe, expect, it } from 'vitest';
-import { knowKey, knowKeysOf, knownSecrets } from '../../src/core/known-secrets.ts';
-import { Redaction } from '../../src/core/redaction.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { react } from '../../src/planners/react/index.ts';
-import { repairRun } from '../../src/runtime/repair.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { httpError, ImpatientClock } from '../model/support.ts';
-import { call, entriesOf, make, pause, script, start, world } from './support.ts';
+import { knowKey, knowKeysOf, knownSecrets, Redaction } from '#core';
+import { memoryJournal } from '#journal';
+import { react } from '#planners/react';
+import { repairRun } from '#runtime';
+import { scriptedModel, VirtualClock } from '#testing';
+import { call, pause, script } from '../kit/decisions.ts';
+import { ImpatientClock } from '../kit/impatient-clock.ts';
+import { httpError } from '../kit/model.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const KEY = 'zq9-everywhere-of-no-shape-7431/+==';
 const GITHUB = `ghp_${'a1B2c3D4'.repeat(5)}`;

@@ -1,34 +1,14 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Turn } from '../../src/core/entry.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import { local } from '../../src/core/identity.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import type { SessionMemory, SessionSummary } from '../../src/journal/session-memory.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import type { MemoryOptions, SummaryInput } from '../../src/runtime/session-memory.ts';
-import { CrashProcess } from '../../src/testing/crash-process.ts';
-import { CrashRecord } from '../../src/testing/crash-record.ts';
-import { FaultyJournal } from '../../src/testing/faulty-journal.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  advanceUntil,
-  call,
-  changed,
-  echo,
-  entriesOf,
-  finish,
-  gate,
-  holding,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  watched,
-  world,
-} from './support.ts';
+import { local, PilotageError, type PlannerFunction, type Turn } from '#core';
+import { type Journal, memoryJournal, type SessionMemory, type SessionSummary } from '#journal';
+import { createRuntime, type MemoryOptions, type SummaryInput } from '#runtime';
+import { CrashProcess, CrashRecord, FaultyJournal, VirtualClock } from '#testing';
+import { call, finish, script, watched } from '../kit/decisions.ts';
+import { changed } from '../kit/journals.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { echo, holding } from '../kit/tools.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 const WINDOW: MemoryOptions = { strategy: 'window' };
 const session = (name: string, user = 'ana'): ReturnType<typeof local> => local(user, { session: name });

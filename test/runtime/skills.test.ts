@@ -1,10 +1,12 @@
 /** Skills: what a planner and a tool can look up, and how a model finds those that it is not shown. */
 import { describe, expect, it } from 'vitest';
-import type { Skill } from '../../src/core/context.ts';
-import { type SkillView, skillView } from '../../src/core/skills.ts';
-import { react } from '../../src/planners/react/react.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { call, make, observations, script, start, watched, world } from './support.ts';
+import { type Skill, type SkillView, skillView } from '#core';
+import { react } from '#planners/react';
+import { scriptedModel } from '#testing';
+import { call, script, watched } from '../kit/decisions.ts';
+import { observations } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const SKILLS: readonly Skill[] = [
   { name: 'refunds', title: 'Refund an order', steps: ['Look up the order.', 'Pay back.'] },

@@ -1,28 +1,14 @@
 /** Which runs a runtime drives, and when: ids that exist, slots, and due runs that a worker takes. */
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  advanceUntil,
-  call,
-  changed,
-  cutJournal,
-  echo,
-  finish,
-  holding,
-  make,
-  pause,
-  quiet,
-  script,
-  start,
-  startedEntry,
-  turn,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import { local } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { call, finish, pause, script, watched } from '../kit/decisions.ts';
+import { changed, cutJournal } from '../kit/journals.ts';
+import { startedEntry } from '../kit/run-record.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { advanceUntil, quiet, turn, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const identity = local('ana', { run: 'r' });
 

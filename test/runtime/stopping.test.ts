@@ -1,27 +1,14 @@
 /** What is said to a run is not waited for unless asked; a signal cancels it; and nothing that is deaf holds its result back. */
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import {
-  busy,
-  call,
-  entriesOf,
-  gate,
-  holding,
-  kindsOf,
-  make,
-  named,
-  parallel,
-  pause,
-  pausesOf,
-  quiet,
-  script,
-  start,
-  until,
-  world,
-} from './support.ts';
+import { local } from '#core';
+import { memoryJournal } from '#journal';
+import { createRuntime } from '#runtime';
+import type { Tool } from '#tools';
+import { call, named, parallel, pause, script } from '../kit/decisions.ts';
+import { entriesOf, kindsOf, pausesOf } from '../kit/run-record.ts';
+import { holding, make } from '../kit/tools.ts';
+import { gate, quiet, until } from '../kit/waiting.ts';
+import { busy, start, world } from '../kit/world.ts';
 
 describe('what is said to a run', () => {
   it.each([

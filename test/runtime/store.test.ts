@@ -1,25 +1,14 @@
 /** A store that cannot write for a while, or at all. */
 import { describe, expect, it } from 'vitest';
-import { PilotageError } from '../../src/core/errors.ts';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Append, Journal } from '../../src/journal/port.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  advanceUntil,
-  call,
-  changed,
-  holding,
-  kindsOf,
-  make,
-  observations,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import { local, PilotageError } from '#core';
+import { type Append, type Journal, memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { call, script, watched } from '../kit/decisions.ts';
+import { changed } from '../kit/journals.ts';
+import { kindsOf, observations } from '../kit/run-record.ts';
+import { holding, make } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const identity = local('ana', { run: 'r' });
 

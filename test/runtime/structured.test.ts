@@ -1,27 +1,11 @@
 /** Nothing of a step runs on: what is stopped, how many run at once, and that every branch has one outcome. */
 import { describe, expect, it } from 'vitest';
-import {
-  aborted,
-  advanceUntil,
-  call,
-  collect,
-  entriesOf,
-  finish,
-  gate,
-  kindsOf,
-  make,
-  named,
-  observations,
-  only,
-  outcomes,
-  parallel,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
+import { call, finish, named, parallel, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, kindsOf, observations, outcomes } from '../kit/run-record.ts';
+import { make } from '../kit/tools.ts';
+import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 describe('structured concurrency', () => {
   it('PX-21 closes the step only when aborted branches have settled', async () => {

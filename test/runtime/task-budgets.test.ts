@@ -1,30 +1,14 @@
 /** What a task may use is set aside of its owner's budget, and what it has used counts there. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Branch } from '../../src/core/decision.ts';
-import type { JsonObject } from '../../src/core/json.ts';
-import type { PlannerFunction, RunView } from '../../src/core/planner.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import {
-  advanceUntil,
-  call,
-  echo,
-  entriesOf,
-  finish,
-  holding,
-  make,
-  observations,
-  outcomes,
-  parallel,
-  pause,
-  script,
-  start,
-  until,
-  type World,
-  watched,
-  world,
-} from './support.ts';
-import { ANA, awaits, hasEnded, PARENT, plays, spawning, spawns } from './task-support.ts';
+import type { Branch, JsonObject, PlannerFunction, RunView } from '#core';
+import type { Run } from '#runtime';
+import { call, finish, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { entriesOf, hasEnded, observations, outcomes } from '../kit/run-record.ts';
+import { ANA, awaits, PARENT, plays, spawning, spawns } from '../kit/tasks.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { advanceUntil, until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 const tenTimes = script(...Array.from({ length: 10 }, () => call('echo')));
 

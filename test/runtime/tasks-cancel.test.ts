@@ -1,27 +1,12 @@
 /** What the end of a run does to the tasks below it. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import type { OnCancel } from '../../src/core/task.ts';
-import {
-  aborted,
-  call,
-  entriesOf,
-  finish,
-  gate,
-  holding,
-  make,
-  outcomes,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  watched,
-  world,
-} from './support.ts';
-import { ANA, hasEnded, PARENT, plays, spawns } from './task-support.ts';
+import type { Decision, OnCancel, PlannerFunction } from '#core';
+import { call, finish, pause, script, watched } from '../kit/decisions.ts';
+import { entriesOf, hasEnded, outcomes } from '../kit/run-record.ts';
+import { ANA, PARENT, plays, spawns } from '../kit/tasks.ts';
+import { holding, make } from '../kit/tools.ts';
+import { aborted, gate, quiet, until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 /** Nothing but a person ends it. */
 const sits: Decision = { kind: 'request_pause', reason: 'approval_required' };

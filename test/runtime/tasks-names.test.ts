@@ -1,11 +1,13 @@
 /** The ids of tasks follow from their owner's: what somebody else has stored under one of them is not touched. */
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { call, finish, outcomes, parallel, pause, script, start, type World, world } from './support.ts';
-import { databaseFile, hasEnded, PARENT, plays, spawning, spawns } from './task-support.ts';
+import { local } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { call, finish, parallel, pause, script } from '../kit/decisions.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { hasEnded, outcomes } from '../kit/run-record.ts';
+import { PARENT, plays, spawning, spawns } from '../kit/tasks.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 const EVE = { tenant: 'globex', user: 'eve', session: 's', run: 'p.0.0' };
 
@@ -17,7 +19,7 @@ async function taken(made: World): Promise<void> {
 
 const stores: readonly [string, () => Journal][] = [
   ['memory', () => memoryJournal()],
-  ['sqlite', () => sqliteJournal({ path: databaseFile() })],
+  ['sqlite', () => sqliteJournal({ path: temporaryFile() })],
 ];
 
 describe.each(stores)('the id of a task that another run has (%s)', (_, open) => {

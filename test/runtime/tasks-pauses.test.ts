@@ -1,25 +1,14 @@
 /** A task that waits for a person: who is told, and through whom it is answered. */
 import { describe, expect, it } from 'vitest';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import {
-  call,
-  collect,
-  entriesOf,
-  holding,
-  make,
-  observations,
-  only,
-  parallel,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
-import { ANA, awaits, hasEnded, PARENT, payloadOf, plays, spawning, spawns, thenTell } from './task-support.ts';
+import type { PlannerFunction } from '#core';
+import type { Run } from '#runtime';
+import { call, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, hasEnded, observations, payloadOf } from '../kit/run-record.ts';
+import { ANA, awaits, PARENT, plays, spawning, spawns, thenTell } from '../kit/tasks.ts';
+import { holding, make } from '../kit/tools.ts';
+import { quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const kept = (query: string): PlannerFunction => thenTell(spawns(query, { task: 'foreground' }));
 

@@ -1,25 +1,16 @@
 /** TK-36: readers of a hybrid planner's run see its tasks move. */
 import { expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { RunEvent } from '../../src/core/event.ts';
-import type { Planner, WakeMode } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  call,
-  changed,
-  collect,
-  holding,
-  only,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  world,
-} from './support.ts';
-import { hasEnded, PARENT, plays, spawns } from './task-support.ts';
+import type { Decision, Planner, RunEvent, WakeMode } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { call, pause, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { changed } from '../kit/journals.ts';
+import { hasEnded } from '../kit/run-record.ts';
+import { PARENT, plays, spawns } from '../kit/tasks.ts';
+import { holding } from '../kit/tools.ts';
+import { quiet, until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 interface Watching extends World {
   /** How often the store was asked about the task. */

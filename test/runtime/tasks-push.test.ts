@@ -1,24 +1,13 @@
 /** Results of tasks that come to their owner by themselves: push, poll and hybrid planners. */
 import { describe, expect, it } from 'vitest';
-import type { Planner, PlannerFunction, RunView } from '../../src/core/planner.ts';
-import {
-  call,
-  collect,
-  entriesOf,
-  finish,
-  holding,
-  observations,
-  only,
-  parallel,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
-import { awaits, hasEnded, isWaiting, PARENT, payloadOf, plays, spawning, spawns, tellLast } from './task-support.ts';
+import type { Planner, PlannerFunction, RunView } from '#core';
+import { call, finish, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, hasEnded, isWaiting, observations, payloadOf } from '../kit/run-record.ts';
+import { awaits, PARENT, plays, spawning, spawns, tellLast } from '../kit/tasks.ts';
+import { holding } from '../kit/tools.ts';
+import { quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 /** Spawns in the background, sits in a pause of its own, and ends with what it has got by then. */
 function sitting(reason: 'await_input' | 'external_event' | 'approval_required' = 'external_event'): PlannerFunction {

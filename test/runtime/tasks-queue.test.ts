@@ -1,24 +1,14 @@
 /** Which tasks run, and when: priorities, and how many at once. */
 import { expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  advanceUntil,
-  call,
-  finish,
-  holding,
-  make,
-  parallel,
-  quiet,
-  script,
-  start,
-  turn,
-  until,
-  world,
-} from './support.ts';
-import { ANA, hasEnded, PARENT, payloadOf, plays, spawning, spawns, thenTell } from './task-support.ts';
+import { local, type PlannerFunction } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { call, finish, parallel, script } from '../kit/decisions.ts';
+import { hasEnded, payloadOf } from '../kit/run-record.ts';
+import { ANA, PARENT, plays, spawning, spawns, thenTell } from '../kit/tasks.ts';
+import { holding, make } from '../kit/tools.ts';
+import { advanceUntil, quiet, turn, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 /** Notes the queries of the runs in the order in which they are asked for their first move. */
 function noting(next: PlannerFunction): PlannerFunction & { readonly order: string[] } {

@@ -1,35 +1,21 @@
 /** Tasks over restarts: two runtimes over one SQLite file, the first of which is closed, or as good as dead. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import type { Append, Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  advanceUntil,
-  call,
-  changed,
-  cutJournal,
-  echo,
-  entriesOf,
-  finish,
-  holding,
-  observations,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  type WorldOptions,
-  watched,
-  world,
-} from './support.ts';
-import { ANA, awaits, databaseFile, hasEnded, PARENT, payloadOf, plays, spawns } from './task-support.ts';
+import type { Decision, PlannerFunction } from '#core';
+import type { Append, Journal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { VirtualClock } from '#testing';
+import { call, finish, pause, script, watched } from '../kit/decisions.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { changed, cutJournal } from '../kit/journals.ts';
+import { entriesOf, hasEnded, observations, payloadOf } from '../kit/run-record.ts';
+import { ANA, awaits, PARENT, plays, spawns } from '../kit/tasks.ts';
+import { echo, holding } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 
 /** One process after another over one file, on one clock. */
 function machine(): { next(options: WorldOptions, diesAfter?: number): World; die(): void } {
-  const path = databaseFile();
+  const path = temporaryFile();
   const clock = new VirtualClock();
   let die = (): void => {};
   return {
@@ -168,7 +154,7 @@ it('a kept task that pauses is answered through its owner in the next process, a
 });
 
 it('of two runtimes over one file, a spawned task is run by one of them alone', async () => {
-  const path = databaseFile();
+  const path = temporaryFile();
   const clock = new VirtualClock();
   const journals: Journal[] = [sqliteJournal({ path, clock }), sqliteJournal({ path, clock })];
   onTestFinished(async () => {

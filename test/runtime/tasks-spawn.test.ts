@@ -1,33 +1,14 @@
 /** Tasks as a planner starts them: alone, beside other calls, kept or in the background, and where it is refused. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { type Identity, local } from '../../src/core/identity.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { MAX_TREE_TASKS } from '../../src/core/task.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import {
-  advanceUntil,
-  answersOf,
-  call,
-  collect,
-  echo,
-  entriesOf,
-  finish,
-  holding,
-  make,
-  observations,
-  only,
-  outcomes,
-  parallel,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
-import { ANA, awaits, fails, hasEnded, PARENT, payloadOf, plays, spawning, spawns, thenTell } from './task-support.ts';
+import { type Decision, type Identity, local, MAX_TREE_TASKS, type PlannerFunction } from '#core';
+import type { Run } from '#runtime';
+import { call, finish, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { answersOf, entriesOf, hasEnded, observations, outcomes, payloadOf } from '../kit/run-record.ts';
+import { ANA, awaits, fails, PARENT, plays, spawning, spawns, thenTell } from '../kit/tasks.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 describe('spawn_task', () => {
   it('TK-30, ID-07, DV-10 tells the task’s id at once; the task is a run below it, of the same tenant, user and session', async () => {

@@ -1,41 +1,16 @@
 /** Waiting for tasks: an await, its time limit and cycles, and what wakes a wait. */
 import { describe, expect, it } from 'vitest';
-import type { RunView } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  advanceUntil,
-  call,
-  changed,
-  echo,
-  holding,
-  make,
-  observations,
-  parallel,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  watched,
-  world,
-} from './support.ts';
-import {
-  ANA,
-  awaiting,
-  awaits,
-  hasEnded,
-  isWaiting,
-  lastOf,
-  PARENT,
-  payloadOf,
-  plays,
-  shuffledJournal,
-  spawning,
-  spawns,
-  thenTell,
-} from './task-support.ts';
+import type { RunView } from '#core';
+import { memoryJournal } from '#journal';
+import type { Run } from '#runtime';
+import { VirtualClock } from '#testing';
+import { call, parallel, script, watched } from '../kit/decisions.ts';
+import { changed, shuffledJournal } from '../kit/journals.ts';
+import { hasEnded, isWaiting, observations, payloadOf } from '../kit/run-record.ts';
+import { ANA, awaiting, awaits, lastOf, PARENT, plays, spawning, spawns, thenTell } from '../kit/tasks.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { start, type World, world } from '../kit/world.ts';
 
 describe('await_task', () => {
   it('DV-11 gives the outcome of a task that ends later, and of one that has ended, also twice', async () => {

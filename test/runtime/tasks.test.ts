@@ -1,28 +1,16 @@
 /** Tasks as a program sees them: `runtime.tasks`. */
 import { describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/event.ts';
-import { type Identity, local, type Scope } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Tasks } from '../../src/runtime/tasks.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import {
-  advanceUntil,
-  call,
-  collect,
-  entriesOf,
-  finish,
-  holding,
-  only,
-  parallel,
-  pause,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from './support.ts';
-import { ANA, awaits, fails, hasEnded, PARENT, plays, spawning, spawns } from './task-support.ts';
+import { type Identity, local, type RunEvent, type Scope } from '#core';
+import { memoryJournal } from '#journal';
+import type { Tasks } from '#runtime';
+import { VirtualClock } from '#testing';
+import { call, finish, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, hasEnded } from '../kit/run-record.ts';
+import { ANA, awaits, fails, PARENT, plays, spawning, spawns } from '../kit/tasks.ts';
+import { holding } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const OTHERS: readonly Scope[] = [
   { ...ANA, tenant: 'other' },

@@ -3,11 +3,14 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { openJournal, temporaryFile } from '../journal/sqlite-helpers.ts';
-import { call, changed, echo, script } from './support.ts';
+import { local } from '#core';
+import type { Journal } from '#journal';
+import { createRuntime } from '#runtime';
+import { call, script } from '../kit/decisions.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { changed } from '../kit/journals.ts';
+import { openJournal } from '../kit/sqlite.ts';
+import { echo } from '../kit/tools.ts';
 
 /** Resolves when it has begun to look for runs. */
 async function worker(version: string, path: string, said: string[]): Promise<void> {

@@ -1,25 +1,13 @@
 /** Controls that come too late: none vanishes without a word. */
 import { describe, expect, it } from 'vitest';
-import { type Control, INBOX_CAP } from '../../src/core/control.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import {
-  advanceUntil,
-  busy,
-  changed,
-  collect,
-  entriesOf,
-  finish,
-  gate,
-  kindsOf,
-  only,
-  pause,
-  quiet,
-  script,
-  send,
-  start,
-  until,
-  world,
-} from './support.ts';
+import { type Control, INBOX_CAP } from '#core';
+import type { Journal } from '#journal';
+import { finish, pause, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { changed } from '../kit/journals.ts';
+import { entriesOf, kindsOf, send } from '../kit/run-record.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { busy, start, world } from '../kit/world.ts';
 
 const message = (id: string): Control => ({ id, type: 'USER_MESSAGE', payload: { message: id } });
 

@@ -1,22 +1,18 @@
 /** What was used: checked where it comes in, estimated where nobody says it, and never less than before. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { PilotageError } from '../../src/core/errors.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { openaiCompatible } from '../../src/model/openai-compatible.ts';
-import type { Prices } from '../../src/model/usage.ts';
-import { htn, htnDomain } from '../../src/planners/htn/index.ts';
-import { chooseWith } from '../../src/planners/htn-model/index.ts';
-import { react } from '../../src/planners/react/index.ts';
-import {
-  type OpenAIServer,
-  openaiServer,
-  type ScriptedModel,
-  type ScriptedReply,
-  scriptedModel,
-} from '../../src/testing/index.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
-import { call, collect, echo, entriesOf, finish, make, only, start, world } from './support.ts';
+import { type Decision, PilotageError, type PlannerFunction } from '#core';
+import type { Prices } from '#model';
+import { openaiCompatible } from '#model/openai-compatible';
+import { htn, htnDomain } from '#planners/htn';
+import { chooseWith } from '#planners/htn-model';
+import { react } from '#planners/react';
+import { type OpenAIServer, openaiServer, type ScriptedModel, type ScriptedReply, scriptedModel } from '#testing';
+import { foldEntries } from '#view';
+import { call, finish } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const servers: OpenAIServer[] = [];
 afterEach(async () => {

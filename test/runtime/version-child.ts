@@ -1,7 +1,8 @@
 /** A worker of one version of the code. `node version-child.ts <version> <path>`; it works until it is killed. */
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { call, echo, script } from './support.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime } from '#runtime';
+import { call, script } from '../kit/decisions.ts';
+import { echo } from '../kit/tools.ts';
 
 const [, , version = '', path = ''] = process.argv;
 const planner = { name: 'p', version, next: script(call('echo')) };

@@ -1,35 +1,17 @@
 /** Watchers: each gets exactly one last word, whatever ends or pauses the run, and from whichever process. */
 import { describe, expect, it } from 'vitest';
-import type { RunEvent } from '../../src/core/event.ts';
-import type { PlannerFunction } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Run } from '../../src/runtime/run.ts';
-import type { StartOptions } from '../../src/runtime/start-options.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { LoginRequired, type Tool } from '../../src/tools/tool.ts';
-import {
-  aborted,
-  advanceUntil,
-  call,
-  changed,
-  collect,
-  echo,
-  entriesOf,
-  holding,
-  make,
-  named,
-  only,
-  parallel,
-  pause,
-  pausesOf,
-  quiet,
-  script,
-  start,
-  until,
-  type World,
-  type WorldOptions,
-  world,
-} from './support.ts';
+import type { PlannerFunction, RunEvent } from '#core';
+import { memoryJournal } from '#journal';
+import type { Run, StartOptions } from '#runtime';
+import { VirtualClock } from '#testing';
+import { LoginRequired, type Tool } from '#tools';
+import { call, named, parallel, pause, script } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { changed } from '../kit/journals.ts';
+import { entriesOf, pausesOf } from '../kit/run-record.ts';
+import { echo, holding, make } from '../kit/tools.ts';
+import { aborted, advanceUntil, quiet, until } from '../kit/waiting.ts';
+import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 
 const LAST_WORDS = ['planner.finish', 'planner.error', 'run.paused'] as const;
 

@@ -1,10 +1,11 @@
 /** One process on a journal: `watching-child.ts <what it does> <file> <run>`. It never closes its runtime, nor ends itself. */
 import { existsSync } from 'node:fs';
 import { setTimeout as after } from 'node:timers/promises';
-import type { Decision } from '../../src/core/decision.ts';
-import { local } from '../../src/core/identity.ts';
-import { createRuntime } from '../../src/runtime/runtime.ts';
-import { call, finish, make, pause, turn } from './support.ts';
+import { type Decision, local } from '#core';
+import { createRuntime } from '#runtime';
+import { call, finish, pause } from '../kit/decisions.ts';
+import { make } from '../kit/tools.ts';
+import { turn } from '../kit/waiting.ts';
 
 const [, , does = '', path = '', id = ''] = process.argv;
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, expect, it } from 'vitest';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { turn } from './support.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { turn } from '../kit/waiting.ts';
 
 const CHILD = fileURLToPath(new URL('watching-child.ts', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-watching-'));

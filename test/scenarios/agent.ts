@@ -4,8 +4,8 @@
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createRuntime, type Decision, type Json, local, type RunView, type Tool, tool } from '../../src/index.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
+import { sqliteJournal } from '#journal/sqlite';
+import { createRuntime, type Decision, type Json, local, type RunView, type Tool, tool } from '#pilotage';
 
 export interface Command {
   /** `start` begins the run, `drive` goes on with it, the others answer a pause. Then its result is awaited. */

@@ -1,34 +1,17 @@
 /** A run that is cancelled stays cancelled: nothing that comes later changes what it came to. */
 import { describe, expect, it } from 'vitest';
-import { local } from '../../src/core/identity.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { react } from '../../src/planners/react/index.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import {
-  aborted,
-  advanceUntil,
-  call,
-  changed,
-  collect,
-  echo,
-  entriesOf,
-  finish,
-  gate,
-  make,
-  named,
-  only,
-  outcomes,
-  parallel,
-  quiet,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from '../runtime/support.ts';
+import { local } from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { react } from '#planners/react';
+import { scriptedModel, VirtualClock } from '#testing';
+import type { Tool } from '#tools';
+import { call, finish, named, parallel, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { changed } from '../kit/journals.ts';
+import { entriesOf, outcomes } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 interface Deaf {
   readonly tool: Tool;

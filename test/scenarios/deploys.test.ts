@@ -1,31 +1,15 @@
 /** What a deploy, a replay and a look at the list must not get wrong. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import { local } from '../../src/core/identity.ts';
-import type { RunView } from '../../src/core/planner.ts';
-import { memoryJournal } from '../../src/journal/memory.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
-import {
-  call,
-  collect,
-  echo,
-  entriesOf,
-  finish,
-  gate,
-  make,
-  named,
-  observations,
-  only,
-  parallel,
-  pause,
-  pausesOf,
-  script,
-  start,
-  until,
-  watched,
-  world,
-} from '../runtime/support.ts';
+import { type Decision, local, type RunView } from '#core';
+import { memoryJournal } from '#journal';
+import { VirtualClock } from '#testing';
+import { foldEntries } from '#view';
+import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { collect, only } from '../kit/events.ts';
+import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
+import { echo, make } from '../kit/tools.ts';
+import { gate, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const [day, night] = [Date.UTC(2026, 0, 1, 12), Date.UTC(2026, 0, 1, 23)];
 

@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { JsonObject, RunResult } from '../../src/index.ts';
-import type { Journal } from '../../src/journal/port.ts';
-import { sqliteJournal } from '../../src/journal/sqlite.ts';
-import { foldEntries, type RunState } from '../../src/view/run-state.ts';
+import type { Journal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import type { JsonObject, RunResult } from '#pilotage';
+import { foldEntries, type RunState } from '#view';
 import type { Command } from './agent.ts';
 
 const AGENT = join(import.meta.dirname, 'agent.ts');

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type OpenAIServer, openaiServer } from '../../src/testing/openai-server.ts';
+import { type OpenAIServer, openaiServer } from '#testing';
 
 let server: OpenAIServer | undefined;
 afterEach(async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { generateReply, streamReply } from '../../src/model/reply.ts';
-import { recordingModel } from '../../src/testing/recording-model.ts';
-import { scriptedModel } from '../../src/testing/scripted-model.ts';
+import { generateReply, streamReply } from '#model';
+import { recordingModel, scriptedModel } from '#testing';
 
 const request = { prompt: [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'hi' }] }] };
 

@@ -1,7 +1,5 @@
 import { expect, it } from 'vitest';
-import { generateScript } from '../../src/testing/simulation/generate.ts';
-import type { Plan, SimulationScript } from '../../src/testing/simulation/script.ts';
-import { shrink } from '../../src/testing/simulation/shrink.ts';
+import { generateScript, type Plan, type SimulationScript, shrink } from '#testing/simulation';
 
 const calls = (tool: string, plan: string): Plan => ({
   moves: [{ decision: { kind: 'call_tool', tool, args: { id: 'c1', plan } } }],

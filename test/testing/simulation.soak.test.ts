@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { historyOf, simulate } from '../../src/testing/index.ts';
-import { generateScript } from '../../src/testing/simulation/generate.ts';
-import { ODD } from '../../src/testing/simulation/odd.ts';
-import { AGENTS, FLOWS } from '../../src/testing/simulation/script.ts';
+import { AGENTS, FLOWS, generateScript, historyOf, ODD, simulate } from '#testing/simulation';
 
 describe('the simulation', () => {
   it('SP-26 SP-45 TK-37 ID holds what must always hold, whatever the seed', async () => {

@@ -1,19 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import type { Entry, Turn } from '../../src/core/entry.ts';
-import { historyOf, simulate } from '../../src/testing/index.ts';
-import { checkSessions } from '../../src/testing/simulation/check-session.ts';
-import { generateScript } from '../../src/testing/simulation/generate.ts';
-import { Ledger } from '../../src/testing/simulation/ledger.ts';
-import { Machines } from '../../src/testing/simulation/machines.ts';
-import { ShownGroups } from '../../src/testing/simulation/planner.ts';
-import { SimulatedProcess } from '../../src/testing/simulation/process.ts';
-import type { SimulationScript } from '../../src/testing/simulation/script.ts';
-import { shrink } from '../../src/testing/simulation/shrink.ts';
-import { openStorage } from '../../src/testing/simulation/storage.ts';
-import { SimulatedTime } from '../../src/testing/simulation/time.ts';
-import { Worker } from '../../src/testing/simulation/worker.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
-import { turn } from '../runtime/support.ts';
+import type { Entry, Turn } from '#core';
+import {
+  checkSessions,
+  generateScript,
+  historyOf,
+  Ledger,
+  Machines,
+  openStorage,
+  ShownGroups,
+  SimulatedProcess,
+  SimulatedTime,
+  type SimulationScript,
+  shrink,
+  simulate,
+  Worker,
+} from '#testing/simulation';
+import { foldEntries } from '#view';
+import { turn } from '../kit/waiting.ts';
 
 describe('the simulation', () => {
   it('gives the same history for the same seed, and another for another', async () => {

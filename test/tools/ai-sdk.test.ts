@@ -1,10 +1,10 @@
 import { tool as aiTool, jsonSchema, zodSchema } from 'ai';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { ToolSet } from '../../src/tools/catalogue.ts';
-import { createCatalogue } from '../../src/tools/catalogue.ts';
-import { tool } from '../../src/tools/tool.ts';
-import { call, record } from '../view/recorded.ts';
+import type { JsonObject } from '#core';
+import { createCatalogue, type ToolSet, tool } from '#tools';
+import { call } from '../kit/decisions.ts';
+import { record } from '../kit/recorded.ts';
 
 const weather = aiTool({
   description: 'Weather in a city',
@@ -12,7 +12,7 @@ const weather = aiTool({
   execute: async ({ city, days }) => `${city}: ${days} days of rain`,
 });
 
-async function outcomeOf(tools: ToolSet, args: Record<string, unknown>): Promise<unknown> {
+async function outcomeOf(tools: ToolSet, args: JsonObject): Promise<unknown> {
   const { entries } = await record([call('x', args)], { tools });
   const ended = entries.find((entry) => entry.kind === 'call_ended');
   return ended?.kind === 'call_ended' ? ended.outcome : undefined;

@@ -1,9 +1,11 @@
 /** How long it is waited before a call is tried again. */
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
-import { createCatalogue } from '../../src/tools/catalogue.ts';
-import type { Backoff } from '../../src/tools/tool.ts';
-import { call, make, quiet, script, start, until, world } from '../runtime/support.ts';
+import { seededRandom } from '#testing';
+import { type Backoff, createCatalogue } from '#tools';
+import { call, script } from '../kit/decisions.ts';
+import { make } from '../kit/tools.ts';
+import { quiet, until } from '../kit/waiting.ts';
+import { start, world } from '../kit/world.ts';
 
 const passes = () => Object.assign(new Error('busy'), { retryable: true });
 

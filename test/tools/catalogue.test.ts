@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import type { Json } from '../../src/core/json.ts';
-import { createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS, type ToolSet } from '../../src/tools/catalogue.ts';
-import { type Tool, tool } from '../../src/tools/tool.ts';
-import { call, record } from '../view/recorded.ts';
+import type { Json } from '#core';
+import { createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS, type Tool, type ToolSet, tool } from '#tools';
+import { call } from '../kit/decisions.ts';
+import { record } from '../kit/recorded.ts';
 
 function made(name: string, more: Partial<Tool> = {}): Tool {
   return { name, description: `The ${name}`, input: { type: 'object' }, effect: 'pure', run: () => name, ...more };

@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import type { CallEnded } from '../../src/core/entry.ts';
+import type { CallEnded } from '#core';
 import {
   createRuntime,
   type Decision,
@@ -13,9 +13,10 @@ import {
   type Tool,
   type ToolContext,
   ToolFailure,
-} from '../../src/index.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { call, record, scripted } from '../view/recorded.ts';
+} from '#pilotage';
+import { VirtualClock } from '#testing';
+import { call } from '../kit/decisions.ts';
+import { record, scripted } from '../kit/recorded.ts';
 
 afterEach(() => vi.restoreAllMocks());
 

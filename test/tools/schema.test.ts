@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import { type Checked, checkOf, jsonSchemaOf } from '../../src/tools/schema.ts';
-import type { InputSchema } from '../../src/tools/tool.ts';
+import type { Json, JsonObject } from '#core';
+import { type Checked, checkOf, type InputSchema, jsonSchemaOf } from '#tools';
+import { doorUrl } from '../kit/project.ts';
 
 const check = (schema: InputSchema, value: Json): Checked | Promise<Checked> => checkOf(schema, 'The tool t')(value);
 const why = (checked: Checked | Promise<Checked>): string => {
@@ -145,7 +145,7 @@ describe('JSON Schema', () => {
 
   it('prints nothing, whatever the schema', () => {
     const script = `
-      import { checkOf } from ${JSON.stringify(new URL('../../src/tools/schema.ts', import.meta.url).href)};
+      import { checkOf } from ${JSON.stringify(doorUrl('#tools'))};
       for (const schema of [
         { type: 'object', properties: { a: { type: 'string', format: 'no-such' }, b: { $ref: '#/properties/a', title: 'x' } } },
         { $schema: 'https://json-schema.org/draft/2020-12/schema', type: ['string', 'object'], unknown: 1, minItems: 1 },

@@ -1,10 +1,7 @@
 /** `tool_search` and `tool_get`, as a run calls them. */
 import { describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import { createCatalogue } from '../../src/tools/catalogue.ts';
-import type { Tool, ToolContext } from '../../src/tools/tool.ts';
-import { toolGet } from '../../src/tools/tool-get.ts';
-import { toolSearch } from '../../src/tools/tool-search.ts';
+import type { Json, JsonObject } from '#core';
+import { createCatalogue, type Tool, type ToolContext, toolGet, toolSearch } from '#tools';
 import { contextOf } from './workspace-scene.ts';
 
 function made(name: string, description: string, more: Partial<Tool> = {}): Tool {

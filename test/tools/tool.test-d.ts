@@ -1,7 +1,7 @@
 import { tool as aiTool, jsonSchema } from 'ai';
 import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
-import type { Json } from '../../src/core/json.ts';
+import type { Json } from '#core';
 import {
   createRuntime,
   finish,
@@ -11,8 +11,8 @@ import {
   type Tool,
   type ToolContext,
   tool,
-} from '../../src/index.ts';
-import type { ToolSet } from '../../src/tools/catalogue.ts';
+} from '#pilotage';
+import type { ToolSet } from '#tools';
 
 describe('tool()', () => {
   it('infers the arguments from what a zod schema puts out', () => {

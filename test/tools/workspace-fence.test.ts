@@ -3,9 +3,9 @@ import { mkdirSync, renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/core/json.ts';
-import { workspaceTools } from '../../src/tools/workspace.ts';
-import { partsOf } from '../../src/tools/workspace-fence.ts';
+import type { JsonObject } from '#core';
+import { partsOf } from '#tools';
+import { workspaceTools } from '#tools/workspace';
 import { makeScene, SECRET } from './workspace-scene.ts';
 
 const scene = makeScene();

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject } from '#core';
 import { makeScene, type Scene } from './workspace-scene.ts';
 
 type Entry = { path: string; type: string; sizeBytes?: number; note?: string };

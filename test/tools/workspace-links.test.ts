@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { workspaceTools } from '../../src/tools/workspace.ts';
+import { workspaceTools } from '#tools/workspace';
 import { makeScene, SECRET } from './workspace-scene.ts';
 
 const who = {

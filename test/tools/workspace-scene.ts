@@ -3,10 +3,9 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll } from 'vitest';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import { skillView } from '../../src/core/skills.ts';
-import { type ToolContext, ToolFailure } from '../../src/tools/tool.ts';
-import { workspaceTools } from '../../src/tools/workspace.ts';
+import { type Json, type JsonObject, skillView } from '#core';
+import { type ToolContext, ToolFailure } from '#tools';
+import { workspaceTools } from '#tools/workspace';
 
 export const SECRET = 'the-secret-outside';
 

@@ -1,7 +1,7 @@
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/core/json.ts';
+import type { JsonObject } from '#core';
 import { makeScene, type Scene, SECRET } from './workspace-scene.ts';
 
 type Match = { path: string; line: number; text: string };

@@ -1,10 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Entry, EntryBody } from '../../src/core/entry.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { compareRuns, sameDecision } from '../../src/view/compare-runs.ts';
-import { foldEntries, type RunState } from '../../src/view/run-state.ts';
+import type { Decision, Entry, EntryBody, Json, Outcome } from '#core';
+import { compareRuns, foldEntries, type RunState, sameDecision } from '#view';
 
 interface Taken {
   readonly decision: Decision;

@@ -1,7 +1,6 @@
 /** Runs that make the events of each type come about. */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { CompactionAttempt } from '../../src/core/compaction.ts';
-import type { Remark, RemarkType } from '../../src/core/remark.ts';
+import type { CompactionAttempt, Remark, RemarkType } from '#core';
 import {
   type Clock,
   createRuntime,
@@ -16,9 +15,10 @@ import {
   systemClock,
   type Tool,
   tool,
-} from '../../src/index.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { call, type RecordOptions, record, type Script, scripted } from './recorded.ts';
+} from '#pilotage';
+import { VirtualClock } from '#testing';
+import { call } from '../kit/decisions.ts';
+import { type RecordOptions, record, type Script, scripted } from '../kit/recorded.ts';
 
 export const fails: Tool = tool({
   name: 'fails',

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Entry } from '../../src/core/entry.ts';
-import type { EventPayloads } from '../../src/core/event.ts';
+import type { Entry, EventPayloads } from '#core';
 import {
   createRuntime,
   type Decision,
@@ -9,10 +8,11 @@ import {
   memoryJournal,
   type RunEvent,
   type RunView,
-} from '../../src/index.ts';
-import { VirtualClock } from '../../src/testing/virtual-clock.ts';
-import { eventsOf } from '../../src/view/events.ts';
-import { foldEntries } from '../../src/view/run-state.ts';
+} from '#pilotage';
+import { VirtualClock } from '#testing';
+import { eventsOf, foldEntries } from '#view';
+import { call } from '../kit/decisions.ts';
+import { record, type Script } from '../kit/recorded.ts';
 import {
   approved,
   chunks,
@@ -39,7 +39,6 @@ import {
   watchedTask,
   wentAway,
 } from './event-scenes.ts';
-import { call, record, type Script } from './recorded.ts';
 
 /** A run that emits each type of event: the map has to name every type there is. */
 const EMITTERS: { readonly [T in EventType]: () => Promise<readonly RunEvent[]> } = {

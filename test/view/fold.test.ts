@@ -1,20 +1,25 @@
 /** The fold over any journal: taken all at once, entry by entry, or from a snapshot, it is the same state. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CompactionAttempt } from '../../src/core/compaction.ts';
-import type { Branch, Decision } from '../../src/core/decision.ts';
-import { decodeEntry, type Entry, type EntryBody, encodeEntry, type Spawned } from '../../src/core/entry.ts';
-import type { ErrorData } from '../../src/core/errors.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { Move } from '../../src/core/planner.ts';
-import type { Remark } from '../../src/core/remark.ts';
-import type { TaskUsage } from '../../src/core/task.ts';
-import { type RunView, ToolFailure, tool } from '../../src/index.ts';
-import { eventsOf } from '../../src/view/events.ts';
-import { applyEntry, foldEntries, type OpenStep, openState, type RunState } from '../../src/view/run-state.ts';
-import { viewOf } from '../../src/view/run-view.ts';
-import { record } from './recorded.ts';
+import {
+  type Branch,
+  type CompactionAttempt,
+  type Decision,
+  decodeEntry,
+  type Entry,
+  type EntryBody,
+  type ErrorData,
+  encodeEntry,
+  type Json,
+  type Move,
+  type Outcome,
+  type Remark,
+  type Spawned,
+  type TaskUsage,
+} from '#core';
+import { type RunView, ToolFailure, tool } from '#pilotage';
+import { applyEntry, eventsOf, foldEntries, type OpenStep, openState, type RunState, viewOf } from '#view';
+import { record } from '../kit/recorded.ts';
 
 const copyOf = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 

@@ -1,12 +1,8 @@
 /** The fold's rules, asked of several entries at once, say what the fold itself says of them one after another. */
 import { describe, expect, it } from 'vitest';
-import type { Decision } from '../../src/core/decision.ts';
-import type { Entry, EntryBody } from '../../src/core/entry.ts';
-import { local } from '../../src/core/identity.ts';
-import { deepFreeze } from '../../src/core/json.ts';
-import { seededRandom } from '../../src/testing/seeded-random.ts';
-import { misfitAmong } from '../../src/view/follows.ts';
-import { applyEntry, openState, type RunState } from '../../src/view/run-state.ts';
+import { type Decision, deepFreeze, type Entry, type EntryBody, local } from '#core';
+import { seededRandom } from '#testing';
+import { applyEntry, misfitAmong, openState, type RunState } from '#view';
 
 const started: Entry = {
   kind: 'started',

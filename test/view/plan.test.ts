@@ -1,12 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import type { Branch, CallParallel, Decision } from '../../src/core/decision.ts';
-import type { EntryBody } from '../../src/core/entry.ts';
-import type { ErrorData } from '../../src/core/errors.ts';
-import { local } from '../../src/core/identity.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { type PlanNodeStatus, type PlanView, planOf, planOfDecision, planOfStep } from '../../src/view/plan.ts';
-import { foldEntries, type RunState } from '../../src/view/run-state.ts';
+import {
+  type Branch,
+  type CallParallel,
+  type Decision,
+  type EntryBody,
+  type ErrorData,
+  type Json,
+  local,
+  type Outcome,
+} from '#core';
+import {
+  foldEntries,
+  type PlanNodeStatus,
+  type PlanView,
+  planOf,
+  planOfDecision,
+  planOfStep,
+  type RunState,
+} from '#view';
 
 const started: EntryBody = {
   kind: 'started',

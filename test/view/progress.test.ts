@@ -1,10 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Branch, Decision } from '../../src/core/decision.ts';
-import type { Json } from '../../src/core/json.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import type { Step } from '../../src/core/step.ts';
-import { MAX_PERIOD, MAX_TIMES, repetitionIn } from '../../src/view/progress.ts';
+import type { Branch, Decision, Json, Outcome, Step } from '#core';
+import { MAX_PERIOD, MAX_TIMES, repetitionIn } from '#view';
 
 const value = (json: Json): Outcome => ({ kind: 'value', value: json });
 const failure = (message: string, code = 'tool_failed'): Outcome => ({ kind: 'error', error: { code, message } });

@@ -1,10 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Control } from '../../src/core/control.ts';
-import type { Branch } from '../../src/core/decision.ts';
-import type { Entry, EntryBody } from '../../src/core/entry.ts';
-import type { Outcome } from '../../src/core/outcome.ts';
-import { foldEntries, nextStep, openState } from '../../src/view/run-state.ts';
-import { isPaused } from '../../src/view/waits.ts';
+import type { Branch, Control, Entry, EntryBody, Outcome } from '#core';
+import { foldEntries, isPaused, nextStep, openState } from '#view';
 
 const STARTED: EntryBody = {
   kind: 'started',

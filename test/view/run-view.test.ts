@@ -9,8 +9,9 @@ import {
   type RunView,
   type Tool,
   tool,
-} from '../../src/index.ts';
-import { call, type RecordOptions, record, scripted } from './recorded.ts';
+} from '#pilotage';
+import { call } from '../kit/decisions.ts';
+import { type RecordOptions, record, scripted } from '../kit/recorded.ts';
 
 function made(name: string, more: Partial<Tool> = {}): Tool {
   return { name, description: `The ${name}`, input: { type: 'object' }, effect: 'pure', run: () => name, ...more };

@@ -1,12 +1,30 @@
 /** The fold of what a run waits for: approvals, logins, tasks and groups. */
 import { describe, expect, it } from 'vitest';
-import type { Branch, Decision } from '../../src/core/decision.ts';
-import type { Awaiting, Entry, EntryBody, Paused, Spawned, Started, TaskEnded } from '../../src/core/entry.ts';
-import type { TaskPause, TaskUsage } from '../../src/core/task.ts';
-import { leftOf, reachedLimit, shareFor } from '../../src/view/budget.ts';
-import { foldEntries, type RunState } from '../../src/view/run-state.ts';
-import { groupView } from '../../src/view/task-state.ts';
-import { answerable, isBlocked, isPaused, nextTimeout } from '../../src/view/waits.ts';
+import type {
+  Awaiting,
+  Branch,
+  Decision,
+  Entry,
+  EntryBody,
+  Paused,
+  Spawned,
+  Started,
+  TaskEnded,
+  TaskPause,
+  TaskUsage,
+} from '#core';
+import {
+  answerable,
+  foldEntries,
+  groupView,
+  isBlocked,
+  isPaused,
+  leftOf,
+  nextTimeout,
+  type RunState,
+  reachedLimit,
+  shareFor,
+} from '#view';
 
 const STARTED: Started = {
   kind: 'started',

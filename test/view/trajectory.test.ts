@@ -1,7 +1,10 @@
 /** A run as one JSON value. */
 import { describe, expect, it } from 'vitest';
-import { readTrajectory, trajectoryOf } from '../../src/view/trajectory.ts';
-import { call, collect, finish, make, script, start, world } from '../runtime/support.ts';
+import { readTrajectory, trajectoryOf } from '#view';
+import { call, finish, script } from '../kit/decisions.ts';
+import { collect } from '../kit/events.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const bytes = Buffer.from('a,b');
 

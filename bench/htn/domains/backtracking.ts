@@ -1,5 +1,5 @@
 /** One flag, and methods of which the first ones fail only later. */
-import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '../../../src/planners/htn/index.ts';
+import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '#planners/htn';
 
 const always = (tasks: readonly HtnTask[]) => (): readonly HtnTask[] => tasks;
 const get = (value: number): HtnTask => ['getv', value];

@@ -1,5 +1,5 @@
 /** Blocks world after Gupta and Nau: a block is moved to its place when that is ready, else to the table. */
-import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '../../../src/planners/htn/index.ts';
+import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '#planners/htn';
 
 export const blocks: HtnDomain = htnDomain({
   operators: { pickup, unstack, putdown, stack },

@@ -1,5 +1,5 @@
 /** Each variable gets a value, and only when all have one is it seen whether they fit: nothing can be cut off early. */
-import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '../../../src/planners/htn/index.ts';
+import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '#planners/htn';
 
 const VALUES = [0, 1, 2, 3];
 

@@ -1,5 +1,5 @@
 /** Towers of Hanoi: disk d1 is the smallest. */
-import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '../../../src/planners/htn/index.ts';
+import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '#planners/htn';
 
 export const hanoi: HtnDomain = htnDomain({
   operators: { move },

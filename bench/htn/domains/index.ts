@@ -1,5 +1,5 @@
 /** The domains by the names that problem files give them. */
-import type { HtnDomain } from '../../../src/planners/htn/index.ts';
+import type { HtnDomain } from '#planners/htn';
 import { backtracking } from './backtracking.ts';
 import { blocks } from './blocks.ts';
 import { choice } from './choice.ts';

@@ -1,5 +1,5 @@
 /** Packages, trucks and planes, planned by goals: `at`, `truck_at` and `plane_at` are to have a value. */
-import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '../../../src/planners/htn/index.ts';
+import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '#planners/htn';
 import { airportOf, cityOf, isOne, placeOf, planeFor, truckIn } from './logistics-map.ts';
 
 type Carry = (state: HtnState, o: string, to: string) => HtnTask[] | undefined;

@@ -1,5 +1,5 @@
 /** The same logistics planned by tasks alone. */
-import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '../../../src/planners/htn/index.ts';
+import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '#planners/htn';
 import { airportOf, cityOf, isOne, placeOf, planeFor, truckIn } from './logistics-map.ts';
 
 export const logisticsHtn: HtnDomain = htnDomain({

@@ -1,5 +1,5 @@
 /** What both logistics domains look up: where things are, and which truck or plane is to carry them. */
-import type { HtnState } from '../../../src/planners/htn/index.ts';
+import type { HtnState } from '#planners/htn';
 
 export function placeOf(state: HtnState, table: 'at' | 'truck_at' | 'plane_at', thing: string): string {
   const place = state.get(table, thing);

@@ -1,5 +1,5 @@
 /** Somebody walks, or takes a taxi that can be paid for. */
-import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '../../../src/planners/htn/index.ts';
+import { type HtnDomain, type HtnState, type HtnTask, htnDomain } from '#planners/htn';
 
 const PEOPLE = new Set(['alice', 'bob']);
 const PLACES = new Set(['home_a', 'home_b', 'park', 'station']);

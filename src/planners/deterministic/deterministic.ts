@@ -3,12 +3,18 @@
  * run: what a step has done stands in the run's trajectory, so a restart changes nothing.
  */
 
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import { assertIdentity } from '../../core/identity.ts';
-import type { JsonObject } from '../../core/json.ts';
-import { assertOptions, type Shape } from '../../core/options.ts';
-import type { Move, Planner, RunView } from '../../core/planner.ts';
-import { validateDecision } from '../../core/validate-decision.ts';
+import {
+  assertIdentity,
+  assertOptions,
+  describeThrown,
+  type JsonObject,
+  type Move,
+  PilotageError,
+  type Planner,
+  type RunView,
+  type Shape,
+  validateDecision,
+} from '#core';
 import { type ReadyStep, readyStep } from './ready-step.ts';
 import type { DeterministicStep } from './steps.ts';
 

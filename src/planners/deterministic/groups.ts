@@ -1,10 +1,5 @@
 /** Steps that wait for a group of tasks. They only decide: the runtime spawns and waits. */
-import type { Decision } from '../../core/decision.ts';
-import type { ErrorData } from '../../core/errors.ts';
-import { errorOf } from '../../core/outcome.ts';
-import type { Move, RunView } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
-import type { TaskView } from '../../core/task.ts';
+import { type Decision, type ErrorData, errorOf, type Move, type RunView, type Step, type TaskView } from '#core';
 import { isResolved, lastStep, markOf, markOfResolved } from './recorded.ts';
 import type { GroupMember, OnResolved } from './steps.ts';
 

@@ -1,8 +1,15 @@
 /** From a step as it was written to one that can be asked. What can be found wrong with it before a run, is found here. */
-import type { Branch, Decision, Finish } from '../../core/decision.ts';
-import { captureJson, captureObject, type JsonObject } from '../../core/json.ts';
-import type { Move, RunView } from '../../core/planner.ts';
-import { validateDecision } from '../../core/validate-decision.ts';
+import {
+  type Branch,
+  captureJson,
+  captureObject,
+  type Decision,
+  type Finish,
+  type JsonObject,
+  type Move,
+  type RunView,
+  validateDecision,
+} from '#core';
 import { follow, spawnAndFollow } from './groups.ts';
 import { lastStep, markOf } from './recorded.ts';
 import type { DeterministicStep, FinishStep, Given, ObjectStep, SpawnAndAwaitStep, WatchGroupStep } from './steps.ts';

@@ -1,8 +1,5 @@
 /** The state of a planner's steps, read off the run's own trajectory: nothing is kept beside it. */
-import type { Json, JsonObject } from '../../core/json.ts';
-import { observe } from '../../core/observation.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
+import { type Json, type JsonObject, observe, type RunView, type Step } from '#core';
 
 /** The last step of the run that the planner's step `id` decided. */
 export function lastStep({ trajectory }: RunView, id: string): Step | undefined {

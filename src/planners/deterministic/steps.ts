@@ -1,10 +1,19 @@
 /** What a deterministic planner is written with: six kinds of steps, and functions. */
-import type { ArtifactRef } from '../../core/artifact.ts';
-import type { AskReason, Branch, CallParallel, Decision, FinishReason, SpawnSpec } from '../../core/decision.ts';
-import type { ErrorData } from '../../core/errors.ts';
-import type { Json, JsonObject } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { TaskEnd, TaskKind } from '../../core/task.ts';
+import type {
+  ArtifactRef,
+  AskReason,
+  Branch,
+  CallParallel,
+  Decision,
+  ErrorData,
+  FinishReason,
+  Json,
+  JsonObject,
+  RunView,
+  SpawnSpec,
+  TaskEnd,
+  TaskKind,
+} from '#core';
 
 /**
  * A value, or a function that makes it of the run. Such functions are to be pure: the same run gives the same value. For

@@ -1,10 +1,17 @@
 /** The planner that is done at once: for tests, and as the last rung of a ladder. */
 
-import type { Finish, FinishReason } from '../../core/decision.ts';
-import { assertIdentity } from '../../core/identity.ts';
-import { captureJson, captureObject, type Json, type JsonObject } from '../../core/json.ts';
-import { assertOptions, type Shape } from '../../core/options.ts';
-import type { Planner } from '../../core/planner.ts';
+import {
+  assertIdentity,
+  assertOptions,
+  captureJson,
+  captureObject,
+  type Finish,
+  type FinishReason,
+  type Json,
+  type JsonObject,
+  type Planner,
+  type Shape,
+} from '#core';
 
 export interface FinishOptions {
   readonly payload?: Json;

@@ -1,8 +1,5 @@
 /** A plan as the one parallel call that carries it out. */
-import { FINISH_TOOL, MESSAGE_TOOL } from '../../core/builtin-tools.ts';
-import type { Branch, CallParallel } from '../../core/decision.ts';
-import type { Json } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
+import { type Branch, type CallParallel, FINISH_TOOL, type Json, MESSAGE_TOOL, type RunView } from '#core';
 import type { ReadyPlan, ReadyStep } from './plan.ts';
 
 /**

@@ -2,8 +2,7 @@
  * Whether a plan can be carried out. Everything that is wrong is told at once, and nothing but a plan in which nothing is
  * wrong is given on.
  */
-import { PilotageError } from '../../core/errors.ts';
-import type { PlanFault } from '../../core/remark.ts';
+import { PilotageError, type PlanFault } from '#core';
 import { type StepRules, stepFaults } from './check-step.ts';
 import { fault, type GivenPlan, type GivenStep, readGivenPlan } from './given-plan.ts';
 import { type Links, linkSteps } from './links.ts';

@@ -1,8 +1,5 @@
 /** What can be said of a step by itself. */
-import type { Json } from '../../core/json.ts';
-import { referenceFault, referencesIn } from '../../core/reference.ts';
-import type { PlanFault } from '../../core/remark.ts';
-import type { ToolView } from '../../core/tool-schema.ts';
+import { type Json, type PlanFault, referenceFault, referencesIn, type ToolView } from '#core';
 import { fault, type GivenStep } from './given-plan.ts';
 import { inputProblem } from './input-check.ts';
 import { STEP_TYPES } from './plan-schema.ts';

@@ -1,7 +1,5 @@
 /** From whatever was given as a plan to steps that can be checked one by one. Nothing is thrown: what is wrong is a fault. */
-import { describeThrown } from '../../core/errors.ts';
-import { captureJson, isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { PlanFault } from '../../core/remark.ts';
+import { captureJson, describeThrown, isJsonObject, type Json, type JsonObject, type PlanFault } from '#core';
 import type { PlanStep, PlanStepType } from './plan.ts';
 import { GIVEN_PLAN_SCHEMA, STEP_TYPES } from './plan-schema.ts';
 import { explain, type SchemaError, schemaErrors } from './schema-check.ts';

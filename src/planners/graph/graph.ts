@@ -3,13 +3,19 @@
  * contract. It holds no state of a run: what a plan has come to stands in the run's trajectory.
  */
 
-import { PilotageError } from '../../core/errors.ts';
-import { assertIdentity } from '../../core/identity.ts';
-import { captureJson } from '../../core/json.ts';
-import { assertOptions, type Shape } from '../../core/options.ts';
-import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
-import { MAX_PLAN_BRANCHES } from '../../core/validate-decision.ts';
+import {
+  assertIdentity,
+  assertOptions,
+  captureJson,
+  type Delta,
+  MAX_PLAN_BRANCHES,
+  type Move,
+  PilotageError,
+  type Planner,
+  type RunView,
+  type Shape,
+  type Step,
+} from '#core';
 import { stepsInOrder } from './check-plan.ts';
 import { type MoveRules, planMove, stepMove } from './moves.ts';
 import { isStep, isStream, type PlanSource, plannerState } from './normalise.ts';

@@ -2,8 +2,7 @@
  * Whether the input of a step fits its tool, as far as that is known before the plan runs: what a reference will stand
  * for is judged when it does.
  */
-import { describeThrown } from '../../core/errors.ts';
-import type { Json, JsonObject } from '../../core/json.ts';
+import { describeThrown, type Json, type JsonObject } from '#core';
 import { shapeOf } from './references.ts';
 import { explainAll, type SchemaError, schemaErrors } from './schema-check.ts';
 

@@ -2,7 +2,7 @@
  * What comes before what in a plan: by edges, `after`, `when` and references; and in a list, where a step does not say `after`, by
  * how it is written.
  */
-import type { PlanFault } from '../../core/remark.ts';
+import type { PlanFault } from '#core';
 import { referencesOf, shown } from './check-step.ts';
 import { fault, type GivenPlan, type GivenStep } from './given-plan.ts';
 import type { Pair } from './order.ts';

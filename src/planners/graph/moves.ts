@@ -1,6 +1,5 @@
 /** From what a maker gave to a move: checked, allowed by the policy, and with what earlier steps came to. */
-import type { Decision } from '../../core/decision.ts';
-import type { Move, RunView } from '../../core/planner.ts';
+import type { Decision, Move, RunView } from '#core';
 import { branchOfStep, isAnew, type PlanHow, planDecision } from './branches.ts';
 import { checkPlan, planInvalid } from './check-plan.ts';
 import { earlierPlaces, freshPlanId } from './outcome.ts';

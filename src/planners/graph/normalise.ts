@@ -1,9 +1,14 @@
 /** Between the agentsdk contract and ours: what such a planner is told of a run, and what it may give. */
-import { MESSAGE_TOOL } from '../../core/builtin-tools.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import { observeBranches } from '../../core/observation.ts';
-import type { RunView, SteeringTurn } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  MESSAGE_TOOL,
+  observeBranches,
+  type RunView,
+  type SteeringTurn,
+  type Step,
+} from '#core';
 import { stepsInOrder } from './check-plan.ts';
 import type { Plan, PlannerState, PlanStep, PlanYield } from './plan.ts';
 

@@ -1,13 +1,20 @@
 /** What became of the plans of a run, read off its trajectory. */
-import type { ArtifactRef } from '../../core/artifact.ts';
-import { FINISH_TOOL, MESSAGE_TOOL } from '../../core/builtin-tools.ts';
-import type { Control } from '../../core/control.ts';
-import { type Branch, branchesOf, branchId, type Finish } from '../../core/decision.ts';
-import type { ErrorData } from '../../core/errors.ts';
-import type { Json, JsonObject } from '../../core/json.ts';
-import { isPassedOver } from '../../core/passed-over.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
+import {
+  type ArtifactRef,
+  type Branch,
+  branchesOf,
+  branchId,
+  type Control,
+  type ErrorData,
+  FINISH_TOOL,
+  type Finish,
+  isPassedOver,
+  type Json,
+  type JsonObject,
+  MESSAGE_TOOL,
+  type RunView,
+  type Step,
+} from '#core';
 import type { Place } from './references.ts';
 
 export interface PlanNode {

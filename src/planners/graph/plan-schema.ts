@@ -1,5 +1,5 @@
 /** The schemas of a plan: the one that a model is shown, and the one by which what it wrote is read. */
-import type { JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '#core';
 import type { PlanStepType } from './plan.ts';
 
 export const STEP_TYPES: readonly PlanStepType[] = ['tool', 'message', 'finish', 'internal'];

@@ -2,7 +2,7 @@
  * A plan as a model or a program writes it, and the one form in which it is checked, carried out and shown. The
  * interfaces are those of the agentsdk proposal; `nodes` with `edges` and a list of `steps` are both accepted.
  */
-import type { Json, JsonObject } from '../../core/json.ts';
+import type { Json, JsonObject } from '#core';
 
 export type PlanStepType = 'tool' | 'message' | 'finish' | 'internal';
 

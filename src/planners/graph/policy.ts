@@ -1,9 +1,5 @@
 /** The program's rule about calls, asked about the steps of a plan before any of them runs. */
-import { FINISH_TOOL, MESSAGE_TOOL } from '../../core/builtin-tools.ts';
-import { describeThrown } from '../../core/errors.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { ToolPolicy } from '../../core/policy.ts';
-import type { PlanFault } from '../../core/remark.ts';
+import { describeThrown, FINISH_TOOL, MESSAGE_TOOL, type PlanFault, type RunView, type ToolPolicy } from '#core';
 import { branchOfStep } from './branches.ts';
 import { fault } from './given-plan.ts';
 import type { PlanStepType, ReadyPlan, ReadyStep } from './plan.ts';

@@ -1,18 +1,21 @@
 /** References in the inputs of steps to what earlier plans came to: they become references to the step of the run that has it. */
-import { branchesOf, branchId } from '../../core/decision.ts';
-import { PilotageError } from '../../core/errors.ts';
-import { atPointer, type Json, type JsonObject } from '../../core/json.ts';
-import type { Outcome } from '../../core/outcome.ts';
-import type { RunView } from '../../core/planner.ts';
 import {
   allReferencesIn,
   asReference,
+  atPointer,
+  branchesOf,
+  branchId,
   fillReferences,
+  type Json,
+  type JsonObject,
   mapReferences,
+  type Outcome,
+  PilotageError,
   type Reference,
+  type RunView,
   resolveReferences,
   unescaped,
-} from '../../core/reference.ts';
+} from '#core';
 import type { ReadyPlan, ReadyStep } from './plan.ts';
 
 /** The input as its tool may get it, with references where their values will be. */

@@ -1,7 +1,7 @@
 /** JSON Schema, for the shape of plans and the inputs of their steps. */
 import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
-import type { Json, JsonObject } from '../../core/json.ts';
+import type { Json, JsonObject } from '#core';
 
 export type SchemaError = ErrorObject;
 

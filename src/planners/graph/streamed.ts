@@ -2,10 +2,7 @@
  * A plan that is carried out while it is made: each step is given on as it comes, and starts when those before it have
  * ended. After a crash the maker is asked again; what it then gives a second time, and was run, is not run again.
  */
-import { FINISH_TOOL } from '../../core/builtin-tools.ts';
-import type { Branch } from '../../core/decision.ts';
-import { isJsonObject, jsonEquals } from '../../core/json.ts';
-import type { Delta, Move, RunView } from '../../core/planner.ts';
+import { type Branch, type Delta, FINISH_TOOL, isJsonObject, jsonEquals, type Move, type RunView } from '#core';
 import { branchOfStep, isAnew } from './branches.ts';
 import { checkPlan, MAX_PLAN_STEPS, planInvalid } from './check-plan.ts';
 import { referencesOf } from './check-step.ts';

@@ -1,17 +1,11 @@
 /** One model that answers small questions by a schema, and what goes with each. */
 
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import { type Clock, systemClock } from '../../core/clock.ts';
-import type { JsonObject } from '../../core/json.ts';
-import { assertOptions, type Shape } from '../../core/options.ts';
-import type { AsksModels } from '../../core/planner.ts';
-import { type ModelEntry, readyModel } from '../../model/entry.ts';
-import type { LanguageModel } from '../../model/language-model.ts';
-import { askStructured, type Structured } from '../../model/structured.ts';
-import type { Prices } from '../../model/usage.ts';
-import { aboutFrames, enclose, encloseJson } from '../../prompt/frame.ts';
-import type { HtnTask } from '../htn/index.ts';
-import { asksModels } from '../model-pool.ts';
+import { type AsksModels, assertOptions, type Clock, type JsonObject, type Shape, systemClock } from '#core';
+import { askStructured, type LanguageModel, type ModelEntry, type Prices, readyModel, type Structured } from '#model';
+import { asksModels } from '#planners';
+import type { HtnTask } from '#planners/htn';
+import { aboutFrames, enclose, encloseJson } from '#prompt';
 
 export interface HtnModelOptions {
   /** For the prompt, in a sentence each: what a method does, by its name; for `fillWith` what a task is to come to. */

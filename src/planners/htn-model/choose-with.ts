@@ -1,11 +1,9 @@
 /** A model that chooses among methods. */
-import type { JsonObject } from '../../core/json.ts';
-import type { AsksModels, RunView } from '../../core/planner.ts';
-import type { ModelEntry } from '../../model/entry.ts';
-import type { LanguageModel } from '../../model/language-model.ts';
-import { parseToolArgs } from '../../parse/index.ts';
-import { userTurn } from '../../prompt/messages.ts';
-import type { ChooseMethod, HtnTask } from '../htn/index.ts';
+import type { AsksModels, JsonObject, RunView } from '#core';
+import type { LanguageModel, ModelEntry } from '#model';
+import { parseToolArgs } from '#parse';
+import type { ChooseMethod, HtnTask } from '#planners/htn';
+import { userTurn } from '#prompt';
 import { aboutTask, askerOf, asking, described, type HtnModelOptions } from './asker.ts';
 
 /**

@@ -1,21 +1,24 @@
 /** A model that solves a leaf with steps. */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { AsksModels, RunView } from '../../core/planner.ts';
-import type { PlanFault, Remark } from '../../core/remark.ts';
-import type { Usage } from '../../core/step.ts';
-import type { ToolView } from '../../core/tool-schema.ts';
-import { addUsage } from '../../core/usage.ts';
-import type { ModelEntry } from '../../model/entry.ts';
-import type { LanguageModel } from '../../model/language-model.ts';
-import { parseToolArgs } from '../../parse/index.ts';
-import { enclose, frame } from '../../prompt/frame.ts';
-import { assistantTurn, userTurn } from '../../prompt/messages.ts';
-import { toolEntry } from '../../prompt/tool-text.ts';
-import { checkPlan, planInvalid } from '../graph/check-plan.ts';
-import { fault } from '../graph/given-plan.ts';
-import type { FillLeaf, HtnStep, HtnTask } from '../htn/index.ts';
+import {
+  type AsksModels,
+  addUsage,
+  describeThrown,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  PilotageError,
+  type PlanFault,
+  type Remark,
+  type RunView,
+  type ToolView,
+  type Usage,
+} from '#core';
+import type { LanguageModel, ModelEntry } from '#model';
+import { parseToolArgs } from '#parse';
+import { checkPlan, fault, planInvalid } from '#planners/graph';
+import type { FillLeaf, HtnStep, HtnTask } from '#planners/htn';
+import { assistantTurn, enclose, frame, toolEntry, userTurn } from '#prompt';
 import { aboutTask, askerOf, asking, described, type HtnModelOptions } from './asker.ts';
 
 /**

@@ -1,8 +1,6 @@
 /** What a planner knows of its world: operators that change the state, and methods that say how a task is done. */
 
-import { PilotageError } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
-import { assertOptions, type Shape } from '../../core/options.ts';
+import { assertOptions, type Json, PilotageError, type Shape } from '#core';
 import type { HtnState } from './state.ts';
 
 /** The name of an operator or of a task with its arguments; `['goal', table, key, value]` wants that entry to have that value. */

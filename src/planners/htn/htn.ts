@@ -1,8 +1,6 @@
 /** A planner over a domain: operators that change a state, and methods that decompose tasks. */
 
-import { PilotageError } from '../../core/errors.ts';
-import { assertOptions, type Shape } from '../../core/options.ts';
-import type { AsksModels, Planner, RunView } from '../../core/planner.ts';
+import { type AsksModels, assertOptions, PilotageError, type Planner, type RunView, type Shape } from '#core';
 import type { HtnDomain, HtnTask } from './domain.ts';
 import { resolverOf } from './item.ts';
 import { plannerOf } from './planner.ts';

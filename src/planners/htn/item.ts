@@ -1,5 +1,5 @@
 /** The list of what is still to be done, as a search works on it: each item knows the one after it and the task it came from. */
-import { PilotageError } from '../../core/errors.ts';
+import { PilotageError } from '#core';
 import { GOAL, type HtnDomain, type HtnEntry, type HtnTask } from './domain.ts';
 
 /** Why a search could not go on at an item. */

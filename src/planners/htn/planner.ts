@@ -1,14 +1,27 @@
 /** A planner that decomposes tasks: what it decides at a step, however its tasks are given. */
-import { FINISH_TOOL, MESSAGE_TOOL } from '../../core/builtin-tools.ts';
-import type { Decision } from '../../core/decision.ts';
-import type { Json, JsonObject } from '../../core/json.ts';
-import type { Move, Planner, RunView } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
-import { planDecision } from '../graph/branches.ts';
-import { checkPlan, planInvalid } from '../graph/check-plan.ts';
-import { finishOfPlan, freshPlanId, planNodes } from '../graph/outcome.ts';
-import type { ReadyPlan, ReadyStep } from '../graph/plan.ts';
-import { boundToEarlier, wholeArgs } from '../graph/references.ts';
+import {
+  type Decision,
+  FINISH_TOOL,
+  type Json,
+  type JsonObject,
+  MESSAGE_TOOL,
+  type Move,
+  type Planner,
+  type RunView,
+  type Step,
+} from '#core';
+import {
+  boundToEarlier,
+  checkPlan,
+  finishOfPlan,
+  freshPlanId,
+  planDecision,
+  planInvalid,
+  planNodes,
+  type ReadyPlan,
+  type ReadyStep,
+  wholeArgs,
+} from '#planners/graph';
 import type { HtnTask } from './domain.ts';
 import type { Item, Resolve } from './item.ts';
 import { type Helpers, Questions } from './questions.ts';

@@ -1,10 +1,15 @@
 /** Whoever helps the planner with one move: what they answer, and what that took. */
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { Remark } from '../../core/remark.ts';
-import type { MoveNotes } from '../../core/step.ts';
-import { addUsage, readUsage, type Usage } from '../../core/usage.ts';
+import {
+  addUsage,
+  describeThrown,
+  type JsonObject,
+  type MoveNotes,
+  PilotageError,
+  type Remark,
+  type RunView,
+  readUsage,
+  type Usage,
+} from '#core';
 import { GOAL, type HtnTask } from './domain.ts';
 import type { HtnStep } from './work.ts';
 

@@ -1,8 +1,6 @@
 /** What a run has done so far: the effects of its actions on the state, the values of its steps, and what is left. */
-import type { Json } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
-import { type PlanNode, planNodes } from '../graph/outcome.ts';
+import type { Json, RunView, Step } from '#core';
+import { type PlanNode, planNodes } from '#planners/graph';
 import type { HtnTask } from './domain.ts';
 import type { Item, Resolve } from './item.ts';
 import { applyAction } from './search.ts';

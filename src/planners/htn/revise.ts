@@ -1,5 +1,5 @@
 /** Planning what is left: as it stands, or, when that cannot be done, with no more of it planned anew than is needed. */
-import type { PilotageError } from '../../core/errors.ts';
+import type { PilotageError } from '#core';
 import { type Item, methodOf } from './item.ts';
 import { type HtnLimits, Search, type SearchSpec } from './search.ts';
 import { type HtnTrace, traceOf } from './trace.ts';

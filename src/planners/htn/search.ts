@@ -3,8 +3,7 @@
  * is left to do is a linked list of which all branches share the tail; the choices that are open are a stack. So neither
  * the length of a plan nor the depth of a task takes anything of the call stack.
  */
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import { type Json, jsonEquals } from '../../core/json.ts';
+import { describeThrown, type Json, jsonEquals, PilotageError } from '#core';
 import type { DomainFunction, HtnDomain, HtnTask } from './domain.ts';
 import { type DeadEnd, type FailedMethod, Item, itemsOf, methodOf, misfit, type Resolve, resolverOf } from './item.ts';
 import type { HtnState } from './state.ts';

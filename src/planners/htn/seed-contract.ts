@@ -1,11 +1,7 @@
 /** Planners written to the contract of the agentsdk proposal: one task to begin with, and a function that decomposes. */
 
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import { isJsonObject, type Json } from '../../core/json.ts';
-import { assertOptions, type Shape } from '../../core/options.ts';
-import type { Planner } from '../../core/planner.ts';
-import { plannerState } from '../graph/normalise.ts';
-import type { PlannerState } from '../graph/plan.ts';
+import { assertOptions, describeThrown, isJsonObject, type Json, PilotageError, type Planner, type Shape } from '#core';
+import { type PlannerState, plannerState } from '#planners/graph';
 import type { HtnEntry, HtnTask } from './domain.ts';
 import { DEFAULT_DEPTH, DEFAULT_NODES } from './htn.ts';
 import type { Resolve } from './item.ts';

@@ -2,8 +2,7 @@
  * The state that a search works on: named tables, one object, changed in place. Every change goes on a trail and can be
  * taken back in reverse, to the value, the presence and the place in the order of each key. Nothing is ever copied.
  */
-import { PilotageError } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
+import { type Json, PilotageError } from '#core';
 
 /** A table's keys in the order in which they came; a key that was deleted and set again comes last. */
 export interface HtnTable {

@@ -1,6 +1,5 @@
 /** What a step takes from the arguments of its task: these may come from a tool, through the state, and are values. */
-import { captureJson, type Json, jsonEquals } from '../../core/json.ts';
-import { asLiteral, isMarked, literal } from '../../core/reference.ts';
+import { asLiteral, captureJson, isMarked, type Json, jsonEquals, literal } from '#core';
 import type { HtnTask } from './domain.ts';
 import type { HtnStep } from './work.ts';
 

@@ -1,6 +1,5 @@
 /** How a plan was found, or why none was: the tree of tasks and methods, as a list of nodes in which each names its parent. */
-import { isJsonObject, type Json } from '../../core/json.ts';
-import type { Step } from '../../core/step.ts';
+import { isJsonObject, type Json, type Step } from '#core';
 import type { HtnTask } from './domain.ts';
 import type { DeadEnd, FailedMethod, Item } from './item.ts';
 import { RECORD } from './work.ts';

@@ -2,10 +2,8 @@
  * What is still to be done in a run, with the tree of tasks above it, and the form in which it is written down with each
  * move. A planner keeps nothing between two moves: it reads all this back from the last one.
  */
-import { PilotageError } from '../../core/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { Step } from '../../core/step.ts';
-import type { PlanStep } from '../graph/plan.ts';
+import { isJsonObject, type Json, type JsonObject, PilotageError, type Step } from '#core';
+import type { PlanStep } from '#planners/graph';
 import type { HtnEntry, HtnTask } from './domain.ts';
 import { Item, itemsOf, methodOf, type Resolve } from './item.ts';
 

@@ -1,14 +1,24 @@
 /** Whoever takes over when the models gave no plan. What it plans is checked as theirs is, and what is forbidden stays so. */
-import { FINISH_TOOL, MESSAGE_TOOL } from '../../core/builtin-tools.ts';
-import { type Branch, branchesOf, branchId, type Decision, type Finish } from '../../core/decision.ts';
-import type { Json, JsonObject } from '../../core/json.ts';
-import type { Delta, Move, Planner, RunView, SpokenDelta } from '../../core/planner.ts';
-import type { PlanFault } from '../../core/remark.ts';
-import { isTaskTool } from '../../core/task-calls.ts';
-import { askFallback } from '../ask-fallback.ts';
-import { checkPlan } from '../graph/check-plan.ts';
-import type { ReadyStep } from '../graph/plan.ts';
-import { policyFaults } from '../graph/policy.ts';
+import {
+  type Branch,
+  branchesOf,
+  branchId,
+  type Decision,
+  type Delta,
+  FINISH_TOOL,
+  type Finish,
+  isTaskTool,
+  type Json,
+  type JsonObject,
+  MESSAGE_TOOL,
+  type Move,
+  type PlanFault,
+  type Planner,
+  type RunView,
+  type SpokenDelta,
+} from '#core';
+import { askFallback } from '#planners';
+import { checkPlan, policyFaults, type ReadyStep } from '#planners/graph';
 import type { PipelineOptions } from './options.ts';
 
 /**

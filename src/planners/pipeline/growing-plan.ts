@@ -3,19 +3,30 @@
  * The order is that of a whole plan: each behind the line before it, unless it says `after`. A finish without a condition is held
  * back until the plan is whole.
  */
-import { MESSAGE_TOOL } from '../../core/builtin-tools.ts';
-import type { Branch, CallParallel } from '../../core/decision.ts';
-import { PilotageError } from '../../core/errors.ts';
-import { isJsonObject, type Json, jsonEquals } from '../../core/json.ts';
-import { referencesIn } from '../../core/reference.ts';
-import type { PlanFault } from '../../core/remark.ts';
-import { validateDecision } from '../../core/validate-decision.ts';
-import { branchOfStep, isAnew } from '../graph/branches.ts';
-import { checkPlan } from '../graph/check-plan.ts';
-import { readGivenPlan } from '../graph/given-plan.ts';
-import { isLooseFinish, type Place, type Placeable, Placement } from '../graph/placement.ts';
-import type { ReadyStep } from '../graph/plan.ts';
-import { policyFaults } from '../graph/policy.ts';
+import {
+  type Branch,
+  type CallParallel,
+  isJsonObject,
+  type Json,
+  jsonEquals,
+  MESSAGE_TOOL,
+  PilotageError,
+  type PlanFault,
+  referencesIn,
+  validateDecision,
+} from '#core';
+import {
+  branchOfStep,
+  checkPlan,
+  isAnew,
+  isLooseFinish,
+  type Place,
+  type Placeable,
+  Placement,
+  policyFaults,
+  type ReadyStep,
+  readGivenPlan,
+} from '#planners/graph';
 import { type Judging, leaveOutDone, rulesOf } from './judge.ts';
 
 /** What one line has brought. */

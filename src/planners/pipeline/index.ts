@@ -1,6 +1,7 @@
 /** `pilotage/planners/pipeline` */
 
-export { type RedactRule, redactor } from '../../core/redact-rules.ts';
+export type { RedactRule } from '#core';
+export { redactor } from '#core';
 export { fileMeasures, type MeasuresStore } from './measures.ts';
 export { type PlanMetrics, type PlanMetricsRow, planMetrics } from './metrics.ts';
 export type { PipelineOptions, ScorePlans, Verifier } from './options.ts';

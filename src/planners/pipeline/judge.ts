@@ -1,17 +1,30 @@
 /** Whether what a model gave is a plan that may run: its shape and logic, then what was done before, then the policy. */
-import type { Branch, CallParallel } from '../../core/decision.ts';
-import { PilotageError } from '../../core/errors.ts';
-import { jsonEquals } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
-import { mapReferences, type Reference } from '../../core/reference.ts';
-import type { PlanFault } from '../../core/remark.ts';
-import { validateDecision } from '../../core/validate-decision.ts';
-import { branchOfStep, isAnew, planDecision } from '../graph/branches.ts';
-import { checkPlan, type PlanRules } from '../graph/check-plan.ts';
-import { freshPlanId, type PlanNode, placesOf } from '../graph/outcome.ts';
-import type { ReadyPlan, ReadyStep } from '../graph/plan.ts';
-import { policyFaults } from '../graph/policy.ts';
-import { boundToEarlier, knownArgs } from '../graph/references.ts';
+import {
+  type Branch,
+  type CallParallel,
+  jsonEquals,
+  mapReferences,
+  PilotageError,
+  type PlanFault,
+  type Reference,
+  type RunView,
+  validateDecision,
+} from '#core';
+import {
+  boundToEarlier,
+  branchOfStep,
+  checkPlan,
+  freshPlanId,
+  isAnew,
+  knownArgs,
+  type PlanNode,
+  type PlanRules,
+  placesOf,
+  planDecision,
+  policyFaults,
+  type ReadyPlan,
+  type ReadyStep,
+} from '#planners/graph';
 import type { Work } from './phase.ts';
 import type { Judged } from './tries.ts';
 

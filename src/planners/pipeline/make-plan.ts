@@ -5,11 +5,9 @@
  * asked for once.
  */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import type { Json } from '../../core/json.ts';
-import type { Delta } from '../../core/planner.ts';
-import type { PlanFault, PlanTryPurpose } from '../../core/remark.ts';
-import type { ReadyModel } from '../../model/entry.ts';
-import type { ReadyPlan } from '../graph/plan.ts';
+import type { Delta, Json, PlanFault, PlanTryPurpose } from '#core';
+import type { ReadyModel } from '#model';
+import type { ReadyPlan } from '#planners/graph';
 import { type Making, repairTurn, requestFor, restTurn } from './making.ts';
 import { outlineOf } from './staged.ts';
 import type { Call, Judged, Tried } from './tries.ts';

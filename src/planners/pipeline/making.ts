@@ -1,11 +1,8 @@
 /** One plan in the making: what all of its stages share. */
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider';
-import type { Json } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { PlanFault, PlanTry } from '../../core/remark.ts';
-import type { ReadyModel } from '../../model/entry.ts';
-import { enclose, encloseJson, jsonLine } from '../../prompt/frame.ts';
-import { userTurn } from '../../prompt/messages.ts';
+import type { Json, PlanFault, PlanTry, RunView } from '#core';
+import type { ReadyModel } from '#model';
+import { enclose, encloseJson, jsonLine, userTurn } from '#prompt';
 import type { Judging } from './judge.ts';
 import { type PlanForm, planRequest } from './request.ts';
 import type { Setup } from './setup.ts';

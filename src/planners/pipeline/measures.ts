@@ -1,8 +1,8 @@
 /** Measures of models that outlive the process: taken in before the first call, stored after each. */
 import { randomUUID } from 'node:crypto';
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { isJsonObject, type Json } from '../../core/json.ts';
-import type { MeasuresData, ModelCallResult, ModelRegistry, RecordedModelCall } from '../../model/registry.ts';
+import { isJsonObject, type Json } from '#core';
+import type { MeasuresData, ModelCallResult, ModelRegistry, RecordedModelCall } from '#model';
 
 export interface MeasuresStore {
   /** `undefined`: nothing is stored yet. */

@@ -1,7 +1,5 @@
 /** How models and templates do at planning: a fold over what is recorded of a run's tries, and nothing beside it. */
-import type { RunEvent } from '../../core/event.ts';
-import type { PlanTry, Remark } from '../../core/remark.ts';
-import type { Step } from '../../core/step.ts';
+import type { PlanTry, Remark, RunEvent, Step } from '#core';
 
 /** What a model and a version of a template came to together. Each try is counted under its result. */
 export interface PlanMetricsRow {

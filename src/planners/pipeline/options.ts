@@ -1,15 +1,18 @@
 /** What a pipeline planner is made of. */
 
-import type { Clock } from '../../core/clock.ts';
-import { PilotageError } from '../../core/errors.ts';
-import { assertOptions as assertKinds, type Shape } from '../../core/options.ts';
-import type { Planner, PlannerFunction, RunView } from '../../core/planner.ts';
-import type { RedactRule } from '../../core/redact-rules.ts';
-import type { ModelEntry } from '../../model/entry.ts';
-import type { LanguageModel } from '../../model/language-model.ts';
-import type { Prices } from '../../model/usage.ts';
-import type { ReadyPlan } from '../graph/plan.ts';
-import type { GivenModels } from '../model-pool.ts';
+import {
+  assertOptions as assertKinds,
+  type Clock,
+  PilotageError,
+  type Planner,
+  type PlannerFunction,
+  type RedactRule,
+  type RunView,
+  type Shape,
+} from '#core';
+import type { LanguageModel, ModelEntry, Prices } from '#model';
+import type { GivenModels } from '#planners';
+import type { ReadyPlan } from '#planners/graph';
 import type { MeasuresStore } from './measures.ts';
 import type { PromptStore } from './prompt-store.ts';
 import type { Retriever } from './retrieve.ts';

@@ -1,11 +1,15 @@
 /** Where a run stands with its plans, read off its trajectory: nothing is kept beside it. */
-import { FINISH_TOOL } from '../../core/builtin-tools.ts';
-import type { Finish } from '../../core/decision.ts';
-import type { ErrorData } from '../../core/errors.ts';
-import type { RunView, SteeringTurn, Trajectory } from '../../core/planner.ts';
-import type { PlanFault } from '../../core/remark.ts';
-import type { Step } from '../../core/step.ts';
-import { finishOfPlan, type PlanNode, planIdOf, planNodes, undoneNodes } from '../graph/outcome.ts';
+import {
+  type ErrorData,
+  FINISH_TOOL,
+  type Finish,
+  type PlanFault,
+  type RunView,
+  type SteeringTurn,
+  type Step,
+  type Trajectory,
+} from '#core';
+import { finishOfPlan, type PlanNode, planIdOf, planNodes, undoneNodes } from '#planners/graph';
 
 export type Phase =
   /** A plan is to be made: the first for the goal, or one for what is left of it. */

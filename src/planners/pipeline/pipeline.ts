@@ -2,14 +2,21 @@
  * A planner that has a model write a whole plan: look up, render, pick a model, call, parse, validate, verify, hand over. It
  * keeps nothing of a run: what was planned, and with which tries, stands in the run's own journal.
  */
-import type { Finish, FinishReason } from '../../core/decision.ts';
-import { assertIdentity } from '../../core/identity.ts';
-import { CEILING_REASONS } from '../../core/limits.ts';
-import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
-import type { PlanFault, Remark } from '../../core/remark.ts';
-import type { Usage } from '../../core/usage.ts';
-import { freshPlanId } from '../graph/outcome.ts';
-import { asksModels } from '../model-pool.ts';
+import {
+  assertIdentity,
+  CEILING_REASONS,
+  type Delta,
+  type Finish,
+  type FinishReason,
+  type Move,
+  type PlanFault,
+  type Planner,
+  type Remark,
+  type RunView,
+  type Usage,
+} from '#core';
+import { asksModels } from '#planners';
+import { freshPlanId } from '#planners/graph';
 import { fallBack, refusal } from './fallback.ts';
 import { GrowingPlan } from './growing-plan.ts';
 import { decisionOf, type Judging } from './judge.ts';

@@ -1,11 +1,17 @@
 /** Templates by id and version, with an audit of each change. A value that its owner passes around; nothing global. */
 
-import { type Clock, systemClock } from '../../core/clock.ts';
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import { captureObject, deepFreeze } from '../../core/json.ts';
-import { assertOptions, type Shape } from '../../core/options.ts';
-import { estimateTokens } from '../../model/tokens.ts';
-import { userTurn } from '../../prompt/messages.ts';
+import {
+  assertOptions,
+  type Clock,
+  captureObject,
+  deepFreeze,
+  describeThrown,
+  PilotageError,
+  type Shape,
+  systemClock,
+} from '#core';
+import { estimateTokens } from '#model';
+import { userTurn } from '#prompt';
 import {
   assertGiven,
   fillText,

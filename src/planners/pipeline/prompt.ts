@@ -1,7 +1,5 @@
 /** The first two stages: what is looked up, and the prompt that a template makes of it. */
-import { PilotageError } from '../../core/errors.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { Remark } from '../../core/remark.ts';
+import { PilotageError, type Remark, type RunView } from '#core';
 import type { Prompt } from './making.ts';
 import type { Work } from './phase.ts';
 import type { PlanForm } from './request.ts';

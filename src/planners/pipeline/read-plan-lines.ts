@@ -1,11 +1,7 @@
 /** A plan that comes as lines of JSON, read while they come. A bad line costs itself alone. */
-import { isJsonObject, type Json } from '../../core/json.ts';
-import type { PlanFault } from '../../core/remark.ts';
-import { oneLine } from '../../core/shown-name.ts';
-import type { ParseIssue } from '../../parse/issue.ts';
-import { DEFAULT_PARSE_LIMITS } from '../../parse/limits.ts';
-import { type NdjsonIssue, NdjsonStream } from '../../parse/stream-ndjson.ts';
-import { STEP_TYPES } from '../graph/plan-schema.ts';
+import { isJsonObject, type Json, oneLine, type PlanFault } from '#core';
+import { DEFAULT_PARSE_LIMITS, type NdjsonIssue, NdjsonStream, type ParseIssue } from '#parse';
+import { STEP_TYPES } from '#planners/graph';
 
 export type PlanLine =
   /** Nobody has looked into the step. */

@@ -1,19 +1,22 @@
 /** From a model's reply to the plan in it, whose shape alone is looked at. */
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { PlanFault } from '../../core/remark.ts';
-import { shownName } from '../../core/shown-name.ts';
-import type { Reply } from '../../model/reply.ts';
-import { coerceToSchema } from '../../parse/coerce.ts';
-import type { ParseIssue } from '../../parse/issue.ts';
-import { DEFAULT_PARSE_LIMITS, workFor } from '../../parse/limits.ts';
-import { looseToJson } from '../../parse/loose-value.ts';
-import { createReader, type Reader } from '../../parse/reader.ts';
-import { fits } from '../../parse/schema.ts';
-import { readStrictJson } from '../../parse/strict-json.ts';
-import { parseToolArgs } from '../../parse/tool-args.ts';
-import { answerStart, nextOpener } from '../../parse/turns.ts';
-import { readContainer } from '../../parse/value-reader.ts';
-import { STEP_TYPES } from '../graph/plan-schema.ts';
+import { isJsonObject, type Json, type JsonObject, type PlanFault, shownName } from '#core';
+import type { Reply } from '#model';
+import {
+  answerStart,
+  coerceToSchema,
+  createReader,
+  DEFAULT_PARSE_LIMITS,
+  fits,
+  looseToJson,
+  nextOpener,
+  type ParseIssue,
+  parseToolArgs,
+  type Reader,
+  readContainer,
+  readStrictJson,
+  workFor,
+} from '#parse';
+import { STEP_TYPES } from '#planners/graph';
 import { PlanLines } from './read-plan-lines.ts';
 import { type PlanForm, SUBMIT_PLAN } from './request.ts';
 

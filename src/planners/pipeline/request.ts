@@ -5,10 +5,9 @@ import type {
   LanguageModelV4FunctionTool,
   LanguageModelV4Message,
 } from '@ai-sdk/provider';
-import type { ReadyModel } from '../../model/entry.ts';
-import { structuredFormat } from '../../model/structured.ts';
-import { userTurn } from '../../prompt/messages.ts';
-import { PLAN_SCHEMA } from '../graph/plan-schema.ts';
+import { type ReadyModel, structuredFormat } from '#model';
+import { PLAN_SCHEMA } from '#planners/graph';
+import { userTurn } from '#prompt';
 
 /** The name of the function that a model calls with its plan. */
 export const SUBMIT_PLAN = 'submit_plan';

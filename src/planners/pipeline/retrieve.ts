@@ -1,16 +1,8 @@
 /** What is looked up for the prompt of a plan: never a reason not to plan, and never more than its share of the prompt. */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import type { Clock } from '../../core/clock.ts';
-import type { ErrorData } from '../../core/errors.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { Remark } from '../../core/remark.ts';
-import { oneLine } from '../../core/shown-name.ts';
-import { BrokenReply, failureData } from '../../model/failure.ts';
-import { estimateTokens } from '../../model/tokens.ts';
-import { Watch } from '../../model/watch.ts';
-import { quotedJson } from '../../prompt/frame.ts';
-import { userTurn } from '../../prompt/messages.ts';
-import { contextTurns } from '../../prompt/untrusted.ts';
+import { type Clock, type ErrorData, oneLine, type Remark, type RunView } from '#core';
+import { BrokenReply, estimateTokens, failureData, Watch } from '#model';
+import { contextTurns, quotedJson, userTurn } from '#prompt';
 
 export interface RetrievedDocument {
   readonly id: string;

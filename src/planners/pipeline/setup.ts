@@ -1,13 +1,7 @@
 /** What a pipeline planner has ready for all of its moves. */
-import { type Clock, systemClock } from '../../core/clock.ts';
-import { describeThrown } from '../../core/errors.ts';
-import { asPlanner, type Planner } from '../../core/planner.ts';
-import { redactor } from '../../core/redact-rules.ts';
-import type { PlanTry } from '../../core/remark.ts';
-import type { AskOptions } from '../../model/attempts.ts';
-import { type ReadyModel, readyModel } from '../../model/entry.ts';
-import { createModelRegistry, type ModelCallResult } from '../../model/registry.ts';
-import { isRegistry, listed, type ModelPool, modelPool } from '../model-pool.ts';
+import { asPlanner, type Clock, describeThrown, type Planner, type PlanTry, redactor, systemClock } from '#core';
+import { type AskOptions, createModelRegistry, type ModelCallResult, type ReadyModel, readyModel } from '#model';
+import { isRegistry, listed, type ModelPool, modelPool } from '#planners';
 import { type KeptMeasures, keepMeasures } from './measures.ts';
 import { assertOptions, type Numbers, type PipelineOptions } from './options.ts';
 import { type PromptStore, promptStore } from './prompt-store.ts';

@@ -1,12 +1,7 @@
 /** What a run has done so far, as untrusted data for the prompt of the plan that comes next. */
-import { branchesOf } from '../../core/decision.ts';
-import type { Json, JsonObject } from '../../core/json.ts';
-import type { Outcome } from '../../core/outcome.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
-import { encloseJson, jsonLine } from '../../prompt/frame.ts';
-import { errorText } from '../../prompt/outcome-text.ts';
-import { planIdOf, planNodes } from '../graph/outcome.ts';
+import { branchesOf, type Json, type JsonObject, type Outcome, type RunView, type Step } from '#core';
+import { planIdOf, planNodes } from '#planners/graph';
+import { encloseJson, errorText, jsonLine } from '#prompt';
 import type { Work } from './phase.ts';
 
 /** Characters that one result, and all of them together, may take. */

@@ -1,8 +1,7 @@
 /** A plan in two stages: a cheap model makes the outline, and the model of the plan works it out. */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import type { Reply } from '../../model/reply.ts';
-import { enclose } from '../../prompt/frame.ts';
-import { userTurn } from '../../prompt/messages.ts';
+import type { Reply } from '#model';
+import { enclose, userTurn } from '#prompt';
 import { MAX_REPLY_CHARS, type Making } from './making.ts';
 import type { Judged } from './tries.ts';
 

@@ -1,14 +1,7 @@
 /** A call whose lines are taken as they arrive: each is checked by itself, and its step may run at once. */
 
-import { steadyMs } from '../../core/clock.ts';
-import type { Branch } from '../../core/decision.ts';
-import type { Json } from '../../core/json.ts';
-import type { Delta, SpokenDelta } from '../../core/planner.ts';
-import type { PlanFault } from '../../core/remark.ts';
-import { type Asked, streamModel } from '../../model/attempts.ts';
-import type { ReadyModel } from '../../model/entry.ts';
-import { BrokenReply } from '../../model/failure.ts';
-import type { StopReason } from '../../model/reply.ts';
+import { type Branch, type Delta, type Json, type PlanFault, type SpokenDelta, steadyMs } from '#core';
+import { type Asked, BrokenReply, type ReadyModel, type StopReason, streamModel } from '#model';
 import type { GrowingPlan } from './growing-plan.ts';
 import type { Ask, Read } from './make-plan.ts';
 import type { Making } from './making.ts';

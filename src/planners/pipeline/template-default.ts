@@ -1,5 +1,5 @@
 /** The templates that every prompt store begins with. Their variables are those of `planVariables`. */
-import { aboutFrames } from '../../prompt/frame.ts';
+import { aboutFrames } from '#prompt';
 import type { PromptTemplate } from './template.ts';
 
 const REQUIRED = ['goal', 'toolList', 'limits', 'schema', 'example'];

@@ -2,14 +2,20 @@
  * The variables of the default templates, made of what a planner may look at. Those that hold what is not the operator's are
  * whole frames, so that a template of any wording keeps them apart.
  */
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
-import { enclose, encloseJson, frame, framedWords, jsonLine, quoted } from '../../prompt/frame.ts';
-import { hintLines } from '../../prompt/planning-hints.ts';
-import { steeringText } from '../../prompt/steering-text.ts';
-import { toolEntry } from '../../prompt/tool-text.ts';
-import { contextTurns } from '../../prompt/untrusted.ts';
-import { PLAN_SCHEMA } from '../graph/plan-schema.ts';
+import { isJsonObject, type Json, type JsonObject, type RunView } from '#core';
+import { PLAN_SCHEMA } from '#planners/graph';
+import {
+  contextTurns,
+  enclose,
+  encloseJson,
+  frame,
+  framedWords,
+  hintLines,
+  jsonLine,
+  quoted,
+  steeringText,
+  toolEntry,
+} from '#prompt';
 import type { PlanForm } from './request.ts';
 import { textOf } from './retrieve.ts';
 import type { TemplateVars } from './template.ts';

@@ -1,6 +1,5 @@
 /** Templates of prompts: `{{name}}` stands for a variable. A value is put in as it is, and never read for more variables. */
-import { PilotageError } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
+import { type JsonObject, PilotageError } from '#core';
 
 export interface PromptTemplate {
   readonly id: string;

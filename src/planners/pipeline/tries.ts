@@ -1,18 +1,19 @@
 /** The calls of models for one move: each is numbered, redacted and recorded, whatever came of it, and what it cost counts. */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import { steadyMs } from '../../core/clock.ts';
-import { PilotageError } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { PlanFault, PlanTry, PlanTryPurpose, Remark } from '../../core/remark.ts';
-import type { Usage } from '../../core/usage.ts';
-import { addUsage } from '../../core/usage.ts';
-import { type Asked, type AskOptions, askModel } from '../../model/attempts.ts';
-import type { ReadyModel } from '../../model/entry.ts';
-import { failureData } from '../../model/failure.ts';
-import type { Reply } from '../../model/reply.ts';
-import { usageOfError } from '../../model/usage.ts';
-import type { ReadyPlan } from '../graph/plan.ts';
+import {
+  addUsage,
+  type Json,
+  PilotageError,
+  type PlanFault,
+  type PlanTry,
+  type PlanTryPurpose,
+  type Remark,
+  type RunView,
+  steadyMs,
+  type Usage,
+} from '#core';
+import { type Asked, type AskOptions, askModel, failureData, type ReadyModel, type Reply, usageOfError } from '#model';
+import type { ReadyPlan } from '#planners/graph';
 
 export interface Call {
   readonly purpose: PlanTryPurpose;

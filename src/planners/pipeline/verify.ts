@@ -1,15 +1,9 @@
 /** Of valid plans the best one, by a verdict on each: a score, or a rejection. */
-import { describeThrown, type ErrorData } from '../../core/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { Remark } from '../../core/remark.ts';
-import { BrokenReply } from '../../model/failure.ts';
-import type { Reply } from '../../model/reply.ts';
-import { structuredFormat } from '../../model/structured.ts';
-import { Watch } from '../../model/watch.ts';
-import { JsonStream } from '../../parse/index.ts';
-import { aboutFrames, enclose, encloseJson } from '../../prompt/frame.ts';
-import { userTurn } from '../../prompt/messages.ts';
-import type { ReadyPlan } from '../graph/plan.ts';
+import { describeThrown, type ErrorData, isJsonObject, type Json, type JsonObject, type Remark } from '#core';
+import { BrokenReply, type Reply, structuredFormat, Watch } from '#model';
+import { JsonStream } from '#parse';
+import type { ReadyPlan } from '#planners/graph';
+import { aboutFrames, enclose, encloseJson, userTurn } from '#prompt';
 import type { Making } from './making.ts';
 import type { PlanVerdict } from './options.ts';
 import type { Judged } from './tries.ts';

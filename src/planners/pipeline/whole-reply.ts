@@ -1,8 +1,7 @@
 /** A call whose reply is judged when it is whole: nothing of a plan runs before all of it is valid. */
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { PlanFault, Remark } from '../../core/remark.ts';
-import type { Reply } from '../../model/reply.ts';
-import type { ParseIssue } from '../../parse/index.ts';
+import { isJsonObject, type Json, type JsonObject, type PlanFault, type Remark } from '#core';
+import type { Reply } from '#model';
+import type { ParseIssue } from '#parse';
 import { judgePlan } from './judge.ts';
 import type { Ask, Read } from './make-plan.ts';
 import type { Making } from './making.ts';

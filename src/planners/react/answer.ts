@@ -1,6 +1,6 @@
 /** Reads an answer that has to fit a schema. */
-import type { Json, JsonObject } from '../../core/json.ts';
-import { coerceToSchema } from '../../parse/index.ts';
+import type { Json, JsonObject } from '#core';
+import { coerceToSchema } from '#parse';
 import { misfitsIn } from './misfits.ts';
 
 /** The answer as the schema wants it, or what does not fit, in words for the model. */

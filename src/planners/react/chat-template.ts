@@ -3,7 +3,7 @@
  * have turned into native calls. What such a template looks like is known, so nothing is guessed here: the whole text is
  * calls in one of these forms, whole and well formed, or it is no call.
  */
-import { answerStart } from '../../parse/turns.ts';
+import { answerStart } from '#parse';
 import {
   deepseek,
   deepseekCalls,

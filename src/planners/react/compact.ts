@@ -1,17 +1,19 @@
 /** Shortens a run's history when its next request has become too long: the older steps become a summary. */
 
-import { systemClock } from '../../core/clock.ts';
-import type { CompactionAttempt, CompactionErrorCode } from '../../core/compaction.ts';
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import type { Planner, RunView, Trajectory } from '../../core/planner.ts';
-import type { Usage } from '../../core/step.ts';
-import { type ReadyModel, readyModel } from '../../model/entry.ts';
-import { askStructured } from '../../model/structured.ts';
-import { estimateTokens } from '../../model/tokens.ts';
-import { usageOfError } from '../../model/usage.ts';
-import { chooseCut, summaryRequest } from '../../prompt/compaction.ts';
-import { SUMMARY_SCHEMA } from '../../prompt/summary.ts';
-import type { ModelPool } from '../model-pool.ts';
+import {
+  type CompactionAttempt,
+  type CompactionErrorCode,
+  describeThrown,
+  PilotageError,
+  type Planner,
+  type RunView,
+  systemClock,
+  type Trajectory,
+  type Usage,
+} from '#core';
+import { askStructured, estimateTokens, type ReadyModel, readyModel, usageOfError } from '#model';
+import type { ModelPool } from '#planners';
+import { chooseCut, SUMMARY_SCHEMA, summaryRequest } from '#prompt';
 import type { CompactionOptions, ReactOptions } from './options.ts';
 import { summaryIn } from './read-summary.ts';
 import { FULL_WINDOW, type Requests, windowShare } from './requests.ts';

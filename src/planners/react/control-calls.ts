@@ -1,10 +1,7 @@
 /** The reserved calls that start a task or wait for one. */
-import { type ErrorData, PilotageError } from '../../core/errors.ts';
-import { isJsonObject, type JsonObject } from '../../core/json.ts';
-import { taskCall } from '../../core/task-calls.ts';
-import { validateDecision } from '../../core/validate-decision.ts';
-import { coerceToSchema } from '../../parse/index.ts';
-import { CONTROL_TOOLS } from '../../prompt/reserved-tools.ts';
+import { type ErrorData, isJsonObject, type JsonObject, PilotageError, taskCall, validateDecision } from '#core';
+import { coerceToSchema } from '#parse';
+import { CONTROL_TOOLS } from '#prompt';
 import { faultData } from './faults.ts';
 import { misfitsIn } from './misfits.ts';
 import type { ReadCall } from './reading.ts';

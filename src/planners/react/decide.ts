@@ -1,15 +1,24 @@
 /** What a model's reply decides. Every reply decides something: a call, an answer, or that there is no way on. */
 
-import { FINISH_TOOL } from '../../core/builtin-tools.ts';
-import type { AwaitTask, Branch, CallTool, Decision, Finish } from '../../core/decision.ts';
-import type { ErrorData } from '../../core/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import { literal } from '../../core/reference.ts';
-import type { Remark } from '../../core/remark.ts';
-import { shownName } from '../../core/shown-name.ts';
-import { isTaskTool, taskCall } from '../../core/task-calls.ts';
-import { MAX_BRANCHES } from '../../core/validate-decision.ts';
-import type { Reply } from '../../model/reply.ts';
+import {
+  type AwaitTask,
+  type Branch,
+  type CallTool,
+  type Decision,
+  type ErrorData,
+  FINISH_TOOL,
+  type Finish,
+  isJsonObject,
+  isTaskTool,
+  type Json,
+  type JsonObject,
+  literal,
+  MAX_BRANCHES,
+  type Remark,
+  shownName,
+  taskCall,
+} from '#core';
+import type { Reply } from '#model';
 import { readTaskCall } from './control-calls.ts';
 import { faultData } from './faults.ts';
 import { readReply } from './read-reply.ts';

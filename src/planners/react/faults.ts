@@ -1,8 +1,5 @@
 /** What can be wrong with a model's reply, and which of the ladder's counters it raises. */
-import { branchesOf } from '../../core/decision.ts';
-import type { ErrorData } from '../../core/errors.ts';
-import type { RepairCounter } from '../../core/remark.ts';
-import type { Step } from '../../core/step.ts';
+import { branchesOf, type ErrorData, type RepairCounter, type Step } from '#core';
 
 export type FaultCode =
   | 'reply_empty'

@@ -2,13 +2,8 @@
  * The repair ladder, as a fold over the steps: how often in a row the model's replies were faulty, which reminder is due,
  * which model is to be asked, and whether there is nobody left to ask. Nothing of it is stored.
  */
-import type { Finish } from '../../core/decision.ts';
-import type { PilotageError } from '../../core/errors.ts';
-import type { Move, Trajectory } from '../../core/planner.ts';
-import type { Remark, RepairCounter } from '../../core/remark.ts';
-import type { Step } from '../../core/step.ts';
-import type { ReadyModel } from '../../model/entry.ts';
-import { usageOfError } from '../../model/usage.ts';
+import type { Finish, Move, PilotageError, Remark, RepairCounter, Step, Trajectory } from '#core';
+import { type ReadyModel, usageOfError } from '#model';
 import { type Fault, faultsOf, madeProgress } from './faults.ts';
 
 export type Counters = Readonly<Record<RepairCounter, number>>;

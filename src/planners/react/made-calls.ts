@@ -2,14 +2,17 @@
  * The calls of a run that may have changed something, by what they were. They are looked up by tool and arguments, so that a
  * model which speaks of a call has not made it once more. It is a cache of the steps, which are read once each.
  */
-import type { Identity } from '../../core/identity.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { Outcome } from '../../core/outcome.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
-import type { ToolView } from '../../core/tool-schema.ts';
-import { isAct, mayHaveHappened } from '../../prompt/acts.ts';
-import { callsOf } from '../../prompt/step-parts.ts';
+import {
+  type Identity,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type Outcome,
+  type RunView,
+  type Step,
+  type ToolView,
+} from '#core';
+import { callsOf, isAct, mayHaveHappened } from '#prompt';
 
 export interface MadeCall {
   /** The index of its step. */

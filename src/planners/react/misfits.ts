@@ -1,5 +1,5 @@
 /** What does not fit a schema, in words for the model. */
-import type { ParseIssue } from '../../parse/index.ts';
+import type { ParseIssue } from '#parse';
 
 const MAX_SHOWN = 10;
 

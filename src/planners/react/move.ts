@@ -1,15 +1,18 @@
 /** From a model's reply to the move that the runtime records. */
 
-import type { AwaitTask } from '../../core/decision.ts';
-import { PilotageError } from '../../core/errors.ts';
-import type { Json, JsonObject } from '../../core/json.ts';
-import type { Move, RunView } from '../../core/planner.ts';
-import type { Remark } from '../../core/remark.ts';
-import { validateDecision } from '../../core/validate-decision.ts';
-import type { Asked } from '../../model/attempts.ts';
-import type { ReadyModel } from '../../model/entry.ts';
-import { isWaitingAnswer } from '../../prompt/step-parts.ts';
-import type { ModelPool } from '../model-pool.ts';
+import {
+  type AwaitTask,
+  type Json,
+  type JsonObject,
+  type Move,
+  PilotageError,
+  type Remark,
+  type RunView,
+  validateDecision,
+} from '#core';
+import type { Asked, ReadyModel } from '#model';
+import type { ModelPool } from '#planners';
+import { isWaitingAnswer } from '#prompt';
 import { type Decided, decide } from './decide.ts';
 import type { MadeCalls } from './made-calls.ts';
 import { mayStartTasks, type ReactOptions } from './options.ts';

@@ -1,16 +1,20 @@
 /** What a ReAct planner is made of. */
 
 import type { LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/provider';
-import type { Clock } from '../../core/clock.ts';
-import type { ReasoningReplay } from '../../core/context.ts';
-import { PilotageError } from '../../core/errors.ts';
-import { isJsonObject, type JsonObject } from '../../core/json.ts';
-import { assertOptions as assertKinds, type Shape } from '../../core/options.ts';
-import type { Planner, PlannerFunction, RunView } from '../../core/planner.ts';
-import type { ModelEntry } from '../../model/entry.ts';
-import type { LanguageModel } from '../../model/language-model.ts';
-import type { Prices } from '../../model/usage.ts';
-import type { GivenModels } from '../model-pool.ts';
+import {
+  assertOptions as assertKinds,
+  type Clock,
+  isJsonObject,
+  type JsonObject,
+  PilotageError,
+  type Planner,
+  type PlannerFunction,
+  type ReasoningReplay,
+  type RunView,
+  type Shape,
+} from '#core';
+import type { LanguageModel, ModelEntry, Prices } from '#model';
+import type { GivenModels } from '#planners';
 
 export interface ReactOptions {
   /**

@@ -1,18 +1,22 @@
 /** ReAct: one model call a step, whichever way the model writes its calls. It holds no state of a run but caches. */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import { systemClock } from '../../core/clock.ts';
-import { PilotageError } from '../../core/errors.ts';
-import { assertIdentity } from '../../core/identity.ts';
-import { isJsonObject, type Json } from '../../core/json.ts';
-import { asPlanner, type Delta, type Move, type Planner, type RunView } from '../../core/planner.ts';
-import type { OutputMode, Remark } from '../../core/remark.ts';
-import { type AskOptions, askModel, streamModel } from '../../model/attempts.ts';
-import type { ReadyModel } from '../../model/entry.ts';
-import { isFormatRefusal, oneLower } from '../../model/structured.ts';
-import { guidanceTurn } from '../../prompt/guidance.ts';
-import { unreadableInputs } from '../../prompt/user-turn.ts';
-import { askFallback } from '../ask-fallback.ts';
-import { asksModels, modelPool } from '../model-pool.ts';
+import {
+  asPlanner,
+  assertIdentity,
+  type Delta,
+  isJsonObject,
+  type Json,
+  type Move,
+  type OutputMode,
+  PilotageError,
+  type Planner,
+  type Remark,
+  type RunView,
+  systemClock,
+} from '#core';
+import { type AskOptions, askModel, isFormatRefusal, oneLower, type ReadyModel, streamModel } from '#model';
+import { askFallback, asksModels, modelPool } from '#planners';
+import { guidanceTurn, unreadableInputs } from '#prompt';
 import { answerReader } from './answer.ts';
 import { compactor, summariserOf } from './compact.ts';
 import { exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';

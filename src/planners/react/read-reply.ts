@@ -1,12 +1,9 @@
 /** The calls of a reply, whichever way the model wrote them: natively, as text of a model without native calls, or leaked. */
 
-import { FINISH_TOOL } from '../../core/builtin-tools.ts';
-import { isJsonObject, type Json } from '../../core/json.ts';
-import { shownName } from '../../core/shown-name.ts';
-import type { ToolSchema } from '../../core/tool-schema.ts';
-import type { ModelCall, Reply } from '../../model/reply.ts';
-import { type ParseIssue, parseToolArgs } from '../../parse/index.ts';
-import { CONTROL_TOOLS } from '../../prompt/reserved-tools.ts';
+import { FINISH_TOOL, isJsonObject, type Json, shownName, type ToolSchema } from '#core';
+import type { ModelCall, Reply } from '#model';
+import { type ParseIssue, parseToolArgs } from '#parse';
+import { CONTROL_TOOLS } from '#prompt';
 import { readTemplate } from './chat-template.ts';
 import { faultData } from './faults.ts';
 import { readText } from './read-text.ts';

@@ -1,13 +1,16 @@
 /** Reads a summariser's reply: the summary may stand in a fence, behind thoughts, or between words. */
-import type { CompactionErrorCode, Summary } from '../../core/compaction.ts';
-import { isJsonObject, type Json, jsonEquals } from '../../core/json.ts';
-import { coerceToSchema, DEFAULT_PARSE_LIMITS } from '../../parse/index.ts';
-import { workFor } from '../../parse/limits.ts';
-import { looseToJson } from '../../parse/loose-value.ts';
-import { createReader } from '../../parse/reader.ts';
-import { answerStart, nextOpener } from '../../parse/turns.ts';
-import { readContainer } from '../../parse/value-reader.ts';
-import { readSummary, SUMMARY_PARTS, SUMMARY_SCHEMA } from '../../prompt/summary.ts';
+import { type CompactionErrorCode, isJsonObject, type Json, jsonEquals, type Summary } from '#core';
+import {
+  answerStart,
+  coerceToSchema,
+  createReader,
+  DEFAULT_PARSE_LIMITS,
+  looseToJson,
+  nextOpener,
+  readContainer,
+  workFor,
+} from '#parse';
+import { readSummary, SUMMARY_PARTS, SUMMARY_SCHEMA } from '#prompt';
 import { misfitsIn } from './misfits.ts';
 
 export type SummaryReading =

@@ -2,16 +2,17 @@
  * The calls of a model that writes them as text. What only looks things up is taken from whatever form the model wrote it in;
  * what may change something only from the form that it was taught, and not a second time without a reason.
  */
-import { FINISH_TOOL } from '../../core/builtin-tools.ts';
-import type { ErrorData } from '../../core/errors.ts';
-import { jsonEquals } from '../../core/json.ts';
-import { shownName } from '../../core/shown-name.ts';
-import type { Reply } from '../../model/reply.ts';
-import { DEFAULT_PARSE_LIMITS, type ParsedCall, ToolCallStream } from '../../parse/index.ts';
-import { readStrictJson } from '../../parse/strict-json.ts';
-import { answerStart, withoutThoughts } from '../../parse/turns.ts';
-import { cameOf, isAct } from '../../prompt/acts.ts';
-import { repeatedCall, unsureCall } from '../../prompt/taught-form.ts';
+import { type ErrorData, FINISH_TOOL, jsonEquals, shownName } from '#core';
+import type { Reply } from '#model';
+import {
+  answerStart,
+  DEFAULT_PARSE_LIMITS,
+  type ParsedCall,
+  readStrictJson,
+  ToolCallStream,
+  withoutThoughts,
+} from '#parse';
+import { cameOf, isAct, repeatedCall, unsureCall } from '#prompt';
 import { withoutFence } from './answer.ts';
 import { faultData } from './faults.ts';
 import {

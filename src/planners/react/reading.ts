@@ -1,13 +1,8 @@
 /** What reading a reply needs and gives. */
-import { FINISH_TOOL } from '../../core/builtin-tools.ts';
-import type { ErrorData } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
-import type { Remark } from '../../core/remark.ts';
-import { shownName } from '../../core/shown-name.ts';
-import type { ToolView } from '../../core/tool-schema.ts';
-import type { StopReason } from '../../model/reply.ts';
-import type { ParseIssue, ParseTool } from '../../parse/index.ts';
-import { CONTROL_TOOLS } from '../../prompt/reserved-tools.ts';
+import { type ErrorData, FINISH_TOOL, type Json, type Remark, shownName, type ToolView } from '#core';
+import type { StopReason } from '#model';
+import type { ParseIssue, ParseTool } from '#parse';
+import { CONTROL_TOOLS } from '#prompt';
 import { faultData } from './faults.ts';
 import type { MadeCall } from './made-calls.ts';
 

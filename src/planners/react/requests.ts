@@ -7,19 +7,9 @@ import type {
   LanguageModelV4Prompt,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import type { Compaction } from '../../core/compaction.ts';
-import type { Identity } from '../../core/identity.ts';
-import type { RunView, Trajectory } from '../../core/planner.ts';
-import type { OutputMode } from '../../core/remark.ts';
-import type { ToolSchema } from '../../core/tool-schema.ts';
-import { type ReadyModel, takesMedia } from '../../model/entry.ts';
-import { oneCallAtATime } from '../../model/parallel-tool-calls.ts';
-import { structuredFormat } from '../../model/structured.ts';
-import { estimateTokens } from '../../model/tokens.ts';
-import { CONTROL_TOOLS, type DeclaredTool } from '../../prompt/reserved-tools.ts';
-import { systemPrompt } from '../../prompt/system-prompt.ts';
-import { toolDescription } from '../../prompt/tool-text.ts';
-import { Transcript } from '../../prompt/transcript.ts';
+import type { Compaction, Identity, OutputMode, RunView, ToolSchema, Trajectory } from '#core';
+import { estimateTokens, oneCallAtATime, type ReadyModel, structuredFormat, takesMedia } from '#model';
+import { CONTROL_TOOLS, type DeclaredTool, systemPrompt, Transcript, toolDescription } from '#prompt';
 import { mayStartTasks, type ReactOptions } from './options.ts';
 import { TokenMeter } from './token-meter.ts';
 

@@ -1,5 +1,5 @@
 /** What stands between the tokens of the known chat templates: how each writes a call's name and arguments. */
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '#core';
 import { TemplateText } from './template-text.ts';
 
 export interface TemplateCall {

@@ -1,7 +1,6 @@
 /** Reads one text from left to right, and strictly: what is not there as it should be is not there. */
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import { DEFAULT_PARSE_LIMITS } from '../../parse/index.ts';
-import { readStrictJson } from '../../parse/strict-json.ts';
+import { isJsonObject, type Json, type JsonObject } from '#core';
+import { DEFAULT_PARSE_LIMITS, readStrictJson } from '#parse';
 
 export class TemplateText {
   readonly text: string;

@@ -3,10 +3,9 @@
  * by mistake neither; and of a reply that failed for good nothing, whatever comes in its place. In the end it is what the reading
  * of the whole reply says.
  */
-import type { SpokenDelta } from '../../core/planner.ts';
-import type { Asked } from '../../model/attempts.ts';
-import type { Reply } from '../../model/reply.ts';
-import { ToolCallStream } from '../../parse/index.ts';
+import type { SpokenDelta } from '#core';
+import type { Asked, Reply } from '#model';
+import { ToolCallStream } from '#parse';
 import { beginsAsTemplate, TemplateStart } from './chat-template.ts';
 import { readReply } from './read-reply.ts';
 import { parseTools, type ReadOptions } from './reading.ts';

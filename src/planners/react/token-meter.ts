@@ -1,9 +1,7 @@
 /** How many tokens the requests of one run have: the provider's own count of the last one, and an estimate of the rest. */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import type { Compaction } from '../../core/compaction.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { ReadyModel } from '../../model/entry.ts';
-import { type CountedBefore, TokenCounter } from '../../model/tokens.ts';
+import type { Compaction, RunView } from '#core';
+import { type CountedBefore, type ReadyModel, TokenCounter } from '#model';
 
 export class TokenMeter {
   readonly #counter = new TokenCounter();

@@ -1,13 +1,17 @@
 /** The planner of rules: an ordered list, of which the first that matches and has a step decides. */
 
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import { assertIdentity } from '../../core/identity.ts';
-import type { JsonObject } from '../../core/json.ts';
-import { assertOptions, type Shape } from '../../core/options.ts';
-import type { Move, Planner, RunView } from '../../core/planner.ts';
-import { stepMove } from '../graph/moves.ts';
-import { plannerState } from '../graph/normalise.ts';
-import type { PlannerState, PlanStep } from '../graph/plan.ts';
+import {
+  assertIdentity,
+  assertOptions,
+  describeThrown,
+  type JsonObject,
+  type Move,
+  PilotageError,
+  type Planner,
+  type RunView,
+  type Shape,
+} from '#core';
+import { type PlannerState, type PlanStep, plannerState, stepMove } from '#planners/graph';
 
 export interface Rule {
   /** Unique among the rules, and named in errors. */

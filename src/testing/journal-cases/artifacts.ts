@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { digestOf } from '../../journal/artifact-id.ts';
+import { digestOf } from '#journal';
 import { expectCode, identity, type JournalCase, present } from './kit.ts';
 
 export const artifactCases: readonly JournalCase[] = [

@@ -1,6 +1,6 @@
 /** For journals that outlive the process, and that several processes may open. */
 import assert from 'node:assert/strict';
-import type { Journal } from '../../journal/port.ts';
+import type { Journal } from '#journal';
 import {
   ana,
   ben,

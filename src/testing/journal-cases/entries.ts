@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Entry } from '../../core/entry.ts';
+import type { Entry } from '#core';
 import {
   ana,
   createClaimed,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { INBOX_CAP } from '../../core/control.ts';
+import { INBOX_CAP } from '#core';
 import {
   ana,
   control,

@@ -1,11 +1,17 @@
 /** What the journal cases are written with. */
 import assert from 'node:assert/strict';
-import type { Control, Message } from '../../core/control.ts';
-import type { Entry, EntryBody, Started } from '../../core/entry.ts';
-import { type ErrorCode, PilotageError } from '../../core/errors.ts';
-import type { Identity } from '../../core/identity.ts';
-import type { TaskMessage } from '../../core/task.ts';
-import type { Append, Claim, Journal, LeaseRequest, NewRun, Renewal } from '../../journal/port.ts';
+import {
+  type Control,
+  type Entry,
+  type EntryBody,
+  type ErrorCode,
+  type Identity,
+  type Message,
+  PilotageError,
+  type Started,
+  type TaskMessage,
+} from '#core';
+import type { Append, Claim, Journal, LeaseRequest, NewRun, Renewal } from '#journal';
 import type { VirtualClock } from '../virtual-clock.ts';
 
 export interface JournalBench {

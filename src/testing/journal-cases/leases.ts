@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { RunStatus } from '../../journal/port.ts';
+import type { RunStatus } from '#journal';
 import {
   ana,
   ben,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Journal, RunQuery } from '../../journal/port.ts';
+import type { Journal, RunQuery } from '#journal';
 import { ana, createClaimed, expectCode, identity, type JournalCase, newRun, newTask, present, step } from './kit.ts';
 
 async function listed(journal: Journal, query: RunQuery): Promise<string[]> {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { RepairRequest } from '../../journal/port.ts';
+import type { RepairRequest } from '#journal';
 import {
   ana,
   control,

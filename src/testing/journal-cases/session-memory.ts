@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Append, Claim } from '../../journal/port.ts';
-import type { SessionMemory, SessionSummary, SessionTurn } from '../../journal/session-memory.ts';
+import type { Append, Claim, SessionMemory, SessionSummary, SessionTurn } from '#journal';
 import {
   ana,
   ben,

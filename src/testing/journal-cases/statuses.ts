@@ -1,7 +1,7 @@
 /** What claims and releases do to a run's status, and which runs a claim chooses among. */
 import assert from 'node:assert/strict';
-import type { Entry, EntryBody } from '../../core/entry.ts';
-import type { ClaimRequest, Journal, RunStatus } from '../../journal/port.ts';
+import type { Entry, EntryBody } from '#core';
+import type { ClaimRequest, Journal, RunStatus } from '#journal';
 import {
   ana,
   ben,

@@ -1,8 +1,7 @@
 /** Runs that an append starts, and what it tells other runs: with its entries, or not at all. */
 import assert from 'node:assert/strict';
-import type { ErrorCode } from '../../core/errors.ts';
-import type { TaskMessage } from '../../core/task.ts';
-import type { Append, Claim, Journal } from '../../journal/port.ts';
+import type { ErrorCode, TaskMessage } from '#core';
+import type { Append, Claim, Journal } from '#journal';
 import {
   ana,
   ben,

@@ -1,12 +1,15 @@
 /** What a planner does when its time is up, and how much it may ask a person to read. */
 import assert from 'node:assert/strict';
-import { PAYLOAD_BOUNDS } from '../../core/bounds.ts';
-import type { RequestPause } from '../../core/decision.ts';
-import { PilotageError } from '../../core/errors.ts';
-import { local } from '../../core/identity.ts';
-import type { Json, JsonObject } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
-import { validateDecision } from '../../core/validate-decision.ts';
+import {
+  type Json,
+  type JsonObject,
+  local,
+  PAYLOAD_BOUNDS,
+  PilotageError,
+  type RequestPause,
+  type RunView,
+  validateDecision,
+} from '#core';
 import { runView } from '../run-view.ts';
 import {
   assertAsked,

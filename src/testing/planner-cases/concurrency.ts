@@ -1,10 +1,9 @@
 /** One planner object, many runs at once: nothing of one is in another. */
 import assert from 'node:assert/strict';
-import { type Identity, local } from '../../core/identity.ts';
-import type { Planner } from '../../core/planner.ts';
-import type { Journal } from '../../journal/port.ts';
-import type { Run } from '../../runtime/run.ts';
-import type { Tool } from '../../tools/tool.ts';
+import { type Identity, local, type Planner } from '#core';
+import type { Journal } from '#journal';
+import type { Run } from '#runtime';
+import type { Tool } from '#tools';
 import { runView } from '../run-view.ts';
 import { type ScriptedModel, type ScriptedReply, type ScriptedRequest, scriptedModel } from '../scripted-model.ts';
 import { seededRandom } from '../seeded-random.ts';

@@ -1,17 +1,24 @@
 /** What the planner cases are written with: asking a planner by hand, and driving it in a real runtime. */
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { whyNoRemark } from '../../core/check-remark.ts';
-import type { Decision } from '../../core/decision.ts';
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
-import { type Delta, isMove, type Move, type Planner, type RunView, resolveWakeMode } from '../../core/planner.ts';
-import { validateDecision } from '../../core/validate-decision.ts';
-import { memoryJournal } from '../../journal/memory.ts';
-import type { Journal } from '../../journal/port.ts';
-import { createRuntime, type Runtime } from '../../runtime/runtime.ts';
-import { type Tool, tool } from '../../tools/tool.ts';
-import { foldEntries, type RunState } from '../../view/run-state.ts';
+import {
+  type Decision,
+  type Delta,
+  describeThrown,
+  isMove,
+  type Json,
+  type Move,
+  PilotageError,
+  type Planner,
+  type RunView,
+  resolveWakeMode,
+  validateDecision,
+  whyNoRemark,
+} from '#core';
+import { type Journal, memoryJournal } from '#journal';
+import { createRuntime, type Runtime } from '#runtime';
+import { type Tool, tool } from '#tools';
+import { foldEntries, type RunState } from '#view';
 import type { ScriptedModel, ScriptedReply, ScriptedRequest } from '../scripted-model.ts';
 
 export type PlannerScenarioName =

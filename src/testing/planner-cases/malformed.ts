@@ -1,9 +1,6 @@
 /** Replies of a model that are wrong. What comes of each is a decision or a typed error, and never a goal that was not reached. */
 import assert from 'node:assert/strict';
-import { PilotageError } from '../../core/errors.ts';
-import { local } from '../../core/identity.ts';
-import { isMove, type Move } from '../../core/planner.ts';
-import { MAX_BRANCHES } from '../../core/validate-decision.ts';
+import { isMove, local, MAX_BRANCHES, type Move, PilotageError } from '#core';
 import { runView } from '../run-view.ts';
 import { type ScriptedReply, scriptedModel } from '../scripted-model.ts';
 import {

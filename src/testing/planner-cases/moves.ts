@@ -1,8 +1,6 @@
 /** What a planner decides on an ordinary day, and what its parallel calls look like. */
 import assert from 'node:assert/strict';
-import { type Branch, branchesOf, type CallParallel } from '../../core/decision.ts';
-import { local } from '../../core/identity.ts';
-import type { Move } from '../../core/planner.ts';
+import { type Branch, branchesOf, type CallParallel, local, type Move } from '#core';
 import {
   ANSWER,
   assertAsked,

@@ -1,13 +1,10 @@
 /** Messages that come in while a run goes, and a run that is called off. */
 import assert from 'node:assert/strict';
-import type { Control } from '../../core/control.ts';
-import type { CallTool, Decision } from '../../core/decision.ts';
-import { local } from '../../core/identity.ts';
-import type { Planner } from '../../core/planner.ts';
-import type { Journal } from '../../journal/port.ts';
-import type { Run } from '../../runtime/run.ts';
-import { type Tool, tool } from '../../tools/tool.ts';
-import type { RunState } from '../../view/run-state.ts';
+import { type CallTool, type Control, type Decision, local, type Planner } from '#core';
+import type { Journal } from '#journal';
+import type { Run } from '#runtime';
+import { type Tool, tool } from '#tools';
+import type { RunState } from '#view';
 import { runView } from '../run-view.ts';
 import { type ScriptedRequest, scriptedModel } from '../scripted-model.ts';
 import {

@@ -1,9 +1,7 @@
 /** What holds for any planner, whatever it decides. */
 import assert from 'node:assert/strict';
-import type { Decision, DecisionKind } from '../../core/decision.ts';
-import { local } from '../../core/identity.ts';
-import { type Planner, resolveWakeMode } from '../../core/planner.ts';
-import type { RunState } from '../../view/run-state.ts';
+import { type Decision, type DecisionKind, local, type Planner, resolveWakeMode } from '#core';
+import type { RunState } from '#view';
 import { runView } from '../run-view.ts';
 import {
   assertAsked,

@@ -1,11 +1,7 @@
 /** What a planner leaves behind: nothing that its next decision, its view, or the process could show. */
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage, createHook } from 'node:async_hooks';
-import type { Decision } from '../../core/decision.ts';
-import { local } from '../../core/identity.ts';
-import { isMove, type Move, type Planner, type RunView } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
-import type { GroupView } from '../../core/task.ts';
+import { type Decision, type GroupView, isMove, local, type Move, type Planner, type RunView, type Step } from '#core';
 import { type RunViewOptions, runView, toolView } from '../run-view.ts';
 import { type ScriptedReply, type ScriptedRequest, scriptedModel } from '../scripted-model.ts';
 import {

@@ -1,10 +1,5 @@
 /** Runs in the middle of which a planner is asked by hand. */
-import type { Decision } from '../../core/decision.ts';
-import type { Json } from '../../core/json.ts';
-import type { Outcome } from '../../core/outcome.ts';
-import type { RunView } from '../../core/planner.ts';
-import type { Step } from '../../core/step.ts';
-import type { ToolSchema } from '../../core/tool-schema.ts';
+import type { Decision, Json, Outcome, RunView, Step, ToolSchema } from '#core';
 import { runView, toolView } from '../run-view.ts';
 import { LOOK_UP, WORK } from './kit.ts';
 

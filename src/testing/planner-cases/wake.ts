@@ -1,14 +1,19 @@
 /** A task that is spawned, ends, and whose result finds its way back: by itself, or because it is awaited. */
 import assert from 'node:assert/strict';
-import { AWAIT_TOOL, SPAWN_TOOL } from '../../core/builtin-tools.ts';
-import type { Decision, Finish } from '../../core/decision.ts';
-import { local } from '../../core/identity.ts';
-import type { Json } from '../../core/json.ts';
-import { type RunView, resolveWakeMode } from '../../core/planner.ts';
-import { taskCallsOf } from '../../core/task-calls.ts';
-import type { Journal } from '../../journal/port.ts';
-import { type Tool, tool } from '../../tools/tool.ts';
-import type { RunState } from '../../view/run-state.ts';
+import {
+  AWAIT_TOOL,
+  type Decision,
+  type Finish,
+  type Json,
+  local,
+  type RunView,
+  resolveWakeMode,
+  SPAWN_TOOL,
+  taskCallsOf,
+} from '#core';
+import type { Journal } from '#journal';
+import { type Tool, tool } from '#tools';
+import type { RunState } from '#view';
 import { type ScriptedReply, scriptedModel } from '../scripted-model.ts';
 import {
   ANSWER,

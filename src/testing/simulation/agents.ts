@@ -1,15 +1,13 @@
 /** The planners that Pilotage comes with, each with the tools of a simulated process. */
-import type { Decision } from '../../core/decision.ts';
-import type { Planner, RunView } from '../../core/planner.ts';
-import { deterministic } from '../../planners/deterministic/index.ts';
-import { finish } from '../../planners/finish/index.ts';
-import { graph } from '../../planners/graph/index.ts';
-import type { PlanStep } from '../../planners/graph/plan.ts';
-import { htn, htnDomain } from '../../planners/htn/index.ts';
-import { pipeline } from '../../planners/pipeline/index.ts';
-import { react } from '../../planners/react/index.ts';
-import { type Rule, rules } from '../../planners/rules/index.ts';
-import type { EquippedPlanner, Tool } from '../../tools/tool.ts';
+import type { Decision, Planner, RunView } from '#core';
+import { deterministic } from '#planners/deterministic';
+import { finish } from '#planners/finish';
+import { graph, type PlanStep } from '#planners/graph';
+import { htn, htnDomain } from '#planners/htn';
+import { pipeline } from '#planners/pipeline';
+import { react } from '#planners/react';
+import { type Rule, rules } from '#planners/rules';
+import type { EquippedPlanner, Tool } from '#tools';
 import { scriptedModel } from '../scripted-model.ts';
 import { Dice } from './dice.ts';
 import type { SimulatedProcess } from './process.ts';

@@ -1,5 +1,5 @@
 /** How a simulated call behaves, as its arguments say it. */
-import type { Json } from '../../core/json.ts';
+import type { Json } from '#core';
 import type { Odd } from './odd.ts';
 
 /** The arguments of every simulated tool. */

@@ -2,10 +2,8 @@
  * What a run may use, reckoned from its entries by hand: nothing here asks the code that it judges. A move is asked for only while there
  * is room for it, no more is lent than is there, and nobody is stopped by a limit that has room left.
  */
-import type { Entry } from '../../core/entry.ts';
-import type { JsonObject } from '../../core/json.ts';
-import type { Usage } from '../../core/usage.ts';
-import type { RunTotals } from '../../view/run-state.ts';
+import type { Entry, JsonObject, Usage } from '#core';
+import type { RunTotals } from '#view';
 import { type EndedRun, endingOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 

@@ -2,11 +2,8 @@
  * What must hold when a tool is entered: it is this run's call, allowed, approved, in its order, and with its own arguments. All of it is
  * read off the entries by hand: nothing here asks the code that it judges.
  */
-import type { Branch, Route } from '../../core/decision.ts';
-import type { Entry } from '../../core/entry.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
-import type { Outcome } from '../../core/outcome.ts';
-import type { ToolContext } from '../../tools/tool.ts';
+import { type Branch, type Entry, isJsonObject, type Json, type JsonObject, type Outcome, type Route } from '#core';
+import type { ToolContext } from '#tools';
 import { type CallArgs, SECRET_SCOPE } from './call-args.ts';
 import type { Attempt, Ledger } from './ledger.ts';
 

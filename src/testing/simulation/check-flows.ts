@@ -1,5 +1,5 @@
 /** What a flow comes to: the way that its input says, by hand, and an error only when something was in it. */
-import type { Json } from '../../core/json.ts';
+import type { Json } from '#core';
 import { type EndedRun, entriesOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import type { FlowInput } from './script.ts';

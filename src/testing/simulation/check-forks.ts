@@ -1,6 +1,5 @@
 /** A fork has the first steps of its run behind it as they were, and does nothing of theirs again. */
-import type { Entry } from '../../core/entry.ts';
-import type { Json } from '../../core/json.ts';
+import type { Entry, Json } from '#core';
 import { type EndedRun, ownEntries, startOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulationScript } from './script.ts';

@@ -1,6 +1,5 @@
 /** What was said to a run: each message is taken once, each pause has one answer, and who may not speak is not heard. */
-import type { Control } from '../../core/control.ts';
-import type { Entry, Resumed } from '../../core/entry.ts';
+import type { Control, Entry, Resumed } from '#core';
 import { type EndedRun, endingOf, entriesOf, startOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 

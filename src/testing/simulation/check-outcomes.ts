@@ -1,6 +1,5 @@
 /** What calls, gates and limits have come to in a run, by the names of the tools: written down by hand. */
-import type { Entry } from '../../core/entry.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.ts';
+import { type Entry, isJsonObject, type Json, type JsonObject } from '#core';
 import { type EndedRun, entriesOf, limitsOf, ownEntries, parentOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import { AGENTS, type SimulationScript } from './script.ts';

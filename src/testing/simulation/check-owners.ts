@@ -1,5 +1,5 @@
 /** Nobody is held to be dead who lives, and nobody takes a run from one who lives without knowing of it. */
-import type { Claim, ClaimRequest } from '../../journal/port.ts';
+import type { Claim, ClaimRequest } from '#journal';
 import type { SimulatedProcess } from './process.ts';
 
 /** What is known of those who claim runs. */

@@ -1,8 +1,6 @@
 /** Runs that go round in circles, and those that do not, told apart by hand. */
-import type { Branch, Decision } from '../../core/decision.ts';
-import type { Entry } from '../../core/entry.ts';
-import type { JsonObject } from '../../core/json.ts';
-import type { ProgressGuard } from '../../runtime/progress-guard.ts';
+import type { Branch, Decision, Entry, JsonObject } from '#core';
+import type { ProgressGuard } from '#runtime';
 import { type EndedRun, entriesOf, ownEntries } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 

@@ -1,6 +1,6 @@
 /** What must hold at a moment at which nobody drives anything and nothing is due: what is parked can be seen as what it is. */
-import type { Entry } from '../../core/entry.ts';
-import type { Journal, RunRecord } from '../../journal/port.ts';
+import type { Entry } from '#core';
+import type { Journal, RunRecord } from '#journal';
 import type { Ledger } from './ledger.ts';
 import { openPauses, toldOfTasks, waitsIn } from './waits-by-hand.ts';
 

@@ -1,5 +1,5 @@
 /** What a run was told of the earlier ones of its session: its own user's, in the order of their ends, the last of them in full. */
-import { isJsonObject, type Json } from '../../core/json.ts';
+import { isJsonObject, type Json } from '#core';
 import type { EndedRun } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedMemory } from './script.ts';

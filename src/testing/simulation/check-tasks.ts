@@ -1,6 +1,5 @@
 /** A run and its tasks: both journals agree, every end is told once, and what is to stop is told to. */
-import type { GroupEnded, TaskEnded } from '../../core/entry.ts';
-import { jsonEquals } from '../../core/json.ts';
+import { type GroupEnded, jsonEquals, type TaskEnded } from '#core';
 import { accountOf } from './check-accounts.ts';
 import { type EndedRun, endingOf, entriesOf, startOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';

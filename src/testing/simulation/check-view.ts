@@ -1,7 +1,5 @@
 /** What a planner is shown: its own run as the journal has it, and nothing of another one. */
-import type { Identity } from '../../core/identity.ts';
-import { isJsonObject } from '../../core/json.ts';
-import type { RunView } from '../../core/planner.ts';
+import { type Identity, isJsonObject, type RunView } from '#core';
 import type { Ledger } from './ledger.ts';
 import type { SimulationScript } from './script.ts';
 

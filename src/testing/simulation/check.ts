@@ -1,9 +1,7 @@
 /** What must hold when a history is over. */
-import type { Message } from '../../core/control.ts';
-import type { Entry } from '../../core/entry.ts';
-import { describeThrown } from '../../core/errors.ts';
-import type { RunRecord } from '../../journal/port.ts';
-import { foldEntries, type RunState } from '../../view/run-state.ts';
+import { describeThrown, type Entry, type Message } from '#core';
+import type { RunRecord } from '#journal';
+import { foldEntries, type RunState } from '#view';
 import { endingProblems, foldProblems, lostEntries } from '../crash-check.ts';
 import { checkAccounts } from './check-accounts.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';

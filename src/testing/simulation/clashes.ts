@@ -1,7 +1,6 @@
 /** Those who start runs under names that others use too, and what each of them may be told. */
-import { type ErrorCode, PilotageError } from '../../core/errors.ts';
-import { spawnerOf } from '../../core/task.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
+import { type ErrorCode, PilotageError, spawnerOf } from '#core';
+import type { Runtime } from '#runtime';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 import type { Clash } from './script-world.ts';

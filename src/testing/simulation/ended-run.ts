@@ -1,6 +1,5 @@
 /** A run of a history that is over, as its checks read it: by its entries, and not by the fold that they judge. */
-import type { Entry } from '../../core/entry.ts';
-import type { RunLimits } from '../../core/limits.ts';
+import type { Entry, RunLimits } from '#core';
 import type { LedgerRun } from './ledger.ts';
 
 export interface EndedRun extends LedgerRun {

@@ -1,11 +1,8 @@
 /** The flows of a simulated process. Each node adds its name to the path of what it is handed, so that the output tells the way. */
 
-import type { Json, JsonObject } from '../../core/json.ts';
-import type { Effect } from '../../core/tool-schema.ts';
-import type { Edge } from '../../flow/index.ts';
-import { edge, flow, join, map, node, predicateRouter } from '../../flow/index.ts';
-import type { Flow, Gives, Node } from '../../flow/types.ts';
-import { type ToolContext, ToolFailure } from '../../tools/tool.ts';
+import type { Effect, Json, JsonObject } from '#core';
+import { type Edge, edge, type Flow, flow, type Gives, join, map, type Node, node, predicateRouter } from '#flow';
+import { type ToolContext, ToolFailure } from '#tools';
 import { atWork, doIt, type ToolWorld } from './deeds.ts';
 import { oddValue } from './odd.ts';
 import type { FlowInput, FlowName } from './script.ts';

@@ -1,18 +1,22 @@
 /** Random plans: what the planner of each run decides, step after step. */
-import { AWAIT_TOOL, FINISH_TOOL, MESSAGE_TOOL, SPAWN_TOOL } from '../../core/builtin-tools.ts';
 import {
+  AWAIT_TOOL,
   type Branch,
   type CallParallel,
   type Decision,
   FINISH_REASONS,
+  FINISH_TOOL,
   type Join,
+  type Json,
+  type JsonObject,
+  MESSAGE_TOOL,
   PAUSE_REASONS,
   type Route,
+  SPAWN_TOOL,
   type SpawnSpec,
   type TaskLimits,
-} from '../../core/decision.ts';
-import type { Json, JsonObject } from '../../core/json.ts';
-import type { Usage } from '../../core/usage.ts';
+  type Usage,
+} from '#core';
 import { AGAIN, ODD_AT } from './call-args.ts';
 import type { Dice } from './dice.ts';
 import { flowInput } from './generate-plays.ts';

@@ -1,6 +1,5 @@
 /** From a seed to what is played. */
-import { CONTROL_TYPES, type ControlType } from '../../core/control.ts';
-import type { Limits } from '../../core/limits.ts';
+import { CONTROL_TYPES, type ControlType, type Limits } from '#core';
 import { Dice } from './dice.ts';
 import { PlanWriter } from './generate-plans.ts';
 import {

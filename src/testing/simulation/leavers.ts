@@ -1,8 +1,7 @@
 /** Those who do something with a run and then leave it alone: they read it in part, fork it, or ask what would be decided today. */
 
-import { PilotageError } from '../../core/errors.ts';
-import { isJsonObject } from '../../core/json.ts';
-import type { Run } from '../../runtime/run.ts';
+import { isJsonObject, PilotageError } from '#core';
+import type { Run } from '#runtime';
 import type { Ledger } from './ledger.ts';
 import { oddValue } from './odd.ts';
 import type { SimulatedProcess } from './process.ts';

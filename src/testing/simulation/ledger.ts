@@ -1,11 +1,7 @@
 /** What stands outside all processes: what the store has taken, in order, and what the tools did to the world. */
 
-import type { Clock } from '../../core/clock.ts';
-import { type Control, isControl, type Message } from '../../core/control.ts';
-import type { Entry } from '../../core/entry.ts';
-import type { Json } from '../../core/json.ts';
-import type { Effect } from '../../core/tool-schema.ts';
-import type { Append, Claim, ClaimRequest, NewRun, Park } from '../../journal/port.ts';
+import { type Clock, type Control, type Effect, type Entry, isControl, type Json, type Message } from '#core';
+import type { Append, Claim, ClaimRequest, NewRun, Park } from '#journal';
 import { checkClaim } from './check-owners.ts';
 import type { SimulatedProcess } from './process.ts';
 

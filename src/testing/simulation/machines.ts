@@ -1,5 +1,5 @@
 /** The machines that processes live on: who can see whom, by which number, and since which boot. */
-import type { Surroundings } from '../../runtime/owner.ts';
+import type { Surroundings } from '#runtime';
 import type { Home } from './script-world.ts';
 
 interface Neighbour {

@@ -1,14 +1,18 @@
 /** Those who speak to runs from outside: at the times that the script says, and at the end until nothing is left to answer. */
-import type { Caller, Control, ControlType } from '../../core/control.ts';
-import { branchesOf } from '../../core/decision.ts';
-import { PilotageError } from '../../core/errors.ts';
-import type { Identity } from '../../core/identity.ts';
-import type { Json, JsonObject } from '../../core/json.ts';
-import { waysOf } from '../../core/routes.ts';
-import type { Journal } from '../../journal/port.ts';
-import type { Run } from '../../runtime/run.ts';
-import { sendControl } from '../../runtime/send-control.ts';
-import { foldEntries, type OpenPause, type OpenStep, type RunState } from '../../view/run-state.ts';
+import {
+  branchesOf,
+  type Caller,
+  type Control,
+  type ControlType,
+  type Identity,
+  type Json,
+  type JsonObject,
+  PilotageError,
+  waysOf,
+} from '#core';
+import type { Journal } from '#journal';
+import { type Run, sendControl } from '#runtime';
+import { foldEntries, type OpenPause, type OpenStep, type RunState } from '#view';
 import type { Dice } from './dice.ts';
 import type { Ledger } from './ledger.ts';
 import type { Act, Sender } from './script.ts';

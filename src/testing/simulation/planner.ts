@@ -1,8 +1,14 @@
 /** A planner that decides by the view alone, as its plan says, and checks what it is shown. */
-import type { CompactionAttempt } from '../../core/compaction.ts';
-import type { Decision } from '../../core/decision.ts';
-import { isJsonObject, type Json } from '../../core/json.ts';
-import type { Delta, Move, Planner, RunView } from '../../core/planner.ts';
+import {
+  type CompactionAttempt,
+  type Decision,
+  type Delta,
+  isJsonObject,
+  type Json,
+  type Move,
+  type Planner,
+  type RunView,
+} from '#core';
 import { never } from '../crash-process.ts';
 import { checkView } from './check-view.ts';
 import type { Ledger } from './ledger.ts';

@@ -1,11 +1,7 @@
 /** Plays a script: all processes on one journal, in virtual time, to the end of every run. */
-import { PilotageError } from '../../core/errors.ts';
-import type { Identity } from '../../core/identity.ts';
-import type { JsonObject } from '../../core/json.ts';
-import type { Journal } from '../../journal/port.ts';
-import type { InputFile } from '../../runtime/inputs.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import type { StartOptions } from '../../runtime/start-options.ts';
+import { type Identity, type JsonObject, PilotageError } from '#core';
+import type { Journal } from '#journal';
+import type { InputFile, Runtime, StartOptions } from '#runtime';
 import { SeededAmbient } from './ambient.ts';
 import { checkEnd } from './check.ts';
 import { checkQuiet } from './check-quiet.ts';

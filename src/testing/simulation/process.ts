@@ -1,7 +1,7 @@
 /** The processes that live in simulated time: each can die, stand still without knowing of it, and has clocks of its own. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Clock } from '../../core/clock.ts';
-import type { Surroundings } from '../../runtime/owner.ts';
+import type { Clock } from '#core';
+import type { Surroundings } from '#runtime';
 import { never } from '../crash-process.ts';
 import type { SimulatedTime } from './time.ts';
 

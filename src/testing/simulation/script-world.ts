@@ -1,6 +1,5 @@
 /** What is around the runs: clocks, machines, the store, and what befalls them. */
-import type { EntryKind } from '../../core/entry.ts';
-import type { ErrorCode } from '../../core/errors.ts';
+import type { EntryKind, ErrorCode } from '#core';
 
 export interface WorldScript {
   /** By worker: by how much its wall clock is ahead of the store's. Milliseconds; negative: behind. */

@@ -1,11 +1,6 @@
 /** What is played: plain data, so that parts of it can be left out to find a shorter history that still fails. */
-import type { ControlType } from '../../core/control.ts';
-import type { Decision } from '../../core/decision.ts';
-import type { JsonObject } from '../../core/json.ts';
-import type { Limits } from '../../core/limits.ts';
-import type { WakeMode } from '../../core/planner.ts';
-import type { Usage } from '../../core/usage.ts';
-import type { ProgressGuard } from '../../runtime/progress-guard.ts';
+import type { ControlType, Decision, JsonObject, Limits, Usage, WakeMode } from '#core';
+import type { ProgressGuard } from '#runtime';
 import type { Odd } from './odd.ts';
 import type { WorldFault, WorldScript } from './script-world.ts';
 

@@ -1,5 +1,5 @@
 /** From a script that fails to a shorter one that fails in the same way. */
-import type { Branch, Decision } from '../../core/decision.ts';
+import type { Branch, Decision } from '#core';
 import type { Plan, SimulationScript } from './script.ts';
 
 /**

@@ -2,11 +2,9 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Clock } from '../../core/clock.ts';
-import { memoryJournal } from '../../journal/memory.ts';
-import type { Journal } from '../../journal/port.ts';
-import { SqliteJournal, sqliteJournal } from '../../journal/sqlite.ts';
-import { openDatabase } from '../../journal/sqlite-schema.ts';
+import type { Clock } from '#core';
+import { type Journal, memoryJournal, openDatabase } from '#journal';
+import { SqliteJournal, sqliteJournal } from '#journal/sqlite';
 
 /** What befalls the disk under one worker: it is full, or it cannot be written any more. */
 export type DiskTrouble = 'full' | 'read_only';

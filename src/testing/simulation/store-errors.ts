@@ -1,5 +1,5 @@
 /** What a store may say in place of doing what it is asked for, and what whoever asked may rightly be told. */
-import { PilotageError } from '../../core/errors.ts';
+import { PilotageError } from '#core';
 import type { StoreErrorCode } from './script-world.ts';
 
 const MESSAGES: Readonly<Record<StoreErrorCode, string>> = {

@@ -1,8 +1,6 @@
 /** The one journal as each process of the simulation sees it: far away, sometimes failing, and deadly at given moments. */
 
-import type { Message } from '../../core/control.ts';
-import type { Entry, EntryKind } from '../../core/entry.ts';
-import { PilotageError } from '../../core/errors.ts';
+import { type Entry, type EntryKind, type Message, PilotageError } from '#core';
 import type {
   Append,
   ArtifactStore,
@@ -17,9 +15,9 @@ import type {
   RepairRequest,
   RunQuery,
   RunRecord,
+  SessionMemoryStore,
   SignalOptions,
-} from '../../journal/port.ts';
-import type { SessionMemoryStore } from '../../journal/session-memory.ts';
+} from '#journal';
 import { never } from '../crash-process.ts';
 import { checkOwner } from './check-owners.ts';
 import type { Ledger } from './ledger.ts';

@@ -1,7 +1,6 @@
 /** What a program gives a runtime beside planners and tools: its policy, and who writes the summaries of its sessions. */
-import { isJsonObject } from '../../core/json.ts';
-import type { ToolPolicy } from '../../core/policy.ts';
-import type { MemoryOptions } from '../../runtime/session-memory.ts';
+import { isJsonObject, type ToolPolicy } from '#core';
+import type { MemoryOptions } from '#runtime';
 import type { Ledger } from './ledger.ts';
 import { oddValue } from './odd.ts';
 import type { SimulatedProcess } from './process.ts';

@@ -1,9 +1,6 @@
 /** Entries and messages in one line each, for the timeline of a history. */
-import type { Message } from '../../core/control.ts';
-import type { Decision } from '../../core/decision.ts';
-import type { Entry } from '../../core/entry.ts';
-import type { Outcome } from '../../core/outcome.ts';
-import type { Park } from '../../journal/port.ts';
+import type { Decision, Entry, Message, Outcome } from '#core';
+import type { Park } from '#journal';
 
 export function entryText(entry: Entry): string {
   return `${entry.seq} ${entry.kind} ${detail(entry)}`.trimEnd();

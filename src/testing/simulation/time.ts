@@ -1,5 +1,5 @@
 /** Time that moves from one timer to the next, and the processes that live in it. */
-import type { Clock } from '../../core/clock.ts';
+import type { Clock } from '#core';
 
 interface Timer {
   readonly at: number;

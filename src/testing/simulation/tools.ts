@@ -1,8 +1,6 @@
 /** The tools of a simulated process: how a call behaves stands in its arguments; what it did is noted outside. */
 
-import type { Json, JsonObject } from '../../core/json.ts';
-import { microUsdOf } from '../../core/money.ts';
-import type { Planner } from '../../core/planner.ts';
+import { type Json, type JsonObject, microUsdOf, type Planner } from '#core';
 import {
   type AnyTool,
   type ApprovalGate,
@@ -12,7 +10,7 @@ import {
   type Tool,
   type ToolContext,
   ToolFailure,
-} from '../../tools/tool.ts';
+} from '#tools';
 import { type CallArgs, ODD_AT, SECRET_SCOPE } from './call-args.ts';
 import { checkAllowed, checkCall, checkIdentity } from './check-calls.ts';
 import { atWork, doIt, LONGEST_WAY_MS, type ToolWorld } from './deeds.ts';

@@ -1,6 +1,5 @@
 /** What a run waits for, read off its entries by hand: nothing here asks the fold that it judges. */
-import type { Entry } from '../../core/entry.ts';
-import type { TaskPause } from '../../core/task.ts';
+import type { Entry, TaskPause } from '#core';
 
 type Entries = readonly Entry[];
 type Of<K extends Entry['kind']> = Extract<Entry, { kind: K }>;

@@ -1,7 +1,6 @@
 /** Those who wait for something of a run in a process: each is to hear of it as long as the process lives. */
-import { PilotageError } from '../../core/errors.ts';
-import type { RunResult } from '../../runtime/result.ts';
-import type { Run } from '../../runtime/run.ts';
+import { PilotageError } from '#core';
+import type { Run, RunResult } from '#runtime';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 import { isStoreError } from './store-errors.ts';

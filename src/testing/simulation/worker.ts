@@ -1,7 +1,7 @@
 /** A place where one process after another drives runs. */
-import { describeThrown, PilotageError } from '../../core/errors.ts';
-import { createRuntime, type Runtime } from '../../runtime/runtime.ts';
-import type { EquippedPlanner, Tool } from '../../tools/tool.ts';
+import { describeThrown, PilotageError } from '#core';
+import { createRuntime, type Runtime } from '#runtime';
+import type { EquippedPlanner, Tool } from '#tools';
 import { agentIn } from './agents.ts';
 import type { ToolWorld } from './deeds.ts';
 import { Dice } from './dice.ts';

@@ -3,7 +3,7 @@
  * Beside them stand tables that no file can name: for each combination of known arguments that a method asks for, the
  * facts by these arguments, and a number that tells one state from another. All of it is taken back with the state.
  */
-import type { Json } from '../../../core/json.ts';
+import type { Json } from '#core';
 import type { HtnState, HtnTables } from '../state.ts';
 import { changeFingerprint, FINGERPRINT_TABLE, fingerprintOf } from './fingerprint.ts';
 import type { Atom, HddlDomain, HddlProblem, Term } from './model.ts';

@@ -1,6 +1,5 @@
 /** A domain file and a problem file as what a search works on. */
-import { PilotageError } from '../../../core/errors.ts';
-import { assertOptions, type Shape } from '../../../core/options.ts';
+import { assertOptions, PilotageError, type Shape } from '#core';
 import { type HtnDomain, type HtnTask, htnDomain } from '../domain.ts';
 import { type HtnState, htnState } from '../state.ts';
 import { compileAction } from './compile.ts';

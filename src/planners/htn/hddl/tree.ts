@@ -2,7 +2,7 @@
  * HDDL text as nested lists of words, each with its place, so that every later message can name the line. Comments are
  * dropped here. Nesting is limited, so what walks a tree may recurse.
  */
-import { PilotageError } from '../../../core/errors.ts';
+import { PilotageError } from '#core';
 
 /** Line and column count from 1. */
 export interface Place {

@@ -1,19 +1,20 @@
 /** Runs a list of decisions on a memory journal, and gives back everything that was recorded and told. */
-import type {
-  Decision,
-  Entry,
-  Identity,
-  Journal,
-  Move,
-  Planner,
-  RunEvent,
-  RunResult,
-  RunView,
-} from '../../src/index.ts';
-import { createRuntime, local, memoryJournal } from '../../src/index.ts';
-import type { RuntimeOptions } from '../../src/runtime/runtime.ts';
-import type { StartOptions } from '../../src/runtime/start-options.ts';
-import type { ToolSet } from '../../src/tools/catalogue.ts';
+import {
+  createRuntime,
+  type Decision,
+  type Entry,
+  type Identity,
+  type Journal,
+  local,
+  type Move,
+  memoryJournal,
+  type Planner,
+  type RunEvent,
+  type RunResult,
+  type RunView,
+} from '#pilotage';
+import type { RuntimeOptions, StartOptions } from '#runtime';
+import type { ToolSet } from '#tools';
 
 export type Script = readonly (Decision | Move | ((run: RunView) => Decision | Move))[];
 
@@ -65,8 +66,4 @@ export async function record(script: Script, options: RecordOptions = {}): Promi
   } finally {
     await runtime.close();
   }
-}
-
-export function call(tool: string, args: Record<string, unknown> = {}): Decision {
-  return { kind: 'call_tool', tool, args: args as never };
 }

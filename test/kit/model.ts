@@ -1,37 +1,11 @@
-/** What the tests of this room share. */
+/** Asking a model, and what is heard of its reply. */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import type { Clock } from '../../src/core/clock.ts';
-import type { SpokenDelta } from '../../src/core/planner.ts';
-import type { AskOptions } from '../../src/model/attempts.ts';
-import { type ModelEntry, readyModel } from '../../src/model/entry.ts';
-import type { LanguageModel } from '../../src/model/language-model.ts';
+import type { Clock, SpokenDelta } from '#core';
+import { type AskOptions, type LanguageModel, type ModelEntry, readyModel } from '#model';
 
 export const request: LanguageModelV4CallOptions = {
   prompt: [{ role: 'user', content: [{ type: 'text', text: 'hello' }] }],
 };
-
-/** A clock whose waits are over as soon as they begin, and kept. A limit of over a minute is never reached. */
-export class ImpatientClock implements Clock {
-  readonly waits: number[] = [];
-  #now = Date.UTC(2026, 0, 1);
-
-  now(): number {
-    return this.#now;
-  }
-
-  after(delayMs: number, wake: () => void): () => void {
-    let cancelled = delayMs > 60_000;
-    setImmediate(() => {
-      if (cancelled) return;
-      this.waits.push(delayMs);
-      this.#now += delayMs;
-      wake();
-    });
-    return () => {
-      cancelled = true;
-    };
-  }
-}
 
 export function askOptions(
   models: readonly (LanguageModel | ModelEntry)[],
@@ -72,9 +46,4 @@ export function shown(deltas: readonly SpokenDelta[]): string {
   let text = '';
   for (const delta of deltas) text = delta.type === 'reset' ? '' : text + (delta.type === 'text' ? delta.text : '');
   return text;
-}
-
-/** Lets everything happen that waits neither for a clock nor for the network. */
-export async function settled(): Promise<void> {
-  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,9 +1,21 @@
+/** This project, small ones to plant faults in, and the project's own checks. */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 export const projectDir: string = resolve(import.meta.dirname, '../..');
+
+/** The file behind one of the names in the package's `imports`, for code that runs outside of the project. */
+export function doorUrl(name: `#${string}`): string {
+  const { imports }: { imports: Record<string, string> } = JSON.parse(
+    readFileSync(join(projectDir, 'package.json'), 'utf8'),
+  );
+  const path = imports[name];
+  if (path === undefined) throw new Error(`package.json names no ${name}.`);
+  return pathToFileURL(join(projectDir, path)).href;
+}
 
 /** A project in a folder of its own, to plant faults in. Removed when disposed. */
 export interface Scratch extends Disposable {
@@ -31,14 +43,14 @@ export function projectCopy(): Scratch {
   return copy;
 }
 
-/** One `index.ts` in each room that must be there, and nothing wrong with any. */
+/** One door in each room that must be there, and nothing wrong with any. */
 export function smallProject(): Scratch {
   const project = scratch();
   for (const room of ['core', 'journal', 'view', 'runtime', 'tools', 'model', 'testing', 'cli', 'planners/react']) {
-    project.write(`src/${room}/index.ts`, 'export {};\n');
+    project.write(`src/${room}/internal.ts`, 'export {};\n');
   }
-  project.write('src/planners/index.ts', "import '../core/index.ts';\n");
-  project.write('src/index.ts', "import './runtime/index.ts';\n");
+  project.write('src/planners/internal.ts', "import '#core';\n");
+  project.write('src/index.ts', "import '#runtime';\n");
   project.write('test/index.ts', 'export {};\n');
   return project;
 }

@@ -1,5 +1,5 @@
-/** What tests of configurations share. */
-import { type PilotageError, type ReadyConfig, type ReadyOptions, readyConfig } from '../../src/index.ts';
+/** Configurations as somebody writes them who has no types. */
+import { type PilotageError, type ReadyConfig, type ReadyOptions, readyConfig } from '#pilotage';
 
 /** A configuration whose types nobody has looked at. */
 export function ready(config: unknown, options?: ReadyOptions): Promise<ReadyConfig> {

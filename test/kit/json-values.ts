@@ -1,6 +1,6 @@
 /** Random JSON, and ways to look into it and to change it. */
 import fc from 'fast-check';
-import { type Json, thaw } from '../../src/core/json.ts';
+import { type Json, thaw } from '#core';
 
 /** Plain JSON, with keys and strings of all kinds; numbers that JSON keeps. */
 export const anyJson = (): fc.Arbitrary<Json> =>

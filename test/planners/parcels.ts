@@ -1,8 +1,6 @@
 /** A small world for runs of the htn planner: parcels that are picked up, carried one way or another, and dropped. */
 import { expect } from 'vitest';
-import type { Json, JsonObject } from '../../src/core/json.ts';
-import type { Move, Planner, RunView } from '../../src/core/planner.ts';
-import type { Step } from '../../src/core/step.ts';
+import type { Json, JsonObject, Move, Planner, RunView, Step } from '#core';
 import {
   type HtnDomain,
   type HtnOptions,
@@ -11,12 +9,15 @@ import {
   type HtnTask,
   htn,
   htnDomain,
-} from '../../src/planners/htn/index.ts';
-import type { RunResult } from '../../src/runtime/result.ts';
-import { runView, toolView } from '../../src/testing/index.ts';
-import type { Tool } from '../../src/tools/tool.ts';
-import { entriesOf, make, start, world } from '../runtime/support.ts';
-import { ask, stepOf, value } from './drive.ts';
+} from '#planners/htn';
+import type { RunResult } from '#runtime';
+import { runView, toolView } from '#testing';
+import type { Tool } from '#tools';
+import { ask } from '../kit/ask.ts';
+import { entriesOf } from '../kit/run-record.ts';
+import { stepOfMove, value } from '../kit/steps.ts';
+import { make } from '../kit/tools.ts';
+import { start, world } from '../kit/world.ts';
 
 const to =
   (place: string, from?: string) =>
@@ -171,7 +172,7 @@ export async function playByHand(
       isOver ||= ended.kind !== 'value';
       return ended;
     });
-    steps.push(stepOf(steps.length, move, outcomes));
+    steps.push(stepOfMove(steps.length, move, outcomes));
   }
 }
 

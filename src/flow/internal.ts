@@ -1,0 +1,22 @@
+/** What the other rooms and the tests may use of `flow`. */
+export { checkedGraph } from './check.ts';
+export { joinK, mapConcurrent } from './concurrent.ts';
+export type { FlowFromOptions } from './document.ts';
+export { flowFrom } from './document.ts';
+export type { DocumentFault } from './document-fault.ts';
+export { FlowError, flowError } from './error.ts';
+export type { FlowFailure } from './failure.ts';
+export type { FlowFault } from './fault.ts';
+export { edge, flow } from './flow.ts';
+export type { Edge } from './gather.ts';
+export type { FlowBudget, FlowGraph, GraphEdge, GraphNode, NodeKind } from './graph.ts';
+export { join } from './join.ts';
+export { map } from './map.ts';
+export { MAX_ITEMS, mapPlanner } from './map-planner.ts';
+export type { NodePolicy } from './node.ts';
+export { node } from './node.ts';
+export { flowPlanner } from './planner.ts';
+export { predicateRouter, routePolicyOf, select, unionRouter } from './router.ts';
+export type { FlowRuntime } from './run.ts';
+export type { Topology } from './topology.ts';
+export type { Flow, Gives, InOf, Node, OutOf } from './types.ts';

@@ -1,0 +1,25 @@
+/** What the other rooms and the tests may use of `model`. */
+export type { Asked, AskOptions } from './attempts.ts';
+export { askModel, streamModel } from './attempts.ts';
+export { closedPort } from './closed-ports.ts';
+export type { ModelEntry, ReadyModel } from './entry.ts';
+export { readyModel, readyModels, takesMedia } from './entry.ts';
+export { BrokenReply, failureData, mayPass, remedyFor, retryAfterMs, whyUnavailable } from './failure.ts';
+export type { LanguageModel } from './language-model.ts';
+export { asLanguageModel } from './language-model.ts';
+export { oneCallAtATime } from './parallel-tool-calls.ts';
+export type { ProviderState } from './provider-state.ts';
+export type { MeasuresData, ModelCallResult, ModelRegistry, RecordedModelCall } from './registry.ts';
+export { createModelRegistry } from './registry.ts';
+export type { ModelCall, Reply, StopReason } from './reply.ts';
+export { generateReply, streamReply } from './reply.ts';
+export type { Needs } from './selector.ts';
+export { rankModels } from './selector.ts';
+export { StreamedContent } from './streamed-content.ts';
+export type { Structured, StructuredOptions } from './structured.ts';
+export { askStructured, isFormatRefusal, oneLower, structuredFormat } from './structured.ts';
+export type { CountedBefore, CountedRequest } from './tokens.ts';
+export { estimateTokens, TokenCounter } from './tokens.ts';
+export type { Prices } from './usage.ts';
+export { assertPrices, priced, usageOf, usageOfError } from './usage.ts';
+export { Watch } from './watch.ts';

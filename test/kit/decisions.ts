@@ -1,0 +1,39 @@
+/** Decisions, and planners that take them from a list. */
+import type { Branch, Decision, Join, Json, PlannerFunction, RunView } from '#core';
+
+export function call(tool: string, args: Json = {}, callId?: string): Decision {
+  return { kind: 'call_tool', tool, args, ...(callId === undefined ? {} : { callId }) };
+}
+
+export function finish(payload?: Json): Decision {
+  return payload === undefined ? { kind: 'finish', reason: 'goal' } : { kind: 'finish', reason: 'goal', payload };
+}
+
+export const pause: Decision = { kind: 'request_pause', reason: 'await_input' };
+
+/** The branches of a call, by the names of their tools. */
+export const named = (...tools: string[]): Branch[] => tools.map((tool) => ({ tool, args: {} }));
+
+export function parallel(
+  branches: readonly Branch[],
+  more: { join?: Join; onInvalid?: 'fail_all' | 'per_branch' } = {},
+): Decision {
+  return { kind: 'call_parallel', branches, ...more };
+}
+
+/** Decides what the script says for each step; after its end it finishes. */
+export function script(...decisions: readonly Decision[]): PlannerFunction {
+  return (run) => decisions[run.trajectory.count] ?? finish('done');
+}
+
+/** Notes every view that the planner was given. */
+export function watched(planner: PlannerFunction): PlannerFunction & { readonly views: RunView[] } {
+  const views: RunView[] = [];
+  return Object.assign(
+    (run: RunView, signal: AbortSignal) => {
+      views.push(run);
+      return planner(run, signal);
+    },
+    { views },
+  );
+}

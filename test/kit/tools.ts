@@ -1,0 +1,38 @@
+/** Tools whose work is a function of the test. */
+import type { Json } from '#core';
+import type { Tool, ToolContext } from '#tools';
+import { aborted, gate } from './waiting.ts';
+
+/** Takes any object. */
+export const ANY = { type: 'object' } as const;
+
+export type Runs = (args: Record<string, Json>, context: ToolContext) => unknown;
+
+export function make(name: string, run: Runs, more: Partial<Tool> = {}): Tool {
+  return { name, description: name, input: ANY, effect: 'pure', run, ...more } as Tool;
+}
+
+/** A tool that gives back its arguments. */
+export const echo: Tool = make('echo', (args) => args);
+
+export interface Holding {
+  readonly tool: Tool;
+  readonly entered: Promise<void>;
+  release(): void;
+  /** How often it was called. */
+  runs(): number;
+}
+
+/** A tool that waits until it is released. */
+export function holding(): Holding {
+  const entered = gate();
+  const held = gate();
+  let runs = 0;
+  const tool = make('hold', async (_, { signal }) => {
+    runs += 1;
+    entered.open();
+    await Promise.race([held.opened, aborted(signal)]);
+    return `run ${runs}`;
+  });
+  return { tool, entered: entered.opened, release: () => held.open(), runs: () => runs };
+}
