@@ -11,7 +11,7 @@ export function checkOutcomes(run: EndedRun, script: SimulationScript, ledger: L
   const calls = callsOf(run.entries);
   const isWell = script.faults.length === 0;
   for (const ended of entriesOf(run, 'call_ended')) checkCallEnd(ended, calls, isWell, run, ledger);
-  for (const paused of entriesOf(run, 'paused')) checkGate(paused, calls, run, ledger);
+  for (const paused of entriesOf(run, 'paused')) checkGate(paused, calls, script, run, ledger);
   checkRejectedEnd(run, ledger);
   checkDoubts(run, ledger);
   checkErrands(run, calls, script, ledger);
@@ -71,12 +71,15 @@ const TRIED_AGAIN: readonly string[] = ['look', 'read', 'put', 'narrow'];
 function checkGate(
   { step, call, reason, at, expiresAt, approver, onReject }: Of<'paused'>,
   calls: ReadonlyMap<string, Called>,
+  { faults }: SimulationScript,
   { id }: EndedRun,
   ledger: Ledger,
 ): void {
   const { tool } = calls.get(`${step}.${call}`) ?? {};
   if (tool === undefined || reason !== 'approval_required') return;
-  if ((tool === 'ask_soon') !== (expiresAt !== undefined) || (expiresAt ?? at) > at + SOON_MS) {
+  // A clock may be set between the moment at which the gate was asked and the one at which it is written down.
+  const mostMs = faults.some(({ kind }) => kind === 'clock') ? Number.POSITIVE_INFINITY : SOON_MS;
+  if ((tool === 'ask_soon') !== (expiresAt !== undefined) || (expiresAt ?? at) > at + mostMs) {
     ledger.violated('gates', `the gate of ${tool} is open until ${String(expiresAt)}, since ${at}`, id);
   }
   if ((tool === 'ask_other') !== (approver === 'another')) {
