@@ -183,14 +183,32 @@ function placesWhere(entries: readonly Entry[], isIt: (branch: Branch) => boolea
   return found;
 }
 
-/** How often a call with this id came to an error: whoever makes a plan anew may then make it again. */
+/**
+ * How often a call with this id came to an error, or somebody said that it had not happened: whoever makes a plan anew may
+ * then make it again.
+ */
 export function timesFailed(entries: readonly Entry[], { id, tool }: Pick<Attempt, 'id' | 'tool'>): number {
   const outcomes = outcomesOf(entries);
   const isError = ({ step, call, branch }: Place): boolean =>
     outcomes.get(`${step} ${branch.id ?? call}`)?.kind === 'error';
   // The nodes of a flow have no ids in their arguments.
   const places = id.includes('/') ? placesWhere(entries, (branch) => branch.tool === tool) : placesOf(entries, id);
-  return places.filter(isError).length;
+  const denied = deniedIn(entries);
+  const isDenied = ({ step, call }: Place): boolean => denied.has(`${step} ${call}`);
+  return places.filter((place) => isError(place) || isDenied(place)).length;
+}
+
+/** The calls in doubt of which somebody has said that they did not happen, by step and call. */
+function deniedIn(entries: readonly Entry[]): ReadonlySet<string> {
+  const open = new Map<string, string>();
+  const denied = new Set<string>();
+  for (const entry of entries) {
+    if (entry.kind === 'paused' && entry.reason === 'in_doubt') open.set(entry.token, `${entry.step} ${entry.call}`);
+    if (entry.kind !== 'resumed' || entry.verdict !== 'settle' || entry.outcome !== undefined) continue;
+    const place = open.get(entry.token);
+    if (place !== undefined) denied.add(place);
+  }
+  return denied;
 }
 
 function branchesIn(entry: Extract<Entry, { kind: 'moved' | 'plan_grown' }>): readonly Branch[] {

@@ -77,7 +77,7 @@ function slip(dice: Dice, voice: Voice, errands: readonly (readonly Errand[])[])
     case 'unknown':
       return { calls: [{ tool: 'no_such_tool', args: {} }], usage: USAGE };
     case 'misfit':
-      return { calls: [{ tool, args: { id: 1, nonsense: true } }], usage: USAGE };
+      return { calls: [{ tool, args: { id: dice.between(0, 1_000_000), nonsense: true } }], usage: USAGE };
     case 'busy':
       return { error: Object.assign(new Error('busy'), { statusCode: 503, isRetryable: true }), errorAt: 'call' };
     case 'cut':
