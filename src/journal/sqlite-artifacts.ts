@@ -1,9 +1,10 @@
 /** Artifacts in the journal's file: one row for the same bytes in the same scope. */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#core';
 import { assertSameContent, digestOf } from './artifact-id.ts';
 import type { ArtifactAbout, ArtifactStore } from './port.ts';
 import { assertCounts, ownedBy } from './rules.ts';
+import { type Prepared, prepared } from './sqlite-prepared.ts';
 
 const LARGE_BYTES = 1 << 20;
 
@@ -30,24 +31,30 @@ export interface StoreAccess {
 
 export class SqliteArtifacts implements ArtifactStore {
   readonly #access: StoreAccess;
-  readonly #find: StatementSync;
-  readonly #bytes: StatementSync;
-  readonly #insert: StatementSync;
-  readonly #insertRow: StatementSync;
-  readonly #rows: StatementSync;
-  readonly #count: StatementSync;
+  readonly #find: Prepared;
+  readonly #bytes: Prepared;
+  readonly #insert: Prepared;
+  readonly #insertRow: Prepared;
+  readonly #rows: Prepared;
+  readonly #count: Prepared;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     this.#access = access;
-    this.#find = db.prepare('SELECT sha256, mime FROM artifacts WHERE scope = ? AND ref = ?');
-    this.#bytes = db.prepare('SELECT bytes, sha256, mime FROM artifacts WHERE scope = ? AND ref = ?');
-    this.#insert = db.prepare('INSERT INTO artifacts (scope, ref, sha256, mime, bytes) VALUES (?, ?, ?, ?, ?)');
-    this.#insertRow = db.prepare(`
-      INSERT INTO artifact_rows (scope, created_at, ref, mime, size, file_name, source) VALUES (?, ?, ?, ?, ?, ?, ?)`);
-    this.#rows = db.prepare(`
+    this.#find = prepared(db, 'SELECT sha256, mime FROM artifacts WHERE scope = ? AND ref = ?');
+    this.#bytes = prepared(db, 'SELECT bytes, sha256, mime FROM artifacts WHERE scope = ? AND ref = ?');
+    this.#insert = prepared(db, 'INSERT INTO artifacts (scope, ref, sha256, mime, bytes) VALUES (?, ?, ?, ?, ?)');
+    this.#insertRow = prepared(
+      db,
+      `
+      INSERT INTO artifact_rows (scope, created_at, ref, mime, size, file_name, source) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#rows = prepared(
+      db,
+      `
       SELECT ref, mime, size, file_name, source, created_at FROM artifact_rows
-      WHERE scope = ? ORDER BY created_at DESC, ref LIMIT ?`);
-    this.#count = db.prepare('SELECT count(*) AS rows FROM artifact_rows WHERE scope = ?');
+      WHERE scope = ? ORDER BY created_at DESC, ref LIMIT ?`,
+    );
+    this.#count = prepared(db, 'SELECT count(*) AS rows FROM artifact_rows WHERE scope = ?');
   }
 
   async put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef> {
@@ -59,11 +66,11 @@ export class SqliteArtifacts implements ArtifactStore {
     // To copy and digest it took long, and so does writing it.
     if (copy.byteLength >= LARGE_BYTES) await new Promise((resolve) => setImmediate(resolve));
     return this.#access.write((now) => {
-      const stored = this.#find.get(key, artifactRef) as StoredRow | undefined;
+      const stored = this.#find().get(key, artifactRef) as StoredRow | undefined;
       if (stored !== undefined) assertSameContent(digest, stored.sha256);
       else {
-        this.#insert.run(key, artifactRef, sha256, mime, copy);
-        this.#insertRow.run(key, now, artifactRef, mime, copy.byteLength, fileName, source);
+        this.#insert().run(key, artifactRef, sha256, mime, copy);
+        this.#insertRow().run(key, now, artifactRef, mime, copy.byteLength, fileName, source);
       }
       return { artifactRef, mime: stored?.mime ?? mime, sizeBytes: copy.byteLength };
     });
@@ -71,7 +78,7 @@ export class SqliteArtifacts implements ArtifactStore {
 
   async get(scope: Scope, artifactRef: string): Promise<{ bytes: Uint8Array; mime: string } | undefined> {
     const key = ownedBy(scope);
-    const row = this.#access.read(() => this.#bytes.get(key, artifactRef)) as
+    const row = this.#access.read(() => this.#bytes().get(key, artifactRef)) as
       | (StoredRow & { readonly bytes: Uint8Array })
       | undefined;
     if (row === undefined) return undefined;
@@ -85,8 +92,8 @@ export class SqliteArtifacts implements ArtifactStore {
     assertCounts({ limit });
     const key = ownedBy(scope);
     return this.#access.read(() => {
-      const rows = this.#rows.all(key, limit) as unknown as ListedRow[];
-      return { rows: rows.map(rowOf), total: Number(this.#count.get(key)?.['rows']) };
+      const rows = this.#rows().all(key, limit) as unknown as ListedRow[];
+      return { rows: rows.map(rowOf), total: Number(this.#count().get(key)?.['rows']) };
     });
   }
 }

@@ -11,6 +11,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PilotageError } from '#core';
 import { storeError } from './sqlite-errors.ts';
 import { idOf, noteOpen, realPath } from './sqlite-open-files.ts';
+import { type Prepared, prepared } from './sqlite-prepared.ts';
 import { newer, SCHEMA_VERSION } from './sqlite-schema.ts';
 
 /**
@@ -29,7 +30,7 @@ interface Seen {
 export class SqliteGuard {
   readonly #path: string;
   readonly #version: StatementSync;
-  readonly #length: StatementSync;
+  readonly #length: Prepared;
   readonly #main: Seen;
   readonly #log: Seen;
   readonly #index: Seen;
@@ -41,7 +42,7 @@ export class SqliteGuard {
     this.#path = path;
     const absolute = resolve(path);
     this.#version = db.prepare('PRAGMA user_version');
-    this.#length = db.prepare('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size');
+    this.#length = prepared(db, 'SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size');
     this.#main = { path: absolute, id: undefined, sizeBytes: 0 };
     const real = realPath(absolute);
     this.#log = { path: `${real}-wal`, id: undefined, sizeBytes: 0 };
@@ -124,7 +125,7 @@ export class SqliteGuard {
   /** Of the database, as SQLite has it. */
   #lengthBytes(): number {
     try {
-      return Number(this.#length.get()?.['bytes']);
+      return Number(this.#length().get()?.['bytes']);
     } catch {
       return Number.POSITIVE_INFINITY;
     }

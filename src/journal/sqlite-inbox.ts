@@ -1,8 +1,9 @@
 /** The statements on what was said to runs. A message that was taken keeps its id and loses its body. */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { type Message, PilotageError } from '#core';
 import type { Received } from './port.ts';
 import type { MessageText } from './sqlite-encode.ts';
+import { type Prepared, prepared } from './sqlite-prepared.ts';
 
 export interface MessageRow {
   readonly id: string;
@@ -11,45 +12,51 @@ export interface MessageRow {
 }
 
 export class SqliteInbox {
-  readonly #insert: StatementSync;
-  readonly #find: StatementSync;
-  readonly #countControls: StatementSync;
-  readonly #take: StatementSync;
-  readonly #waiting: StatementSync;
+  readonly #insert: Prepared;
+  readonly #find: Prepared;
+  readonly #countControls: Prepared;
+  readonly #take: Prepared;
+  readonly #waiting: Prepared;
 
   constructor(db: DatabaseSync) {
-    this.#insert = db.prepare(
+    this.#insert = prepared(
+      db,
       'INSERT INTO controls (run, id, number, stored_at, capped, body) VALUES (?, ?, ?, ?, ?, ?)',
     );
-    this.#find = db.prepare('SELECT number FROM controls WHERE run = ? AND id = ?');
+    this.#find = prepared(db, 'SELECT number FROM controls WHERE run = ? AND id = ?');
     // Without the hint SQLite looks through all that the run has ever been told.
-    this.#countControls = db.prepare(`
+    this.#countControls = prepared(
+      db,
+      `
       SELECT count(*) AS waiting FROM controls INDEXED BY controls_waiting
-      WHERE run = ? AND body IS NOT NULL AND capped`);
-    this.#take = db.prepare(
+      WHERE run = ? AND body IS NOT NULL AND capped`,
+    );
+    this.#take = prepared(
+      db,
       'UPDATE controls SET body = NULL WHERE run = (SELECT key FROM runs WHERE id = ?) AND id = ?',
     );
-    this.#waiting = db.prepare(
+    this.#waiting = prepared(
+      db,
       'SELECT id, body, stored_at FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number',
     );
   }
 
   /** Whether the run has ever had the message. */
   has(key: number, id: string): boolean {
-    return this.#find.get(key, id) !== undefined;
+    return this.#find().get(key, id) !== undefined;
   }
 
   waitingControls(key: number): number {
-    return Number(this.#countControls.get(key)?.['waiting']);
+    return Number(this.#countControls().get(key)?.['waiting']);
   }
 
   /** `number` orders the messages of a run. */
   put(key: number, number: number, { id, isCapped, body }: MessageText, now: number): void {
-    this.#insert.run(key, id, number, now, isCapped ? 1 : 0, body);
+    this.#insert().run(key, id, number, now, isCapped ? 1 : 0, body);
   }
 
   take(run: string, id: string): void {
-    this.#take.run(run, id);
+    this.#take().run(run, id);
   }
 
   read(key: number): Received[] {
@@ -58,7 +65,7 @@ export class SqliteInbox {
 
   /** What waits, as it is stored. */
   texts(key: number): readonly MessageRow[] {
-    return this.#waiting.all(key) as unknown as MessageRow[];
+    return this.#waiting().all(key) as unknown as MessageRow[];
   }
 }
 

@@ -1,8 +1,9 @@
 /** The statements that look runs up and list them, as records. */
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { decodeEntry, type Entry, type ErrorData, PilotageError, type Started } from '#core';
 import type { RunQuery, RunRecord, RunStatus } from './port.ts';
 import { beginningOf, hasEnded, runNotFound } from './rules.ts';
+import { type Prepared, prepared } from './sqlite-prepared.ts';
 
 interface RecordRow {
   readonly id: string;
@@ -34,17 +35,17 @@ const FIND_RECORD =
 
 export class SqliteRecords {
   readonly #db: DatabaseSync;
-  readonly #find: StatementSync;
-  readonly #keyOf: StatementSync;
+  readonly #find: Prepared;
+  readonly #keyOf: Prepared;
 
   constructor(db: DatabaseSync) {
     this.#db = db;
-    this.#find = db.prepare(`${FIND_RECORD} runs.id = ?`);
-    this.#keyOf = db.prepare('SELECT key FROM runs WHERE id = ?');
+    this.#find = prepared(db, `${FIND_RECORD} runs.id = ?`);
+    this.#keyOf = prepared(db, 'SELECT key FROM runs WHERE id = ?');
   }
 
   get(run: string, now: number): RunRecord | undefined {
-    const row = this.#find.get(run) as RecordRow | undefined;
+    const row = this.#find().get(run) as RecordRow | undefined;
     return row && recordOf(row, now);
   }
 
@@ -71,7 +72,7 @@ export class SqliteRecords {
   }
 
   #key(run: string): number {
-    const row = this.#keyOf.get(run);
+    const row = this.#keyOf().get(run);
     if (row === undefined) throw runNotFound(run);
     return Number(row['key']);
   }

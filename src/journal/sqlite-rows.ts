@@ -2,7 +2,7 @@
  * The statements on runs and entries. Everything here is synchronous. What writes is called inside the writer's
  * transaction, and throws a `PilotageError` only before its first change.
  */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { type Entry, PilotageError } from '#core';
 import type { Append, Claim, ClaimRequest, Park, Received, Renewal, RunStatus, SignalOptions } from './port.ts';
 import {
@@ -25,6 +25,7 @@ import {
 import type { AppendText, MessageText, RunText, ToldText } from './sqlite-encode.ts';
 import { SqliteInbox } from './sqlite-inbox.ts';
 import { SqlitePassedOver } from './sqlite-passed-over.ts';
+import { type Prepared, prepared } from './sqlite-prepared.ts';
 import { decodeRow, type EntryRow } from './sqlite-records.ts';
 import type { SqliteSessions } from './sqlite-session.ts';
 
@@ -80,41 +81,57 @@ const READ_ENTRIES = `
   )
   SELECT entries.seq, entries.body FROM chain JOIN entries ON entries.id = chain.id WHERE chain.seq >= :from AND chain.seq < :end`;
 
-type Statements = ReturnType<typeof prepareStatements>;
+type Statements = ReturnType<typeof statementsOn>;
 
-function prepareStatements(db: DatabaseSync) {
+function statementsOn(db: DatabaseSync) {
   return {
-    findRun: db.prepare(`${FIND_RUN} id = ?`),
-    findRunByKey: db.prepare(`${FIND_RUN} key = ?`),
-    findOwned: db.prepare('SELECT tenant, user, session, parent FROM runs WHERE id = ?'),
-    treeSize: db.prepare('SELECT count(*) AS size FROM runs WHERE root = ?'),
-    findDue: db.prepare(FIND_DUE),
-    insertRun: db.prepare(`
+    findRun: prepared(db, `${FIND_RUN} id = ?`),
+    findRunByKey: prepared(db, `${FIND_RUN} key = ?`),
+    findOwned: prepared(db, 'SELECT tenant, user, session, parent FROM runs WHERE id = ?'),
+    treeSize: prepared(db, 'SELECT count(*) AS size FROM runs WHERE root = ?'),
+    findDue: prepared(db, FIND_DUE),
+    findDueOther: prepared(db, FIND_DUE_OTHER),
+    insertRun: prepared(
+      db,
+      `
       INSERT INTO runs (id, tenant, user, session, planner, parent, root, priority, status, created_at, updated_at)
       VALUES (:id, :tenant, :user, :session, :planner, :parent, :root, :priority, 'pending', :now, :now)
-      ON CONFLICT (id) DO NOTHING`),
+      ON CONFLICT (id) DO NOTHING`,
+    ),
     // The hot path: compares and inserts in one statement, and hands no row to JavaScript.
-    insertEntry: db.prepare(`
+    insertEntry: prepared(
+      db,
+      `
       INSERT INTO entries (run, seq, previous, body)
-      SELECT key, head + 1, last_entry, ? FROM runs WHERE id = ? AND head = ? AND fence = ?`),
-    readEntries: db.prepare(READ_ENTRIES),
-    setFirst: db.prepare('UPDATE runs SET first_entry = last_entry WHERE id = ?'),
-    advance: db.prepare('UPDATE runs SET head = head + 1, last_entry = ?, updated_at = ? WHERE id = ?'),
-    setPlanner: db.prepare('UPDATE runs SET planner = ? WHERE id = ?'),
-    setStatus: db.prepare('UPDATE runs SET status = :status WHERE id = :run AND status <> :status'),
+      SELECT key, head + 1, last_entry, ? FROM runs WHERE id = ? AND head = ? AND fence = ?`,
+    ),
+    readEntries: prepared(db, READ_ENTRIES),
+    setFirst: prepared(db, 'UPDATE runs SET first_entry = last_entry WHERE id = ?'),
+    advance: prepared(db, 'UPDATE runs SET head = head + 1, last_entry = ?, updated_at = ? WHERE id = ?'),
+    setPlanner: prepared(db, 'UPDATE runs SET planner = ? WHERE id = ?'),
+    setStatus: prepared(db, 'UPDATE runs SET status = :status WHERE id = :run AND status <> :status'),
     // A claimed run is due again when its lease is over, until a release parks it.
-    grant: db.prepare(`
+    grant: prepared(
+      db,
+      `
       UPDATE runs SET owner = ?, lease_until = ?, work_left_at = ?, fence = fence + 1, wake_at = 0, problem = NULL,
         status = CASE WHEN status IN ('pending', 'waiting') THEN 'running' ELSE status END
-      WHERE key = ?`),
-    renew: db.prepare('UPDATE runs SET lease_until = ? WHERE key = ?'),
-    release: db.prepare(`
+      WHERE key = ?`,
+    ),
+    renew: prepared(db, 'UPDATE runs SET lease_until = ? WHERE key = ?'),
+    release: prepared(
+      db,
+      `
       UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ?, status = coalesce(?, status),
         work_left_at = coalesce(?, work_left_at), problem = ?
-      WHERE key = ?`),
-    addSignal: db.prepare(`
-      UPDATE runs SET signals = signals + 1, wake_at = 0, updated_at = ?, priority = coalesce(?, priority) WHERE key = ?`),
-  } satisfies Record<string, StatementSync>;
+      WHERE key = ?`,
+    ),
+    addSignal: prepared(
+      db,
+      `
+      UPDATE runs SET signals = signals + 1, wake_at = 0, updated_at = ?, priority = coalesce(?, priority) WHERE key = ?`,
+    ),
+  } satisfies Record<string, Prepared>;
 }
 
 export class SqliteRows {
@@ -122,14 +139,10 @@ export class SqliteRows {
   readonly #inbox: SqliteInbox;
   readonly #sessions: SqliteSessions;
   readonly #passedOver: SqlitePassedOver;
-  /** Prepared when a run is first passed over: a journal that is only read has no table of those. */
-  readonly #findOther: () => StatementSync;
 
   constructor(db: DatabaseSync, sessions: SqliteSessions) {
-    let findOther: StatementSync | undefined;
-    this.#findOther = () => (findOther ??= db.prepare(FIND_DUE_OTHER));
     this.#passedOver = new SqlitePassedOver(db);
-    this.#sql = prepareStatements(db);
+    this.#sql = statementsOn(db);
     this.#inbox = new SqliteInbox(db);
     this.#sessions = sessions;
   }
@@ -139,11 +152,11 @@ export class SqliteRows {
     const { run: id, tenant, user, session } = run.identity;
     const { parent = null, root = null } = first.task ?? {};
     const row = { id, tenant, user, session, planner: first.planner, parent, root, priority: run.priority, now };
-    const inserted = this.#sql.insertRun.run(row);
+    const inserted = this.#sql.insertRun().run(row);
     if (inserted.changes === 0) return undefined;
     for (const [index, body] of bodies.entries()) {
       this.#appendEntry({ run: id, fence: 0, expected: index }, body, now);
-      if (index === 0) this.#sql.setFirst.run(id);
+      if (index === 0) this.#sql.setFirst().run(id);
     }
     return run.claim && this.#grant(Number(inserted.lastInsertRowid), run.claim, time);
   }
@@ -159,9 +172,9 @@ export class SqliteRows {
     // The first one decides, because nobody else writes meanwhile.
     if (head === expected) assertCurrent(append, this.#find(run));
     for (const id of takes ?? []) this.#inbox.take(run, id);
-    if (status !== undefined) this.#sql.setStatus.run({ status, run });
+    if (status !== undefined) this.#sql.setStatus().run({ status, run });
     if (turn !== undefined) this.#sessions.add(turn);
-    if (planner !== undefined) this.#sql.setPlanner.run(planner, run);
+    if (planner !== undefined) this.#sql.setPlanner().run(planner, run);
     for (const start of starts ?? []) this.create(start, now);
     for (const told of tells ?? []) this.#tell(told, now);
   }
@@ -172,17 +185,17 @@ export class SqliteRows {
     assertCurrent(append, row);
     assertSeen(append, row.signals);
     const tree: StoredTree = {
-      find: (run) => this.#sql.findOwned.get(run) as Owned | undefined,
-      size: (root) => Number(this.#sql.treeSize.get(root)?.['size']),
+      find: (run) => this.#sql.findOwned().get(run) as Owned | undefined,
+      size: (root) => Number(this.#sql.treeSize().get(root)?.['size']),
     };
     assertOwnStarts(append, tree);
     assertTreeLimit(append, tree);
   }
 
   #appendEntry(at: Pick<Append, 'run' | 'fence' | 'expected'>, body: string, now: number): boolean {
-    const { changes, lastInsertRowid } = this.#sql.insertEntry.run(body, at.run, at.expected, at.fence);
+    const { changes, lastInsertRowid } = this.#sql.insertEntry().run(body, at.run, at.expected, at.fence);
     if (changes === 0) return false;
-    this.#sql.advance.run(lastInsertRowid, now, at.run);
+    this.#sql.advance().run(lastInsertRowid, now, at.run);
     return true;
   }
 
@@ -190,7 +203,7 @@ export class SqliteRows {
   read(run: string, from: number, end: number): Entry[] {
     const row = this.#find(run);
     const { key, head, last_entry: last } = row;
-    const rows = this.#sql.readEntries.all({ run: key, head, last, from, end }) as unknown as EntryRow[];
+    const rows = this.#sql.readEntries().all({ run: key, head, last, from, end }) as unknown as EntryRow[];
     const wanted = Math.max(0, Math.min(head + 1, end) - from);
     // A run is stored with its first entry: one without entries would be waited for for ever.
     if (rows.length !== wanted || head < 1) {
@@ -213,14 +226,14 @@ export class SqliteRows {
         planners: planners === undefined ? null : JSON.stringify(planners),
         exceptTenants: JSON.stringify(exceptTenants),
       };
-      let find = this.#sql.findDue;
+      let find = this.#sql.findDue();
       if (exceptRuns !== undefined && exceptRuns.length > 0) {
         this.#passedOver.hold(exceptRuns);
-        find = this.#findOther();
+        find = this.#sql.findDueOther();
       }
       return (find.get(which) as Pick<RunRow, 'key'> | undefined)?.key;
     }
-    const row = this.#sql.findRun.get(request.run) as RunRow | undefined;
+    const row = this.#sql.findRun().get(request.run) as RunRow | undefined;
     if (row === undefined) return undefined;
     if (hasEnded(row.status)) return mayReopen(row.status, request) ? row.key : undefined;
     const free = row.lease_until === null || row.lease_until <= now || row.owner === request.from;
@@ -233,9 +246,9 @@ export class SqliteRows {
   }
 
   #grant(key: number, lease: ClaimRequest, now: number): Claim {
-    const row = this.#sql.findRunByKey.get(key) as unknown as RunRow;
+    const row = this.#sql.findRunByKey().get(key) as unknown as RunRow;
     const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;
-    this.#sql.grant.run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
+    this.#sql.grant().run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
     const before = { status: row.status, wakeAt: row.wake_at };
     const claim = { run: row.id, fence: row.fence + 1, head: row.head, signals: row.signals, before };
     return workLeftAt === null ? claim : { ...claim, workLeftMsAgo: Math.max(0, now - workLeftAt) };
@@ -245,7 +258,7 @@ export class SqliteRows {
   renew(lease: Renewal, until: number): number | undefined {
     const row = this.#held(lease);
     if (row === undefined) return undefined;
-    this.#sql.renew.run(until, row.key);
+    this.#sql.renew().run(until, row.key);
     return row.signals;
   }
 
@@ -257,12 +270,12 @@ export class SqliteRows {
     const status = news || ended ? null : (park.asBefore?.status ?? park.status ?? null);
     const problem = park.problem === undefined ? null : JSON.stringify(park.problem);
     const workLeftAt = park.leavesWork === true ? Math.ceil(now) : null;
-    this.#sql.release.run(news ? 0 : dueAt(park, now), status, workLeftAt, problem, row.key);
+    this.#sql.release().run(news ? 0 : dueAt(park, now), status, workLeftAt, problem, row.key);
     return !news || ended;
   }
 
   #held(lease: Renewal): RunRow | undefined {
-    const row = this.#sql.findRun.get(lease.run) as RunRow | undefined;
+    const row = this.#sql.findRun().get(lease.run) as RunRow | undefined;
     return row !== undefined && row.owner !== null && row.fence === lease.fence ? row : undefined;
   }
 
@@ -277,14 +290,14 @@ export class SqliteRows {
   }
 
   #tell({ run, message }: ToldText, now: number): void {
-    const row = this.#sql.findRun.get(run) as RunRow | undefined;
+    const row = this.#sql.findRun().get(run) as RunRow | undefined;
     if (row === undefined || hasEnded(row.status) || this.#inbox.has(row.key, message.id)) return;
     this.#put(row, message, null, now);
   }
 
   #put({ key, signals }: RunRow, message: MessageText, priority: number | null, now: number): void {
     this.#inbox.put(key, signals + 1, message, now);
-    this.#sql.addSignal.run(now, priority, key);
+    this.#sql.addSignal().run(now, priority, key);
   }
 
   inbox(run: string): Received[] {
@@ -292,7 +305,7 @@ export class SqliteRows {
   }
 
   #find(run: string): RunRow {
-    const row = this.#sql.findRun.get(run) as RunRow | undefined;
+    const row = this.#sql.findRun().get(run) as RunRow | undefined;
     if (row === undefined) throw runNotFound(run);
     return row;
   }

@@ -279,7 +279,8 @@ function migrate(db: DatabaseSync, path: string): void {
   const version = Number(db.prepare('PRAGMA user_version').get()?.['user_version']);
   if (version > SCHEMA_VERSION) throw newer(path, version);
   for (const migration of MIGRATIONS.slice(version)) db.exec(migration);
-  db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`);
+  if (version < SCHEMA_VERSION) db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+  db.exec('COMMIT');
 }
 
 export function newer(path: string, found: number): PilotageError {

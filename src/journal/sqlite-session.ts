@@ -1,9 +1,10 @@
 /** What sessions remember, in the journal's file. A turn is written in the transaction of its run's ending. */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import type { Scope } from '#core';
 import { assertCounts, assertSummary, ownedBy } from './rules.ts';
 import type { MemoryHealth, SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from './session-memory.ts';
 import type { StoreAccess } from './sqlite-artifacts.ts';
+import { type Prepared, prepared } from './sqlite-prepared.ts';
 
 interface SummaryRow {
   readonly text: string;
@@ -22,39 +23,49 @@ interface TurnRow {
 
 export class SqliteSessions implements SessionMemoryStore {
   readonly #access: StoreAccess;
-  readonly #scopeOf: StatementSync;
-  readonly #add: StatementSync;
-  readonly #turns: StatementSync;
-  readonly #count: StatementSync;
-  readonly #summary: StatementSync;
-  readonly #setSummary: StatementSync;
+  readonly #scopeOf: Prepared;
+  readonly #add: Prepared;
+  readonly #turns: Prepared;
+  readonly #count: Prepared;
+  readonly #summary: Prepared;
+  readonly #setSummary: Prepared;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     this.#access = access;
-    this.#scopeOf = db.prepare('SELECT tenant, user, session FROM runs WHERE id = ?');
-    this.#add = db.prepare(`
+    this.#scopeOf = prepared(db, 'SELECT tenant, user, session FROM runs WHERE id = ?');
+    this.#add = prepared(
+      db,
+      `
       INSERT INTO session_turns (scope, number, run, user, assistant, at)
       VALUES (:scope, (SELECT coalesce(max(number) + 1, 0) FROM session_turns WHERE scope = :scope), :run, :user, :assistant, :at)
-      ON CONFLICT (run) DO NOTHING`);
-    this.#turns = db.prepare(`
+      ON CONFLICT (run) DO NOTHING`,
+    );
+    this.#turns = prepared(
+      db,
+      `
       SELECT run, user, assistant, at FROM session_turns
-      WHERE scope = ? AND number >= ? AND number < ? ORDER BY number DESC LIMIT ?`);
-    this.#count = db.prepare('SELECT coalesce(max(number) + 1, 0) AS turns FROM session_turns WHERE scope = ?');
-    this.#summary = db.prepare(
+      WHERE scope = ? AND number >= ? AND number < ? ORDER BY number DESC LIMIT ?`,
+    );
+    this.#count = prepared(db, 'SELECT coalesce(max(number) + 1, 0) AS turns FROM session_turns WHERE scope = ?');
+    this.#summary = prepared(
+      db,
       'SELECT text, covers, health, failures, updated_at FROM session_summaries WHERE scope = ?',
     );
-    this.#setSummary = db.prepare(`
+    this.#setSummary = prepared(
+      db,
+      `
       INSERT INTO session_summaries (scope, text, covers, health, failures, updated_at)
       VALUES (:scope, :text, :covers, :health, :failures, :updatedAt)
       ON CONFLICT (scope) DO UPDATE SET
         text = excluded.text, covers = excluded.covers, health = excluded.health,
-        failures = excluded.failures, updated_at = excluded.updated_at`);
+        failures = excluded.failures, updated_at = excluded.updated_at`,
+    );
   }
 
   /** Inside the writer's transaction, of a run that is there. A second turn of the same run changes nothing. */
   add({ run, user, assistant, at }: SessionTurn): void {
-    const scope = ownedBy(this.#scopeOf.get(run) as unknown as Scope);
-    this.#add.run({ scope, run, user, assistant, at });
+    const scope = ownedBy(this.#scopeOf().get(run) as unknown as Scope);
+    this.#add().run({ scope, run, user, assistant, at });
   }
 
   async read(scope: Scope, limit: number, from: number = 0): Promise<SessionMemory> {
@@ -62,9 +73,9 @@ export class SqliteSessions implements SessionMemoryStore {
     const key = ownedBy(scope);
     return this.#access.read(() => {
       // In this order what another process commits in between goes unseen: turns never change, a summary covers no later ones.
-      const summary = this.#summary.get(key) as SummaryRow | undefined;
-      const count = Number(this.#count.get(key)?.['turns']);
-      const rows = this.#turns.all(key, from, count, limit) as unknown as TurnRow[];
+      const summary = this.#summary().get(key) as SummaryRow | undefined;
+      const count = Number(this.#count().get(key)?.['turns']);
+      const rows = this.#turns().all(key, from, count, limit) as unknown as TurnRow[];
       return {
         count,
         turns: rows.reverse().map(turnOf),
@@ -78,9 +89,9 @@ export class SqliteSessions implements SessionMemoryStore {
     const key = ownedBy(scope);
     const { text, covers, health, failures, updatedAt } = summary;
     return this.#access.write(() => {
-      const stored = this.#summary.get(key) as SummaryRow | undefined;
+      const stored = this.#summary().get(key) as SummaryRow | undefined;
       if (stored?.updated_at !== expected) return false;
-      this.#setSummary.run({ scope: key, text, covers, health, failures, updatedAt });
+      this.#setSummary().run({ scope: key, text, covers, health, failures, updatedAt });
       return true;
     });
   }

@@ -1,6 +1,6 @@
 /** A journal in one SQLite file, through `node:sqlite`. Several processes may share the file. */
 
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { assertOptions, type Clock, type Entry, encodeEntry, type Message, type Shape, systemClock } from '#core';
 import type {
   Append,
@@ -23,6 +23,7 @@ import type { SessionMemoryStore } from './session-memory.ts';
 import { SqliteArtifacts, type StoreAccess } from './sqlite-artifacts.ts';
 import { encodeAppend, encodeMessage, encodeRun } from './sqlite-encode.ts';
 import { SqliteGuard } from './sqlite-guard.ts';
+import { type Prepared, prepared } from './sqlite-prepared.ts';
 import { ReadingJournal } from './sqlite-reading.ts';
 import { SqliteRecords } from './sqlite-records.ts';
 import { SqliteRepairs } from './sqlite-repairs.ts';
@@ -86,7 +87,7 @@ export class SqliteJournal implements Journal {
   readonly #repairs: SqliteRepairs;
   readonly #writer: GroupWriter;
   readonly #watchers = new Watchers();
-  readonly #dataVersion: StatementSync;
+  readonly #dataVersion: Prepared;
   #poll: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
 
@@ -97,7 +98,7 @@ export class SqliteJournal implements Journal {
     const guard = new SqliteGuard(db, options.path);
     this.#guard = guard;
     this.#writer = new GroupWriter(db, guard, options.busyTimeoutMs ?? BUSY_TIMEOUT_MS);
-    this.#dataVersion = db.prepare('PRAGMA data_version');
+    this.#dataVersion = prepared(db, 'PRAGMA data_version');
     const access: StoreAccess = {
       read: (run) => this.#read(run),
       write: (run) => this.#writer.write(() => run(this.#now())),
@@ -234,7 +235,7 @@ export class SqliteJournal implements Journal {
 
   #versionOfData(): unknown {
     try {
-      return this.#dataVersion.get()?.['data_version'];
+      return this.#dataVersion().get()?.['data_version'];
     } catch (error) {
       // Whoever is woken reads the journal, and gets the error where it can be handled.
       return error;

@@ -1,12 +1,12 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { PilotageError } from '#core';
 import { FIND_DUE, openDatabase, SCHEMA_VERSION } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import { createClaimed, expectCode, newRun, step, stepEntry } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
-import { openJournal, withDatabase } from '../kit/sqlite.ts';
+import { openJournal, walOf, withDatabase } from '../kit/sqlite.ts';
 import { startChild } from './children.ts';
 
 function openingError(path: string): PilotageError {
@@ -41,6 +41,23 @@ describe('the file of a SQLite journal', () => {
       expect(db.prepare('PRAGMA application_id').get()).toEqual({ application_id: 0x70696c6f });
       expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: SCHEMA_VERSION });
     });
+  });
+
+  it('is opened without a write, and without statements that nobody runs', async () => {
+    const path = await writtenJournal();
+    const other = openDatabase({ path, synchronous: 'full' });
+    const version = other.prepare('PRAGMA data_version');
+    const before = version.get();
+    const prepare = vi.spyOn(Object.getPrototypeOf(other), 'prepare');
+    onTestFinished(() => prepare.mockRestore());
+    const journal = openJournal(path);
+    const statements = prepare.mock.calls.length;
+    expect(version.get()).toEqual(before);
+    expect(walOf(path)).toEqual({ pages: 0, commits: 0 });
+    expect(statements).toBeLessThan(8);
+    await journal.read('r1');
+    expect(prepare.mock.calls.length).toBe(statements + 2);
+    other.close();
   });
 
   it('has the durability that was asked for', () => {

@@ -4,6 +4,7 @@ import {
   type Caller,
   type Control,
   type ControlType,
+  deepFreeze,
   type Identity,
   type Json,
   type JsonObject,
@@ -12,7 +13,7 @@ import {
 } from '#core';
 import type { Journal } from '#journal';
 import { type Run, sendControl } from '#runtime';
-import { foldEntries, type OpenPause, type OpenStep, type RunState } from '#view';
+import { applyEntry, type OpenPause, type OpenStep, openState, type RunState } from '#view';
 import type { Dice } from './dice.ts';
 import type { Ledger } from './ledger.ts';
 import type { Act, Sender } from './script.ts';
@@ -53,6 +54,8 @@ export class People {
   readonly #tries = new Map<string, number>();
   /** How often the budget of a run was raised. */
   readonly #raises = new Map<string, number>();
+  /** The fold of each run that somebody has looked at, up to then. */
+  readonly #states = new Map<string, RunState>();
   #controls = 0;
 
   constructor(world: PeopleWorld) {
@@ -63,7 +66,7 @@ export class People {
   async act(act: Act): Promise<void> {
     const { ledger } = this.#world;
     const run = target(act, ledger);
-    const state = run === undefined ? undefined : stateOf(run, ledger);
+    const state = run === undefined ? undefined : this.#stateOf(run);
     if (run === undefined || state === undefined) return;
     const pause = act.pause === undefined ? undefined : nth(state.pauses, act.pause);
     const to = act.atRoot === true ? act.root : run;
@@ -94,7 +97,7 @@ export class People {
     const answers: Promise<void>[] = [];
     for (const [run, { endedAt }] of ledger.runs) {
       if (endedAt !== undefined) continue;
-      const state = stateOf(run, ledger);
+      const state = this.#stateOf(run);
       for (const pause of state?.pauses ?? []) if (state !== undefined) answers.push(this.#answer(state, pause, dice));
     }
     await Promise.all(answers);
@@ -152,6 +155,17 @@ export class People {
     if (ledger.effects.has(key)) return { happened: true, value: ledger.values.get(key) ?? null };
     ledger.notDone(key);
     return { happened: false };
+  }
+
+  /** As it is now: the same object changes with the run. */
+  #stateOf(run: string): RunState | undefined {
+    const entries = this.#world.ledger.runs.get(run)?.entries ?? [];
+    const [first] = entries;
+    if (first === undefined) return undefined;
+    const state = this.#states.get(run) ?? openState(deepFreeze(first));
+    this.#states.set(run, state);
+    for (const entry of entries.slice(state.head)) applyEntry(state, deepFreeze(entry));
+    return state;
   }
 
   #control(act: Act, payload: JsonObject, from: Caller | undefined): Control {
@@ -213,11 +227,6 @@ function answersTaken(run: string, token: string, ledger: Ledger): number {
       entry.control.payload?.['closing'] === true &&
       entry.control.payload['token'] === token,
   ).length;
-}
-
-function stateOf(run: string, ledger: Ledger): RunState | undefined {
-  const entries = ledger.runs.get(run)?.entries;
-  return entries && foldEntries(entries);
 }
 
 function target({ root, task }: Act, ledger: Ledger): string | undefined {

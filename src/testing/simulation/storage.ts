@@ -42,12 +42,15 @@ function onDisk(workers: number, clock: Clock): Storage {
   };
   const outside = open();
   const connections = Array.from({ length: workers }, open);
+  const troubles = new Map<number, DiskTrouble | undefined>();
   return {
     journal: outside.journal,
     isInOrder: false,
     of: (worker) => connections[worker]?.journal ?? outside.journal,
     setDisk: (worker, trouble) => {
-      connections[worker]?.db.exec(TROUBLES[trouble ?? 'none']);
+      // Such a pragma makes SQLite prepare all statements anew.
+      if (troubles.get(worker) !== trouble) connections[worker]?.db.exec(TROUBLES[trouble ?? 'none']);
+      troubles.set(worker, trouble);
       return true;
     },
     close: async () => {

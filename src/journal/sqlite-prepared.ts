@@ -1,0 +1,13 @@
+/** Statements are prepared when they are first run: that costs more than to run one, and most connections need few of them. */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+
+export type Prepared = () => StatementSync;
+
+/** What SQLite says of a text that does not fit the file as it is then is thrown by the first who asks. */
+export function prepared(db: DatabaseSync, text: string): Prepared {
+  let statement: StatementSync | undefined;
+  return () => {
+    statement ??= db.prepare(text);
+    return statement;
+  };
+}
