@@ -33,7 +33,8 @@ export class NoticeHub {
     this.#listeners.set(run, listeners.add(listener));
     return () => {
       listeners.delete(listener);
-      if (listeners.size === 0) this.#listeners.delete(run);
+      // Whoever stops listening a second time takes nobody else away.
+      if (listeners.size === 0 && this.#listeners.get(run) === listeners) this.#listeners.delete(run);
     };
   }
 

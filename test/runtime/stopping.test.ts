@@ -1,10 +1,11 @@
 /** What is said to a run is not waited for unless asked; a signal cancels it; and nothing that is deaf holds its result back. */
 import { describe, expect, it } from 'vitest';
-import { local } from '#core';
+import { local, PilotageError } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import type { Tool } from '#tools';
-import { call, named, parallel, pause, script } from '../kit/decisions.ts';
+import { call, finish, named, parallel, pause, script } from '../kit/decisions.ts';
+import { changed } from '../kit/journals.ts';
 import { entriesOf, kindsOf, pausesOf } from '../kit/run-record.ts';
 import { holding, make } from '../kit/tools.ts';
 import { gate, quiet, until } from '../kit/waiting.ts';
@@ -40,6 +41,48 @@ describe('what is said to a run', () => {
     await run.steer('APPROVE', { token: 'pause_other' }, { until: 'stored' });
     await until(async () => (await entriesOf(made.journal, run, 'control')).length === 2);
   });
+});
+
+it('a wait that ends twice takes no other wait for the same run with it', async () => {
+  const unreadable = new PilotageError('journal_unavailable', 'The disk is gone for a moment.');
+  const plain = memoryJournal();
+  const [second, bothWait, firstIsOver] = [gate(), gate(), gate()];
+  const wakes: (() => void)[] = [];
+  let isAway = false;
+  const journal = changed(plain, {
+    watch(run, wake) {
+      wakes.push(wake);
+      return plain.watch(run, wake);
+    },
+    async read(run, from) {
+      if (isAway) throw unreadable;
+      return plain.read(run, from);
+    },
+    async signal(run, message, options) {
+      if (message.type === 'REJECT') {
+        bothWait.open();
+        await firstIsOver.opened;
+        return plain.signal(run, message, options);
+      }
+      // The wait for this answer ends when nothing can be read, and once more because the answer is not stored.
+      isAway = true;
+      for (const wake of wakes) wake();
+      await quiet();
+      isAway = false;
+      second.open();
+      await bothWait.opened;
+      throw unreadable;
+    },
+  });
+  const run = await start(world({ planner: script(pause, finish('done')), journal }));
+  const [{ token } = { token: '' }] = await pausesOf(run);
+  const code = (error: { code: string }): string => error.code;
+  const approved = run.approve(token).then(() => 'applied', code);
+  await second.opened;
+  const rejected = run.reject('pause_other').then(() => 'applied', code);
+  expect(await approved).toBe('journal_unavailable');
+  firstIsOver.open();
+  expect(await rejected).toBe('pause_not_found');
 });
 
 describe('the signal of a start', () => {
