@@ -1,7 +1,7 @@
 #!/usr/bin/env node
+/** The command `pilotage`. */
 import { readFileSync } from 'node:fs';
 import { describeThrown, knowKeysOf, PilotageError, Redaction } from '#core';
-/** The command `pilotage`. */
 import { codeOfError, EXIT, UsageError } from './exit-code.ts';
 import { HELP } from './help.ts';
 import { type Command, type Parsed, parseCommandLine } from './options.ts';
