@@ -87,8 +87,10 @@ function checkNeeded(run: EndedRun, runs: Runs, ledger: Ledger): void {
     const child = runs.get(task);
     const met = called === undefined ? undefined : metAt(run, step);
     if (child === undefined || met === undefined || (child.landed[0] ?? 0) > met) continue;
-    const wentOn = (child.endedAt ?? Number.POSITIVE_INFINITY) > met + A_WHILE;
-    if (wentOn && !wasStopped(child, ledger)) {
+    const endedAt = child.endedAt ?? Number.POSITIVE_INFINITY;
+    // A run that the store has refused is left for some seconds: it says nothing to anybody until then.
+    const wasLeft = ledger.runs.get(run.id)?.leftAt.some((at) => at > met && at < endedAt) === true;
+    if (endedAt > met + A_WHILE && !wasLeft && !wasStopped(child, ledger)) {
       ledger.violated('cascade', `${task} went on when the join of its step had what it needs`, run.id);
     }
   }

@@ -80,6 +80,8 @@ export interface LedgerRun {
   leaseUntil: number;
   /** Let go of as it was, after a fault of the store: nothing is due of it before its time. */
   isLeftForNow: boolean;
+  /** When that was. */
+  readonly leftAt: number[];
 }
 
 function tenantOf({ entries: [first] }: LedgerRun): string {
@@ -169,6 +171,7 @@ export class Ledger {
       fence: 0,
       leaseUntil: 0,
       isLeftForNow: false,
+      leftAt: [],
     };
     this.runs.set(identity.run, run);
     return run;
@@ -212,6 +215,7 @@ export class Ledger {
     known.isDriven = false;
     known.holder = undefined;
     known.isLeftForNow = status === undefined;
+    if (known.isLeftForNow) known.leftAt.push(this.next());
   }
 
   /** @param order taken before the store was asked: the store does it at once. */
