@@ -4,6 +4,7 @@ import { decodeEntry, type Entry, type ErrorData, PilotageError, type Started } 
 import type { RunQuery, RunRecord, RunStatus } from './port.ts';
 import { beginningOf, hasEnded, runNotFound } from './rules.ts';
 import { type Prepared, prepared } from './sqlite-prepared.ts';
+import { HEAD, LAST_ENTRY } from './sqlite-schema.ts';
 
 interface RecordRow {
   readonly id: string;
@@ -30,8 +31,11 @@ export interface EntryRow {
   readonly body: string;
 }
 
-const FIND_RECORD =
-  'SELECT runs.*, entries.body AS first_body FROM runs LEFT JOIN entries ON entries.id = runs.first_entry WHERE ';
+const FIND_RECORD = `
+  SELECT runs.*, ${HEAD} AS head, max(runs.updated_at, coalesce(last.at, 0)) AS updated_at, first.body AS first_body FROM runs
+    LEFT JOIN entries AS first ON first.id = (runs.key << 32) + 1
+    LEFT JOIN entries AS last ON last.id = ${LAST_ENTRY}
+  WHERE `;
 
 export class SqliteRecords {
   readonly #db: DatabaseSync;

@@ -1,11 +1,9 @@
-/**
- * The statements with which a run is looked at that cannot be read, and set right. Rows are never deleted or changed: those that
- * are taken out of a run are left where they are, without anything that points at them.
- */
+/** The statements with which a run is looked at that cannot be read, and set right. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Examined, RepairRequest, RunStatus } from './port.ts';
 import { assertAsExamined, hasEnded, runNotFound } from './rules.ts';
 import { type Prepared, prepared } from './sqlite-prepared.ts';
+import { HEAD } from './sqlite-schema.ts';
 
 interface RunRow {
   readonly key: number;
@@ -16,72 +14,70 @@ interface RunRow {
   readonly lease_until: number | null;
 }
 
-interface Row {
-  readonly id: number;
-  readonly seq: number;
-  readonly body: string;
-}
-
 export class SqliteRepairs {
   readonly #find: Prepared;
   readonly #rows: Prepared;
   readonly #inbox: Prepared;
+  readonly #takeOut: Prepared;
   readonly #insert: Prepared;
   readonly #drop: Prepared;
   readonly #set: Prepared;
 
   constructor(db: DatabaseSync) {
-    this.#find = prepared(db, 'SELECT key, head, signals, status, owner, lease_until FROM runs WHERE id = ?');
-    // Without a look at what points at what, nor at how many there should be, which may be what is broken. Of two rows with one seq the later was put in place
-    // of the other, or belongs to an earlier repair.
+    this.#find = prepared(
+      db,
+      `
+      SELECT key, ${HEAD} AS head, signals, status, owner, lease_until FROM runs WHERE id = ?`,
+    );
+    // Also those beyond the count of them, which may be what is broken.
     this.#rows = prepared(
       db,
       `
-      SELECT max(id) AS id, seq, body FROM entries WHERE run = ? AND seq >= 1 GROUP BY seq ORDER BY seq`,
+      SELECT seq, body AS text FROM entries WHERE id BETWEEN (:key << 32) + 1 AND (:key << 32) + 4294967295 ORDER BY id`,
     );
     this.#inbox = prepared(
       db,
       'SELECT id, body AS text FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number',
     );
-    this.#insert = prepared(db, 'INSERT INTO entries (run, seq, previous, body) VALUES (?, ?, ?, ?)');
+    this.#takeOut = prepared(
+      db,
+      `
+      DELETE FROM entries WHERE id BETWEEN (:key << 32) + :keep + 1 AND (:key << 32) + 4294967295`,
+    );
+    this.#insert = prepared(db, 'INSERT INTO entries (id, at, body) VALUES ((:key << 32) + :seq, :now, :body)');
     this.#drop = prepared(db, 'UPDATE controls SET body = NULL WHERE run = ? AND id = ?');
     this.#set = prepared(
       db,
       `
-      UPDATE runs SET head = :head, first_entry = :first, last_entry = :last, status = :status, planner = :planner,
-        fence = fence + 1, owner = NULL, lease_until = NULL, wake_at = 0, problem = NULL, updated_at = :now
+      UPDATE runs SET head = :head, status = :status, planner = :planner, fence = fence + 1, owner = NULL, lease_until = NULL,
+        wake_at = 0, problem = NULL, updated_at = :now
       WHERE key = :key`,
     );
   }
 
   examine(run: string): Examined {
     const { key, head, signals } = this.#run(run);
-    const entries = this.#rowsOf(key).map(({ seq, body }) => ({ seq, text: body }));
-    return { head, signals, entries, inbox: this.#inbox().all(key) as unknown as Examined['inbox'] };
+    return {
+      head,
+      signals,
+      entries: this.#entriesOf(key),
+      inbox: this.#inbox().all(key) as unknown as Examined['inbox'],
+    };
   }
 
-  /** What stays is written anew, too: what pointed from one row to the next may have been broken. */
   repair(request: RepairRequest, bodies: readonly string[], now: number): void {
     const { run, keep, status, planner, drops } = request;
     const { key, head, signals, owner, lease_until: until, status: before } = this.#run(run);
     const isLeased = !hasEnded(before) && owner !== null && until !== null && until > now;
-    const rows = this.#rowsOf(key);
-    assertAsExamined(request, { head, last: rows.at(-1)?.seq ?? 0, signals, isLeased });
-    const kept = rows.filter(({ seq }) => seq <= keep);
-    let first: number | bigint | null = null;
-    let last: number | bigint | null = null;
-    let seq = 0;
-    for (const body of [...kept.map((row) => row.body), ...bodies]) {
-      seq += 1;
-      last = this.#insert().run(key, seq, last, body).lastInsertRowid;
-      first ??= last;
-    }
+    assertAsExamined(request, { head, last: this.#entriesOf(key).at(-1)?.seq ?? 0, signals, isLeased });
+    this.#takeOut().run({ key, keep });
+    for (const [index, body] of bodies.entries()) this.#insert().run({ key, seq: keep + index + 1, now, body });
     for (const id of drops) this.#drop().run(key, id);
-    this.#set().run({ key, head: seq, first, last, status, planner, now });
+    this.#set().run({ key, head: keep + bodies.length, status, planner, now });
   }
 
-  #rowsOf(key: number): readonly Row[] {
-    return this.#rows().all(key) as unknown as readonly Row[];
+  #entriesOf(key: number): Examined['entries'] {
+    return this.#rows().all({ key }) as unknown as Examined['entries'];
   }
 
   #run(run: string): RunRow {

@@ -27,6 +27,7 @@ import { SqliteInbox } from './sqlite-inbox.ts';
 import { SqlitePassedOver } from './sqlite-passed-over.ts';
 import { type Prepared, prepared } from './sqlite-prepared.ts';
 import { decodeRow, type EntryRow } from './sqlite-records.ts';
+import { HEAD, LAST_ENTRY } from './sqlite-schema.ts';
 import type { SqliteSessions } from './sqlite-session.ts';
 
 interface RunRow {
@@ -34,7 +35,6 @@ interface RunRow {
   readonly id: string;
   readonly status: RunStatus;
   readonly head: number;
-  readonly last_entry: number;
   readonly signals: number;
   readonly fence: number;
   readonly wake_at: number | null;
@@ -43,8 +43,8 @@ interface RunRow {
   readonly work_left_at: number | null;
 }
 
-const FIND_RUN =
-  'SELECT key, id, status, head, last_entry, signals, fence, wake_at, owner, lease_until, work_left_at FROM runs WHERE ';
+const FIND_RUN = `
+  SELECT key, id, status, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at FROM runs WHERE `;
 const firstInLine = (due: string, further: string): string => `(
   SELECT key FROM runs
   WHERE planner = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
@@ -70,17 +70,6 @@ const findDue = (further: string): string => `
 export const FIND_DUE: string = findDue('');
 /** The same without those that are passed over. */
 const FIND_DUE_OTHER = findDue('AND key NOT IN (SELECT key FROM temp.passed_over)');
-// From the last entry backwards; a chain that is broken or crosses into another run comes out short.
-const READ_ENTRIES = `
-  WITH RECURSIVE chain (id, seq, previous) AS (
-    SELECT id, seq, previous FROM entries WHERE id = :last AND seq = :head AND run = :run
-    UNION ALL
-    SELECT entries.id, entries.seq, entries.previous FROM chain
-      JOIN entries ON entries.id = chain.previous AND entries.seq = chain.seq - 1 AND entries.run = :run
-      WHERE chain.seq > :from
-  )
-  SELECT entries.seq, entries.body FROM chain JOIN entries ON entries.id = chain.id WHERE chain.seq >= :from AND chain.seq < :end`;
-
 type Statements = ReturnType<typeof statementsOn>;
 
 function statementsOn(db: DatabaseSync) {
@@ -98,31 +87,38 @@ function statementsOn(db: DatabaseSync) {
       VALUES (:id, :tenant, :user, :session, :planner, :parent, :root, :priority, 'pending', :now, :now)
       ON CONFLICT (id) DO NOTHING`,
     ),
-    // The hot path: compares and inserts in one statement, and hands no row to JavaScript.
+    // The hot path: compares and inserts in one statement, writes one page, and hands no row to JavaScript.
     insertEntry: prepared(
       db,
       `
-      INSERT INTO entries (run, seq, previous, body)
-      SELECT key, head + 1, last_entry, ? FROM runs WHERE id = ? AND head = ? AND fence = ?`,
+      INSERT INTO entries (id, at, body)
+      SELECT (key << 32) + :head + 1, :now, :body FROM runs
+      WHERE id = :run AND fence = :fence AND head <= :head AND coalesce(${LAST_ENTRY}, key << 32) = (key << 32) + :head`,
     ),
-    readEntries: prepared(db, READ_ENTRIES),
-    setFirst: prepared(db, 'UPDATE runs SET first_entry = last_entry WHERE id = ?'),
-    advance: prepared(db, 'UPDATE runs SET head = head + 1, last_entry = ?, updated_at = ? WHERE id = ?'),
+    readEntries: prepared(
+      db,
+      `
+      SELECT seq, body FROM entries WHERE id >= (:key << 32) + :from AND id < (:key << 32) + :end ORDER BY id`,
+    ),
     setPlanner: prepared(db, 'UPDATE runs SET planner = ? WHERE id = ?'),
-    setStatus: prepared(db, 'UPDATE runs SET status = :status WHERE id = :run AND status <> :status'),
+    setStatus: prepared(
+      db,
+      `
+      UPDATE runs SET status = :status, head = ${HEAD}, updated_at = :now WHERE id = :run AND status <> :status`,
+    ),
     // A claimed run is due again when its lease is over, until a release parks it.
     grant: prepared(
       db,
       `
       UPDATE runs SET owner = ?, lease_until = ?, work_left_at = ?, fence = fence + 1, wake_at = 0, problem = NULL,
-        status = CASE WHEN status IN ('pending', 'waiting') THEN 'running' ELSE status END
+        head = ${HEAD}, status = CASE WHEN status IN ('pending', 'waiting') THEN 'running' ELSE status END
       WHERE key = ?`,
     ),
     renew: prepared(db, 'UPDATE runs SET lease_until = ? WHERE key = ?'),
     release: prepared(
       db,
       `
-      UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ?, status = coalesce(?, status),
+      UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ?, status = coalesce(?, status), head = ${HEAD},
         work_left_at = coalesce(?, work_left_at), problem = ?
       WHERE key = ?`,
     ),
@@ -154,10 +150,7 @@ export class SqliteRows {
     const row = { id, tenant, user, session, planner: first.planner, parent, root, priority: run.priority, now };
     const inserted = this.#sql.insertRun().run(row);
     if (inserted.changes === 0) return undefined;
-    for (const [index, body] of bodies.entries()) {
-      this.#appendEntry({ run: id, fence: 0, expected: index }, body, now);
-      if (index === 0) this.#sql.setFirst().run(id);
-    }
+    for (const [index, body] of bodies.entries()) this.#appendEntry({ run: id, fence: 0, expected: index }, body, now);
     return run.claim && this.#grant(Number(inserted.lastInsertRowid), run.claim, time);
   }
 
@@ -172,7 +165,7 @@ export class SqliteRows {
     // The first one decides, because nobody else writes meanwhile.
     if (head === expected) assertCurrent(append, this.#find(run));
     for (const id of takes ?? []) this.#inbox.take(run, id);
-    if (status !== undefined) this.#sql.setStatus().run({ status, run });
+    if (status !== undefined) this.#sql.setStatus().run({ status, run, now });
     if (turn !== undefined) this.#sessions.add(turn);
     if (planner !== undefined) this.#sql.setPlanner().run(planner, run);
     for (const start of starts ?? []) this.create(start, now);
@@ -192,18 +185,18 @@ export class SqliteRows {
     assertTreeLimit(append, tree);
   }
 
-  #appendEntry(at: Pick<Append, 'run' | 'fence' | 'expected'>, body: string, now: number): boolean {
-    const { changes, lastInsertRowid } = this.#sql.insertEntry().run(body, at.run, at.expected, at.fence);
-    if (changes === 0) return false;
-    this.#sql.advance().run(lastInsertRowid, now, at.run);
-    return true;
+  #appendEntry(
+    { run, fence, expected: head }: Pick<Append, 'run' | 'fence' | 'expected'>,
+    body: string,
+    now: number,
+  ): boolean {
+    return this.#sql.insertEntry().run({ run, fence, head, now, body }).changes > 0;
   }
 
   /** Entries with a seq from `from` up to, and without, `end`. */
   read(run: string, from: number, end: number): Entry[] {
-    const row = this.#find(run);
-    const { key, head, last_entry: last } = row;
-    const rows = this.#sql.readEntries().all({ run: key, head, last, from, end }) as unknown as EntryRow[];
+    const { key, head } = this.#find(run);
+    const rows = this.#sql.readEntries().all({ key, from, end: Math.min(head + 1, end) }) as unknown as EntryRow[];
     const wanted = Math.max(0, Math.min(head + 1, end) - from);
     // A run is stored with its first entry: one without entries would be waited for for ever.
     if (rows.length !== wanted || head < 1) {
@@ -213,7 +206,7 @@ export class SqliteRows {
         { data: { run } },
       );
     }
-    return rows.reverse().map((entry) => decodeRow(run, entry));
+    return rows.map((entry) => decodeRow(run, entry));
   }
 
   /** The run that `request` would get. */

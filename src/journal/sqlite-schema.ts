@@ -17,8 +17,10 @@ const MAGIC = 'SQLite format 3\0';
 /**
  * Step n brings a file from version n to n + 1; steps are never edited.
  *
- * `entries` is a log in the order of the commits, and each row points at the one before it of the same run: an append
- * writes the end of the log and the run's row, and no index, however many runs there are and however long they are.
+ * Since version 7 an id of `entries` is the run's key and the entry's seq, 32 bits each: the entries of a run lie together, its head is
+ * the last of them, and an append writes one page. `runs.head` is how many there were when the run's row was written last, so that a
+ * run that was claimed, parked or ended since cannot lose its end unseen; `at` is the store's time of the append, 0 in older rows.
+ * Until then `entries` was a log in the order of the commits, and each row pointed at the one before it of the same run.
  * `due_at` is when a run may be claimed: 0 now, NULL never by itself. A taken control keeps its id and loses its body;
  * since version 3 `controls` also holds what runs tell each other, which is no control.
  * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
@@ -141,7 +143,32 @@ export const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE controls ADD COLUMN stored_at INTEGER NOT NULL DEFAULT 0;
   `,
+  // Of two rows with one seq the later counts: the other one was taken out of its run by a repair.
+  `
+  ALTER TABLE entries RENAME TO chained;
+  CREATE TABLE entries (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    run INTEGER AS (id >> 32),
+    seq INTEGER AS (id & 4294967295)
+  ) STRICT;
+  INSERT INTO entries (id, at, body)
+    SELECT (last.run << 32) + last.seq, 0, chained.body
+    FROM (
+      SELECT run, seq, max(id) AS id FROM chained WHERE seq >= 1 GROUP BY run, seq ORDER BY run, seq
+    ) AS last JOIN chained ON chained.id = last.id;
+  DROP TABLE chained;
+  ALTER TABLE runs DROP COLUMN first_entry;
+  ALTER TABLE runs DROP COLUMN last_entry;
+  `,
 ];
+
+/** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */
+export const LAST_ENTRY =
+  '(SELECT max(entries.id) FROM entries WHERE entries.id BETWEEN runs.key << 32 AND (runs.key << 32) + 4294967295)';
+/** In SQL: how many entries the run of a row of `runs` has, as the log says, but no fewer than it had when its row was written. */
+export const HEAD: string = `max(runs.head, coalesce(${LAST_ENTRY} & 4294967295, 0))`;
 
 /** The newest version of the file's schema that this code knows. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length;

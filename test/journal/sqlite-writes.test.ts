@@ -75,10 +75,10 @@ describe('writes to a SQLite journal', () => {
     await journal.append({ ...step(claim, 2), entries });
     const late: number[] = [];
     for (let head = 1_001; head <= 1_010; head += 1) late.push(await appendAlone(head));
-    // The page of the run's row and the last page of the log; now and then a page begins.
-    expect(early).toBe(2);
-    expect(late.filter((pages) => pages === 2).length).toBeGreaterThanOrEqual(8);
-    expect(Math.max(...late)).toBeLessThanOrEqual(4);
+    // The page with the end of the run; now and then another one begins.
+    expect(early).toBe(1);
+    expect(late.filter((pages) => pages === 1).length).toBeGreaterThanOrEqual(8);
+    expect(Math.max(...late)).toBeLessThanOrEqual(3);
   });
 
   it('TJ-18 write the turn of an ending in the same commit, with two pages more at most, however many there are', async () => {
@@ -123,7 +123,8 @@ describe('writes to a SQLite journal', () => {
       raw: Number(db.prepare('SELECT sum(length(body)) AS n FROM entries').get()?.['n']),
     }));
     expect(raw).toBeGreaterThan(2_000 * 400);
-    expect(stored / raw).toBeLessThan(1.2);
+    // The pages of runs that are written at the same time are split now and then.
+    expect(stored / raw).toBeLessThan(1.25);
   });
 
   it('are rolled back and refused together when the disk is full, and can be made again', async () => {
@@ -160,6 +161,7 @@ describe('a SQLite journal that holds what this version cannot read', () => {
     const journal = openJournal(path);
     const claim = await createClaimed(journal, 'r1', ana);
     for (let head = 1; head <= 4; head += 1) await journal.append(step(claim, head));
+    await journal.release({ run: 'r1', fence: claim.fence }, { seenSignals: 0 });
     withDatabase(path, (db) => db.exec(change));
     return journal;
   }
@@ -181,8 +183,8 @@ describe('a SQLite journal that holds what this version cannot read', () => {
   it.each([
     ['an entry is missing', 'DELETE FROM entries WHERE seq = 3'],
     ['the last entry is missing', 'DELETE FROM entries WHERE seq = 5'],
-    ['the chain turns back', 'UPDATE entries SET previous = id WHERE seq = 3'],
-    ['an entry belongs to another run', 'UPDATE entries SET run = 99 WHERE seq = 2'],
+    ['all that followed an entry is missing', 'DELETE FROM entries WHERE seq > 2'],
+    ['an entry belongs to another run', 'UPDATE entries SET id = (99 << 32) + seq WHERE seq = 2'],
   ])('never hands out a part as the whole: %s', async (_what, change) => {
     const journal = await journalWith(change);
     const error = await expectCode(journal.read('r1'), 'journal_corrupt');
