@@ -348,11 +348,10 @@ export function jsonEquals(left: Json | undefined, right: Json | undefined): boo
     return left.length === right.length && left.every((item, index) => jsonEquals(item, right[index]));
   }
   if (!isJsonObject(left) || !isJsonObject(right)) return false;
+  // What differs is mostly found before the keys of both are counted.
   const keys = Object.keys(left);
-  return (
-    keys.length === Object.keys(right).length &&
-    keys.every((key) => Object.hasOwn(right, key) && jsonEquals(left[key], right[key]))
-  );
+  for (const key of keys) if (!Object.hasOwn(right, key) || !jsonEquals(left[key], right[key])) return false;
+  return keys.length === Object.keys(right).length;
 }
 
 /** Resolves a JSON Pointer (RFC 6901). `undefined` when nothing is there. */

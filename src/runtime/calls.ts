@@ -255,17 +255,14 @@ export class Calls {
     );
   }
 
-  #beginAlone(open: OpenStep, branch: Branch): Promise<Landing> {
-    return this.#begin(open, 0, branch).then(
-      (landed) => {
-        this.#inFlight.delete(0);
-        return typeof landed === 'function' ? landed() : { entries: landed };
-      },
-      (error: unknown) => {
-        this.#inFlight.delete(0);
-        throw error;
-      },
-    );
+  async #beginAlone(open: OpenStep, branch: Branch): Promise<Landing> {
+    let landed: Landed;
+    try {
+      landed = await this.#begin(open, 0, branch);
+    } finally {
+      this.#inFlight.delete(0);
+    }
+    return typeof landed === 'function' ? landed() : { entries: landed };
   }
 
   #begin(open: OpenStep, index: number, branch: Branch): Promise<Landed> {

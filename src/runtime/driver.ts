@@ -242,16 +242,12 @@ export class RunDriver {
   }
 
   /** Waits for calls in flight no longer than until something that others wait for is over by itself. */
-  async #untilTimeout<T>(wait: () => Promise<T>): Promise<T> {
+  #untilTimeout<T>(wait: () => Promise<T>): Promise<T> {
     const { clock } = this.#deps;
     const at = nextTimeout(this.state);
     if (at === null || at <= clock.now()) return wait();
     const cancel = clock.after(Math.min(at - clock.now(), LONGEST_NAP_MS), () => this.#calls.nudge());
-    try {
-      return await wait();
-    } finally {
-      cancel();
-    }
+    return wait().finally(cancel);
   }
 
   async #landed(): Promise<readonly EntryBody[]> {

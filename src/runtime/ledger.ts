@@ -57,7 +57,7 @@ export class Ledger {
     return this.#committing;
   }
 
-  async #write(bodies: readonly EntryBody[], changes: Changes | undefined): Promise<void> {
+  async #write(bodies: readonly EntryBody[], changes: Changes = NO_CHANGES): Promise<void> {
     try {
       await (isEnding(bodies) ? this.#end(bodies) : this.#append(bodies, changes));
     } finally {
@@ -96,24 +96,34 @@ export class Ledger {
     }
   }
 
-  async #append(bodies: readonly EntryBody[], changes: Changes = NO_CHANGES): Promise<void> {
-    const { journal, clock, hub } = this.#deps;
+  /** Again, when the store could not do it now. */
+  #append(bodies: readonly EntryBody[], changes: Changes): Promise<void> {
+    const request = this.#request(bodies, changes);
+    const apply = (): void => this.#apply(request);
+    return this.#deps.journal
+      .append(request)
+      .then(apply, (error: unknown) => appendAgain(this.#deps, request, error).then(apply));
+  }
+
+  /** What is to be appended. @throws PilotageError `entry_refused`. */
+  #request(bodies: readonly EntryBody[], changes: Changes): Append {
     const { identity, head } = this.#state;
     assertFollows(this.#state, bodies);
-    const at = clock.now();
-    const entries = toEntries(bodies, head, at);
-    const plain = { run: identity.run, fence: this.#fence, expected: head, entries };
-    const request = withChanges(plain, this.#following(bodies, at, changes));
-    try {
-      await journal.append(request);
-    } catch (error) {
-      await appendAgain(this.#deps, request, error);
-    }
+    const at = this.#deps.clock.now();
+    const following = this.#following(bodies, at, changes);
+    const plain = { run: identity.run, fence: this.#fence, expected: head, entries: toEntries(bodies, head, at) };
+    return following === NO_CHANGES ? plain : { ...plain, ...following };
+  }
+
+  /** The journal has it. */
+  #apply({ entries, starts, tells }: Append): void {
+    const { hub, woke } = this.#deps;
+    const { run } = this.#state.identity;
     for (const entry of entries) applyEntry(this.#state, entry);
-    for (const { identity: started } of request.starts ?? []) this.#deps.woke(started.run);
-    for (const { run } of request.tells ?? []) this.#deps.woke(run);
-    if (!hub.hasListeners(identity.run)) return;
-    for (const entry of entries) hub.tell(identity.run, { type: 'entry', entry });
+    if (starts !== undefined) for (const { identity } of starts) woke(identity.run);
+    if (tells !== undefined) for (const told of tells) woke(told.run);
+    if (!hub.hasListeners(run)) return;
+    for (const entry of entries) hub.tell(run, { type: 'entry', entry });
   }
 
   /** What follows from the entries beside the run itself. */
@@ -174,10 +184,6 @@ function freezeEntry(entry: Entry): void {
   if (entry.kind === 'call_ended') deepFreeze(entry.outcome);
   else if (entry.kind !== 'moved' || entry.rejected !== undefined) deepFreeze(entry);
   Object.freeze(entry);
-}
-
-function withChanges(request: Append, changes: Changes): Append {
-  return changes === NO_CHANGES ? request : { ...request, ...changes };
 }
 
 /** The status that the last of these entries leaves the run in, if they change it. */

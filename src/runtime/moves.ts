@@ -1,5 +1,5 @@
 /** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
-import type { EntryBody, LoadedInput, SpokenDelta } from '#core';
+import type { EntryBody, LoadedInput, RunContext, SpokenDelta } from '#core';
 import type { AuthorisedTools } from '#tools';
 import { nextStep, type OpenStep, type RunState } from '#view';
 import type { Ask, PlanGrowth } from './ask.ts';
@@ -39,15 +39,17 @@ export class Moves {
   }
 
   /** The entries of the planner's next move; `undefined` when there is nothing yet, or it was stopped: what the run needs is asked again. */
-  async next(): Promise<readonly EntryBody[] | undefined> {
-    const { context, identity } = this.#ports.state;
-    if (context.inputs !== undefined && this.#inputs === undefined) {
-      this.#inputs = await loadInputs(context.inputs, identity, this.#ports.deps.artifacts);
-      // However long it took: what was true before it, of the time too, may be so no more.
-      return undefined;
-    }
+  next(): Promise<readonly EntryBody[] | undefined> {
+    const { inputs } = this.#ports.state.context;
+    if (inputs !== undefined && this.#inputs === undefined) return this.#load(inputs);
     // Stopped: why is in the inbox.
-    return this.#flight.aborted ? undefined : askPlanner(this.#ask());
+    return this.#flight.aborted ? Promise.resolve(undefined) : askPlanner(this.#ask());
+  }
+
+  /** However long it takes: what was true before it, of the time too, may be so no more. */
+  async #load(inputs: NonNullable<RunContext['inputs']>): Promise<undefined> {
+    const { state, deps } = this.#ports;
+    this.#inputs = await loadInputs(inputs, state.identity, deps.artifacts);
   }
 
   /** More of the plan that is being carried out. After a crash nobody goes on with it: it is whole as it is. */

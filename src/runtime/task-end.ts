@@ -20,8 +20,8 @@ export function listenersOf({ task, watchers }: RunState): readonly string[] {
 
 /** What those who wait for this run are told in the commit of these entries. */
 export function toldBy(state: RunState, bodies: readonly EntryBody[]): readonly Told[] {
+  if (state.task === null && state.watchers.length === 0 && !bodies.some(isWatched)) return NOBODY;
   const fresh = bodies.flatMap((body) => (body.kind === 'watched' ? [body.by] : []));
-  if (fresh.length === 0 && state.task === null && state.watchers.length === 0) return NOBODY;
   const listeners = fresh.length === 0 ? listenersOf(state) : [...new Set([...listenersOf(state), ...fresh])];
   if (listeners.length === 0) return NOBODY;
   const { run } = state.identity;
@@ -35,6 +35,10 @@ export function toldBy(state: RunState, bodies: readonly EntryBody[]): readonly 
   const id = `goes on:${run}:${state.head}`;
   const asOf = state.head + bodies.length;
   return listeners.map((to) => ({ run: to, message: { id, type: 'TASK_PAUSES', task: run, pauses: [], asOf } }));
+}
+
+function isWatched(body: EntryBody): boolean {
+  return body.kind === 'watched';
 }
 
 /** Something that the run, or one below it, waited for was answered. */

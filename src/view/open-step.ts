@@ -86,8 +86,10 @@ export function closeStep(state: RunState, { move, calls, approvals, edits }: Op
   if (move.remarks !== undefined) step.remarks = move.remarks;
   if (move.atOnce !== undefined) step.atOnce = move.atOnce;
   if (error !== undefined) step.error = error;
-  const given = givenArgs(approvals, edits);
-  if (given.length > 0) step.given = given;
+  if (approvals.length > 0 || edits.length > 0) {
+    const given = givenArgs(approvals, edits);
+    if (given.length > 0) step.given = given;
+  }
   state.steps.push(Object.freeze(step));
   state.open = null;
 }
