@@ -236,9 +236,8 @@ describe('a stored run that is damaged', () => {
     expect(await run.diagnose()).toBeUndefined();
   });
 
-  it.each([
-    10, 5_000_000,
-  ])('a row that says %d entries, which are more than there are: it is read as corrupt, and all that are there are kept', async (head) => {
+  it('a row that says more entries than there are is read as corrupt, and all that are there are kept', async () => {
+    const head = 5_000_000;
     const path = temporaryFile();
     const journal = openJournal(path);
     const { run } = await paused(journal);
