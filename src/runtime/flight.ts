@@ -84,28 +84,24 @@ export class Flight {
     this.#onAbort?.();
   }
 
-  /** Runs `work` once, and gives what `conclude` makes of how it settled. Rejects only when `conclude` throws. */
+  /**
+   * Runs `work` once, and gives what `conclude` makes of how it settled: at once, when the work was over at once. Throws, or
+   * rejects, only when `conclude` throws.
+   */
   attempt<T, R>(
     work: (signal: LazySignal) => T | PromiseLike<T>,
     conclude: (settled: Settled<T>) => R | Promise<R>,
-    { timeoutMs, signal = new LazySignal(), isHeardOut = false, isLookUp = false }: AttemptOptions = {},
-  ): Promise<R> {
+    options: AttemptOptions = NO_OPTIONS,
+  ): R | Promise<R> {
+    const { signal = new LazySignal(), isLookUp = false } = options;
     this.#current = signal;
     this.#isLookUp = isLookUp;
     const stopped = isLookUp ? this.#aborted : (this.#aborted ?? this.#dismissed);
     if (stopped !== undefined) signal.abort(stopped.reason);
+    const begun = begin(work, signal);
+    if ('kind' in begun) return conclude(begun);
     return new Promise((resolve, reject) => {
-      let open = true;
-      let isLate = false;
-      let cancelTimer: (() => void) | undefined;
       const end = (settled: Settled<T>): void => {
-        if (!open) {
-          // What fails after it was given up has nothing to lose.
-          if (settled.kind === 'value') this.#onLate();
-          return;
-        }
-        open = false;
-        cancelTimer?.();
         this.#onAbort = undefined;
         try {
           resolve(conclude(settled));
@@ -113,31 +109,14 @@ export class Flight {
           reject(error);
         }
       };
-      const made = begin(work, signal, end);
-      if (made === undefined) return;
-      const failed = (error: unknown): void =>
-        end(isLate ? { kind: 'timeout', isAtWork: false } : { kind: 'thrown', error: Thrown.of(error) });
-      try {
-        made.then((value) => end({ kind: 'value', value }), failed);
-      } catch (error) {
-        failed(error);
-      }
-      if (!open) return;
-      const giveUp = (): void => {
-        cancelTimer?.();
-        const graceMs = isHeardOut || isLookUp || this.#isPatient ? ABORT_GRACE_MS : NOTICE_MS;
-        cancelTimer = this.#clock.after(graceMs, () => end({ kind: 'abandoned' }));
-      };
+      const { timeoutMs, isHeardOut = false } = options;
+      const hearing = new Hearing<T>(this.#clock, { timeoutMs, isHeardOut, signal }, end, this.#onLate);
+      hearing.hear(begun.made);
+      if (!hearing.isOpen) return;
+      const giveUp = (): void => hearing.giveUp(isHeardOut || isLookUp || this.#isPatient ? ABORT_GRACE_MS : NOTICE_MS);
       if (stopped !== undefined) return giveUp();
       this.#onAbort = giveUp;
-      if (timeoutMs === undefined) return;
-      const timeOut = (): void => end({ kind: 'timeout', isAtWork: true });
-      cancelTimer = this.#clock.after(timeoutMs, () => {
-        isLate = isHeardOut;
-        if (isHeardOut) cancelTimer = this.#clock.after(ABORT_GRACE_MS, timeOut);
-        else timeOut();
-        signal.abort(new PilotageError('tool_timeout', `The time limit of ${timeoutMs} ms has passed.`));
-      });
+      hearing.limit();
     });
   }
 
@@ -158,20 +137,86 @@ export class Flight {
   }
 }
 
-/** Starts the work. What ends at once is told to `end`; what goes on is returned. */
+const NO_OPTIONS: AttemptOptions = {};
+
+interface Limits {
+  readonly timeoutMs: number | undefined;
+  readonly isHeardOut: boolean;
+  readonly signal: LazySignal;
+}
+
+/** Listens to work that is under way. The first of its value, its error, its time limit and the end of a grace is how it settled. */
+class Hearing<T> {
+  readonly #clock: Clock;
+  readonly #limits: Limits;
+  readonly #onEnd: (settled: Settled<T>) => void;
+  readonly #onLate: () => void;
+  #isLate = false;
+  #cancelTimer: (() => void) | undefined;
+  isOpen = true;
+
+  constructor(clock: Clock, limits: Limits, onEnd: (settled: Settled<T>) => void, onLate: () => void) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#onEnd = onEnd;
+    this.#onLate = onLate;
+  }
+
+  hear(made: PromiseLike<T>): void {
+    const failed = (error: unknown): void =>
+      this.#end(this.#isLate ? { kind: 'timeout', isAtWork: false } : { kind: 'thrown', error: Thrown.of(error) });
+    try {
+      made.then((value) => this.#end({ kind: 'value', value }), failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  /** From now on its time limit counts, if it has one. */
+  limit(): void {
+    const { timeoutMs, isHeardOut, signal } = this.#limits;
+    if (timeoutMs === undefined) return;
+    this.#cancelTimer = this.#clock.after(timeoutMs, () => {
+      this.#isLate = isHeardOut;
+      if (isHeardOut) this.#cancelTimer = this.#clock.after(ABORT_GRACE_MS, () => this.#timeOut());
+      else this.#timeOut();
+      signal.abort(new PilotageError('tool_timeout', `The time limit of ${timeoutMs} ms has passed.`));
+    });
+  }
+
+  /** It was aborted, and has so long to end. */
+  giveUp(graceMs: number): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = this.#clock.after(graceMs, () => this.#end({ kind: 'abandoned' }));
+  }
+
+  #timeOut(): void {
+    this.#end({ kind: 'timeout', isAtWork: true });
+  }
+
+  #end(settled: Settled<T>): void {
+    if (!this.isOpen) {
+      // What fails after it was given up has nothing to lose.
+      if (settled.kind === 'value') this.#onLate();
+      return;
+    }
+    this.isOpen = false;
+    this.#cancelTimer?.();
+    this.#onEnd(settled);
+  }
+}
+
+/** Starts the work: how it ended at once, or what goes on. */
 function begin<T>(
   work: (signal: LazySignal) => T | PromiseLike<T>,
   signal: LazySignal,
-  end: (settled: Settled<T>) => void,
-): PromiseLike<T> | undefined {
+): Settled<T> | { readonly made: PromiseLike<T> } {
   try {
     const made = work(signal);
-    if (isThenable(made)) return made;
-    end({ kind: 'value', value: made });
+    return isThenable(made) ? { made } : { kind: 'value', value: made };
   } catch (error) {
-    end({ kind: 'thrown', error: Thrown.of(error) });
+    return { kind: 'thrown', error: Thrown.of(error) };
   }
-  return undefined;
 }
 
 /** What throws when it is asked is a value: why it cannot be kept is found out where values are read. */

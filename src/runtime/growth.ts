@@ -81,11 +81,12 @@ export class Growth implements PlanGrowth {
   /** Goes on with the planner, beside the calls of the step. */
   goOn({ source }: Growing, said: Said): void {
     const { flight, signal } = this.#ask;
-    this.settled = flight.attempt(
+    const ended = flight.attempt(
       () => this.#listen(source, said),
       (settled) => this.#end(settled),
       { signal },
     );
+    this.settled = Promise.resolve(ended);
   }
 
   get isOver(): boolean {

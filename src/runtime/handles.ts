@@ -179,7 +179,7 @@ export class Handles {
       timeoutMs,
       signal: lazy,
     });
-    const live: Live = { handle, identity, opening, flight, opened };
+    const live: Live = { handle, identity, opening, flight, opened: Promise.resolve(opened) };
     of.live.set(handle.name, live);
     this.#runs.set(run, of);
     return live;
@@ -246,7 +246,10 @@ function later(left: HandleState | undefined, right: HandleState | undefined): H
 }
 
 /** Until it is open or not, or the call is given up. The opening goes on: others may wait for it. */
-function waitFor({ opened }: Live, flight: Flight): Promise<Settled<unknown> | undefined> {
+function waitFor(
+  { opened }: Live,
+  flight: Flight,
+): Settled<unknown> | undefined | Promise<Settled<unknown> | undefined> {
   return flight.attempt(
     ({ signal }) => {
       const { promise, reject } = Promise.withResolvers<never>();

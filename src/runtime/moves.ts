@@ -39,11 +39,11 @@ export class Moves {
   }
 
   /** The entries of the planner's next move; `undefined` when there is nothing yet, or it was stopped: what the run needs is asked again. */
-  next(): Promise<readonly EntryBody[] | undefined> {
+  next(): readonly EntryBody[] | undefined | Promise<readonly EntryBody[] | undefined> {
     const { inputs } = this.#ports.state.context;
     if (inputs !== undefined && this.#inputs === undefined) return this.#load(inputs);
     // Stopped: why is in the inbox.
-    return this.#flight.aborted ? Promise.resolve(undefined) : askPlanner(this.#ask());
+    return this.#flight.aborted ? undefined : askPlanner(this.#ask());
   }
 
   /** However long it takes: what was true before it, of the time too, may be so no more. */

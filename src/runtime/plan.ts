@@ -42,12 +42,12 @@ import { priceMissing, uncounted } from './prices.ts';
  * The entries of the planner's move. Of one that was aborted, what it had said, if the run ends with that; why is found at
  * the boundary. `undefined`: there is nothing.
  */
-export function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undefined> {
+export function askPlanner(ask: Ask): Made | Promise<Made> {
   const { deps, state } = ask;
   const step = nextStep(state);
   // The code may be other code than when the limit was given.
   if (state.limits.costMicroUsd !== undefined && deps.unpriced.length > 0) {
-    return Promise.resolve([plannerFailed(priceMissing(deps.planner.name, deps.unpriced), step)]);
+    return [plannerFailed(priceMissing(deps.planner.name, deps.unpriced), step)];
   }
   const startedAt = deps.clock.now();
   const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs);
@@ -55,7 +55,9 @@ export function askPlanner(ask: Ask): Promise<readonly EntryBody[] | undefined> 
   return askForMove(ask, view, startedAt);
 }
 
-function askForMove(ask: Ask, view: RunView, startedAt: number): Promise<readonly EntryBody[] | undefined> {
+type Made = readonly EntryBody[] | undefined;
+
+function askForMove(ask: Ask, view: RunView, startedAt: number): Made | Promise<Made> {
   const { deps, flight, signal } = ask;
   const step = nextStep(ask.state);
   const said: Said = { text: '', reasoning: '' };
