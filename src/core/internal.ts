@@ -114,6 +114,7 @@ export {
 } from './json.ts';
 export type { Json, JsonObject } from './json-type.ts';
 export { knowKey, knowKeysOf, knownSecrets } from './known-secrets.ts';
+export { LazySignal } from './lazy-signal.ts';
 export type { BudgetAxis, CeilingAxis, CeilingReason, Limits, RunLimits, TaskShare } from './limits.ts';
 export { assertRunLimits, CEILING_REASONS, ceilingOf, DEFAULT_STEP_LIMIT, runLimitsOf } from './limits.ts';
 export { microUsdOf, usdOf, whyNoUsd } from './money.ts';

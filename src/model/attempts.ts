@@ -100,7 +100,7 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDe
     const { model, request } = tries;
     const watch = watchOver(model, options, DEFAULT_STALL_MS);
     const streamed = new StreamedContent();
-    const stream = streamReply(model.model, { ...request, abortSignal: watch.signal }, { watch, streamed });
+    const stream = streamReply(model.model, watched(request, watch), { watch, streamed });
     let shown = false;
     let reply: Reply | undefined;
     let failure: unknown;
@@ -139,10 +139,20 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDe
 async function generate({ model, request }: Tries, options: AskOptions): Promise<Reply> {
   const watch = watchOver(model, options, Number.POSITIVE_INFINITY);
   try {
-    return await watch.until(generateReply(model.model, { ...request, abortSignal: watch.signal }));
+    return await watch.until(generateReply(model.model, watched(request, watch)));
   } finally {
     watch.end(false);
   }
+}
+
+/** The request with the signal of the watch, which is made when the provider asks for it. */
+function watched(request: LanguageModelV4CallOptions, watch: Watch): LanguageModelV4CallOptions {
+  return {
+    ...request,
+    get abortSignal() {
+      return watch.signal;
+    },
+  };
 }
 
 function watchOver(

@@ -8,12 +8,12 @@ import {
   type EventPayloads,
   type Identity,
   type JsonObject,
+  type LazySignal,
   type SkillView,
   type ToolView,
 } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { ArtifactDescription, HandleSet, ToolContext } from '#tools';
-import type { LazySignal } from './flight.ts';
 import type { LargeTurns } from './turn.ts';
 
 /** The call that a context belongs to. */

@@ -11,6 +11,7 @@ import {
   type ErrorData,
   type HandleNote,
   type Json,
+  LazySignal,
   type Outcome,
 } from '#core';
 import type { ReadyFunction, ReadyPlannerTool, ReadyTool } from '#tools';
@@ -18,7 +19,7 @@ import { mayGiveUp } from '#view';
 import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { inDoubt, type Unsure, unsureOf } from './doubt.ts';
-import { LazySignal, type Settled } from './flight.ts';
+import type { Settled } from './flight.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
 import { doubtOf, settleDoubt } from './look-up.ts';

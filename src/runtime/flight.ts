@@ -2,7 +2,7 @@
  * Something started that must not outlive its owner: a tool's attempts or a planner's move. An attempt ends with its
  * value, its error, its time limit, or, some grace after an abort that it ignores, as abandoned. What comes later is late.
  */
-import { type Clock, fieldOf, PilotageError, Thrown } from '#core';
+import { type Clock, fieldOf, LazySignal, PilotageError, Thrown } from '#core';
 
 export type Settled<T> =
   | { readonly kind: 'value'; readonly value: T }
@@ -15,25 +15,6 @@ export type Settled<T> =
 const ABORT_GRACE_MS = 1_000;
 /** How long other work may take to notice that it was aborted. Nobody waits for work that does not listen. */
 const NOTICE_MS = 50;
-
-/** A signal that is made when somebody asks for it: most tools never do, and an AbortController is not cheap. */
-export class LazySignal {
-  #controller: AbortController | undefined;
-  #aborted: { readonly reason: unknown } | undefined;
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason);
-    }
-    return this.#controller.signal;
-  }
-
-  abort(reason: unknown): void {
-    this.#aborted ??= { reason };
-    this.#controller?.abort(reason);
-  }
-}
 
 export interface AttemptOptions {
   /** Without it the attempt may take for ever. */

@@ -3,10 +3,10 @@
  * of its run, and closed when the run is let go of. The journal knows only which opening calls have used, so that a value
  * that is gone is noticed, whoever drives the run then.
  */
-import { type Clock, type HandleNote, type HandleState, type Identity, PilotageError } from '#core';
+import { type Clock, type HandleNote, type HandleState, type Identity, LazySignal, PilotageError } from '#core';
 import { DEFAULT_OPEN_MS, type Handle, type HandleReason, type NamedHandle } from '#tools';
 import type { RunState } from '#view';
-import { Flight, LazySignal, type Settled } from './flight.ts';
+import { Flight, type Settled } from './flight.ts';
 
 export interface HandlePorts {
   readonly clock: Clock;

@@ -1,10 +1,10 @@
 /** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
-import type { EntryBody, LoadedInput, RunContext, SpokenDelta } from '#core';
+import { type EntryBody, LazySignal, type LoadedInput, type RunContext, type SpokenDelta } from '#core';
 import type { AuthorisedTools } from '#tools';
 import { nextStep, type OpenStep, type RunState } from '#view';
 import type { Ask, PlanGrowth } from './ask.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { Flight, LazySignal } from './flight.ts';
+import { Flight } from './flight.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
 import { askPlanner } from './plan.ts';
