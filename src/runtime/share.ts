@@ -40,7 +40,9 @@ export function besideOf(
       plainMicroUsd += cost;
     }
   }
-  const carried = open.waits.filter(({ called }) => called !== undefined).length;
+  // What a task that has ended was lent is back already, and another call may take its place.
+  const isLive = (task: string): boolean => state.tasks.findLast(({ id }) => id === task)?.end === undefined;
+  const carried = open.waits.filter(({ called, task }) => called !== undefined && isLive(task)).length;
   return { plain, plainMicroUsd, tasks: Math.max(1, Math.min(tasks, atOnceOf(decision, open.move.atOnce) - carried)) };
 }
 
