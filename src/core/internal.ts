@@ -122,7 +122,7 @@ export { nearest } from './nearest.ts';
 export type { BranchObservation } from './observation.ts';
 export { observe, observeBranches, stepError } from './observation.ts';
 export type { Shape } from './options.ts';
-export { assertOptions } from './options.ts';
+export { assertOptions, isRecord } from './options.ts';
 export type { FailureKind, Outcome, PauseVerdict, Verdict } from './outcome.ts';
 export { errorOf, failureKindOf } from './outcome.ts';
 export { isPassedOver } from './passed-over.ts';

@@ -3,7 +3,7 @@ import { PilotageError } from './errors.ts';
 import { nearest } from './nearest.ts';
 
 /** Of `any` it is said elsewhere what is wrong. */
-type Kind = 'text' | 'number' | 'flag' | 'function' | 'list' | 'object' | 'any';
+type Kind = 'text' | 'number' | 'flag' | 'function' | 'list' | 'object' | 'schema' | 'signal' | 'any';
 
 /** Every option by its name; a `?` behind its kind: it may be left out. */
 export type Shape<T extends object> = {
@@ -17,6 +17,8 @@ const WANTED: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
   function: 'a function',
   list: 'a list',
   object: 'an object',
+  schema: 'a schema',
+  signal: 'an AbortSignal',
 };
 
 /**
@@ -26,7 +28,7 @@ const WANTED: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
 export function assertOptions<T extends object>(of: string, given: unknown, shape: Shape<T>): void {
   const names = Object.keys(shape);
   const known = `${names.length === 1 ? 'Its only option is' : 'Its options are'} ${names.join(', ')}.`;
-  if (!isObject(given)) throw refusal(`${of} takes an object of options, and was given ${shown(given)}. ${known}`);
+  if (!isRecord(given)) throw refusal(`${of} takes an object of options, and was given ${shown(given)}. ${known}`);
   const kinds: Readonly<Record<string, `${Kind}?` | Kind>> = shape;
   const unknown = isPlain(given) ? Object.keys(given).find((name) => !Object.hasOwn(kinds, name)) : undefined;
   if (unknown !== undefined) {
@@ -46,7 +48,10 @@ export function assertOptions<T extends object>(of: string, given: unknown, shap
 
 function isOf(kind: Exclude<Kind, 'any'>, value: unknown): boolean {
   if (kind === 'list') return Array.isArray(value);
-  if (kind === 'object') return isObject(value) || typeof value === 'function';
+  if (kind === 'object') return isRecord(value);
+  // Some schemas are functions.
+  if (kind === 'schema') return isObject(value) || typeof value === 'function';
+  if (kind === 'signal') return isObject(value) && 'aborted' in value && 'throwIfAborted' in value;
   if (kind === 'text') return typeof value === 'string';
   if (kind === 'flag') return typeof value === 'boolean';
   return typeof value === kind;
@@ -54,6 +59,11 @@ function isOf(kind: Exclude<Kind, 'any'>, value: unknown): boolean {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** What its keys say stands in its fields: not so of a map, a set, the headers of a request or a promise, of which nothing would be read. */
+export function isRecord(value: unknown): value is object {
+  return isObject(value) && !(Symbol.iterator in value) && !('then' in value && typeof value.then === 'function');
 }
 
 function isPlain(value: object): boolean {
@@ -67,10 +77,15 @@ function shown(value: unknown): string {
   if (value === undefined) return 'missing';
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
-  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'object') return `an object${classOf(value)}`;
   if (typeof value === 'function') return 'a function';
   if (typeof value === 'string') return JSON.stringify(value.slice(0, MAX_SHOWN));
   return `the ${typeof value} ${String(value)}`;
+}
+
+function classOf(value: object): string {
+  const name: unknown = isPlain(value) ? '' : value.constructor?.name;
+  return typeof name === 'string' && name !== '' ? ` of the class ${name.slice(0, MAX_SHOWN)}` : '';
 }
 
 function refusal(message: string): PilotageError {

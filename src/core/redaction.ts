@@ -15,6 +15,7 @@ import type { CallEnded, EntryBody } from './entry.ts';
 import { describeThrown, type ErrorData, PilotageError } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { KnownSecrets, knownSecrets, LEAST_SECRET_CHARS } from './known-secrets.ts';
+import { assertOptions, type Shape } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import { redactor } from './redact-rules.ts';
 import { mapTexts } from './texts.ts';
@@ -36,6 +37,7 @@ export interface RedactionOptions {
   readonly also?: readonly RedactedPart[];
 }
 
+const OPTIONS: Shape<RedactionOptions> = { rules: 'any?', also: 'any?' };
 const PARTS: ReadonlySet<string> = new Set<RedactedPart>(['goals', 'results', 'texts']);
 type Clean = (text: string) => string;
 
@@ -48,7 +50,9 @@ export class Redaction {
   readonly #also: ReadonlySet<RedactedPart>;
 
   /** @throws PilotageError `invalid_config` for what is no rule. */
-  constructor({ rules = [], also = [] }: RedactionOptions = {}) {
+  constructor(options: RedactionOptions = {}) {
+    assertOptions('redact', options, OPTIONS);
+    const { rules = [], also = [] } = options;
     if (!Array.isArray(rules))
       throw refusal('redact.rules is no list', 'Give texts, regular expressions or functions.');
     if (!Array.isArray(also) || !also.every((part) => PARTS.has(part))) {

@@ -50,8 +50,8 @@ export function edge<T>(from: Gives<T>, to: Takes<NoInfer<T>>): Edge {
 const DEFINITION: Shape<FlowDefinition<never, never, unknown, never, never>> = {
   name: 'any',
   description: 'text?',
-  input: 'object',
-  output: 'object?',
+  input: 'schema',
+  output: 'schema?',
   budget: 'any?',
   entry: 'any',
   exit: 'any',

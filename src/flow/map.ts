@@ -16,7 +16,7 @@ export interface MapOptions<Args, In, Raw, H extends HandleSet = NoHandles> exte
 
 /** One object, so that it is compiled once. */
 const LIST: JsonObject = Object.freeze({ type: 'array', maxItems: MAX_ITEMS });
-const MAP: Shape<MapOptions<never, never, never>> = { ...CALL, item: 'object?', concurrency: 'any?' };
+const MAP: Shape<MapOptions<never, never, never>> = { ...CALL, item: 'schema?', concurrency: 'any?' };
 const DEFAULT_CONCURRENCY = 8;
 export const MAX_CONCURRENCY = 50;
 

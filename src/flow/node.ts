@@ -75,7 +75,7 @@ export interface NodeOptions<Args, In, Raw, H extends HandleSet = NoHandles> ext
 /** Of everything with a function. What is no function is for the check of the flow to see. */
 export const CALL: Shape<CallOptions<never, never>> = {
   description: 'text?',
-  output: 'object?',
+  output: 'schema?',
   effect: 'any?',
   run: 'any',
   handles: 'any?',
@@ -88,7 +88,7 @@ export const CALL: Shape<CallOptions<never, never>> = {
   onError: 'any?',
   onRejected: 'any?',
 };
-const NODE: Shape<NodeOptions<never, never, never>> = { ...CALL, input: 'object?' };
+const NODE: Shape<NodeOptions<never, never, never>> = { ...CALL, input: 'schema?' };
 const POLICY: Shape<NodePolicy> = { timeoutMs: 'any?', retries: 'any?', backoff: 'any?' };
 
 /** A node of a flow: it runs once a round, when a node that leads to it has ended and, of a router, has picked it. */

@@ -23,7 +23,7 @@ export type {
   StoredMessage,
   Told,
 } from './port.ts';
-export { assertInTime, hasEnded, ownedBy, pauseExpired, runNotFound } from './rules.ts';
+export { assertInTime, assertJournal, hasEnded, ownedBy, pauseExpired, runNotFound } from './rules.ts';
 export type { MemoryHealth, SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from './session-memory.ts';
 export { FIND_DUE } from './sqlite-rows.ts';
 export { MIGRATIONS, openDatabase, SCHEMA_VERSION } from './sqlite-schema.ts';

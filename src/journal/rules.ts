@@ -3,6 +3,7 @@ import { assertIdentity, INBOX_CAP, PilotageError, type Scope, type Started, sco
 import type {
   Append,
   ClaimRequest,
+  Journal,
   LeaseRequest,
   NewRun,
   Park,
@@ -266,4 +267,12 @@ export function assertRoom(run: string, waitingControls: number): void {
 
 export function journalClosed(): PilotageError {
   return new PilotageError('journal_closed', 'The journal was closed. Open it again to use it.');
+}
+
+/** @throws PilotageError `invalid_config` for what is no store: another object, or the promise of one. */
+export function assertJournal(given: unknown): void {
+  const store: Partial<Journal> = typeof given === 'object' && given !== null ? given : {};
+  if (typeof store.create === 'function' && typeof store.claim === 'function' && store.artifacts !== undefined) return;
+  const message = 'journal is no journal. Give sqliteJournal({ path }), memoryJournal(), or the path of a file.';
+  throw new PilotageError('invalid_config', message);
 }

@@ -1,7 +1,16 @@
 /** A journal in one SQLite file, through `node:sqlite`. Several processes may share the file. */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { assertOptions, type Clock, type Entry, encodeEntry, type Message, type Shape, systemClock } from '#core';
+import {
+  assertOptions,
+  type Clock,
+  type Entry,
+  encodeEntry,
+  type Message,
+  PilotageError,
+  type Shape,
+  systemClock,
+} from '#core';
 import type {
   Append,
   ArtifactStore,
@@ -70,9 +79,18 @@ const WATCH_INTERVAL_MS = 200;
  */
 export function sqliteJournal(options: SqliteJournalOptions): Journal {
   assertOptions('sqliteJournal', options, OPTIONS);
+  assertValues(options);
   if (options.readOnly === true) return new ReadingJournal(options, (db) => new SqliteJournal(db, options));
   const db = openDatabase({ path: options.path, synchronous: options.synchronous ?? 'full' });
   return new SqliteJournal(db, options);
+}
+
+function assertValues({ synchronous = 'full', busyTimeoutMs = 0, watchIntervalMs = 1 }: SqliteJournalOptions): void {
+  const wrong = (name: string, value: unknown, wanted: string): PilotageError =>
+    new PilotageError('invalid_config', `The option ${name} of sqliteJournal is ${value}; give ${wanted}.`);
+  if (synchronous !== 'full' && synchronous !== 'normal') throw wrong('synchronous', synchronous, 'full or normal');
+  if (!(busyTimeoutMs >= 0)) throw wrong('busyTimeoutMs', busyTimeoutMs, 'milliseconds from 0 up');
+  if (!(watchIntervalMs >= 1)) throw wrong('watchIntervalMs', watchIntervalMs, 'milliseconds from 1 up');
 }
 
 export class SqliteJournal implements Journal {

@@ -73,7 +73,7 @@ const OPTIONS: Shape<ForkOptions> = {
   goal: 'any?',
   limits: 'object?',
   effects: 'any?',
-  signal: 'object?',
+  signal: 'signal?',
 };
 const RESULT: Shape<ForkResult> = { value: 'any', call: 'any?' };
 

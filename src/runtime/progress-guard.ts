@@ -1,5 +1,5 @@
 /** What is done about a run that goes round in circles. Pure. */
-import { type EntryBody, PilotageError } from '#core';
+import { assertOptions, type EntryBody, PilotageError, type Shape } from '#core';
 import { MAX_TIMES, nextStep, type RunState, repetitionIn } from '#view';
 
 export interface ProgressGuard {
@@ -11,10 +11,12 @@ export interface ProgressGuard {
   readonly actAfter?: number;
 }
 
+const OPTIONS: Shape<ProgressGuard> = { hintAfter: 'any?', action: 'any?', actAfter: 'any?' };
 const HINT_AFTER = 3;
 
 /** @throws PilotageError `invalid_config` naming the number that is none. */
 export function assertProgressGuard(guard: ProgressGuard): void {
+  assertOptions('progress', guard, OPTIONS);
   const { hintAfter = HINT_AFTER, action, actAfter = Math.min(2 * hintAfter, MAX_TIMES) } = guard;
   if (!Number.isInteger(hintAfter) || hintAfter < 2 || hintAfter > MAX_TIMES) {
     throw new PilotageError(

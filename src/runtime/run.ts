@@ -163,10 +163,10 @@ const RESUMPTION: Shape<Resumption> = {
   limits: 'any?',
   nodes: 'any?',
   acceptChanges: 'flag?',
-  signal: 'object?',
+  signal: 'signal?',
 };
 const REPAIR: Shape<RepairOptions> = { by: 'any', reason: 'text?' };
-const REPLAY: Shape<{ signal?: AbortSignal }> = { signal: 'object?' };
+const REPLAY: Shape<{ signal?: AbortSignal }> = { signal: 'signal?' };
 const STEER: Shape<SteerOptions> = { until: 'text?' };
 const CANCEL: Shape<CancelOptions> = { ...STEER, reason: 'any?', hard: 'any?' };
 

@@ -29,7 +29,15 @@ import {
   systemClock,
   type ToolPolicy,
 } from '#core';
-import { DEFAULT_JOURNAL_PATH, type Journal, ownedBy, type RunQuery, type RunRecord, runNotFound } from '#journal';
+import {
+  assertJournal,
+  DEFAULT_JOURNAL_PATH,
+  type Journal,
+  ownedBy,
+  type RunQuery,
+  type RunRecord,
+  runNotFound,
+} from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import {
   createCatalogue,
@@ -225,6 +233,7 @@ export class Runtime {
       throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 0 up.`);
     }
     assertParallelCalls(options.parallelCalls, 'parallelCalls');
+    if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
     if (options.progress !== undefined) assertProgressGuard(options.progress);
     const { memory = { strategy: 'none' }, maxLiveRuns = DEFAULT_LIVE_RUNS } = options;
     this.#slots = { runs: maxLiveRuns, perTenant: options.maxLiveRunsPerTenant ?? DEFAULT_LIVE_RUNS };
@@ -288,6 +297,8 @@ export class Runtime {
   run(id: string, options: { readonly as?: Caller } = {}): Run {
     this.#assertOpen();
     assertOptions('run', options, RUN);
+    if (typeof id !== 'string')
+      throw new PilotageError('invalid_config', 'A run is named by its id, a text: run.id of a handle.');
     return this.#handle(id, options.as);
   }
 

@@ -4,6 +4,7 @@
  */
 import {
   answerText,
+  assertOptions,
   type Clock,
   deepFreeze,
   type Entry,
@@ -13,6 +14,7 @@ import {
   type Redaction,
   type RunContext,
   type Scope,
+  type Shape,
   scopeKey,
   type Turn,
 } from '#core';
@@ -44,6 +46,8 @@ export type MemoryOptions =
 export type Remembering = Exclude<MemoryOptions, { readonly strategy: 'none' }>;
 type Summarising = Extract<MemoryOptions, { readonly strategy: 'summary' }>;
 
+type Every = { strategy: string; turns?: number; summarise?: unknown; retries?: number };
+const OPTIONS: Shape<Every> = { strategy: 'any', turns: 'any?', summarise: 'any?', retries: 'any?' };
 const DEFAULT_TURNS = 20;
 const DEFAULT_RETRIES = 3;
 /** Characters of a text that a turn keeps; the run itself has the whole. */
@@ -57,6 +61,7 @@ const CLOSE_WAIT_MS = 5_000;
 
 /** @throws PilotageError `invalid_config` */
 export function assertMemoryOptions(options: MemoryOptions): void {
+  assertOptions('memory', options, OPTIONS);
   switch (options.strategy) {
     case 'none':
       return;

@@ -1,5 +1,13 @@
 /** What a run is started with. */
-import { assertOptions, type Identity, type InputArtifact, type Limits, type Shape, type Turn } from '#core';
+import {
+  assertOptions,
+  type Identity,
+  type InputArtifact,
+  type Limits,
+  PilotageError,
+  type Shape,
+  type Turn,
+} from '#core';
 import type { GivenContext, InputFile } from './inputs.ts';
 
 export interface StartOptions {
@@ -37,7 +45,7 @@ export const START_OPTIONS: Shape<StartOptions> = {
   history: 'list?',
   conversation: 'flag?',
   scopes: 'list?',
-  signal: 'object?',
+  signal: 'signal?',
   priority: 'any?',
   context: 'object?',
   inputs: 'list?',
@@ -57,4 +65,10 @@ const CONTEXT: Shape<GivenContext> = {
 export function assertStartOptions(options: StartOptions): void {
   assertOptions('start', options, START_OPTIONS);
   if (options.context !== undefined) assertOptions('context', options.context, CONTEXT);
+  for (const [index, turn] of (options.history ?? []).entries()) {
+    const isTurn = (turn?.role === 'user' || turn?.role === 'assistant') && typeof turn.text === 'string';
+    if (isTurn) continue;
+    const message = `history[${index}] is no turn. Give { role, text }, with the role user or assistant.`;
+    throw new PilotageError('invalid_config', message);
+  }
 }

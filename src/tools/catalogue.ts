@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import {
   type Effect,
   isBuiltinTool,
+  isRecord,
   type JsonObject,
   type Loading,
   microUsdOf,
@@ -144,7 +145,7 @@ function isPlannerTool(tool: unknown): tool is PlannerTool {
 
 function listOf(tools: ToolSet): readonly AnyTool[] {
   if (Array.isArray(tools)) return tools as readonly AnyTool[];
-  if (typeof tools !== 'object' || tools === null) {
+  if (!isRecord(tools)) {
     throw new PilotageError('invalid_config', 'tools is neither a list of tools nor a record of them by name.');
   }
   return Object.entries(tools as Readonly<Record<string, AnyTool | AiSdkTool>>).map(([name, tool]) => {

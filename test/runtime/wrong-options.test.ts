@@ -1,0 +1,101 @@
+/** What would be passed over in silence, or end as a TypeError from inside: maps, promises and functions for objects, and what stands in them. */
+import { expect, it } from 'vitest';
+import { local } from '#core';
+import { flow, node } from '#flow';
+import { memoryJournal } from '#journal';
+import { sqliteJournal } from '#journal/sqlite';
+import { openaiCompatible } from '#model/openai-compatible';
+import { createRuntime, type Runtime } from '#runtime';
+import { finish } from '../kit/decisions.ts';
+import { temporaryFile } from '../kit/files.ts';
+import { start, world } from '../kit/world.ts';
+
+const planner = (): never => finish(null) as never;
+const create = (options: object): Runtime =>
+  createRuntime({ planner, tools: [], journal: memoryJournal(), ...options });
+
+it.each<[string, object]>([
+  ['redact has no option "rule". Did you mean rules?', { redact: { rule: ['a secret'] } }],
+  ['progress has no option "hint"', { progress: { hint: 3 } }],
+  ['memory has no option "turn". Did you mean turns?', { memory: { strategy: 'window', turn: 3 } }],
+  ['The option limits of createRuntime is a function; give an object', { limits: () => ({ steps: 1 }) }],
+  ['The option limits of createRuntime is an object of the class Map', { limits: new Map([['steps', 1]]) }],
+  ['tools is neither a list of tools nor a record', { tools: new Set() }],
+  ['tools is neither a list of tools nor a record', { tools: Promise.resolve([]) }],
+  ['journal is no journal', { journal: Promise.resolve(memoryJournal()) }],
+  ['journal is no journal', { journal: null }],
+])('a runtime is not made with what it would not hear: %s', (message, options) => {
+  expect(() => create(options)).toThrow(
+    expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining(message) }),
+  );
+});
+
+it.each<[string, object]>([
+  [
+    'The option signal of start is an object of the class AbortController; give an AbortSignal',
+    { signal: new AbortController() },
+  ],
+  [
+    'history[1] is no turn',
+    {
+      history: [
+        { role: 'user', text: 'a' },
+        { role: 'user', content: 'b' },
+      ],
+    },
+  ],
+  ['history[0] is no turn', { history: [null] }],
+  ['The option context of start is an object of the class Map', { context: new Map() }],
+])('a run is not started with what it would not hear: %s', async (message, options) => {
+  const runtime = create({});
+  await expect(runtime.start('q', { identity: local('ana'), ...options })).rejects.toMatchObject({
+    code: 'invalid_config',
+    message: expect.stringContaining(message),
+  });
+  expect(await runtime.list()).toEqual([]);
+  await runtime.close();
+});
+
+it.each([
+  ['synchronous', 'FULL'],
+  ['busyTimeoutMs', Number.NaN],
+  ['watchIntervalMs', 0],
+])('a file is not opened with a %s that would be taken for another one', (name, value) => {
+  expect(() => sqliteJournal({ path: temporaryFile(), [name]: value })).toThrow(
+    expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining(`${name} of sqliteJournal`) }),
+  );
+});
+
+it('headers that would not be sent are refused, and an address that is no text', () => {
+  const made = (options: object) => openaiCompatible({ baseUrl: 'http://127.0.0.1:1/v1', model: 'm', ...options });
+  expect(() => made({ headers: new Headers({ 'x-key': 'k' }) })).toThrow(/headers .* of the class Headers/);
+  expect(() => made({ baseUrl: new URL('http://127.0.0.1:1/v1') })).toThrow(/baseUrl is no text/);
+});
+
+it('what is no id names no run', async () => {
+  const made = world({ planner });
+  const run = await start(made);
+  await run.result();
+  expect(() => made.runtime.run(undefined as never)).toThrow(/named by its id/);
+});
+
+it('objects with a class, without a prototype, frozen or with what is undefined are options still; some schemas are functions', async () => {
+  class Options {
+    readonly planner = planner;
+    readonly tools = [];
+    readonly journal = memoryJournal();
+    readonly ofTheirOwn = 1;
+  }
+  const bare = Object.assign(Object.create(null), { planner, tools: [], limits: undefined, journal: memoryJournal() });
+  for (const options of [new Options(), Object.freeze(bare)]) {
+    const runtime = createRuntime(options);
+    const run = await runtime.start('q', Object.freeze({ identity: local('ana'), history: undefined }) as never);
+    expect((await run.result()).status).toBe('finished');
+    await runtime.close();
+  }
+  const jsonSchema = { input: () => ({ type: 'string' }), output: () => ({ type: 'string' }) };
+  const validate = (value: unknown) => ({ value });
+  const text = Object.assign(() => null, { '~standard': { version: 1, vendor: 'test', validate, jsonSchema } });
+  const only = node('only', { input: text as never, effect: 'pure', run: (value: string) => value });
+  expect(flow({ name: 'f', input: text as never, entry: only, exit: only }).name).toBe('f');
+});
