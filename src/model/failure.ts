@@ -6,6 +6,9 @@ const MAX_MESSAGE_CHARS = 256;
 const MAX_URL_CHARS = 200;
 const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1_000;
 const MAX_CAUSES = 5;
+/** Of a reply that is read as JSON, and of what its error lists. */
+const MAX_BODY_CHARS = 16_384;
+const MAX_DETAILS = 16;
 const MAX_HEADER_CHARS = 256;
 const NUMBER = /^\d+(\.\d+)?$/;
 /** Begins with the name of a day, as HTTP writes dates, or with a year. What else `Date.parse` takes for one is none. */
@@ -23,6 +26,40 @@ const KEY_WORDS: ReadonlySet<unknown> = new Set([
   'billing_hard_limit_reached',
   'account_deactivated',
   'invalid_api_key',
+  // Of Anthropic, also in a stream, where no status comes with them.
+  'authentication_error',
+  'permission_error',
+  'billing_error',
+  // Of Google, which says 400 of a wrong key.
+  'API_KEY_INVALID',
+]);
+/** Of a server that may take the same request later. Without a status that says something else. */
+const PASSING_WORDS: ReadonlySet<unknown> = new Set([
+  'overloaded_error',
+  'api_error',
+  'rate_limit_error',
+  'timeout_error',
+  'server_error',
+  'service_unavailable_error',
+  'rate_limit_exceeded',
+  'server_is_overloaded',
+  // The model wrote a call that its server cannot read.
+  'tool_use_failed',
+]);
+/** Of a request that will never do, in a stream that was accepted before. */
+const LASTING_WORDS: ReadonlySet<unknown> = new Set([
+  'invalid_request_error',
+  'request_too_large',
+  'context_length_exceeded',
+  'not_found_error',
+  'model_not_found',
+]);
+/** Names of errors that somebody's key cannot be read, or is too old, whatever the status. */
+const KEY_NAMES: ReadonlySet<unknown> = new Set([
+  'AI_LoadAPIKeyError',
+  'CredentialsProviderError',
+  'ExpiredTokenException',
+  'UnrecognizedClientException',
 ]);
 /** There is nothing of that name, or nothing that takes such requests: the address is another one's. */
 const UNKNOWN_STATUSES: ReadonlySet<number> = new Set([404, 405, 410]);
@@ -42,9 +79,18 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'EHOSTDOWN',
   'EHOSTUNREACH',
+  'ERR_NETWORK',
 ]);
-/** Names of errors that end a call which the caller has not given up. */
-const BROKEN_OFF: ReadonlySet<unknown> = new Set(['TimeoutError', 'AbortError']);
+/** Of a client that was used wrongly: nothing was sent. */
+const MISUSED_CODE: RegExp = /^UND_ERR_(INVALID_|NOT_SUPPORTED)/;
+/** Names of errors that end a call which the caller has not given up, and of those that say no more than that it may pass. */
+const PASSING_NAMES: ReadonlySet<unknown> = new Set([
+  'TimeoutError',
+  'AbortError',
+  'APIConnectionError',
+  'APIConnectionTimeoutError',
+  'ThrottlingException',
+]);
 /** Names of the AI SDK's errors of a reply, to a request that was taken, of which nothing can be made. */
 const UNREADABLE: ReadonlySet<unknown> = new Set([
   'AI_InvalidResponseDataError',
@@ -93,9 +139,9 @@ export function whyUnavailable(error: unknown, inStream: boolean): Unavailable |
   if (mayPass(error, inStream)) return isUnreachable(networkCodeOf(error) ?? '') ? 'unreachable' : 'away';
   if (causeOf(error, MisdirectedRequest) !== undefined) return 'misdirected';
   const status = statusOf(error) ?? 0;
-  const name = field(error, 'name');
-  if (KEY_STATUSES.has(status) || name === 'AI_LoadAPIKeyError') return 'key_refused';
-  const isUnknown = providerWordsOf(error).includes('model_not_found') || name === 'AI_NoSuchModelError';
+  if (KEY_STATUSES.has(status)) return 'key_refused';
+  const isUnknown =
+    providerWordsOf(error).includes('model_not_found') || namesOf(error).includes('AI_NoSuchModelError');
   // A redirect that leads nowhere, and what else is no answer to a request.
   const isElsewhere = status >= 300 && status < 400;
   return isUnknown || isElsewhere || UNKNOWN_STATUSES.has(status) ? 'model_unknown' : undefined;
@@ -106,7 +152,9 @@ function isUnreachable(code: string): boolean {
 }
 
 function isKeyRefused(error: unknown): boolean {
-  return providerWordsOf(error).some((word) => KEY_WORDS.has(word));
+  return (
+    namesOf(error).some((name) => KEY_NAMES.has(name)) || providerWordsOf(error).some((word) => KEY_WORDS.has(word))
+  );
 }
 
 /** What is wrong and what to do, in a sentence or two. Nothing of it is the server's: servers repeat keys. */
@@ -143,7 +191,7 @@ export function remedyFor(why: Unavailable, error: unknown, model: string): stri
 export function mayPass(error: unknown, inStream: boolean): boolean {
   const broken = causeOf(error, BrokenReply);
   if (broken !== undefined) return true;
-  const said = field(error, 'isRetryable') ?? field(error, 'retryable');
+  const said = saidToPass(error);
   const status = statusOf(error);
   // The AI SDK's errors derive the flag from the status; below 300 the request was taken, and what came in reply was unreadable.
   const wasTaken = status !== undefined && status < 300;
@@ -152,9 +200,33 @@ export function mayPass(error: unknown, inStream: boolean): boolean {
   // The AI SDK does not know that one.
   if (said === true || status === TOO_EARLY) return true;
   if (said === false && !wasTaken) return false;
-  if (status !== undefined && status >= 400) return status >= 500 || PASSING_STATUSES.has(status);
-  const name = field(error, 'name');
-  return inStream || wasTaken || BROKEN_OFF.has(name) || UNREADABLE.has(name) || networkCodeOf(error) !== undefined;
+  const names = namesOf(error);
+  const isPassing = names.some((name) => PASSING_NAMES.has(name) || UNREADABLE.has(name));
+  if (status !== undefined && status >= 400) {
+    return status >= 500 || PASSING_STATUSES.has(status) || names.includes('ThrottlingException');
+  }
+  const words = providerWordsOf(error);
+  if (isPassing || words.some((word) => PASSING_WORDS.has(word))) return true;
+  if (words.some((word) => LASTING_WORDS.has(word))) return false;
+  return inStream || wasTaken || networkCodeOf(error) !== undefined;
+}
+
+/** What the error says of itself, or of what it wraps. The client of AWS says why it may pass. */
+function saidToPass(error: unknown): unknown {
+  for (const layer of layersOf(error)) {
+    const said = field(layer, 'isRetryable') ?? field(layer, 'retryable');
+    if (typeof said === 'boolean') return said;
+    if (typeof field(layer, '$retryable') === 'object' && field(layer, '$retryable') !== null) return true;
+  }
+  return undefined;
+}
+
+/** Of the error and what it wraps. Many a client leaves the name of its errors as it was, and they are known by their class. */
+function namesOf(error: unknown): readonly unknown[] {
+  return layersOf(error).map((layer) => {
+    const name = field(layer, 'name');
+    return name === 'Error' ? field(field(layer, 'constructor'), 'name') : name;
+  });
 }
 
 /**
@@ -201,6 +273,7 @@ export function statusOf(error: unknown): number | undefined {
     const said = [
       field(layer, 'statusCode'),
       field(layer, 'status'),
+      field(layer, 'status_code'),
       field(response, 'status'),
       field(response, 'statusCode'),
       field(field(layer, '$metadata'), 'httpStatusCode'),
@@ -208,7 +281,7 @@ export function statusOf(error: unknown): number | undefined {
     const status = said.map(numberOf).find((value) => isStatus(value, 100));
     if (status !== undefined) return status;
     // Gateways put it there when the failure comes inside a stream.
-    const code = field(layer, 'code');
+    const code = numberOf(field(layer, 'code'));
     if (isStatus(code, 400)) return code;
   }
   return undefined;
@@ -223,7 +296,7 @@ function layersOf(error: unknown): readonly unknown[] {
   const layers: unknown[] = [];
   for (let at = error; at !== undefined && at !== null && layers.length < MAX_CAUSES; ) {
     layers.push(at);
-    at = field(at, 'lastError') ?? field(at, 'cause');
+    at = field(at, 'lastError') ?? field(at, 'cause') ?? field(field(at, 'errors'), '0');
   }
   return layers;
 }
@@ -240,7 +313,11 @@ function codeOf(error: unknown): string {
 function networkCodeOf(error: unknown): string | undefined {
   for (const layer of layersOf(error)) {
     const code = field(layer, 'code');
-    if (typeof code === 'string' && (NETWORK_CODES.has(code) || code.startsWith('UND_ERR_') || TLS_CODE.test(code)))
+    if (
+      typeof code === 'string' &&
+      !MISUSED_CODE.test(code) &&
+      (NETWORK_CODES.has(code) || code.startsWith('UND_ERR_') || TLS_CODE.test(code))
+    )
       return code;
   }
   return undefined;
@@ -260,15 +337,30 @@ function closedPortOf(error: unknown): number | undefined {
   return typeof url === 'string' ? closedPort(url) : undefined;
 }
 
-/** The provider's own words for what is wrong, as OpenAI and those who follow it spell them. */
+/** The provider's own words for what is wrong, as OpenAI and those who follow it, Anthropic, and Google spell them. */
 function providerWordsOf(error: unknown): readonly unknown[] {
-  return layersOf(error).flatMap((layer) => {
-    const data = field(layer, 'data');
-    return [field(data, 'error'), data, field(layer, 'error'), layer].flatMap((at) => [
-      field(at, 'code'),
-      field(at, 'type'),
-    ]);
-  });
+  return layersOf(error).flatMap((layer) =>
+    [layer, field(layer, 'data'), repliedIn(layer)].flatMap((said) => {
+      const inner = field(said, 'error');
+      const details = field(inner, 'details');
+      const reasons = Array.isArray(details) ? details.slice(0, MAX_DETAILS).map((one) => field(one, 'reason')) : [];
+      const worded = [inner, field(inner, 'error'), said];
+      return [...worded.flatMap((at) => [field(at, 'code'), field(at, 'type')]), ...reasons];
+    }),
+  );
+}
+
+/** The reply as it came, where that is JSON: of its error a client may have left out what says most. Google's client has it as its message. */
+function repliedIn(layer: unknown): unknown {
+  for (const text of [field(layer, 'responseBody'), field(layer, 'message')]) {
+    if (typeof text !== 'string' || !text.startsWith('{') || text.length > MAX_BODY_CHARS) continue;
+    try {
+      return JSON.parse(text);
+    } catch {
+      // It is a text for people, or was cut off.
+    }
+  }
+  return undefined;
 }
 
 /** Where the request went, without what may be secret of it. */

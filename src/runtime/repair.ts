@@ -4,6 +4,7 @@
  * those after it stay where they still follow. The run is paused then, so that somebody looks before it goes on.
  */
 import {
+  type CallPlace,
   type Clock,
   decodeEntry,
   deepFreeze,
@@ -251,7 +252,9 @@ function callsIn(state: RunState, kept: readonly Entry[], refused: readonly Refu
     return [{ step: entry.step, call: entry.call }];
   });
   const steps = new Set(kept.flatMap((entry) => (entry.kind === 'moved' ? [entry.step] : [])));
-  const lostCalls = named.filter(({ step }) => !steps.has(step));
+  const isFirst = ({ step, call }: CallPlace, at: number): boolean =>
+    named.findIndex((place) => place.step === step && place.call === call) === at;
+  const lostCalls = named.filter((place, at) => !steps.has(place.step) && isFirst(place, at));
   const { open } = state;
   // What a step of the kind request_pause waits for is an answer, and no call.
   if (open === null || open.move.decision.kind === 'request_pause') return { lostCalls, begun: [], unreadable };

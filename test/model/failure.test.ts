@@ -56,6 +56,27 @@ describe('a failure of a model', () => {
   });
 });
 
+/** A reply of Google's to a key that there is not. */
+const GOOGLE_KEY = JSON.stringify({
+  error: { code: 400, status: 'INVALID_ARGUMENT', details: [{ '@type': 'ErrorInfo', reason: 'API_KEY_INVALID' }] },
+});
+
+it.each<[string, object, boolean]>([
+  ['a request that will never do', { type: 'invalid_request_error' }, false],
+  ['one that is too long', { code: 'context_length_exceeded' }, false],
+  ['a model that there is not', { code: 'model_not_found' }, false],
+  ['a call that the server could not read', { type: 'invalid_request_error', code: 'tool_use_failed' }, true],
+  ['a rate', { type: 'rate_limit_error' }, true],
+])('a stream that breaks off over %s is asked for again only when that may help', (_, said, passes) => {
+  expect(mayPass({ error: said }, true)).toBe(passes);
+  expect(mayPass({ error: { type: 'error', error: said } }, true)).toBe(passes);
+});
+
+it('an error of a class that left its name as it was is known by its class', () => {
+  class APIConnectionTimeoutError extends Error {}
+  expect(whyUnavailable(new APIConnectionTimeoutError('Request timed out.'), false)).toBe('away');
+});
+
 /** As clients of providers throw them, whatever their classes are. */
 describe('an error of another client', () => {
   const headers = { 'retry-after': '7' };
@@ -72,6 +93,29 @@ describe('an error of another client', () => {
     ['an empty account', { status: 429, error: { code: 'insufficient_quota' } }, 'key_refused', undefined],
     ['no such model', { response: { status: 404 } }, 'model_unknown', undefined],
     ['a request at fault', { response: { status: 400 } }, undefined, undefined],
+    ['a wrong key at Google', { name: 'ApiError', status: 400, message: GOOGLE_KEY }, 'key_refused', undefined],
+    [
+      'that through the AI SDK',
+      { statusCode: 400, isRetryable: false, responseBody: GOOGLE_KEY },
+      'key_refused',
+      undefined,
+    ],
+    ['Anthropic overloaded in a stream', { error: { error: { type: 'overloaded_error' } } }, 'away', undefined],
+    ['a key refused in a stream', { error: { error: { type: 'authentication_error' } } }, 'key_refused', undefined],
+    ['a key that is not there', { lastError: error({ name: 'AI_LoadAPIKeyError' }) }, 'key_refused', undefined],
+    ['no connection at the last try', { lastError: error({ isRetryable: true }) }, 'away', undefined],
+    ['none at several addresses', { errors: [{ code: 'ECONNREFUSED' }] }, 'unreachable', undefined],
+    ['AWS that throttles', { name: 'ThrottlingException', $metadata: { httpStatusCode: 400 } }, 'away', undefined],
+    [
+      'what AWS takes again',
+      { $retryable: { throttling: false }, $metadata: { httpStatusCode: 400 } },
+      'away',
+      undefined,
+    ],
+    ['an old token', { name: 'ExpiredTokenException', $metadata: { httpStatusCode: 400 } }, 'key_refused', undefined],
+    ['a status_code', { status_code: 404 }, 'model_unknown', undefined],
+    ['a code that is a status as a text', { code: '503' }, 'away', undefined],
+    ['a client that was used wrongly', { code: 'UND_ERR_INVALID_ARG' }, undefined, undefined],
     ['a word that is no status', { status: 'failed', statusCode: 7 }, undefined, undefined],
   ])('is judged by its status: %s', (_, fields, why, waitMs) => {
     expect([whyUnavailable(error(fields), false), retryAfterMs(error(fields), 0)]).toEqual([why, waitMs]);

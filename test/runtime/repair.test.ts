@@ -108,7 +108,7 @@ describe.each([
 
   it('says which calls were made by steps that cannot be kept, and holds calls that may have been made', async () => {
     const lost: EntryBody = { kind: 'call_ended', step: 7, call: 0, outcome: { kind: 'value', value: 1 }, attempts: 1 };
-    const { run } = await paused(open(), lost);
+    const { run } = await paused(open(), { kind: 'call_began', step: 7, call: 0 }, lost);
     expect(await run.diagnose()).toMatchObject({ lostCalls: [{ step: 7, call: 0 }] });
     await run.repair({ by: 'olga' });
     expect((await run.state()).pauses.at(-1)?.payload).toMatchObject({ lostCalls: [{ step: 7, call: 0 }] });
