@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { projectDir } from '../kit/project.ts';
+import { doorUrl, projectDir } from '../kit/project.ts';
 
 /** What a clean process loads when it imports the module: URLs of files, `node:` names of built-in modules. */
 function loadedBy(url: string): string[] {
@@ -51,9 +51,9 @@ describe('importing the package', () => {
   });
 
   it.each([
-    ['an import', fileUrl('src/testing/openai-server.ts'), 'node:http'],
+    ['an import', doorUrl('#testing'), 'node:http'],
     ['a call', "data:text/javascript,process.getBuiltinModule('node:sqlite')", 'node:sqlite'],
-    ['a package', fileUrl('src/model/openai-compatible.ts'), '@ai-sdk/openai-compatible'],
+    ['a package', doorUrl('#model/openai-compatible'), '@ai-sdk/openai-compatible'],
   ])('would see it: %s', (_what, url, expected) => {
     const loaded = loadedBy(url);
     expect([...loaded, ...packagesOf(loaded)]).toContain(expected);
