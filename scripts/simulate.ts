@@ -6,7 +6,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { type SimulatedHistory, shortestHistory, simulate, type Violation, violationText } from '#testing/simulation';
+import type { SimulatedHistory, Violation } from '#testing/simulation';
 
 /** Shared by the threads: the seeds that were taken, and the seeds that failed. */
 const TAKEN = 0;
@@ -88,6 +88,7 @@ async function inThread(job: Job, report: (found: Report) => void): Promise<void
 }
 
 async function work({ from, seeds, stop, thread, shared }: Job): Promise<void> {
+  const { shortestHistory, simulate, violationText } = await playing();
   for (;;) {
     if (stop && Atomics.load(shared, FAILED) > 0) return;
     const taken = Atomics.add(shared, TAKEN, 1);
@@ -107,8 +108,14 @@ async function work({ from, seeds, stop, thread, shared }: Job): Promise<void> {
   }
 }
 
+/** Only the threads load it: that takes as long as playing a hundred histories. */
+function playing(): Promise<typeof import('#testing/simulation')> {
+  return import('#testing/simulation');
+}
+
 /** The same history again, for the stacks of the errors in what it violated. */
 async function withStacks({ seed, violations }: SimulatedHistory): Promise<readonly Violation[]> {
+  const { simulate } = await playing();
   const again = await simulate(seed);
   return again.violations.length === 0 ? violations : again.violations;
 }

@@ -33,8 +33,11 @@ export class Planners {
     catalogueOf: (tools: ToolSet) => Catalogue,
     atOnce?: number,
   ) {
+    const catalogues = new Map<ToolSet, Catalogue>();
     const equip = ({ planner, tools, budget, parallelCalls, readArgs }: Given): Equipped => {
-      const catalogue = catalogueOf(tools);
+      // Planners that have the very same set share what was made of it.
+      const catalogue = catalogues.get(tools) ?? catalogueOf(tools);
+      catalogues.set(tools, catalogue);
       const limit = callLimit(atOnce, parallelCalls);
       const unpriced = unpricedOf(planner, tools);
       assertPriced(planner.name, unpriced, budget?.costUsd !== undefined);

@@ -38,7 +38,7 @@ export function checkCall(tool: string, args: CallArgs, run: string, ledger: Led
     ledger.violated('gates', `${tool} ${args.id} ran without an approval`, run);
     return;
   }
-  if (approval.args !== undefined && text(approval.args) !== text(args)) {
+  if (approval.args !== undefined && !isSame(approval.args, args)) {
     ledger.violated('gates', `${tool} ${args.id} ran with other arguments than were approved`, run);
   }
 }
@@ -72,9 +72,9 @@ function checkOrder(
   if (gone === undefined) {
     ledger.violated('order', `${id} ran, and not all that it needs has the value asked for`, run);
   } else if (!isEdited) {
-    const wanted = text(filled(gone.args, step, outcomes) ?? null);
-    if (wanted !== text(args))
-      ledger.violated('order', `${id} was called with ${text(args)}, and not with ${wanted}`, run);
+    const wanted = filled(gone.args, step, outcomes) ?? null;
+    if (!isSame(wanted, args))
+      ledger.violated('order', `${id} was called with ${text(args)}, and not with ${text(wanted)}`, run);
   }
 }
 
@@ -87,7 +87,7 @@ function isOpen(way: Route, at: (id: string) => Outcome | undefined): boolean {
   if (needsOf(way).some((need) => at(need)?.kind !== 'value')) return false;
   const { when } = way;
   const outcome = when === undefined ? undefined : at(when.branch);
-  return when === undefined || (outcome?.kind === 'value' && text(outcome.value) === text(when.equals));
+  return when === undefined || (outcome?.kind === 'value' && isSame(outcome.value, when.equals));
 }
 
 interface Reference {
@@ -217,6 +217,11 @@ function branchesIn(entry: Extract<Entry, { kind: 'moved' | 'plan_grown' }>): re
   if (rejected !== undefined || (fault !== undefined && entry.growing !== true)) return [];
   if (decision.kind === 'call_parallel') return decision.branches;
   return decision.kind === 'call_tool' ? [{ tool: decision.tool, args: decision.args }] : [];
+}
+
+function isSame(left: unknown, right: unknown): boolean {
+  // The keys are mostly in the same order.
+  return JSON.stringify(left) === JSON.stringify(right) || text(left) === text(right);
 }
 
 /** The same text for the same value, in whatever order its keys are. */

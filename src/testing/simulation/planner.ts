@@ -120,6 +120,7 @@ function filled(value: Json, view: RunView): Json {
 }
 
 function nameOf(text: string, { identity, trajectory }: RunView): string {
+  if (!/^[\^#@]/.test(text)) return text;
   if (text.startsWith('^')) return (identity.run.split('.').slice(0, -2).join('.') || identity.run) + text.slice(1);
   const [, mark, digits] = /^([#@])(\d+)$/.exec(text) ?? [];
   if (mark === undefined) return text;
