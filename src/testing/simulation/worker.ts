@@ -59,8 +59,8 @@ export class Worker {
   #disk: DiskTrouble | undefined;
   #hearing: { readonly until: number; readonly how: 'late' | 'twice' } | undefined;
   #process: SimulatedProcess;
-  /** It dies as soon as an operation that is under way has landed. */
-  #dying: SimulatedProcess | undefined;
+  /** They die as soon as an operation that is under way has landed. */
+  readonly #dying = new Set<SimulatedProcess>();
   #runtime: Runtime;
 
   constructor(index: number, world: WorkerWorld) {
@@ -156,8 +156,8 @@ export class Worker {
     this.#process.wake();
     if (this.#cut === this.#process) this.#die(this.#process, 'is ended');
     // Later its death would take along what people say through it from now on, and they say it once.
-    // One that stands still in the middle of it may have a successor by now.
-    if (this.#dying !== undefined) this.#die(this.#dying, 'dies');
+    // One that stands still in the middle of it may have successors by now.
+    for (const process of this.#dying) this.#die(process, 'dies');
     if (!this.#process.alive) this.#replace();
   }
 
@@ -298,7 +298,7 @@ export class Worker {
         this.#stall(process, fault.ms);
         break;
       case 'crash':
-        this.#dying = process;
+        this.#dying.add(process);
         this.#comeBack(fault.downMs);
         return { kind: 'crash', landed: fault.landed };
       default:
