@@ -264,6 +264,8 @@ export class Runtime {
 
   async #start(query: string, options: StartOptions, asked?: Asked): Promise<Run> {
     this.#assertOpen();
+    // Who gives no options is told first what a run cannot do without.
+    if (options === undefined) assertIdentity(undefined);
     assertStartOptions(options);
     options.signal?.throwIfAborted();
     assertIdentity(options.identity);

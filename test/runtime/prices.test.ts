@@ -19,7 +19,7 @@ const other = scriptedModel([], { modelId: 'gpt-y' });
 const prices: Prices = { input: 2.5, output: 10 };
 const limits = { costUsd: 0.5 };
 const MISSING = { code: 'price_missing', message: expect.stringContaining('"gpt-x"') };
-const domain = htnDomain({ methods: {}, operators: {} } as never);
+const domain = htnDomain({ operators: {} });
 
 function made(options: Partial<RuntimeOptions> & Pick<RuntimeOptions, 'planner'>) {
   return createRuntime({ journal: memoryJournal(), ...options });
