@@ -45,7 +45,8 @@ export class HeldLease {
 
   /** @param askedAt before the renewal was sent. */
   renewed(askedAt: Moment): void {
-    if (askedAt.steadyMs > this.#renewedAt.steadyMs) this.#renewedAt = askedAt;
+    // Not `>`: the steady clock may stand at the same moment still, as it does while the machine sleeps, and the wall clock not.
+    if (askedAt.steadyMs >= this.#renewedAt.steadyMs) this.#renewedAt = askedAt;
   }
 
   /** Nobody else can have claimed the run by now, as far as this process's clocks say: it did not stand still too long. */

@@ -7,17 +7,6 @@ const ODD = { name: 'odd', inputSchema: { type: 'object' } };
 const keys = (count: number): string =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, 1])));
 
-/** The least that this thread worked, of three. */
-function leastMs(work: () => unknown): number {
-  const times = [1, 2, 3].map(() => {
-    const from = process.threadCpuUsage();
-    work();
-    const { user, system } = process.threadCpuUsage(from);
-    return (user + system) / 1000;
-  });
-  return Math.min(...times);
-}
-
 describe.each([
   ['many keys', keys(300_000)],
   ['many keys, not well formed', keys(300_000).replace('{', '{,')],
@@ -34,11 +23,6 @@ describe.each([
     expect(
       calls.every((_call, call) => issues.some((issue) => issue.code === 'truncated' && issue.call === call)),
     ).toBe(true);
-  });
-
-  it('are found out in less than 60 ms', () => {
-    expect(leastMs(() => parseToolArgs(text, ODD))).toBeLessThan(60);
-    expect(leastMs(() => parseToolCalls(text, [ODD]))).toBeLessThan(60);
   });
 });
 

@@ -119,7 +119,7 @@ describe('builders', async () => {
   });
 
   it.each<[string, Record<string, unknown>, string]>([
-    ['flow', { name: 'f', entry: {}, exit: {} }, 'input of flow is missing; give an object'],
+    ['flow', { name: 'f', entry: {}, exit: {} }, 'input of flow is missing; give a schema'],
     ['flow', { name: 'f', input: {}, entry: {}, exit: {}, edge: [] }, 'flow has no option "edge". Did you mean edges?'],
     ['flow', { name: 'f', input: {}, entry: {}, exit: {}, edges: {} }, 'edges of flow is an object; give a list'],
     ['createRuntime', { planner: () => null, tools: 7 }, 'tools is neither a list of tools nor a record'],

@@ -4,12 +4,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { local } from '#core';
+import { local, type RunView, systemClock } from '#core';
 import { memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime, ownerName } from '#runtime';
 import { VirtualClock } from '#testing';
-import { call, pause, script, watched } from '../kit/decisions.ts';
+import { call, finish, pause, script, watched } from '../kit/decisions.ts';
 import { changed } from '../kit/journals.ts';
 import { doorUrl } from '../kit/project.ts';
 import { entriesOf, kindsOf, observations, startedEntry } from '../kit/run-record.ts';
@@ -44,6 +44,34 @@ describe('leases', () => {
     expect(runs()).toBe(1);
     expect([...first.faults, ...second.faults]).toEqual([]);
     await Promise.all([first.runtime.close(), second.runtime.close()]);
+  });
+
+  it('is proved once after a machine has slept, by whose steady clock no time has passed', async () => {
+    const clock = { now: () => nowMs, steady: () => 7, after: systemClock.after };
+    let nowMs = Date.now();
+    let proofs = 0;
+    const plain = memoryJournal({ clock });
+    const journal = changed(plain, {
+      async renew(leases, leaseMs) {
+        proofs += 1;
+        // Whoever asks for ever does so without a turn for anybody else.
+        if (proofs > 10) throw new Error('The lease was asked for again and again.');
+        return plain.renew(leases, leaseMs);
+      },
+    });
+    const runtime = createRuntime({
+      planner: (view: RunView) => {
+        nowMs += 60_000;
+        return view.trajectory.count === 0 ? call('put') : finish('done');
+      },
+      tools: [{ ...make('put', () => 'stored'), effect: 'keyed' }],
+      journal,
+      clock,
+    });
+    const run = await runtime.start('q', { identity });
+    expect(await run.result()).toMatchObject({ status: 'finished', answer: 'done' });
+    expect(proofs).toBe(1);
+    await runtime.close();
   });
 
   it('a process that stalls is taken over; what it writes then is refused, and it says so', async () => {

@@ -237,16 +237,15 @@ describe('a stored run that is damaged', () => {
   });
 
   it('a row that says more entries than there are is read as corrupt, and all that are there are kept', async () => {
-    const head = 5_000_000;
+    const head = 1e12;
     const path = temporaryFile();
     const journal = openJournal(path);
     const { run } = await paused(journal);
     const { entries } = await journal.examine('r');
     withDatabase(path, (db) => db.prepare('UPDATE runs SET head = ?').run(head));
     await expect(openRuntime(journal).run('r').result()).rejects.toMatchObject({ code: 'journal_corrupt' });
-    const from = process.threadCpuUsage();
+    // Whoever went through all that it says would never come to an end.
     const found = await run.diagnose();
-    expect(process.threadCpuUsage(from).user).toBeLessThan(300_000);
     expect(found?.refused.at(-1)?.problem.message).toContain(`said to have ${head} entries`);
     await run.repair({ by: 'olga' });
     expect(await run.diagnose()).toBeUndefined();
