@@ -203,15 +203,16 @@ function waitsForAnswer(state: RunState): boolean {
   return state.pauses.length > 0 && isPaused(state);
 }
 
-/** What a new process finds: all that was acknowledged, and calls that a dead process had begun and not ended. */
+/** What a new process finds: all that was acknowledged, and `once` calls that a dead process had begun and not ended. */
 async function inspect({ record }: Play, journal: Journal): Promise<void> {
   for (const run of record.runs) {
     try {
       const entries = (await journal.get(run)) === undefined ? [] : await journal.read(run);
       record.faults.push(...lostEntries(record.acknowledged(run), entries));
       const open = entries.length === 0 ? null : foldEntries(entries).open;
-      for (const { call } of open?.began ?? []) {
-        if (open?.calls[call] === null) record.interrupted.add(callName(run, open.move.step, call));
+      for (const { call, once } of open?.began ?? []) {
+        // One that may be made again keeps its key, whatever it comes to.
+        if (once && open?.calls[call] === null) record.interrupted.add(callName(run, open.move.step, call));
       }
     } catch (error) {
       record.faults.push(`The journal cannot be read after a crash: ${describeThrown(error)}`);

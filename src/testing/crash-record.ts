@@ -45,7 +45,7 @@ export class CrashRecord {
   readonly logins: string[] = [];
   /** Effects by idempotency key. */
   readonly effects: Map<string, number> = new Map();
-  /** Names of calls that a dead process had begun and not ended. */
+  /** Names of `once` calls that a dead process had begun and not ended. */
   readonly interrupted: Set<string> = new Set();
   /** Names of calls whose unknown outcome a planner was shown. */
   readonly unknownShown: Set<string> = new Set();
