@@ -12,15 +12,18 @@ interface Turn {
 
 const NO_ANSWER = '(no answer was given)';
 
+/** @param standsStill a process may stand still between its look at the session and the start that it stores. */
 export function checkSessions(
   runs: ReadonlyMap<string, EndedRun>,
   memory: SimulatedMemory | undefined,
   ledger: Ledger,
+  standsStill: boolean,
 ): void {
+  const longAgo = standsStill ? Number.POSITIVE_INFINITY : LONG_AGO;
   const byScope = Map.groupBy(runs.values(), scopeOf);
   for (const own of byScope.values()) {
     const turns = own.flatMap(turnOf).sort((a, b) => a.endedAt - b.endedAt);
-    for (const run of own) checkTold(run, turns, memory, ledger);
+    for (const run of own) checkTold(run, turns, memory, ledger, longAgo);
   }
 }
 
@@ -48,6 +51,7 @@ function checkTold(
   turns: readonly Turn[],
   memory: SimulatedMemory | undefined,
   ledger: Ledger,
+  longAgo: number,
 ): void {
   if (first?.kind !== 'started' || first.fork !== undefined) return;
   const { history = [], context, conversation, task } = first;
@@ -65,7 +69,7 @@ function checkTold(
     const told = `${texts.join(' | ')}${summary === undefined ? '' : ` after ${summary}`}`;
     ledger.violated('session', `it was told ${told}; before it were ${known.map(({ run }) => run).join(', ')}`, id);
   }
-  if (texts.length === 0 && summary === undefined && known.some(({ endedAt }) => endedAt < started - LONG_AGO)) {
+  if (texts.length === 0 && summary === undefined && known.some(({ endedAt }) => endedAt < started - longAgo)) {
     ledger.violated('session', 'it was told nothing of what was before it', id);
   }
 }

@@ -56,7 +56,7 @@ export function checkEnd({ script, ledger, shown, stored }: EndOfHistory): void 
   checkFold(runs, script.seed, ledger);
   checkEffects(runs, ledger);
   checkBudgets(runs, ledger);
-  checkSessions(runs, script.memory, ledger);
+  checkSessions(runs, script.memory, ledger, script.faults.some(standsStill));
   if (script.faults.length === 0) checkCallLimits(runs, ledger);
   for (const run of runs.values()) {
     checkMessages(run, ledger);
@@ -104,4 +104,8 @@ function situation({ open, pauses, tasks }: RunState, stored: StoredRun | undefi
     `wakes at ${String(wakeAt)}, ${lease === undefined ? 'not leased' : `leased by ${lease.owner}`}, ` +
     `${stored?.inbox.length ?? 0} messages waiting`
   );
+}
+
+function standsStill(fault: SimulationScript['faults'][number]): boolean {
+  return fault.kind === 'sleep' || fault.kind === 'freeze' || fault.kind === 'stall' || 'stallMs' in fault;
 }
