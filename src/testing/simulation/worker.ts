@@ -343,6 +343,8 @@ export class Worker {
     this.#world.ledger.tell(process.name, () => `reports: ${describeThrown(error)}`);
     if (error instanceof Error && error.message === SUMMARY_FAILS) return;
     if (PilotageError.is(error, 'lease_lost') || isStoreError(error) || isOfAnotherVersion(error)) return;
+    // The servers of scripted models are busy now and then, also as often in a row as they are tried.
+    if (PilotageError.is(error, 'model_unavailable')) return;
     const stack = error instanceof Error ? error.stack : undefined;
     this.#world.ledger.violated('no fault', `a runtime reported: ${stack ?? String(error)}`);
   }
