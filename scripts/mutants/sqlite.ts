@@ -5,14 +5,14 @@ export const SQLITE: readonly Mutant[] = [
   {
     name: 'append under an old fence to a file',
     file: 'journal/sqlite-rows.ts',
-    find: 'if (changes === 0) return false;',
-    replace: 'if (changes === null) return false;',
+    find: 'fence = :fence AND head <= :head',
+    replace: ':fence = :fence AND head <= :head',
   },
   {
     name: 'leave in the file what an append has taken',
     file: 'journal/sqlite-inbox.ts',
-    find: 'this.#take.run(run, id);',
-    replace: 'this.#take.run(id, run);',
+    find: 'this.#take().run(run, id);',
+    replace: 'this.#take().run(id, run);',
   },
   {
     name: 'tell nobody through the file that a task has ended',
