@@ -39,7 +39,8 @@ export interface Facts {
   readonly following: readonly Page[];
   /** Text of the files that were read; `undefined` for one that could not be. */
   readonly texts: ReadonlyMap<string, string | undefined>;
-  readonly isRepository: boolean;
+  /** `undefined`: its history was not read, and why is one of the failures. */
+  readonly isRepository: boolean | undefined;
   readonly commits: readonly Commit[];
   readonly matches: readonly Match[];
   readonly moreMatches: boolean;
@@ -62,7 +63,7 @@ class Gathered implements Facts {
   readonly commits: Commit[] = [];
   readonly matches: Match[] = [];
   readonly failures: string[] = [];
-  isRepository = false;
+  isRepository: boolean | undefined;
   moreMatches = false;
 
   add(tool: string, args: JsonObject, value: JsonObject | undefined): void {
@@ -74,7 +75,7 @@ class Gathered implements Facts {
         this.texts.set(String(args['path']), typeof value?.['text'] === 'string' ? value['text'] : undefined);
         return;
       case 'git_log':
-        this.isRepository = value?.['repository'] === true;
+        this.isRepository = value === undefined ? undefined : value['repository'] === true;
         this.commits.push(...listOf<Commit>(value?.['commits']));
         return;
       case 'search_files':

@@ -54,6 +54,7 @@ function whatIsHere(facts: Facts, files: readonly Entry[]): string[] {
 }
 
 function changes({ isRepository, commits }: Facts): string[] {
+  if (isRepository === undefined) return ['The git history was not read: see the end of this report.'];
   if (!isRepository) return ['There is no git history here.'];
   if (commits.length === 0) return ['The git repository has no commits yet.'];
   const authors = new Set(commits.map(({ author }) => author));

@@ -21,7 +21,7 @@ export function surveyRisks(facts: Facts, files: readonly Entry[]): string[] {
   const links = [...entries.values()].filter(({ type }) => type === 'link');
   const risks: [boolean, string][] = [
     [secrets.length > 0, `Files that often hold secrets: ${some(secrets)}. Check that they are meant to be here.`],
-    [!isRepository, 'No git history: a mistake cannot be taken back.'],
+    [isRepository === false, 'No git history: a mistake cannot be taken back.'],
     [!has(/^readme/i), 'No README: nothing says what this is for.'],
     [!has(/^(licen[cs]e|copying)/i), 'No licence file: others may not use it.'],
     [build.hasManifest && !build.hasTests, 'No tests were found.'],

@@ -196,13 +196,14 @@ export class SqliteRows {
   /** Entries with a seq from `from` up to, and without, `end`. */
   read(run: string, from: number, end: number): Entry[] {
     const { key, head } = this.#find(run);
-    const rows = this.#sql.readEntries().all({ key, from, end: Math.min(head + 1, end) }) as unknown as EntryRow[];
-    const wanted = Math.max(0, Math.min(head + 1, end) - from);
+    const until = Math.min(head + 1, end);
+    const rows = this.#sql.readEntries().all({ key, from, end: until }) as unknown as EntryRow[];
+    const wanted = Math.max(0, until - from);
     // A run is stored with its first entry: one without entries would be waited for for ever.
     if (rows.length !== wanted || head < 1) {
       throw new PilotageError(
         'journal_corrupt',
-        `Run ${run} has ${rows.length} readable entries of ${wanted}. Restore the journal from a backup.`,
+        `Run ${run} has ${rows.length} of the ${wanted} entries from ${from} on. Restore the journal from a backup, or see with pilotage repair what is left.`,
         { data: { run } },
       );
     }

@@ -1,4 +1,7 @@
-/** What an error of a model says of itself. Its text is never searched: texts are for people, and change. */
+/**
+ * What an error of a model says of itself. Its text is never searched, since texts are for people and change; a reply that is JSON is
+ * read by its fields.
+ */
 import { describeThrown, type ErrorData, fieldOf as field, PilotageError } from '#core';
 import { closedPort, whyClosed } from './closed-ports.ts';
 

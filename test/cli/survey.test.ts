@@ -55,6 +55,17 @@ describe('pilotage run without a model', () => {
     expect(stdout).toContain('no git history');
   });
 
+  it('does not say that there is no git history where it may not be read', async () => {
+    const folder = makeFolder();
+    // The objects of a local clone have a second name, outside of the folder.
+    execFileSync('git', ['clone', '-q', project().path, '.'], { cwd: folder.path, stdio: 'pipe' });
+    const { code, stdout } = await folder.run(['run', 'x']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('The git history was not read');
+    expect(stdout).toContain('- git_log: ');
+    expect(stdout.toLowerCase()).not.toContain('no git history');
+  });
+
   it('surveys a folder of odd names', async () => {
     const folder = makeFolder();
     writeFileSync(Buffer.concat([Buffer.from(`${folder.path}/caf`), Buffer.from([0xe9])]), 'x');
