@@ -33,6 +33,26 @@ export function checkEffects(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger
       ledger.violated('once', `the call ${call} had ${keys.size} idempotency keys`, first.run);
   }
   checkBegun(runs, ledger);
+  checkGivenUp(runs, ledger);
+}
+
+/** A `once` call that was entered is given up only when the world, or whoever has looked at it, says that it did not happen. */
+function checkGivenUp(runs: ReadonlyMap<string, EndedRun>, ledger: Ledger): void {
+  for (const [run, attempts] of Map.groupBy(ledger.attempts.filter(isOnce), (attempt) => attempt.run)) {
+    const ended = runs.get(run);
+    if (ended === undefined) continue;
+    const outcomes = new Map(
+      entriesOf(ended, 'call_ended').map((entry) => [`${entry.step}.${entry.call}`, entry.outcome]),
+    );
+    for (const { key, tool, id } of attempts) {
+      const { kind } = outcomes.get(key.slice(key.lastIndexOf('/') + 1)) ?? {};
+      if (kind !== 'cancelled' && kind !== 'skipped') continue;
+      const happened = (ledger.effects.get(key) ?? 0) > (ledger.lateEffects.get(key) ?? 0);
+      if (!happened && ledger.refuted.has(key)) continue;
+      const known = happened ? 'it happened' : 'nobody has found out whether it happened';
+      ledger.violated('once', `${tool} ${id} came to ${kind}, and ${known}`, run);
+    }
+  }
 }
 
 /** That a `once` call begins is in the journal before it does. */
