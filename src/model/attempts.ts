@@ -23,6 +23,7 @@ import {
   type Unavailable,
   whyUnavailable,
 } from './failure.ts';
+import { paceOf } from './pace.ts';
 import { generateReply, type Reply, streamedReply, streamReply } from './reply.ts';
 import { StreamedContent } from './streamed-content.ts';
 import { estimated, priced } from './usage.ts';
@@ -100,7 +101,7 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDe
     const { model, request } = tries;
     const watch = watchOver(model, options, DEFAULT_STALL_MS);
     const streamed = new StreamedContent();
-    const stream = streamReply(model.model, watched(request, watch), { watch, streamed });
+    const stream = streamReply(model.model, watched(request, watch), { watch, streamed, pace: paceOf(options.clock) });
     let shown = false;
     let reply: Reply | undefined;
     let failure: unknown;

@@ -7,9 +7,10 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import type { Json, SpokenDelta, Usage } from '#core';
+import { type Json, type SpokenDelta, systemClock, type Usage } from '#core';
+import { type Pace, paceOf } from './pace.ts';
 import { providerStateOf } from './provider-state.ts';
-import { assertReplySize, StreamedContent } from './streamed-content.ts';
+import { assertReplySize, type Prose, StreamedContent } from './streamed-content.ts';
 import { usageOf } from './usage.ts';
 import type { Watch } from './watch.ts';
 
@@ -50,6 +51,8 @@ export function generateReply(model: LanguageModelV4, options: LanguageModelV4Ca
 export interface StreamOptions {
   /** Limits each wait for the provider. */
   readonly watch?: Watch;
+  /** Shared with the other streams of the process. Default: that of the system's clock. */
+  readonly pace?: Pace;
   /** What came so far, for whoever looks after a failure. */
   readonly streamed?: StreamedContent;
 }
@@ -61,7 +64,7 @@ export interface StreamOptions {
 export async function* streamReply(
   model: LanguageModelV4,
   options: LanguageModelV4CallOptions,
-  { watch, streamed = new StreamedContent() }: StreamOptions = {},
+  { watch, pace = paceOf(systemClock), streamed = new StreamedContent() }: StreamOptions = {},
 ): AsyncGenerator<SpokenDelta, Reply> {
   const asked = model.doStream(options);
   const { stream } = await (watch === undefined ? asked : watch.until(asked, (late) => abandon(late.stream)));
@@ -71,10 +74,14 @@ export async function* streamReply(
     for (;;) {
       const { done, value } = await (watch === undefined ? reader.read() : watch.until(reader.read()));
       if (done) break;
-      const delta = streamed.add(value);
-      if (delta === undefined) continue;
-      if (delta.type === 'reset' || delta.text.length <= PIECE_CHARS) yield delta;
-      else yield* inPieces(delta);
+      const said = streamed.add(value);
+      if (said !== undefined && said.text.length > PIECE_CHARS) {
+        yield* inPieces(said, pace);
+        continue;
+      }
+      const turn = pace.take(said?.text.length ?? 0);
+      if (turn !== undefined) await turn;
+      if (said !== undefined) yield said;
     }
   } finally {
     abandon(reader);
@@ -85,14 +92,14 @@ export async function* streamReply(
 /** More than that at once is given on in parts, between which others have their turn. */
 const PIECE_CHARS = 65_536;
 
-async function* inPieces({ type, text }: Exclude<SpokenDelta, { type: 'reset' }>): AsyncGenerator<SpokenDelta, void> {
+async function* inPieces({ type, text }: Prose, pace: Pace): AsyncGenerator<Prose, void> {
   for (let from = 0; from < text.length; ) {
     let to = Math.min(from + PIECE_CHARS, text.length);
     // The two halves of a letter stay together.
     const last = text.charCodeAt(to - 1);
     if (last >= 0xd800 && last < 0xdc00) to = Math.min(to + 1, text.length);
+    await pace.take(to - from);
     yield { type, text: text.slice(from, to) };
-    await new Promise((resolve) => setImmediate(resolve));
     from = to;
   }
 }

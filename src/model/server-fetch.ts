@@ -1,5 +1,7 @@
 /** The fetch of a model server: a reply has an end, and the request, with its key, goes to no other server. */
+import { systemClock } from '#core';
 import { BrokenReply, MisdirectedRequest } from './failure.ts';
+import { paceOf } from './pace.ts';
 
 /** Of one reply as it came over the wire. A streamed token takes some 300 bytes. */
 export const MAX_REPLY_BYTES: number = 64 * 1024 * 1024;
@@ -41,13 +43,17 @@ function bounded(response: Response, maxReplyBytes: number): Response {
 }
 
 function upTo(maxBytes: number, reader: ReadableStreamDefaultReader<Uint8Array>): ReadableStream<Uint8Array> {
+  const pace = paceOf(systemClock);
   let bytes = 0;
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = await reader.read();
       if (done) return controller.close();
       bytes += value.byteLength;
-      if (bytes <= maxBytes) return controller.enqueue(value);
+      if (bytes <= maxBytes) {
+        await pace.take(value.byteLength);
+        return controller.enqueue(value);
+      }
       const error = new BrokenReply(
         'model_reply_too_large',
         `The reply of the model server went on after ${maxBytes} bytes, and was broken off.`,

@@ -22,7 +22,10 @@ export function assertReplySize(chars: number): void {
   throw new BrokenReply('model_reply_too_large', message);
 }
 
-type Prose = LanguageModelV4Text | LanguageModelV4Reasoning;
+/** What of a part may be shown. */
+export type Prose = Exclude<SpokenDelta, { type: 'reset' }>;
+
+type ProseContent = LanguageModelV4Text | LanguageModelV4Reasoning;
 
 export class StreamedContent {
   /** In the order in which the parts began. */
@@ -36,12 +39,12 @@ export class StreamedContent {
   began = false;
   /** The finish part came: the reply is whole. */
   finished = false;
-  readonly #prose = new Map<string, Prose>();
+  readonly #prose = new Map<string, ProseContent>();
   #chars = 0;
   readonly #inputs = new Map<string, LanguageModelV4ToolCall>();
 
   /** Returns what a listener may be shown of the part. @throws the error of an error part, or a BrokenReply when there is no end to it. */
-  add(part: LanguageModelV4StreamPart): SpokenDelta | undefined {
+  add(part: LanguageModelV4StreamPart): Prose | undefined {
     if ('delta' in part) this.#count(part.delta);
     switch (part.type) {
       case 'text-start':
@@ -84,9 +87,9 @@ export class StreamedContent {
   }
 
   #addProse(
-    type: Prose['type'],
-    part: { type: string; id: string; delta?: string; providerMetadata?: Prose['providerMetadata'] },
-  ): SpokenDelta | undefined {
+    type: ProseContent['type'],
+    part: { type: string; id: string; delta?: string; providerMetadata?: ProseContent['providerMetadata'] },
+  ): Prose | undefined {
     const key = `${type}:${part.id}`;
     // The same id may begin a second block.
     const begun = part.type === `${type}-start` ? undefined : this.#prose.get(key);
@@ -98,7 +101,7 @@ export class StreamedContent {
     return { type, text: part.delta };
   }
 
-  #begin(key: string, prose: Prose): Prose {
+  #begin(key: string, prose: ProseContent): ProseContent {
     this.#prose.set(key, prose);
     this.content.push(prose);
     return prose;

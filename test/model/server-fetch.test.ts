@@ -2,7 +2,7 @@
 import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '#core';
 import { askModel, streamModel, streamReply } from '#model';
 import { openaiCompatible } from '#model/openai-compatible';
@@ -13,6 +13,7 @@ import { quiet } from '../kit/waiting.ts';
 
 const servers: Server[] = [];
 afterEach(() => {
+  vi.restoreAllMocks();
   for (const server of servers.splice(0)) {
     server.close();
     server.closeAllConnections();
@@ -128,6 +129,96 @@ describe('a reply without an end', () => {
     for (const maxReplyBytes of [0, -1, 1.5, Number.NaN]) {
       expect(() => openaiCompatible({ baseUrl, model: 'm', maxReplyBytes })).toThrow('maxReplyBytes');
     }
+  });
+});
+
+/** Whose whole reply is there at once. */
+function ready(parts: readonly LanguageModelV4StreamPart[]): LanguageModelV4 {
+  const start = (controller: ReadableStreamDefaultController<LanguageModelV4StreamPart>): void => {
+    for (const part of parts) controller.enqueue(part);
+    controller.close();
+  };
+  return { ...scriptedModel([]), doStream: async () => ({ stream: new ReadableStream({ start }) }) };
+}
+
+/** How often the event loop goes round meanwhile, and how often a timer comes. */
+async function turnsOf<T>(work: () => Promise<T>): Promise<{ value: T; turns: number; timers: number }> {
+  let [turns, timers] = [0, 0];
+  const beat = (): void => {
+    turns += 1;
+    next = setImmediate(beat);
+  };
+  let next = setImmediate(beat);
+  const timer = setInterval(() => {
+    timers += 1;
+  }, 1);
+  try {
+    const value = await work();
+    return { value, turns, timers };
+  } finally {
+    clearImmediate(next);
+    clearInterval(timer);
+  }
+}
+
+describe('much that is there at once', () => {
+  const piece: LanguageModelV4StreamPart = { type: 'text-delta', id: 't', delta: 'a' };
+  /** Between two turns: what is left of one, and all of the next. */
+  const most = 2 * 256;
+
+  it('is read with a turn for timers in between, all streams of a process together', async () => {
+    const model = ready(Array.from({ length: 10_000 }, () => piece));
+    const clock = new ImpatientClock();
+    let [inTurn, mostInTurn] = [0, 0];
+    const read = async (): Promise<string> => {
+      let text = '';
+      for await (const delta of streamModel(askOptions([model], clock))) {
+        text += delta.type === 'text' ? delta.text : '';
+        inTurn += 1;
+        mostInTurn = Math.max(mostInTurn, inTurn);
+      }
+      return text;
+    };
+    const turn = (): void => {
+      inTurn = 0;
+      next = setImmediate(turn);
+    };
+    let next = setImmediate(turn);
+    const { value, turns, timers } = await turnsOf(() => Promise.all([read(), read(), read(), read()]));
+    clearImmediate(next);
+    expect(value).toEqual(Array.from({ length: 4 }, () => 'a'.repeat(10_000)));
+    expect(mostInTurn).toBeLessThanOrEqual(most);
+    expect(turns).toBeGreaterThanOrEqual(40_000 / most);
+    expect(timers).toBeGreaterThan(0);
+  });
+
+  it('waits for nobody when it is no more than usual', async () => {
+    const model = ready(Array.from({ length: 200 }, () => piece));
+    const { value, turns } = await turnsOf(() => drain(streamModel(askOptions([model], new ImpatientClock()))));
+    expect(value.deltas).toHaveLength(200);
+    expect(turns).toBe(0);
+  });
+
+  it('leaves turns also when the events of a server say nothing', async () => {
+    const events = new TextEncoder().encode('data: {"choices":[]}\n\n'.repeat(20_000));
+    const chunks = Array.from({ length: events.length / 40_000 }, (_, at) =>
+      events.subarray(at * 40_000, (at + 1) * 40_000),
+    );
+    // How much is there at once is the network's to say, so it is said here.
+    vi.spyOn(globalThis, 'fetch').mockImplementation(
+      async () =>
+        new Response(
+          new ReadableStream({
+            start(controller) {
+              for (const chunk of chunks) controller.enqueue(chunk);
+              controller.close();
+            },
+          }),
+        ),
+    );
+    const read = (): Promise<unknown> => drain(streamModel(asking('http://127.0.0.1:1/v1'))).catch(() => undefined);
+    const { turns } = await turnsOf(() => Promise.all([read(), read(), read(), read()]));
+    expect(turns).toBeGreaterThanOrEqual((4 * events.length) / (2 * 65_536));
   });
 });
 
