@@ -25,7 +25,7 @@ import {
   validateDecision,
 } from '#core';
 import type { AuthorisedTools } from '#tools';
-import type { OpenStep, RunState, TaskWait } from '#view';
+import { isHeld, mayGiveUp, type OpenStep, type RunState, type TaskWait } from '#view';
 import { beginAwait, endOfWait } from './await.ts';
 import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { argsOf } from './call-args.ts';
@@ -47,7 +47,7 @@ import { setUp } from './set-up.ts';
 import { type Beside, besideOf } from './share.ts';
 import { SharedTimer } from './shared-timer.ts';
 import { type CallAt, type Landing, refused, spawn, spawnCalled } from './spawn.ts';
-import { renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
+import { isCarried, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
 import { Taken } from './taken.ts';
 
 export interface CallPorts {
@@ -71,6 +71,8 @@ export class Calls {
   #nudged = false;
   /** A limit is to be raised, which is not recorded yet. */
   #hasAsked = false;
+  /** Calls that do not fit the budget, and are perhaps not needed: others of their step may do. They take their turn again when none of those is under way. */
+  readonly #unasked = new Set<number>();
   readonly #taken: Taken;
   #planned: { readonly step: number; readonly schedule: Schedule } | undefined;
   #wake: (() => void) | undefined;
@@ -168,13 +170,17 @@ export class Calls {
     if (this.#landed.length > 0) return Promise.resolve(this.take());
     tellSchedule(schedule, state, open, decision, this.#returned.splice(0));
     if (schedule.isMet) for (const flight of this.#inFlight.values()) flight.dismiss(isMet());
-    const waited = unpark(schedule, state, open, deps.clock.now());
+    if (this.#inFlight.size === 0) this.#unasked.clear();
+    const over = unpark(schedule, state, open, deps.clock.now(), this.#unasked);
     const settled = schedule.takeSettled();
     if (settled.length > 0) return Promise.resolve(settling(open, settled));
     const carried = open.waits.flatMap(({ call, called }) =>
       called !== undefined && schedule.parked.has(call) ? [call] : [],
     );
-    while (this.#inFlight.size + carried.length < schedule.concurrency) {
+    const isHeldNow = isHeld(state);
+    // What tasks have carried out ends also while the run is held; nothing else begins.
+    const waited = isHeldNow ? over.filter((call) => isCarried(open, call)) : over;
+    while (!isHeldNow && this.#inFlight.size + carried.length < schedule.concurrency) {
       const call = schedule.next((tool) => this.#mayStart(schedule, tool, carried));
       if (call === undefined) break;
       this.#start(open, call, schedule.branch(call));
@@ -203,6 +209,11 @@ export class Calls {
   nudge(): void {
     this.#nudged = true;
     this.#wake?.();
+  }
+
+  /** Waits until something has landed, or nothing is in flight. */
+  async untilLanded(): Promise<void> {
+    if (this.#landed.length === 0 && this.#inFlight.size > 0) await this.#change();
   }
 
   /** Waits until nothing is in flight; what landed can be taken. */
@@ -288,24 +299,35 @@ export class Calls {
     return { kind: 'held', lacking: { ...shortage, tool: tool.name, needs } };
   }
 
-  /** The call takes its turn again when the run goes on. Of several that do not fit the first one asks. */
-  #hold(lacking: Lacking): EntryBody[] {
+  /** The call takes its turn again when the run goes on. Of several that do not fit one asks, and where others may end the step, none while they are under way. */
+  #hold(open: OpenStep, call: number, lacking: Lacking): EntryBody[] {
     if (this.#hasAsked) return [];
+    if (mayGiveUp(open.move.decision) && this.#hasOthers(call)) {
+      this.#unasked.add(call);
+      return [];
+    }
     this.#hasAsked = true;
     const { deps, state } = this.#ports;
     return [askForRaise(state, lacking.axis, deps.newToken(), lacking)];
   }
 
+  /** Others are under way, or not recorded yet, beside those that do not fit either. */
+  #hasOthers(call: number): boolean {
+    if (this.#landed.some((landed) => typeof landed === 'function' || landed.length > 0)) return true;
+    return [...this.#inFlight.keys()].some((other) => other !== call && !this.#unasked.has(other));
+  }
+
   /** Of a call that spawns: with nothing left for its task it is held, as one that does not fit. */
-  #started(landing: Landing, tool: string): Landing {
+  #started(landing: Landing, { call }: CallAt, tool: string): Landing {
     const { lacks } = landing;
-    if (lacks === undefined || !asksForRaise(this.#ports.state)) return landing;
-    return { entries: this.#hold({ axis: lacks, tool, needs: 1, left: 0 }) };
+    const { state } = this.#ports;
+    if (lacks === undefined || state.open === null || !asksForRaise(state)) return landing;
+    return { entries: this.#hold(state.open, call, { axis: lacks, tool, needs: 1, left: 0 }) };
   }
 
   #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk | HeldCall | TaskAsk): Landed {
     if (!('kind' in result)) return [callEnded(open, index, result)];
-    if (result.kind === 'held') return this.#hold(result.lacking);
+    if (result.kind === 'held') return this.#hold(open, index, result.lacking);
     // Nothing is under way yet; a task takes its place when its turn has come.
     if (result.kind === 'task' || result.reason !== 'in_doubt') this.#taken.giveBack(index);
     if (result.kind === 'task') return () => this.#spawnCalled(open, index, result);
@@ -420,7 +442,9 @@ export class Calls {
 
   #spawn(at: CallAt, decision: SpawnTask): Landing {
     const { deps, state } = this.#ports;
-    return this.#taken.lend((taken) => this.#started(spawn(state, at, decision, deps.clock.now(), taken), SPAWN_TOOL));
+    return this.#taken.lend((taken) =>
+      this.#started(spawn(state, at, decision, deps.clock.now(), taken), at, SPAWN_TOOL),
+    );
   }
 
   #spawnCalled(open: OpenStep, call: number, { tool, args }: TaskAsk): Landing {
@@ -433,7 +457,7 @@ export class Calls {
     if (carrier !== undefined) {
       const called = { tool: schema.name, args, carrier, atOnce, beside: () => this.#beside(open, call) };
       return this.#taken.lend((taken) =>
-        this.#started(spawnCalled(state, at, called, deps.clock.now(), taken), called.tool),
+        this.#started(spawnCalled(state, at, called, deps.clock.now(), taken), at, called.tool),
       );
     }
     const message = `${schema.name} is carried out by the planner ${JSON.stringify(name)}, which this runtime does not know.`;

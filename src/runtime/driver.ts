@@ -162,7 +162,7 @@ export class RunDriver {
             if (!(await park(this.#held, wakeAt, status))) this.#inbox.look();
             return wakeAt === null ? { kind: 'parked' } : { kind: 'parked', wakeAt, isPaused: status === 'paused' };
           }
-          await this.#commit(await this.#landed());
+          await this.#hearOut();
           break;
         default:
           todo satisfies never;
@@ -248,6 +248,13 @@ export class RunDriver {
     if (at === null || at <= clock.now()) return wait();
     const cancel = clock.after(Math.min(at - clock.now(), LONGEST_NAP_MS), () => this.#calls.nudge());
     return wait().finally(cancel);
+  }
+
+  /** Nothing more is started. What is under way is recorded as it ends: one of them may end the step. */
+  async #hearOut(): Promise<void> {
+    if (this.#calls.inFlight > 0) await this.#calls.untilLanded();
+    else await this.#settle();
+    await this.#commit(this.#kept(this.#calls.takeEnded()));
   }
 
   async #landed(): Promise<readonly EntryBody[]> {

@@ -21,6 +21,7 @@ import {
 } from '#core';
 import {
   carriedTasks,
+  hasEndedUnderRaise,
   holdsDoubt,
   isBlocked,
   isHeld,
@@ -32,6 +33,7 @@ import {
   pausesOfTasks,
   type RunState,
   reachedLimit,
+  unneededRaise,
   unneededTasks,
 } from '#view';
 import { doubtPause, keyPrefixOf } from './doubt.ts';
@@ -93,7 +95,9 @@ export function next(state: RunState, deps: NextDeps): Next {
   if (pauses.length > 0) {
     const expired = expiredPause(state, deps.clock.now());
     if (expired !== undefined) return record([expired]);
-    if (isHeld(state)) return park(state);
+    const raise = unneededRaise(state);
+    if (raise !== undefined) return record([withdrawn(raise.token)]);
+    if (isHeld(state)) return hasEndedUnderRaise(state) ? CALLS : park(state);
   }
   const dismissed = dismiss(unneededTasks(state), deps);
   if (dismissed !== undefined) return dismissed;
@@ -146,6 +150,12 @@ function nowFor({ open }: RunState, { clock }: NextDeps): number | undefined {
 function expiredPause({ pauses }: RunState, now: number): Resumed | undefined {
   const expired = pauses.find((pause) => pause.expiresAt !== undefined && pause.expiresAt <= now);
   return expired && { kind: 'resumed', token: expired.token, verdict: 'timeout' };
+}
+
+/** What the raise was for is not needed any more: nobody has to answer. */
+function withdrawn(token: string): Resumed {
+  const payload = { reason: 'The step is over without the calls that did not fit the budget.' };
+  return { kind: 'resumed', token, verdict: 'resume', payload };
 }
 
 /** @param retryAt when the models are tried again; a limit of time that asks for a raise is met before. */

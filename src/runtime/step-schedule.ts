@@ -36,7 +36,8 @@ function carriedOf({ waits }: OpenStep): readonly number[] {
   return waits.flatMap(({ call, called }) => (called === undefined ? [] : [call]));
 }
 
-function isCarried({ waits }: OpenStep, call: number): boolean {
+/** A task carries it out. */
+export function isCarried({ waits }: OpenStep, call: number): boolean {
   return waits.some((wait) => wait.call === call && wait.called !== undefined);
 }
 
@@ -83,13 +84,20 @@ export function tellSchedule(
 
 /**
  * Lets those parked calls go on whose waiting is over.
+ * @param unasked calls that do not fit the budget, and are to wait until others have ended.
  * @returns those that go on at once, whatever else is wanted; they are parked still. They have waited for a task, and get
  * what that came to, or were in doubt, and are looked up again.
  */
-export function unpark(schedule: Schedule, state: RunState, open: OpenStep, now: number): readonly number[] {
+export function unpark(
+  schedule: Schedule,
+  state: RunState,
+  open: OpenStep,
+  now: number,
+  unasked: ReadonlySet<number>,
+): readonly number[] {
   if (schedule.parked.size === 0) return [];
   const parked = parkedCalls(state, open, now);
-  const over = [...schedule.parked].filter((call) => !parked.has(call));
+  const over = [...schedule.parked].filter((call) => !parked.has(call) && !unasked.has(call));
   const atOnce = new Set([...open.waits.map(({ call }) => call), ...mayHaveHappened(open)]);
   for (const call of over) if (!atOnce.has(call)) schedule.unpark(call);
   return over.filter((call) => atOnce.has(call));

@@ -34,6 +34,7 @@ export { readTrajectory, trajectoryOf } from './trajectory.ts';
 export {
   answerable,
   carriedTasks,
+  hasEndedUnderRaise,
   holdsDoubt,
   isBlocked,
   isFailure,
@@ -47,6 +48,7 @@ export {
   ownPause,
   parkedCalls,
   pausesOfTasks,
+  unneededRaise,
   unneededTasks,
   wakesByTasks,
   winnersOf,

@@ -213,6 +213,34 @@ export function isHeld({ pauses }: RunState): boolean {
   return pauses.some(({ step }) => step === undefined);
 }
 
+/**
+ * The pause that asks for more budget for calls of the open step: it holds the run as a whole, and is the only one of this reason
+ * while a step is open.
+ */
+export function raiseOf({ open, pauses }: Pick<RunState, 'open' | 'pauses'>): OpenPause | undefined {
+  if (open === null) return undefined;
+  return pauses.find(({ step, reason }) => step === undefined && reason === 'constraints_conflict');
+}
+
+/** A raise for which no call of the open step waits any more: the step is over without those that did not fit. */
+export function unneededRaise(state: RunState): OpenPause | undefined {
+  const raise = raiseOf(state);
+  const { open } = state;
+  if (raise === undefined || open?.move.decision.kind !== 'call_parallel') return undefined;
+  return isMet(open.move.decision, open.calls) || isRedirected(state) ? raise : undefined;
+}
+
+/** The run is held for a raise alone, and a task that carries out a call of the open step has ended: that is the call's end. */
+export function hasEndedUnderRaise(state: RunState): boolean {
+  const { open, pauses, tasks } = state;
+  const raise = raiseOf(state);
+  if (open === null || raise === undefined || pauses.some((pause) => pause !== raise && pause.step === undefined)) {
+    return false;
+  }
+  const hasEnded = (id: string): boolean => tasks.findLast((task) => task.id === id)?.end !== undefined;
+  return open.waits.some(({ called, task }) => called !== undefined && hasEnded(task));
+}
+
 /** Nothing moves the run before somebody answers, or before a task does for which somebody must answer. */
 export function isPaused(state: RunState): boolean {
   const { ending, open, pauses } = state;
