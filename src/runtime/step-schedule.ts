@@ -76,7 +76,8 @@ export function tellSchedule(
   if (known < decision.branches.length) schedule.grow(branchesFrom(known, decision, state), calls);
   for (const call of returned) {
     if (schedule.hasEnded(call)) continue;
-    if (isInDoubt(state, call) || isCarried(open, call)) schedule.spare([call]);
+    // What has begun and has no outcome was in doubt, also when whoever answered that has asked for another look by now.
+    if (isInDoubt(state, call) || hasBegun(open, call) || isCarried(open, call)) schedule.spare([call]);
     schedule.park(call);
   }
   if (!schedule.isMet && isRedirected(state)) schedule.redirect(begunOf(open));

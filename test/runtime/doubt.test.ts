@@ -380,6 +380,23 @@ describe('a call that an abort met under way', () => {
     expect((await run.state()).steps[0]?.calls[0]?.outcome).toEqual({ kind: 'value', value: 'found' });
   });
 
+  it.each([
+    wins,
+    fails,
+    finishes,
+  ])('is looked up again also when it was resumed before it was in doubt', async (decision) => {
+    const first = gate<Reconciled>();
+    const answers = [first.opened, { status: 'done', value: 'found' } as const];
+    const made = slow(honours, { timeoutMs: 60_000, reconcile: () => answers.shift() as Reconciled });
+    const { run } = await stopped(decision, made);
+    await run.steer('RESUME', {}, { until: 'stored' });
+    await quiet();
+    first.open({ status: 'unknown' });
+    await until(async () => (await run.result()).status === 'finished');
+    const state = await run.state();
+    expect([state.steps[0]?.calls[0]?.outcome, answers]).toEqual([{ kind: 'value', value: 'found' }, []]);
+  });
+
   it('is in doubt when the run’s own time is over, and the run ends once it is settled', async () => {
     const made = slow(honours, { timeoutMs: 60_000 });
     const around = world({ planner: script(call('pay', ARGS)), tools: [made.tool] });

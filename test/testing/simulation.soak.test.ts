@@ -29,6 +29,7 @@ describe('the simulation', () => {
       'sleep',
       'stall',
       'store',
+      'unheard',
     ]);
     expect(controls.size).toBe(10);
     const happened: string[] = [];
@@ -73,6 +74,21 @@ describe('what the simulation plays', () => {
     ]) {
       expect([line, happened.some((history) => history.includes(line))]).toEqual([line, true]);
     }
+  });
+
+  it('has scenes: calls that whoever goes on with a run gives up, and answers of the store that are heard too late', async () => {
+    const scripts = Array.from({ length: 400 }, (_, seed) => generateScript(seed));
+    const scenes = scripts.filter(({ roots }) => roots.some(({ run }) => run === 'scene'));
+    const happened: string[] = [];
+    for (const { seed } of scenes) happened.push(await historyOf(seed));
+    for (const line of [
+      '"reuse":true',
+      'skipped plan_redirected',
+      '"policyMs":',
+      '"kind":"unheard"',
+      'reports: Another process took over the run',
+    ])
+      expect([line, happened.some((history) => history.includes(line))]).toEqual([line, true]);
   });
 
   it('has every planner that Pilotage comes with, and flows as runs and as calls', async () => {

@@ -23,6 +23,8 @@ export interface CallArgs {
   readonly oddAt?: (typeof ODD_AT)[number];
   /** The program's policy says no to the call: in words, by throwing, or after a while. */
   readonly forbidden?: 'said' | 'thrown' | 'late';
+  /** The program's policy takes so long to allow the call. */
+  readonly policyMs?: number;
 }
 
 /** Where it is thrown or given: by the call before and after it took effect, as its value, by who is asked whether it happened, by its rule. */

@@ -107,5 +107,11 @@ function situation({ open, pauses, tasks }: RunState, stored: StoredRun | undefi
 }
 
 function standsStill(fault: SimulationScript['faults'][number]): boolean {
-  return fault.kind === 'sleep' || fault.kind === 'freeze' || fault.kind === 'stall' || 'stallMs' in fault;
+  return (
+    fault.kind === 'sleep' ||
+    fault.kind === 'freeze' ||
+    fault.kind === 'stall' ||
+    fault.kind === 'unheard' ||
+    'stallMs' in fault
+  );
 }

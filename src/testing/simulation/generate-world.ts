@@ -97,7 +97,7 @@ function fault(dice: Dice, worker: number, sleeps: boolean, graceMs: number): Fa
   }
 }
 
-const OPERATIONS: readonly [OperationName, ...OperationName[]] = [
+export const OPERATIONS: readonly [OperationName, ...OperationName[]] = [
   'artifact',
   'create',
   'append',

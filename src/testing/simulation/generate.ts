@@ -12,6 +12,7 @@ import {
   reader,
   rootMaterial,
 } from './generate-plays.ts';
+import { withScene } from './generate-scenes.ts';
 import { generateWorld } from './generate-world.ts';
 import type { Act, Fault, Root, Sender, SimulationScript } from './script.ts';
 import { SimulatedTime } from './time.ts';
@@ -29,7 +30,7 @@ export function generateScript(seed: number): SimulationScript {
   const leaseMs = dice.pick([600, 1_500, 3_000]);
   const slots = dice.pick([1, 2, 10, 10]);
   const around = generateWorld({ seed, workers, leaseMs, roots });
-  return {
+  return withScene({
     seed,
     workers,
     wakeMode,
@@ -49,7 +50,7 @@ export function generateScript(seed: number): SimulationScript {
     ...memory,
     ...progressGuard(dice),
     ...dice.maybe(0.1, () => ({ compactEvery: dice.between(1, 3) })),
-  };
+  });
 }
 
 function root(dice: Dice, index: number, workers: number, plans: PlanWriter): Root {

@@ -92,6 +92,14 @@ export type WorldFault =
       readonly code: StoreErrorCode;
       readonly landed: boolean;
     }
+  /** The n-th of these operations is done, and the process stands still for so long before it hears of it. */
+  | {
+      readonly kind: 'unheard';
+      readonly worker: number;
+      readonly on: OperationName;
+      readonly nth: number;
+      readonly ms: number;
+    }
   /** For so long the disk under the worker takes no writes: for real where the journal is on one. */
   | {
       readonly kind: 'disk';

@@ -30,7 +30,9 @@ import type { SimulatedTime } from './time.ts';
 /** What befalls one operation. */
 export type OperationFault =
   | { readonly kind: 'crash'; readonly landed: boolean }
-  | { readonly kind: 'store'; readonly landed: boolean; readonly code: StoreErrorCode };
+  | { readonly kind: 'store'; readonly landed: boolean; readonly code: StoreErrorCode }
+  /** It is done, and the process stands still before it hears of it. */
+  | { readonly kind: 'unheard'; readonly ms: number };
 
 export interface StoreOptions {
   readonly inner: Journal;
@@ -202,6 +204,7 @@ export class SimulatedStore implements Journal {
     const value = await work();
     if (fault?.kind === 'crash') return this.#die();
     if (fault?.kind === 'store') return this.#fail(name, fault.code);
+    if (fault?.kind === 'unheard') this.#stall(fault.ms);
     await process.wait(delayMs());
     return value;
   }
@@ -215,6 +218,11 @@ export class SimulatedStore implements Journal {
     this.#tell('', () => `the store says ${code} to ${name}`);
     await process.wait(delayMs());
     throw storeFailure(code);
+  }
+
+  #stall(ms: number): void {
+    this.#tell('', () => `stalls for ${ms} ms`);
+    this.#options.process.stall(ms);
   }
 
   #die<T>(): Promise<T> {

@@ -17,7 +17,8 @@ export function policyIn(process: SimulatedProcess, ledger: Ledger): ToolPolicy 
     if (first?.kind !== 'started' || JSON.stringify(first.identity) !== JSON.stringify(identity)) {
       ledger.violated('no foreign data', `the policy was asked for ${JSON.stringify(identity)}`, identity.run);
     }
-    const forbidden = isJsonObject(args) ? args['forbidden'] : undefined;
+    const { forbidden, policyMs } = isJsonObject(args) ? args : {};
+    if (typeof policyMs === 'number') await process.wait(policyMs);
     if (forbidden === 'thrown') throw oddValue('proxy');
     if (forbidden === 'late') await process.wait(LATE_MS);
     return forbidden === undefined ? true : `${tool} is forbidden.`;

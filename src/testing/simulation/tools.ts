@@ -30,6 +30,7 @@ const INPUT: JsonObject = {
     odd: { enum: [...ODD] },
     oddAt: { enum: [...ODD_AT] },
     forbidden: { enum: ['said', 'thrown', 'late'] },
+    policyMs: { type: 'number' },
   },
   required: ['id'],
   additionalProperties: false,

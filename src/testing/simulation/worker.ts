@@ -30,7 +30,8 @@ export interface WorkerWorld {
 
 type OperationKind = Extract<Fault, { operation: number }>;
 const WRITES: ReadonlySet<OperationName> = new Set(['create', 'append', 'claim', 'renew', 'release', 'signal']);
-type Refusal = Extract<Fault, { kind: 'refuse' }>;
+/** They come at the n-th operation of a kind. */
+type FaultAtKind = Extract<Fault, { on: OperationName }>;
 /** Those that come at their time. */
 type TimedFault = Extract<Fault, { at: number }>;
 
@@ -42,7 +43,7 @@ export class Worker {
   readonly #dice: Dice;
   /** For the waits of retries. */
   readonly #jitter: Dice;
-  readonly #refusals: readonly Refusal[];
+  readonly #atKinds: readonly FaultAtKind[];
   /** How often each operation was asked for. */
   readonly #asked = new Map<OperationName, number>();
   #operations = 0;
@@ -71,7 +72,7 @@ export class Worker {
     for (const fault of world.script.faults) {
       if ('operation' in fault && fault.worker === index) this.#faults.set(fault.operation, fault);
     }
-    this.#refusals = world.script.faults.filter((at) => at.kind === 'refuse').filter((at) => at.worker === index);
+    this.#atKinds = world.script.faults.filter((at) => 'on' in at).filter((at) => at.worker === index);
     this.#aheadMs = world.script.world.aheadMs[index] ?? 0;
     this.#process = this.#newProcess();
     this.#runtime = this.#process.within(() => this.#start());
@@ -201,7 +202,7 @@ export class Worker {
       time,
       ledger,
       delayMs: () => (chance > 0 && this.#dice.chance(chance) ? this.#dice.between(1, maxMs) : 0),
-      nextFault: (name) => this.#refusal(name, process) ?? this.#nextFault(process),
+      nextFault: (name) => this.#faultOf(name, process) ?? this.#nextFault(process),
       hear: (wake) => this.#hear(wake),
       unknown: process.isNewer ? [] : (script.world.versions?.unknown ?? []),
     });
@@ -310,17 +311,18 @@ export class Worker {
     return { kind: 'store', landed: this.#failing.landed, code: 'journal_unavailable' };
   }
 
-  /** What the store refuses by the kind of operation. */
-  #refusal(name: OperationName, process: SimulatedProcess): OperationFault | undefined {
+  /** What befalls operations of a kind. */
+  #faultOf(name: OperationName, process: SimulatedProcess): OperationFault | undefined {
     if (this.#healthy) return undefined;
     if (this.#cut === process) return { kind: 'store', landed: false, code: 'journal_closed' };
     if (this.#disk !== undefined && WRITES.has(name))
       return { kind: 'store', landed: false, code: `journal_${this.#disk}` };
-    if (this.#refusals.length === 0) return undefined;
+    if (this.#atKinds.length === 0) return undefined;
     const count = this.#asked.get(name) ?? 0;
     this.#asked.set(name, count + 1);
-    const refusal = this.#refusals.find(({ on, nth, times }) => on === name && nth <= count && count < nth + times);
-    return refusal && { kind: 'store', landed: refusal.landed, code: refusal.code };
+    const fault = this.#atKinds.find((at) => at.on === name && at.nth <= count && count < at.nth + timesOf(at));
+    if (fault?.kind === 'refuse') return { kind: 'store', landed: fault.landed, code: fault.code };
+    return fault;
   }
 
   #hear(wake: () => void): void {
@@ -348,4 +350,8 @@ export class Worker {
     const stack = error instanceof Error ? error.stack : undefined;
     this.#world.ledger.violated('no fault', `a runtime reported: ${stack ?? String(error)}`);
   }
+}
+
+function timesOf(fault: FaultAtKind): number {
+  return fault.kind === 'refuse' ? fault.times : 1;
 }
