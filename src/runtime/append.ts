@@ -15,12 +15,14 @@ const RETRY_DELAYS_MS = [50, 200, 800, 2_000, 3_000];
  * @throws PilotageError of the store: at once for a refusal, after some tries for what may pass.
  */
 export function appendAgain({ journal, clock }: Deps, request: Append, first: unknown): Promise<void> {
-  return tryAgain(clock, first, () =>
-    journal.append(request).catch(async (error: unknown) => {
+  return tryAgain(clock, first, async () => {
+    try {
+      await journal.append(request);
+    } catch (error) {
       // The fence is ours, and the head moved: the try before had landed, if these are the entries that are there.
       if (!PilotageError.is(error, 'journal_conflict') || !(await hasLanded(journal, request))) throw error;
-    }),
-  );
+    }
+  });
 }
 
 async function hasLanded(journal: Journal, { run, expected, entries }: Append): Promise<boolean> {
@@ -29,8 +31,12 @@ async function hasLanded(journal: Journal, { run, expected, entries }: Append): 
 }
 
 /** Does it, and again for some seconds while the store cannot. @throws PilotageError of the store. */
-export function patiently<T>(clock: Clock, write: () => Promise<T>): Promise<T> {
-  return write().catch((error: unknown) => tryAgain(clock, error, write));
+export async function patiently<T>(clock: Clock, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    return tryAgain(clock, error, write);
+  }
 }
 
 /** The same store, of which no text has a secret. */

@@ -97,12 +97,14 @@ export class Ledger {
   }
 
   /** Again, when the store could not do it now. */
-  #append(bodies: readonly EntryBody[], changes: Changes): Promise<void> {
+  async #append(bodies: readonly EntryBody[], changes: Changes): Promise<void> {
     const request = this.#request(bodies, changes);
-    const apply = (): void => this.#apply(request);
-    return this.#deps.journal
-      .append(request)
-      .then(apply, (error: unknown) => appendAgain(this.#deps, request, error).then(apply));
+    try {
+      await this.#deps.journal.append(request);
+    } catch (error) {
+      await appendAgain(this.#deps, request, error);
+    }
+    this.#apply(request);
   }
 
   /** What is to be appended. @throws PilotageError `entry_refused`. */
