@@ -16,6 +16,9 @@ export function momentOf(clock: Clock): Moment {
   return { wallMs: clock.now(), steadyMs: steadyMs(clock) };
 }
 
+/** A store that counts whole milliseconds may let a lease end by a part of one too early. */
+const STORE_TICK_MS = 1;
+
 export interface HeldLeaseDeps {
   readonly journal: Journal;
   readonly clock: Clock;
@@ -53,7 +56,7 @@ export class HeldLease {
   get isCertain(): boolean {
     const { wallMs, steadyMs } = this.#renewedAt;
     const now = momentOf(this.#deps.clock);
-    return Math.max(now.wallMs - wallMs, now.steadyMs - steadyMs) < this.#deps.leaseMs;
+    return Math.max(now.wallMs - wallMs, now.steadyMs - steadyMs) < this.#deps.leaseMs - STORE_TICK_MS;
   }
 
   /** Renews the lease, which only its owner can. @throws PilotageError `lease_lost`, or the error of the store. */
