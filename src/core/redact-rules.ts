@@ -1,5 +1,6 @@
 /** What secrets look like. Every rule takes time that is linear in the text. */
 import { PilotageError } from './errors.ts';
+import { addressPasswords } from './redact-address.ts';
 import { namedSecrets, type SecretSpan } from './redact-named.ts';
 
 export interface RedactRule {
@@ -37,7 +38,6 @@ const RULES: readonly RedactRule[] = [
       /(?<before>authorization\\{0,7}["']?\s{0,4}[:=]\s{0,4}\\{0,7}["']?(?:basic|digest|token)\s{1,4})(?!authorization)[^\s"'\\]+/gi,
   },
   { name: 'cookie', pattern: /(?<before>cookie\\{0,7}["']?\s{0,4}[:=]\s{0,4}\\{0,7}["']?)[^\r\n"'\\]+/gi },
-  { name: 'password', pattern: /(?<before>:\/\/[^\s:@/"'\\]{0,128}:)[^\s"'\\]{1,256}(?<after>@)/g },
 ];
 
 /**
@@ -51,7 +51,7 @@ export function redactor(more: readonly RedactRule[] = []): (text: string) => st
   const rules = [...RULES, ...more.map(checked)];
   return (text) => {
     // Each is looked for in the text as it is: what one rule takes away may be how another knows its secret.
-    const spans = [namedSecrets(text), ...rules.map((rule) => spansOf(text, rule))].flat();
+    const spans = [namedSecrets(text), addressPasswords(text), ...rules.map((rule) => spansOf(text, rule))].flat();
     return spans.length === 0 ? text : withMarks(text, spans);
   };
 }
