@@ -94,6 +94,8 @@ const PASSING_NAMES: ReadonlySet<unknown> = new Set([
   'APIConnectionTimeoutError',
   'ThrottlingException',
 ]);
+/** Statuses of gRPC: DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE. Its clients put them where HTTP's would not fit. */
+const PASSING_GRPC: ReadonlySet<unknown> = new Set([4, 8, 14]);
 /** Names of the AI SDK's errors of a reply, to a request that was taken, of which nothing can be made. */
 const UNREADABLE: ReadonlySet<unknown> = new Set([
   'AI_InvalidResponseDataError',
@@ -211,7 +213,21 @@ export function mayPass(error: unknown, inStream: boolean): boolean {
   const words = providerWordsOf(error);
   if (isPassing || words.some((word) => PASSING_WORDS.has(word))) return true;
   if (words.some((word) => LASTING_WORDS.has(word))) return false;
-  return inStream || wasTaken || networkCodeOf(error) !== undefined;
+  return inStream || wasTaken || networkCodeOf(error) !== undefined || isGrpcPassing(error) || isBareTypeError(error);
+}
+
+function isGrpcPassing(error: unknown): boolean {
+  // The numbers of a DOMException are others.
+  return layersOf(error).some((layer) => PASSING_GRPC.has(field(layer, 'code')) && !(layer instanceof DOMException));
+}
+
+/**
+ * What `fetch` throws when nothing came of a request, as the standard has it: a TypeError that says nothing else of itself. One with
+ * a cause or a code says why.
+ */
+function isBareTypeError(error: unknown): boolean {
+  if (field(error, 'name') !== 'TypeError') return false;
+  return ['cause', 'code', 'input'].every((name) => field(error, name) === undefined);
 }
 
 /** What the error says of itself, or of what it wraps. The client of AWS says why it may pass. */
