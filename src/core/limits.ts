@@ -68,6 +68,16 @@ const KEYS: ReadonlySet<string> = new Set<keyof Required<Limits>>([
   ...(['steps', 'calls', 'deadlineAt', 'costUsd', 'tokens', 'onCeiling'] as const),
 ]);
 
+/** The limits that are set, each read by its name: those of a class may be getters, which copying leaves behind. */
+export function givenLimits(limits: Limits | undefined): Limits {
+  if (limits === undefined) return {};
+  const set = [...KEYS].flatMap((name) => {
+    const value: unknown = Reflect.get(limits, name);
+    return value === undefined ? [] : [[name, value]];
+  });
+  return Object.fromEntries(set);
+}
+
 /** @throws PilotageError `invalid_config` naming what is no limit, or a limit that cannot be meant. */
 export function assertLimits(limits: Limits): void {
   const other = Object.keys(limits).find((key) => !KEYS.has(key));
@@ -101,7 +111,7 @@ export function assertRunLimits(limits: Limits): void {
 /** As a run records them. @throws as `assertLimits`. */
 export function runLimitsOf(limits: Limits): RunLimits {
   assertLimits(limits);
-  const { costUsd, ...same } = limits;
+  const { costUsd, ...same } = givenLimits(limits);
   return costUsd === undefined ? same : { ...same, costMicroUsd: microUsdOf(costUsd) };
 }
 

@@ -3,7 +3,19 @@ import { PilotageError } from './errors.ts';
 import { nearest } from './nearest.ts';
 
 /** Of `any` it is said elsewhere what is wrong. */
-type Kind = 'text' | 'number' | 'flag' | 'function' | 'list' | 'object' | 'schema' | 'signal' | 'any';
+type Kind =
+  | 'text'
+  | 'number'
+  | 'whole'
+  | 'count'
+  | 'moment'
+  | 'flag'
+  | 'function'
+  | 'list'
+  | 'object'
+  | 'schema'
+  | 'signal'
+  | 'any';
 
 /** Every option by its name; a `?` behind its kind: it may be left out. */
 export type Shape<T extends object> = {
@@ -12,7 +24,10 @@ export type Shape<T extends object> = {
 
 const WANTED: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
   text: 'a text',
-  number: 'a number',
+  number: 'a number from 0 up, such as 0.7',
+  whole: 'a whole number from 0 up',
+  count: 'a whole number from 1 up',
+  moment: 'milliseconds since the epoch, such as Date.now()',
   flag: 'true or false',
   function: 'a function',
   list: 'a list',
@@ -46,7 +61,19 @@ export function assertOptions<T extends object>(of: string, given: unknown, shap
   }
 }
 
+/** @throws PilotageError `invalid_config` for a list in which something is none of these words. */
+export function assertWords(of: string, name: string, given: readonly unknown[], words: readonly string[]): void {
+  const other = given.find((one) => typeof one !== 'string' || !words.includes(one));
+  // A list may have a hole, or `undefined`, which is no word either.
+  if (other === undefined && !given.includes(undefined)) return;
+  throw refusal(`The option ${name} of ${of} has ${shown(other)} in it; there are ${words.join(', ')}.`);
+}
+
 function isOf(kind: Exclude<Kind, 'any'>, value: unknown): boolean {
+  if (kind === 'whole' || kind === 'count')
+    return Number.isSafeInteger(value) && Number(value) >= (kind === 'count' ? 1 : 0);
+  // What is counted, measured or weighed is never below nothing, and never without an end.
+  if (kind === 'number' || kind === 'moment') return Number.isFinite(value) && Number(value) >= 0;
   if (kind === 'list') return Array.isArray(value);
   if (kind === 'object') return isRecord(value);
   // Some schemas are functions.

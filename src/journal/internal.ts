@@ -23,6 +23,7 @@ export type {
   StoredMessage,
   Told,
 } from './port.ts';
+export { RUN_STATUSES } from './port.ts';
 export { assertInTime, assertJournal, hasEnded, ownedBy, pauseExpired, runNotFound } from './rules.ts';
 export type { MemoryHealth, SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from './session-memory.ts';
 export { FIND_DUE } from './sqlite-rows.ts';

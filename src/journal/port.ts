@@ -13,11 +13,13 @@
 import type { ArtifactRef, ArtifactRow, Entry, ErrorData, Identity, Message, Scope } from '#core';
 import type { SessionMemoryStore, SessionTurn } from './session-memory.ts';
 
+export const RUN_STATUSES = ['pending', 'running', 'waiting', 'paused', 'finished', 'failed', 'cancelled'] as const;
+
 /**
  * `pending`: nobody has claimed it yet. `waiting`: parked until a task, a time or a signal. `paused`: parked until somebody
  * answers.
  */
-export type RunStatus = 'pending' | 'running' | 'waiting' | 'paused' | 'finished' | 'failed' | 'cancelled';
+export type RunStatus = (typeof RUN_STATUSES)[number];
 
 export interface NewRun {
   readonly identity: Identity;

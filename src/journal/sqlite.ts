@@ -64,8 +64,8 @@ const OPTIONS: Shape<SqliteJournalOptions> = {
   path: 'text',
   synchronous: 'text?',
   clock: 'object?',
-  busyTimeoutMs: 'number?',
-  watchIntervalMs: 'number?',
+  busyTimeoutMs: 'whole?',
+  watchIntervalMs: 'count?',
   readOnly: 'flag?',
 };
 const BUSY_TIMEOUT_MS = 5_000;
@@ -85,12 +85,10 @@ export function sqliteJournal(options: SqliteJournalOptions): Journal {
   return new SqliteJournal(db, options);
 }
 
-function assertValues({ synchronous = 'full', busyTimeoutMs = 0, watchIntervalMs = 1 }: SqliteJournalOptions): void {
+function assertValues({ synchronous = 'full' }: SqliteJournalOptions): void {
   const wrong = (name: string, value: unknown, wanted: string): PilotageError =>
     new PilotageError('invalid_config', `The option ${name} of sqliteJournal is ${value}; give ${wanted}.`);
   if (synchronous !== 'full' && synchronous !== 'normal') throw wrong('synchronous', synchronous, 'full or normal');
-  if (!(busyTimeoutMs >= 0)) throw wrong('busyTimeoutMs', busyTimeoutMs, 'milliseconds from 0 up');
-  if (!(watchIntervalMs >= 1)) throw wrong('watchIntervalMs', watchIntervalMs, 'milliseconds from 1 up');
 }
 
 export class SqliteJournal implements Journal {

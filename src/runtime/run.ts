@@ -149,7 +149,7 @@ export interface CancelOptions extends SteerOptions {
   readonly hard?: boolean;
 }
 
-const EVENTS: Shape<EventOptions> = { from: 'number?', redact: 'function?' };
+const EVENTS: Shape<EventOptions> = { from: 'whole?', redact: 'function?' };
 const ANSWER: Shape<Answer> = { payload: 'any?', reason: 'text?' };
 const APPROVAL: Shape<Approval> = { args: 'any?', ...ANSWER };
 const SETTLEMENT: Shape<{ happened: boolean; value?: Json; reason?: string }> = {

@@ -9,12 +9,14 @@ import {
   assertMaySend,
   assertOptions,
   assertRunLimits,
+  assertWords,
   type Caller,
   type Clock,
   captureJson,
   describeThrown,
   type Entry,
   fieldOf,
+  givenLimits,
   type Identity,
   jsonEquals,
   knowKeysOf,
@@ -34,6 +36,7 @@ import {
   DEFAULT_JOURNAL_PATH,
   type Journal,
   ownedBy,
+  RUN_STATUSES,
   type RunQuery,
   type RunRecord,
   runNotFound,
@@ -150,16 +153,16 @@ const OPTIONS: Shape<RuntimeOptions> = {
   planners: 'any?',
   journal: 'any?',
   limits: 'object?',
-  maxLiveRuns: 'number?',
-  maxLiveRunsPerTenant: 'number?',
-  leaseMs: 'number?',
-  takeoverGraceMs: 'number?',
+  maxLiveRuns: 'count?',
+  maxLiveRunsPerTenant: 'count?',
+  leaseMs: 'count?',
+  takeoverGraceMs: 'whole?',
   parallelCalls: 'any?',
   clock: 'object?',
   random: 'function?',
   memory: 'object?',
   progress: 'object?',
-  patienceMs: 'number?',
+  patienceMs: 'whole?',
   redact: 'object?',
   policy: 'function?',
   migrate: 'function?',
@@ -172,7 +175,7 @@ const QUERY: Shape<RunQuery> = {
   session: 'text?',
   status: 'list?',
   parent: 'text?',
-  since: 'number?',
+  since: 'moment?',
   limit: 'any?',
   after: 'text?',
 };
@@ -222,16 +225,6 @@ export class Runtime {
     this.#redaction = new Redaction(options.redact);
     const main = mainOf(options.planner, options.tools);
     if (options.limits !== undefined) assertRunLimits(options.limits);
-    for (const name of ['maxLiveRuns', 'maxLiveRunsPerTenant', 'leaseMs'] as const) {
-      const value = options[name];
-      if (value === undefined || (Number.isInteger(value) && value > 0)) continue;
-      throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 1 up.`);
-    }
-    for (const name of ['takeoverGraceMs', 'patienceMs'] as const) {
-      const value = options[name] ?? 0;
-      if (Number.isInteger(value) && value >= 0) continue;
-      throw new PilotageError('invalid_config', `${name} is ${value}; give a whole number from 0 up.`);
-    }
     assertParallelCalls(options.parallelCalls, 'parallelCalls');
     if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
     if (options.progress !== undefined) assertProgressGuard(options.progress);
@@ -396,6 +389,7 @@ export class Runtime {
   async list(query: RunQuery = {}): Promise<RunRecord[]> {
     this.#assertOpen();
     assertOptions('list', query, QUERY);
+    if (query.status !== undefined) assertWords('list', 'status', query.status, RUN_STATUSES);
     return this.#driverDeps().journal.list(query);
   }
 
@@ -429,7 +423,7 @@ export class Runtime {
   #startedEntry(query: string, identity: Identity, options: StartOptions, asked?: Asked): Entry {
     if (typeof query !== 'string') throw new PilotageError('invalid_config', 'The query must be a string.');
     const { planner, toolsOf, budget, unpriced } = this.#plannerFor(options);
-    const given = { ...this.#options.limits, ...options.limits };
+    const given = { ...givenLimits(this.#options.limits), ...givenLimits(options.limits) };
     assertRunLimits(given);
     assertPriced(planner.name, unpriced, given.costUsd !== undefined);
     const at = this.#clock.now();

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import {
   type Asked,
   assertOptions,
+  assertWords,
   type Clock,
   type Control,
   type ControlType,
@@ -105,6 +106,7 @@ export class Tasks {
   /** @throws PilotageError `invalid_config` for a page over 200 or below 1, `task_not_found` for an unknown `after`. */
   async list(scope: Scope, query: TaskQuery = {}): Promise<TaskRecord[]> {
     assertOptions('tasks.list', query, QUERY);
+    if (query.status !== undefined) assertWords('tasks.list', 'status', query.status, Object.keys(STORED_AS));
     const { parent, status, limit = DEFAULT_PAGE } = query;
     const owner = ownerOf(scope);
     const journal = this.#ports.journal();

@@ -39,8 +39,8 @@ export interface Asker extends AsksModels {
 const OPTIONS: Shape<HtnModelOptions> = {
   describe: 'object?',
   prices: 'object?',
-  retries: 'number?',
-  stallMs: 'number?',
+  retries: 'whole?',
+  stallMs: 'count?',
   clock: 'object?',
 };
 

@@ -86,29 +86,24 @@ const OPTIONS: Shape<ReactOptions> = {
   converse: 'flag?',
   tasks: 'flag?',
   answerSchema: 'any?',
-  reasks: 'any?',
+  reasks: 'whole?',
   fallback: 'any?',
-  retries: 'any?',
-  stallMs: 'any?',
+  retries: 'whole?',
+  stallMs: 'count?',
   reasoningReplay: 'any?',
-  maxToolExamples: 'any?',
+  maxToolExamples: 'whole?',
   compaction: 'object?',
-  maxOutputTokens: 'number?',
+  maxOutputTokens: 'count?',
   temperature: 'number?',
   providerOptions: 'object?',
   clock: 'object?',
 };
-const COMPACTION: Shape<CompactionOptions> = { budgetTokens: 'any', summariser: 'any?' };
+const COMPACTION: Shape<CompactionOptions> = { budgetTokens: 'count', summariser: 'any?' };
 
 /** @throws PilotageError `invalid_config` naming the option. */
 export function assertOptions(options: ReactOptions): void {
   assertKinds('react', options, OPTIONS);
   if (options.compaction !== undefined) assertKinds('the compaction of react', options.compaction, COMPACTION);
-  whole('reasks', options.reasks, 0);
-  whole('retries', options.retries, 0);
-  whole('stallMs', options.stallMs, 1);
-  whole('maxToolExamples', options.maxToolExamples, 0);
-  whole('compaction.budgetTokens', options.compaction?.budgetTokens, 1);
   const { reasoningReplay, answerSchema, buildPrompt } = options;
   if (reasoningReplay !== undefined && reasoningReplay !== 'never' && reasoningReplay !== 'text') {
     throw refuse('reasoningReplay', String(reasoningReplay), 'never or text');
@@ -119,11 +114,6 @@ export function assertOptions(options: ReactOptions): void {
   if (buildPrompt !== undefined && typeof buildPrompt !== 'function') {
     throw refuse('buildPrompt', typeof buildPrompt, 'a function');
   }
-}
-
-function whole(name: string, value: number | undefined, least: number): void {
-  if (value === undefined || (Number.isInteger(value) && value >= least)) return;
-  throw refuse(name, String(value), `a whole number from ${least} up`);
 }
 
 function refuse(name: string, given: string, wanted: string): PilotageError {
