@@ -204,6 +204,7 @@ export type { TaskCall } from './task-calls.ts';
 export { isTaskTool, taskCall, taskCallAt, taskCallsOf } from './task-calls.ts';
 export { mapTexts } from './texts.ts';
 export { Thrown } from './thrown.ts';
+export { isTooLarge, LARGE_CHARS } from './too-large.ts';
 export type { Effect, Loading, ToolSchema, ToolView } from './tool-schema.ts';
 export type { Usage, UsageTotals } from './usage.ts';
 export { addUsage, amountOf, countUsage, DETAILS, detailsOf, readUsage, shown, usageIn } from './usage.ts';

@@ -13,7 +13,7 @@ export interface OpenAICompatibleOptions {
   /** Sent as a bearer token. */
   readonly apiKey?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A reply that goes on after so many bytes is broken off, as a failure that may pass. Default 67,108,864 (64 MiB). */
+  /** A reply that goes on after so many bytes is broken off, as a failure that may pass. Default 67,108,864 (64 MiB). One JSON text of it may have 8 MiB. */
   readonly maxReplyBytes?: number;
 }
 
@@ -39,18 +39,26 @@ export function openaiCompatible(options: OpenAICompatibleOptions): LanguageMode
   assertBaseUrl(baseUrl);
   if (apiKey !== undefined) knowKey(apiKey);
   knowKeysOf(headers ?? {});
-  const provider = createOpenAICompatible({
-    name: 'openaiCompatible',
-    baseURL: baseUrl,
-    fetch: serverFetch(maxReplyBytes),
-    // Without it a streamed reply says nothing of its tokens.
-    includeUsage: true,
-    // Without it a schema is left out in silence. A server that refuses it is asked again without (see structured.ts).
-    supportsStructuredOutputs: true,
-    ...(apiKey === undefined ? {} : { apiKey }),
-    ...(headers === undefined ? {} : { headers: { ...headers } }),
-  });
-  return provider(model);
+  const asking = (isStream: boolean): LanguageModelV4 =>
+    createOpenAICompatible({
+      name: 'openaiCompatible',
+      baseURL: baseUrl,
+      fetch: serverFetch(maxReplyBytes, isStream),
+      // Without it a streamed reply says nothing of its tokens.
+      includeUsage: true,
+      // Without it a schema is left out in silence. A server that refuses it is asked again without (see structured.ts).
+      supportsStructuredOutputs: true,
+      ...(apiKey === undefined ? {} : { apiKey }),
+      ...(headers === undefined ? {} : { headers: { ...headers } }),
+    })(model);
+  const whole = asking(false);
+  const streamed = asking(true);
+  const { specificationVersion, provider, modelId, supportedUrls } = whole;
+  return {
+    ...{ specificationVersion, provider, modelId, supportedUrls },
+    doGenerate: (request) => whole.doGenerate(request),
+    doStream: (request) => streamed.doStream(request),
+  };
 }
 
 /** Of what is no address of a server, `fetch` says the same as of a server that is away: a run would wait for it. */

@@ -1,6 +1,7 @@
 /** The fetch of a model server: a reply has an end, and the request, with its key, goes to no other server. */
 import { systemClock } from '#core';
-import { BrokenReply, MisdirectedRequest } from './failure.ts';
+import { BodyLimits } from './body-limits.ts';
+import { MisdirectedRequest } from './failure.ts';
 import { paceOf } from './pace.ts';
 
 /** Of one reply as it came over the wire. A streamed token takes some 300 bytes. */
@@ -10,13 +11,17 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** Those after which the request stays what it is. */
 const SAME_REQUEST: ReadonlySet<number> = new Set([307, 308]);
 
-/** @throws MisdirectedRequest; reading the body throws a BrokenReply when it is over `maxReplyBytes`. */
-export function serverFetch(maxReplyBytes: number): typeof globalThis.fetch {
+/**
+ * @param isStream what is asked for is a stream of events; what comes with the status of an error is none.
+ * @throws MisdirectedRequest; reading the body throws a BrokenReply when it is over `maxReplyBytes`, or holds JSON that is too large.
+ */
+export function serverFetch(maxReplyBytes: number, isStream: boolean): typeof globalThis.fetch {
   return async (input, init) => {
     let url = new URL(input instanceof Request ? input.url : input);
     for (let hops = 0; ; hops += 1) {
       const response = await fetch(url, { ...init, redirect: 'manual' });
-      if (!REDIRECTS.has(response.status)) return bounded(response, maxReplyBytes);
+      if (!REDIRECTS.has(response.status))
+        return bounded(response, new BodyLimits(maxReplyBytes, isStream && response.ok));
       // Nobody wants to know what else it says, nor whether it can be stopped.
       response.body?.cancel().catch(() => undefined);
       url = nextUrl(url, response, hops);
@@ -36,30 +41,27 @@ function nextUrl(from: URL, { status, headers }: Response, hops: number): URL {
   );
 }
 
-function bounded(response: Response, maxReplyBytes: number): Response {
+function bounded(response: Response, limits: BodyLimits): Response {
   if (response.body === null) return response;
   const { status, statusText, headers } = response;
-  return new Response(upTo(maxReplyBytes, response.body.getReader()), { status, statusText, headers });
+  return new Response(within(limits, response.body.getReader()), { status, statusText, headers });
 }
 
-function upTo(maxBytes: number, reader: ReadableStreamDefaultReader<Uint8Array>): ReadableStream<Uint8Array> {
+function within(limits: BodyLimits, reader: ReadableStreamDefaultReader<Uint8Array>): ReadableStream<Uint8Array> {
   const pace = paceOf(systemClock);
-  let bytes = 0;
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = await reader.read();
-      if (done) return controller.close();
-      bytes += value.byteLength;
-      if (bytes <= maxBytes) {
-        await pace.take(value.byteLength);
-        return controller.enqueue(value);
+      try {
+        if (done) limits.end();
+        else limits.add(value);
+      } catch (error) {
+        reader.cancel(error).catch(() => undefined);
+        throw error;
       }
-      const error = new BrokenReply(
-        'model_reply_too_large',
-        `The reply of the model server went on after ${maxBytes} bytes, and was broken off.`,
-      );
-      reader.cancel(error).catch(() => undefined);
-      throw error;
+      if (done) return controller.close();
+      await pace.take(value.byteLength);
+      controller.enqueue(value);
     },
     cancel: (reason) => reader.cancel(reason),
   });

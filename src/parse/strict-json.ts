@@ -1,6 +1,5 @@
 /** The fast path: a text that is JSON as a whole, read by the engine. */
-import { isJsonObject, type Json } from '#core';
-import { isTooLarge } from './too-large.ts';
+import { isJsonObject, isTooLarge, type Json } from '#core';
 
 /**
  * The value, or `undefined` when the text is no JSON object or list, nests too deep, is larger than can be recorded, or holds a

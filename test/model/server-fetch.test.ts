@@ -132,6 +132,63 @@ describe('a reply without an end', () => {
   });
 });
 
+describe('JSON that would keep everybody waiting', () => {
+  const entries = (count: number): string => Array.from({ length: count }, (_, at) => `"k${at}":1`).join();
+  const keys = `{${entries(10_001)}}`;
+  const values = `{"choices":[${'{},'.repeat(100_000)}{}]}`;
+  const long = `{"id":"${'x'.repeat(8 * 1024 * 1024)}"}`;
+  /** Only what is no stream of events may have an empty line in it. */
+  const withEmptyLine = `{${entries(6_000)},\n\n${entries(10_001).slice(entries(6_000).length + 1)}}`;
+  const overLines = `{${entries(10_001)}}`.replaceAll(',', ',\ndata: ');
+
+  const body =
+    (type: string, text: string): RequestListener =>
+    (_, response) => {
+      response.writeHead(200, { 'content-type': type }).end(text);
+    };
+  const refused = { data: { why: 'away', tries: [{ code: 'model_reply_too_large' }] } };
+
+  it.each(
+    Object.entries({ keys, values, long, withEmptyLine }),
+  )('is refused of a reply that comes whole: %s', async (_, json) => {
+    const baseUrl = await serve(body('text/event-stream', json));
+    await expect(askModel(asking(baseUrl))).rejects.toMatchObject(refused);
+  });
+
+  it.each(
+    Object.entries({ keys, values, long, overLines }),
+  )('is refused of one event of a stream: %s', async (_, json) => {
+    for (const end of ['\n\n', '\r\n\r\n']) {
+      const baseUrl = await serve(body('application/json', `data: {"choices":[]}${end}data: ${json}${end}`));
+      await expect(drain(streamModel(asking(baseUrl)))).rejects.toMatchObject(refused);
+    }
+  });
+
+  it('is refused of the text of an error, whatever was asked for', async () => {
+    const baseUrl = await serve((_, response) => {
+      response.writeHead(500).end(withEmptyLine);
+    });
+    await expect(drain(streamModel(asking(baseUrl)))).rejects.toMatchObject(refused);
+  });
+
+  it.each(['\n', '\r\n'])('is none when many events hold as much together, each ended by %j', async (end) => {
+    const events = Array.from(
+      { length: 11_000 },
+      (_, at) => `data: {"k${at}":[1,2,3,4,5,6],"choices":[{"index":0,"delta":{"content":"a"}}]}${end}${end}`,
+    );
+    const last = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}${end}${end}`;
+    const baseUrl = await serve(body('text/event-stream', [...events, last].join('')));
+    const { value } = await drain(streamModel(asking(baseUrl)));
+    expect(value.reply).toMatchObject({ text: 'a'.repeat(11_000), finish: 'stop' });
+  });
+
+  it('is none up to the limits', async () => {
+    const more = `"more":{${entries(9_000)}},"list":[${'1,'.repeat(80_000)}1]`;
+    const baseUrl = await serve(body('application/json', REPLY.replace('{', `{${more},`)));
+    expect((await askModel(asking(baseUrl))).reply.text).toBe('hello');
+  });
+});
+
 /** Whose whole reply is there at once. */
 function ready(parts: readonly LanguageModelV4StreamPart[]): LanguageModelV4 {
   const start = (controller: ReadableStreamDefaultController<LanguageModelV4StreamPart>): void => {

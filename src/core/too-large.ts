@@ -1,5 +1,5 @@
 /** What is too large to be recorded is not read: its text tells so, before a value is made of it. */
-import { JSON_LIMITS } from '#core';
+import { JSON_LIMITS } from './json.ts';
 
 const QUOTE = 34;
 const BACKSLASH = 92;
@@ -9,14 +9,14 @@ const OPEN_LIST = 91;
 const OPEN_OBJECT = 123;
 
 /** Shorter text has not even room for so many of the shortest fields, `"":1,`. */
-const LONG_CHARS = JSON_LIMITS.keys * 5;
+export const LARGE_CHARS: number = JSON_LIMITS.keys * 5;
 
 /**
  * Whether JSON text stands for more values, or more different keys, than `JSON_LIMITS` allows. Of text that is no JSON the answer
  * means nothing. Each character is looked at once, and none of short text.
  */
 export function isTooLarge(text: string): boolean {
-  if (text.length < LONG_CHARS) return false;
+  if (text.length < LARGE_CHARS) return false;
   const keys = new Set<string>();
   let commas = 0;
   let containers = 0;
