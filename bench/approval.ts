@@ -45,7 +45,7 @@ export async function approval(): Promise<Measured> {
 }
 
 async function inTurns(journal: Journal): Promise<Sides> {
-  const tools = [noteTool('read'), { ...noteTool('read'), name: GATED, approve: 'always' as const }];
+  const tools = [noteTool('read'), { ...noteTool('read'), name: GATED, needsApproval: true }];
   const runtime = createRuntime({ planner: calling, tools, journal });
   const start = (query: string): Promise<Run> => runtime.start(query, { identity: local('bench') });
   const approvals: number[] = [];

@@ -124,9 +124,9 @@ async function cpuOfRun({ branches, name: plan }: TaskGraph): Promise<number> {
   const work = tool({
     name: 'work',
     description: 'Does nothing',
-    input: { type: 'object' },
+    inputSchema: { type: 'object' },
     effect: 'pure',
-    run: async () => null,
+    execute: async () => null,
   });
   const runtime = createRuntime({
     planner: ({ trajectory }) =>

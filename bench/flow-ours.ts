@@ -5,14 +5,14 @@ import { addOne, addUp, FAN, HEAD, isEven, TAIL } from './flow-graph.ts';
 
 const NUMBER = { type: 'number' } as const;
 
-const plus = (name: string) => node(name, { effect: 'pure', run: (value: number) => addOne(value) });
+const plus = (name: string) => node(name, { effect: 'pure', execute: (value: number) => addOne(value) });
 
 function twentyNodes(): Flow<number, number> {
   const head = HEAD.map(plus);
   const fan = FAN.map(plus);
   const [even, odd] = [plus('even'), plus('odd')];
   const tail = TAIL.map(plus);
-  const joined = join('join', { of: fan, effect: 'pure', run: (parts) => addUp(Object.values(parts)) });
+  const joined = join('join', { of: fan, effect: 'pure', execute: (parts) => addUp(Object.values(parts)) });
   const parity = predicateRouter({ branches: [{ when: isEven, to: even }], default: odd }).asNode('parity');
   const chain = (nodes: typeof head) => nodes.slice(1).map((to, index) => edge(nodes[index] as typeof to, to));
   const [first, last, next] = [head[0], tail.at(-1), tail[0]] as [typeof even, typeof even, typeof even];
@@ -25,7 +25,7 @@ function twentyNodes(): Flow<number, number> {
     edge(odd, next),
     ...chain(tail),
   ];
-  return flow({ name: 'twenty', input: NUMBER, output: NUMBER, entry: first, exit: last, edges }) as Flow<
+  return flow({ name: 'twenty', inputSchema: NUMBER, outputSchema: NUMBER, entry: first, exit: last, edges }) as Flow<
     number,
     number
   >;

@@ -44,30 +44,30 @@ export function soakFlow(waiting: Waiting): Soaked {
   const seen = (n: number, { user }: Identity): Seen => ({ n, user });
   const open = node('open', {
     effect: 'pure',
-    run: (job: Job, { emit, identity }): Job => {
+    execute: (job: Job, { emit, identity }): Job => {
       emit({ opened: job.n, user: identity.user });
       return job;
     },
   });
-  const short = node('short', { effect: 'pure', run: ({ n }: Job, { identity }) => [seen(n, identity)] });
-  const begin = node('begin', { effect: 'pure', run: (job: Job): Job => job });
-  const parts = node('parts', { effect: 'pure', run: ({ n }: Job) => [n, n + 1, n + 2] });
+  const short = node('short', { effect: 'pure', execute: ({ n }: Job, { identity }) => [seen(n, identity)] });
+  const begin = node('begin', { effect: 'pure', execute: (job: Job): Job => job });
+  const parts = node('parts', { effect: 'pure', execute: ({ n }: Job) => [n, n + 1, n + 2] });
   const mapped = map('mapped', {
     effect: 'pure',
     concurrency: 2,
-    run: (n: number, { emit, identity }) => {
+    execute: (n: number, { emit, identity }) => {
       emit({ mapped: n, user: identity.user });
       return seen(n, identity);
     },
   });
-  const first = node('first', { effect: 'read', run: ({ n }: Job) => n });
-  const second = node('second', { effect: 'read', run: (n: number, { identity }) => seen(n, identity) });
-  const inner = flow({ name: 'inner', input: {}, entry: first, exit: second, edges: [edge(first, second)] });
+  const first = node('first', { effect: 'read', execute: ({ n }: Job) => n });
+  const second = node('second', { effect: 'read', execute: (n: number, { identity }) => seen(n, identity) });
+  const inner = flow({ name: 'inner', inputSchema: {}, entry: first, exit: second, edges: [edge(first, second)] });
   const below = inner.asNode('below');
   const risky = node('risky', {
     effect: 'keyed',
     policy: { timeoutMs: 600_000 },
-    run: async ({ n, mood }: Job, { identity, signal }) => {
+    execute: async ({ n, mood }: Job, { identity, signal }) => {
       if (mood === 'fail') throw new Error(`No ${n}.`);
       if (mood === 'wait') {
         const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
@@ -80,7 +80,7 @@ export function soakFlow(waiting: Waiting): Soaked {
   const total = join('total', {
     of: [mapped, below, risky],
     effect: 'pure',
-    run: ({ mapped: items, below: sub, risky: last }) => [...items, sub, last],
+    execute: ({ mapped: items, below: sub, risky: last }) => [...items, sub, last],
   });
   const router = predicateRouter<Job>({
     branches: [{ when: ({ mood }) => mood === 'plain', to: short }],
@@ -88,7 +88,7 @@ export function soakFlow(waiting: Waiting): Soaked {
   });
   const made = flow({
     name: 'soaked',
-    input: {},
+    inputSchema: {},
     entry: open,
     exit: [short, total],
     edges: [

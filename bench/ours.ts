@@ -16,9 +16,9 @@ export function noteTool(effect: Effect): ReturnType<typeof tool<typeof INPUT_SC
   return tool({
     name: TOOL_NAME,
     description: TOOL_DESCRIPTION,
-    input: INPUT_SCHEMA,
+    inputSchema: INPUT_SCHEMA,
     effect,
-    run: ({ id, text }) => keepNote({ id: Number(id), text: String(text) }),
+    execute: ({ id, text }) => keepNote({ id: Number(id), text: String(text) }),
   });
 }
 

@@ -22,9 +22,9 @@ export async function parallel(): Promise<Measured> {
   const waitTool = tool({
     name: 'wait',
     description: 'Waits 5 ms',
-    input: { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] },
+    inputSchema: { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] },
     effect: 'read',
-    run: async ({ id }) => {
+    execute: async ({ id }) => {
       running += 1;
       peak = Math.max(peak, running);
       await wait(CALL_MS);

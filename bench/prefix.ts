@@ -8,7 +8,7 @@ const STEPS = 40;
 const RESULT = 'A line of a result, as tools give them. '.repeat(20);
 const input = { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] };
 const named = (name: string, more: object = {}) =>
-  tool({ name, description: `Looks ${name} up.`, effect: 'read', input, run: () => RESULT, ...more });
+  tool({ name, description: `Looks ${name} up.`, effect: 'read', inputSchema: input, execute: () => RESULT, ...more });
 const tools = [
   ...Array.from({ length: 8 }, (_, index) => named(`tool_${index}`)),
   ...Array.from({ length: 4 }, (_, index) => named(`hidden_${index}`, { loading: 'deferred' })),

@@ -9,8 +9,8 @@ const testBuild = tool({
   name: 'test_build',
   description: 'Runs the tests of one build.',
   effect: 'read',
-  input: z.object({ build: z.number() }),
-  run: ({ build }) => ({ build, passed: build < 73 }),
+  inputSchema: z.object({ build: z.number() }),
+  execute: ({ build }) => ({ build, passed: build < 73 }),
 });
 
 function firstBadBuild({ trajectory }: RunView): Decision {

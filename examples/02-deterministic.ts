@@ -9,22 +9,22 @@ const lookUp = tool({
   name: 'look_up_person',
   description: 'What the contract says.',
   effect: 'read',
-  input: z.object({ name: z.string() }),
-  run: ({ name }) => ({ remote: name === 'Bo' }),
+  inputSchema: z.object({ name: z.string() }),
+  execute: ({ name }) => ({ remote: name === 'Bo' }),
 });
 const create = tool({
   name: 'create_account',
   description: 'Creates an account.',
   effect: 'keyed',
-  input: z.object({ name: z.string(), system: z.enum(['mail', 'wiki']) }),
-  run: ({ name, system }) => `${name.toLowerCase()}@${system}`,
+  inputSchema: z.object({ name: z.string(), system: z.enum(['mail', 'wiki']) }),
+  execute: ({ name, system }) => `${name.toLowerCase()}@${system}`,
 });
 const sendLaptop = tool({
   name: 'send_laptop',
   description: 'Has a laptop sent home.',
   effect: 'keyed',
-  input: z.object({ name: z.string() }),
-  run: ({ name }) => `parcel for ${name}`,
+  inputSchema: z.object({ name: z.string() }),
+  execute: ({ name }) => `parcel for ${name}`,
 });
 
 const planner = deterministic({

@@ -10,15 +10,15 @@ const page = tool({
   name: 'page_on_call',
   description: 'Wakes whoever is on call.',
   effect: 'keyed',
-  input: z.object({ text: z.string() }),
-  run: () => 'Somebody has been woken and is looking at it.',
+  inputSchema: z.object({ text: z.string() }),
+  execute: () => 'Somebody has been woken and is looking at it.',
 });
 const file = tool({
   name: 'file_ticket',
   description: 'Puts a ticket into a queue.',
   effect: 'keyed',
-  input: z.object({ text: z.string(), queue: z.string() }),
-  run: ({ queue }) => `We have passed this on to ${queue}.`,
+  inputSchema: z.object({ text: z.string(), queue: z.string() }),
+  execute: ({ queue }) => `We have passed this on to ${queue}.`,
 });
 
 const planner = rules({

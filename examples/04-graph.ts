@@ -10,15 +10,15 @@ const find = tool({
   name: 'find_flight',
   description: 'The best flight of a day.',
   effect: 'read',
-  input: z.object({ to: z.string(), day: z.string() }),
-  run: ({ to, day }) => ({ flight: 'SK 803', to, lands: `${day}T18:40` }),
+  inputSchema: z.object({ to: z.string(), day: z.string() }),
+  execute: ({ to, day }) => ({ flight: 'SK 803', to, lands: `${day}T18:40` }),
 });
 const book = tool({
   name: 'book_hotel',
   description: 'Books a room for a night.',
   effect: 'keyed',
-  input: z.object({ city: z.string(), from: z.string() }),
-  run: ({ city, from }) => {
+  inputSchema: z.object({ city: z.string(), from: z.string() }),
+  execute: ({ city, from }) => {
     if (city === 'Bergen') throw new Error('No room is left.');
     return { hotel: `Grand Hotel ${city}`, from };
   },
@@ -27,8 +27,8 @@ const weather = tool({
   name: 'weather',
   description: 'The forecast.',
   effect: 'read',
-  input: z.object({ city: z.string() }),
-  run: ({ city }) => ({ city, sky: 'rain' }),
+  inputSchema: z.object({ city: z.string() }),
+  execute: ({ city }) => ({ city, sky: 'rain' }),
 });
 
 const planner = graph({

@@ -11,15 +11,15 @@ const order = tool({
   name: 'look_up_order',
   description: 'State and contents of an order.',
   effect: 'read',
-  input: z.object({ order: z.string() }),
-  run: ({ order }) => ({ order, item: 'boots, size 41', state: 'delivered' }),
+  inputSchema: z.object({ order: z.string() }),
+  execute: ({ order }) => ({ order, item: 'boots, size 41', state: 'delivered' }),
 });
 const stock = tool({
   name: 'in_stock',
   description: 'How many of an item are there.',
   effect: 'read',
-  input: z.object({ item: z.string() }),
-  run: ({ item }) => ({ item, left: 3 }),
+  inputSchema: z.object({ item: z.string() }),
+  execute: ({ item }) => ({ item, left: 3 }),
 });
 
 const server = await openaiServer([

@@ -13,8 +13,8 @@ const pick = tool({
   name: 'pick',
   description: 'Takes an item from shelf A or B.',
   effect: 'keyed',
-  input: z.object({ item: z.string(), shelf: z.enum(['A', 'B']) }),
-  run: ({ item, shelf }) => {
+  inputSchema: z.object({ item: z.string(), shelf: z.enum(['A', 'B']) }),
+  execute: ({ item, shelf }) => {
     if (shelf === 'A') throw new Error('Shelf A is empty.');
     return { item, box: 'small' };
   },
@@ -23,8 +23,8 @@ const label = tool({
   name: 'print_label',
   description: 'Prints the label of an order.',
   effect: 'keyed',
-  input: z.object({ order: z.string() }),
-  run: ({ order }) => ({ label: `label of ${order}` }),
+  inputSchema: z.object({ order: z.string() }),
+  execute: ({ order }) => ({ label: `label of ${order}` }),
 });
 
 const plan = (takeTool: string, shelf: string) => ({

@@ -13,15 +13,15 @@ const search = tool({
   name: 'search_papers',
   description: 'Titles of papers about a subject.',
   effect: 'read',
-  input: z.object({ subject: z.string() }),
-  run: ({ subject }) => [`A survey of ${subject}`, `${subject} revisited`],
+  inputSchema: z.object({ subject: z.string() }),
+  execute: ({ subject }) => [`A survey of ${subject}`, `${subject} revisited`],
 });
 const summarise = tool({
   name: 'write_summary',
   description: 'A summary of the papers with these titles.',
   effect: 'read',
-  input: z.object({ papers: z.array(z.array(z.string())) }),
-  run: ({ papers }) => `${papers.flat().length} papers were read.`,
+  inputSchema: z.object({ papers: z.array(z.array(z.string())) }),
+  execute: ({ papers }) => `${papers.flat().length} papers were read.`,
 });
 
 const step = (line: object): string => JSON.stringify({ type: 'step', step: line });

@@ -41,8 +41,8 @@ const courier = tool({
   name: 'courier',
   description: 'Has the courier do something.',
   effect: 'keyed',
-  input: z.object({ does: z.string(), args: z.array(z.string()) }),
-  run: ({ does, args }) => {
+  inputSchema: z.object({ does: z.string(), args: z.array(z.string()) }),
+  execute: ({ does, args }) => {
     if (args[0] === 'van') throw new Error('The van does not start.');
     return [does, ...args].join(' ');
   },

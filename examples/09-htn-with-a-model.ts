@@ -36,7 +36,7 @@ const planner = htn({
 });
 
 const tools = ['pay_back', 'send_again'].map((name) =>
-  tool({ name, description: name, effect: 'keyed', input: z.object({}), run: () => 'done' }),
+  tool({ name, description: name, effect: 'keyed', inputSchema: z.object({}), execute: () => 'done' }),
 );
 const runtime = createRuntime({ planner, tools, journal: memoryJournal() });
 const run = await runtime.start('The lamp arrived in two pieces.', { identity: local('ana') });

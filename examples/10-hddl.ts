@@ -39,8 +39,8 @@ const robot = ['move', 'lift', 'drop'].map((name) =>
     name,
     description: `Has the robot ${name}.`,
     effect: 'keyed',
-    input: z.object({ objects: z.array(z.string()) }),
-    run: ({ objects }) => `${name} ${objects.join(' ')}`,
+    inputSchema: z.object({ objects: z.array(z.string()) }),
+    execute: ({ objects }) => `${name} ${objects.join(' ')}`,
   }),
 );
 const planner = htn({

@@ -10,9 +10,9 @@ const count = tool({
   name: 'count_stock',
   description: 'Counts what is on the shelf.',
   effect: 'read',
-  input: z.object({ item: z.string() }),
+  inputSchema: z.object({ item: z.string() }),
   // So few are odd: somebody is to look before more is ordered.
-  run: async ({ item }, { identity }) => {
+  execute: async ({ item }, { identity }) => {
     await runtime.run(identity.run).pause();
     return { item, left: 2 };
   },
@@ -21,15 +21,15 @@ const order = tool({
   name: 'order_goods',
   description: 'Orders from a supplier.',
   effect: 'keyed',
-  input: z.object({ item: z.string(), pieces: z.number() }),
-  run: ({ item, pieces }) => `${pieces} × ${item}`,
+  inputSchema: z.object({ item: z.string(), pieces: z.number() }),
+  execute: ({ item, pieces }) => `${pieces} × ${item}`,
 });
 const write = tool({
   name: 'write_to_customers',
   description: 'Tells those who wait.',
   effect: 'keyed',
-  input: z.object({ text: z.string() }),
-  run: () => 'written',
+  inputSchema: z.object({ text: z.string() }),
+  execute: () => 'written',
 });
 
 const few = z.object({ pieces: z.number().max(100) });

@@ -9,18 +9,21 @@ import { createRuntime, local, memoryJournal } from '../src/index.ts';
 const order = z.object({ item: z.string(), grams: z.number().positive(), country: z.string().default('NO') });
 type Order = z.infer<typeof order>;
 
-const read = node('read', { effect: 'pure', run: (given: Order) => ({ ...given, item: given.item.trim() }) });
+const read = node('read', { effect: 'pure', execute: (given: Order) => ({ ...given, item: given.item.trim() }) });
 const stock = node('stock', {
   effect: 'read',
-  run: ({ item }: Order) => {
+  execute: ({ item }: Order) => {
     if (item === 'anvil') throw new Error('No such item.');
     return { shelf: 'B', left: 12 };
   },
 });
-const inland = node('inland', { effect: 'read', run: ({ grams }: Order) => ({ by: 'van', price: 40 + grams / 100 }) });
+const inland = node('inland', {
+  effect: 'read',
+  execute: ({ grams }: Order) => ({ by: 'van', price: 40 + grams / 100 }),
+});
 const abroad = node('abroad', {
   effect: 'read',
-  run: ({ grams }: Order) => ({ by: 'air', price: 90 + grams / 20 }),
+  execute: ({ grams }: Order) => ({ by: 'air', price: 90 + grams / 20 }),
   policy: { timeoutMs: 2_000, retries: 2 },
 });
 
@@ -31,18 +34,18 @@ const byCountry = predicateRouter<Order>({
 
 // It is reached by whichever way the router has picked.
 type Way = { by: string; price: number };
-const label = node('label', { effect: 'pure', run: ({ by, price }: Way) => `by ${by} for ${price}` });
+const label = node('label', { effect: 'pure', execute: ({ by, price }: Way) => `by ${by} for ${price}` });
 // It waits for both of its parents.
 const parcel = join('parcel', {
   of: [stock, label],
   effect: 'pure',
-  run: (parents) => `${parents.label}, from shelf ${parents.stock.shelf}`,
+  execute: (parents) => `${parents.label}, from shelf ${parents.stock.shelf}`,
 });
 
 const ship = flow({
   name: 'ship',
-  input: order,
-  output: z.string(),
+  inputSchema: order,
+  outputSchema: z.string(),
   entry: read,
   exit: parcel,
   edges: [edge(read, stock), edge(read, byCountry), edge(inland, label), edge(abroad, label)],

@@ -11,19 +11,19 @@ import { openaiServer } from '../src/testing/index.ts';
 
 const find = node('find', {
   effect: 'read',
-  run: ({ subject }: { subject: string }) => [`A survey of ${subject}`, `${subject}, revisited`],
+  execute: ({ subject }: { subject: string }) => [`A survey of ${subject}`, `${subject}, revisited`],
 });
 const read = map('read', {
   effect: 'read',
   concurrency: 4,
-  run: async (title: string, { emit }) => {
+  execute: async (title: string, { emit }) => {
     emit({ reading: title });
     return { title, pages: title.length };
   },
 });
 const sum = node('sum', {
   effect: 'pure',
-  run: (papers: { title: string; pages: number }[]) => ({
+  execute: (papers: { title: string; pages: number }[]) => ({
     papers: papers.length,
     pages: papers.reduce((pages, paper) => pages + paper.pages, 0),
   }),
@@ -31,7 +31,7 @@ const sum = node('sum', {
 const research = flow({
   name: 'research',
   description: 'Finds and reads what was published about a subject.',
-  input: z.object({ subject: z.string() }),
+  inputSchema: z.object({ subject: z.string() }),
   budget: { hops: 20, deadlineMs: 30_000 },
   entry: find,
   exit: sum,

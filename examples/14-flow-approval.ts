@@ -13,18 +13,18 @@ interface Letter {
 
 const write = node('write', {
   effect: 'read',
-  run: ({ to }: { to: string }): Letter => ({ to, text: 'We are sorry. Truly. A new lamp is on its way.' }),
+  execute: ({ to }: { to: string }): Letter => ({ to, text: 'We are sorry. Truly. A new lamp is on its way.' }),
 });
 const shorten = node('shorten', {
   effect: 'pure',
   allowCycle: true,
-  run: ({ to, text }: Letter): Letter => ({ to, text: text.replace(/\. [^.]*\./, '.') }),
+  execute: ({ to, text }: Letter): Letter => ({ to, text: text.replace(/\. [^.]*\./, '.') }),
 });
 const send = node('send', {
   effect: 'once',
-  approve: { reason: 'a letter goes to a customer', expiresInMs: 24 * 3_600_000 },
-  input: z.object({ to: z.email(), text: z.string().max(40) }),
-  run: ({ to, text }) => `sent to ${to}: ${text}`,
+  needsApproval: { reason: 'a letter goes to a customer', expiresInMs: 24 * 3_600_000 },
+  inputSchema: z.object({ to: z.email(), text: z.string().max(40) }),
+  execute: ({ to, text }) => `sent to ${to}: ${text}`,
 });
 const byLength = predicateRouter<Letter>({
   branches: [{ when: ({ text }) => text.length > 40, to: shorten }],
@@ -33,7 +33,7 @@ const byLength = predicateRouter<Letter>({
 
 const apologise = flow({
   name: 'apologise',
-  input: z.object({ to: z.email() }),
+  inputSchema: z.object({ to: z.email() }),
   budget: { hops: 20 },
   entry: write,
   exit: send,

@@ -6,22 +6,22 @@ import { flowFrom } from '../src/flow/index.ts';
 import { createRuntime, local, memoryJournal } from '../src/index.ts';
 
 const text = `name: support
-input:
+inputSchema:
   type: object
   required: [text]
   properties: { text: { type: string } }
-output: { type: string }
+outputSchema: { type: string }
 entry: classify
 exit: [refund, answer]
 nodes:
-  classify: { run: classify, effect: read, timeoutMs: 5000, retries: 2 }
+  classify: { execute: classify, effect: read, timeoutMs: 5000, retries: 2 }
   by_kind:
     router:
       select: /kind
       branches: { refund: refund, question: answer }
       default: answer
-  refund: { run: refund, effect: keyed }
-  answer: { run: answer, effect: pure }
+  refund: { execute: refund, effect: keyed }
+  answer: { execute: answer, effect: pure }
 edges:
   - [classify, by_kind]
 `;

@@ -10,23 +10,23 @@ const cards = ['blocked', 'valid'];
 
 const apologise = node('apologise', {
   effect: 'keyed',
-  run: ({ node: name, code }: FlowFailure) => `sorry: ${name} ${code}`,
+  execute: ({ node: name, code }: FlowFailure) => `sorry: ${name} ${code}`,
 });
 const otherCard = node('other_card', {
   effect: 'pure',
   allowCycle: true,
-  run: ({ code }: FlowFailure) => {
+  execute: ({ code }: FlowFailure) => {
     console.log('other_card after', code);
     return { card: 'valid' };
   },
 });
 const pay = node('pay', {
   effect: 'once',
-  approve: 'always',
+  needsApproval: true,
   allowCycle: true,
   onError: otherCard,
   onRejected: apologise,
-  run: ({ card }: { card: string }) => {
+  execute: ({ card }: { card: string }) => {
     if (card === 'valid') return `paid with the ${card} card`;
     throw new ToolFailure('The bank says no.', { code: 'card_refused' });
   },
@@ -34,7 +34,7 @@ const pay = node('pay', {
 
 const checkout = flow({
   name: 'checkout',
-  input: z.object({ card: z.enum(cards) }),
+  inputSchema: z.object({ card: z.enum(cards) }),
   budget: { hops: 20 },
   entry: pay,
   exit: [pay, apologise],

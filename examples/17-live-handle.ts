@@ -17,18 +17,18 @@ const add = tool({
   name: 'add',
   description: 'Puts an item into the cart.',
   effect: 'read', // of the world: the cart is gone with the page
-  input: z.object({ item: z.string() }),
+  inputSchema: z.object({ item: z.string() }),
   handles: { page },
-  run: ({ item }, { handles }) => handles.page.cart.push(item),
+  execute: ({ item }, { handles }) => handles.page.cart.push(item),
 });
 const order = tool({
   name: 'order',
   description: 'Orders what is in the cart.',
   effect: 'once',
-  approve: 'always',
-  input: z.object({}),
+  needsApproval: true,
+  inputSchema: z.object({}),
   handles: { page },
-  run: (_, { handles }) => ({ ordered: [...handles.page.cart] }),
+  execute: (_, { handles }) => ({ ordered: [...handles.page.cart] }),
 });
 
 /** Two items, and the order; all of it again when the page was lost. */

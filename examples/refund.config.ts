@@ -9,23 +9,23 @@ import { type Config, defineConfig, lastResult, lastStep, type RunView, tool } f
 const lookUp = tool({
   name: 'look_up_order',
   description: 'What was paid for an order.',
-  input: { type: 'object', properties: { order: { type: 'string' } }, required: ['order'] },
+  inputSchema: { type: 'object', properties: { order: { type: 'string' } }, required: ['order'] },
   effect: 'read',
-  run: ({ order }) => ({ order, paid: 120 }),
+  execute: ({ order }) => ({ order, paid: 120 }),
 });
 
 const refund = tool({
   name: 'refund',
   description: 'Pays money back.',
-  input: {
+  inputSchema: {
     type: 'object',
     properties: { order: { type: 'string' }, amount: { type: 'number' } },
     required: ['order', 'amount'],
   },
   // Never made a second time, whatever happens to the process.
   effect: 'once',
-  approve: { reason: 'money leaves the account' },
-  run: ({ order, amount }) => {
+  needsApproval: { reason: 'money leaves the account' },
+  execute: ({ order, amount }) => {
     appendFileSync('.pilotage/refunds.txt', `${order} ${amount}\n`);
     if (process.env['PULL_THE_PLUG'] === 'refund') process.kill(process.pid, 'SIGKILL');
     return { order, paid_back: amount };
@@ -35,9 +35,9 @@ const refund = tool({
 const askCourier = tool({
   name: 'ask_courier',
   description: 'Whether the parcel was damaged.',
-  input: { type: 'object', properties: { order: { type: 'string' } }, required: ['order'] },
+  inputSchema: { type: 'object', properties: { order: { type: 'string' } }, required: ['order'] },
   effect: 'read',
-  run: async ({ order }) => {
+  execute: async ({ order }) => {
     // The courier takes his time; the process may be killed while the refund waits for approval.
     await after(1_000);
     if (process.env['PULL_THE_PLUG'] !== undefined) process.kill(process.pid, 'SIGKILL');

@@ -7,7 +7,7 @@ await measureDurablePeer('Pilotage, SQLite journal', undefined, (path, steps) =>
   const journal = sqliteJournal({ path });
   const runtime = ourRuntime(ourPlanner(steps), journal);
   return {
-    run: () => runOnce(runtime, steps),
+    execute: () => runOnce(runtime, steps),
     async close() {
       await runtime.close();
       await journal.close();

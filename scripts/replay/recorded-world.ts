@@ -30,14 +30,14 @@ export class RecordedWorld {
 
   #tool({ name, description, parameters }: RecordedTool, world: CrashWorld, started: Set<string>): Tool {
     const effect = effectOf(name);
-    const run: Tool['run'] = async (args, context) => {
+    const execute: Tool['execute'] = async (args, context) => {
       const { result } = this.#called(name, args, context, started);
       await this.#anyOrder();
       // A keyed service knows a key that it has served.
       if (effect !== 'keyed' || world.count(context) === 0) await world.effect(context);
       return result;
     };
-    const common = { name, description, input: parameters, effect, run };
+    const common = { name, description, inputSchema: parameters, effect, execute };
     if (effect !== 'once') return common;
     return {
       ...common,

@@ -72,7 +72,7 @@ export const ERROR_CONSEQUENCES = {
   unknown_control_type: 'caller',
   inbox_full: 'caller',
   tool_name_empty: 'caller',
-  tool_without_run: 'caller',
+  tool_without_execute: 'caller',
   tool_name_taken: 'caller',
   tool_schema_invalid: 'caller',
   tool_example_invalid: 'caller',

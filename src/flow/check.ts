@@ -108,7 +108,7 @@ function nodeFaults(node: GraphNode): FlowFault[] {
   // The function of a map is that of its items.
   const called = kind === 'map' && 'carriedOutBy' in tool ? (tool.carriedOutBy.tools[0] as AnyTool) : tool;
   if (!('carriedOutBy' in called)) {
-    if (typeof called.run !== 'function') {
+    if (typeof called.execute !== 'function') {
       faults.push(faultOf('no_function', `The ${kind} ${name} has no function to run.`, [name]));
     }
     if (effect === 'once' && called.retries !== undefined && called.retries > 0) {

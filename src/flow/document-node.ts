@@ -40,11 +40,11 @@ const NEVER = (): undefined => undefined;
 const EFFECTS: readonly Effect[] = ['pure', 'read', 'keyed', 'once'];
 const IN_DOUBT: readonly ('hold' | 'tell')[] = ['hold', 'tell'];
 const CALL_KEYS = [
-  ...['description', 'output', 'effect', 'timeoutMs', 'retries', 'backoff', 'approve', 'costUsd'],
+  ...['description', 'outputSchema', 'effect', 'timeoutMs', 'retries', 'backoff', 'needsApproval', 'costUsd'],
   ...['reconcile', 'inDoubt', 'allowCycle', 'onError', 'onRejected'],
 ];
-const KINDS = ['run', 'router', 'join', 'map', 'flow'] as const;
-const ALL_KEYS = [...KINDS, 'input', 'item', 'concurrency', ...CALL_KEYS];
+const KINDS = ['execute', 'router', 'join', 'map', 'flow'] as const;
+const ALL_KEYS = [...KINDS, 'inputSchema', 'itemSchema', 'concurrency', ...CALL_KEYS];
 
 /** Nothing when its form cannot be told. */
 export function readNode(name: string, { key, part }: Field, reading: Reading): NodePlan | undefined {
@@ -73,16 +73,16 @@ const FAILURE_KEYS = [
 function readForm(name: string, part: Part, reading: Reading): Form | undefined {
   if (part.fields === undefined) return wrongType(part, 'an object', reading);
   const has = (key: string): boolean => part.fields?.has(key) === true;
-  const kinds = KINDS.filter((kind) => has(kind) && !(kind === 'run' && has('join')));
+  const kinds = KINDS.filter((kind) => has(kind) && !(kind === 'execute' && has('join')));
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {
     if (kind === undefined) fieldsOf(part, ALL_KEYS, reading);
     const found = kinds.length > 1 ? ` It has ${kinds.map(quoted).join(' and ')}.` : '';
-    const message = `A node has exactly one of "run", "router", "join" with "run", "map" and "flow".${found}`;
+    const message = `A node has exactly one of "execute", "router", "join" with "execute", "map" and "flow".${found}`;
     return note(reading, 'node_kind', part, message);
   }
   switch (kind) {
-    case 'run':
+    case 'execute':
       return readCall(name, part, reading);
     case 'join':
       return readJoin(name, part, reading);
@@ -98,39 +98,39 @@ function readForm(name: string, part: Part, reading: Reading): Form | undefined 
 }
 
 function readCall(name: string, part: Part, reading: Reading): Form | undefined {
-  const fields = fieldsOf(part, ['run', 'input', ...CALL_KEYS], reading);
-  const run = fields?.get('run');
-  if (fields === undefined || run === undefined) return undefined;
+  const fields = fieldsOf(part, ['execute', 'inputSchema', ...CALL_KEYS], reading);
+  const execute = fields?.get('execute');
+  if (fields === undefined || execute === undefined) return undefined;
   const options = {
     ...callOptions(fields, reading),
-    ...given('input', fields, (value) => schemaOf(value, reading)),
-    run: functionOf(run, reading) as () => unknown,
+    ...given('inputSchema', fields, (value) => schemaOf(value, reading)),
+    execute: functionOf(execute, reading) as () => unknown,
   };
   return { needs: [], make: () => node(name, options) };
 }
 
 function readJoin(name: string, part: Part, reading: Reading): Form | undefined {
-  const fields = fieldsOf(part, ['join', 'run', ...CALL_KEYS], reading);
+  const fields = fieldsOf(part, ['join', 'execute', ...CALL_KEYS], reading);
   const parents = fields?.get('join');
   if (fields === undefined || parents === undefined) return undefined;
   const needs = nodeNamesOf(parents, reading);
-  const run = needed(fields, 'run', part, 'A node with "join"', reading);
+  const execute = needed(fields, 'execute', part, 'A node with "join"', reading);
   const options = {
     ...callOptions(fields, reading),
-    run: (run === undefined ? NEVER : functionOf(run, reading)) as () => unknown,
+    execute: (execute === undefined ? NEVER : functionOf(execute, reading)) as () => unknown,
   };
   return needs && { needs, make: (nodeOf) => join(name, { ...options, of: needs.map(nodeOf) }) };
 }
 
 function readMap(name: string, part: Part, reading: Reading): Form | undefined {
-  const fields = fieldsOf(part, ['map', 'item', 'concurrency', ...CALL_KEYS], reading);
-  const run = fields?.get('map');
-  if (fields === undefined || run === undefined) return undefined;
+  const fields = fieldsOf(part, ['map', 'itemSchema', 'concurrency', ...CALL_KEYS], reading);
+  const execute = fields?.get('map');
+  if (fields === undefined || execute === undefined) return undefined;
   const options = {
     ...callOptions(fields, reading),
-    ...given('item', fields, (value) => schemaOf(value, reading)),
+    ...given('itemSchema', fields, (value) => schemaOf(value, reading)),
     ...given('concurrency', fields, (value) => wholeOf(value, 1, reading)),
-    run: functionOf(run, reading) as () => unknown,
+    execute: functionOf(execute, reading) as () => unknown,
   };
   return { needs: [], make: () => map(name, options) };
 }
@@ -142,7 +142,7 @@ function readSubflow(name: string, part: Part, reading: Reading): Form | undefin
   const subflow = namedOf(named, reading.flows, 'flow', reading);
   const options = given('allowCycle', fields, (value) => flagOf(value, reading));
   // One that is missing is a fault already; what stands for it keeps the graph whole.
-  return { needs: [], make: () => subflow?.asNode(name, options) ?? node(name, { ...options, run: NEVER }) };
+  return { needs: [], make: () => subflow?.asNode(name, options) ?? node(name, { ...options, execute: NEVER }) };
 }
 
 function callOptions(fields: Fields, reading: Reading) {
@@ -153,10 +153,10 @@ function callOptions(fields: Fields, reading: Reading) {
   };
   return {
     ...given('description', fields, (part) => textOf(part, reading)),
-    ...given('output', fields, (part) => schemaOf(part, reading)),
+    ...given('outputSchema', fields, (part) => schemaOf(part, reading)),
     // In place of a wrong one: with `once` retries would be wrong too.
     ...given('effect', fields, (part) => wordOf(part, EFFECTS, reading) ?? 'pure'),
-    ...given('approve', fields, (part) => readApprove(part, reading)),
+    ...given('needsApproval', fields, (part) => readNeedsApproval(part, reading)),
     ...given('costUsd', fields, (part) => numberOf(part, 0, reading)),
     ...given('reconcile', fields, (part) => functionOf(part, reading) as () => never),
     ...given('inDoubt', fields, (part) => wordOf(part, IN_DOUBT, reading)),
@@ -175,9 +175,9 @@ function readBackoff(part: Part, reading: Reading) {
   };
 }
 
-function readApprove(part: Part, reading: Reading) {
-  if (part.json === 'always') return part.json;
-  if (part.fields === undefined) return wrongType(part, '"always" or an object', reading);
+function readNeedsApproval(part: Part, reading: Reading) {
+  if (typeof part.json === 'boolean') return part.json;
+  if (part.fields === undefined) return wrongType(part, 'true, false or an object', reading);
   const fields = fieldsOf(part, ['when', 'reason', 'approver', 'onReject', 'expiresInMs'], reading);
   if (fields === undefined) return undefined;
   return {

@@ -38,7 +38,7 @@ export interface FlowFromOptions {
 }
 
 const OPTIONS: Shape<FlowFromOptions> = { functions: 'object', flows: 'object?', schemas: 'object?', file: 'text?' };
-const KEYS = ['name', 'description', 'input', 'output', 'budget', 'entry', 'exit', 'nodes', 'edges'];
+const KEYS = ['name', 'description', 'inputSchema', 'outputSchema', 'budget', 'entry', 'exit', 'nodes', 'edges'];
 
 /**
  * Reads a flow from a text, JSON or YAML 1.2, or from the object that such a text stands for. What it takes and gives is checked
@@ -64,13 +64,13 @@ function readFlow(top: Part, reading: Reading): Flow | undefined {
   const fields = fieldsOf(top, KEYS, reading);
   if (fields === undefined) return undefined;
   const need = (key: string): Part | undefined => needed(fields, key, top, 'The flow', reading);
-  const [name, input] = [need('name'), need('input')];
+  const [name, inputSchema] = [need('name'), need('inputSchema')];
   const options = {
     // Without a name, or with a wrong one, there is a fault, and the rest is judged all the same.
     name: (name === undefined ? undefined : textOf(name, reading)) ?? 'flow',
-    input: (input === undefined ? undefined : schemaOf(input, reading)) ?? {},
+    inputSchema: (inputSchema === undefined ? undefined : schemaOf(inputSchema, reading)) ?? {},
     ...given('description', fields, (part) => textOf(part, reading)),
-    ...given('output', fields, (part) => schemaOf(part, reading)),
+    ...given('outputSchema', fields, (part) => schemaOf(part, reading)),
     ...given('budget', fields, (part) => readBudget(part, reading)),
   };
   const plans = readNodes(need('nodes'), reading);

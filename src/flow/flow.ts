@@ -30,9 +30,9 @@ export interface FlowDefinition<In, Args, Exit, Fits, Read> {
   readonly name: string;
   readonly description?: string;
   /** What the flow takes. The entry gets what the schema makes of it. */
-  readonly input: Schema<In, Args>;
+  readonly inputSchema: Schema<In, Args>;
   /** What it gives. Default: what its exits give. */
-  readonly output?: Schema<Fits, Read>;
+  readonly outputSchema?: Schema<Fits, Read>;
   /** A flow with a cycle must have hops. */
   readonly budget?: FlowBudget;
   readonly entry: Takes<NoInfer<AsJson<Args>>>;
@@ -50,8 +50,8 @@ export function edge<T>(from: Gives<T>, to: Takes<NoInfer<T>>): Edge {
 const DEFINITION: Shape<FlowDefinition<never, never, unknown, never, never>> = {
   name: 'any',
   description: 'text?',
-  input: 'schema',
-  output: 'schema?',
+  inputSchema: 'schema',
+  outputSchema: 'schema?',
   budget: 'any?',
   entry: 'any',
   exit: 'any',
@@ -68,16 +68,30 @@ export function flow<Exit extends Exits<unknown>, In = Json, Args = never, Fits 
   definition: FlowDefinition<In, Args, Exit, Fits, Read>,
 ): Flow<In, unknown extends Fits ? ExitsOut<Exit> : Fits, unknown extends Read ? ExitsOut<Exit> : AsJson<Read>> {
   assertOptions('flow', definition, DEFINITION);
-  const { name, description = `The flow ${name}.`, input, output, budget = {}, entry, exit, edges = [] } = definition;
+  const {
+    name,
+    description = `The flow ${name}.`,
+    inputSchema,
+    outputSchema,
+    budget = {},
+    entry,
+    exit,
+    edges = [],
+  } = definition;
   const exits: readonly GraphNode[] = Array.isArray(exit) ? exit : [exit as GraphNode];
   const graph = checkedGraph({ name, budget, entry, exits, edges });
-  return built(graph, description, input, output) as never;
+  return built(graph, description, inputSchema, outputSchema) as never;
 }
 
-function built(graph: FlowGraph, description: string, input: InputSchema, output: InputSchema | undefined): Flow {
+function built(
+  graph: FlowGraph,
+  description: string,
+  inputSchema: InputSchema,
+  outputSchema: InputSchema | undefined,
+): Flow {
   const { name, nodes } = graph;
   const effect = strongest([...nodes.values()].map((node) => node.effect));
-  const schemas = output === undefined ? { input } : { input, output };
+  const schemas = outputSchema === undefined ? { inputSchema } : { inputSchema, outputSchema };
   const made: Flow = {
     name,
     description,
@@ -86,8 +100,8 @@ function built(graph: FlowGraph, description: string, input: InputSchema, output
     planner: flowPlanner(graph),
     tools: Object.freeze([...nodes.values()].map(({ tool }) => tool)),
     budget: Object.freeze(runBudget(graph)),
-    checkInput: checkOf(input, `The input of the flow ${name}`),
-    ...(output === undefined ? {} : { checkOutput: checkOf(output, `The output of the flow ${name}`) }),
+    checkInput: checkOf(inputSchema, `The input of the flow ${name}`),
+    ...(outputSchema === undefined ? {} : { checkOutput: checkOf(outputSchema, `The output of the flow ${name}`) }),
     asNode: <const Name extends string>(as: Name = name as Name, options: SubflowOptions = {}) => {
       assertOptions(`The node of the flow ${name}`, options, SUBFLOW);
       const { allowCycle = false } = options;

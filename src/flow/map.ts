@@ -8,15 +8,15 @@ import type { AsJson, Node, Schema } from './types.ts';
 
 /** Everything but `concurrency` and `allowCycle` is of one item: its value, its time, its retries, its price, who is asked. */
 export interface MapOptions<Args, In, Raw, H extends HandleSet = NoHandles> extends CallOptions<Args, Raw, H> {
-  /** Of one item. Without it nothing is checked, and the type of what `run` takes is believed. */
-  readonly item?: Schema<In, Args>;
+  /** Of one item. Without it nothing is checked, and the type of what `execute` takes is believed. */
+  readonly itemSchema?: Schema<In, Args>;
   /** Items that are worked on at once, from 1 to 50. Default 8. */
   readonly concurrency?: number;
 }
 
 /** One object, so that it is compiled once. */
 const LIST: JsonObject = Object.freeze({ type: 'array', maxItems: MAX_ITEMS });
-const MAP: Shape<MapOptions<never, never, never>> = { ...CALL, item: 'schema?', concurrency: 'any?' };
+const MAP: Shape<MapOptions<never, never, never>> = { ...CALL, itemSchema: 'schema?', concurrency: 'any?' };
 const DEFAULT_CONCURRENCY = 8;
 export const MAX_CONCURRENCY = 50;
 
@@ -26,13 +26,13 @@ export function map<const Name extends string, const Raw, Args = Json, In = Args
   options: MapOptions<Args, In, Raw, H>,
 ): Node<Name, readonly In[], AsJson<Raw>[]> {
   assertOptions(`The map ${String(name)}`, options, MAP);
-  const { effect = 'once', allowCycle = false, concurrency = DEFAULT_CONCURRENCY, item = ANYTHING } = options;
+  const { effect = 'once', allowCycle = false, concurrency = DEFAULT_CONCURRENCY, itemSchema = ANYTHING } = options;
   const { description = `The map ${String(name)} of a flow.` } = options;
-  const itemTool = callTool(`${String(name)}.item`, item, options);
+  const itemTool = callTool(`${String(name)}.item`, itemSchema, options);
   const toolIn = ({ flow }: Pick<NodePlace, 'flow'>): PlannerTool => ({
     name,
     description,
-    input: LIST,
+    inputSchema: LIST,
     effect,
     carriedOutBy: { planner: mapPlanner(`map:${flow}/${String(name)}`, itemTool.name, concurrency), tools: [itemTool] },
   });

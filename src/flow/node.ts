@@ -32,16 +32,16 @@ export interface NodePolicy {
 export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
   readonly description?: string;
   /** Of the value. One that does not fit fails the node. It is handed on as it was, without transforms of the schema. */
-  readonly output?: Schema<Raw, unknown>;
+  readonly outputSchema?: Schema<Raw, unknown>;
   /** Default `once`: the safest promise. */
   readonly effect?: Effect;
   /** The value must be JSON; nothing is null. */
-  run(args: Args, context: ToolContext<H>): Raw | Promise<Raw>;
+  execute(args: Args, context: ToolContext<H>): Raw | Promise<Raw>;
   /** Live handles that it needs; the nodes of a flow's run share them, and a map has its own. */
   readonly handles?: H;
   readonly policy?: NodePolicy;
   /** Somebody is asked before it runs. */
-  readonly approve?: 'always' | ApprovalGate<Args>['when'] | ApprovalGate<Args>;
+  readonly needsApproval?: boolean | ApprovalGate<Args>['when'] | ApprovalGate<Args>;
   /** What one call costs, in millionths of a US dollar; reserved before it starts. */
   readonly costUsd?: number;
   /** Asked when nobody knows whether a `once` node has happened. */
@@ -68,19 +68,19 @@ export function failureEdges({
 export const ANYTHING: JsonObject = Object.freeze({});
 
 export interface NodeOptions<Args, In, Raw, H extends HandleSet = NoHandles> extends CallOptions<Args, Raw, H> {
-  /** Of what it takes. Without it nothing is checked, and the type of what `run` takes is believed. */
-  readonly input?: Schema<In, Args>;
+  /** Of what it takes. Without it nothing is checked, and the type of what `execute` takes is believed. */
+  readonly inputSchema?: Schema<In, Args>;
 }
 
 /** Of everything with a function. What is no function is for the check of the flow to see. */
 export const CALL: Shape<CallOptions<never, never>> = {
   description: 'text?',
-  output: 'schema?',
+  outputSchema: 'schema?',
   effect: 'any?',
-  run: 'any',
+  execute: 'any',
   handles: 'any?',
   policy: 'object?',
-  approve: 'any?',
+  needsApproval: 'any?',
   costUsd: 'any?',
   reconcile: 'any?',
   inDoubt: 'any?',
@@ -88,7 +88,7 @@ export const CALL: Shape<CallOptions<never, never>> = {
   onError: 'any?',
   onRejected: 'any?',
 };
-const NODE: Shape<NodeOptions<never, never, never>> = { ...CALL, input: 'schema?' };
+const NODE: Shape<NodeOptions<never, never, never>> = { ...CALL, inputSchema: 'schema?' };
 const POLICY: Shape<NodePolicy> = { timeoutMs: 'any?', retries: 'any?', backoff: 'any?' };
 
 /** A node of a flow: it runs once a round, when a node that leads to it has ended and, of a router, has picked it. */
@@ -97,11 +97,11 @@ export function node<const Name extends string, const Raw, Args = Json, In = Arg
   options: NodeOptions<Args, In, Raw, H>,
 ): Node<Name, In, AsJson<Raw>> {
   assertOptions(`The node ${String(name)}`, options, NODE);
-  const { effect = 'once', allowCycle = false, input = ANYTHING } = options;
+  const { effect = 'once', allowCycle = false, inputSchema = ANYTHING } = options;
   return Object.freeze({
     name,
     kind: 'node',
-    tool: callTool(name, input, options),
+    tool: callTool(name, inputSchema, options),
     effect,
     allowCycle,
     ...failureEdges(options),
@@ -111,23 +111,23 @@ export function node<const Name extends string, const Raw, Args = Json, In = Arg
 /** The tool of a function in a flow. */
 export function callTool<Args, Raw, H extends HandleSet>(
   name: string,
-  input: InputSchema,
+  inputSchema: InputSchema,
   options: CallOptions<Args, Raw, H>,
 ): Tool {
-  const { description = `The node ${String(name)} of a flow.`, output, effect = 'once', policy = {} } = options;
-  const { approve, costUsd, reconcile, inDoubt, handles } = options;
+  const { description = `The node ${String(name)} of a flow.`, outputSchema, effect = 'once', policy = {} } = options;
+  const { needsApproval, costUsd, reconcile, inDoubt, handles } = options;
   assertOptions(`The policy of the node ${String(name)}`, policy, POLICY);
   const { timeoutMs, retries = 0, backoff } = policy;
   const tool = {
     name,
     description,
-    input,
+    inputSchema,
     effect,
     retries,
     // What is no function stays as it is, for the check of the flow to see.
-    run: retries > 0 && typeof options.run === 'function' ? tryingAgain(options) : options.run,
-    ...(output === undefined ? {} : { output }),
-    ...(approve === undefined ? {} : { approve }),
+    execute: retries > 0 && typeof options.execute === 'function' ? tryingAgain(options) : options.execute,
+    ...(outputSchema === undefined ? {} : { outputSchema }),
+    ...(needsApproval === undefined ? {} : { needsApproval }),
     ...(costUsd === undefined ? {} : { costUsd }),
     ...(reconcile === undefined ? {} : { reconcile }),
     ...(handles === undefined ? {} : { handles }),
@@ -135,16 +135,16 @@ export function callTool<Args, Raw, H extends HandleSet>(
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(backoff === undefined ? {} : { backoff }),
   };
-  // The arguments are what the schema puts out: what `run` takes, by the types of the builder.
+  // The arguments are what the schema puts out: what `execute` takes, by the types of the builder.
   return tool as Tool;
 }
 
 function tryingAgain<Args, Raw, H extends HandleSet>(
-  options: Pick<CallOptions<Args, Raw, H>, 'run'>,
-): CallOptions<Args, Raw, H>['run'] {
+  options: Pick<CallOptions<Args, Raw, H>, 'execute'>,
+): CallOptions<Args, Raw, H>['execute'] {
   return (args, context) => {
     try {
-      const made = options.run(args, context);
+      const made = options.execute(args, context);
       return isThenable(made)
         ? Promise.resolve(made).catch((thrown: unknown) => Promise.reject(mayPass(thrown)))
         : made;

@@ -169,11 +169,11 @@ function routerOf<In>(kind: Kind, targets: readonly GraphNode[], isComplete: boo
       const toolIn = ({ waysOut }: { readonly waysOut: readonly string[] }): Tool => ({
         name,
         description: `The ${kind} router ${name} of a flow.`,
-        input: ANYTHING,
+        inputSchema: ANYTHING,
         effect: 'pure',
         retries: 0,
         // Without what it has to ask it is a node without a function.
-        run: isComplete ? (payload, { meta }) => route(payload, meta, waysOut) : (undefined as never),
+        execute: isComplete ? (payload, { meta }) => route(payload, meta, waysOut) : (undefined as never),
       });
       const unique = [...new Set(targets)];
       const waysOut = unique.map((target) => target?.name);

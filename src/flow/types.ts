@@ -63,17 +63,17 @@ export interface SubflowOptions {
 }
 
 /** How a flow looks as a tool. Its schemas are the flow's, its effect is the strongest of its nodes. */
-export type FlowToolOptions = Partial<Omit<PlannerTool, 'input' | 'output' | 'effect' | 'carriedOutBy'>>;
+export type FlowToolOptions = Partial<Omit<PlannerTool, 'inputSchema' | 'outputSchema' | 'effect' | 'carriedOutBy'>>;
 
 /**
  * A flow. It is a planner with tools: a runtime knows it when it is among its `planners`, or when one of its tools is the flow.
- * `In` is what it takes, `Out` what its exit gives, `Read` what `run` gives: after the transforms of the output schema.
+ * `In` is what it takes, `Out` what its exit gives, `Read` what `run` gives: after the transforms of `outputSchema`.
  */
 export interface Flow<In = never, Out = unknown, Read = Out> extends EquippedPlanner {
   readonly name: string;
   readonly description: string;
-  readonly input: InputSchema;
-  readonly output?: InputSchema;
+  readonly inputSchema: InputSchema;
+  readonly outputSchema?: InputSchema;
   readonly graph: FlowGraph;
   readonly budget: RunBudget;
   readonly checkInput: Check;

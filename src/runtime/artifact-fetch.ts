@@ -34,8 +34,8 @@ export function artifactFetch(artifacts: () => ArtifactStore): Tool {
     effect: 'read',
     loading: 'deferred',
     mimeTypes: ['text/*', 'application/json'],
-    input: INPUT,
-    run: async ({ ref, offset = 0, length = DEFAULT_PAGE_BYTES }, { identity }) => {
+    inputSchema: INPUT,
+    execute: async ({ ref, offset = 0, length = DEFAULT_PAGE_BYTES }, { identity }) => {
       const stored = await artifacts().get(identity, String(ref));
       // A foreign reference and an unknown one give the same answer.
       if (stored === undefined) return { found: false, ref: String(ref) };

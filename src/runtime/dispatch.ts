@@ -157,7 +157,7 @@ async function make(
     if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, handed?.notes);
     const signal = new LazySignal();
     const context = new CallContext(call, ports, signal, attempt, handed?.values);
-    const run = (): unknown => tool.source.run(args as never, context);
+    const run = (): unknown => tool.source.execute(args as never, context);
     const outcome = await call.flight.attempt(
       isOnce ? () => ports.atWork.watch(call.idempotencyKey, run()) : run,
       (settled) => {

@@ -51,13 +51,13 @@ interface Known {
 
 function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecord): Tool {
   const { name, effect = 'once' } = tool;
-  const run: Tool['run'] = async (args, context) => {
+  const run: Tool['execute'] = async (args, context) => {
     await process.reach(`before ${name}`);
     const { idempotencyKey: key, identity } = context;
     record.attempt({ run: identity.run, tool: name, effect, key, args: JSON.stringify(args) });
     const leave = process.enter();
     try {
-      return await tool.run(args, context);
+      return await tool.execute(args, context);
     } catch (thrown) {
       if (thrown instanceof LoginRequired) record.logins.push(key);
       throw thrown;
@@ -66,7 +66,7 @@ function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecord): Too
       await process.reach(`after ${name}`);
     }
   };
-  if (tool.reconcile === undefined) return { ...tool, run };
+  if (tool.reconcile === undefined) return { ...tool, execute: run };
   const reconcile: Tool['reconcile'] = async (args, context) => {
     await process.reach(`before ${name} is asked what happened`);
     const answer = (await tool.reconcile?.(args, context)) ?? { status: 'unknown' as const };
@@ -74,7 +74,7 @@ function mortalTool(tool: Tool, process: CrashProcess, record: CrashRecord): Too
     await process.reach(`after ${name} was asked what happened`);
     return answer;
   };
-  return { ...tool, run, reconcile };
+  return { ...tool, execute: run, reconcile };
 }
 
 export function mortalPlanner(given: Planner | PlannerFunction, process: CrashProcess, record: CrashRecord): Planner {

@@ -6,7 +6,7 @@ import type { Control, Effect, Entry, RunView } from '#core';
 import type { Reconciled } from '#tools';
 import { foldEntries, viewOf } from '#view';
 
-/** One entry into a tool's `run`. */
+/** One entry into a tool's `execute`. */
 export interface Attempt {
   readonly run: string;
   readonly tool: string;

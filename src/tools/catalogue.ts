@@ -22,11 +22,11 @@ import {
   type ToolView,
   whyNoUsd,
 } from '#core';
-import { type AiSdkTool, fromAiSdk, isAiSdkTool } from './ai-sdk.ts';
 import { rankedExamples } from './examples.ts';
 import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';
 import { type Check, checkOf, jsonSchemaOf } from './schema.ts';
 import type { AnyTool, ApprovalGate, Backoff, EquippedPlanner, PlannerTool, Tool } from './tool.ts';
+import { type UnnamedTool, withName } from './unnamed-tool.ts';
 
 export const DEFAULT_TIMEOUT_MS = 30_000;
 export const DEFAULT_RETRIES = 3;
@@ -79,8 +79,8 @@ export interface Catalogue {
   view(scopes: readonly string[], found?: readonly string[]): AuthorisedTools;
 }
 
-/** A list of tools, or a record by name, whose values may be AI SDK `tool()` objects. */
-export type ToolSet = readonly AnyTool[] | Readonly<Record<string, AnyTool | AiSdkTool>>;
+/** A list of tools, or a record by name. In a record a tool may leave out its name, as AI SDK `tool()` objects do. */
+export type ToolSet = readonly AnyTool[] | Readonly<Record<string, AnyTool | UnnamedTool>>;
 
 /** Views that are kept; a run keeps its own. */
 const MAX_VIEWS = 1_000;
@@ -88,7 +88,7 @@ const MAX_VIEWS = 1_000;
 /**
  * @param builtins what the runtime adds; their names are taken.
  * @param policy what the program allows; every view has it.
- * @throws PilotageError `tool_name_empty`, `tool_without_run`, `tool_name_taken`, `tool_schema_invalid`,
+ * @throws PilotageError `tool_name_empty`, `tool_without_execute`, `tool_name_taken`, `tool_schema_invalid`,
  * `tool_example_invalid` or `invalid_config`.
  */
 export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], policy?: ToolPolicy): Catalogue {
@@ -143,17 +143,21 @@ function isPlannerTool(tool: unknown): tool is PlannerTool {
   return typeof tool === 'object' && tool !== null && 'carriedOutBy' in tool;
 }
 
+function isUnnamed(tool: AnyTool | UnnamedTool): tool is UnnamedTool {
+  return typeof tool === 'object' && tool !== null && tool.name === undefined && !isPlannerTool(tool);
+}
+
 function listOf(tools: ToolSet): readonly AnyTool[] {
   if (Array.isArray(tools)) return tools as readonly AnyTool[];
   if (!isRecord(tools)) {
     throw new PilotageError('invalid_config', 'tools is neither a list of tools nor a record of them by name.');
   }
-  return Object.entries(tools as Readonly<Record<string, AnyTool | AiSdkTool>>).map(([name, tool]) => {
-    if (isAiSdkTool(tool)) return fromAiSdk(name, tool);
+  return Object.entries(tools as Readonly<Record<string, AnyTool | UnnamedTool>>).map(([name, tool]) => {
+    if (isUnnamed(tool)) return withName(name, tool);
     if (tool?.name === name) return tool;
     throw new PilotageError(
       'invalid_config',
-      `The tool at ${JSON.stringify(name)} is named ${JSON.stringify(tool?.name)}.`,
+      `The tool at ${JSON.stringify(name)} is named ${JSON.stringify(tool?.name)}. Leave its name out, or give both the same.`,
     );
   });
 }
@@ -230,18 +234,21 @@ function prepare(tool: AnyTool): ReadyTool {
   }
   const ready = readyOf(tool, owner);
   if (!isPlannerTool(tool)) return readyFunction(tool, owner, ready);
-  if ('run' in tool || 'costUsd' in tool || 'handles' in tool) {
+  if ('execute' in tool || 'costUsd' in tool || 'handles' in tool) {
     throw new PilotageError(
       'invalid_config',
-      `${owner} is carried out by a planner: leave out run, handles and costUsd. It costs what the planner's runs use.`,
+      `${owner} is carried out by a planner: leave out execute, handles and costUsd. It costs what the planner's runs use.`,
     );
   }
   return { ...ready, carriedOutBy: tool.carriedOutBy };
 }
 
 function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
-  if (typeof tool.run !== 'function') {
-    throw new PilotageError('tool_without_run', `${owner} has no run function.`);
+  if (typeof tool.execute !== 'function') {
+    throw new PilotageError(
+      'tool_without_execute',
+      `${owner} has no execute function. Give one: it does what the tool is for.`,
+    );
   }
   const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
   assertWhole(owner, { timeoutMs, retries });
@@ -284,8 +291,8 @@ function readyOf(tool: AnyTool, owner: string): Ready {
   if (tool.concurrency !== undefined) assertWhole(owner, { concurrency });
   assertEffect(owner, effect);
   assertLoading(owner, loading);
-  const inputSchema = jsonSchemaOf(tool.input, owner);
-  const checkArgs = checkOf(tool.input, owner);
+  const inputSchema = jsonSchemaOf(tool.inputSchema, owner);
+  const checkArgs = checkOf(tool.inputSchema, owner);
   const { name, description, mimeTypes } = tool;
   return {
     schema: Object.freeze({
@@ -299,7 +306,7 @@ function readyOf(tool: AnyTool, owner: string): Ready {
       ...(mimeTypes === undefined ? {} : { mimeTypes: Object.freeze([...mimeTypes]) }),
     }),
     checkArgs,
-    checkValue: tool.output === undefined ? undefined : checkOf(tool.output, `${owner}'s output`),
+    checkValue: tool.outputSchema === undefined ? undefined : checkOf(tool.outputSchema, `${owner}'s output`),
     effect,
     concurrency,
     scopes: tool.scopes ?? [],
@@ -307,14 +314,14 @@ function readyOf(tool: AnyTool, owner: string): Ready {
   };
 }
 
-function gateOf({ approve }: AnyTool, owner: string): ApprovalGate | undefined {
-  if (approve === undefined) return undefined;
-  if (approve === 'always') return {};
-  if (typeof approve === 'function') return { when: approve };
-  if (isGate(approve)) return approve;
+function gateOf({ needsApproval }: AnyTool, owner: string): ApprovalGate | undefined {
+  if (needsApproval === undefined || needsApproval === false) return undefined;
+  if (needsApproval === true) return {};
+  if (typeof needsApproval === 'function') return { when: needsApproval };
+  if (isGate(needsApproval)) return needsApproval;
   throw new PilotageError(
     'invalid_config',
-    `${owner} has an approve that is none: give 'always', a function, or { when, reason, approver, onReject, expiresInMs }.`,
+    `${owner} has a needsApproval that cannot be read: give true, a function, or { when, reason, approver, onReject, expiresInMs }.`,
   );
 }
 

@@ -1,4 +1,3 @@
-export type { AiSdkTool } from './ai-sdk.ts';
 export type { AuthorisedTools, Catalogue, ReadyTool, ToolSet } from './catalogue.ts';
 export { createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS } from './catalogue.ts';
 export type { Checked } from './schema.ts';
@@ -17,4 +16,5 @@ export type {
   ToolOptions,
 } from './tool.ts';
 export { LoginRequired, ToolFailure, tool } from './tool.ts';
+export type { UnnamedTool } from './unnamed-tool.ts';
 export { workspaceTools } from './workspace.ts';

@@ -11,7 +11,7 @@ export const skillSearch: ToolOptions = tool({
   description: 'Finds ways of working that the operator wrote down, by words of what you want to do.',
   effect: 'read',
   loading: 'deferred',
-  input: {
+  inputSchema: {
     type: 'object',
     properties: {
       query: { type: 'string', maxLength: 500, description: 'Words, or a name. Without it all are given.' },
@@ -19,7 +19,7 @@ export const skillSearch: ToolOptions = tool({
     },
     additionalProperties: false,
   },
-  run: ({ query = '', limit = 0 }, { skills }) => {
+  execute: ({ query = '', limit = 0 }, { skills }) => {
     const most = Number(limit) <= 0 ? DEFAULT_LIMIT : Math.min(Number(limit), MAX_LIMIT);
     const wanted = String(query).trim();
     const hits =
@@ -47,13 +47,13 @@ export const skillGet: ToolOptions = tool({
   description: 'Gives one way of working, whole, by its name.',
   effect: 'read',
   loading: 'deferred',
-  input: {
+  inputSchema: {
     type: 'object',
     properties: { name: { type: 'string', description: 'As skill_search gives it.' } },
     required: ['name'],
     additionalProperties: false,
   },
-  run: ({ name }, { skills }) => {
+  execute: ({ name }, { skills }) => {
     const skill = skills.get(String(name));
     return skill === undefined
       ? { name: String(name), found: false, error: 'There is no skill of this name.' }

@@ -8,13 +8,13 @@ export const toolGet: ToolOptions = tool({
   description:
     'Describes one tool: what it does and the schema of its arguments. It can be called from your next turn on.',
   effect: 'read',
-  input: {
+  inputSchema: {
     type: 'object',
     properties: { name: { type: 'string', description: 'The name of the tool, as tool_search gives it.' } },
     required: ['name'],
     additionalProperties: false,
   },
-  run: ({ name }, { tools, discover }) => {
+  execute: ({ name }, { tools, discover }) => {
     const wanted = String(name);
     const schema = tools.get(wanted);
     // The same words for a tool that this run may not use.

@@ -18,7 +18,7 @@ export const toolSearch: ToolOptions = tool({
     'Finds tools by what they do. Those that are found can be called from your next turn on. Give words, or a regular ' +
     'expression between slashes; without a query and tags all tools are given.',
   effect: 'read',
-  input: {
+  inputSchema: {
     type: 'object',
     properties: {
       query: { type: 'string', maxLength: MAX_QUERY_CHARS, description: 'Words, a name, or /a pattern/.' },
@@ -27,7 +27,7 @@ export const toolSearch: ToolOptions = tool({
     },
     additionalProperties: false,
   },
-  run: ({ query = '', tags = [], limit = 0 }, { tools, discover }) => {
+  execute: ({ query = '', tags = [], limit = 0 }, { tools, discover }) => {
     const hits = searchTools(tools, String(query), tags as readonly string[], Number(limit));
     discover(hits.map((hit) => hit.name));
     const shown = hits.map(({ name, description, tags: own }): Json => ({ name, description, tags: own }));

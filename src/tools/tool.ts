@@ -17,7 +17,7 @@ import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
 /** A Standard Schema (zod, valibot, arktype …) or a plain JSON Schema object. */
 export type InputSchema = StandardSchemaV1 | JsonObject;
 
-/** The type of the arguments that `run` gets: what a Standard Schema puts out; plain JSON for a JSON Schema. */
+/** The type of the arguments that `execute` gets: what a Standard Schema puts out; plain JSON for a JSON Schema. */
 export type InputOf<S extends InputSchema> = S extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<S>
   : Record<string, Json>;
@@ -105,11 +105,11 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   /** Any text that does not begin with `_`: such names belong to the planners. */
   readonly name: string;
   readonly description: string;
-  readonly input: S;
+  readonly inputSchema: S;
   /** Default `once`: the safest promise. */
   readonly effect?: Effect;
   /** The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. */
-  run(args: InputOf<S>, context: ToolContext<H>): unknown;
+  execute(args: InputOf<S>, context: ToolContext<H>): unknown;
   /**
    * Asked when nobody knows whether a `once` call has happened: its process died, or a time limit or an abort met it under
    * way. An error that may pass is tried again, as often as `retries` says.
@@ -121,11 +121,11 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
    */
   readonly inDoubt?: 'hold' | 'tell';
   /** Each call waits for somebody's approval, which may come with other arguments; a function says whether it does. */
-  readonly approve?: 'always' | ApprovalGate<InputOf<S>>['when'] | ApprovalGate<InputOf<S>>;
-  /** What calls of a run share while a process drives it. They are opened before `run`, and the call is not made without them. */
+  readonly needsApproval?: boolean | ApprovalGate<InputOf<S>>['when'] | ApprovalGate<InputOf<S>>;
+  /** What calls of a run share while a process drives it. They are opened before `execute`, and the call is not made without them. */
   readonly handles?: H;
   /** JSON Schema or Standard Schema of the value. A value that does not fit is the outcome `tool_invalid_output`. */
-  readonly output?: InputSchema;
+  readonly outputSchema?: InputSchema;
   /** What `tool_search` can be narrowed to. */
   readonly tags?: readonly string[];
   /**
@@ -181,14 +181,14 @@ export interface EquippedPlanner {
 export interface PlannerTool<S extends InputSchema = InputSchema>
   extends Omit<
     ToolOptions<S>,
-    'run' | 'reconcile' | 'inDoubt' | 'timeoutMs' | 'retries' | 'backoff' | 'costUsd' | 'handles'
+    'execute' | 'reconcile' | 'inDoubt' | 'timeoutMs' | 'retries' | 'backoff' | 'costUsd' | 'handles'
   > {
   readonly carriedOutBy: EquippedPlanner;
 }
 
 export type AnyTool = Tool | PlannerTool;
 
-/** Types the arguments of `run` from the schema. The result is the plain object that was passed in. */
+/** Types the arguments of `execute` from the schema. The result is the plain object that was passed in. */
 export function tool<const S extends InputSchema, H extends HandleSet = NoHandles>(
   options: ToolOptions<S, H>,
 ): ToolOptions<S, H> {

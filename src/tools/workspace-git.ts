@@ -45,7 +45,7 @@ export function gitLogTool(fence: Fence): Tool {
       'to go on.',
     effect: 'read',
     tags: ['workspace'],
-    input: {
+    inputSchema: {
       type: 'object',
       properties: {
         path: { type: 'string', description: 'Only commits that touched this file or folder.' },
@@ -54,7 +54,7 @@ export function gitLogTool(fence: Fence): Tool {
       },
       additionalProperties: false,
     },
-    run: (args, { signal }) => log(fence, args as GitArgs, signal),
+    execute: (args, { signal }) => log(fence, args as GitArgs, signal),
   });
 }
 

@@ -16,7 +16,7 @@ export function listFilesTool(root: string): Tool {
       '(.git, node_modules, dist …) are not walked into; list one by its path. When `next` is in the result, pass its `after` to go on.',
     effect: 'read',
     tags: ['workspace'],
-    input: {
+    inputSchema: {
       type: 'object',
       properties: {
         path: { type: 'string', description: 'Folder, relative to the workspace. Default: the workspace itself.' },
@@ -25,7 +25,7 @@ export function listFilesTool(root: string): Tool {
       },
       additionalProperties: false,
     },
-    async run(args, { signal }) {
+    async execute(args, { signal }) {
       const { path = '.', depth = 1, after } = args as { path?: string; depth?: number; after?: string };
       const entries: JsonObject[] = [];
       let bytes = 0;

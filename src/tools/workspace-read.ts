@@ -23,7 +23,7 @@ export function readFileTool(fence: Fence): Tool {
       '`offset` to read the next page. Bytes that are no UTF-8 are shown as \uFFFD.',
     effect: 'read',
     tags: ['workspace'],
-    input: {
+    inputSchema: {
       type: 'object',
       properties: {
         path: { type: 'string', description: 'File, relative to the workspace.' },
@@ -34,7 +34,7 @@ export function readFileTool(fence: Fence): Tool {
       required: ['path'],
       additionalProperties: false,
     },
-    async run(args) {
+    async execute(args) {
       const { path, line, offset, maxLines = Number.POSITIVE_INFINITY } = args as unknown as ReadArgs;
       if (line !== undefined && offset !== undefined) throw refuse('line_and_offset');
       const bytes = await readTextBytes(fence, path, MAX_READ_BYTES);

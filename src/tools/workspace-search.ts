@@ -42,7 +42,7 @@ export function searchFilesTool(fence: Fence): Tool {
       'result, the search was cut: pass its `after` to go on.',
     effect: 'read',
     tags: ['workspace'],
-    input: {
+    inputSchema: {
       type: 'object',
       properties: {
         pattern: { type: 'string', minLength: 1, maxLength: 500 },
@@ -54,7 +54,7 @@ export function searchFilesTool(fence: Fence): Tool {
       required: ['pattern'],
       additionalProperties: false,
     },
-    run: (args, { signal }) => search(fence, args as unknown as SearchArgs, signal),
+    execute: (args, { signal }) => search(fence, args as unknown as SearchArgs, signal),
   });
 }
 

@@ -22,7 +22,7 @@ export function plannersOf(
   world: World,
 ): readonly (EquippedPlanner & { readonly planner: { readonly name: KindName } })[] {
   const tools = toolsOf(world);
-  const gated = tools.map((tool): Tool => (tool.name === 'pay' ? { ...tool, approve: 'always' } : tool));
+  const gated = tools.map((tool): Tool => (tool.name === 'pay' ? { ...tool, needsApproval: true } : tool));
   const flow = flowPlanner(world);
   const map = mapPlanner(world);
   return [

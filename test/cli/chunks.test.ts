@@ -10,8 +10,8 @@ const CONFIG = `
 import { existsSync } from 'node:fs';
 import { defineConfig } from '${INDEX}';
 const speak = {
-  name: 'speak', description: 'Speaks', input: { type: 'object' }, effect: 'pure',
-  run: async ({ word }, { emit }) => {
+  name: 'speak', description: 'Speaks', inputSchema: { type: 'object' }, effect: 'pure',
+  execute: async ({ word }, { emit }) => {
     while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 10));
     emit(word + '\\n\\u001b[31mred');
     emit({ of: word });

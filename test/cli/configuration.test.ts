@@ -25,7 +25,7 @@ function reactConfig(model: string): string {
   return `
 import { defineConfig } from '${INDEX}';
 const weather = {
-  name: 'weather', description: 'Weather', input: { type: 'object' }, effect: 'read', run: () => ({ sky: 'clear' }),
+  name: 'weather', description: 'Weather', inputSchema: { type: 'object' }, effect: 'read', execute: () => ({ sky: 'clear' }),
 };
 export default defineConfig({
   planner: { ${model} guidance: 'Answer in one word.' },
@@ -113,7 +113,7 @@ describe('a run of another of the configured planners', () => {
       `
 import { defineConfig } from '${INDEX}';
 const pay = {
-  name: 'pay', description: 'Pays', input: { type: 'object' }, approve: 'always', run: () => 'paid',
+  name: 'pay', description: 'Pays', inputSchema: { type: 'object' }, needsApproval: true, execute: () => 'paid',
 };
 const next = (run) => run.trajectory.count === 0
   ? { kind: 'call_tool', tool: 'pay', args: {} }

@@ -8,12 +8,12 @@ const FLOW = new URL('../../src/flow/index.ts', import.meta.url).href;
 const CONFIG = `
 import { defineConfig, finish } from '${INDEX}';
 import { edge, flow, node } from '${FLOW}';
-const input = { type: 'object', properties: { item: { type: 'string' } }, required: ['item'] };
-const read = node('read', { effect: 'pure', input, run: ({ item }) => item.toUpperCase() });
-const send = node('send', { effect: 'once', approve: 'always', run: (item) => 'sent ' + item });
+const inputSchema = { type: 'object', properties: { item: { type: 'string' } }, required: ['item'] };
+const read = node('read', { effect: 'pure', inputSchema, execute: ({ item }) => item.toUpperCase() });
+const send = node('send', { effect: 'once', needsApproval: true, execute: (item) => 'sent ' + item });
 export default defineConfig({
   planner: finish(),
-  planners: [flow({ name: 'ship', input, entry: read, exit: send, edges: [edge(read, send)] })],
+  planners: [flow({ name: 'ship', inputSchema, entry: read, exit: send, edges: [edge(read, send)] })],
 });
 `;
 

@@ -19,17 +19,17 @@ import { defineConfig, lastStep } from '${INDEX}';
 const pay = {
   name: 'pay',
   description: 'Pays ' + (process.env.CURRENCY ?? ''),
-  input: {
+  inputSchema: {
     type: 'object',
     properties: { amount: { type: process.env.AMOUNT ?? 'number' } },
     required: ['amount'],
   },
-  approve: {
+  needsApproval: {
     reason: 'it is money',
     ...(process.env.APPROVER ? { approver: process.env.APPROVER } : {}),
     ...(process.env.EXPIRES_IN_MS ? { expiresInMs: Number(process.env.EXPIRES_IN_MS) } : {}),
   },
-  run: ({ amount }) => {
+  execute: ({ amount }) => {
     appendFileSync('paid.txt', amount + '\\n');
     if (process.env.DIES === 'pay') process.kill(process.pid, 'SIGKILL');
     return { paid: amount };
@@ -38,9 +38,9 @@ const pay = {
 const hold = {
   name: 'hold',
   description: 'Waits for a file.',
-  input: { type: 'object' },
+  inputSchema: { type: 'object' },
   effect: 'read',
-  run: async (_, { signal }) => {
+  execute: async (_, { signal }) => {
     appendFileSync('held.txt', 'x');
     while (!existsSync('go')) await after(20, undefined, { signal });
     return 'held';
@@ -49,9 +49,9 @@ const hold = {
 const tick = {
   name: 'tick',
   description: 'A moment.',
-  input: { type: 'object' },
+  inputSchema: { type: 'object' },
   effect: 'read',
-  run: () => after(40, null),
+  execute: () => after(40, null),
 };
 
 const call = (tool, args = {}) => ({ kind: 'call_tool', tool, args });

@@ -13,29 +13,29 @@ import { appendFileSync, existsSync } from 'node:fs';
 import { setTimeout as after } from 'node:timers/promises';
 import { defineConfig, PilotageError } from '${INDEX}';
 
-const input = { type: 'object', properties: { order: { type: 'string' } }, required: ['order'] };
+const inputSchema = { type: 'object', properties: { order: { type: 'string' } }, required: ['order'] };
 const log = (name) => appendFileSync('calls.txt', name + '\\n');
 const tools = [
-  { name: 'look_up', description: 'Looks an order up.', input, effect: 'read', run: (args) => (log('look_up'), args) },
+  { name: 'look_up', description: 'Looks an order up.', inputSchema, effect: 'read', execute: (args) => (log('look_up'), args) },
   {
     name: 'ask_courier',
     description: 'Asks the courier.',
-    input,
+    inputSchema,
     effect: 'read',
     retries: 0,
-    run: ({ order }) => {
+    execute: ({ order }) => {
       log('ask_courier');
       if (order === 'lost') throw new Error('Nobody answers.');
       return { damaged: true };
     },
   },
-  { name: 'pay', description: 'Pays.', input, approve: { reason: 'it is money' }, run: ({ order }) => (log('pay ' + order), 'paid') },
+  { name: 'pay', description: 'Pays.', inputSchema, needsApproval: { reason: 'it is money' }, execute: ({ order }) => (log('pay ' + order), 'paid') },
   {
     name: 'hold',
     description: 'Waits for a file.',
-    input: { type: 'object' },
+    inputSchema: { type: 'object' },
     effect: 'read',
-    run: async (_, { signal }) => {
+    execute: async (_, { signal }) => {
       log('hold');
       while (!existsSync('go')) await after(20, undefined, { signal });
       return 'held';

@@ -89,7 +89,7 @@ describe('a configuration file', () => {
     const config = write(
       'pilotage.config.ts',
       `import { defineConfig, type RunView, tool } from '${FACE}';
-const clock = tool({ name: 'clock', description: 'Tells the hour.', input: { type: 'object' }, effect: 'read', run: () => 12 });
+const clock = tool({ name: 'clock', description: 'Tells the hour.', inputSchema: { type: 'object' }, effect: 'read', execute: () => 12 });
 const isFirst = (run: RunView): boolean => run.trajectory.count === 0;
 export default defineConfig({
   planner: {

@@ -11,12 +11,17 @@ const planner = finish();
 const clock = tool({
   name: 'clock',
   description: 'Tells the hour.',
-  input: { type: 'object' },
+  inputSchema: { type: 'object' },
   effect: 'read',
-  run: () => 12,
+  execute: () => 12,
 });
 
-const watch = tool({ name: 'watch', description: 'Tells the hour.', input: { type: 'object' }, run: () => 12 });
+const watch = tool({
+  name: 'watch',
+  description: 'Tells the hour.',
+  inputSchema: { type: 'object' },
+  execute: () => 12,
+});
 
 describe('a configuration that is made ready', () => {
   it('is what a runtime takes: the run it describes comes to its end', async () => {

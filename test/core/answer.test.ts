@@ -5,7 +5,7 @@ import { foldEntries } from '#view';
 import { call } from '../kit/decisions.ts';
 import { record } from '../kit/recorded.ts';
 
-const ok = tool({ name: 't', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 1 });
+const ok = tool({ name: 't', description: 'd', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 1 });
 const three: Decision = { kind: 'call_parallel', branches: Array(3).fill({ tool: 't', args: {} }) };
 
 async function stepsOf(script: readonly Decision[], modelDriven = false): Promise<readonly Step[]> {

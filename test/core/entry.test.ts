@@ -7,7 +7,13 @@ import { foldEntries, viewOf } from '#view';
 import { record } from '../kit/recorded.ts';
 
 const NO_TOOLS = toolView([]);
-const echo = tool({ name: 't', description: 'd', input: { type: 'object' }, effect: 'pure', run: (args) => args });
+const echo = tool({
+  name: 't',
+  description: 'd',
+  inputSchema: { type: 'object' },
+  effect: 'pure',
+  execute: (args) => args,
+});
 
 const SIX: Decision[] = [
   { kind: 'call_tool', tool: 't', args: { a: ['ü', null, 1.5] }, callId: 'c1' },

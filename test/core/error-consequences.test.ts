@@ -43,9 +43,9 @@ function runtimeOf(options: Parameters<typeof createRuntime>[0]): Runtime {
   return runtime;
 }
 
-function made(name: string, run: Tool['run'], more: Partial<Tool> = {}): Tool {
+function made(name: string, run: Tool['execute'], more: Partial<Tool> = {}): Tool {
   const input = { type: 'object', properties: { n: { type: 'number' } }, additionalProperties: false };
-  return { name, description: 'd', input, effect: 'read', retries: 0, run, ...more };
+  return { name, description: 'd', inputSchema: input, effect: 'read', retries: 0, execute: run, ...more };
 }
 const fails = made('fails', () => {
   throw new Error('no');
@@ -166,7 +166,7 @@ async function appendTo(journal: Journal, fence: number, expected: number): Prom
 }
 
 /** Pauses at a call that waits for an approval, in a tool that may change; the run belongs to ana. */
-async function gated(gate: NonNullable<Tool['approve']>): Promise<Run> {
+async function gated(gate: NonNullable<Tool['needsApproval']>): Promise<Run> {
   const tools = [{ ...works, approve: gate }];
   const started = await runtimeOf({ planner: scripted([call('works')]), tools }).start('q', { identity: local('ana') });
   await started.result();
@@ -176,7 +176,7 @@ async function gated(gate: NonNullable<Tool['approve']>): Promise<Run> {
 /** What becomes of a call when its approval is given so. */
 async function answered(
   code: ErrorCode,
-  gate: NonNullable<Tool['approve']>,
+  gate: NonNullable<Tool['needsApproval']>,
   answer: (run: Run) => Promise<void>,
 ): Promise<ErrorConsequence> {
   const run = await gated(gate);
@@ -352,14 +352,14 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   },
   tool_name_empty: () =>
     caller('tool_name_empty', () => createRuntime({ planner: finish(), tools: [{ ...works, name: ' ' }] })),
-  tool_without_run: () =>
-    caller('tool_without_run', () =>
-      createRuntime({ planner: finish(), tools: [{ ...works, run: undefined as never }] }),
+  tool_without_execute: () =>
+    caller('tool_without_execute', () =>
+      createRuntime({ planner: finish(), tools: [{ ...works, execute: undefined as never }] }),
     ),
   tool_name_taken: () => caller('tool_name_taken', () => createRuntime({ planner: finish(), tools: [works, works] })),
   tool_schema_invalid: () =>
     caller('tool_schema_invalid', () =>
-      createRuntime({ planner: finish(), tools: [{ ...works, input: { type: 'nothing' } }] }),
+      createRuntime({ planner: finish(), tools: [{ ...works, inputSchema: { type: 'nothing' } }] }),
     ),
   tool_example_invalid: () =>
     caller('tool_example_invalid', () =>
@@ -441,7 +441,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     return 'planner';
   },
 
-  tool_rejected: () => answered('tool_rejected', 'always', (run) => run.reject()),
+  tool_rejected: () => answered('tool_rejected', true, (run) => run.reject()),
   approval_timeout: () =>
     answered('approval_timeout', { expiresInMs: 0 }, () => Promise.reject(new Error('It should be over by itself.'))),
   approval_failed: () =>
@@ -545,7 +545,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
   tool_not_found: () => planner('tool_not_found', [call('nobody')], { tools }),
   tool_invalid_args: () => planner('tool_invalid_args', [call('works', { n: 'x' })], { tools }),
   tool_invalid_output: () =>
-    planner('tool_invalid_output', [call('works')], { tools: [{ ...works, output: { type: 'string' } }] }),
+    planner('tool_invalid_output', [call('works')], { tools: [{ ...works, outputSchema: { type: 'string' } }] }),
   tool_failed: () => planner('tool_failed', [call('fails')], { tools }),
   tool_timeout: () => planner('tool_timeout', [call('never')], { tools: [{ ...never, timeoutMs: 1 }] }),
   tool_retries_exhausted: () => {
@@ -655,7 +655,9 @@ describe('what an error says', () => {
   ])('ER-07 no argument and no result is in the text of: %s', async (_, script) => {
     const odd = [
       made('leaky', () => ({ password: secret, more: new Map([[secret, secret]]) })),
-      made('strict', () => ({ n: secret }), { output: { type: 'object', properties: { n: { type: 'number' } } } }),
+      made('strict', () => ({ n: secret }), {
+        outputSchema: { type: 'object', properties: { n: { type: 'number' } } },
+      }),
       made('text', () => secret),
     ];
     const { entries } = await record(script, { tools: [works, ...odd] });

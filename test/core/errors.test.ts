@@ -115,8 +115,8 @@ describe('what was thrown', () => {
     const bad = tool({
       name: 'bad',
       description: 'd',
-      input: { type: 'object' },
-      run: () => {
+      inputSchema: { type: 'object' },
+      execute: () => {
         throw thrown;
       },
     });

@@ -9,14 +9,14 @@ type Numbers = Flow<number, unknown>;
 
 /** A flow of one node. */
 const single = (run: (value: number) => unknown, more: object = {}): Numbers => {
-  const only = node('only', { effect: 'read', run, ...more });
-  return flow({ name: 'single', input: NUMBER, entry: only, exit: only }) as Numbers;
+  const only = node('only', { effect: 'read', execute: run, ...more });
+  return flow({ name: 'single', inputSchema: NUMBER, entry: only, exit: only }) as Numbers;
 };
 
 const unrouted = (): Numbers => {
-  const target = node('target', { effect: 'pure', run: (value: number) => value });
+  const target = node('target', { effect: 'pure', execute: (value: number) => value });
   const router = predicateRouter({ branches: [{ when: () => false, to: target }] }).asNode('router');
-  return flow({ name: 'unrouted', input: NUMBER, entry: router, exit: target }) as Numbers;
+  return flow({ name: 'unrouted', inputSchema: NUMBER, entry: router, exit: target }) as Numbers;
 };
 
 function runtimeOf(made: Numbers): Runtime {
@@ -72,9 +72,9 @@ type ThrowingCode =
 export const THROWING_FLOWS: Readonly<Record<ThrowingCode, () => unknown>> = {
   planner_unknown: () => outputOf(single(Number), createRuntime({ planner: finish(), journal: memoryJournal() })),
   flow_invalid: () => flowFrom('{}', { functions: {} }),
-  run_paused: () => outputOf(single(Number, { approve: 'always' })),
+  run_paused: () => outputOf(single(Number, { needsApproval: true })),
   run_cancelled: async () => {
-    const made = single((value) => value, { approve: 'always' });
+    const made = single((value) => value, { needsApproval: true });
     const runtime = runtimeOf(made);
     const mine = identity();
     await (await made.start(runtime, 1, { identity: mine })).cancel();

@@ -93,8 +93,8 @@ describe('keys', () => {
     const spy = tool({
       name: 'spy',
       description: 'd',
-      input: { type: 'object' },
-      run: (_, context) => {
+      inputSchema: { type: 'object' },
+      execute: (_, context) => {
         seen.push(context);
         return 1;
       },
@@ -141,8 +141,8 @@ describe('who a run belongs to', () => {
     const thief = tool({
       name: 'thief',
       description: 'd',
-      input: { type: 'object' },
-      run: (_, { identity }) => {
+      inputSchema: { type: 'object' },
+      execute: (_, { identity }) => {
         seen = { ...identity };
         try {
           (identity as { tenant: string }).tenant = 'other';

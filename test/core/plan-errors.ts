@@ -24,9 +24,9 @@ import { scriptedModel } from '#testing';
 const WORKS: Tool = {
   name: 'works',
   description: 'd',
-  input: { type: 'object' },
+  inputSchema: { type: 'object' },
   effect: 'read',
-  run: () => 1,
+  execute: () => 1,
 };
 
 const node = (id: string, more: Partial<Branch> = {}): Branch => ({ id, tool: 'works', args: {}, ...more });

@@ -6,7 +6,13 @@ import { call } from '../kit/decisions.ts';
 import { record, scripted } from '../kit/recorded.ts';
 
 const quiet = new AbortController().signal;
-const works = tool({ name: 'works', description: 'd', input: { type: 'object' }, effect: 'pure', run: () => 'w' });
+const works = tool({
+  name: 'works',
+  description: 'd',
+  inputSchema: { type: 'object' },
+  effect: 'pure',
+  execute: () => 'w',
+});
 
 describe('a planner', () => {
   it('PC-01 is asked once a step, after the step before was carried out', async () => {

@@ -118,9 +118,9 @@ export function tools(effectsFile: string, say: (line: string) => void): Tool[] 
     const tool: Tool = {
       name,
       description: `The tool ${name}.`,
-      input: { type: 'object' },
+      inputSchema: { type: 'object' },
       effect,
-      run: (args, context) => run(name, args as JsonObject, context),
+      execute: (args, context) => run(name, args as JsonObject, context),
     };
     if (name !== 'send') return tool;
     // Looks in the world whether it was done.

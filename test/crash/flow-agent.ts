@@ -27,7 +27,7 @@ export function resultFor(n: number): Json {
 export function stampFlow(file: string, life: number, say: (line: string) => void): EquippedPlanner {
   /** A `once` node that was cut off looks in the file whether it did it. */
   const does = <Args, Out extends Json>(name: string, effect: Effect, give: (args: Args) => Out) => {
-    const run = async (args: Args, { idempotencyKey: key }: ToolContext): Promise<Out> => {
+    const execute = async (args: Args, { idempotencyKey: key }: ToolContext): Promise<Out> => {
       await turn();
       appendDurably(file, JSON.stringify({ life, node: name, key } satisfies NodeEffect));
       say(`effect ${name} ${key}`);
@@ -38,7 +38,7 @@ export function stampFlow(file: string, life: number, say: (line: string) => voi
       readNodeEffects(file).some(({ key }) => key === idempotencyKey)
         ? { status: 'done', value: give(args) }
         : { status: 'not_done' };
-    return effect === 'once' ? { effect, run, reconcile } : { effect, run };
+    return effect === 'once' ? { effect, execute, reconcile } : { effect, execute };
   };
   const begin = node(
     'begin',
@@ -57,11 +57,13 @@ export function stampFlow(file: string, life: number, say: (line: string) => voi
     'pay',
     does('pay', 'once', (n: number) => ({ paid: n })),
   );
-  const parcel = flow({ name: 'parcel', input: {}, entry: pack, exit: pay, edges: [edge(pack, pay)] }).asNode('parcel');
+  const parcel = flow({ name: 'parcel', inputSchema: {}, entry: pack, exit: pay, edges: [edge(pack, pay)] }).asNode(
+    'parcel',
+  );
   const both = join('both', {
     of: [stamp, parcel],
     effect: 'pure',
-    run: ({ stamp: stamps, parcel: { paid } }) => ({ total: stamps.reduce((sum, each) => sum + each, 0), paid }),
+    execute: ({ stamp: stamps, parcel: { paid } }) => ({ total: stamps.reduce((sum, each) => sum + each, 0), paid }),
   });
   const sized = (size: 'even' | 'odd') =>
     node(
@@ -75,7 +77,7 @@ export function stampFlow(file: string, life: number, say: (line: string) => voi
   });
   return flow({
     name: 'stamps',
-    input: { type: 'number' },
+    inputSchema: { type: 'number' },
     entry: begin,
     exit: [even, odd],
     edges: [edge(begin, items), edge(items, stamp), edge(begin, parcel as never), edge(both, bySize.asNode('by_size'))],

@@ -8,13 +8,13 @@ import { call, endless, oneOfEach, ordered, outcomes } from './scenarios.ts';
 
 /** What a node does: its thing in the world, once. A `once` node that was cut off looks there whether it did. */
 function does<Args, Out extends Json>(world: CrashWorld, effect: Effect, give: (args: Args) => Out) {
-  const run = async (args: Args, context: ToolContext): Promise<Out> => {
+  const execute = async (args: Args, context: ToolContext): Promise<Out> => {
     await world.effect(context);
     return give(args);
   };
   const reconcile = (args: Args, context: ToolContext): Reconciled =>
     world.count(context) > 0 ? { status: 'done', value: give(args) } : { status: 'not_done' };
-  return effect === 'once' ? { effect, run, reconcile } : { effect, run };
+  return effect === 'once' ? { effect, execute, reconcile } : { effect, execute };
 }
 
 const nowhere: CrashWorld = { effect: async () => {}, count: () => 0 };
@@ -69,7 +69,7 @@ function creditOf(world: CrashWorld) {
     does(world, 'once', (held: { held: number }) => ({ confirmed: held.held })),
   );
   const edges = [edge(look, reserve), edge(reserve, confirm)];
-  return flow({ name: 'credit', input: {}, entry: look, exit: confirm, edges });
+  return flow({ name: 'credit', inputSchema: {}, entry: look, exit: confirm, edges });
 }
 
 /** A router, a map, a subflow and an approval beside each other, a join, and nodes of every effect. */
@@ -86,12 +86,12 @@ function orderOf(world: CrashWorld) {
     does(world, 'pure', (order: Order) => [...order.items]),
   );
   const prices = map('prices', { concurrency: 2, ...does(world, 'keyed', (item: string) => item.length) });
-  const pay = node('pay', { approve: 'always', ...does(world, 'once', (order: Order) => ({ paid: order.id })) });
+  const pay = node('pay', { needsApproval: true, ...does(world, 'once', (order: Order) => ({ paid: order.id })) });
   const credit = creditOf(world).asNode('credit');
   const total = join('total', {
     of: [prices, credit, pay],
     effect: 'pure',
-    run: ({ prices, credit, pay }) => ({ prices, ...credit, ...pay }),
+    execute: ({ prices, credit, pay }) => ({ prices, ...credit, ...pay }),
   });
   const send = node(
     'send',
@@ -99,7 +99,7 @@ function orderOf(world: CrashWorld) {
   );
   return flow({
     name: 'order',
-    input: {},
+    inputSchema: {},
     entry: read,
     exit: [send, refuse],
     edges: [
@@ -139,7 +139,7 @@ function loopOf(world: CrashWorld, hops: number) {
   const enough = predicateRouter<number>({ branches: [{ when: (n) => n < 3, to: draft }], default: done });
   return flow({
     name: 'loop',
-    input: {},
+    inputSchema: {},
     budget: { hops },
     entry: draft,
     exit: done,
@@ -177,12 +177,12 @@ function deliverOf(world: CrashWorld) {
     does(world, 'read', (order: Order) => [...order.items]),
   );
   const ship = map('ship', { concurrency: 2, ...does(world, 'once', (item: string) => `shipped ${item}`) });
-  const inner = flow({ name: 'parcels', input: {}, entry: prepare, exit: ship, edges: [edge(prepare, ship)] });
+  const inner = flow({ name: 'parcels', inputSchema: {}, entry: prepare, exit: ship, edges: [edge(prepare, ship)] });
   const parcels = inner.asNode('parcels');
-  const sign = node('sign', { approve: 'always', ...does(world, 'once', (shipped: Json) => ({ signed: shipped })) });
+  const sign = node('sign', { needsApproval: true, ...does(world, 'once', (shipped: Json) => ({ signed: shipped })) });
   const begin = node('begin', does(world, 'keyed', asOrder));
   const edges = [edge(begin, parcels as never), edge(parcels, sign as never)];
-  return flow({ name: 'deliver', input: {}, entry: begin, exit: sign, edges });
+  return flow({ name: 'deliver', inputSchema: {}, entry: begin, exit: sign, edges });
 }
 
 const asTool: CrashScenario = {
@@ -218,16 +218,22 @@ function failingOf(world: CrashWorld) {
     'begin',
     does(world, 'read', () => ['a', 'b', 'c']),
   );
-  const wait = map('wait', { effect: 'keyed', concurrency: 2, run: endless(world) as () => Promise<string> });
+  const wait = map('wait', { effect: 'keyed', concurrency: 2, execute: endless(world) as () => Promise<string> });
   const fail = node('fail', {
     effect: 'keyed',
-    run: async (_: Json, context): Promise<Json> => {
+    execute: async (_: Json, context): Promise<Json> => {
       await world.effect(context);
       throw new Error('No.');
     },
   });
   const both = join('both', { of: [wait, fail], ...does(world, 'once', () => null) });
-  return flow({ name: 'failing', input: {}, entry: begin, exit: both, edges: [edge(begin, wait), edge(begin, fail)] });
+  return flow({
+    name: 'failing',
+    inputSchema: {},
+    entry: begin,
+    exit: both,
+    edges: [edge(begin, wait), edge(begin, fail)],
+  });
 }
 
 const failing = ofFlow(failingOf, {
@@ -258,12 +264,18 @@ function askingOf(world: CrashWorld) {
     'first',
     does(world, 'keyed', (n: number) => n + 1),
   );
-  const ask = node('ask', { approve: 'always', ...does(world, 'once', (n: number) => n + 1) });
+  const ask = node('ask', { needsApproval: true, ...does(world, 'once', (n: number) => n + 1) });
   const last = node(
     'last',
     does(world, 'once', (n: number) => ({ last: n })),
   );
-  return flow({ name: 'asking', input: {}, entry: first, exit: last, edges: [edge(first, ask), edge(ask, last)] });
+  return flow({
+    name: 'asking',
+    inputSchema: {},
+    entry: first,
+    exit: last,
+    edges: [edge(first, ask), edge(ask, last)],
+  });
 }
 
 const redirected = ofFlow(askingOf, {
@@ -284,13 +296,19 @@ function blindOf(world: CrashWorld) {
     'first',
     does(world, 'keyed', (n: number) => n),
   );
-  const { run } = does(world, 'once', (n: number) => n);
-  const blind = node('blind', { run });
+  const { execute } = does(world, 'once', (n: number) => n);
+  const blind = node('blind', { execute });
   const last = node(
     'last',
     does(world, 'once', (n: number) => n),
   );
-  return flow({ name: 'blind', input: {}, entry: first, exit: last, edges: [edge(first, blind), edge(blind, last)] });
+  return flow({
+    name: 'blind',
+    inputSchema: {},
+    entry: first,
+    exit: last,
+    edges: [edge(first, blind), edge(blind, last)],
+  });
 }
 
 const blind = ofFlow(blindOf, {

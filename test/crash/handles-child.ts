@@ -34,9 +34,9 @@ const visit = tool({
   name: 'visit',
   description: 'Goes to a place.',
   effect: 'read',
-  input: { type: 'object' },
+  inputSchema: { type: 'object' },
   handles: { page },
-  run: ({ to }, { handles }) => {
+  execute: ({ to }, { handles }) => {
     handles.page.visited.push(String(to));
     say(`visit ${String(to)}`);
     return { opening: handles.page.opening, visited: [...handles.page.visited] };

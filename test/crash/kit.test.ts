@@ -154,7 +154,7 @@ describe('crashEverywhere finds', () => {
         worker(world, 'once', { effect: 'once' }),
         worker(world, 'keyed', {
           effect: 'keyed',
-          run: async () => {
+          execute: async () => {
             await world.effect({ idempotencyKey: crypto.randomUUID() });
             return 'done';
           },

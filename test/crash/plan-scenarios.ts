@@ -61,7 +61,7 @@ const ended: CrashScenario = {
 const edited: CrashScenario = {
   name: 'a plan that somebody changes',
   query: 'go',
-  tools: (world) => [...oneOfEach(world), worker(world, 'gated', { effect: 'keyed', approve: 'always' })],
+  tools: (world) => [...oneOfEach(world), worker(world, 'gated', { effect: 'keyed', needsApproval: true })],
   planner: (run) =>
     run.trajectory.count === 0
       ? plan([

@@ -18,12 +18,12 @@ import { ToolFailure } from '#tools';
 type Extra = Partial<Omit<Tool, 'name' | 'run'>>;
 
 /** A tool that counts its effect and gives back its argument. */
-export function worker(world: CrashWorld, name: string, extra: Extra & { run?: Tool['run'] } = {}): Tool {
+export function worker(world: CrashWorld, name: string, extra: Extra & { run?: Tool['execute'] } = {}): Tool {
   return {
     name,
     description: `The tool ${name}.`,
-    input: { type: 'object' },
-    run: async (args, context) => {
+    inputSchema: { type: 'object' },
+    execute: async (args, context) => {
       await world.effect(context);
       return { from: name, ...(args as object) };
     },
@@ -55,7 +55,7 @@ function verdicts(run: RunView): Json {
 }
 
 /** Does its thing, and then waits until it is stopped. */
-export function endless(world: CrashWorld): Tool['run'] {
+export function endless(world: CrashWorld): Tool['execute'] {
   return async (_args, context: ToolContext) => {
     await world.effect(context);
     if (!context.signal.aborted) await once(context.signal, 'abort');
@@ -150,7 +150,7 @@ const graph: CrashScenario = {
 };
 
 const failsTwice =
-  (world: CrashWorld): Tool['run'] =>
+  (world: CrashWorld): Tool['execute'] =>
   async (_args, context) => {
     await world.effect(context);
     if (context.attempt < 3) throw new ToolFailure('not yet', { retryable: true });
@@ -168,7 +168,7 @@ const retries: CrashScenario = {
 };
 
 const heavyText =
-  (world: CrashWorld): Tool['run'] =>
+  (world: CrashWorld): Tool['execute'] =>
   async (_args, context) => {
     await world.effect(context);
     return { text: 'x'.repeat(40_000), size: 40_000 };

@@ -91,8 +91,8 @@ async function live(folder: string, how: How): Promise<void> {
     name: 'pay',
     description: 'Pays.',
     effect: 'once',
-    input: { type: 'object' },
-    async run() {
+    inputSchema: { type: 'object' },
+    async execute() {
       if (how === 'works') {
         write(folder, { who: how, what: 'standing' });
         blockUntil(folder, 'asked');

@@ -82,8 +82,8 @@ const approvals: CrashScenario = {
   query: 'go',
   tools: (world) => [
     ...oneOfEach(world),
-    worker(world, 'pay', { approve: 'always' }),
-    worker(world, 'book', { effect: 'keyed', approve: { when: (args) => (args as { n: number }).n < 9 } }),
+    worker(world, 'pay', { needsApproval: true }),
+    worker(world, 'book', { effect: 'keyed', needsApproval: { when: (args) => (args as { n: number }).n < 9 } }),
   ],
   planner: ordered(
     [
@@ -163,7 +163,7 @@ const retained: CrashScenario = {
 const pausedChild: CrashScenario = {
   name: 'a task that asks somebody, twice',
   query: 'root',
-  tools: (world) => [...oneOfEach(world), worker(world, 'pay', { approve: 'always' })],
+  tools: (world) => [...oneOfEach(world), worker(world, 'pay', { needsApproval: true })],
   planner: byQuery({
     root: ordered([spawn('foreground', 'child'), call('keyed', { n: 0 })], outcomes),
     child: ordered(
@@ -346,7 +346,7 @@ const changedCode: CrashScenario = {
   tools: (world) => {
     const { processes } = deployed.now();
     return [
-      worker(world, 'once', { input: { type: 'object', title: `of ${processes}` } }),
+      worker(world, 'once', { inputSchema: { type: 'object', title: `of ${processes}` } }),
       worker(world, 'keyed', { effect: 'keyed' }),
     ];
   },
@@ -370,14 +370,14 @@ const changedCode: CrashScenario = {
 /** A tool whose calls are carried out by a planner with tools of its own. */
 function carried(name: string, next: PlannerFunction, tools: readonly AnyTool[], more: Partial<PlannerTool> = {}) {
   const carriedOutBy = { planner: { name: `by ${name}`, next }, tools };
-  return { name, description: name, input: { type: 'object' }, ...more, carriedOutBy } satisfies AnyTool;
+  return { name, description: name, inputSchema: { type: 'object' }, ...more, carriedOutBy } satisfies AnyTool;
 }
 
 const called: CrashScenario = {
   name: 'calls that tasks carry out, alone and beside others, with an approval inside',
   query: 'root',
   tools: (world) => {
-    const pay = worker(world, 'pay', { approve: 'always' });
+    const pay = worker(world, 'pay', { needsApproval: true });
     const inner = carried('inner', ordered([call('pay', { n: 5 })], outcomes), [pay]);
     const outer = carried(
       'outer',

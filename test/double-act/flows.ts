@@ -8,22 +8,22 @@ import type { World } from './world.ts';
 export function flowPlanner(world: World): EquippedPlanner {
   const policy = { timeoutMs: world.timeoutMs };
   const roomNode = roomOf(world);
-  const page = node('page', { effect: 'read', run: (): JsonObject => ({ body: world.page }) });
-  const key = node('load_key', { effect: 'read', run: (read: JsonObject): JsonObject => read });
+  const page = node('page', { effect: 'read', execute: (): JsonObject => ({ body: world.page }) });
+  const key = node('load_key', { effect: 'read', execute: (read: JsonObject): JsonObject => read });
   const fee = node('fee', {
     effect: 'once',
     policy,
-    run: ({ body = null }: JsonObject, context) => world.act('pay', FEE.args, context, { body }),
+    execute: ({ body = null }: JsonObject, context) => world.act('pay', FEE.args, context, { body }),
   });
   const write = node('letter', {
     effect: 'once',
     policy,
-    run: ({ body = null }: JsonObject, context) => world.act('send', letter(body).args, context),
+    execute: ({ body = null }: JsonObject, context) => world.act('send', letter(body).args, context),
     reconcile: (_, context) => world.lookUp(context),
   });
   return flow({
     name: 'errands',
-    input: {},
+    inputSchema: {},
     entry: page,
     exit: roomNode,
     edges: [edge(page, key), edge(key, fee), edge(fee, write), edge(write, roomNode)],
@@ -31,17 +31,17 @@ export function flowPlanner(world: World): EquippedPlanner {
 }
 
 export function mapPlanner(world: World): EquippedPlanner {
-  const begin = node('begin', { effect: 'pure', run: () => items(world.page) });
+  const begin = node('begin', { effect: 'pure', execute: () => items(world.page) });
   const each = map('each', {
     effect: 'once',
     concurrency: 2,
     policy: { timeoutMs: world.timeoutMs },
-    run: (item: JsonObject, context) => world.act('pay', item, context),
+    execute: (item: JsonObject, context) => world.act('pay', item, context),
   });
   const roomNode = roomOf(world);
   return flow({
     name: 'items',
-    input: {},
+    inputSchema: {},
     entry: begin,
     exit: roomNode,
     edges: [edge(begin, each), edge(each, roomNode)],
@@ -52,6 +52,6 @@ function roomOf(world: World) {
   return node('room', {
     effect: 'keyed',
     policy: { timeoutMs: world.timeoutMs, retries: 3 },
-    run: (_: Json, context) => world.act('book', ROOM.args, context),
+    execute: (_: Json, context) => world.act('book', ROOM.args, context),
   });
 }

@@ -28,9 +28,9 @@ async function witness(): Promise<Witness> {
     ({ tools: [name = ''], effect }): Tool => ({
       name,
       description: name,
-      input: { type: 'object' },
+      inputSchema: { type: 'object' },
       effect,
-      run: (args, { idempotencyKey: key, identity: { run } }) => {
+      execute: (args, { idempotencyKey: key, identity: { run } }) => {
         const { subject } = args as { subject: string };
         const line = { tool: name, subject, args: args as JsonObject, run, key, pid: 1, attempt: key, at: 0 };
         ledger.push({ ...line, what: 'entered' }, { ...line, what: 'done', value: null }, { ...line, what: 'left' });

@@ -87,22 +87,22 @@ export function toolsOf(world: World): Tool[] {
   const effectful = (name: string, effect: Effect, properties: JsonObject, more: Partial<Tool> = {}): Tool => ({
     name,
     description: `The tool ${name}.`,
-    input: {
+    inputSchema: {
       type: 'object',
       properties: { ...SUBJECT, ...properties },
       required: ['subject', ...Object.keys(properties)],
     },
     effect,
     timeoutMs: world.timeoutMs,
-    run: (args, context) => world.act(name, args as JsonObject, context),
+    execute: (args, context) => world.act(name, args as JsonObject, context),
     ...more,
   });
-  const reads = (name: string, run: Tool['run']): Tool => ({
+  const reads = (name: string, run: Tool['execute']): Tool => ({
     name,
     description: `The tool ${name}.`,
-    input: { type: 'object' },
+    inputSchema: { type: 'object' },
     effect: 'read',
-    run,
+    execute: run,
   });
   return [
     effectful('pay', 'once', { amount: { type: 'number' } }),

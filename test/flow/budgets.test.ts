@@ -17,8 +17,8 @@ async function within<T>(runtime: Runtime, use: (runtime: Runtime) => Promise<T>
 
 const priced = (microUsd: number, budget: object) => {
   const costUsd = microUsd / 1_000_000;
-  const only = node('only', { effect: 'pure', costUsd, run: (value: number) => value + 1 });
-  return flow({ name: 'priced', input: NUMBER, entry: only, exit: only, budget });
+  const only = node('only', { effect: 'pure', costUsd, execute: (value: number) => value + 1 });
+  return flow({ name: 'priced', inputSchema: NUMBER, entry: only, exit: only, budget });
 };
 
 describe('a flow as the main planner', () => {
@@ -57,22 +57,22 @@ describe('what is just enough', () => {
     [4, 'flow_budget_exceeded'],
     [5, [2, 3, 4, 5]],
   ] as const)('a map of four items under %s hops comes to %s: it has all of them, as nothing runs beside it', async (hops, wanted) => {
-    const scores = map('scores', { effect: 'pure', run: (item: number) => item + 1 });
-    const made = flow({ name: 'mapped', input: LIST, entry: scores, exit: scores, budget: { hops } });
+    const scores = map('scores', { effect: 'pure', execute: (item: number) => item + 1 });
+    const made = flow({ name: 'mapped', inputSchema: LIST, entry: scores, exit: scores, budget: { hops } });
     const runtime = createRuntime({ planner: made, journal: memoryJournal() });
     const came = within(runtime, () => made.run(runtime, [1, 2, 3, 4] as never, { identity: identity() }));
     expect(await came.catch((thrown: { code: string }) => thrown.code)).toEqual(wanted);
   });
 
   it('a map beside other nodes leaves them a hop each, and has the rest', async () => {
-    const start = node('start', { effect: 'pure', run: (value: number[]) => value });
-    const scores = map('scores', { effect: 'pure', run: (item: number) => item });
+    const start = node('start', { effect: 'pure', execute: (value: number[]) => value });
+    const scores = map('scores', { effect: 'pure', execute: (item: number) => item });
     const [first, second] = ['first', 'second'].map((name) =>
-      node(name, { effect: 'pure', run: (value: Json) => value }),
+      node(name, { effect: 'pure', execute: (value: Json) => value }),
     ) as [typeof start, typeof start];
-    const all = join('all', { of: [scores, second], effect: 'pure', run: ({ scores: items }) => items.length });
+    const all = join('all', { of: [scores, second], effect: 'pure', execute: ({ scores: items }) => items.length });
     const edges = [edge(start, scores), edge(start, first), edge(first, second)];
-    const parts = { name: 'wide', input: LIST, entry: start, exit: all, edges };
+    const parts = { name: 'wide', inputSchema: LIST, entry: start, exit: all, edges };
     const items = Array.from({ length: 20 }, (_, index) => index);
     for (const [hops, wanted] of [
       [25, 20],
@@ -87,14 +87,14 @@ describe('what is just enough', () => {
 
   it('two flows beside each other have equal parts of what is left, and what one leaves comes back', async () => {
     const inner = (name: string) => {
-      const work = node('work', { effect: 'pure', run: (value: number) => value });
-      return flow({ name, input: NUMBER, entry: work, exit: work });
+      const work = node('work', { effect: 'pure', execute: (value: number) => value });
+      return flow({ name, inputSchema: NUMBER, entry: work, exit: work });
     };
-    const start = node('start', { effect: 'pure', run: (value: number) => value });
+    const start = node('start', { effect: 'pure', execute: (value: number) => value });
     const [left, right] = [inner('left').asNode(), inner('right').asNode()];
-    const both = join('both', { of: [left, right], effect: 'pure', run: (given): Json => given as Json });
+    const both = join('both', { of: [left, right], effect: 'pure', execute: (given): Json => given as Json });
     const edges = [edge(start, left), edge(start, right)];
-    const made = flow({ name: 'outer', input: NUMBER, entry: start, exit: both, edges, budget: { hops: 6 } });
+    const made = flow({ name: 'outer', inputSchema: NUMBER, entry: start, exit: both, edges, budget: { hops: 6 } });
     const runtime = createRuntime({ planner: made, journal: memoryJournal() });
     expect(await within(runtime, () => made.run(runtime, 1, { identity: identity() }))).toEqual({ left: 1, right: 1 });
   });

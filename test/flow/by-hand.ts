@@ -43,7 +43,7 @@ export function drawn({ entry, exits, edges: given, routers = [], joins = {} }: 
     nodes.set(name, {
       name,
       kind,
-      tool: make(name, () => null, { input: ANY }),
+      tool: make(name, () => null, { inputSchema: ANY }),
       effect: 'pure',
       allowCycle: true,
       ...(kind === 'join' ? { parents: [] } : {}),

@@ -8,19 +8,19 @@ import { thrownBy } from './thrown.ts';
 
 const any = z.any();
 const plain = (name: string, options: { allowCycle?: boolean } = {}) =>
-  node(name, { input: any, effect: 'pure', run: (given) => given, ...options });
+  node(name, { inputSchema: any, effect: 'pure', execute: (given) => given, ...options });
 const toFirst = (...targets: GraphNode[]) =>
   predicateRouter({ branches: targets.map((to) => ({ when: () => true, to })) });
 
 describe('RT-26 a flow is checked when it is built', () => {
   const a = plain('a');
-  const parts = { name: 'f', input: any, entry: a, exit: a };
+  const parts = { name: 'f', inputSchema: any, entry: a, exit: a };
 
   it('and has no price and no bound in another unit, which would be none', () => {
     expect(faultsOf(() => flow({ ...parts, budget: { costMicroUsd: 5 } as never }))).toMatchObject([
       { code: 'bad_budget', message: expect.stringContaining('costUsd is in US dollars') },
     ]);
-    const priced = { effect: 'pure', run: () => 1, costMicroUsd: 5 } as never;
+    const priced = { effect: 'pure', execute: () => 1, costMicroUsd: 5 } as never;
     expect(() => node('n', priced)).toThrow(/The node n has no option "costMicroUsd".*costUsd/);
   });
 
@@ -63,7 +63,7 @@ describe('RT-26 a flow is checked when it is built', () => {
   it('RT-07 refuses edges, targets and parents that are no nodes, naming what they stand by', () => {
     const lost = undefined as never;
     const router = toFirst(a, lost).asNode('r');
-    const both = join('j', { of: [a, lost], run: () => 1 });
+    const both = join('j', { of: [a, lost], execute: () => 1 });
     const edges = [edge(a, lost), edge(lost, a), { from: a, to: 'b' as never }, edge(a, router)];
     const messages = faultsOf(() => flow({ ...parts, exit: both, edges })).map(({ message }) => message);
     expect(messages.slice(0, 5)).toEqual(
@@ -79,8 +79,8 @@ describe('RT-26 a flow is checked when it is built', () => {
 
   it('refuses nodes without a function, of each kind', () => {
     const nodes = [
-      node('n', { input: any } as never),
-      node('retried', { input: any, effect: 'read', policy: { retries: 1 } } as never),
+      node('n', { inputSchema: any } as never),
+      node('retried', { inputSchema: any, effect: 'read', policy: { retries: 1 } } as never),
       map('m', {} as never),
       predicateRouter({ branches: [{ to: a } as never] }).asNode('p'),
       unionRouter({ branches: { a } } as never).asNode('u'),
@@ -124,7 +124,7 @@ describe('RT-26 a flow is checked when it is built', () => {
   });
 
   it.each([0, -1, 51, 1.5, Number.NaN])('refuses the concurrency %s of a map', (concurrency) => {
-    const entry = map('m', { run: (given) => given, concurrency });
+    const entry = map('m', { execute: (given) => given, concurrency });
     expect(faultsOf(() => flow({ ...parts, entry, exit: entry }))).toEqual([
       {
         code: 'bad_concurrency',
@@ -136,13 +136,13 @@ describe('RT-26 a flow is checked when it is built', () => {
 
   it('refuses retries of what is never run again', () => {
     const policy = { retries: 2 };
-    const once = node('once', { input: any, run: () => 1, policy });
-    const items = map('items', { run: () => 1, policy });
+    const once = node('once', { inputSchema: any, execute: () => 1, policy });
+    const items = map('items', { execute: () => 1, policy });
     for (const entry of [once, items]) {
       const [fault] = faultsOf(() => flow({ ...parts, entry, exit: entry }));
       expect(fault).toMatchObject({ code: 'retries_on_once', nodes: [entry.name] });
     }
-    const keyed = node('keyed', { input: any, effect: 'keyed', run: () => 1, policy });
+    const keyed = node('keyed', { inputSchema: any, effect: 'keyed', execute: () => 1, policy });
     expect(faultsOf(() => flow({ ...parts, entry: keyed, exit: keyed }))).toEqual([]);
   });
 
@@ -161,7 +161,7 @@ describe('RT-26 a flow is checked when it is built', () => {
   it('refuses routers as exits and as parents, and joins that are led to otherwise', () => {
     const [b, c] = [plain('b'), plain('c')];
     const router = toFirst(b, c).asNode('r');
-    const both = join('both', { of: [b, router], run: () => 1 });
+    const both = join('both', { of: [b, router], execute: () => 1 });
     const edges = [edge(a, router), { from: a, to: both }, edge(c, both as never)];
     const found = faultsOf(() => flow({ ...parts, exit: [router, both], edges }));
     expect(found.map(({ code, nodes }) => [code, ...nodes])).toEqual([
@@ -170,12 +170,12 @@ describe('RT-26 a flow is checked when it is built', () => {
       ['edge_into_join', 'a', 'both'],
       ['edge_into_join', 'c', 'both'],
     ]);
-    const alone = join('alone', { of: [], run: () => 1 });
+    const alone = join('alone', { of: [], execute: () => 1 });
     expect(faultsOf(() => flow({ ...parts, entry: alone as never, exit: alone })).map(({ code }) => code)).toEqual([
       'no_parents',
       'join_as_entry',
     ]);
-    const twice = join('twice', { of: [a, a], run: () => 1 });
+    const twice = join('twice', { of: [a, a], execute: () => 1 });
     expect(faultsOf(() => flow({ ...parts, exit: twice }))).toMatchObject([{ code: 'no_parents', nodes: ['twice'] }]);
     const empty = toFirst().asNode('empty');
     expect(faultsOf(() => flow({ ...parts, entry: empty, exit: a, edges: [] })).map(({ code }) => code)).toContain(
@@ -203,7 +203,7 @@ describe('RT-09 construction', () => {
   it('refuses two nodes of one name, and takes one node twice', () => {
     const a = plain('a');
     const [b, other] = [plain('b'), plain('b')];
-    const parts = { name: 'f', input: any, entry: a };
+    const parts = { name: 'f', inputSchema: any, entry: a };
     expect(faultsOf(() => flow({ ...parts, exit: b, edges: [edge(a, b), edge(a, other)] }))).toMatchObject([
       { code: 'duplicate_name', message: 'Two nodes are named b. Give each a name of its own.', nodes: ['b'] },
     ]);
@@ -215,7 +215,7 @@ describe('RT-09 construction', () => {
   it('refuses a cycle, with its path', () => {
     const [a, b] = [plain('A'), plain('B')];
     const router = toFirst(a, b).asNode('R');
-    const found = faultsOf(() => flow({ name: 'f', input: any, entry: a, exit: b, edges: [edge(a, router)] }));
+    const found = faultsOf(() => flow({ name: 'f', inputSchema: any, entry: a, exit: b, edges: [edge(a, router)] }));
     expect(found).toMatchObject([
       {
         code: 'cycle',
@@ -232,7 +232,7 @@ describe('RT-09 construction', () => {
       if (a === undefined || b === undefined || end === undefined) throw new Error('three nodes');
       const router = toFirst(a, end).asNode('R', { allowCycle: allowed.includes('R') });
       const edges = [edge(a, b), edge(b, router)];
-      return flow({ name: 'f', input: any, entry: a, exit: end, edges, budget: { hops: 9 } });
+      return flow({ name: 'f', inputSchema: any, entry: a, exit: end, edges, budget: { hops: 9 } });
     };
     expect(faultsOf(() => build(['A', 'R']))).toMatchObject([
       { code: 'cycle', message: expect.stringContaining('B -> R -> A -> B. Give allowCycle: true to B,') },
@@ -299,7 +299,7 @@ describe('RT-09 construction', () => {
 
 describe('what the builders make', () => {
   it('has the defaults of a node: 30 s, no retries, once', () => {
-    const made = node('a', { input: any, run: () => 1 });
+    const made = node('a', { inputSchema: any, execute: () => 1 });
     expect(made).toMatchObject({ name: 'a', kind: 'node', effect: 'once', allowCycle: false });
     expect(made.tool).toMatchObject({ name: 'a', effect: 'once', retries: 0, description: 'The node a of a flow.' });
     expect(made.tool).not.toHaveProperty('timeoutMs');
@@ -308,23 +308,29 @@ describe('what the builders make', () => {
   it('hands policy, schemas, approval, price and reconcile to the tool', () => {
     const [when, reconcile] = [() => true, () => ({ status: 'unknown' as const })];
     const policy = { timeoutMs: 5, retries: 2, backoff: { baseMs: 7 } };
-    const options = { input: any, output: z.number(), effect: 'keyed' as const, description: 'd', approve: { when } };
-    const made = node('a', { ...options, policy, costUsd: 9, reconcile, run: () => 1 });
+    const options = {
+      inputSchema: any,
+      outputSchema: z.number(),
+      effect: 'keyed' as const,
+      description: 'd',
+      needsApproval: { when },
+    };
+    const made = node('a', { ...options, policy, costUsd: 9, reconcile, execute: () => 1 });
     expect(made.tool).toMatchObject({ ...options, ...policy, costUsd: 9, reconcile });
   });
 
   it('RT-17 tries again what does not say that it is of no use', async () => {
     const thrown: unknown[] = [];
     const made = node('a', {
-      input: any,
+      inputSchema: any,
       effect: 'read',
       policy: { retries: 2 },
-      run: (sync: boolean) => {
+      execute: (sync: boolean) => {
         if (sync) throw thrown[0];
         return Promise.reject(thrown[0]);
       },
     });
-    const run = (made.tool as Tool).run as (args: unknown, context: ToolContext) => unknown;
+    const run = (made.tool as Tool).execute as (args: unknown, context: ToolContext) => unknown;
     const failure = async (error: unknown, sync: boolean): Promise<unknown> => {
       thrown[0] = error;
       try {
@@ -356,25 +362,25 @@ describe('what the builders make', () => {
 
   it('RT-22 makes joins of their parents, and maps of a planner with the tool of an item', () => {
     const [a, b] = [plain('a'), plain('b')];
-    const both = join('both', { of: [a, b], run: (input) => [input] });
+    const both = join('both', { of: [a, b], execute: (input) => [input] });
     expect(both).toMatchObject({ kind: 'join', parents: [a, b], effect: 'once' });
     const start = plain('start');
-    const scores = map('scores', { item: any, effect: 'read', run: () => 1 });
+    const scores = map('scores', { itemSchema: any, effect: 'read', execute: () => 1 });
     const edges = [edge(start, a), edge(start, b), edge(both, scores)];
-    const made = flow({ name: 'f', input: any, entry: start, exit: scores, edges });
+    const made = flow({ name: 'f', inputSchema: any, entry: start, exit: scores, edges });
     expect(made.tools.map(({ name }) => name)).toEqual(['start', 'a', 'b', 'both', 'scores']);
     expect(made.tools.at(-1)).toMatchObject({
       name: 'scores',
       effect: 'read',
-      input: { type: 'array', maxItems: 10_000 },
+      inputSchema: { type: 'array', maxItems: 10_000 },
       carriedOutBy: { planner: { name: 'map:f/scores' }, tools: [{ name: 'scores.item', effect: 'read', retries: 0 }] },
     });
   });
 
   it('keeps maps of one name in two flows apart', () => {
     const names = ['f', 'g'].map((name) => {
-      const scores = map('scores', { run: () => 1 });
-      const [tool] = flow({ name, input: any, entry: scores, exit: scores }).tools;
+      const scores = map('scores', { execute: () => 1 });
+      const [tool] = flow({ name, inputSchema: any, entry: scores, exit: scores }).tools;
       return tool !== undefined && 'carriedOutBy' in tool ? tool.carriedOutBy.planner.name : undefined;
     });
     expect(names).toEqual(['map:f/scores', 'map:g/scores']);
@@ -384,22 +390,28 @@ describe('what the builders make', () => {
     const input = z.object({ n: z.number() });
     const output = z.number();
     const build = (...effects: ('pure' | 'read' | 'keyed' | 'once')[]) => {
-      const nodes = effects.map((effect, index) => node(`n${index}`, { input: any, effect, run: () => 1 }));
+      const nodes = effects.map((effect, index) => node(`n${index}`, { inputSchema: any, effect, execute: () => 1 }));
       const edges = nodes.slice(1).map((to, index) => edge(nodes[index] as GraphNode, to));
       const [entry, exit] = [nodes[0], nodes.at(-1)];
       if (entry === undefined || exit === undefined) throw new Error('a node is needed');
-      return flow({ name: 'sum', input, output, entry, exit, edges });
+      return flow({ name: 'sum', inputSchema: input, outputSchema: output, entry, exit, edges });
     };
     const made = build('pure', 'read');
     const tool = made.asTool();
-    expect(tool).toMatchObject({ name: 'sum', description: 'The flow sum.', input, output, effect: 'read' });
+    expect(tool).toMatchObject({
+      name: 'sum',
+      description: 'The flow sum.',
+      inputSchema: input,
+      outputSchema: output,
+      effect: 'read',
+    });
     expect(tool.carriedOutBy).toBe(made);
     expect(tool).not.toHaveProperty('run');
     expect(made.planner.name).toBe('flow:sum');
-    expect(made.asTool({ name: 'add', scopes: ['s'], approve: 'always' })).toMatchObject({
+    expect(made.asTool({ name: 'add', scopes: ['s'], needsApproval: true })).toMatchObject({
       name: 'add',
       scopes: ['s'],
-      approve: 'always',
+      needsApproval: true,
       effect: 'read',
     });
     expect(build('pure', 'pure').asTool().effect).toBe('pure');
@@ -426,15 +438,15 @@ describe('what the builders make', () => {
     expect(loop(1_000)).toEqual({ calls: 1_000, steps: 4_064 });
     const a = plain('a');
     const budget = { hops: 1_000, deadlineMs: 5, costUsd: 6, tokens: 7 };
-    const straight = flow({ name: 'f', input: any, entry: a, exit: a, budget });
+    const straight = flow({ name: 'f', inputSchema: any, entry: a, exit: a, budget });
     expect(straight.budget).toEqual({ calls: 1_000, deadlineMs: 5, costUsd: 6, tokens: 7 });
   });
 
   it('runs no function of anyone while a flow is built', () => {
     const run = vi.fn(() => true);
-    const [a, b] = [node('a', { input: any, run }), node('b', { input: any, run })];
+    const [a, b] = [node('a', { inputSchema: any, execute: run }), node('b', { inputSchema: any, execute: run })];
     const router = predicateRouter({ branches: [{ when: run, to: b }] }).asNode('r');
-    flow({ name: 'f', input: any, entry: a, exit: b, edges: [edge(a, router)] });
+    flow({ name: 'f', inputSchema: any, entry: a, exit: b, edges: [edge(a, router)] });
     expect(run).not.toHaveBeenCalled();
     expect(select(router, 1)).toBe('b');
   });

@@ -34,19 +34,19 @@ const FUNCTIONS = {
   more: (text: string) => `${text}x`,
 };
 
-const pay = node('pay', { input: Mail, effect: 'pure', run: ({ words }) => ({ paid: words.length }) });
-const refunds = flow({ name: 'refunds', input: Mail, entry: pay, exit: pay, edges: [] });
+const pay = node('pay', { inputSchema: Mail, effect: 'pure', execute: ({ words }) => ({ paid: words.length }) });
+const refunds = flow({ name: 'refunds', inputSchema: Mail, entry: pay, exit: pay, edges: [] });
 
 /** The same as `SUPPORT`, as a program says it. */
 function supportOfProgram(): Flow<Mail, unknown> {
-  const classify = node('classify', { input: Mail, effect: 'pure', run: FUNCTIONS.classify });
+  const classify = node('classify', { inputSchema: Mail, effect: 'pure', execute: FUNCTIONS.classify });
   const refund = refunds.asNode('refund');
-  const words = node('words', { input: Mail, effect: 'pure', run: FUNCTIONS.wordsOf });
-  const facts = node('facts', { input: z.array(z.string()), effect: 'read', run: FUNCTIONS.longest });
-  const scores = map('scores', { item: z.string(), run: FUNCTIONS.lengthOf, concurrency: 2, effect: 'pure' });
-  const merged = join('merged', { of: [facts, scores], run: FUNCTIONS.merge, effect: 'pure' });
-  const reply = node('reply', { input: {}, effect: 'pure', run: FUNCTIONS.reply });
-  const refused = node('refused', { input: Mail, effect: 'pure', run: FUNCTIONS.refuse });
+  const words = node('words', { inputSchema: Mail, effect: 'pure', execute: FUNCTIONS.wordsOf });
+  const facts = node('facts', { inputSchema: z.array(z.string()), effect: 'read', execute: FUNCTIONS.longest });
+  const scores = map('scores', { itemSchema: z.string(), execute: FUNCTIONS.lengthOf, concurrency: 2, effect: 'pure' });
+  const merged = join('merged', { of: [facts, scores], execute: FUNCTIONS.merge, effect: 'pure' });
+  const reply = node('reply', { inputSchema: {}, effect: 'pure', execute: FUNCTIONS.reply });
+  const refused = node('refused', { inputSchema: Mail, effect: 'pure', execute: FUNCTIONS.refuse });
   const byKind = unionRouter({ select: 'kind', branches: { spam: refused, fan: words }, default: refused });
   const kind = byKind.asNode('by_kind');
   const byTopic = predicateRouter({
@@ -59,7 +59,7 @@ function supportOfProgram(): Flow<Mail, unknown> {
   return flow({
     name: 'support',
     description: 'Answers a mail.',
-    input: Mail,
+    inputSchema: Mail,
     budget: { hops: 40, deadlineMs: 60_000 },
     entry: classify,
     exit: [reply, refused],
@@ -70,12 +70,12 @@ function supportOfProgram(): Flow<Mail, unknown> {
 const SUPPORT = `
 name: support
 description: Answers a mail.
-input: Mail
+inputSchema: Mail
 budget: { hops: 40, deadlineMs: 60000 }
 entry: classify
 exit: [reply, refused]
 nodes:
-  classify: { run: classify, input: &mail Mail, effect: pure }
+  classify: { execute: classify, inputSchema: &mail Mail, effect: pure }
   by_topic:
     router:
       branches:
@@ -89,15 +89,15 @@ nodes:
       branches: { spam: refused, fan: words }
       default: refused
   refund: { flow: refunds }
-  words: { run: wordsOf, input: *mail, effect: pure }
+  words: { execute: wordsOf, inputSchema: *mail, effect: pure }
   facts:
-    run: longest
-    input: { type: array, items: { type: string } }
+    execute: longest
+    inputSchema: { type: array, items: { type: string } }
     effect: read
-  scores: { map: lengthOf, item: { type: string }, concurrency: 2, effect: pure }
-  merged: { join: [facts, scores], run: merge, effect: pure }
-  reply: { run: reply, input: {}, effect: pure }
-  refused: { run: refuse, input: *mail, effect: pure }
+  scores: { map: lengthOf, itemSchema: { type: string }, concurrency: 2, effect: pure }
+  merged: { join: [facts, scores], execute: merge, effect: pure }
+  reply: { execute: reply, inputSchema: {}, effect: pure }
+  refused: { execute: refuse, inputSchema: *mail, effect: pure }
 edges:
   - [classify, by_topic]
   - [words, facts]
@@ -111,7 +111,7 @@ const OPTIONS: FlowFromOptions = { functions: FUNCTIONS, flows: { refunds }, sch
 /** Writes until there are four letters: a cycle, and a router that comes before its target. */
 const DRAFTS = `
 name: drafts
-input: { type: string }
+inputSchema: { type: string }
 budget: { hops: 20 }
 entry: draft
 exit: done
@@ -121,8 +121,8 @@ nodes:
       branches: [{ when: isDone, to: done }]
       default: draft
     allowCycle: true
-  draft: { run: more, input: { type: string }, effect: pure, allowCycle: true }
-  done: { run: reply, input: {}, effect: pure }
+  draft: { execute: more, inputSchema: { type: string }, effect: pure, allowCycle: true }
+  done: { execute: reply, inputSchema: {}, effect: pure }
 edges: [[draft, check]]
 `;
 
@@ -180,11 +180,11 @@ describe('a flow from a document', () => {
   });
 
   it('RT-26 takes a node with everything that it may have', () => {
-    const node_ = `{ run: classify, input: Mail, output: Mail, description: Sorts., effect: keyed, timeoutMs: 5, retries: 2,
+    const node_ = `{ execute: classify, inputSchema: Mail, outputSchema: Mail, description: Sorts., effect: keyed, timeoutMs: 5, retries: 2,
       backoff: { baseMs: 1, multiplier: 1.5, maxMs: 9 }, costUsd: 0.003, reconcile: reply, allowCycle: false,
-      approve: { when: isRefund, reason: Look., approver: another, onReject: end, expiresInMs: 1000 } }`;
+      needsApproval: { when: isRefund, reason: Look., approver: another, onReject: end, expiresInMs: 1000 } }`;
     const read = flowFrom(
-      changed('{ run: classify, input: &mail Mail, effect: pure }', node_.replace('Mail', '&mail Mail')),
+      changed('{ execute: classify, inputSchema: &mail Mail, effect: pure }', node_.replace('Mail', '&mail Mail')),
       OPTIONS,
     );
     const made = read.tools.find(({ name }) => name === 'classify');
@@ -195,10 +195,10 @@ describe('a flow from a document', () => {
       retries: 2,
       backoff: { baseMs: 1, multiplier: 1.5, maxMs: 9 },
       costUsd: 0.003,
-      approve: { reason: 'Look.', approver: 'another', onReject: 'end', expiresInMs: 1000 },
+      needsApproval: { reason: 'Look.', approver: 'another', onReject: 'end', expiresInMs: 1000 },
     });
-    const always = flowFrom(changed('effect: read', 'approve: always'), OPTIONS);
-    expect(always.tools.find(({ name }) => name === 'facts')).toMatchObject({ approve: 'always' });
+    const always = flowFrom(changed('effect: read', 'needsApproval: true'), OPTIONS);
+    expect(always.tools.find(({ name }) => name === 'facts')).toMatchObject({ needsApproval: true });
   });
 });
 
@@ -221,19 +221,19 @@ async function resultOf<In>(made: Flow<In, unknown>, input: In): Promise<unknown
 
 describe('a document that is wrong', () => {
   it('RT-26 is refused with file, line, column, path, what is wrong and what to do', () => {
-    const error = refusalOf(changed('run: longest', 'run: longst'));
+    const error = refusalOf(changed('execute: longest', 'execute: longst'));
     expect(error.message).toBe(
       'The flow document is wrong.\n' +
-        'support.yaml:25:10 /nodes/facts/run: There is no function "longst" in `functions`. Did you mean "longest"?',
+        'support.yaml:25:14 /nodes/facts/execute: There is no function "longst" in `functions`. Did you mean "longest"?',
     );
     expect(error.data).toEqual({
       faults: [
         {
           code: 'unknown_function',
           message: 'There is no function "longst" in `functions`. Did you mean "longest"?',
-          path: '/nodes/facts/run',
+          path: '/nodes/facts/execute',
           line: 25,
-          column: 10,
+          column: 14,
         },
       ],
     });
@@ -241,11 +241,11 @@ describe('a document that is wrong', () => {
 
   it('RT-26 names the document when there is no file, and a path alone for an object', () => {
     const { file: _, ...options } = OPTIONS;
-    expect(refusalOf(changed('run: longest', 'run: longst'), options).message).toContain(
-      '\ndocument:25:10 /nodes/facts/run: ',
+    expect(refusalOf(changed('execute: longest', 'execute: longst'), options).message).toContain(
+      '\ndocument:25:14 /nodes/facts/execute: ',
     );
-    const document = parse(changed('run: longest', 'run: longst')) as JsonObject;
-    expect(refusalOf(document, options).message).toContain('\ndocument /nodes/facts/run: There is no function');
+    const document = parse(changed('execute: longest', 'execute: longst')) as JsonObject;
+    expect(refusalOf(document, options).message).toContain('\ndocument /nodes/facts/execute: There is no function');
     expect(faultsOf(document)).toEqual([
       expect.not.objectContaining({ line: expect.anything(), column: expect.anything() }),
     ]);
@@ -270,9 +270,9 @@ describe('a document that is wrong', () => {
     ],
     [
       'an unknown schema',
-      'input: Mail\nbudget',
-      'input: Post\nbudget',
-      'unknown_schema 4:8 /input',
+      'inputSchema: Mail\nbudget',
+      'inputSchema: Post\nbudget',
+      'unknown_schema 4:14 /inputSchema',
       'The schemas are "Mail".',
     ],
     [
@@ -407,9 +407,9 @@ describe('a document that is wrong', () => {
     [
       'a node of two kinds',
       '{ flow: refunds }',
-      '{ flow: refunds, run: reply }',
+      '{ flow: refunds, execute: reply }',
       'node_kind 22:11 /nodes/refund',
-      'It has "run" and "flow".',
+      'It has "execute" and "flow".',
     ],
     [
       'a node of no kind',
@@ -418,27 +418,27 @@ describe('a document that is wrong', () => {
       'node_kind 22:11 /nodes/refund',
       'exactly one of',
     ],
-    ['a join without a function', ', run: merge', '', 'missing_key 29:11 /nodes/merged', 'needs "run"'],
+    ['a join without a function', ', execute: merge', '', 'missing_key 29:11 /nodes/merged', 'needs "execute"'],
     [
       'a JSON Schema that is none',
       'items: { type: string }',
       'items: { type: strin }',
-      'schema_invalid 26:12 /nodes/facts/input',
+      'schema_invalid 26:18 /nodes/facts/inputSchema',
       'invalid JSON Schema',
     ],
     [
       'a schema that is a number',
-      'item: { type: string }',
-      'item: 3',
-      'wrong_type 28:34 /nodes/scores/item',
+      'itemSchema: { type: string }',
+      'itemSchema: 3',
+      'wrong_type 28:40 /nodes/scores/itemSchema',
       'the name of a schema or a JSON Schema',
     ],
     [
       'a gate that is a word',
       'effect: read',
-      'approve: never',
-      'wrong_type 27:14 /nodes/facts/approve',
-      '"always" or an object',
+      'needsApproval: never',
+      'wrong_type 27:20 /nodes/facts/needsApproval',
+      'true, false or an object',
     ],
     [
       'a duplicate key',
@@ -450,15 +450,15 @@ describe('a document that is wrong', () => {
     [
       'a duplicate node',
       '  refund: { flow',
-      '  words: { run: wordsOf, input: Mail }\n  refund: { flow',
+      '  words: { execute: wordsOf, inputSchema: Mail }\n  refund: { flow',
       'duplicate_key 24:3 /nodes/words',
       'for the second time',
     ],
     [
       'an alias of nothing',
-      'input: *mail, effect: pure }\n  facts',
-      'input: *mial, effect: pure }\n  facts',
-      'syntax 23:33 /nodes/words/input',
+      'inputSchema: *mail, effect: pure }\n  facts',
+      'inputSchema: *mial, effect: pure }\n  facts',
+      'syntax 23:43 /nodes/words/inputSchema',
       '"&mial"',
     ],
     [
@@ -472,7 +472,7 @@ describe('a document that is wrong', () => {
     [
       'a node that nothing leads to',
       'edges:\n',
-      '  idle: { run: reply, input: {} }\nedges:\n',
+      '  idle: { execute: reply, inputSchema: {} }\nedges:\n',
       'node_unused 32:3 /nodes/idle',
       'Nothing leads to the node "idle"',
     ],
@@ -486,7 +486,7 @@ describe('a document that is wrong', () => {
   }
 
   it('RT-26 tells of all that is missing', () => {
-    expect(placesOf('{}')).toEqual(['name', 'input', 'nodes', 'entry', 'exit'].map(() => 'missing_key 1:1 '));
+    expect(placesOf('{}')).toEqual(['name', 'inputSchema', 'nodes', 'entry', 'exit'].map(() => 'missing_key 1:1 '));
     expect(placesOf('')).toEqual(['wrong_type 1:1 ']);
     expect(placesOf('just words')).toEqual(['wrong_type 1:1 ']);
     expect(faultsOf([] as never)).toHaveLength(1);
@@ -496,13 +496,13 @@ describe('a document that is wrong', () => {
   it('RT-26 tells of all faults at once, in the order of the lines', () => {
     const text = SUPPORT.replace('hops: 40', 'hops: 0')
       .replace('to: refund }', 'to: refnd }')
-      .replace('run: longest', 'run: longst')
+      .replace('execute: longest', 'execute: longst')
       .replace('effect: read', 'efect: read')
       .replace('[words, facts]', '[word, facts]');
     expect(placesOf(text)).toEqual([
       'wrong_type 5:17 /budget/hops',
       'unknown_node 13:33 /nodes/by_topic/router/branches/0/to',
-      'unknown_function 25:10 /nodes/facts/run',
+      'unknown_function 25:14 /nodes/facts/execute',
       'unknown_key 27:5 /nodes/facts/efect',
       'unknown_node 34:6 /edges/1/0',
     ]);
@@ -553,8 +553,11 @@ describe('graph faults of a document', () => {
   }
 
   it('RT-26 are told together with those of values, and a wrong value brings no other fault', () => {
-    const text = changed('effect: read', 'retries: 2').replace('run: wordsOf', 'run: wordOf');
-    expect(placesOf(text)).toEqual(['unknown_function 23:17 /nodes/words/run', 'retries_on_once 24:3 /nodes/facts']);
+    const text = changed('effect: read', 'retries: 2').replace('execute: wordsOf', 'execute: wordOf');
+    expect(placesOf(text)).toEqual([
+      'unknown_function 23:21 /nodes/words/execute',
+      'retries_on_once 24:3 /nodes/facts',
+    ]);
     expect(placesOf(changed('hops: 20', 'hops: many', DRAFTS))).toEqual(['wrong_type 4:17 /budget/hops']);
     const effect = changed('effect: read', 'effect: reed\n    retries: 2');
     expect(placesOf(effect)).toEqual(['wrong_type 27:13 /nodes/facts/effect']);
@@ -660,8 +663,8 @@ const anyValue: fc.Arbitrary<unknown> = fc.oneof(
     null,
     {},
     [],
-    { run: 'reply' },
-    { join: ['classify'], run: 'reply' },
+    { execute: 'reply' },
+    { join: ['classify'], execute: 'reply' },
     { flow: 'refunds' },
   ),
 );
@@ -669,7 +672,7 @@ const change = fc.record({
   at: fc.nat(),
   how: fc.constantFrom('replace', 'remove', 'rename', 'add'),
   value: anyValue,
-  key: fc.constantFrom(...WORDS, 'run', 'router', 'allowCycle', 'default', 'edges'),
+  key: fc.constantFrom(...WORDS, 'execute', 'router', 'allowCycle', 'default', 'edges'),
 });
 
 /** One of the good documents with a few places changed. */

@@ -27,11 +27,12 @@ export function drawn({ nodes, exits, allowCycle = false, hops }: Drawing): Flow
   };
   const names = Object.entries(nodes);
   for (const [name, { kind }] of names) {
-    if (kind === 'node') made.set(name, node(name, { input: any, effect: 'pure', run: (x) => x, allowCycle }));
+    if (kind === 'node')
+      made.set(name, node(name, { inputSchema: any, effect: 'pure', execute: (x) => x, allowCycle }));
   }
   for (const [name, given] of names) {
     if (given.kind !== 'join') continue;
-    made.set(name, join(name, { of: given.of.map(of), effect: 'pure', run: (x) => x, allowCycle }));
+    made.set(name, join(name, { of: given.of.map(of), effect: 'pure', execute: (x) => x, allowCycle }));
   }
   const edges: Edge[] = [];
   for (const [name, { kind }] of names) {
@@ -42,7 +43,7 @@ export function drawn({ nodes, exits, allowCycle = false, hops }: Drawing): Flow
   for (const [name, { to = [] }] of names) for (const target of to) edges.push({ from: of(name), to: of(target) });
   const entry = of(names[0]?.[0] ?? '');
   const budget = hops === undefined ? {} : { hops };
-  return flow({ name: 'drawn', input: any, entry, exit: exits.map(of), edges, budget });
+  return flow({ name: 'drawn', inputSchema: any, entry, exit: exits.map(of), edges, budget });
 }
 
 /** What is wrong with a flow; nothing when it can be built. */

@@ -16,16 +16,16 @@ const fails =
   () => {
     throw new ToolFailure(message, { code, data: { item: 'lamp' } });
   };
-const told = node('told', { ...pure, run: (failure: FlowFailure): Json => ({ ...failure }) });
+const told = node('told', { ...pure, execute: (failure: FlowFailure): Json => ({ ...failure }) });
 const who = () => ({ identity: local('ana') });
 
 describe('a failure edge', () => {
   it('leads to a node with the error as input, and the flow has not failed', async () => {
-    const stock = node('stock', { effect: 'once', run: fails(), onError: told });
-    const done = node('done', { ...pure, run: given });
+    const stock = node('stock', { effect: 'once', execute: fails(), onError: told });
+    const done = node('done', { ...pure, execute: given });
     const made = flow({
       name: 'order',
-      input: {},
+      inputSchema: {},
       entry: stock as never,
       exit: [done, told],
       edges: [edge(stock, done as never)],
@@ -38,10 +38,10 @@ describe('a failure edge', () => {
       data: { item: 'lamp' },
       attempts: 1,
     });
-    const ok = node('stock', { ...pure, run: () => 'a lamp', onError: told });
+    const ok = node('stock', { ...pure, execute: () => 'a lamp', onError: told });
     const good = flow({
       name: 'good',
-      input: {},
+      inputSchema: {},
       entry: ok as never,
       exit: [done, told],
       edges: [edge(ok, done as never)],
@@ -50,12 +50,12 @@ describe('a failure edge', () => {
   });
 
   it('of a rejection leads elsewhere than that of an error; without one for it the flow fails as before', async () => {
-    const no = node('no', { ...pure, run: ({ code }: FlowFailure) => `no: ${code}` });
-    const broken = node('broken', { ...pure, run: ({ code }: FlowFailure) => `broken: ${code}` });
-    const pay = (edges: { onError?: typeof broken; onRejected?: typeof no }, run: () => Json = () => 'paid') => {
-      const act = node('pay', { effect: 'once', approve: 'always', run, ...edges });
+    const no = node('no', { ...pure, execute: ({ code }: FlowFailure) => `no: ${code}` });
+    const broken = node('broken', { ...pure, execute: ({ code }: FlowFailure) => `broken: ${code}` });
+    const pay = (edges: { onError?: typeof broken; onRejected?: typeof no }, execute: () => Json = () => 'paid') => {
+      const act = node('pay', { effect: 'once', needsApproval: true, execute, ...edges });
       const exits = [act, ...Object.values(edges)];
-      return flow({ name: 'pay', input: {}, entry: act as never, exit: exits as never });
+      return flow({ name: 'pay', inputSchema: {}, entry: act as never, exit: exits as never });
     };
     const answered = async (made: ReturnType<typeof pay>, answer: 'approve' | 'reject') => {
       const run = await made.start(placed([made]), null as never, who());
@@ -79,28 +79,28 @@ describe('a failure edge', () => {
     const log: string[] = [];
     const slow = node('slow', {
       ...pure,
-      run: async () => {
+      execute: async () => {
         await open.opened;
         log.push('slow');
         return 'slow';
       },
     });
-    const repaired = node('repaired', { ...pure, run: (failure: FlowFailure) => `instead of ${failure.node}` });
+    const repaired = node('repaired', { ...pure, execute: (failure: FlowFailure) => `instead of ${failure.node}` });
     const quick = node('quick', {
       ...pure,
-      run: () => {
+      execute: () => {
         log.push('quick');
         open.open();
         return fails()();
       },
       onError: repaired as never,
     });
-    const middle = node('middle', { ...pure, run: given });
-    const start = node('start', { ...pure, run: given });
-    const both = join('both', { ...pure, of: [slow, middle], run: (values) => ({ ...values }) });
+    const middle = node('middle', { ...pure, execute: given });
+    const start = node('start', { ...pure, execute: given });
+    const both = join('both', { ...pure, of: [slow, middle], execute: (values) => ({ ...values }) });
     const made = flow({
       name: 'both',
-      input: {},
+      inputSchema: {},
       entry: start as never,
       exit: both as never,
       edges: [
@@ -116,20 +116,20 @@ describe('a failure edge', () => {
 
   it('another node that fails without one fails the flow, and stops the rest', async () => {
     let stopped = false;
-    const soft = node('soft', { ...pure, run: fails('soft', 'Soft.'), onError: told });
+    const soft = node('soft', { ...pure, execute: fails('soft', 'Soft.'), onError: told });
     const waits = node('waits', {
       ...pure,
-      run: (_: Json, { signal }) =>
+      execute: (_: Json, { signal }) =>
         aborted(signal).catch(() => {
           stopped = true;
         }),
     });
-    const hard = node('hard', { ...pure, run: fails('hard', 'Hard.') });
-    const start = node('start', { ...pure, run: given });
-    const end = join('end', { ...pure, of: [waits, hard, soft], run: () => null });
+    const hard = node('hard', { ...pure, execute: fails('hard', 'Hard.') });
+    const start = node('start', { ...pure, execute: given });
+    const end = join('end', { ...pure, of: [waits, hard, soft], execute: () => null });
     const made = flow({
       name: 'mixed',
-      input: {},
+      inputSchema: {},
       entry: start as never,
       exit: [end, told] as never,
       edges: [soft, waits, hard].map((to) => edge(start, to as never)),
@@ -141,20 +141,23 @@ describe('a failure edge', () => {
 
   it('may lead back, as often as the hops allow', async () => {
     let tries = 0;
-    const repair = node('repair', { ...pure, allowCycle: true, run: ({ code }: FlowFailure) => ({ after: code }) });
+    const repair = node('repair', { ...pure, allowCycle: true, execute: ({ code }: FlowFailure) => ({ after: code }) });
     const flaky = node('flaky', {
       ...pure,
       allowCycle: true,
-      run: (input: Json) => {
+      execute: (input: Json) => {
         tries += 1;
         if (tries < 3) fails(`try_${tries}`)();
         return { tries, input };
       },
       onError: repair as never,
     });
-    const parts = { input: {}, entry: flaky as never, exit: flaky, edges: [edge(repair, flaky as never)] };
+    const parts = { inputSchema: {}, entry: flaky as never, exit: flaky, edges: [edge(repair, flaky as never)] };
     const made = flow({ name: 'again', ...parts, budget: { hops: 9 } });
-    expect(await made.run(placed([made]), 'first' as never, who())).toEqual({ tries: 3, input: { after: 'try_2' } });
+    expect(await made.run(placed([made]), 'first' as never, who())).toEqual({
+      tries: 3,
+      input: { after: 'try_2' },
+    });
     tries = -100;
     const short = flow({ name: 'short', ...parts, budget: { hops: 6 } });
     expect(await failureOf(short.run(placed([short]), null as never, who()))).toMatchObject({
@@ -163,13 +166,13 @@ describe('a failure edge', () => {
   });
 
   it('of a map and of a flow inside is taken too, and of what a person says in a flow inside', async () => {
-    const inner = node('inner', { effect: 'once', run: fails() });
-    const sub = flow({ name: 'sub', input: {}, entry: inner as never, exit: inner });
+    const inner = node('inner', { effect: 'once', execute: fails() });
+    const sub = flow({ name: 'sub', inputSchema: {}, entry: inner as never, exit: inner });
     for (const first of [
       sub.asNode('first', { onError: told }),
-      map('first', { ...pure, run: fails(), onError: told }),
+      map('first', { ...pure, execute: fails(), onError: told }),
     ]) {
-      const made = flow({ name: 'outer', input: {}, entry: first as never, exit: [first, told] as never });
+      const made = flow({ name: 'outer', inputSchema: {}, entry: first as never, exit: [first, told] as never });
       expect(await made.run(placed([made]), [1] as never, who())).toMatchObject({
         node: 'first',
         message: expect.stringContaining('Nothing is left.'),
@@ -183,22 +186,22 @@ describe('a failure edge', () => {
     const build = (hold: boolean) => {
       const handler = node('handler', {
         effect: 'once',
-        ...(hold ? { approve: 'always' as const } : {}),
-        run: ({ code }: FlowFailure) => {
+        ...(hold ? { needsApproval: true } : {}),
+        execute: ({ code }: FlowFailure) => {
           ran.push('handler');
           return code;
         },
-        approve: 'always',
+        needsApproval: true,
       });
       const first = node('first', {
         effect: 'once',
-        run: () => {
+        execute: () => {
           ran.push('first');
           return fails()();
         },
         onError: handler as never,
       });
-      return flow({ name: 'kept', input: {}, entry: first as never, exit: [first, handler] as never });
+      return flow({ name: 'kept', inputSchema: {}, entry: first as never, exit: [first, handler] as never });
     };
     const one = build(true);
     const first = createRuntime({ planner: one, journal });
@@ -218,8 +221,8 @@ describe('a failure edge', () => {
 
 describe('what failure edges look like', () => {
   const parts = () => {
-    const act = node('act', { ...pure, run: given, onError: told });
-    return { name: 'shown', input: {}, entry: act as never, exit: [act, told] as never };
+    const act = node('act', { ...pure, execute: given, onError: told });
+    return { name: 'shown', inputSchema: {}, entry: act as never, exit: [act, told] as never };
   };
 
   it('as data and as a picture', () => {
@@ -231,14 +234,14 @@ describe('what failure edges look like', () => {
   it('in a document, also where they lead to a node that leads back', async () => {
     const text = `
 name: shop
-input: {}
+inputSchema: {}
 entry: buy
 exit: [buy, sorry]
 budget: { hops: 20 }
 nodes:
-  buy: { run: buy, effect: pure, onError: restock, onRejected: sorry, allowCycle: true }
-  restock: { run: restock, effect: pure, allowCycle: true }
-  sorry: { run: sorry, effect: pure }
+  buy: { execute: buy, effect: pure, onError: restock, onRejected: sorry, allowCycle: true }
+  restock: { execute: restock, effect: pure, allowCycle: true }
+  sorry: { execute: sorry, effect: pure }
 edges:
   - [restock, buy]
 `;
@@ -273,20 +276,20 @@ describe('failure edges that are refused', () => {
     }
     return [];
   };
-  const plain = (name: string, more = {}) => node(name, { ...pure, run: given, ...more });
+  const plain = (name: string, more = {}) => node(name, { ...pure, execute: given, ...more });
 
   it('lead to no node, to the node itself, to a join, or to two nodes at once', () => {
     const act = plain('act');
     const to = (target: unknown, from: unknown = act, on = 'error') => ({ from, to: target, on }) as never;
     const other = plain('other');
-    const joined = join('joined', { ...pure, of: [act], run: () => null });
+    const joined = join('joined', { ...pure, of: [act], execute: () => null });
     const build =
       (exit: unknown, ...edges: never[]) =>
       () =>
-        flow({ name: 'bad', input: {}, entry: act as never, exit: exit as never, edges });
+        flow({ name: 'bad', inputSchema: {}, entry: act as never, exit: exit as never, edges });
     expect(
       codesOf(() =>
-        flow({ name: 'bad', input: {}, entry: plain('a', { onError: 'b' }) as never, exit: act, edges: [] }),
+        flow({ name: 'bad', inputSchema: {}, entry: plain('a', { onError: 'b' }) as never, exit: act, edges: [] }),
       ),
     ).toContain('not_a_node');
     expect(codesOf(build(act, to(act)))).toContain('failure_to_itself');
@@ -297,7 +300,7 @@ describe('failure edges that are refused', () => {
   it('lead round without hops, or through nodes that allow no cycle', () => {
     const repair = plain('repair', { allowCycle: true });
     const act = plain('act', { allowCycle: true, onError: repair });
-    const round = { name: 'bad', input: {}, entry: act as never, exit: act, edges: [edge(repair, act as never)] };
+    const round = { name: 'bad', inputSchema: {}, entry: act as never, exit: act, edges: [edge(repair, act as never)] };
     expect(codesOf(() => flow(round))).toEqual(['cycle_without_hops']);
     const strict = plain('act', { onError: repair });
     expect(
@@ -315,7 +318,7 @@ describe('failure edges that are refused', () => {
 
   it('come to no exit, or leave the exit to run all the same', () => {
     const act = plain('act', { onError: told });
-    expect(codesOf(() => flow({ name: 'bad', input: {}, entry: act as never, exit: act }))).toEqual([
+    expect(codesOf(() => flow({ name: 'bad', inputSchema: {}, entry: act as never, exit: act }))).toEqual([
       'no_exit_reached',
     ]);
     const start = plain('start');
@@ -323,7 +326,7 @@ describe('failure edges that are refused', () => {
     const exit = plain('exit');
     const beside = {
       name: 'bad',
-      input: {},
+      inputSchema: {},
       entry: start as never,
       edges: [edge(start, side as never), edge(start, exit as never)],
     };
@@ -336,14 +339,14 @@ describe('failure edges that are refused', () => {
     const [one, two] = [plain('one'), plain('two')];
     const a = plain('a', { onError: one });
     const b = plain('b', { onError: two });
-    const all = join('all', { ...pure, of: [a, b], run: () => null });
+    const all = join('all', { ...pure, of: [a, b], execute: () => null });
     const edges = [
       edge(start, a as never),
       edge(start, b as never),
       edge(one, exit as never),
       edge(two, exit as never),
     ];
-    const parts = { name: 'bad', input: {}, entry: start as never, exit: [all, exit] as never };
+    const parts = { name: 'bad', inputSchema: {}, entry: start as never, exit: [all, exit] as never };
     expect(codesOf(() => flow({ ...parts, edges }))).toContain('ways_in_meet');
   });
 });

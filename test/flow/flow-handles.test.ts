@@ -17,7 +17,7 @@ it('opens one for the nodes of a flow and one for the items of a map, and closes
     effect: 'read',
     handles: { shell },
     policy: { retries: 1 },
-    run: (names: readonly string[], { handles }) => {
+    execute: (names: readonly string[], { handles }) => {
       handles.shell.said.push('first');
       return names;
     },
@@ -26,18 +26,18 @@ it('opens one for the nodes of a flow and one for the items of a map, and closes
     effect: 'read',
     concurrency: 1,
     handles: { shell },
-    run: (name: string, { handles }) => handles.shell.said.push(name),
+    execute: (name: string, { handles }) => handles.shell.said.push(name),
   });
   const last = join('last', {
     of: [first, each],
     effect: 'read',
     handles: { shell },
-    run: (_, { handles }) => {
+    execute: (_, { handles }) => {
       handles.shell.said.push('last');
       return [...handles.shell.said];
     },
   });
-  const talk = flow({ name: 'talk', input: {}, entry: first, exit: last, edges: [edge(first, each)] });
+  const talk = flow({ name: 'talk', inputSchema: {}, entry: first, exit: last, edges: [edge(first, each)] });
   const { runtime, faults } = world({ planner: talk });
   const run = await talk.start(runtime, ['a', 'b'], { identity: local('ana') });
   expect(await run.result()).toMatchObject({ status: 'finished', payload: ['first', 'last'] });

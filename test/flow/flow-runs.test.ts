@@ -20,7 +20,7 @@ interface Mail {
 function noting<const Name extends string>(name: Name, calls: string[]) {
   return node(name, {
     effect: 'pure',
-    run: (mail: Mail) => {
+    execute: (mail: Mail) => {
       calls.push(name);
       return `${name}: ${mail.text}`;
     },
@@ -29,16 +29,16 @@ function noting<const Name extends string>(name: Name, calls: string[]) {
 
 function byTopic(calls: string[]) {
   const [a, b, c] = [noting('a', calls), noting('b', calls), noting('c', calls)] as const;
-  const read = node('read', { effect: 'read', run: (mail: Mail): Mail => ({ ...mail, text: mail.text.trim() }) });
+  const read = node('read', { effect: 'read', execute: (mail: Mail): Mail => ({ ...mail, text: mail.text.trim() }) });
   const router = unionRouter({ select: (mail: Mail) => mail.topic, branches: { a, b }, default: c }).asNode('by_topic');
   const input = z.object({ topic: z.string(), text: z.string().default('none') });
-  return flow({ name: 'mail', input, entry: read, exit: [a, b, c], edges: [edge(read, router)] });
+  return flow({ name: 'mail', inputSchema: input, entry: read, exit: [a, b, c], edges: [edge(read, router)] });
 }
 
 /** A flow of one node that does what it is told. */
 function single(run: (args: Json, context: ToolContext) => unknown, policy: NodePolicy = {}, more = {}): Flow<Json> {
-  const only = node('only', { effect: 'read', run: run as (args: Json) => unknown, policy, ...more });
-  return flow({ name: 'single', input: {}, entry: only, exit: only }) as unknown as Flow<Json>;
+  const only = node('only', { effect: 'read', execute: run as (args: Json) => unknown, policy, ...more });
+  return flow({ name: 'single', inputSchema: {}, entry: only, exit: only }) as unknown as Flow<Json>;
 }
 
 describe('what runs', () => {
@@ -60,21 +60,21 @@ describe('what runs', () => {
 
   it('RT-22 W88 a join runs once, with what its three parents gave by their names', async () => {
     const seen: Json[] = [];
-    const first = node('first', { effect: 'pure', run: (n: number) => n });
+    const first = node('first', { effect: 'pure', execute: (n: number) => n });
     const parent = <const Name extends string>(name: Name, by: number) =>
-      node(name, { effect: 'pure', run: (n: number) => n * by });
+      node(name, { effect: 'pure', execute: (n: number) => n * by });
     const [one, two, three] = [parent('one', 1), parent('two', 2), parent('three', 3)] as const;
     const sum = join('sum', {
       of: [one, two, three],
       effect: 'pure',
-      run: (parents) => {
+      execute: (parents) => {
         seen.push(parents);
         return parents.one + parents.two + parents.three;
       },
     });
     const made = flow({
       name: 'joined',
-      input: z.number(),
+      inputSchema: z.number(),
       entry: first,
       exit: sum,
       edges: [edge(first, one), edge(first, two), edge(first, three)],
@@ -88,13 +88,13 @@ describe('what runs', () => {
     const forged = { tenant: 'other', user: 'eve', session: 's', run: 'r' };
     const first = node('first', {
       effect: 'pure',
-      run: (_: Json, context) => {
+      execute: (_: Json, context) => {
         seen.push(context.identity);
         return { identity: forged, ...forged };
       },
     });
-    const second = node('second', { effect: 'pure', run: (_: Json, context) => void seen.push(context.identity) });
-    const made = flow({ name: 'whose', input: {}, entry: first, exit: second, edges: [edge(first, second)] });
+    const second = node('second', { effect: 'pure', execute: (_: Json, context) => void seen.push(context.identity) });
+    const made = flow({ name: 'whose', inputSchema: {}, entry: first, exit: second, edges: [edge(first, second)] });
     const run = await made.start(placed([made]), null as never, { identity });
     expect(await run.result()).toMatchObject({ reason: 'goal' });
     expect(seen).toEqual([
@@ -104,13 +104,13 @@ describe('what runs', () => {
   });
 
   it('a cycle goes round until its router leads on', async () => {
-    const more = node('more', { effect: 'pure', allowCycle: true, run: (n: number) => n + 1 });
-    const done = node('done', { effect: 'pure', run: (n: number) => `${n}` });
+    const more = node('more', { effect: 'pure', allowCycle: true, execute: (n: number) => n + 1 });
+    const done = node('done', { effect: 'pure', execute: (n: number) => `${n}` });
     const enough = predicateRouter<number>({ branches: [{ when: (n) => n < 5, to: more }], default: done });
     const router = enough.asNode('enough', { allowCycle: true });
     const made = flow({
       name: 'rounds',
-      input: z.number(),
+      inputSchema: z.number(),
       budget: { hops: 50 },
       entry: more,
       exit: done,
@@ -121,12 +121,12 @@ describe('what runs', () => {
 
   it('an output too large for the journal comes whole, also from node to node', async () => {
     const big = 'x'.repeat(100_000);
-    const first = node('first', { effect: 'pure', run: (_: Json) => ({ big }) });
+    const first = node('first', { effect: 'pure', execute: (_: Json) => ({ big }) });
     const second = node('second', {
       effect: 'pure',
-      run: (value: { big: string }) => ({ twice: value.big + value.big }),
+      execute: (value: { big: string }) => ({ twice: value.big + value.big }),
     });
-    const made = flow({ name: 'big', input: {}, entry: first, exit: second, edges: [edge(first, second)] });
+    const made = flow({ name: 'big', inputSchema: {}, entry: first, exit: second, edges: [edge(first, second)] });
     const output = await made.run(placed([made]), null as never, { identity });
     expect(output).toEqual({ twice: big + big });
   });
@@ -160,9 +160,9 @@ describe('input and output', () => {
 
   it('what the schema makes of the input is made once, whoever starts the run', async () => {
     const seen: Json[] = [];
-    const first = node('first', { effect: 'pure', run: (given: Json) => void seen.push(given) });
+    const first = node('first', { effect: 'pure', execute: (given: Json) => void seen.push(given) });
     const input = z.object({ n: z.number().transform((n) => n + 1), tag: z.string().default('none') });
-    const made = flow({ name: 'made', input, entry: first as never, exit: first });
+    const made = flow({ name: 'made', inputSchema: input, entry: first as never, exit: first });
     const runtime = placed([made]);
     await made.run(runtime, { n: 1 }, { identity: local('ana') });
     await (
@@ -177,9 +177,9 @@ describe('input and output', () => {
   });
 
   it('RT-17 an output that does not fit is refused', async () => {
-    const first = node('first', { effect: 'pure', run: (_: Json) => ({ wrong: true }) });
+    const first = node('first', { effect: 'pure', execute: (_: Json) => ({ wrong: true }) });
     const output = { type: 'object', required: ['right'] };
-    const made = flow({ name: 'out', input: {}, output, entry: first, exit: first });
+    const made = flow({ name: 'out', inputSchema: {}, outputSchema: output, entry: first, exit: first });
     const error = await failureOf(made.run(placed([made]), null as never, { identity }));
     expect(error).toMatchObject({ code: 'validation_failed', data: { where: 'output' } });
     expect(error.message).toContain('right');
@@ -246,8 +246,8 @@ describe('how nodes fail', () => {
   });
 
   it.each([
-    ['input', { input: z.object({ n: z.number() }) }],
-    ['output', { output: z.object({ n: z.number() }) }],
+    ['input', { inputSchema: z.object({ n: z.number() }) }],
+    ['output', { outputSchema: z.object({ n: z.number() }) }],
   ])('RT-17 a bad %s of a node is validation_failed, and not tried again', async (where, schemas) => {
     let calls = 0;
     const made = single(
@@ -265,17 +265,17 @@ describe('how nodes fail', () => {
 
   it('RT-08 RT-32 W83 a predicate that throws fails the run with its branch, and stops a sibling that never ends', async () => {
     const stopped = gate();
-    const first = node('first', { effect: 'pure', run: (n: number) => n });
+    const first = node('first', { effect: 'pure', execute: (n: number) => n });
     const endless = node('endless', {
       effect: 'read',
-      run: async (_: number, { signal }) => {
+      execute: async (_: number, { signal }) => {
         await aborted(signal).catch((reason: unknown) => {
           stopped.open();
           throw reason;
         });
       },
     });
-    const end = node('end', { effect: 'pure', run: (n: number) => n });
+    const end = node('end', { effect: 'pure', execute: (n: number) => n });
     const never = (): boolean => false;
     const bad = (): boolean => {
       throw new Error('No such topic.');
@@ -288,7 +288,7 @@ describe('how nodes fail', () => {
     }).asNode('pick');
     const made = flow({
       name: 'stuck',
-      input: z.number(),
+      inputSchema: z.number(),
       entry: first,
       exit: end,
       edges: [edge(first, endless), edge(first, router)],
@@ -300,9 +300,9 @@ describe('how nodes fail', () => {
   });
 
   it('RT-01 a router without a route fails the flow with route_not_found, saying which and why', async () => {
-    const end = node('end', { effect: 'pure', run: (n: number) => n });
+    const end = node('end', { effect: 'pure', execute: (n: number) => n });
     const router = predicateRouter<number>({ branches: [{ when: () => false, to: end }] }).asNode('pick');
-    const made = flow({ name: 'nowhere', input: z.number(), entry: router, exit: end });
+    const made = flow({ name: 'nowhere', inputSchema: z.number(), entry: router, exit: end });
     const error = await failureOf(made.run(placed([made]), 1, { identity }));
     expect(error).toMatchObject({ code: 'route_not_found', node: 'pick' });
     expect(error.message).toMatch(/predicate router pick.*no branch matched/);
@@ -310,24 +310,24 @@ describe('how nodes fail', () => {
 
   it('RT-32 W83 of two nodes that fail the first is the error, and nothing behind them runs', async () => {
     let ran = 0;
-    const first = node('first', { effect: 'pure', run: (n: number) => n });
+    const first = node('first', { effect: 'pure', execute: (n: number) => n });
     const quick = node('quick', {
       effect: 'pure',
-      run: (_: number): number => {
+      execute: (_: number): number => {
         throw new Error('quick');
       },
     });
-    const slow = node('slow', { effect: 'read', run: (_: number, { signal }): Promise<number> => aborted(signal) });
+    const slow = node('slow', { effect: 'read', execute: (_: number, { signal }): Promise<number> => aborted(signal) });
     const both = join('both', {
       of: [quick, slow],
       effect: 'pure',
-      run: () => {
+      execute: () => {
         ran += 1;
       },
     });
     const made = flow({
       name: 'two',
-      input: z.number(),
+      inputSchema: z.number(),
       entry: first,
       exit: both,
       edges: [edge(first, quick), edge(first, slow)],
@@ -344,7 +344,7 @@ describe('budgets', () => {
       node(name, {
         effect: 'read',
         costUsd,
-        run: (n: number) => {
+        execute: (n: number) => {
           calls.push(name);
           return n;
         },
@@ -352,7 +352,7 @@ describe('budgets', () => {
     const [a, b, c] = [step('a'), step('b'), step('c')] as const;
     return flow({
       name: 'line',
-      input: z.number(),
+      inputSchema: z.number(),
       budget: budget ?? {},
       entry: a,
       exit: c,
@@ -402,16 +402,16 @@ describe('budgets', () => {
     const again = node('again', {
       effect: 'pure',
       allowCycle: true,
-      run: (n: number) => {
+      execute: (n: number) => {
         calls.push('again');
         return n;
       },
     });
-    const done = node('done', { effect: 'pure', run: (n: number) => n });
+    const done = node('done', { effect: 'pure', execute: (n: number) => n });
     const router = predicateRouter<number>({ branches: [{ when: () => true, to: again }], default: done });
     const made = flow({
       name: 'endless',
-      input: z.number(),
+      inputSchema: z.number(),
       budget: { hops: 20 },
       entry: again,
       exit: done,
@@ -424,9 +424,9 @@ describe('budgets', () => {
 
   const waiting = (name: string, deadlineMs?: number): Flow<Json> => {
     const run = (_: Json, { signal }: ToolContext): Promise<string> => aborted(signal);
-    const wait = node('wait', { effect: 'read', run });
+    const wait = node('wait', { effect: 'read', execute: run });
     const budget = deadlineMs === undefined ? {} : { deadlineMs };
-    return flow({ name, input: {}, budget, entry: wait, exit: wait }) as unknown as Flow<Json>;
+    return flow({ name, inputSchema: {}, budget, entry: wait, exit: wait }) as unknown as Flow<Json>;
   };
 
   it.each([
@@ -461,16 +461,22 @@ describe('runs side by side', () => {
   function held(): Held {
     const begun: string[] = [];
     const release = gate();
-    const first = node('first', { effect: 'pure', run: (who: string) => who });
+    const first = node('first', { effect: 'pure', execute: (who: string) => who });
     const second = node('second', {
       effect: 'read',
-      run: async (who: string, { signal }) => {
+      execute: async (who: string, { signal }) => {
         begun.push(who);
         await Promise.race([release.opened, aborted(signal)]);
         return `${who} is done`;
       },
     });
-    const made = flow({ name: 'held', input: z.string(), entry: first, exit: second, edges: [edge(first, second)] });
+    const made = flow({
+      name: 'held',
+      inputSchema: z.string(),
+      entry: first,
+      exit: second,
+      edges: [edge(first, second)],
+    });
     return { made, begun, open: () => release.open() };
   }
 
@@ -554,16 +560,16 @@ describe('a node that needs somebody', () => {
 
   it('a node that waits for approval runs with the arguments that come with it', async () => {
     const calls: Json[] = [];
-    const read = node('read', { effect: 'pure', run: (n: number) => n });
+    const read = node('read', { effect: 'pure', execute: (n: number) => n });
     const pay = node('pay', {
       effect: 'once',
-      approve: 'always',
-      run: (n: number) => {
+      needsApproval: true,
+      execute: (n: number) => {
         calls.push(n);
         return n;
       },
     });
-    const made = flow({ name: 'paid', input: z.number(), entry: read, exit: pay, edges: [edge(read, pay)] });
+    const made = flow({ name: 'paid', inputSchema: z.number(), entry: read, exit: pay, edges: [edge(read, pay)] });
     const run = await made.start(placed([made]), 40, { identity });
     expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'approval_required' }] });
     expect(calls).toEqual([]);
@@ -573,7 +579,7 @@ describe('a node that needs somebody', () => {
   });
 
   it('a rejection fails the node', async () => {
-    const made = single(() => 'made', {}, { effect: 'once', approve: 'always' });
+    const made = single(() => 'made', {}, { effect: 'once', needsApproval: true });
     const runtime = placed([made]);
     const run = await made.start(runtime, null, { identity });
     await run.result();

@@ -34,7 +34,7 @@ function worked(...held: readonly string[]): Worked {
       node(name, {
         effect,
         allowCycle,
-        run: async (text: string, { signal }) => {
+        execute: async (text: string, { signal }) => {
           calls.push(name);
           const held = gates[name];
           if (held !== undefined) await Promise.race([held.opened, aborted(signal)]);
@@ -50,7 +50,7 @@ function routed(w: Worked, pick: (text: string) => boolean = () => true) {
   const router = predicateRouter<string>({ branches: [{ when: pick, to: c }], default: d }).asNode('r');
   return flow({
     name: 'routed',
-    input: z.string(),
+    inputSchema: z.string(),
     entry: a,
     exit: end,
     edges: [edge(a, b), edge(b, router), edge(c, end), edge(d, end)],
@@ -66,7 +66,7 @@ function lengthening(w: Worked, chars: number): Flow<string, unknown> {
     default: end,
   });
   const edges = [edge(more, router.asNode('r', { allowCycle: true }))];
-  return flow({ name: 'rounds', input: z.string(), budget: { hops: 40 }, entry: more, exit: end, edges });
+  return flow({ name: 'rounds', inputSchema: z.string(), budget: { hops: 40 }, entry: more, exit: end, edges });
 }
 
 describe('a person at a flow', () => {
@@ -154,11 +154,11 @@ describe('a person at a flow', () => {
     const path = temporaryFile();
     const w = worked();
     const line = (names: readonly ['a', 'b', 'end'] | readonly ['a', 'end']): Flow<string, string> => {
-      const a = node('a', { effect: 'once', approve: 'always', run: (text: string) => `${text}-a` });
+      const a = node('a', { effect: 'once', needsApproval: true, execute: (text: string) => `${text}-a` });
       const end = w.node('end');
       const b = w.node('b');
       const edges = names.length === 3 ? [edge(a, b), edge(b, end)] : [edge(a, end), edge(a, b)];
-      return flow({ name: 'line', input: z.string(), entry: a, exit: end, edges });
+      return flow({ name: 'line', inputSchema: z.string(), entry: a, exit: end, edges });
     };
     const old = line(['a', 'b', 'end']);
     const first = placed([old], { journal: path });
@@ -221,7 +221,7 @@ function step<const Name extends string>(
   return node(name, {
     effect,
     inDoubt,
-    run: (text: string): string | Promise<string> => {
+    execute: (text: string): string | Promise<string> => {
       calls.push(name);
       return hangs ? never : `${text}-${name}`;
     },
@@ -235,10 +235,10 @@ describe('after a crash', () => {
         const [a, b, c] = [step('a', calls, false), step('b', calls, false), step('c', calls, isFirst)] as const;
         const other = step('other', calls, false);
         const router = predicateRouter<string>({ branches: [{ when: () => true, to: c }], default: other }).asNode('r');
-        const both = join('both', { of: [b, c], effect: 'pure', run: ({ b, c }) => `${b} ${c}` });
+        const both = join('both', { of: [b, c], effect: 'pure', execute: ({ b, c }) => `${b} ${c}` });
         return flow({
           name: 'crashed',
-          input: z.string(),
+          inputSchema: z.string(),
           entry: a,
           exit: [both, other],
           edges: [edge(a, b), edge(a, router)],
@@ -256,7 +256,7 @@ describe('after a crash', () => {
     const { behind, result } = await afterCrash(
       (calls, isFirst) => {
         const pay = step('pay', calls, isFirst, 'once');
-        return flow({ name: 'paying', input: z.string(), entry: pay, exit: pay, edges: [] });
+        return flow({ name: 'paying', inputSchema: z.string(), entry: pay, exit: pay, edges: [] });
       },
       'x',
       (calls) => calls.includes('pay'),
@@ -269,7 +269,7 @@ describe('after a crash', () => {
     const { behind, result } = await afterCrash(
       (calls, isFirst) => {
         const [a, pay] = [step('a', calls, false), step('pay', calls, isFirst, 'once', 'tell')] as const;
-        return flow({ name: 'paying', input: z.string(), entry: a, exit: pay, edges: [edge(a, pay)] });
+        return flow({ name: 'paying', inputSchema: z.string(), entry: a, exit: pay, edges: [edge(a, pay)] });
       },
       'x',
       (calls) => calls.includes('pay'),
@@ -287,12 +287,12 @@ describe('after a crash', () => {
         const scores = map('scores', {
           effect: 'read',
           concurrency: 2,
-          run: (n: number): number | Promise<number> => {
+          execute: (n: number): number | Promise<number> => {
             calls.push(`${n}`);
             return isFirst && n > 2 ? never : n * 2;
           },
         });
-        return flow({ name: 'scored', input: z.array(z.number()), entry: scores, exit: scores });
+        return flow({ name: 'scored', inputSchema: z.array(z.number()), entry: scores, exit: scores });
       },
       [1, 2, 3, 4, 5],
       (calls) => calls.length === 4,
@@ -306,10 +306,16 @@ describe('after a crash', () => {
     const { before, behind, result } = await afterCrash(
       (calls, isFirst) => {
         const [one, two] = [step('one', calls, false), step('two', calls, isFirst)] as const;
-        const inner = flow({ name: 'inner', input: z.string(), entry: one, exit: two, edges: [edge(one, two)] });
+        const inner = flow({ name: 'inner', inputSchema: z.string(), entry: one, exit: two, edges: [edge(one, two)] });
         const [a, end] = [step('a', calls, false), step('end', calls, false)] as const;
         const sub = inner.asNode('sub');
-        return flow({ name: 'outer', input: z.string(), entry: a, exit: end, edges: [edge(a, sub), edge(sub, end)] });
+        return flow({
+          name: 'outer',
+          inputSchema: z.string(),
+          entry: a,
+          exit: end,
+          edges: [edge(a, sub), edge(sub, end)],
+        });
       },
       'x',
       (calls) => calls.includes('two'),

@@ -24,11 +24,11 @@ function noting<T, V>(list: T[], what: T, value: V): V {
 /** One node around a function. */
 function around<In, Out>(
   name: string,
-  run: (value: In, context: Parameters<Parameters<typeof node>[1]['run']>[1]) => Out,
+  execute: (value: In, context: Parameters<Parameters<typeof node>[1]['execute']>[1]) => Out,
   budget: { readonly deadlineMs?: number; readonly hops?: number } = {},
 ) {
-  const only = node('work', { effect: 'read', run });
-  return flow({ name, input: {}, budget, entry: only as never, exit: only }) as unknown as Flow<In, Awaited<Out>>;
+  const only = node('work', { effect: 'read', execute });
+  return flow({ name, inputSchema: {}, budget, entry: only as never, exit: only }) as unknown as Flow<In, Awaited<Out>>;
 }
 
 describe('a flow in a flow', () => {
@@ -36,13 +36,13 @@ describe('a flow in a flow', () => {
     const seen: Identity[] = [];
     const inner = around('inner', (n: number, context) => noting(seen, context.identity, n + 1));
     const middleNode = inner.asNode('inner');
-    const middle = flow({ name: 'middle', input: z.number(), entry: middleNode, exit: middleNode });
-    const first = node('first', { effect: 'pure', run: (n: number) => n * 10 });
+    const middle = flow({ name: 'middle', inputSchema: z.number(), entry: middleNode, exit: middleNode });
+    const first = node('first', { effect: 'pure', execute: (n: number) => n * 10 });
     const sub = middle.asNode('sub');
-    const last = node('last', { effect: 'pure', run: (n: number) => `${n}` });
+    const last = node('last', { effect: 'pure', execute: (n: number) => `${n}` });
     const outer = flow({
       name: 'outer',
-      input: z.number(),
+      inputSchema: z.number(),
       entry: first,
       exit: last,
       edges: [edge(first, sub), edge(sub, last as never)],
@@ -58,7 +58,7 @@ describe('a flow in a flow', () => {
     const seen: Json[] = [];
     const inner = around('inner', (n: number, { meta }) => noting(seen, meta, n));
     const sub = inner.asNode();
-    const outer = flow({ name: 'outer', input: z.number(), entry: sub, exit: sub });
+    const outer = flow({ name: 'outer', inputSchema: z.number(), entry: sub, exit: sub });
     await outer.run(placed([outer]), 1, { identity, meta: { locale: 'de' } });
     expect(seen).toEqual([{ locale: 'de' }]);
   });
@@ -68,7 +68,7 @@ describe('a flow in a flow', () => {
       throw new ToolFailure('No card.', { code: 'no_card' });
     });
     const sub = inner.asNode('sub');
-    const outer = flow({ name: 'outer', input: z.number(), entry: sub, exit: sub });
+    const outer = flow({ name: 'outer', inputSchema: z.number(), entry: sub, exit: sub });
     const error = await failureOf(outer.run(placed([outer]), 1, { identity }));
     expect(error).toMatchObject({ code: 'node_exception', flow: 'outer', node: 'sub' });
     expect(error.cause).toMatchObject({
@@ -90,19 +90,19 @@ describe('a flow in a flow', () => {
       return who;
     });
     const sub = inner.asNode('sub');
-    const first = node('first', { effect: 'pure', run: (who: string) => who });
+    const first = node('first', { effect: 'pure', execute: (who: string) => who });
     const beside = node('beside', {
       effect: 'read',
-      run: async (who: string) => {
+      execute: async (who: string) => {
         await until(() => begun.includes(who));
         if (who === 'bad') throw new Error('Bad.');
         return who;
       },
     });
-    const both = join('both', { of: [sub, beside], effect: 'pure', run: () => 'both' });
+    const both = join('both', { of: [sub, beside], effect: 'pure', execute: () => 'both' });
     const outer = flow({
       name: 'outer',
-      input: z.string(),
+      inputSchema: z.string(),
       entry: first,
       exit: both,
       edges: [edge(first, sub), edge(first, beside)],
@@ -119,10 +119,10 @@ describe('a flow in a flow', () => {
   });
 
   it('a node in it that waits for approval pauses the run above, which takes the answer', async () => {
-    const pay = node('pay', { effect: 'once', approve: 'always', run: (n: number) => n });
-    const inner = flow({ name: 'inner', input: z.number(), entry: pay, exit: pay });
+    const pay = node('pay', { effect: 'once', needsApproval: true, execute: (n: number) => n });
+    const inner = flow({ name: 'inner', inputSchema: z.number(), entry: pay, exit: pay });
     const sub = inner.asNode('sub');
-    const outer = flow({ name: 'outer', input: z.number(), entry: sub, exit: sub });
+    const outer = flow({ name: 'outer', inputSchema: z.number(), entry: sub, exit: sub });
     const runtime = placed([outer]);
     const error = await failureOf(outer.run(runtime, 3, { identity }));
     expect(error).toMatchObject({ code: 'run_paused', data: { pauses: [{ reason: 'approval_required' }] } });
@@ -137,7 +137,7 @@ describe('a flow in a flow', () => {
   ])('RT-28 RT-20 %s ends it as flow_budget_exceeded', async (_, own, outers) => {
     const inner = around('inner', (_: number, { signal }): Promise<string> => aborted(signal), own);
     const sub = inner.asNode('sub');
-    const outer = flow({ name: 'outer', input: z.number(), budget: outers, entry: sub, exit: sub });
+    const outer = flow({ name: 'outer', inputSchema: z.number(), budget: outers, entry: sub, exit: sub });
     const error = await failureOf(outer.run(placed([outer]), 1, { identity }));
     expect(error).toMatchObject({ code: 'flow_budget_exceeded', flow: 'outer', data: { axis: 'deadline' } });
   });
@@ -146,11 +146,11 @@ describe('a flow in a flow', () => {
     const calls: string[] = [];
     const inner = around('inner', (n: number) => noting(calls, 'work', n));
     const sub = inner.asNode('sub');
-    const last = node('last', { effect: 'pure', run: (n: number) => noting(calls, 'last', n) });
+    const last = node('last', { effect: 'pure', execute: (n: number) => noting(calls, 'last', n) });
     const made = (hops: number) =>
       flow({
         name: 'outer',
-        input: z.number(),
+        inputSchema: z.number(),
         budget: { hops },
         entry: sub,
         exit: last,
@@ -168,16 +168,16 @@ describe('a flow in a flow', () => {
 describe('flows side by side in a flow', () => {
   it('RT-28 RT-31 together have the hops and the money of the flow around them', async () => {
     const paid = <const Name extends string>(name: Name) => {
-      const pay = node('pay', { effect: 'read', costUsd: 0.00001, run: (n: number) => n + 1 });
-      return flow({ name, input: z.number(), entry: pay, exit: pay }).asNode(name);
+      const pay = node('pay', { effect: 'read', costUsd: 0.00001, execute: (n: number) => n + 1 });
+      return flow({ name, inputSchema: z.number(), entry: pay, exit: pay }).asNode(name);
     };
     const [left, right] = [paid('left'), paid('right')] as const;
-    const first = node('first', { effect: 'pure', run: (n: number) => n });
-    const sum = join('sum', { of: [left, right], effect: 'pure', run: (given) => given.left + given.right });
+    const first = node('first', { effect: 'pure', execute: (n: number) => n });
+    const sum = join('sum', { of: [left, right], effect: 'pure', execute: (given) => given.left + given.right });
     const made = (hops: number, costUsd: number) =>
       flow({
         name: 'outer',
-        input: z.number(),
+        inputSchema: z.number(),
         budget: { hops, costUsd },
         entry: first,
         exit: sum,
@@ -203,10 +203,10 @@ describe('chunks of inner nodes', () => {
     });
     const seen: Json[] = [];
     const sub = inner.asNode('sub');
-    const next = node('next', { effect: 'pure', run: (value: Json) => void seen.push(value) });
+    const next = node('next', { effect: 'pure', execute: (value: Json) => void seen.push(value) });
     const first = node('first', {
       effect: 'pure',
-      run: async (n: number, { emit }) => {
+      execute: async (n: number, { emit }) => {
         await release.opened;
         emit('zero');
         return n;
@@ -214,7 +214,7 @@ describe('chunks of inner nodes', () => {
     });
     const outer = flow({
       name: 'outer',
-      input: z.number(),
+      inputSchema: z.number(),
       entry: first,
       exit: next,
       edges: [edge(first, sub), edge(sub, next as never)],
@@ -238,11 +238,11 @@ describe('chunks of inner nodes', () => {
 
 describe('a flow as a tool', () => {
   const doubled = () => {
-    const twice = node('twice', { effect: 'read', run: ({ n }: { n: number }) => ({ twice: n * 2 }) });
+    const twice = node('twice', { effect: 'read', execute: ({ n }: { n: number }) => ({ twice: n * 2 }) });
     return flow({
       name: 'double',
       description: 'Doubles a number.',
-      input: z.object({ n: z.number() }),
+      inputSchema: z.object({ n: z.number() }),
       entry: twice,
       exit: twice,
     });
@@ -312,7 +312,7 @@ describe('a map', () => {
     const scores = map('scores', {
       effect,
       ...(concurrency === undefined ? {} : { concurrency }),
-      run: async (n: number, { signal }) => {
+      execute: async (n: number, { signal }) => {
         calls.push(n);
         running += 1;
         most = Math.max(most, running);
@@ -323,7 +323,7 @@ describe('a map', () => {
         }
       },
     });
-    const made = flow({ name: 'mapped', input: z.array(z.number()), entry: scores, exit: scores });
+    const made = flow({ name: 'mapped', inputSchema: z.array(z.number()), entry: scores, exit: scores });
     return { made: made as unknown as Mapped['made'], calls, most: () => most };
   }
 
@@ -365,8 +365,14 @@ describe('a map', () => {
 
   it('its items count as hops', async () => {
     const { made: free } = mapped({});
-    const scores = map('scores', { effect: 'pure', run: (n: number) => n });
-    const made = flow({ name: 'few', input: z.array(z.number()), budget: { hops: 4 }, entry: scores, exit: scores });
+    const scores = map('scores', { effect: 'pure', execute: (n: number) => n });
+    const made = flow({
+      name: 'few',
+      inputSchema: z.array(z.number()),
+      budget: { hops: 4 },
+      entry: scores,
+      exit: scores,
+    });
     const runtime = placed([made, free]);
     expect(await made.run(runtime, [1, 2, 3], { identity })).toEqual([1, 2, 3]);
     const error = await failureOf(made.run(runtime, [1, 2, 3, 4], { identity: local('ana') }));
@@ -385,16 +391,16 @@ describe('a map', () => {
   });
 
   it('a router may follow it, and hand on the list', async () => {
-    const scores = map('scores', { effect: 'pure', run: (n: number) => n + 1 });
-    const many = node('many', { effect: 'pure', run: (list: readonly number[]) => `many: ${list.length}` });
-    const few = node('few', { effect: 'pure', run: (list: readonly number[]) => `few: ${list.join()}` });
+    const scores = map('scores', { effect: 'pure', execute: (n: number) => n + 1 });
+    const many = node('many', { effect: 'pure', execute: (list: readonly number[]) => `many: ${list.length}` });
+    const few = node('few', { effect: 'pure', execute: (list: readonly number[]) => `few: ${list.join()}` });
     const size = predicateRouter<readonly number[]>({
       branches: [{ when: ({ length }) => length > 3, to: many }],
       default: few,
     });
     const made = flow({
       name: 'sized',
-      input: z.array(z.number()),
+      inputSchema: z.array(z.number()),
       entry: scores,
       exit: [many, few],
       edges: [edge(scores, size.asNode('size'))],

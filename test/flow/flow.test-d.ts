@@ -17,9 +17,9 @@ import {
 import { createRuntime, handle, type Identity, type Json, type Run, type ToolContext } from '#pilotage';
 
 const text = z.object({ text: z.string() });
-const count = node('count', { input: text, effect: 'pure', run: (args) => args.text.length });
-const show = node('show', { input: z.number(), run: (n) => ({ shown: String(n) }) });
-const shout = node('shout', { input: text, run: async (args) => ({ text: args.text.toUpperCase() }) });
+const count = node('count', { inputSchema: text, effect: 'pure', execute: (args) => args.text.length });
+const show = node('show', { inputSchema: z.number(), execute: (n) => ({ shown: String(n) }) });
+const shout = node('shout', { inputSchema: text, execute: async (args) => ({ text: args.text.toUpperCase() }) });
 
 describe('nodes', () => {
   it('know what they take and give', () => {
@@ -30,13 +30,13 @@ describe('nodes', () => {
 
   it('take what their schema takes, and run with what it puts out', () => {
     const plan = node('plan', {
-      input: z.object({ days: z.number().default(1), at: z.string().transform((at) => new Date(at)) }),
-      run: (args, context) => {
+      inputSchema: z.object({ days: z.number().default(1), at: z.string().transform((at) => new Date(at)) }),
+      execute: (args, context) => {
         expectTypeOf(args).toEqualTypeOf<{ days: number; at: Date }>();
         expectTypeOf(context).toEqualTypeOf<ToolContext>();
         return args.at;
       },
-      approve: (args) => args.days > 3,
+      needsApproval: (args) => args.days > 3,
       reconcile: (args) => ({ status: 'done', value: args.at }),
     });
     expectTypeOf<InOf<typeof plan>>().toEqualTypeOf<{ days?: number | undefined; at: string }>();
@@ -46,8 +46,8 @@ describe('nodes', () => {
 
   it('give their values as JSON, with the words of a union kept', () => {
     const sort = node('sort', {
-      input: text,
-      run: (args) =>
+      inputSchema: text,
+      execute: (args) =>
         args.text === ''
           ? { kind: 'empty', seen: new Set<string>() }
           : { kind: 'full', list: [1, 2], gone: undefined as undefined | string },
@@ -55,23 +55,26 @@ describe('nodes', () => {
     expectTypeOf<OutOf<typeof sort>['kind']>().toEqualTypeOf<'empty' | 'full'>();
     expectTypeOf<OutOf<typeof count>>().toEqualTypeOf<number>();
     expectTypeOf<OutOf<ReturnType<typeof nothing>>>().toEqualTypeOf<null>();
-    const nothing = () => node('nothing', { input: text, run: () => {} });
+    const nothing = () => node('nothing', { inputSchema: text, execute: () => {} });
   });
 
   it('without a schema take what the function says, or JSON', () => {
-    const typed = node('typed', { run: (mail: { id: string }) => mail.id });
+    const typed = node('typed', { execute: (mail: { id: string }) => mail.id });
     expectTypeOf<InOf<typeof typed>>().toEqualTypeOf<{ id: string }>();
-    const plain = node('plain', { input: { type: 'object' }, run: (args) => expectTypeOf(args).toEqualTypeOf<Json>() });
+    const plain = node('plain', {
+      inputSchema: { type: 'object' },
+      execute: (args) => expectTypeOf(args).toEqualTypeOf<Json>(),
+    });
     expectTypeOf<InOf<typeof plain>>().toEqualTypeOf<Json>();
   });
 
   it('may give any JSON', () => {
-    const loose = node('loose', { run: (given): Json => given });
+    const loose = node('loose', { execute: (given): Json => given });
     expectTypeOf<OutOf<typeof loose>>().toEqualTypeOf<Json>();
-    edge(loose, node('next', { run: (given: Json) => given }));
-    const fields = node('fields', { run: (given: Json): Record<string, Json> => ({ given }) });
+    edge(loose, node('next', { execute: (given: Json) => given }));
+    const fields = node('fields', { execute: (given: Json): Record<string, Json> => ({ given }) });
     expectTypeOf<OutOf<typeof fields>>().toEqualTypeOf<Record<string, Json>>();
-    const unsaid = node('unsaid', { run: (given: unknown): unknown => given });
+    const unsaid = node('unsaid', { execute: (given: unknown): unknown => given });
     expectTypeOf<OutOf<typeof unsaid>>().toEqualTypeOf<unknown>();
     // @ts-expect-error nobody knows what it gives
     edge(unsaid, count);
@@ -79,21 +82,21 @@ describe('nodes', () => {
 
   it('give what their output schema takes', () => {
     const output = z.object({ kind: z.enum(['a', 'b']) });
-    const fits = node('fits', { input: text, output, run: () => ({ kind: 'a' }) });
+    const fits = node('fits', { inputSchema: text, outputSchema: output, execute: () => ({ kind: 'a' }) });
     expectTypeOf<OutOf<typeof fits>>().toExtend<{ kind: 'a' | 'b' }>();
     // @ts-expect-error the value does not fit the schema
-    node('misfit', { input: text, output, run: () => ({ kind: 3 }) });
+    node('misfit', { inputSchema: text, outputSchema: output, execute: () => ({ kind: 3 }) });
   });
 
   it('refuse what no node has', () => {
     // @ts-expect-error there is no such field
-    node('a', { input: text, run: (args) => args.txt });
+    node('a', { inputSchema: text, execute: (args) => args.txt });
     // @ts-expect-error the effect is none
-    node('a', { input: text, effect: 'maybe', run: () => 1 });
+    node('a', { inputSchema: text, effect: 'maybe', execute: () => 1 });
     // @ts-expect-error retries are part of the policy
-    node('a', { input: text, run: () => 1, retries: 3 });
+    node('a', { inputSchema: text, execute: () => 1, retries: 3 });
     // @ts-expect-error there is no function
-    node('a', { input: text });
+    node('a', { inputSchema: text });
   });
 });
 
@@ -103,7 +106,7 @@ describe('live handles', () => {
   it('are typed for nodes, joins and the items of maps', () => {
     const read = node('read', {
       handles: { n: count },
-      run: (text: string, { handles, signal }) => {
+      execute: (text: string, { handles, signal }) => {
         expectTypeOf(handles).toEqualTypeOf<{ readonly n: number }>();
         expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
         return text.length + handles.n;
@@ -112,7 +115,7 @@ describe('live handles', () => {
     expectTypeOf(read).toEqualTypeOf<Node<'read', string, number>>();
     map('each', {
       handles: { n: count },
-      run: (item: number, { handles }) => {
+      execute: (item: number, { handles }) => {
         expectTypeOf(handles.n).toEqualTypeOf<number>();
         return item;
       },
@@ -120,14 +123,14 @@ describe('live handles', () => {
     join('both', {
       of: [read],
       handles: { n: count },
-      run: (given, { handles }) => {
+      execute: (given, { handles }) => {
         expectTypeOf(given.read).toEqualTypeOf<number>();
         expectTypeOf(handles.n).toEqualTypeOf<number>();
         return 1;
       },
     });
     // @ts-expect-error the node has named no handle
-    node('none', { run: (_: string, { handles }) => handles.n });
+    node('none', { execute: (_: string, { handles }) => handles.n });
   });
 });
 
@@ -143,12 +146,12 @@ describe('edges', () => {
     edge(count, shout);
     // @ts-expect-error it gives { shown }, and { text } is needed
     edge(show, count);
-    const maybe = node('maybe', { input: text, run: (args): string | undefined => args.text });
-    const takesText = node('takes_text', { input: z.string(), run: (given) => given });
+    const maybe = node('maybe', { inputSchema: text, execute: (args): string | undefined => args.text });
+    const takesText = node('takes_text', { inputSchema: z.string(), execute: (given) => given });
     // @ts-expect-error nothing becomes null
     edge(maybe, takesText);
-    const when = node('when', { input: text, run: () => new Date(0) });
-    const takesDate = node('takes_date', { input: z.date(), run: (date) => date });
+    const when = node('when', { inputSchema: text, execute: () => new Date(0) });
+    const takesDate = node('takes_date', { inputSchema: z.date(), execute: (date) => date });
     edge(when, takesText);
     // @ts-expect-error a date does not stay one on its way
     edge(when, takesDate);
@@ -159,45 +162,45 @@ describe('joins', () => {
   it('get what their parents give, by their names', () => {
     const both = join('both', {
       of: [count, shout],
-      run: (input, context) => {
+      execute: (input, context) => {
         expectTypeOf(input).toEqualTypeOf<{ count: number; shout: { text: string } }>();
         expectTypeOf(context).toEqualTypeOf<ToolContext>();
         return input.shout.text.repeat(input.count);
       },
     });
     expectTypeOf<OutOf<typeof both>>().toEqualTypeOf<string>();
-    join('both', { of: [count, shout], run: ({ count: n, shout: { text: said } }) => [n, said] });
+    join('both', { of: [count, shout], execute: ({ count: n, shout: { text: said } }) => [n, said] });
     // @ts-expect-error there is no such parent
-    join('both', { of: [count], run: ({ shout }) => shout });
+    join('both', { of: [count], execute: ({ shout }) => shout });
     // @ts-expect-error the parent gives a number
-    join('both', { of: [count], run: (input) => input.count.length });
+    join('both', { of: [count], execute: (input) => input.count.length });
   });
 
   it('are led to by their parents alone', () => {
-    const both = join('both', { of: [count, shout], run: (input) => input });
+    const both = join('both', { of: [count, shout], execute: (input) => input });
     // @ts-expect-error an edge cannot make up the input of a join
     edge(count, both);
     const toJoin = predicateRouter({ branches: [{ when: (n: number) => n > 1, to: both }] }).asNode('to_join');
     // @ts-expect-error nor can a router hand it over
     edge(count, toJoin);
     // @ts-expect-error nor the input of the flow
-    flow({ name: 'f', input: text, entry: both, exit: both });
+    flow({ name: 'f', inputSchema: text, entry: both, exit: both });
   });
 });
 
 describe('maps', () => {
-  const lengths = map('lengths', { item: z.string(), run: (item) => item.length, concurrency: 3 });
+  const lengths = map('lengths', { itemSchema: z.string(), execute: (item) => item.length, concurrency: 3 });
 
   it('take a list of items and give a list of values', () => {
     expectTypeOf(lengths).toEqualTypeOf<Node<'lengths', readonly string[], number[]>>();
-    const halves = map('halves', { run: async (item: { n: number }) => ({ half: item.n / 2 }) });
+    const halves = map('halves', { execute: async (item: { n: number }) => ({ half: item.n / 2 }) });
     expectTypeOf<InOf<typeof halves>>().toEqualTypeOf<readonly { n: number }[]>();
     expectTypeOf<OutOf<typeof halves>>().toEqualTypeOf<{ half: number }[]>();
   });
 
   it('refuse lists of something else', () => {
-    const words = node('words', { input: text, run: (args) => args.text.split(' ') });
-    const letters = node('letters', { input: z.array(z.string()), run: (all) => all.join('') });
+    const words = node('words', { inputSchema: text, execute: (args) => args.text.split(' ') });
+    const letters = node('letters', { inputSchema: z.array(z.string()), execute: (all) => all.join('') });
     edge(words, lengths);
     edge(words, letters);
     // @ts-expect-error it gives numbers, and texts are needed
@@ -205,13 +208,16 @@ describe('maps', () => {
     // @ts-expect-error it gives one thing, and a list is needed
     edge(shout, lengths);
     // @ts-expect-error an item is text
-    map('a', { item: z.string(), run: (item) => item.toFixed() });
+    map('a', { itemSchema: z.string(), execute: (item) => item.toFixed() });
   });
 });
 
 const mail = z.object({ topic: z.string(), order: z.string() });
-const refund = node('refund', { input: mail, run: ({ order }) => ({ refunded: order }) });
-const answer = node('answer', { input: z.object({ topic: z.string() }), run: ({ topic }) => ({ about: topic }) });
+const refund = node('refund', { inputSchema: mail, execute: ({ order }) => ({ refunded: order }) });
+const answer = node('answer', {
+  inputSchema: z.object({ topic: z.string() }),
+  execute: ({ topic }) => ({ about: topic }),
+});
 
 describe('predicate routers', () => {
   it('hand the payload that their targets need to each predicate', () => {
@@ -228,7 +234,7 @@ describe('predicate routers', () => {
       default: answer,
     }).asNode('by_topic');
     expectTypeOf<InOf<typeof byTopic>>().toEqualTypeOf<{ topic: string; order: string }>();
-    const read = node('read', { run: (given: string) => ({ topic: given, order: 'o1' }) });
+    const read = node('read', { execute: (given: string) => ({ topic: given, order: 'o1' }) });
     edge(read, byTopic);
     // @ts-expect-error a target needs the order
     edge(answer, byTopic);
@@ -256,24 +262,30 @@ describe('predicate routers', () => {
 
 describe('union routers', () => {
   const paid = node('paid', {
-    input: z.object({ kind: z.literal('paid'), amount: z.number() }),
-    run: (it) => it.amount,
+    inputSchema: z.object({ kind: z.literal('paid'), amount: z.number() }),
+    execute: (it) => it.amount,
   });
-  const open = node('open', { input: z.object({ kind: z.literal('open'), due: z.string() }), run: (it) => it.due });
-  const other = node('other', { input: z.object({ kind: z.string(), note: z.string() }), run: (it) => it.note });
+  const open = node('open', {
+    inputSchema: z.object({ kind: z.literal('open'), due: z.string() }),
+    execute: (it) => it.due,
+  });
+  const other = node('other', {
+    inputSchema: z.object({ kind: z.string(), note: z.string() }),
+    execute: (it) => it.note,
+  });
   const look = node('look', {
-    input: text,
-    run: (args) => (args.text === '' ? { kind: 'paid', amount: 3 } : { kind: 'open', due: args.text }),
+    inputSchema: text,
+    execute: (args) => (args.text === '' ? { kind: 'paid', amount: 3 } : { kind: 'open', due: args.text }),
   });
 
   it('take the union of what their branches take, each with its tag', () => {
     const byKind = unionRouter({ select: 'kind', branches: { paid, open } }).asNode('by_kind');
     expectTypeOf<InOf<typeof byKind>>().toExtend<{ kind: 'paid'; amount: number } | { kind: 'open'; due: string }>();
     edge(look, byKind);
-    const wider = node('wider', { input: text, run: () => ({ kind: 'refused', why: '' }) });
+    const wider = node('wider', { inputSchema: text, execute: () => ({ kind: 'refused', why: '' }) });
     // @ts-expect-error no branch has this tag
     edge(wider, byKind);
-    const lacking = node('lacking', { input: text, run: () => ({ kind: 'paid' }) });
+    const lacking = node('lacking', { inputSchema: text, execute: () => ({ kind: 'paid' }) });
     // @ts-expect-error the branch of this tag needs an amount
     edge(lacking, byKind);
     // @ts-expect-error it has no tag
@@ -282,7 +294,7 @@ describe('union routers', () => {
 
   it('take what the default takes', () => {
     const byKind = unionRouter({ select: 'kind', branches: { paid }, default: other }).asNode('by_kind');
-    const noted = node('noted', { input: text, run: () => ({ kind: 'noted', note: '' }) });
+    const noted = node('noted', { inputSchema: text, execute: () => ({ kind: 'noted', note: '' }) });
     edge(noted, byKind);
     // @ts-expect-error neither the branch nor the default takes it
     edge(shout, byKind);
@@ -290,7 +302,7 @@ describe('union routers', () => {
 
   it('tag a target that does not look at the tag', () => {
     const byKind = unionRouter({ select: 'kind', branches: { text: count } }).asNode('by_kind');
-    const made = node('made', { input: text, run: () => ({ kind: 'text', text: 'a' }) });
+    const made = node('made', { inputSchema: text, execute: () => ({ kind: 'text', text: 'a' }) });
     edge(made, byKind);
     // @ts-expect-error it leads nowhere
     edge(shout, byKind);
@@ -317,9 +329,9 @@ declare const support: Flow<{ text: string }, { shown: string }>;
 
 describe('flows', () => {
   it('know what they take and give', () => {
-    const sized = flow({ name: 'sized', input: text, entry: count, exit: show, edges: [edge(count, show)] });
+    const sized = flow({ name: 'sized', inputSchema: text, entry: count, exit: show, edges: [edge(count, show)] });
     expectTypeOf(sized).toEqualTypeOf<Flow<{ text: string }, { shown: string }>>();
-    const either = flow({ name: 'either', input: mail, entry: refund, exit: [refund, answer] });
+    const either = flow({ name: 'either', inputSchema: mail, entry: refund, exit: [refund, answer] });
     expectTypeOf(either).toEqualTypeOf<
       Flow<{ topic: string; order: string }, { refunded: string } | { about: string }>
     >();
@@ -327,29 +339,35 @@ describe('flows', () => {
 
   it('give their entry what their schema puts out', () => {
     const input = z.object({ text: z.string().default('') });
-    const made = flow({ name: 'made', input, entry: count, exit: count });
+    const made = flow({ name: 'made', inputSchema: input, entry: count, exit: count });
     expectTypeOf(made).toEqualTypeOf<Flow<{ text?: string | undefined }, number>>();
     // @ts-expect-error the entry takes text
-    flow({ name: 'a', input: z.object({ n: z.number() }), entry: count, exit: count });
-    flow({ name: 'a', input: { type: 'object' }, entry: count, exit: count });
+    flow({ name: 'a', inputSchema: z.object({ n: z.number() }), entry: count, exit: count });
+    flow({ name: 'a', inputSchema: { type: 'object' }, entry: count, exit: count });
   });
 
   it('check their exits against their output schema', () => {
     const output = z.object({ shown: z.string() });
-    const made = flow({ name: 'a', input: z.number(), output, entry: show, exit: show });
+    const made = flow({ name: 'a', inputSchema: z.number(), outputSchema: output, entry: show, exit: show });
     expectTypeOf(made).toEqualTypeOf<Flow<number, { shown: string }>>();
     const read = flow({
       name: 'a',
-      input: z.number(),
-      output: output.transform((o) => o.shown),
+      inputSchema: z.number(),
+      outputSchema: output.transform((o) => o.shown),
       entry: show,
       exit: show,
     });
     expectTypeOf(read).toEqualTypeOf<Flow<number, { shown: string }, string>>();
     // @ts-expect-error the exit gives no number
-    flow({ name: 'a', input: z.number(), output: z.number(), entry: show, exit: show });
-    // @ts-expect-error one of the exits gives a number
-    flow({ name: 'a', input: text, output: z.object({ text: z.string() }), entry: shout, exit: [shout, count] });
+    flow({ name: 'a', inputSchema: z.number(), outputSchema: z.number(), entry: show, exit: show });
+    flow({
+      name: 'a',
+      inputSchema: text,
+      outputSchema: z.object({ text: z.string() }),
+      entry: shout,
+      // @ts-expect-error one of the exits gives a number
+      exit: [shout, count],
+    });
   });
 
   it('are nodes of other flows', () => {
@@ -360,7 +378,7 @@ describe('flows', () => {
     edge(count, part);
     // @ts-expect-error what it gives is no number
     edge(part, show);
-    join('both', { of: [part, count], run: (input) => expectTypeOf(input.part.shown).toEqualTypeOf<string>() });
+    join('both', { of: [part, count], execute: (input) => expectTypeOf(input.part.shown).toEqualTypeOf<string>() });
     const flows: Readonly<Record<string, Flow>> = { support };
     expectTypeOf(flows).toBeObject();
   });

@@ -147,8 +147,8 @@ describe('flows of any shape', () => {
         const flow = runsOf(graph, thrown);
         const tools = [...graph.nodes.values()].map(({ name, tool }) => ({
           ...tool,
-          input: {},
-          run: (args: Json) => flow.run(name, args),
+          inputSchema: {},
+          execute: (args: Json) => flow.run(name, args),
         }));
         const runtime = createRuntime({ planner: flowPlanner(graph), tools: tools as never, journal: memoryJournal() });
         const context = { args: 'x' };

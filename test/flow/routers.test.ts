@@ -6,12 +6,14 @@ import type { AnyTool, Tool, ToolContext } from '#tools';
 import { thrownBy } from './thrown.ts';
 
 const any = z.any();
-const [a, b, c] = (['a', 'b', 'c'] as const).map((name) => node(name, { input: any, effect: 'pure', run: (x) => x }));
+const [a, b, c] = (['a', 'b', 'c'] as const).map((name) =>
+  node(name, { inputSchema: any, effect: 'pure', execute: (x) => x }),
+);
 if (a === undefined || b === undefined || c === undefined) throw new Error('three nodes are needed');
 
 /** What a router's tool gives for a payload, called as an executor does. */
 function called(tool: AnyTool, payload: unknown, meta: JsonObject = {}): unknown {
-  return (tool as Tool).run(payload as never, { meta } as ToolContext);
+  return (tool as Tool).execute(payload as never, { meta } as ToolContext);
 }
 
 describe('predicate routers', () => {
@@ -174,7 +176,7 @@ describe('route policies', () => {
   it('RT-07 may name a node to which an edge of the flow leads, beside the targets', () => {
     const router = predicateRouter({ branches: [{ when: () => true, to: a }] }).asNode('by_size');
     const edges = [{ from: router, to: c }];
-    const made = flow({ name: 'f', input: any, entry: router, exit: [a, c], edges });
+    const made = flow({ name: 'f', inputSchema: any, entry: router, exit: [a, c], edges });
     const tool = made.tools.find(({ name }) => name === 'by_size') as Tool;
     expect(called(tool, 7, { route_policy: { by_size: 'c' } })).toBe('c');
     expect(called(tool, 7)).toBe('a');
@@ -210,7 +212,7 @@ describe('routers', () => {
       default: a,
     }).asNode('by_size', { allowCycle: true });
     expect(router).toMatchObject({ kind: 'router', effect: 'pure', allowCycle: true });
-    expect(router.tool).toMatchObject({ name: 'by_size', effect: 'pure', input: {}, retries: 0 });
+    expect(router.tool).toMatchObject({ name: 'by_size', effect: 'pure', inputSchema: {}, retries: 0 });
     expect(router.targets).toEqual([b, a]);
   });
 });

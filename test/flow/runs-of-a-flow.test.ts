@@ -7,11 +7,11 @@ import { temporaryFile } from '../kit/files.ts';
 import { failureOf, placed } from '../kit/flows.ts';
 
 const NUMBER = { type: 'number' } as const;
-const twice = node('twice', { effect: 'pure', run: (value: number) => 2 * value });
-const plus = node('plus', { effect: 'pure', run: (value: number) => value + 1 });
+const twice = node('twice', { effect: 'pure', execute: (value: number) => 2 * value });
+const plus = node('plus', { effect: 'pure', execute: (value: number) => value + 1 });
 
 const named = (name: string): Flow<number, number> =>
-  flow({ name, input: NUMBER, entry: twice, exit: plus, edges: [edge(twice, plus)] });
+  flow({ name, inputSchema: NUMBER, entry: twice, exit: plus, edges: [edge(twice, plus)] });
 
 describe('an input', () => {
   it('RT-10 W87 needs an identity, and there is one entry for it', async () => {
@@ -19,7 +19,7 @@ describe('an input', () => {
     const runtime = placed([made]);
     expect((await failureOf(made.run(runtime, 1, {} as never))).code).toBe('identity_required');
     expect(await runtime.list()).toEqual([]);
-    const both = { name: 'two', input: NUMBER, entry: [twice, plus] as never, exit: plus, edges: [] };
+    const both = { name: 'two', inputSchema: NUMBER, entry: [twice, plus] as never, exit: plus, edges: [] };
     expect(() => flow(both)).toThrow(expect.objectContaining({ code: 'flow_invalid' }));
   });
 });

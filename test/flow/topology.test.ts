@@ -5,21 +5,21 @@ import { drawn } from './drawn.ts';
 
 const any = z.any();
 const plain = (name: string, allowCycle = false) =>
-  node(name, { input: any, effect: 'read', run: (x) => x, allowCycle });
+  node(name, { inputSchema: any, effect: 'read', execute: (x) => x, allowCycle });
 
 function mixed() {
   const find = plain('find');
-  const lookup = flow({ name: 'lookup', input: any, entry: find, exit: find }).asNode('customer');
+  const lookup = flow({ name: 'lookup', inputSchema: any, entry: find, exit: find }).asNode('customer');
   const [start, end] = [plain('start', true), plain('end', true)];
-  const scores = map('scores', { run: (item) => item, effect: 'pure' });
-  const both = join('both', { of: [lookup, scores], run: (input) => input, effect: 'pure' });
+  const scores = map('scores', { execute: (item) => item, effect: 'pure' });
+  const both = join('both', { of: [lookup, scores], execute: (input) => input, effect: 'pure' });
   const router = predicateRouter({ branches: [{ when: () => true, to: end }], default: start }).asNode('again', {
     allowCycle: true,
   });
   const last = plain('last', true);
   return flow({
     name: 'mixed',
-    input: any,
+    inputSchema: any,
     entry: start,
     exit: both,
     budget: { hops: 99 },

@@ -202,8 +202,8 @@ export function oddTool(effect: Effect, behaviour: (run: string) => string): Too
     name: 'odd',
     description: 'Does something odd.',
     effect,
-    input: { type: 'object' },
+    inputSchema: { type: 'object' },
     timeoutMs: TIMEOUT_MS,
-    run: (args, context) => behaviours[behaviour(context.identity.run)]?.(args as Record<string, unknown>, context),
+    execute: (args, context) => behaviours[behaviour(context.identity.run)]?.(args as Record<string, unknown>, context),
   };
 }

@@ -9,7 +9,7 @@ export const ANY = { type: 'object' } as const;
 export type Runs = (args: Record<string, Json>, context: ToolContext) => unknown;
 
 export function make(name: string, run: Runs, more: Partial<Tool> = {}): Tool {
-  return { name, description: name, input: ANY, effect: 'pure', run, ...more } as Tool;
+  return { name, description: name, inputSchema: ANY, effect: 'pure', execute: run, ...more } as Tool;
 }
 
 /** A tool that gives back its arguments. */

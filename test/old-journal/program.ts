@@ -86,8 +86,8 @@ function tools({ done, holds }: World): readonly Tool[] {
     tool({
       name,
       description: `The tool ${name}`,
-      input: ANY,
-      run: (_, { idempotencyKey }) => {
+      inputSchema: ANY,
+      execute: (_, { idempotencyKey }) => {
         done.push(`${name} ${idempotencyKey}`);
         return holds.has(name) ? new Promise<Json>(() => {}) : value;
       },
@@ -98,7 +98,7 @@ function tools({ done, holds }: World): readonly Tool[] {
     make('pay', { effect: 'once', costUsd: 0.25 }, 'paid'),
     make('post', { effect: 'keyed' }, 'posted'),
     make('fails', { effect: 'once', timeoutMs: 60_000 }, 'made'),
-    make('guarded', { effect: 'once', approve: 'always' }, 'let in'),
+    make('guarded', { effect: 'once', needsApproval: true }, 'let in'),
     make('large', { effect: 'pure' }, { text: 'x'.repeat(LARGE_CHARS) }),
   ];
 }

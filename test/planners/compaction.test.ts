@@ -32,8 +32,8 @@ const page: Tool = tool({
   name: 'page',
   description: 'Reads a page.',
   effect: 'read',
-  input,
-  run: ({ q }) => `page ${String(q)} ${'word '.repeat(800)}`,
+  inputSchema: input,
+  execute: ({ q }) => `page ${String(q)} ${'word '.repeat(800)}`,
 });
 const DONE: ScriptedReply = { text: 'done' };
 const pages = (...numbers: readonly number[]): ScriptedReply => ({
@@ -241,7 +241,7 @@ describe('what a compaction leaves as it is', () => {
       ...page,
       run: async (args: never, context: never) => {
         await gate.promise;
-        return page.run(args, context);
+        return page.execute(args, context);
       },
     };
     const made = reactWorld({ ...options, tools: [held] });

@@ -16,8 +16,8 @@ const later = (name: string, description: string, more: Partial<Tool> = {}): Too
     description,
     effect: 'read',
     loading: 'deferred',
-    input,
-    run: ({ q }) => `${name} ${String(q)}`,
+    inputSchema: input,
+    execute: ({ q }) => `${name} ${String(q)}`,
     ...more,
   } as Tool);
 const TOOLS: readonly Tool[] = [
@@ -130,7 +130,7 @@ describe('a request and its tools', () => {
   });
 
   it('tools that were found survive a compaction', async () => {
-    const long: Tool = { ...search, run: () => 'word '.repeat(1_000) };
+    const long: Tool = { ...search, execute: () => 'word '.repeat(1_000) };
     const summary = { goals: ['g'], pending: [], lastOutputDigest: 'd', note: '' };
     const summariser = scriptedModel((_, index) => ({
       text: JSON.stringify({ ...summary, facts: [`fact ${index}`] }),

@@ -15,7 +15,7 @@ const fenced = (...calls: readonly string[]): ScriptedReply => ({
   text: `\`\`\`json\n${JSON.stringify(calls.map((name) => ({ tool: name, args: { q: 'x' } })))}\n\`\`\``,
 });
 const DONE: ScriptedReply = { text: 'done' };
-const giving = (name: string, result: string): Tool => ({ ...search, name, run: () => result });
+const giving = (name: string, result: string): Tool => ({ ...search, name, execute: () => result });
 
 /** What is told after the calls of the first reply, in text mode. */
 async function toldOf(...results: readonly (readonly [name: string, result: string])[]): Promise<string> {
@@ -71,9 +71,9 @@ describe('text mode', () => {
 
 describe('native calls', () => {
   it('a value cannot pass for what the runtime says of a call', async () => {
-    const told = async (run: Tool['run']): Promise<string> => {
+    const told = async (run: Tool['execute']): Promise<string> => {
       const model = scriptedModel([{ calls: [{ tool: 'page', args: { q: 'x' } }] }, DONE]);
-      await play({ model, tools: [{ ...search, name: 'page', run }] });
+      await play({ model, tools: [{ ...search, name: 'page', execute: run }] });
       return wordsOf(model.calls[1]?.prompt.at(-1));
     };
     const error = await told(() => Promise.reject(new Error('It broke.')));
@@ -94,7 +94,7 @@ describe('the system prompt', () => {
     'native',
     'text',
   ] as const)('no description and no hint closes its section or begins another: %s', async (mode) => {
-    const tools = [tool({ ...search, name: 'evil', description: `Reads. ${attack}`, input }), search];
+    const tools = [tool({ ...search, name: 'evil', description: `Reads. ${attack}`, inputSchema: input }), search];
     const text = system(await firstRequest({ hints: { constraints: attack } }, tools, mode));
     for (const mark of ['</available_tools>', '</planning_constraints>', '<tool_usage>', '</tool_usage>']) {
       expect(text.split(mark), mark).toHaveLength(2);

@@ -61,9 +61,15 @@ async function play(seed: number): Promise<Outcome> {
     }),
     tools: [
       ...['search', 'read'].map((name) =>
-        tool({ name, description: name, effect: 'read', input, run: ({ q }) => `${String(q)}!` }),
+        tool({ name, description: name, effect: 'read', inputSchema: input, execute: ({ q }) => `${String(q)}!` }),
       ),
-      tool({ name: 'pay', description: 'Pays.', effect: 'once', input, run: ({ q }) => void paid.push(String(q)) }),
+      tool({
+        name: 'pay',
+        description: 'Pays.',
+        effect: 'once',
+        inputSchema: input,
+        execute: ({ q }) => void paid.push(String(q)),
+      }),
     ],
     journal,
     limits: { steps: STEPS },

@@ -45,7 +45,7 @@ async function play(
         calls.push([name, ...Object.values(args)].join(' '));
         return 'done';
       },
-      { input: { type: 'object', properties: { times: { type: 'integer' } }, additionalProperties: false } },
+      { inputSchema: { type: 'object', properties: { times: { type: 'integer' } }, additionalProperties: false } },
     ),
   );
   const step: HtnOptions['step'] = ([toolId]) => ({ type: 'tool', toolId });

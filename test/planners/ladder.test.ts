@@ -133,7 +133,7 @@ describe('asking again', () => {
 
   it('RP-08 the end is no path, with what went wrong, in short', async () => {
     const names = Array.from({ length: 9 }, (_, index) => `${'parameter'.repeat(4)}_${index}`);
-    const wide = tool({ ...search, input: { type: 'object', required: ['q', ...names], properties: {} } });
+    const wide = tool({ ...search, inputSchema: { type: 'object', required: ['q', ...names], properties: {} } });
     const { result, events } = await played([1, 2, 3, 4, 5, 6].map(bad), { tools: [wide], react: { reasks: 5 } });
     const metadata = result.status === 'finished' ? result.metadata : undefined;
     expect(metadata).toMatchObject({
@@ -588,7 +588,7 @@ describe('the next rung', () => {
   });
 
   it('the ladder goes on over a compaction', async () => {
-    const long = tool({ ...search, run: () => 'word '.repeat(400) });
+    const long = tool({ ...search, execute: () => 'word '.repeat(400) });
     const summariser = scriptedModel((_, index) =>
       text(JSON.stringify({ goals: ['go'], facts: [`${index} of it`], pending: [], lastOutputDigest: 'it', note: '' })),
     );

@@ -20,8 +20,8 @@ function shop() {
     name: 'refund',
     description: 'Refunds an order.',
     effect: 'once',
-    input: order,
-    run: (args) => {
+    inputSchema: order,
+    execute: (args) => {
       effects.push(args as JsonObject);
       return 'refunded';
     },

@@ -97,8 +97,8 @@ describe('attachments', () => {
       effect: 'read',
       loading: 'deferred',
       mimeTypes: ['application/pdf'],
-      input,
-      run: () => 'text',
+      inputSchema: input,
+      execute: () => 'text',
     });
     const path = temporaryFile();
     const find: ScriptedReply = { calls: [{ tool: 'tool_search', args: { query: 'documents' } }] };

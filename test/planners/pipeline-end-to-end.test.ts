@@ -113,8 +113,8 @@ describe('AG-05 nothing runs that is not allowed', () => {
       name: 'close',
       description: 'Closes.',
       effect: 'read',
-      input: { type: 'object' },
-      run: () => {
+      inputSchema: { type: 'object' },
+      execute: () => {
         forbidden.add('read');
         return { about: 'closed' };
       },
@@ -154,9 +154,9 @@ describe('AG-06 a plan is a decision as any other', () => {
       name: 'send',
       description: 'Sends.',
       effect: 'once',
-      approve: 'always',
-      input: { type: 'object' },
-      run: ({ q }) => {
+      needsApproval: true,
+      inputSchema: { type: 'object' },
+      execute: ({ q }) => {
         ran.push(`send ${String(q)}`);
         return 'sent';
       },
@@ -181,8 +181,8 @@ describe('AG-06 a plan is a decision as any other', () => {
       description: 'Costs.',
       effect: 'read',
       costUsd: 0.0005,
-      input: { type: 'object' },
-      run: () => 'paid',
+      inputSchema: { type: 'object' },
+      execute: () => 'paid',
     });
     const prices = { input: 1, output: 1 };
     const { result, steps } = await play({
@@ -200,8 +200,8 @@ describe('AG-06 a plan is a decision as any other', () => {
       name: 'inside',
       description: 'Works inside.',
       effect: 'pure',
-      input: { type: 'object' },
-      run: (args) => {
+      inputSchema: { type: 'object' },
+      execute: (args) => {
         seen.push(args);
         return 'done';
       },

@@ -39,8 +39,8 @@ export function toolsOf(
       name,
       description: `The tool ${name}.`,
       effect: 'read',
-      input,
-      run({ q }, { identity }) {
+      inputSchema: input,
+      execute({ q }, { identity }) {
         const what = `${name} ${String(q)}`;
         if (typeof ran === 'function') ran(what, identity.run);
         else ran.push(what);

@@ -40,8 +40,8 @@ const big = (size: number): Tool =>
     name: 'big',
     description: 'Gives much.',
     effect: 'read',
-    input: { type: 'object' },
-    run: () => 'x'.repeat(size),
+    inputSchema: { type: 'object' },
+    execute: () => 'x'.repeat(size),
   });
 
 describe('planning the rest after a failure', () => {
@@ -215,8 +215,8 @@ async function steered(
     name: 'hold',
     description: 'Waits.',
     effect: 'read',
-    input: { type: 'object' },
-    async run() {
+    inputSchema: { type: 'object' },
+    async execute() {
       ran.push('hold');
       if (run !== undefined) await atHold(run, made.journal);
       return 'held';
@@ -287,8 +287,8 @@ describe('controls while a plan runs', () => {
         name: 'hold',
         description: 'Waits.',
         effect: 'read',
-        input: { type: 'object' },
-        async run() {
+        inputSchema: { type: 'object' },
+        async execute() {
           await held?.pause();
           return 'held';
         },

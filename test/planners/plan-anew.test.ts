@@ -131,7 +131,7 @@ describe.each(Object.entries(MAKERS))('%s', (_, makerOf) => {
   ])('nor when the tool gets the same of other arguments: what its schema %s', async (_what, first, second) => {
     const book = till('once');
     const input = z.object({ to: z.string(), amount: z.number(), currency: z.string().default('EUR') });
-    const tools = book.tools.map((each) => (each.name === 'pay' ? { ...each, input } : each));
+    const tools = book.tools.map((each) => (each.name === 'pay' ? { ...each, inputSchema: input } : each));
     const plans = [
       [pay('p', { input: first }), broken],
       [pay('q', { input: second }), end('end')],
@@ -149,7 +149,7 @@ describe.each(Object.entries(MAKERS))('%s', (_, makerOf) => {
   it('nor what a person has changed, whether the plan names what was planned or what was done', async () => {
     for (const amount of [5, 7]) {
       const book = till('once');
-      const tools = book.tools.map((each) => (each.name === 'pay' ? { ...each, approve: 'always' as const } : each));
+      const tools = book.tools.map((each) => (each.name === 'pay' ? { ...each, needsApproval: true } : each));
       const plans = [
         [pay('p'), broken],
         [pay('q', { input: { to: 'ana', amount } }), end('end', { $from: 'q' })],
@@ -316,7 +316,7 @@ describe('a once call in doubt', () => {
 
 it('a model that plans anew is shown what a person has changed, and may name it under the same id', async () => {
   const book = till('once');
-  const tools = book.tools.map((each) => (each.name === 'pay' ? { ...each, approve: 'always' as const } : each));
+  const tools = book.tools.map((each) => (each.name === 'pay' ? { ...each, needsApproval: true } : each));
   const model = scriptedModel([
     submitted(pay('p'), broken),
     submitted(pay('p', { input: { to: 'ana', amount: 7 } }), end('end', { $from: 'p' })),

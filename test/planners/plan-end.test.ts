@@ -71,7 +71,7 @@ it('AG-44 one end of several is enough, and a plan without an end has its result
 });
 
 it('AG-44 a finish that somebody took out is missed too', async () => {
-  const gated = { ...worker, approve: 'always' as const };
+  const gated = { ...worker, needsApproval: true };
   const made = world({ planner: graph({ plan: { steps: [work('a'), end('done')] } }), tools: [gated] });
   const run = await start(made);
   await pausesOf(run);

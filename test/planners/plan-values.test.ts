@@ -39,7 +39,14 @@ interface Ledger {
 function ledger(page: Json): Ledger {
   const posted: Json[] = [];
   const a = (name: string, run: (args: JsonObject) => Json, more: Partial<Tool> = {}): Tool =>
-    tool({ name, description: name, effect: 'read', input: ANY, run: (args) => run(args as JsonObject), ...more });
+    tool({
+      name,
+      description: name,
+      effect: 'read',
+      inputSchema: ANY,
+      execute: (args) => run(args as JsonObject),
+      ...more,
+    });
   return {
     posted,
     tools: [
@@ -251,8 +258,8 @@ describe('a value stays a value', () => {
       const seen: Json[] = [];
       let rounds = 0;
       const policy = { effect: 'read' } as const;
-      const entry = node('key', { ...policy, allowCycle: true, run: (input: Json) => input });
-      const list = node('each', { ...policy, run: (input: Json) => [input, input] });
+      const entry = node('key', { ...policy, allowCycle: true, execute: (input: Json) => input });
+      const list = node('each', { ...policy, execute: (input: Json) => [input, input] });
       const back = predicateRouter({
         branches: [
           {
@@ -267,14 +274,14 @@ describe('a value stays a value', () => {
       }).asNode('back', { allowCycle: true });
       const each = map('post', {
         ...policy,
-        run: (item: Json) => {
+        execute: (item: Json) => {
           seen.push(item);
           return item;
         },
       });
       const made = flow({
         name: 'posting',
-        input: {},
+        inputSchema: {},
         budget: { hops: 50 },
         entry,
         exit: each,
@@ -291,7 +298,7 @@ describe('a value stays a value', () => {
 
   it('what an approver gives in place of the arguments is what the tool gets', async () => {
     const book = ledger(null);
-    const gated = book.tools.map((each) => (each.name === 'post' ? { ...each, approve: 'always' as const } : each));
+    const gated = book.tools.map((each) => (each.name === 'post' ? { ...each, needsApproval: true } : each));
     const plan = { steps: [key('key'), { ...post('post', 'draft'), after: ['key'] }] };
     const runtime = runtimeOf(graph({ plan }), gated);
     const run = await runtime.start('Post.', { identity: local('ana') });

@@ -22,15 +22,15 @@ export const search: Tool = tool({
   name: 'search',
   description: 'Finds text in files.',
   effect: 'read',
-  input,
-  run: ({ q }) => `found ${String(q)}`,
+  inputSchema: input,
+  execute: ({ q }) => `found ${String(q)}`,
 });
 export const read: Tool = tool({
   name: 'read',
   description: 'Reads a file.',
   effect: 'read',
-  input,
-  run: ({ q }) => `text of ${String(q)}`,
+  inputSchema: input,
+  execute: ({ q }) => `text of ${String(q)}`,
 });
 
 export interface PlayOptions extends Omit<WorldOptions, 'planner'> {

@@ -13,23 +13,35 @@ const STEPS = 10;
 const input = { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] };
 
 const tools = [
-  tool({ name: 'echo', description: 'Says it again.', effect: 'read', input, run: ({ q }) => String(q) }),
+  tool({
+    name: 'echo',
+    description: 'Says it again.',
+    effect: 'read',
+    inputSchema: input,
+    execute: ({ q }) => String(q),
+  }),
   tool({
     name: 'keep',
     description: 'Stores a file.',
     effect: 'read',
-    input,
-    run: async ({ q }, { saveArtifact }) => ({ ...(await saveArtifact(String(q), { mime: 'text/plain' })) }),
+    inputSchema: input,
+    execute: async ({ q }, { saveArtifact }) => ({ ...(await saveArtifact(String(q), { mime: 'text/plain' })) }),
   }),
-  tool({ name: 'large', description: 'Gives much.', effect: 'read', input, run: () => 'x'.repeat(33_000) }),
+  tool({
+    name: 'large',
+    description: 'Gives much.',
+    effect: 'read',
+    inputSchema: input,
+    execute: () => 'x'.repeat(33_000),
+  }),
   ...['alpha', 'beta', 'gamma'].map((name) =>
     tool({
       name: `hidden_${name}`,
       description: `Does ${name}.`,
       effect: 'read',
-      input,
+      inputSchema: input,
       loading: 'deferred',
-      run: () => name,
+      execute: () => name,
     }),
   ),
 ];

@@ -38,8 +38,8 @@ describe('one step of react, in order', () => {
       name: 'note',
       description: 'Notes it.',
       effect: 'read',
-      input,
-      run: async ({ q }) => {
+      inputSchema: input,
+      execute: async ({ q }) => {
         order.push(`begin ${String(q)}`);
         await Promise.resolve();
         order.push(`end ${String(q)}`);

@@ -39,8 +39,8 @@ function shop(effect: 'once' | 'keyed' = 'once', more: { readonly fails?: number
     name: 'refund',
     description: 'Refunds an order.',
     effect,
-    input: order,
-    run: (args) => {
+    inputSchema: order,
+    execute: (args) => {
       failures -= 1;
       if (failures >= 0) throw new Error('The bank is closed.');
       effects.push(args as JsonObject);

@@ -40,9 +40,9 @@ describe('text mode', () => {
       name: 'sample',
       description: 'Takes a sample.',
       effect: 'read',
-      input,
+      inputSchema: input,
       examples: [{ args: { q: 'rain' } }],
-      run: () => 'drops',
+      execute: () => 'drops',
     });
     const { requests } = await played([DONE], { tools: [sample] });
     const prompt = system(requests[0] ?? { prompt: [] });
@@ -142,8 +142,8 @@ describe('text mode', () => {
       description: 'Reads a table.',
       effect: 'read',
       loading: 'deferred',
-      input,
-      run: ({ q }) => `rows of ${String(q)}`,
+      inputSchema: input,
+      execute: ({ q }) => `rows of ${String(q)}`,
     });
     const find = fenced({ tool: 'tool_search', args: { query: 'table' } });
     const { requests, steps } = await played([find, find, fenced({ tool: 'csv_read', args: { q: 'a' } }), DONE], {

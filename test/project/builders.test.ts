@@ -120,8 +120,12 @@ describe('builders', async () => {
 
   it.each<[string, Record<string, unknown>, string]>([
     ['flow', { name: 'f', entry: {}, exit: {} }, 'input of flow is missing; give a schema'],
-    ['flow', { name: 'f', input: {}, entry: {}, exit: {}, edge: [] }, 'flow has no option "edge". Did you mean edges?'],
-    ['flow', { name: 'f', input: {}, entry: {}, exit: {}, edges: {} }, 'edges of flow is an object; give a list'],
+    [
+      'flow',
+      { name: 'f', inputSchema: {}, entry: {}, exit: {}, edge: [] },
+      'flow has no option "edge". Did you mean edges?',
+    ],
+    ['flow', { name: 'f', inputSchema: {}, entry: {}, exit: {}, edges: {} }, 'edges of flow is an object; give a list'],
     ['createRuntime', { planner: () => null, tools: 7 }, 'tools is neither a list of tools nor a record'],
     ['createRuntime', { planner: () => null, random: 1 }, 'random of createRuntime is the number 1; give a function'],
     ['react', { model: 'm', systemPromt: 'x' }, 'react has no option "systemPromt". Did you mean systemPrompt?'],

@@ -168,19 +168,19 @@ describe('docs/flows.md', () => {
 /** What the table of faults is taken from. */
 function refusedFlows(): readonly (() => unknown)[] {
   const plain = (name: string, allowCycle = false) =>
-    node(name, { effect: 'pure', allowCycle, run: (given: Json) => given });
+    node(name, { effect: 'pure', allowCycle, execute: (given: Json) => given });
   const [a, b, c, d] = [plain('a'), plain('b'), plain('c'), plain('d')] as const;
   const pick = predicateRouter<Json>({ branches: [{ when: () => true, to: b }], default: c }).asNode('pick');
-  const joined = (...of: readonly GraphNode[]) => joinOf('both', { of, effect: 'pure', run: () => 1 });
+  const joined = (...of: readonly GraphNode[]) => joinOf('both', { of, effect: 'pure', execute: () => 1 });
   const made = (parts: { entry: GraphNode; exit: unknown; edges?: readonly Edge[]; budget?: FlowBudget }) => () =>
-    flow({ name: 'f', input: {}, ...parts, exit: parts.exit as never });
+    flow({ name: 'f', inputSchema: {}, ...parts, exit: parts.exit as never });
   const again = (router: string, exit: GraphNode) =>
     predicateRouter<Json>({ branches: [{ when: () => true, to: round }], default: exit }).asNode(router, {
       allowCycle: true,
     });
   const [round, left, right] = [plain('p', true), plain('q', true), plain('s', true)] as const;
   const lost = unionRouter({ select: 'kind', branches: { x: undefined as never } }).asNode('pick');
-  const without = node('a', { run: undefined as never, effect: 'pure' });
+  const without = node('a', { execute: undefined as never, effect: 'pure' });
   return [
     made({ entry: a, exit: b, edges: [edge(a, b), edge(c, d)] }),
     made({ entry: a, exit: [b, c], edges: [edge(a, b)] }),
@@ -194,7 +194,7 @@ function refusedFlows(): readonly (() => unknown)[] {
     made({ entry: a, exit: b, edges: [edge(a, b), edge(a, plain('b'))] }),
     made({ entry: lost, exit: a }),
     made({ entry: without, exit: without }),
-    made({ entry: node('pay', { policy: { retries: 2 }, run: () => 1 }), exit: a }),
+    made({ entry: node('pay', { policy: { retries: 2 }, execute: () => 1 }), exit: a }),
     made({ entry: a, exit: a, budget: { hops: -1 } }),
     made({ entry: a, exit: b, edges: [edge(a, b), edge(b, a)] }),
     made({

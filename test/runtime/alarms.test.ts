@@ -11,7 +11,7 @@ import { quiet, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 const LIMIT_MS = 60_000;
-const gated = make('gated', () => 'made', { approve: { expiresInMs: LIMIT_MS } });
+const gated = make('gated', () => 'made', { needsApproval: { expiresInMs: LIMIT_MS } });
 const asking = { ...pause, expiresInMs: LIMIT_MS } as Decision;
 
 async function ended(run: Run): Promise<void> {

@@ -17,7 +17,7 @@ const WORDS = {
 };
 
 const made: unknown[] = [];
-const pay = make('pay', (args) => void made.push(args), { effect: 'once', approve: 'always' });
+const pay = make('pay', (args) => void made.push(args), { effect: 'once', needsApproval: true });
 
 async function tokenOf(run: Run): Promise<string> {
   return (await pausesOf(run))[0]?.token ?? '';

@@ -19,7 +19,7 @@ const folder = mkdtempSync(join(tmpdir(), 'pilotage-answers-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const LIMIT_MS = 1_000;
-const gated = make('gated', () => 'made', { approve: { expiresInMs: LIMIT_MS } });
+const gated = make('gated', () => 'made', { needsApproval: { expiresInMs: LIMIT_MS } });
 const asking = { ...pause, expiresInMs: LIMIT_MS } as Decision;
 
 const STORES: Readonly<Record<string, (clock: VirtualClock) => Journal>> = {
@@ -108,7 +108,7 @@ describe('an answer that was stored', () => {
   it('SP-44 beside others: each is judged by its own time, and one without a token is for what was open then', async () => {
     const clock = new VirtualClock();
     const journal = memoryJournal({ clock });
-    const tools = [gated, make('patient', () => 'made', { approve: { expiresInMs: 5_000 } })];
+    const tools = [gated, make('patient', () => 'made', { needsApproval: { expiresInMs: 5_000 } })];
     const branches = ['gated', 'patient'].map((tool) => ({ tool, args: {} }));
     const planner = script({ kind: 'call_parallel', branches });
     const made = world({ planner, tools, journal, clock });

@@ -51,7 +51,7 @@ const node = (id: string, after: string[] = []): Branch => ({ id, tool: 'work', 
 /** A tool whose calls are carried out by runs of this planner. */
 function carriedOut(next: PlannerFunction, tools: readonly Tool[]): PlannerTool {
   const planner = { name: 'carrier', next };
-  return { name: 'carried', description: 'd', input: ANY, carriedOutBy: { planner, tools } };
+  return { name: 'carried', description: 'd', inputSchema: ANY, carriedOutBy: { planner, tools } };
 }
 
 async function ran(planner: PlannerFunction, tools: readonly AnyTool[], limits: Limits) {
@@ -179,8 +179,8 @@ describe('a run with a limit of calls', () => {
   });
 
   it('counts no call that was never made: unknown, misfit, skipped, rejected', async () => {
-    const strict = make('strict', () => 1, { input: { type: 'object', required: ['n'] } });
-    const gated = make('gated', () => 1, { approve: 'always' });
+    const strict = make('strict', () => 1, { inputSchema: { type: 'object', required: ['n'] } });
+    const gated = make('gated', () => 1, { needsApproval: true });
     const made = world({
       planner: script(
         parallel(
@@ -362,7 +362,7 @@ describe('after a crash', () => {
         },
       },
     );
-    const work = counted('work', { approve: 'always' });
+    const work = counted('work', { needsApproval: true });
     const options = { planner: script(plan({ id: 'act', tool: 'act', args: {} }, node('b'), node('c'))), clock };
     const first = world({ ...options, tools: [act, work.tool], journal: dying.journal });
     const { id } = await start(first, { limits: { calls: 2 } });

@@ -21,7 +21,7 @@ import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 /** A tool that a planner function with tools of its own carries out. */
 function carried(name: string, next: PlannerFunction, tools: readonly AnyTool[] = [], more: Partial<PlannerTool> = {}) {
   const planner = { name: `by ${name}`, next };
-  return { name, description: name, input: ANY, ...more, carriedOutBy: { planner, tools } } satisfies PlannerTool;
+  return { name, description: name, inputSchema: ANY, ...more, carriedOutBy: { planner, tools } } satisfies PlannerTool;
 }
 
 /** The same with a budget. */
@@ -177,7 +177,7 @@ describe('a call that a task carries out', () => {
     const output = { type: 'object', required: ['n'] } as const;
     const made = onSqlite({
       planner: script(call('count', { n: 1 }), call('count', {})),
-      tools: [carried('count', giveArgs, [], { output })],
+      tools: [carried('count', giveArgs, [], { outputSchema: output })],
     });
     const run = await start(made, { identity: PARENT });
     await run.result();
@@ -189,7 +189,7 @@ describe('a call that a task carries out', () => {
     const tool = { ...carried('measure', giveArgs), input };
     const never = {
       ...carried('never', giveArgs),
-      input: z.object({ at: z.string().transform((at) => new Map([[at, 1]])) }),
+      inputSchema: z.object({ at: z.string().transform((at) => new Map([[at, 1]])) }),
     };
     const made = onSqlite({
       planner: script(call('measure', { n: 1 }), call('measure', { n: 'x' }), call('never', { at: 'noon' })),
@@ -411,7 +411,8 @@ const SIXTEEN = Array.from({ length: 16 }, () => ({
 }));
 
 describe('pauses', () => {
-  const pay = (paid: unknown[]): Tool => make('pay', (args) => paid.push(args), { effect: 'once', approve: 'always' });
+  const pay = (paid: unknown[]): Tool =>
+    make('pay', (args) => paid.push(args), { effect: 'once', needsApproval: true });
 
   it('an approval inside is told to the run, and answered through it', async () => {
     const paid: unknown[] = [];
@@ -443,7 +444,7 @@ describe('pauses', () => {
   });
 
   it('a gate of the tool itself is passed before the task starts, with the arguments of whoever approved', async () => {
-    const tool = carried('order', giveArgs, [], { approve: 'always' });
+    const tool = carried('order', giveArgs, [], { needsApproval: true });
     const made = onSqlite({ planner: script(call('order', { n: 1 }), call('order', { n: 2 })), tools: [tool] });
     const run = await start(made, { identity: PARENT });
     expect(await pausesOf(run)).toMatchObject([{ run: 'p', payload: { tool: 'order', args: { n: 1 } } }]);
@@ -550,7 +551,7 @@ describe('registration', () => {
 
   it.each([
     ['a cost', { costUsd: 5 }],
-    ['a function', { run: () => 1 }],
+    ['a function', { execute: () => 1 }],
     ['an effect that there is not', { effect: 'some' }],
     ['a gate that is none', { approve: 7 }],
     ['a concurrency of 0', { concurrency: 0 }],
@@ -559,7 +560,7 @@ describe('registration', () => {
   });
 
   it('has the schema of any tool: `once` when nothing is said, listed, and found in a record', () => {
-    const tools = { order: carried('order', giveArgs, [], { tags: ['money'], output: ANY }) };
+    const tools = { order: carried('order', giveArgs, [], { tags: ['money'], outputSchema: ANY }) };
     const view = createCatalogue(tools).view([]);
     expect(view.get('order')).toMatchObject({ effect: 'once', loading: 'always', tags: ['money'] });
     expect(view.digests()).toEqual(
@@ -573,8 +574,8 @@ describe('registration', () => {
     const input = z.object({ n: z.number() });
     const typed: PlannerTool<typeof input> = {
       ...carried('typed', giveArgs),
-      input,
-      approve: ({ n }) => {
+      inputSchema: input,
+      needsApproval: ({ n }) => {
         expectTypeOf(n).toEqualTypeOf<number>();
         return n > 1;
       },

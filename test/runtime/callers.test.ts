@@ -215,7 +215,7 @@ describe('senders from elsewhere', () => {
 describe('the approver', () => {
   const gated = (approver: 'anyone' | 'another'): Parameters<typeof world>[0] & { readonly paid: unknown[] } => {
     const paid: unknown[] = [];
-    const pay = make('pay', (args) => paid.push(args), { effect: 'once', approve: { approver } });
+    const pay = make('pay', (args) => paid.push(args), { effect: 'once', needsApproval: { approver } });
     return { paid, planner: watched(script(call('pay', { sum: 5 }))), tools: [pay] };
   };
   const ben = caller('admin', { user: 'ben', session: 'desk' });

@@ -178,7 +178,7 @@ describe('what a call gives back', () => {
         runs += 1;
         return { n: String(runs) };
       },
-      { output },
+      { outputSchema: output },
     );
     expect((await valued(tool)).record).toMatchObject({
       attempts: 1,
@@ -190,7 +190,7 @@ describe('what a call gives back', () => {
   it('TL-04 checks the arguments once, before the first attempt', async () => {
     let runs = 0;
     const input = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
-    const { record, made, run } = await valued(make('tool', () => (runs += 1), { input, effect: 'once' }));
+    const { record, made, run } = await valued(make('tool', () => (runs += 1), { inputSchema: input, effect: 'once' }));
     expect(record).toMatchObject({ attempts: 0, outcome: { kind: 'error', error: { code: 'tool_invalid_args' } } });
     expect(runs).toBe(0);
     expect(await entriesOf(made.journal, run, 'call_began')).toEqual([]);

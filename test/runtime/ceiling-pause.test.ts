@@ -127,8 +127,8 @@ describe('BG-01 a call that does not fit what is left', () => {
 
   it('a node of a flow is held too, and the flow gives its output after the raise', async () => {
     let ran = 0;
-    const first = node('first', { effect: 'once', costUsd: usd(300), run: () => ++ran });
-    const made = flow({ name: 'dear', input: {}, entry: first as never, exit: first });
+    const first = node('first', { effect: 'once', costUsd: usd(300), execute: () => ++ran });
+    const made = flow({ name: 'dear', inputSchema: {}, entry: first as never, exit: first });
     const run = await start(world({ planner: made }), {
       context: { args: null },
       limits: { costUsd: usd(100), onCeiling: 'pause' },

@@ -210,10 +210,10 @@ describe('a chunk', () => {
     });
     const early: Tool = {
       ...tool,
-      run: (args, context) => {
+      execute: (args, context) => {
         context.emit('early');
         context.emit('early, too');
-        return tool.run(args, context);
+        return tool.execute(args, context);
       },
     };
     const run = await start(world({ planner: script(call('speaks')), tools: [early] }));

@@ -374,7 +374,7 @@ describe('stopping while the history is shortened', () => {
       tools: [
         {
           ...echo,
-          run: async () => {
+          execute: async () => {
             entered.open();
             await held.opened;
           },

@@ -149,7 +149,7 @@ describe('discovery', () => {
     ['in a parallel call that is refused as a whole', parallel([{ tool: 'strict', args: { n: 'x' } }])],
     ['in a parallel call', parallel([{ tool: 'strict', args: { n: 'x' } }], { onInvalid: 'per_branch' })],
   ])('DT-14 is listed, too, when its arguments did not fit, so that the next try can see the schema (%s)', async (_, decision) => {
-    const strict = later('strict', { input: { type: 'object', properties: { n: { type: 'number' } } } });
+    const strict = later('strict', { inputSchema: { type: 'object', properties: { n: { type: 'number' } } } });
     const { ended, lists } = await play([decision], [strict]);
     expect(ended[0]).toMatchObject({ outcome: { kind: 'error' }, attempts: 0, discovered: ['strict'] });
     expect(lists[1]).toEqual([TOOL_GET, TOOL_SEARCH, 'strict']);

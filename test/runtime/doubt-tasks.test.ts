@@ -13,7 +13,12 @@ import { start, world } from '../kit/world.ts';
 /** A tool that a task carries out, which makes this call and ends with what it came to. */
 function carried(name: string, tool: AnyTool): AnyTool {
   const planner = script(call(tool.name), finish('carried out'));
-  return { name, description: name, input: ANY, carriedOutBy: { planner: { name, next: planner }, tools: [tool] } };
+  return {
+    name,
+    description: name,
+    inputSchema: ANY,
+    carriedOutBy: { planner: { name, next: planner }, tools: [tool] },
+  };
 }
 
 /** A payment that has been sent when it is stopped. */

@@ -58,7 +58,12 @@ describe('a once call that was cut off, of a tool that says something else of it
   it('a planner carries it out now: no task is started before it is settled', async () => {
     const resumeWith = await cutOffInPay();
     const planner = { name: 'carrier', next: () => finish('carried') };
-    const carried: AnyTool = { name: 'pay', description: 'pay', input: ANY, carriedOutBy: { planner, tools: [] } };
+    const carried: AnyTool = {
+      name: 'pay',
+      description: 'pay',
+      inputSchema: ANY,
+      carriedOutBy: { planner, tools: [] },
+    };
     const run = await resumeWith(carried);
     expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'in_doubt' }] });
     expect((await run.state()).tasks).toEqual([]);
@@ -179,7 +184,7 @@ describe('several calls in doubt', () => {
     );
     const pays = {
       ...dies,
-      run: (_: unknown, context: { idempotencyKey: string }) => keys.push(context.idempotencyKey),
+      execute: (_: unknown, context: { idempotencyKey: string }) => keys.push(context.idempotencyKey),
     };
     const branches = [1, 2, 3, 4, 5].map((n) => ({ tool: 'pay', args: { n } }));
     const planner = script({ kind: 'call_parallel', branches });

@@ -154,7 +154,7 @@ describe('RL-33 a call that was under way when its process died', () => {
     ['a value that does not fit', (run: Run) => run.settle(undefined, { happened: true, value: 'seven' })],
   ])('%s is refused, and loses nothing', async (_, answer) => {
     const output = { type: 'object', properties: { receipt: { type: 'number' } }, required: ['receipt'] } as const;
-    const { run, done } = await cutOff({ output });
+    const { run, done } = await cutOff({ outputSchema: output });
     const { token } = await doubtOf(run);
     expect((await refusalOf(answer(run))).code).toBe('payload_invalid');
     expect((await doubtOf(run)).token).toBe(token);

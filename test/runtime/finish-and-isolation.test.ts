@@ -36,8 +36,8 @@ describe('a hundred sessions at once', () => {
       name: 'big',
       description: 'A large result',
       effect: 'read',
-      input: anything,
-      run: (_, { identity }) => `${identity.session}:${'y'.repeat(40_000)}`,
+      inputSchema: anything,
+      execute: (_, { identity }) => `${identity.session}:${'y'.repeat(40_000)}`,
     };
     const planner: PlannerFunction = ({ trajectory }) => {
       if (trajectory.count === 0) return { kind: 'call_tool', tool: 'big', args: {} };

@@ -25,7 +25,7 @@ function pays(name = 'pay', more: Partial<Tool> = {}): Counted {
     return `${name} ${String(args['sum'] ?? '')}`.trim();
   };
   const input = { type: 'object', properties: { sum: { type: 'number' } }, additionalProperties: false } as const;
-  return { made, tool: make(name, run, { input, effect: 'once', approve: 'always', ...more }) };
+  return { made, tool: make(name, run, { inputSchema: input, effect: 'once', needsApproval: true, ...more }) };
 }
 
 async function tokenOf(run: Run): Promise<string> {
@@ -113,7 +113,7 @@ describe('a call that needs an approval', () => {
   });
 
   it('SP-36, SP-47, W10 REJECT ends the run where the gate says so, and stops what is in flight', async () => {
-    const { tool, made } = pays('pay', { approve: { onReject: 'end' } });
+    const { tool, made } = pays('pay', { needsApproval: { onReject: 'end' } });
     const { tool: hold, entered } = holding();
     const world1 = world({ planner: script(parallel(named('hold', 'pay'))), tools: [hold, tool] });
     const run = await start(world1);
@@ -133,7 +133,7 @@ describe('a call that needs an approval', () => {
   });
 
   it('SP-44, W13 expires as approval_timeout, by a worker; a later answer is refused', async () => {
-    const { tool, made } = pays('pay', { approve: { expiresInMs: 60_000 } });
+    const { tool, made } = pays('pay', { needsApproval: { expiresInMs: 60_000 } });
     const planner = watched(script(call('pay')));
     const made1 = world({ planner, tools: [tool] });
     made1.runtime.work();
@@ -151,7 +151,7 @@ describe('a call that needs an approval', () => {
   });
 
   it('SP-44 expires for whoever answers too late: the call is not made', async () => {
-    const { tool, made } = pays('pay', { approve: { expiresInMs: 1_000 } });
+    const { tool, made } = pays('pay', { needsApproval: { expiresInMs: 1_000 } });
     const made1 = world({ planner: script(call('pay')), tools: [tool] });
     const run = await start(made1);
     const token = await tokenOf(run);
@@ -239,7 +239,7 @@ describe('a call that needs an approval', () => {
   });
 
   it('W14 shows arguments within the bounds of a pause only; the step has them whole', async () => {
-    const { tool } = pays('note', { input: { type: 'object' } });
+    const { tool } = pays('note', { inputSchema: { type: 'object' } });
     const long = 'x'.repeat(4_097);
     const run = await start(world({ planner: script(call('note', { long })), tools: [tool] }));
     expect(await pausesOf(run)).toMatchObject([{ payload: { tool: 'note', args_left_out: true } }]);
@@ -254,7 +254,7 @@ describe('an approval rule', () => {
   it('TL-14 is asked with the arguments that the tool would get; what needs nobody is made with the same ones', async () => {
     const asked: unknown[] = [];
     const { tool, made } = pays('pay', {
-      approve: async (args, { identity }) => {
+      needsApproval: async (args, { identity }) => {
         asked.push([args, identity.user]);
         return (args as { sum: number }).sum > 100;
       },
@@ -275,7 +275,7 @@ describe('an approval rule', () => {
 
   it('TL-14 that throws refuses the call: it is not made, and nobody is asked', async () => {
     const { tool, made } = pays('pay', {
-      approve: () => {
+      needsApproval: () => {
         throw new Error('no rule for Tuesdays');
       },
     });
@@ -299,7 +299,7 @@ describe('an approval rule', () => {
       },
       {
         effect: 'keyed',
-        approve: () => {
+        needsApproval: () => {
           rules += 1;
           return true;
         },
@@ -323,7 +323,7 @@ describe('an approval rule', () => {
       { expiresInMs: -1 },
       'deny-all',
     ]) {
-      const tools = [make('pay', () => 1, { approve: approve as never })];
+      const tools = [make('pay', () => 1, { needsApproval: approve as never })];
       expect(() => world({ planner, tools }), JSON.stringify(approve)).toThrow(
         expect.objectContaining({ code: 'invalid_config' }),
       );
@@ -335,7 +335,7 @@ describe('an approval rule', () => {
     const journal = memoryJournal({ clock });
     let rules = 0;
     const { tool, made } = pays('pay', {
-      approve: () => {
+      needsApproval: () => {
         rules += 1;
         return true;
       },
@@ -439,7 +439,7 @@ describe('a gated branch beside others', () => {
   });
 
   it('that needs another gets its approval when that has ended; those that need it wait, or are skipped', async () => {
-    const { tool, made } = pays('pay', { input: { type: 'object' } });
+    const { tool, made } = pays('pay', { inputSchema: { type: 'object' } });
     const branches = [
       { id: 'quote', tool: 'echo', args: { sum: 7 } },
       { id: 'pay', tool: 'pay', args: { sum: { $from: 'quote', path: '/sum' } } },
@@ -500,7 +500,7 @@ describe('a gated branch beside others', () => {
   });
 
   it('SP-44, W13 expires while others are still running, and leaves them alone', async () => {
-    const { tool, made } = pays('pay', { approve: { expiresInMs: 60_000 } });
+    const { tool, made } = pays('pay', { needsApproval: { expiresInMs: 60_000 } });
     const quick = gate();
     const { tool: hold, entered, release } = holding();
     const tools = [

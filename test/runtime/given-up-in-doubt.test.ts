@@ -141,13 +141,13 @@ describe('a new goal after a process died in the middle of a keyed call of a pla
     const paid: string[] = [];
     const first = node('pay', {
       effect: 'keyed',
-      run: (to: string, { idempotencyKey }) => {
+      execute: (to: string, { idempotencyKey }) => {
         paid.push(idempotencyKey.split('/').at(-1) ?? '');
         return paid.length === 1 ? new Promise<string>(() => {}) : to;
       },
     });
-    const last = node('end', { effect: 'pure', run: (to: string) => `${to} is paid` });
-    const line = flow({ name: 'line', input: z.string(), entry: first, exit: last, edges: [edge(first, last)] });
+    const last = node('end', { effect: 'pure', execute: (to: string) => `${to} is paid` });
+    const line = flow({ name: 'line', inputSchema: z.string(), entry: first, exit: last, edges: [edge(first, last)] });
     const clock = new VirtualClock();
     const journal = memoryJournal({ clock });
     const dying = cutJournal(journal);

@@ -163,7 +163,7 @@ describe('$from', () => {
 
   it('checks the arguments against the schema when they are known', async () => {
     const strict = make('strict', () => 1, {
-      input: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+      inputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
     });
     const { state } = await carriedOut(
       graph(

@@ -38,8 +38,8 @@ function worker(): { readonly tool: Tool; readonly ids: string[]; ran(id: string
     description: 'd',
     effect: 'read',
     retries: 0,
-    input: { type: 'object', properties: { id: { type: 'string' } } },
-    run: (args) => {
+    inputSchema: { type: 'object', properties: { id: { type: 'string' } } },
+    execute: (args) => {
       const { id } = args as { id: string };
       if (id === 'bad') throw new Error('it is bad');
       ids.push(id);
@@ -328,8 +328,8 @@ describe('a plan that grows, whose goal is changed while one of its calls waits 
       name: 'door',
       description: 'd',
       effect: 'read',
-      input: { type: 'object' },
-      run: () => {
+      inputSchema: { type: 'object' },
+      execute: () => {
         throw new LoginRequired('https://login.example/');
       },
     };

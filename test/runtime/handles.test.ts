@@ -427,7 +427,7 @@ describe('a handle that is gone', () => {
     const page = pages();
     const to = (place: string) => ({ calls: [{ id: place, tool: 'visit', args: { to: place } }] });
     const model = scriptedModel([to('a'), to('b'), to('c'), { text: 'Done.' }]);
-    const gated = visiting(page, 'visit', { approve: (args) => (args as { to?: string }).to === 'b' });
+    const gated = visiting(page, 'visit', { needsApproval: (args) => (args as { to?: string }).to === 'b' });
     const made = world({ planner: react({ model }), tools: [gated] });
     const run = await start(made);
     await run.result();
@@ -544,7 +544,7 @@ describe('a handle that cannot be opened in silence (onLost: fail)', () => {
       [60_000, 'value'],
     ] as const) {
       const page = pages({ onLost: 'fail', keepMs });
-      const submit = visiting(page, 'submit', { effect: 'once', approve: 'always' });
+      const submit = visiting(page, 'submit', { effect: 'once', needsApproval: true });
       const made = world({
         planner: script(visit('form'), visit('submit', 'submit')),
         tools: [visiting(page), submit],

@@ -121,7 +121,7 @@ describe('artifact_fetch', () => {
     const context = contextOf(identity);
     const found: Record<string, Json>[] = [];
     for (let offset: Json | undefined = 0; offset !== undefined; offset = found.at(-1)?.['next_offset']) {
-      found.push((await fetch.run({ ref: artifactRef, offset, ...args }, context)) as Record<string, Json>);
+      found.push((await fetch.execute({ ref: artifactRef, offset, ...args }, context)) as Record<string, Json>);
     }
     return { found, whole: found.map((page) => page['text']).join(''), text: bytes.toString() };
   }
@@ -171,7 +171,7 @@ describe('artifact_fetch', () => {
     const { artifacts } = made.journal;
     const { artifactRef: ref } = await artifacts.put(identity, Buffer.from('"secret"'), { mime: 'application/json' });
     const fetch = artifactFetch(() => artifacts);
-    const ask = (who: Identity, which: string) => fetch.run({ ref: which }, contextOf(who));
+    const ask = (who: Identity, which: string) => fetch.execute({ ref: which }, contextOf(who));
     for (const part of ['tenant', 'user', 'session'] as const) {
       expect(await ask({ ...identity, [part]: 'other' }, ref)).toEqual({ found: false, ref });
     }

@@ -8,7 +8,7 @@ import { start, world } from '../kit/world.ts';
 async function paused() {
   const made = world({
     planner: script(call('gated', { n: 1 })),
-    tools: [make('gated', (args) => args, { approve: 'always' })],
+    tools: [make('gated', (args) => args, { needsApproval: true })],
   });
   const run = await start(made);
   const result = await run.result();

@@ -34,8 +34,8 @@ async function play(run: (context: { saveArtifact: (bytes: string, about: { mime
     name: 'large',
     description: 'Gives much.',
     effect: 'read',
-    input: { type: 'object' },
-    run: (_, context) => run(context) as never,
+    inputSchema: { type: 'object' },
+    execute: (_, context) => run(context) as never,
   });
   const runtime = createRuntime({ planner: six, tools: [large], journal: memoryJournal() });
   const started = await runtime.start('Go.', { identity: local('ana') });

@@ -162,7 +162,7 @@ describe('a call that needs a login', () => {
     let rules = 0;
     const { tool, calls, open } = door({
       effect: 'once',
-      approve: () => {
+      needsApproval: () => {
         rules += 1;
         return true;
       },
@@ -181,7 +181,7 @@ describe('a call that needs a login', () => {
   it('TL-12 a rule that asked nobody is not asked again after the login', async () => {
     let rules = 0;
     const { tool, calls, open } = door({
-      approve: () => {
+      needsApproval: () => {
         rules += 1;
         return false;
       },

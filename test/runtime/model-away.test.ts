@@ -427,7 +427,7 @@ describe('any planner', () => {
     const tool = {
       ...echo,
       name: 'asks',
-      run: () => {
+      execute: () => {
         throw new PilotageError('model_unavailable', 'busy');
       },
     };

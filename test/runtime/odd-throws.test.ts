@@ -84,7 +84,7 @@ describe('what is thrown by', () => {
   });
 
   it.each(odd)('the rule of a gate refuses the call: %s', async (_, thrown) => {
-    const { outcome } = await play(called(make('odd', () => 1, { approve: throws(thrown) } as Partial<Tool>)));
+    const { outcome } = await play(called(make('odd', () => 1, { needsApproval: throws(thrown) } as Partial<Tool>)));
     expect(outcome).toMatchObject({ kind: 'error', error: { code: 'approval_failed' } });
   });
 

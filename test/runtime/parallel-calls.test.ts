@@ -137,7 +137,7 @@ describe('PX-22 calls of a parallel step', () => {
   });
 
   it('the limit under which a step began holds for whoever goes on with it', async () => {
-    const gated = make('work', () => null, { approve: 'always' });
+    const gated = make('work', () => null, { needsApproval: true });
     const planner = script({ ...fan(3), concurrency: 3 }, pause);
     const first = world({ parallelCalls: 2, planner, tools: [gated] });
     const run = await start(first);

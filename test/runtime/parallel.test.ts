@@ -33,7 +33,7 @@ function gated(...names: string[]) {
 
 describe('the set-up', () => {
   const strict = make('strict', () => 'ran', {
-    input: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+    inputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
   });
 
   it('PX-03, W15 starts nothing when a branch has bad arguments, and names the branch and the validator’s words', async () => {
@@ -145,7 +145,7 @@ describe('the set-up', () => {
           make('throws', () => {
             throw new Error('oh');
           }),
-          { ...strict, run: () => ran.push('strict') },
+          { ...strict, execute: () => ran.push('strict') },
         ],
       }),
     );

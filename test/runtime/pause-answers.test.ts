@@ -10,7 +10,7 @@ describe('a call whose approval expires while another is at work', () => {
     const slow = gate();
     const quick = gate();
     const tools = [
-      make('gated', () => 'made', { approve: { expiresInMs: 100 } }),
+      make('gated', () => 'made', { needsApproval: { expiresInMs: 100 } }),
       make('slow', async (_, { signal }) => {
         await slow.opened;
         return signal.aborted ? 'aborted' : 'whole';

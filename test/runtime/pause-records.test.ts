@@ -18,7 +18,7 @@ const folder = mkdtempSync(join(tmpdir(), 'pilotage-pauses-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const echo = make('echo', (args) => args);
-const pay = make('pay', () => 'paid', { effect: 'once', approve: 'always' });
+const pay = make('pay', () => 'paid', { effect: 'once', needsApproval: true });
 const gatedStep = script(call('pay', { sum: 5 }));
 
 describe('a pause', () => {

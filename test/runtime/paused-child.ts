@@ -24,7 +24,7 @@ const pausing: PlannerFunction = ({ query, trajectory: { count } }) => {
 const KINDS = ['asked', 'gated', 'closed'];
 
 let isLoggedIn = false;
-const gated = make('gated', () => 'made', { approve: { approver: 'anyone', expiresInMs: HOUR_MS } });
+const gated = make('gated', () => 'made', { needsApproval: { approver: 'anyone', expiresInMs: HOUR_MS } });
 const closed = make('closed', () => {
   if (!isLoggedIn) throw new LoginRequired('http://127.0.0.1/login');
   return 'made';

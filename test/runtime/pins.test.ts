@@ -24,7 +24,7 @@ interface Code {
 }
 
 const paid: unknown[] = [];
-const pay = make('pay', (args) => paid.push(args) && 'paid', { effect: 'once', approve: 'always', input: SUM });
+const pay = make('pay', (args) => paid.push(args) && 'paid', { effect: 'once', needsApproval: true, inputSchema: SUM });
 const never = new AbortController().signal;
 const gatedStep = script(call('pay', { sum: 5 }));
 
@@ -91,7 +91,7 @@ describe('a paused run under changed code', () => {
     ],
     [
       'a schema that has changed',
-      { version: '1', tools: [{ ...pay, input: ANY } as Tool, echo] },
+      { version: '1', tools: [{ ...pay, inputSchema: ANY } as Tool, echo] },
       [{ what: 'tool pay', was: expect.any(String), now: expect.any(String) }],
       ['tool pay: '],
     ],
@@ -221,7 +221,10 @@ describe('a paused run under changed code', () => {
     ['added tools', { version: '1', tools: [other('new'), pay, echo, other('newer', { effect: 'once' })] }],
     [
       'another description, gate, time limit and order',
-      { version: '1', tools: [echo, { ...pay, description: 'Pays.', timeoutMs: 9, approve: () => true } as Tool] },
+      {
+        version: '1',
+        tools: [echo, { ...pay, description: 'Pays.', timeoutMs: 9, needsApproval: () => true } as Tool],
+      },
     ],
     [
       'a tool that the run’s user may not use',
@@ -279,7 +282,7 @@ describe('the migrate hook', () => {
       ? { renamedTools: { pay: 'transfer' } }
       : undefined;
   const moved: unknown[] = [];
-  const transfer = make('transfer', (args) => moved.push(args) && 'moved', { effect: 'once', input: SUM });
+  const transfer = make('transfer', (args) => moved.push(args) && 'moved', { effect: 'once', inputSchema: SUM });
 
   it('carries out a parked call under its tool’s new name', async () => {
     const { id, journal, clock } = await parked();
@@ -306,7 +309,7 @@ describe('the migrate hook', () => {
     const { id, journal, clock } = await parked();
     const strict = make('transfer', () => 'moved', {
       effect: 'once',
-      input: { type: 'object', properties: { sum: { type: 'number', maximum: 10 } } },
+      inputSchema: { type: 'object', properties: { sum: { type: 'number', maximum: 10 } } },
     });
     const second = deployed(journal, clock, { version: '1', tools: [strict, echo], migrate: renames });
     const run = second.runtime.run(id);
@@ -341,7 +344,7 @@ describe('the migrate hook', () => {
     const journal = memoryJournal({ clock });
     moved.length = 0;
     const next = script(parallel([{ tool: 'pay', args: { sum: 1 } }, ...named('echo')]));
-    const ready = make('pay', () => 'x', { effect: 'once', input: SUM });
+    const ready = make('pay', () => 'x', { effect: 'once', inputSchema: SUM });
     // The first process decided, and was stopped before it could set anything up.
     const { journal: dying, cut } = cutJournal(
       changed(journal, {

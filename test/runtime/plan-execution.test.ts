@@ -40,7 +40,7 @@ function works(more: Partial<Tool> = {}) {
     gates.set(id, made);
     return made;
   };
-  const run: Tool['run'] = async (args, { signal }) => {
+  const run: Tool['execute'] = async (args, { signal }) => {
     const id = String((args as { id: Json }).id);
     begun.push(id);
     const stop = aborted(signal).catch((reason) => {
@@ -394,7 +394,7 @@ describe('AG-45 messages and the end of a plan', () => {
   });
 
   it('a finish ends also a plan of which the only other node waits for an approval', async () => {
-    const asks = make('asks', () => 1, { approve: 'always' });
+    const asks = make('asks', () => 1, { needsApproval: true });
     const { run, end } = await started(
       [node('ask', [], { tool: 'asks' }), node('a'), { id: 'end', tool: '_finish', args: null, after: ['a'] }],
       {},
@@ -432,7 +432,7 @@ describe('AG-45 messages and the end of a plan', () => {
 
 describe('SP-47, PX-20 a node that waits for an approval', () => {
   it('takes no place; what hangs on others goes on, and what hangs on it follows the answer', async () => {
-    const asks = make('asks', ({ id }) => id, { approve: 'always' });
+    const asks = make('asks', ({ id }) => id, { needsApproval: true });
     const { run, here, end } = await started(
       [
         node('yes', [], { tool: 'asks' }),
@@ -457,7 +457,7 @@ describe('SP-47, PX-20 a node that waits for an approval', () => {
   });
 
   it('stays parked when the goal is changed; what has not begun is left out', async () => {
-    const asks = make('asks', ({ id }) => id, { approve: 'always' });
+    const asks = make('asks', ({ id }) => id, { needsApproval: true });
     const { run, here, end } = await started(
       [node('ask', [], { tool: 'asks' }), node('b', ['ask']), node('a'), node('c', ['a'])],
       {},

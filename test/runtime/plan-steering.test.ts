@@ -39,8 +39,8 @@ async function inTheMiddle(branches: readonly Branch[] = DIAMOND): Promise<Scene
     name: 'work',
     description: 'd',
     effect: 'read',
-    input: { type: 'object', properties: { id: { type: 'string' }, n: { type: 'number' } } },
-    run: async (args) => {
+    inputSchema: { type: 'object', properties: { id: { type: 'string' }, n: { type: 'number' } } },
+    execute: async (args) => {
       const { id } = args as { id: string };
       if (id === 'a') {
         started.resolve();
@@ -185,7 +185,7 @@ describe('answers to a plan that is paused', () => {
     }
     const next = world({
       planner: () => ({ kind: 'finish', reason: 'goal' }),
-      tools: [{ name: 'work', description: 'd', effect: 'read', input: { type: 'object' }, run: () => null }],
+      tools: [{ name: 'work', description: 'd', effect: 'read', inputSchema: { type: 'object' }, execute: () => null }],
       journal,
       clock: here.clock,
     });

@@ -45,7 +45,7 @@ function both(other: EquippedPlanner, more: Partial<WorldOptions> = {}): World {
 
 /** A tool that the planner carries out. */
 function carriedOutBy(given: EquippedPlanner, name = `ask_${given.planner.name}`): PlannerTool {
-  return { name, description: name, input: ANY, carriedOutBy: given };
+  return { name, description: name, inputSchema: ANY, carriedOutBy: given };
 }
 
 describe('several planners in one runtime', () => {
@@ -317,7 +317,7 @@ interface Parked {
   readonly before: string;
 }
 
-const gatedTool = make('own', () => 'paid', { effect: 'once', approve: 'always' });
+const gatedTool = make('own', () => 'paid', { effect: 'once', needsApproval: true });
 const gated = (more: Second = {}): EquippedPlanner => second({ tools: [gatedTool], ...more });
 
 /** A run of the second planner that is left paused by a process that is gone. */

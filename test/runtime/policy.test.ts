@@ -11,8 +11,8 @@ const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
   name,
   description: 'd',
   effect: 'read',
-  input: { type: 'object' },
-  run: (args) => {
+  inputSchema: { type: 'object' },
+  execute: (args) => {
     made.push(name);
     return args as never;
   },
@@ -75,7 +75,7 @@ describe('the policy', () => {
       () => isOpen || 'closed now',
       [
         tool('look', {
-          run: () => {
+          execute: () => {
             isOpen = false;
             return { n: 1 };
           },
@@ -101,7 +101,7 @@ describe('the policy', () => {
   it('is asked before a person is: nobody approves what is forbidden', async () => {
     const given = await outcomes(
       ({ tool: name }) => name !== 'send' || 'no',
-      [tool('look'), tool('send', { approve: 'always' })],
+      [tool('look'), tool('send', { needsApproval: true })],
     );
     expect(given[1]).toMatchObject({ error: { code: 'policy_refused' } });
   });

@@ -27,11 +27,11 @@ function made(options: Partial<RuntimeOptions> & Pick<RuntimeOptions, 'planner'>
 
 /** A tool whose calls are runs of a planner with this model. */
 function agent(planner = react({ model })) {
-  const input = { type: 'object' } as const;
+  const inputSchema = { type: 'object' } as const;
   return {
     name: 'agent',
     description: 'd',
-    input,
+    inputSchema,
     carriedOutBy: { planner: { ...planner, name: 'inner' }, tools: [] },
   };
 }

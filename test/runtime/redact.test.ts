@@ -21,8 +21,8 @@ async function played(): Promise<ReturnType<typeof world> & { readonly id: strin
     name: 'lookup',
     description: 'Looks it up.',
     effect: 'read',
-    input: { type: 'object' },
-    run: () => ({ key: SECRET }),
+    inputSchema: { type: 'object' },
+    execute: () => ({ key: SECRET }),
   });
   const made = world({ planner: react({ model }), tools: [lookup] });
   const run = await made.runtime.start(`My key is ${SECRET}`, { identity: local('ana') });

@@ -176,7 +176,7 @@ describe('what is not done again on replay', () => {
       },
       {
         effect: 'once',
-        approve: () => {
+        needsApproval: () => {
           asked.push(now);
           return now < 12;
         },

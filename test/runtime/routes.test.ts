@@ -135,7 +135,7 @@ describe('RT-06 a router in front of three branches', () => {
   });
 
   it('arguments of one of its routes that never fit are found before anything is started', async () => {
-    const { got, note } = noted({ input: { type: 'object', required: ['id'], properties: { id: {} } } });
+    const { got, note } = noted({ inputSchema: { type: 'object', required: ['id'], properties: { id: {} } } });
     const routes = [{ args: { id: { $from: '0' } } }, { args: { none: 1 } }];
     const branches: Branch[] = [
       { tool: 'note', args: { id: 1 } },
@@ -176,7 +176,7 @@ describe('RT-06 a router in front of three branches', () => {
 describe('a run that waits for somebody', () => {
   it('is not held up by a branch that another way leads to, nor by one that has failed already', async () => {
     const { got, note } = noted();
-    const ask = make('ask', () => 'asked', { approve: 'always' });
+    const ask = make('ask', () => 'asked', { needsApproval: true });
     // `dead` needs what failed before what is asked for: it is over, and the routed one goes its other way.
     const branches: Branch[] = [
       node('bad', { fail: true }),
@@ -278,7 +278,7 @@ describe('failFast', () => {
       await until(() => entered.length === 1);
       throw new Error('no');
     });
-    const ask = make('ask', () => 1, { approve: 'always' });
+    const ask = make('ask', () => 1, { needsApproval: true });
     const branches: Branch[] = [
       { id: 'f', tool: 'forever', args: { id: 'f' } },
       { id: 'bad', tool: 'fails', args: {} },
@@ -314,7 +314,7 @@ describe('failFast', () => {
   });
 
   it('a rejected call is a failure: nothing is left to wait for', async () => {
-    const ask = make('ask', () => 1, { approve: 'always' });
+    const ask = make('ask', () => 1, { needsApproval: true });
     const branches: Branch[] = ['a', 'b'].map((id) => ({ id, tool: 'ask', args: {} }));
     const run = await start(sqliteWorld([plan(branches, { failFast: true })], [ask]));
     const [pause] = await pausesOf(run);

@@ -69,7 +69,7 @@ describe('the id of a task that another run has', () => {
     const lookup = {
       name: 'lookup',
       description: 'd',
-      input: { type: 'object' },
+      inputSchema: { type: 'object' },
       effect: 'read',
       carriedOutBy: { planner: { name: 'finder', next: () => finish('found') }, tools: [] },
     } as const;

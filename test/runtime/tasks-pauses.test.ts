@@ -59,7 +59,7 @@ describe('a kept task that pauses', () => {
 
   it('a gate of the task is answered through the owner with edited arguments, or with no', async () => {
     const paid: unknown[] = [];
-    const pay = make('pay', (args) => paid.push(args), { effect: 'once', approve: () => true });
+    const pay = make('pay', (args) => paid.push(args), { effect: 'once', needsApproval: () => true });
     const made = world({
       planner: plays({
         q: thenTell(parallel([spawning('child', { kind: 'foreground' }), spawning('child', { kind: 'foreground' })])),
@@ -166,7 +166,7 @@ describe('a kept task that pauses', () => {
 describe('an approval in a background task', () => {
   it('blocks only that task: its owner and the others go on and end', async () => {
     let paid = 0;
-    const pay = make('pay', () => (paid += 1), { effect: 'once', approve: () => true });
+    const pay = make('pay', () => (paid += 1), { effect: 'once', needsApproval: () => true });
     const parent = watched(script(spawns('pays'), spawns('other'), call('echo'), call('echo')));
     const made = world({
       planner: plays({ q: parent, pays: script(call('pay')) }),
@@ -194,7 +194,7 @@ describe('an approval in a background task', () => {
         },
         pays: script(call('pay')),
       }),
-      tools: [make('pay', () => 1, { approve: () => true })],
+      tools: [make('pay', () => 1, { needsApproval: () => true })],
     });
     const run = await start(made, { identity: PARENT });
     await until(async () => (await run.state()).tasks[0]?.pauses.length === 1);

@@ -37,7 +37,7 @@ async function working(wakeMode: WakeMode): Promise<Watching> {
   let asked = 0;
   const made = world({
     planner,
-    tools: [own.tool, { ...child.tool, name: 'held' }, { ...child.tool, name: 'echo', run: () => null }],
+    tools: [own.tool, { ...child.tool, name: 'held' }, { ...child.tool, name: 'echo', execute: () => null }],
     clock,
     journal: changed(journal, {
       get: (run) => {

@@ -186,7 +186,7 @@ describe('beside other calls', () => {
         gated += 1;
         return args;
       },
-      { effect: 'once', approve: () => true },
+      { effect: 'once', needsApproval: () => true },
     );
     const child = watched(script(finish('child')));
     const made = world({

@@ -28,7 +28,7 @@ interface Way {
   readonly last: unknown;
 }
 
-const pay = make('pay', () => 'paid', { effect: 'once', approve: 'always' });
+const pay = make('pay', () => 'paid', { effect: 'once', needsApproval: true });
 const login = make('login', () => {
   throw new LoginRequired('https://login.example');
 });
@@ -87,7 +87,7 @@ const WAYS: Readonly<Record<string, () => Way>> = {
   'somebody rejects a call that ends it, while another is under way': () => ({
     options: {
       planner: script(parallel(named('pay', 'hold'))),
-      tools: [{ ...pay, approve: { onReject: 'end' } } as Tool, hold()],
+      tools: [{ ...pay, needsApproval: { onReject: 'end' } } as Tool, hold()],
     },
     act: async (run) => {
       await until(async () => (await run.state()).pauses.length === 1);

@@ -96,6 +96,6 @@ it('objects with a class, without a prototype, frozen or with what is undefined 
   const jsonSchema = { input: () => ({ type: 'string' }), output: () => ({ type: 'string' }) };
   const validate = (value: unknown) => ({ value });
   const text = Object.assign(() => null, { '~standard': { version: 1, vendor: 'test', validate, jsonSchema } });
-  const only = node('only', { input: text as never, effect: 'pure', run: (value: string) => value });
-  expect(flow({ name: 'f', input: text as never, entry: only, exit: only }).name).toBe('f');
+  const only = node('only', { inputSchema: text as never, effect: 'pure', execute: (value: string) => value });
+  expect(flow({ name: 'f', inputSchema: text as never, entry: only, exit: only }).name).toBe('f');
 });

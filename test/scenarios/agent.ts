@@ -90,8 +90,8 @@ function tools(folder: string, hangs: string | undefined): Tool[] {
       ...tool({
         name,
         description: name,
-        input: INPUT,
-        async run(args, { identity, idempotencyKey: key, attempt }) {
+        inputSchema: INPUT,
+        async execute(args, { identity, idempotencyKey: key, attempt }) {
           const effect: Effect = { tool: name, run: identity.run, key, attempt, args: args as Json };
           appendFileSync(join(folder, 'effects.jsonl'), `${JSON.stringify(effect)}\n`);
           if (hangs === name) {
@@ -111,8 +111,8 @@ function tools(folder: string, hangs: string | undefined): Tool[] {
     effectful('append', { effect: 'once' }),
     effectful('append_known', { effect: 'once', reconcile }),
     effectful('append_again', { effect: 'keyed' }),
-    effectful('book', { effect: 'once', approve: 'always' }),
-    effectful('pay', { effect: 'once', approve: 'always' }),
+    effectful('book', { effect: 'once', needsApproval: true }),
+    effectful('pay', { effect: 'once', needsApproval: true }),
   ];
 }
 

@@ -18,7 +18,7 @@ describe('old state, new code', () => {
     const clock = new VirtualClock();
     const journal = memoryJournal({ clock });
     const done: string[] = [];
-    const tool = (name: string) => make(name, () => done.push(name) && name, { effect: 'once', approve: 'always' });
+    const tool = (name: string) => make(name, () => done.push(name) && name, { effect: 'once', needsApproval: true });
     const version1 = world({
       planner: {
         name: 'clerk',
@@ -69,7 +69,7 @@ describe('clock and approval rule re-evaluated on replay', () => {
     // A rule that reads the clock: by day somebody is asked, by night nobody.
     const pay = make('pay', (args) => paid.push(args), {
       effect: 'once',
-      approve: () => {
+      needsApproval: () => {
         asked.push(clock.now());
         return clock.now() < night;
       },
@@ -106,7 +106,7 @@ describe('clock and approval rule re-evaluated on replay', () => {
     let [rules, calls] = [0, 0];
     const pay = make('pay', () => (calls += 1), {
       effect: 'once',
-      approve: () => {
+      needsApproval: () => {
         rules += 1;
         return true;
       },
@@ -133,7 +133,7 @@ describe('clock and approval rule re-evaluated on replay', () => {
 
 describe('a paused run reported as completed', () => {
   it('its status, its result, its events and the list say paused, until it has ended', async () => {
-    const pay = make('pay', () => 'paid', { effect: 'once', approve: 'always' });
+    const pay = make('pay', () => 'paid', { effect: 'once', needsApproval: true });
     const made = world({ planner: script(call('pay'), pause), tools: [pay] });
     const { journal, runtime } = made;
     const run = await start(made);
@@ -160,7 +160,7 @@ describe('a paused run reported as completed', () => {
 
   it('a run that waits for one call while another is under way is neither: it runs', async () => {
     const opened = gate();
-    const pay = make('pay', () => 'paid', { effect: 'once', approve: 'always' });
+    const pay = make('pay', () => 'paid', { effect: 'once', needsApproval: true });
     const wait = make('wait', () => opened.opened);
     const made = world({ planner: script(parallel(named('pay', 'wait'))), tools: [pay, wait] });
     const run = await start(made);
@@ -182,7 +182,7 @@ describe('a paused run reported as completed', () => {
   });
 
   it('one that was approved while it was let go of is not reported as paused for ever', async () => {
-    const pay = make('pay', () => 'paid', { effect: 'once', approve: 'always' });
+    const pay = make('pay', () => 'paid', { effect: 'once', needsApproval: true });
     for (let ticks = 0; ticks < 40; ticks += 1) {
       const made = world({ planner: script(call('pay')), tools: [pay] });
       const run = await start(made);

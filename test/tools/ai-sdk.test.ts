@@ -41,7 +41,7 @@ describe('AI SDK tools', () => {
   });
 
   it('stand beside tools of ours in one record', () => {
-    const own = tool({ name: 'own', description: 'd', input: z.object({}), run: () => 1 });
+    const own = tool({ name: 'own', description: 'd', inputSchema: z.object({}), execute: () => 1 });
     expect(
       createCatalogue({ x: weather, own })
         .view([])
@@ -136,10 +136,32 @@ describe('AI SDK tools', () => {
     expect(calls).toBe(1);
   });
 
+  it('that need approval wait for it, always or for the calls that they name', async () => {
+    const asked: unknown[] = [];
+    const rule = (input: { city: string }, call: object) =>
+      asked.push([input.city, Object.keys(call)]) && input.city !== 'Oslo';
+    for (const [needsApproval, args, isAsked] of [
+      [true, { city: 'Oslo' }, true],
+      [false, { city: 'Oslo' }, false],
+      [rule, { city: 'Oslo' }, false],
+      [rule, { city: 'Rome' }, true],
+    ] as const) {
+      const outcome = await outcomeOf({ x: { ...weather, needsApproval } }, args);
+      if (isAsked) expect(outcome).toBeUndefined();
+      else expect(outcome).toEqual(value('Oslo: 1 days of rain'));
+    }
+    expect(asked).toEqual(['Oslo', 'Rome'].map((city) => [city, expect.arrayContaining(['messages', 'identity'])]));
+  });
+
+  it('may say what is ours: an effect, scopes, a time limit', async () => {
+    const own = { ...weather, effect: 'read' as const, scopes: ['weather'] };
+    expect(createCatalogue({ x: own }).view([]).list()).toEqual([]);
+    expect(createCatalogue({ x: own }).view(['weather']).list()).toMatchObject([{ name: 'x', effect: 'read' }]);
+  });
+
   it.each<[string, unknown, string]>([
-    ['no execute', aiTool({ inputSchema: z.object({}) }), 'tool_without_run'],
-    ['approval asked for', { ...weather, needsApproval: true }, 'invalid_config'],
-    ['approval asked for now and then', { ...weather, needsApproval: () => false }, 'invalid_config'],
+    ['no execute', aiTool({ inputSchema: z.object({}) }), 'tool_without_execute'],
+    ['approval that cannot be read', { ...weather, needsApproval: 'yes' }, 'invalid_config'],
     ['a schema that is none', { ...weather, inputSchema: 5 }, 'tool_schema_invalid'],
     ['a schema that is null', { ...weather, inputSchema: null }, 'tool_schema_invalid'],
     [

@@ -6,7 +6,14 @@ import { call } from '../kit/decisions.ts';
 import { record } from '../kit/recorded.ts';
 
 function made(name: string, more: Partial<Tool> = {}): Tool {
-  return { name, description: `The ${name}`, input: { type: 'object' }, effect: 'pure', run: () => name, ...more };
+  return {
+    name,
+    description: `The ${name}`,
+    inputSchema: { type: 'object' },
+    effect: 'pure',
+    execute: () => name,
+    ...more,
+  };
 }
 const names = (tools: ToolSet, scopes: readonly string[] = [], found: readonly string[] = []): string[] =>
   createCatalogue(tools)
@@ -17,8 +24,8 @@ const names = (tools: ToolSet, scopes: readonly string[] = [], found: readonly s
 const range = { type: 'object', properties: { from: { type: 'number' } } } as const;
 
 describe('a schema that several catalogues have', () => {
-  const shown = (input: Tool['input']): unknown =>
-    createCatalogue([made('a', { input })])
+  const shown = (input: Tool['inputSchema']): unknown =>
+    createCatalogue([made('a', { inputSchema: input })])
       .view([])
       .get('a')?.inputSchema;
 
@@ -34,13 +41,13 @@ describe('a schema that several catalogues have', () => {
   it('is told apart in the digests by the effect of its tool, and by what it says', () => {
     const input = { type: 'object' };
     const digest = (more: Partial<Tool>): unknown =>
-      createCatalogue([made('a', { input, ...more })])
+      createCatalogue([made('a', { inputSchema: input, ...more })])
         .view([])
         .digests()['a'];
     expect(digest({})).toBe(digest({}));
-    expect(digest({})).toBe(digest({ input: { type: 'object' } }));
+    expect(digest({})).toBe(digest({ inputSchema: { type: 'object' } }));
     expect(digest({})).not.toBe(digest({ effect: 'once' }));
-    expect(digest({})).not.toBe(digest({ input: range }));
+    expect(digest({})).not.toBe(digest({ inputSchema: range }));
   });
 
   it('is refused each time when it is none', () => {
@@ -57,8 +64,8 @@ describe('registration', () => {
     ['TL-01 a blank name', [made(' \n')], 'tool_name_empty'],
     ['TL-01 a name that is no text', [{ ...made('a'), name: 5 }], 'tool_name_empty'],
     ['TL-01 no tool at all', [null], 'tool_name_empty'],
-    ['TL-01 no run function', [{ ...made('a'), run: undefined }], 'tool_without_run'],
-    ['TL-01 a run that is no function', [{ ...made('a'), run: 'x' }], 'tool_without_run'],
+    ['TL-01 no execute function', [{ ...made('a'), execute: undefined }], 'tool_without_execute'],
+    ['TL-01 an execute that is no function', [{ ...made('a'), execute: 'x' }], 'tool_without_execute'],
     ['TL-01 a name that is taken', [made('a'), made('b'), made('a')], 'tool_name_taken'],
     ['no description', [{ ...made('a'), description: undefined }], 'invalid_config'],
     ['a name that is not the one in the record', { other: made('a') }, 'invalid_config'],
@@ -79,38 +86,38 @@ describe('registration', () => {
     ['a time that is no number', [made('a', { timeoutMs: Number.NaN })], 'invalid_config'],
     ['room for no call', [made('a', { concurrency: 0 })], 'invalid_config'],
     ['a negative price', [made('a', { costUsd: -0.000001 })], 'invalid_config'],
-    ['no schema', [{ ...made('a'), input: undefined }], 'tool_schema_invalid'],
-    ['a schema that is null', [made('a', { input: null as never })], 'tool_schema_invalid'],
-    ['a schema that is a list', [made('a', { input: [] as never })], 'tool_schema_invalid'],
-    ['a schema that is a function', [made('a', { input: (() => ({})) as never })], 'tool_schema_invalid'],
-    ['a schema of no type that there is', [made('a', { input: { type: 'any' } })], 'tool_schema_invalid'],
-    ['a schema that refers to nowhere', [made('a', { input: { $ref: '#/$defs/gone' } })], 'tool_schema_invalid'],
+    ['no schema', [{ ...made('a'), inputSchema: undefined }], 'tool_schema_invalid'],
+    ['a schema that is null', [made('a', { inputSchema: null as never })], 'tool_schema_invalid'],
+    ['a schema that is a list', [made('a', { inputSchema: [] as never })], 'tool_schema_invalid'],
+    ['a schema that is a function', [made('a', { inputSchema: (() => ({})) as never })], 'tool_schema_invalid'],
+    ['a schema of no type that there is', [made('a', { inputSchema: { type: 'any' } })], 'tool_schema_invalid'],
+    ['a schema that refers to nowhere', [made('a', { inputSchema: { $ref: '#/$defs/gone' } })], 'tool_schema_invalid'],
     [
       'a schema that is not JSON',
-      [made('a', { input: { type: 'object', default: new Map() as never } })],
+      [made('a', { inputSchema: { type: 'object', default: new Map() as never } })],
       'tool_schema_invalid',
     ],
-    ['an output schema that is none', [made('a', { output: { type: 'any' } })], 'tool_schema_invalid'],
+    ['an output schema that is none', [made('a', { outputSchema: { type: 'any' } })], 'tool_schema_invalid'],
     [
       'TL-01 an example with an argument of the wrong type',
-      [made('a', { input: range, examples: [{ args: { from: 'x' } }] })],
+      [made('a', { inputSchema: range, examples: [{ args: { from: 'x' } }] })],
       'tool_example_invalid',
     ],
     [
       'TL-01 an example with an argument that the schema lacks',
-      [made('a', { input: range, examples: [{ args: { to: 1 } }] })],
+      [made('a', { inputSchema: range, examples: [{ args: { to: 1 } }] })],
       'tool_example_invalid',
     ],
     [
       'TL-01 the same with zod',
-      [made('a', { input: z.object({ from: z.number() }), examples: [{ args: { from: 1, to: 2 } }] })],
+      [made('a', { inputSchema: z.object({ from: z.number() }), examples: [{ args: { from: 1, to: 2 } }] })],
       'tool_example_invalid',
     ],
     [
       'TL-01 the same with an asynchronous schema',
       [
         made('a', {
-          input: z.object({ from: z.number() }).refine(async () => true),
+          inputSchema: z.object({ from: z.number() }).refine(async () => true),
           examples: [{ args: { from: 1, to: 2 } }],
         }),
       ],
@@ -123,9 +130,9 @@ describe('registration', () => {
   it('names the tool in the refusal', () => {
     for (const more of [
       { retries: -1 },
-      { input: { type: 'any' } },
+      { inputSchema: { type: 'any' } },
       { effect: 'maybe' as never },
-      { examples: [{ args: { from: 'x' } }], input: range },
+      { examples: [{ args: { from: 'x' } }], inputSchema: range },
       { loading: 'later' as never },
     ]) {
       expect(() => createCatalogue([made('weather', more)])).toThrow(/weather/);
@@ -133,17 +140,23 @@ describe('registration', () => {
   });
 
   it.each<[string, Partial<Tool>]>([
-    ['that fits', { input: range, examples: [{ args: { from: 1 } }, { args: {} }] }],
-    ['of an open schema', { input: { ...range, additionalProperties: true }, examples: [{ args: { to: 1 } }] }],
-    ['of patterns', { input: { ...range, patternProperties: { '^x-': {} } }, examples: [{ args: { 'x-a': 1 } }] }],
+    ['that fits', { inputSchema: range, examples: [{ args: { from: 1 } }, { args: {} }] }],
+    ['of an open schema', { inputSchema: { ...range, additionalProperties: true }, examples: [{ args: { to: 1 } }] }],
+    [
+      'of patterns',
+      { inputSchema: { ...range, patternProperties: { '^x-': {} } }, examples: [{ args: { 'x-a': 1 } }] },
+    ],
     [
       'of a schema made of others',
-      { input: { ...range, allOf: [{ properties: { to: {} } }] }, examples: [{ args: { to: 1 } }] },
+      { inputSchema: { ...range, allOf: [{ properties: { to: {} } }] }, examples: [{ args: { to: 1 } }] },
     ],
-    ['of a schema without properties', { input: { type: 'object' }, examples: [{ args: { to: 1 } }] }],
+    ['of a schema without properties', { inputSchema: { type: 'object' }, examples: [{ args: { to: 1 } }] }],
     [
       'of a zod union',
-      { input: z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), examples: [{ args: { b: 'x' } }] },
+      {
+        inputSchema: z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]),
+        examples: [{ args: { b: 'x' } }],
+      },
     ],
   ])('takes an example %s', (_, more) => {
     expect(names([made('a', more)])).toEqual(['a']);
@@ -292,7 +305,9 @@ describe('the authorised view', () => {
   });
 
   it('is frozen, with its schemas', () => {
-    const view = createCatalogue([made('a', { input: { type: 'object', properties: {} }, tags: ['t'] })]).view([]);
+    const view = createCatalogue([made('a', { inputSchema: { type: 'object', properties: {} }, tags: ['t'] })]).view(
+      [],
+    );
     const [schema] = view.list();
     for (const part of [
       view,
@@ -309,7 +324,7 @@ describe('the authorised view', () => {
   it('does not follow later changes of what it was made of', () => {
     const tags = ['t'];
     const input = { type: 'object', properties: { a: { type: 'string' } } };
-    const catalogue = createCatalogue([made('a', { tags, input })]);
+    const catalogue = createCatalogue([made('a', { tags, inputSchema: input })]);
     tags.push('u');
     input.properties.a.type = 'number';
     expect(catalogue.view([]).get('a')).toMatchObject({
@@ -330,7 +345,9 @@ describe('what a user may meet', () => {
     '💥',
     'x'.repeat(500),
   ])('a tool named %s can be listed and called', async (name) => {
-    const { entries, views } = await record([call(name, { a: 1 })], { tools: [made(name, { run: (args) => args })] });
+    const { entries, views } = await record([call(name, { a: 1 })], {
+      tools: [made(name, { execute: (args) => args })],
+    });
     expect(views[0]?.tools.list().map((schema) => schema.name)).toEqual([name]);
     expect(entries.find(({ kind }) => kind === 'call_ended')).toMatchObject({
       outcome: { kind: 'value', value: { a: 1 } },
@@ -376,7 +393,9 @@ describe('what a user may meet', () => {
       conversions += 1;
       return convert(options);
     });
-    const tools = Array.from({ length: 1_000 }, (_, index) => made(`t${index}`, { input, run: (args) => args }));
+    const tools = Array.from({ length: 1_000 }, (_, index) =>
+      made(`t${index}`, { inputSchema: input, execute: (args) => args }),
+    );
     const catalogue = createCatalogue(tools);
     const [left, right] = [catalogue.view([]), catalogue.view(['x'])];
     expect(left.list()).toHaveLength(1_000);
@@ -390,7 +409,7 @@ describe('what a user may meet', () => {
     const args = JSON.parse('{"__proto__":{"admin":true},"list":[1]}') as Record<string, Json>;
     const seen: string[] = [];
     const greedy = made('greedy', {
-      run: (given) => {
+      execute: (given) => {
         seen.push(JSON.stringify(given), String((given as { admin?: unknown }).admin));
         ((given as Record<string, unknown>)['list'] as number[]).push(2);
         return given;
@@ -405,7 +424,7 @@ describe('what a user may meet', () => {
   it('arguments that are nested 400 deep, and 2 MB of text, go through', async () => {
     let deep: Json = 'bottom';
     for (let level = 0; level < 400; level += 1) deep = { n: deep };
-    const echo = made('echo', { run: ({ text }) => String(text).length });
+    const echo = made('echo', { execute: ({ text }) => String(text).length });
     const args = { deep, text: 'ü'.repeat(2_000_000) };
     const { entries } = await record([call('echo', args)], { tools: [echo] });
     expect(entries.find(({ kind }) => kind === 'call_ended')).toMatchObject({
@@ -414,7 +433,7 @@ describe('what a user may meet', () => {
   });
 
   it('tool() gives back the object it was given', () => {
-    const options = { name: 'a', description: 'd', input: z.object({}), run: () => 1 };
+    const options = { name: 'a', description: 'd', inputSchema: z.object({}), execute: () => 1 };
     expect(tool(options)).toBe(options);
   });
 });

@@ -38,9 +38,9 @@ async function play(run: Run, more: Partial<Tool> = {}, script: readonly Decisio
   const tool: Tool = {
     name: 't',
     description: 'd',
-    input: { type: 'object' },
+    inputSchema: { type: 'object' },
     effect: 'read',
-    run: (_, context) => {
+    execute: (_, context) => {
       attempts.push(context);
       return run(attempts.length, context);
     },
@@ -93,7 +93,7 @@ describe('retries', () => {
       },
     };
     let over = false;
-    const tool: Tool = { name: 't', description: 'd', input: {}, effect: 'read', retries: 10, run: passing };
+    const tool: Tool = { name: 't', description: 'd', inputSchema: {}, effect: 'read', retries: 10, execute: passing };
     const recorded = record([call('t')], { tools: [tool], clock: watched, journal: memoryJournal({ clock }) }).finally(
       () => {
         over = true;
@@ -166,13 +166,13 @@ describe('retries', () => {
       checks += 1;
       return true;
     });
-    const played = await play(passing, { input }, [call('t', { n: 1 })]);
+    const played = await play(passing, { inputSchema: input }, [call('t', { n: 1 })]);
     expect([played.attempts.length, checks]).toEqual([4, 1]);
   });
 
   it('TL-04 arguments that do not fit: no call, no retry', async () => {
     const input = { type: 'object', properties: { n: { type: 'number' } } };
-    const played = await play(() => 1, { input }, [call('t', { n: 'x' })]);
+    const played = await play(() => 1, { inputSchema: input }, [call('t', { n: 'x' })]);
     expect(played.attempts).toHaveLength(0);
     expect(played.ended).toMatchObject([
       { attempts: 0, outcome: { kind: 'error', error: { code: 'tool_invalid_args' } } },
@@ -184,14 +184,14 @@ describe('retries', () => {
     ['JSON Schema', { type: 'object', required: ['n'] }, {}],
     ['zod', z.object({ n: z.number() }), { n: 'x' }],
   ])('TL-05 a value that does not fit its output schema (%s) has its own code and is not asked for again', async (_, output, value) => {
-    const played = await play(() => value, { output });
+    const played = await play(() => value, { outputSchema: output });
     expect(played.attempts).toHaveLength(1);
     expect(outcomeOf(played)).toMatchObject({ kind: 'error', error: { code: 'tool_invalid_output' } });
   });
 
   it('a value that fits is kept as the tool gave it', async () => {
     const output = z.object({ n: z.number().transform((n) => n * 2) });
-    expect(outcomeOf(await play(() => ({ n: 1, extra: true }), { output }))).toEqual({
+    expect(outcomeOf(await play(() => ({ n: 1, extra: true }), { outputSchema: output }))).toEqual({
       kind: 'value',
       value: { n: 1, extra: true },
     });
@@ -224,9 +224,9 @@ describe('effects', () => {
     const tool: Tool = {
       name: 't',
       description: 'd',
-      input: {},
+      inputSchema: {},
       effect: 'keyed',
-      run: (_, { idempotencyKey, signal }) => {
+      execute: (_, { idempotencyKey, signal }) => {
         keys.push(idempotencyKey);
         if (!hang) return 1;
         return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
@@ -256,13 +256,13 @@ describe('time limits', () => {
       });
     const after: Decision = { kind: 'call_tool', tool: 'lands', args: {} };
     const clock = new VirtualClock();
-    const options = { description: 'd', input: {}, effect: 'read', retries: 0 } as const;
+    const options = { description: 'd', inputSchema: {}, effect: 'read', retries: 0 } as const;
     const tools: Tool[] = [
-      { ...options, name: 't', timeoutMs: 200, run: () => stubborn(1, undefined as never) },
+      { ...options, name: 't', timeoutMs: 200, execute: () => stubborn(1, undefined as never) },
       {
         ...options,
         name: 'lands',
-        run: async () => {
+        execute: async () => {
           land('too late');
           await turn();
         },
@@ -319,12 +319,12 @@ describe('time limits', () => {
   it('ER-06 an abort is no failure of the tool: it is not tried again, and the signal has the reason', async () => {
     const reasons: unknown[] = [];
     const clock = new VirtualClock();
-    const options = { description: 'd', input: {}, effect: 'read' } as const;
+    const options = { description: 'd', inputSchema: {}, effect: 'read' } as const;
     const tools: Tool[] = [
       {
         ...options,
         name: 'slow',
-        run: (_, { signal }) =>
+        execute: (_, { signal }) =>
           new Promise((_resolve, reject) => {
             signal.addEventListener('abort', () => {
               reasons.push(signal.reason);
@@ -332,7 +332,7 @@ describe('time limits', () => {
             });
           }),
       },
-      { ...options, name: 'fast', run: () => 1 },
+      { ...options, name: 'fast', execute: () => 1 },
     ];
     const race: Decision = {
       kind: 'call_parallel',

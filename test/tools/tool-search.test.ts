@@ -5,7 +5,15 @@ import { createCatalogue, type Tool, type ToolContext, toolGet, toolSearch } fro
 import { contextOf } from './workspace-scene.ts';
 
 function made(name: string, description: string, more: Partial<Tool> = {}): Tool {
-  return { name, description, input: { type: 'object' }, effect: 'pure', loading: 'deferred', run: () => 0, ...more };
+  return {
+    name,
+    description,
+    inputSchema: { type: 'object' },
+    effect: 'pure',
+    loading: 'deferred',
+    execute: () => 0,
+    ...more,
+  };
 }
 
 const FILES: readonly Tool[] = [
@@ -30,7 +38,7 @@ function contextFor(tools: readonly Tool[], scopes: readonly string[], discovere
 
 async function search(args: Record<string, Json>, tools = FILES, scopes: readonly string[] = []): Promise<Asked> {
   const discovered: string[] = [];
-  const value = (await toolSearch.run(args, contextFor(tools, scopes, discovered))) as JsonObject;
+  const value = (await toolSearch.execute(args, contextFor(tools, scopes, discovered))) as JsonObject;
   const found = value['tools'] as unknown as readonly { readonly name: string }[];
   return { value, names: found.map(({ name }) => name), discovered };
 }
@@ -140,7 +148,7 @@ describe('tool_search', () => {
 describe('tool_get', () => {
   async function get(name: string, scopes: readonly string[] = []) {
     const discovered: string[] = [];
-    const value = await toolGet.run({ name }, contextFor(FILES, scopes, discovered));
+    const value = await toolGet.execute({ name }, contextFor(FILES, scopes, discovered));
     return { value, discovered };
   }
 

@@ -19,13 +19,13 @@ describe('tool()', () => {
     const weather = tool({
       name: 'weather',
       description: 'd',
-      input: z.object({
+      inputSchema: z.object({
         city: z.string(),
         days: z.number().default(1),
         at: z.string().transform((text) => new Date(text)),
       }),
       effect: 'read',
-      run: (args, context) => {
+      execute: (args, context) => {
         expectTypeOf(args).toEqualTypeOf<{ city: string; days: number; at: Date }>();
         expectTypeOf(context).toEqualTypeOf<ToolContext>();
         return args.city;
@@ -42,8 +42,8 @@ describe('tool()', () => {
     tool({
       name: 'a',
       description: 'd',
-      input: { type: 'object', properties: { n: { type: 'number' } } },
-      run: (args) => {
+      inputSchema: { type: 'object', properties: { n: { type: 'number' } } },
+      execute: (args) => {
         expectTypeOf(args).toEqualTypeOf<Record<string, Json>>();
       },
     });
@@ -53,11 +53,11 @@ describe('tool()', () => {
     tool({
       name: 'a',
       description: 'd',
-      input: z.discriminatedUnion('kind', [
+      inputSchema: z.discriminatedUnion('kind', [
         z.object({ kind: z.literal('a'), n: z.number() }),
         z.object({ kind: z.literal('b') }),
       ]),
-      run: (args) => {
+      execute: (args) => {
         if (args.kind === 'a') expectTypeOf(args.n).toEqualTypeOf<number>();
         else expectTypeOf(args).not.toHaveProperty('n');
       },
@@ -66,11 +66,11 @@ describe('tool()', () => {
 
   it('does not take an unknown effect, a missing description, or an argument that is not there', () => {
     // @ts-expect-error the effect is none
-    tool({ name: 'a', description: 'd', input: z.object({}), effect: 'maybe', run: () => 1 });
+    tool({ name: 'a', description: 'd', inputSchema: z.object({}), effect: 'maybe', execute: () => 1 });
     // @ts-expect-error there is no description
-    tool({ name: 'a', input: z.object({}), run: () => 1 });
+    tool({ name: 'a', inputSchema: z.object({}), execute: () => 1 });
     // @ts-expect-error there is no such argument
-    tool({ name: 'a', description: 'd', input: z.object({ a: z.string() }), run: ({ b }) => b });
+    tool({ name: 'a', description: 'd', inputSchema: z.object({ a: z.string() }), execute: ({ b }) => b });
   });
 });
 
@@ -98,9 +98,9 @@ describe('handle()', () => {
     const visit = tool({
       name: 'visit',
       description: 'd',
-      input: z.object({ url: z.string() }),
+      inputSchema: z.object({ url: z.string() }),
       handles: { page, n: count },
-      run: ({ url }, { handles, signal }) => {
+      execute: ({ url }, { handles, signal }) => {
         expectTypeOf(handles).toEqualTypeOf<{ readonly page: Page; readonly n: number }>();
         expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
         // @ts-expect-error the tool has named no such handle
@@ -124,13 +124,13 @@ describe('handle()', () => {
     // @ts-expect-error it closes something else
     handle({ name: 'a', open: () => 1, close: (value: string) => value });
     // @ts-expect-error a value is no handle
-    tool({ name: 'a', description: 'd', input: z.object({}), handles: { page: 1 }, run: () => 1 });
+    tool({ name: 'a', description: 'd', inputSchema: z.object({}), handles: { page: 1 }, execute: () => 1 });
   });
 });
 
 describe('the tools of a runtime', () => {
-  const own = tool({ name: 'own', description: 'd', input: z.object({ n: z.number() }), run: ({ n }) => n });
-  const plain = tool({ name: 'plain', description: 'd', input: { type: 'object' }, run: (args) => args });
+  const own = tool({ name: 'own', description: 'd', inputSchema: z.object({ n: z.number() }), execute: ({ n }) => n });
+  const plain = tool({ name: 'plain', description: 'd', inputSchema: { type: 'object' }, execute: (args) => args });
   const weather = aiTool({ inputSchema: z.object({ city: z.string() }), execute: async ({ city }) => city });
   const streaming = aiTool({
     inputSchema: jsonSchema<{ n: number }>({ type: 'object' }),

@@ -59,7 +59,7 @@ describe('a file with a second name', () => {
     linkSync(store, join(root, 'linked.js'));
     const read = workspaceTools({ root, hardLinks: 'read' }).find(({ name }) => name === 'read_file');
     const context = { signal: new AbortController().signal } as never;
-    expect(JSON.stringify(await read?.run({ path: 'linked.js' }, context))).toContain('export const a');
+    expect(JSON.stringify(await read?.execute({ path: 'linked.js' }, context))).toContain('export const a');
     expect(() => workspaceTools({ root, hardLinks: 'always' as never })).toThrow(/refuse.*read/);
   });
 });
@@ -167,7 +167,7 @@ describe('git data outside', () => {
     renameSync(join(root, '.git-clone/.git'), join(root, '.git'));
     const log = workspaceTools({ root, hardLinks: 'read' }).find(({ name }) => name === 'git_log');
     const context = { signal: new AbortController().signal } as never;
-    expect(await log?.run({}, context)).toMatchObject({ repository: true, commits: [{ subject: SECRET }] });
+    expect(await log?.execute({}, context)).toMatchObject({ repository: true, commits: [{ subject: SECRET }] });
   });
 
   it('alternates that stay inside are read', async () => {

@@ -35,7 +35,7 @@ export function makeScene(): Scene {
   async function call(tool: string, args: JsonObject = {}, signal?: AbortSignal): Promise<JsonObject> {
     const found = workspaceTools({ root }).find(({ name }) => name === tool);
     if (found === undefined) throw new Error(`no tool ${tool}`);
-    return (await found.run(args as Record<string, Json>, contextOf(signal))) as JsonObject;
+    return (await found.execute(args as Record<string, Json>, contextOf(signal))) as JsonObject;
   }
   async function refusal(tool: string, args: JsonObject = {}): Promise<ToolFailure> {
     const settled = await call(tool, args).then(

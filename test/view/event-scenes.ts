@@ -23,20 +23,20 @@ import { type RecordOptions, record, type Script, scripted } from '../kit/record
 export const fails: Tool = tool({
   name: 'fails',
   description: 'd',
-  input: { type: 'object' },
+  inputSchema: { type: 'object' },
   retries: 0,
-  run: () => {
+  execute: () => {
     throw new Error('no');
   },
 });
 export const works: Tool = tool({
   name: 'works',
   description: 'd',
-  input: { type: 'object' },
+  inputSchema: { type: 'object' },
   effect: 'pure',
-  run: () => 1,
+  execute: () => 1,
 });
-export const gated: Tool = tool({ ...works, name: 'gated', approve: 'always' });
+export const gated: Tool = tool({ ...works, name: 'gated', needsApproval: true });
 export const tools: readonly Tool[] = [fails, works, gated];
 
 export const events = async (script: Script, options: RecordOptions = {}): Promise<readonly RunEvent[]> =>
@@ -156,7 +156,7 @@ export async function watchedTask(): Promise<RunEvent[]> {
   const slow = tool({
     ...works,
     name: 'slow',
-    run: () => new Promise((resolve) => clock.after(3_000, () => resolve(1))),
+    execute: () => new Promise((resolve) => clock.after(3_000, () => resolve(1))),
   });
   const planner: Planner = { name: 'hybrid', wakeMode: 'hybrid', next };
   let over = false;
@@ -173,7 +173,7 @@ export async function watchedTask(): Promise<RunEvent[]> {
 const says = tool({
   ...works,
   name: 'says',
-  run: (_, { emit }) => {
+  execute: (_, { emit }) => {
     emit('Os');
     emit({ city: 'Oslo' });
     return 'Oslo';
@@ -193,11 +193,11 @@ export async function late(): Promise<RunEvent[]> {
   const slow = tool({
     name: 'slow',
     description: 'd',
-    input: { type: 'object' },
+    inputSchema: { type: 'object' },
     effect: 'read',
     retries: 0,
     timeoutMs: 1,
-    run: () =>
+    execute: () =>
       new Promise<number>((resolve) => {
         land = resolve;
       }),

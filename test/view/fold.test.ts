@@ -388,10 +388,10 @@ describe('the fold, for journals that the runtime wrote', () => {
     tool({
       name: effect,
       description: 'd',
-      input: { type: 'object' },
+      inputSchema: { type: 'object' },
       effect,
       retries: 0,
-      run: ({ fail, value }) => {
+      execute: ({ fail, value }) => {
         if (fail === true) throw new ToolFailure('it failed', { code: 'own_word', data: { at: 1 } });
         return value;
       },
@@ -400,9 +400,9 @@ describe('the fold, for journals that the runtime wrote', () => {
   const later = tool({
     name: 'later',
     description: 'd',
-    input: { type: 'object' },
+    inputSchema: { type: 'object' },
     loading: 'deferred',
-    run: async (_, { saveArtifact, discover }) => {
+    execute: async (_, { saveArtifact, discover }) => {
       discover(['later', 'nobody']);
       await saveArtifact('a,b', { mime: 'text/csv', fileName: 'a.csv' });
       return 1;

@@ -14,7 +14,14 @@ import { call } from '../kit/decisions.ts';
 import { type RecordOptions, record, scripted } from '../kit/recorded.ts';
 
 function made(name: string, more: Partial<Tool> = {}): Tool {
-  return { name, description: `The ${name}`, input: { type: 'object' }, effect: 'pure', run: () => name, ...more };
+  return {
+    name,
+    description: `The ${name}`,
+    inputSchema: { type: 'object' },
+    effect: 'pure',
+    execute: () => name,
+    ...more,
+  };
 }
 
 /** Every function that can be reached from a value, by its path. */
@@ -130,8 +137,8 @@ describe('the view of a planner', () => {
     const steer = tool({
       name: 'steer',
       description: 'd',
-      input: { type: 'object' },
-      run: async () => {
+      inputSchema: { type: 'object' },
+      execute: async () => {
         steered = run?.steer('REDIRECT', { goal: 'the new goal' });
         while ((await journal.inbox(run?.id ?? '')).length === 0) await new Promise(setImmediate);
         return 1;
@@ -156,7 +163,7 @@ describe('the view of a planner', () => {
   it('PC-19 50 branches are carried out, 51 are refused whole', async () => {
     let calls = 0;
     const count = made('count', {
-      run: () => {
+      execute: () => {
         calls += 1;
         return calls;
       },
@@ -277,7 +284,7 @@ describe('the view of a planner', () => {
           return call('keeps');
         },
       ],
-      { tools: [made('keeps', { run: () => kept })] },
+      { tools: [made('keeps', { execute: () => kept })] },
     );
     const values = views.at(-1)?.trajectory.steps.map(({ calls }) => (calls[0]?.outcome as { value: Json }).value);
     expect(values).toEqual([{ list: [1] }, { list: [1, 2] }]);

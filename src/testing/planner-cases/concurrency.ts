@@ -108,9 +108,9 @@ function slowLookUp(): Tool {
   const wait = turns();
   return {
     ...lookUp,
-    run: async (args, context) => {
+    execute: async (args, context) => {
       await wait();
-      return lookUp.run(args, context);
+      return lookUp.execute(args, context);
     },
   };
 }

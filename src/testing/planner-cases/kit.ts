@@ -302,8 +302,8 @@ export const lookUp: Tool = tool({
   name: LOOK_UP,
   description: 'Looks something up.',
   effect: 'read',
-  input: { type: 'object', properties: { about: { type: 'string' } }, required: ['about'] },
-  run: ({ about }) => `looked up: ${String(about)}`,
+  inputSchema: { type: 'object', properties: { about: { type: 'string' } }, required: ['about'] },
+  execute: ({ about }) => `looked up: ${String(about)}`,
 });
 
 /** All that the request says. */

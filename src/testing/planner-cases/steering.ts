@@ -52,8 +52,8 @@ function steered(atFirst: (run: string) => Promise<void>): Tool {
     name: LOOK_UP,
     description: 'Looks something up.',
     effect: 'read',
-    input: { type: 'object' },
-    async run(_args, { identity }) {
+    inputSchema: { type: 'object' },
+    async execute(_args, { identity }) {
       if (isFirst) {
         isFirst = false;
         await atFirst(identity.run);

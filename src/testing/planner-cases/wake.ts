@@ -99,8 +99,8 @@ function workTool(trip: Trip): Tool {
     name: WORK,
     description: 'Does something else for a while.',
     effect: 'read',
-    input: { type: 'object' },
-    run: () => until(trip.journal as Journal, ROOT, told, 'the task did not end'),
+    inputSchema: { type: 'object' },
+    execute: () => until(trip.journal as Journal, ROOT, told, 'the task did not end'),
   });
 }
 

@@ -64,8 +64,8 @@ class Flows {
     const b = node('b', {
       effect: 'keyed',
       policy: { retries: 2 },
-      approve: { when: ({ asks }: FlowInput) => asks === true },
-      run: this.#act('b', 'keyed'),
+      needsApproval: { when: ({ asks }: FlowInput) => asks === true },
+      execute: this.#act('b', 'keyed'),
     });
     return this.#flow('line', a, c, [edge(a, b), edge(b, c)]);
   }
@@ -100,7 +100,7 @@ class Flows {
     const both = join('both', {
       of: [left, right],
       effect: 'once',
-      run: (parents: { left: FlowInput; right: FlowInput }, context) => {
+      execute: (parents: { left: FlowInput; right: FlowInput }, context) => {
         const path = [...parents.left.path, ...parents.right.path.slice(-1)];
         return this.#act('both', 'once')({ ...parents.left, path }, context);
       },
@@ -114,7 +114,7 @@ class Flows {
     const again = node('again', {
       effect: 'keyed',
       allowCycle: true,
-      run: this.#act('again', 'keyed', (after) => ({ ...after, rounds: after.rounds - 1 })),
+      execute: this.#act('again', 'keyed', (after) => ({ ...after, rounds: after.rounds - 1 })),
     });
     const z = this.#node('z', 'once');
     const enough = predicateRouter<FlowInput>({
@@ -128,15 +128,15 @@ class Flows {
   #list(): Flow<FlowInput, FlowInput> {
     const a = node('a', {
       effect: 'pure',
-      run: async (payload: FlowInput, context) => {
+      execute: async (payload: FlowInput, context) => {
         const after = await this.#act('a', 'pure')(payload, context);
         return Array.from({ length: payload.items }, (_, item) => ({ ...after, path: [...after.path, String(item)] }));
       },
     });
-    const each = map('each', { effect: 'once', concurrency: 2, run: this.#act('each', 'once') });
+    const each = map('each', { effect: 'once', concurrency: 2, execute: this.#act('each', 'once') });
     const z = node('z', {
       effect: 'once',
-      run: (items: FlowInput[], context) => {
+      execute: (items: FlowInput[], context) => {
         const path = items.flatMap((item) => item.path);
         const [first = EMPTY] = items;
         return this.#act('z', 'once')({ ...first, path }, context);
@@ -155,7 +155,7 @@ class Flows {
     return node(name, {
       effect,
       ...(effect === 'once' ? {} : { policy: { retries: 2 } }),
-      run: this.#act(name, effect),
+      execute: this.#act(name, effect),
     });
   }
 
@@ -165,7 +165,7 @@ class Flows {
     exit: Gives<FlowInput>,
     edges: readonly Edge[],
   ): Flow<FlowInput, FlowInput> {
-    return flow({ name, input: INPUT, budget: { hops: HOPS }, entry, exit, edges });
+    return flow({ name, inputSchema: INPUT, budget: { hops: HOPS }, entry, exit, edges });
   }
 
   #act(name: string, effect: Effect, change: (after: FlowInput) => FlowInput = (after) => after): Run {

@@ -40,7 +40,7 @@ const INPUT: JsonObject = {
 const HEAVY = 'much '.repeat(7_000);
 
 interface Kind extends Pick<Tool, 'effect' | 'costUsd' | 'timeoutMs' | 'concurrency' | 'scopes'> {
-  readonly approve?: 'always' | ApprovalGate;
+  readonly needsApproval?: true | ApprovalGate;
   /** Somebody is asked only for calls that are `big`; the rule takes its time. */
   readonly approveBig?: true;
   readonly login?: true;
@@ -62,15 +62,15 @@ export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
   wire_blind: { effect: 'once', remote: true },
   buy: { effect: 'keyed', costUsd: 0.0001 },
   pay: { effect: 'once', costUsd: 0.00025 },
-  ask_send: { effect: 'once', approve: 'always' },
+  ask_send: { effect: 'once', needsApproval: true },
   ask_buy: { effect: 'keyed', costUsd: 0.0001, approveBig: true },
-  ask_other: { effect: 'once', approve: { approver: 'another' } },
-  ask_end: { effect: 'keyed', approve: { onReject: 'end' } },
-  ask_soon: { effect: 'once', approve: { expiresInMs: 700 } },
+  ask_other: { effect: 'once', needsApproval: { approver: 'another' } },
+  ask_end: { effect: 'keyed', needsApproval: { onReject: 'end' } },
+  ask_soon: { effect: 'once', needsApproval: { expiresInMs: 700 } },
   ask_big: { effect: 'once', approveBig: true },
   ask_broken: {
     effect: 'once',
-    approve: {
+    needsApproval: {
       when: () => {
         throw new Error('the rule is broken');
       },
@@ -98,7 +98,14 @@ export function withCarried(tools: readonly Tool[], planner: Planner, more: read
   const all: AnyTool[] = [...tools, ...more];
   const carriedOutBy = { planner, tools: all };
   for (const [name, kind] of Object.entries(CARRIED)) {
-    all.push({ ...kind, name, description: `Has ${name} done.`, input: CARRIED_INPUT, effect: 'pure', carriedOutBy });
+    all.push({
+      ...kind,
+      name,
+      description: `Has ${name} done.`,
+      inputSchema: CARRIED_INPUT,
+      effect: 'pure',
+      carriedOutBy,
+    });
   }
   return all;
 }
@@ -108,7 +115,7 @@ export function simulatedTools(world: ToolWorld): readonly Tool[] {
 }
 
 function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
-  const { login = false, reconcile = false, approve: stated, approveBig, remote: _, ...plain } = kind;
+  const { login = false, reconcile = false, needsApproval: stated, approveBig, remote: _, ...plain } = kind;
   const { process } = world;
   const rule: ApprovalGate = {
     when: async (args) => {
@@ -118,14 +125,14 @@ function simulatedTool(name: string, kind: Kind, world: ToolWorld): Tool {
       return big;
     },
   };
-  const approve = approveBig ? rule : stated;
+  const needsApproval = approveBig ? rule : stated;
   const made = {
     ...plain,
     name,
     description: `Does ${name}.`,
-    input: INPUT,
-    ...(approve === undefined ? {} : { approve }),
-    run: (args: unknown, context: ToolContext) =>
+    inputSchema: INPUT,
+    ...(needsApproval === undefined ? {} : { needsApproval }),
+    execute: (args: unknown, context: ToolContext) =>
       atWork(context, world, () => run(name, args as CallArgs, context, world, login)),
   };
   if (!reconcile) return made;
@@ -149,10 +156,10 @@ async function run(
   if (login && !ledger.loggedIn && !ledger.logins.has(`${identity.run}/${id}`)) {
     throw new LoginRequired(`https://login.example/${id}`);
   }
-  const { effect = 'once', costUsd = 0, approve, approveBig = false, remote = false } = TOOL_KINDS[name] ?? {};
+  const { effect = 'once', costUsd = 0, needsApproval, approveBig = false, remote = false } = TOOL_KINDS[name] ?? {};
   const { run: owner } = identity;
   checkIdentity(context, ledger);
-  checkCall(name, args, owner, ledger, approveBig ? args.big === true : approve !== undefined);
+  checkCall(name, args, owner, ledger, approveBig ? args.big === true : needsApproval !== undefined);
   checkAllowed(name, args, owner, ledger);
   const costMicroUsd = microUsdOf(costUsd);
   const throwsAt = (at: CallArgs['oddAt']): boolean => odd !== undefined && oddAt === at;
