@@ -17,10 +17,8 @@ const stock = node('stock', {
     return { shelf: 'B', left: 12 };
   },
 });
-const inland = node('inland', {
-  effect: 'read',
-  execute: ({ grams }: Order) => ({ by: 'van', price: 40 + grams / 100 }),
-});
+const byVan = ({ grams }: Order) => ({ by: 'van', price: 40 + grams / 100 });
+const inland = node('inland', { effect: 'read', execute: byVan });
 const abroad = node('abroad', {
   effect: 'read',
   execute: ({ grams }: Order) => ({ by: 'air', price: 90 + grams / 20 }),

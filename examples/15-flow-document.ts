@@ -45,7 +45,7 @@ for (const text of ['Where is my lamp?', 'I want my money back.']) {
 await runtime.close();
 
 const wrong = text
-  .replace('run: classify', 'run: clasify')
+  .replace('execute: classify', 'execute: clasify')
   .replace('effect: pure', 'effects: pure')
   .replace('[classify, by_kind]', '[classify, by_topic]');
 try {

@@ -167,7 +167,7 @@ async function appendTo(journal: Journal, fence: number, expected: number): Prom
 
 /** Pauses at a call that waits for an approval, in a tool that may change; the run belongs to ana. */
 async function gated(gate: NonNullable<Tool['needsApproval']>): Promise<Run> {
-  const tools = [{ ...works, approve: gate }];
+  const tools = [{ ...works, needsApproval: gate }];
   const started = await runtimeOf({ planner: scripted([call('works')]), tools }).start('q', { identity: local('ana') });
   await started.result();
   return started;

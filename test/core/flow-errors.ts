@@ -52,7 +52,7 @@ export const FAILING_FLOWS: Readonly<Record<FailingCode, () => Promise<RunResult
         throw new Error('no');
       }),
     ),
-  validation_failed: () => resultOf(single(() => 'text', { output: NUMBER })),
+  validation_failed: () => resultOf(single(() => 'text', { outputSchema: NUMBER })),
   flow_budget_exceeded: () => {
     const priced = single((value) => value, { costUsd: 0.000002 });
     return resultOf({ ...priced, budget: { costUsd: 0.000001 } });

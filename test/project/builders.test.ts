@@ -119,7 +119,7 @@ describe('builders', async () => {
   });
 
   it.each<[string, Record<string, unknown>, string]>([
-    ['flow', { name: 'f', entry: {}, exit: {} }, 'input of flow is missing; give a schema'],
+    ['flow', { name: 'f', entry: {}, exit: {} }, 'The option inputSchema of flow is missing'],
     [
       'flow',
       { name: 'f', inputSchema: {}, entry: {}, exit: {}, edge: [] },

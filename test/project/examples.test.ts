@@ -89,7 +89,7 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
   ],
   '15-flow-document.ts': [
     /^Thank you .*\nPaid back: /,
-    /^support\.yaml:10:20 .*"classify"\?$/m,
+    /^support\.yaml:10:24 .*"classify"\?$/m,
     /:19:16 \/edges\/0\/1: /,
   ],
   '16-flow-failure.ts': [/^other_card after card_refused\npaid with the valid card\nsorry: pay tool_rejected\n$/],
