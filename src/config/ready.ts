@@ -42,9 +42,6 @@ export interface ReadyConfig {
 }
 
 /** What is `anything` here is judged by the runtime, which names the key in the same way. */
-/** Its range is for `createRuntime` to say. */
-const aNumber = check('a number', (value) => typeof value === 'number');
-
 const CONFIG: Shape<Config> = {
   planner: anything,
   planners: check('a list of planners with tools of their own, such as flows', Array.isArray),
@@ -59,11 +56,11 @@ const CONFIG: Shape<Config> = {
   }),
   memory: shape({ strategy: anything, turns: anything, summarise: anything, retries: anything }),
   parallelCalls: anything,
-  maxLiveRuns: aNumber,
-  maxLiveRunsPerTenant: aNumber,
-  leaseMs: aNumber,
-  takeoverGraceMs: aNumber,
-  patienceMs: aNumber,
+  maxLiveRuns: whole(1),
+  maxLiveRunsPerTenant: whole(1),
+  leaseMs: whole(1),
+  takeoverGraceMs: whole(0),
+  patienceMs: whole(0),
   progress: shape<ProgressGuard>({ hintAfter: anything, action: anything, actAfter: anything }),
   policy: aFunction,
   redact: shape<RedactionOptions>({ rules: anything, also: anything }),

@@ -185,8 +185,8 @@ describe('a call that a task carries out', () => {
   });
 
   it('gets the arguments as the schema gives them; those that do not fit start nothing', async () => {
-    const input = z.object({ n: z.number(), unit: z.string().default('m') });
-    const tool = { ...carried('measure', giveArgs), input };
+    const inputSchema = z.object({ n: z.number(), unit: z.string().default('m') });
+    const tool = { ...carried('measure', giveArgs), inputSchema };
     const never = {
       ...carried('never', giveArgs),
       inputSchema: z.object({ at: z.string().transform((at) => new Map([[at, 1]])) }),
@@ -553,7 +553,7 @@ describe('registration', () => {
     ['a cost', { costUsd: 5 }],
     ['a function', { execute: () => 1 }],
     ['an effect that there is not', { effect: 'some' }],
-    ['a gate that is none', { approve: 7 }],
+    ['a gate that is none', { needsApproval: 7 }],
     ['a concurrency of 0', { concurrency: 0 }],
   ])('%s is refused', (_, more) => {
     expect(refused({ ...carried('tool', giveArgs), ...more })).toBe('invalid_config');
