@@ -10,7 +10,7 @@ export const GATES_AND_LIMITS: readonly Mutant[] = [
   },
   {
     name: 'start one call more than a run may',
-    file: 'runtime/taken.ts',
+    file: 'runtime/in-flight-budget.ts',
     find: "if (callsLeft < 1) return { axis: 'calls', left: Math.max(0, callsLeft) };",
     replace: "if (callsLeft < 0) return { axis: 'calls', left: Math.max(0, callsLeft) };",
   },

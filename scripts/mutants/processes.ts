@@ -28,7 +28,7 @@ export const PROCESSES: readonly Mutant[] = [
   },
   {
     name: 'count a lease from when its renewal was heard of',
-    file: 'runtime/beat.ts',
+    file: 'runtime/lease-heartbeat.ts',
     find: 'driver.lease.renewed(askedAt);',
     replace: 'driver.lease.renewed(momentOf(clock));',
   },

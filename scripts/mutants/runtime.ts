@@ -113,7 +113,7 @@ export const RUNTIME: readonly Mutant[] = [
   },
   {
     name: 'give money twice to calls that start together',
-    file: 'runtime/taken.ts',
+    file: 'runtime/in-flight-budget.ts',
     find: 'for (const money of this.#money.values()) sum += money;',
     replace: 'for (const money of this.#money.values()) sum += money * 0;',
   },
@@ -131,7 +131,7 @@ export const RUNTIME: readonly Mutant[] = [
   },
   {
     name: 'end although a cancel was stored',
-    file: 'runtime/ledger.ts',
+    file: 'runtime/run-writer.ts',
     find: "if (this.#state.cancel !== null || !late.some(({ message }) => message.type === 'CANCEL')) continue;",
     replace: 'if (late.length >= 0) continue;',
   },
@@ -149,7 +149,7 @@ export const RUNTIME: readonly Mutant[] = [
   },
   {
     name: 'give a call another value than the run that carried it out',
-    file: 'runtime/called.ts',
+    file: 'runtime/agent-task.ts',
     find: 'const value = stored === undefined ? result :',
     replace: 'const value = stored === undefined ? [result] :',
   },

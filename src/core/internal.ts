@@ -125,7 +125,7 @@ export type { Shape } from './options.ts';
 export { assertOptions, assertWords, isRecord } from './options.ts';
 export type { FailureKind, Outcome, PauseVerdict, Verdict } from './outcome.ts';
 export { errorOf, failureKindOf } from './outcome.ts';
-export { isPassedOver } from './passed-over.ts';
+export { isPassedOver } from './skip-reason.ts';
 export type {
   AsksModels,
   BudgetView,

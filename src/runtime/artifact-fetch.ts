@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { ARTIFACT_FETCH, encodedBytes, type Json, type JsonObject } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { Tool } from '#tools';
-import { cutUtf8, HEAVY_BYTES } from './heavy.ts';
+import { cutUtf8, HEAVY_BYTES } from './large-values.ts';
 
 const DEFAULT_PAGE_BYTES = 16_384;
 const MAX_PAGE_BYTES = 28_672;

@@ -3,7 +3,7 @@ import type { EntryBody, LazySignal, LoadedInput, SpokenDelta } from '#core';
 import type { AuthorisedTools } from '#tools';
 import type { RunState } from '#view';
 import type { DriverDeps } from './driver-deps.ts';
-import type { Flight } from './flight.ts';
+import type { Flight } from './attempt.ts';
 
 export interface Ask {
   readonly deps: DriverDeps;

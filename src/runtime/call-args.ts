@@ -15,7 +15,7 @@ import {
 } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { OpenStep, RunState } from '#view';
-import { wholeValue } from './heavy.ts';
+import { wholeValue } from './large-values.ts';
 
 export interface ArgsPorts {
   readonly state: Pick<RunState, 'identity' | 'steps'>;

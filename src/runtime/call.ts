@@ -18,7 +18,7 @@ import type { Approval, OpenStep } from '#view';
 import type { OwnCall, Piece } from './call-context.ts';
 import type { AtWork } from './doubt.ts';
 import type { Earlier } from './earlier-calls.ts';
-import type { Flight } from './flight.ts';
+import type { Flight } from './attempt.ts';
 import type { Handed } from './handles.ts';
 import type { HeldLease } from './held-lease.ts';
 import type { Lacking } from './raise.ts';

@@ -5,7 +5,7 @@
 import { branchesOf, type Identity, type Json, type JsonObject, type Outcome, type Paused, scopeKey } from '#core';
 import type { ReadyTool } from '#tools';
 import type { OpenStep } from '#view';
-import { isThenable, type Settled } from './flight.ts';
+import { isThenable, type Settled } from './attempt.ts';
 import type { PauseAsk } from './gates.ts';
 
 /** What every key of a run's calls begins with; step and call follow. */

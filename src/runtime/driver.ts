@@ -24,7 +24,7 @@ import { stopTasks } from './cascade.ts';
 import { Deadline } from './deadline.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
-import { type Changes, isEnding, Ledger } from './ledger.ts';
+import { type Changes, isEnding, Ledger } from './run-writer.ts';
 import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './let-go.ts';
 import { Moves } from './moves.ts';
 import { type NextDeps, next } from './next.ts';

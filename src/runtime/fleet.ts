@@ -4,7 +4,7 @@ import { type Claim, hasEnded, type NewRun, type RunRecord, type RunStatus, runN
 import { foldEntries, isPaused, type RunState } from '#view';
 import { Alarms } from './alarms.ts';
 import { mayPass } from './append.ts';
-import { startBeat } from './beat.ts';
+import { startBeat } from './lease-heartbeat.ts';
 import type { RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { momentOf } from './held-lease.ts';
@@ -16,7 +16,7 @@ import { isJournalGone, mayComeBack, Refusals } from './refusals.ts';
 import { reopen } from './reopen.ts';
 import { sendControl } from './send-control.ts';
 import { type SlotLimits, Slots, type Waiting } from './slots.ts';
-import { startSweeping } from './sweep.ts';
+import { startSweeping } from './expired-approvals.ts';
 
 export interface FleetOptions extends PickUpOptions {
   readonly slots: SlotLimits;

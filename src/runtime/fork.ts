@@ -34,7 +34,7 @@ import {
 import { foldEntries, reachedLimit } from '#view';
 import type { DriverDeps } from './driver-deps.ts';
 import { assertNoTaskId } from './free-id.ts';
-import { HEAVY_BYTES } from './heavy.ts';
+import { HEAVY_BYTES } from './large-values.ts';
 import { pinOf } from './pins.ts';
 import { assertPriced } from './prices.ts';
 import { foldable } from './readable.ts';

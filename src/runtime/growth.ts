@@ -28,7 +28,7 @@ import {
 } from '#core';
 import { type Ask, type PlanGrowth, type Said, say } from './ask.ts';
 import { atOnceFor } from './at-once.ts';
-import type { Settled } from './flight.ts';
+import type { Settled } from './attempt.ts';
 import { readMove, takeNotes } from './move-notes.ts';
 import { errorData } from './outcomes.ts';
 import { uncounted } from './prices.ts';

@@ -6,7 +6,7 @@
 import { type Clock, type HandleNote, type HandleState, type Identity, LazySignal, PilotageError } from '#core';
 import { DEFAULT_OPEN_MS, type Handle, type HandleReason, type NamedHandle } from '#tools';
 import type { RunState } from '#view';
-import { Flight, type Settled } from './flight.ts';
+import { Flight, type Settled } from './attempt.ts';
 
 export interface HandlePorts {
   readonly clock: Clock;

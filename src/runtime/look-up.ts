@@ -4,7 +4,7 @@ import type { ReadyFunction, Reconciled } from '#tools';
 import type { Call, DispatchPorts } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { type Doubt, inDoubt, type Unsure } from './doubt.ts';
-import type { Settled } from './flight.ts';
+import type { Settled } from './attempt.ts';
 import type { PauseAsk } from './gates.ts';
 import { errorData, mayPass, retryDelayMs, valueLost, valueOutcome } from './outcomes.ts';
 

@@ -4,10 +4,10 @@ import type { AuthorisedTools } from '#tools';
 import { nextStep, type OpenStep, type RunState } from '#view';
 import type { Ask, PlanGrowth } from './ask.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { Flight } from './flight.ts';
+import { Flight } from './attempt.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
-import { askPlanner } from './plan.ts';
+import { askPlanner } from './ask-planner.ts';
 
 export interface MovePorts {
   readonly deps: DriverDeps;

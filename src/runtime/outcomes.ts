@@ -13,8 +13,8 @@ import {
 } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { Backoff, ReadyFunction, ReadyTool } from '#tools';
-import type { Settled } from './flight.ts';
-import { mayBeHeavy, storeHeavy } from './heavy.ts';
+import type { Settled } from './attempt.ts';
+import { mayBeHeavy, storeHeavy } from './large-values.ts';
 
 interface Owned {
   readonly identity: Identity;

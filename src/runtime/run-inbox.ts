@@ -14,7 +14,7 @@ import type { AuthorisedTools } from '#tools';
 import { type OpenStep, presentName, type RunState } from '#view';
 import { isVerdict, type TakePorts, takeMessages } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import type { Changes } from './ledger.ts';
+import type { Changes } from './run-writer.ts';
 import { valueOutcome } from './outcomes.ts';
 import { prepareCall } from './prepare-call.ts';
 import { turn } from './turn.ts';

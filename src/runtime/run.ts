@@ -33,7 +33,7 @@ import {
 import { isVerdict } from './controls.ts';
 import { Follower } from './follow.ts';
 import { assertForkOptions, type ForkOptions } from './fork.ts';
-import { storedJson } from './heavy.ts';
+import { storedJson } from './large-values.ts';
 import { keptAlive } from './kept-alive.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import { type Diagnosis, diagnose, type RepairOptions } from './repair.ts';

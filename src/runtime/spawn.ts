@@ -23,7 +23,7 @@ import { type Amounts, type RunState, type ShareAxis, shareFor } from '#view';
 import type { Equipped } from './driver-deps.ts';
 import { pinOf } from './pins.ts';
 import { limitsWithin } from './run-budget.ts';
-import { type Beside, splitWith } from './share.ts';
+import { type Beside, splitWith } from './task-budget-share.ts';
 
 /** Entries to append, and what is stored in the same commit. */
 export interface Landing {

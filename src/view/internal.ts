@@ -52,4 +52,4 @@ export {
   unneededTasks,
   wakesByTasks,
   winnersOf,
-} from './waits.ts';
+} from './blocked-calls.ts';

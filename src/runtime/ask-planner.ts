@@ -30,9 +30,9 @@ import {
 import { nextStep, viewOf } from '#view';
 import { type Ask, type Said, say } from './ask.ts';
 import { atOnceFor } from './at-once.ts';
-import type { Settled } from './flight.ts';
+import type { Settled } from './attempt.ts';
 import { Growing, Growth } from './growth.ts';
-import { HEAVY_BYTES } from './heavy.ts';
+import { HEAVY_BYTES } from './large-values.ts';
 import { modelAway } from './model-away.ts';
 import { type Mutable, readMove, takeNotes, wrongUsage } from './move-notes.ts';
 import { errorData } from './outcomes.ts';

@@ -2,7 +2,7 @@
 import type { Identity, Outcome, TaskEnd } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { ReadyTool } from '#tools';
-import { storedJson } from './heavy.ts';
+import { storedJson } from './large-values.ts';
 import { errorData, valueOutcome } from './outcomes.ts';
 
 export interface CalledPorts {
