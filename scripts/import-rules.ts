@@ -23,8 +23,8 @@ const modelPlanner: Room = {
 export const ROOMS: Readonly<Record<string, Room>> = {
   core: { mayImport: [], packages: false, required: true },
   journal: { mayImport: ['core'], packages: true, required: true },
-  view: { mayImport: ['core'], packages: true, required: true },
-  runtime: { mayImport: ['core', 'journal', 'view', 'tools'], packages: true, required: true },
+  state: { mayImport: ['core'], packages: true, required: true },
+  runtime: { mayImport: ['core', 'journal', 'state', 'tools'], packages: true, required: true },
   tools: { mayImport: ['core'], packages: true, required: true },
   model: { mayImport: ['core'], packages: true, required: true },
   prompt: { mayImport: ['core'], typesOnly: ['model'], packages: true },

@@ -18,14 +18,14 @@ import { PROCESSES } from './mutants/processes.ts';
 import { RUNTIME } from './mutants/runtime.ts';
 import { SESSIONS_AND_FORKS } from './mutants/sessions-and-forks.ts';
 import { SQLITE } from './mutants/sqlite.ts';
+import { STATE } from './mutants/state.ts';
 import { TOOLS } from './mutants/tools.ts';
-import { VIEW } from './mutants/view.ts';
 
 const MUTANTS: readonly Mutant[] = [
   ...RUNTIME,
   ...JOURNAL,
   ...CORE,
-  ...VIEW,
+  ...STATE,
   ...PROCESSES,
   ...SQLITE,
   ...CORE_VALUES,

@@ -178,6 +178,17 @@ export type {
 } from '#runtime';
 export { createRuntime } from '#runtime';
 export type {
+  PlanNodeStatus,
+  PlanNodeView,
+  PlanView,
+  Redact,
+  RunComparison,
+  RunState,
+  RunTrajectory,
+  TrajectorySource,
+} from '#state';
+export { compareRuns, foldEntries, planOf, readTrajectory, trajectoryOf } from '#state';
+export type {
   AnyTool,
   ApprovalGate,
   ArtifactDescription,
@@ -200,14 +211,3 @@ export type {
   ToolOptions,
 } from '#tools';
 export { handle, LoginRequired, ToolFailure, tool } from '#tools';
-export type {
-  PlanNodeStatus,
-  PlanNodeView,
-  PlanView,
-  Redact,
-  RunComparison,
-  RunState,
-  RunTrajectory,
-  TrajectorySource,
-} from '#view';
-export { compareRuns, foldEntries, planOf, readTrajectory, trajectoryOf } from '#view';

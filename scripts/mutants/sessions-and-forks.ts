@@ -52,7 +52,7 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   },
   {
     name: 'tell nobody of a circle until one more',
-    file: 'view/progress.ts',
+    file: 'state/progress.ts',
     find: 'if (times >= least && ',
     replace: 'if (times > least && ',
   },
@@ -64,13 +64,13 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   },
   {
     name: 'see a circle where values differ',
-    file: 'view/progress.ts',
+    file: 'state/progress.ts',
     find: 'left.calls.every(({ outcome }, call) => sameOutcome(outcome, (right.calls[call] as CallRecord).outcome)) &&',
     replace: '',
   },
   {
     name: 'show no summary',
-    file: 'view/run-view.ts',
+    file: 'state/run-view.ts',
     find: 'if (state.compaction !== null) this.compaction = state.compaction;',
     replace: '',
   },

@@ -8,6 +8,7 @@ import { sqliteJournal } from '#journal/sqlite';
 import { openaiCompatible } from '#model/openai-compatible';
 import { react } from '#planners/react';
 import { createRuntime, type PauseNotice, type Run, type Runtime } from '#runtime';
+import { foldEntries } from '#state';
 import {
   CrashProcess,
   CrashRecord,
@@ -21,7 +22,6 @@ import {
   VirtualClock,
   worldOf,
 } from '#testing';
-import { foldEntries } from '#view';
 import { RecordedModel } from './recorded-model.ts';
 import { RecordedWorld } from './recorded-world.ts';
 import type { Recording } from './recording.ts';

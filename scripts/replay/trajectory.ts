@@ -1,7 +1,7 @@
 /** Holds the run that came out against the recording. */
 import { isDeepStrictEqual } from 'node:util';
 import { branchesOf, type Step } from '#core';
-import type { RunState } from '#view';
+import type { RunState } from '#state';
 import { type RecordedTurn, type Recording, readArguments } from './recording.ts';
 
 /** A sentence for each difference. */

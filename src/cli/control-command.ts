@@ -10,7 +10,7 @@ import {
 } from '#core';
 import type { Journal } from '#journal';
 import { addressee, type PauseNotice, sendControl } from '#runtime';
-import { foldEntries, type RunState } from '#view';
+import { foldEntries, type RunState } from '#state';
 import { type Delivery, deliveryOf } from './delivery.ts';
 import { EXIT, isRefusal, UsageError } from './exit-code.ts';
 import type { ControlName } from './help.ts';

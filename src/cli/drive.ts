@@ -12,7 +12,7 @@ import {
 } from '#core';
 import type { Journal } from '#journal';
 import { createRuntime, type PauseNotice, type Run, type RunResult, type Runtime } from '#runtime';
-import { foldEntries, type PlanView, planOf } from '#view';
+import { foldEntries, type PlanView, planOf } from '#state';
 import { EventLines } from './event-lines.ts';
 import { codeOfResult, EXIT } from './exit-code.ts';
 import { hint } from './hint.ts';

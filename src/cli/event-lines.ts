@@ -11,7 +11,7 @@ import {
   type RunEvent,
   type Usage,
 } from '#core';
-import type { PlanView } from '#view';
+import type { PlanView } from '#state';
 import { type Line, line, type Tone } from './line.ts';
 import { about } from './pause-lines.ts';
 import { faultLines, planEventLines } from './plan-lines.ts';

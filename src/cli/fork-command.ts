@@ -1,7 +1,7 @@
 /** `pilotage fork`: another way from one step of a run on, and what came of it. */
 import type { Step } from '#core';
 import { type ForkOptions, foldable } from '#runtime';
-import { compareRuns, type RunState } from '#view';
+import { compareRuns, type RunState } from '#state';
 import { follow, limitsOf, withRuntime } from './drive.ts';
 import { UsageError } from './exit-code.ts';
 import { storedJournal, withJournal } from './open-journal.ts';

@@ -12,7 +12,7 @@ import {
   resultOf,
   sendControl,
 } from '#runtime';
-import { foldEntries, planOf, type RunState } from '#view';
+import { foldEntries, planOf, type RunState } from '#state';
 import { follow, limitsOf, showPauses } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
 import type { Options } from './options.ts';

@@ -3,7 +3,7 @@
 import { answerText, type Entry, type Message, PilotageError, type RunEvent } from '#core';
 import type { Journal } from '#journal';
 import { foldable } from '#runtime';
-import { applyEntry, eventsOf, isPaused, openState, planOf, type RunState } from '#view';
+import { applyEntry, eventsOf, isPaused, openState, planOf, type RunState } from '#state';
 import { EventLines } from './event-lines.ts';
 import { EXIT } from './exit-code.ts';
 import { hint } from './hint.ts';

@@ -1,6 +1,6 @@
 /** What a run has under way, beside its own steps: tasks, groups, pauses, and controls that nobody has taken. */
 import { type GroupView, isControl, type Message } from '#core';
-import { groupView, type RunState, type TaskState } from '#view';
+import { groupView, type RunState, type TaskState } from '#state';
 import { byWhom } from './event-lines.ts';
 import type { Options } from './options.ts';
 import { openPauses, pauseLines } from './pause-lines.ts';

@@ -1,7 +1,7 @@
 /** What a run waits for, for a person, and the commands that answer it. */
 import { isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
 import type { PauseNotice } from '#runtime';
-import type { RunState } from '#view';
+import type { RunState } from '#state';
 import { hint } from './hint.ts';
 import type { Line } from './line.ts';
 import type { Options } from './options.ts';

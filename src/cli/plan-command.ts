@@ -1,6 +1,6 @@
 /** `pilotage plan`: makes a plan and carries it out, only makes it, or shows the one of a stored run. */
 
-import { foldEntries, planOf } from '#view';
+import { foldEntries, planOf } from '#state';
 import { showPauses } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
 import { openJournal, withJournal } from './open-journal.ts';

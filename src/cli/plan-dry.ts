@@ -13,7 +13,7 @@ import {
   validateDecision,
 } from '#core';
 import { memoryJournal } from '#journal';
-import { planOfDecision } from '#view';
+import { planOfDecision } from '#state';
 import { decisionText } from './decision-text.ts';
 import { limitsOf, withRuntime } from './drive.ts';
 import { EventLines } from './event-lines.ts';

@@ -1,6 +1,6 @@
 /** The plan of a run's step under way, as its entries come by: events know calls by their index only. */
 import { branchId, type CallParallel, type EntryBody, isJsonObject, type Json } from '#core';
-import { type PlanView, planOfDecision } from '#view';
+import { type PlanView, planOfDecision } from '#state';
 import { oneLine } from './text.ts';
 
 export class PlanSeen {

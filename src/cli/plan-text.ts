@@ -1,6 +1,6 @@
 /** A plan for people, in 80 columns: as a tree, and as a graph of levels. Plans of a thousand levels are drawn without recursion. */
 import { FINISH_TOOL, MESSAGE_TOOL, needsOf } from '#core';
-import type { PlanNodeStatus, PlanNodeView, PlanView } from '#view';
+import type { PlanNodeStatus, PlanNodeView, PlanView } from '#state';
 import { count, jsonLine, oneLine, shortArgs } from './text.ts';
 
 const WIDTH = 80;

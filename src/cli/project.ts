@@ -10,7 +10,7 @@ import {
   type ReactPart,
 } from '#config';
 import type { ReadyConfig } from '#config/ready';
-import type { RunState } from '#view';
+import type { RunState } from '#state';
 import { chooseModel, type ModelChoice } from './choose-model.ts';
 import { UsageError } from './exit-code.ts';
 import type { Options } from './options.ts';

@@ -1,6 +1,6 @@
 /** `pilotage replay`: whether a run would be decided in the same way today. */
 import type { Divergence, ReplayedMove, ReplayReport } from '#runtime';
-import { foldEntries } from '#view';
+import { foldEntries } from '#state';
 import { decisionText } from './decision-text.ts';
 import { withRuntime } from './drive.ts';
 import { EXIT } from './exit-code.ts';

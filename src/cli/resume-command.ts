@@ -1,6 +1,6 @@
 /** `pilotage resume`: a paused run, one whose process died, or one that has ended and only shows its answer again. */
 import { isJsonObject, PilotageError } from '#core';
-import { foldEntries } from '#view';
+import { foldEntries } from '#state';
 import { follow, withRuntime } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
 import { goOn, isAsking } from './go-on.ts';

@@ -1,6 +1,6 @@
 /** Two runs side by side, as a diff: what both did, what only the first did (-), what only the second did (+). */
 import type { Outcome } from '#core';
-import type { RunComparison, RunSummary, StepPair, StepSummary } from '#view';
+import type { RunComparison, RunSummary, StepPair, StepSummary } from '#state';
 import { decisionText, outcomeText } from './decision-text.ts';
 import { type Line, line } from './line.ts';
 import { count, dollars, jsonLine, oneLine } from './text.ts';

@@ -125,7 +125,6 @@ export type { Shape } from './options.ts';
 export { assertOptions, assertWords, isRecord } from './options.ts';
 export type { FailureKind, Outcome, PauseVerdict, Verdict } from './outcome.ts';
 export { errorOf, failureKindOf } from './outcome.ts';
-export { isPassedOver } from './skip-reason.ts';
 export type {
   AsksModels,
   BudgetView,
@@ -176,6 +175,7 @@ export { blockOf, needsOf, openRoute, waysOf } from './routes.ts';
 export { oneLine, shownName } from './shown-name.ts';
 export type { SkillHit, SkillView } from './skills.ts';
 export { SHOWN_SKILLS, skillView } from './skills.ts';
+export { isPassedOver } from './skip-reason.ts';
 export type { CallPlace, CallRecord, MoveNotes, Step } from './step.ts';
 export type {
   BackgroundResult,

@@ -1,7 +1,7 @@
 /** Whether an answer still has a pause to answer, when it is given: as far as the run's journal knows it then. */
 import { type Control, type Entry, PilotageError, type Resumed } from '#core';
 import { type Journal, pauseExpired } from '#journal';
-import { foldEntries, type OpenPause } from '#view';
+import { foldEntries, type OpenPause } from '#state';
 
 /** The latest of the time limits of the pauses that an answer can be for. Milliseconds since the epoch. */
 export interface Limit {

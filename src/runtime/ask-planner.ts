@@ -27,7 +27,7 @@ import {
   Thrown,
   usageIn,
 } from '#core';
-import { nextStep, viewOf } from '#view';
+import { nextStep, viewOf } from '#state';
 import { type Ask, type Said, say } from './ask.ts';
 import { atOnceFor } from './at-once.ts';
 import type { Settled } from './attempt.ts';

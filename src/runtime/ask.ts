@@ -1,9 +1,9 @@
 /** What it takes to ask the planner for a move, and what it says on the way. */
 import type { EntryBody, LazySignal, LoadedInput, SpokenDelta } from '#core';
+import type { RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
-import type { RunState } from '#view';
-import type { DriverDeps } from './driver-deps.ts';
 import type { Flight } from './attempt.ts';
+import type { DriverDeps } from './driver-deps.ts';
 
 export interface Ask {
   readonly deps: DriverDeps;

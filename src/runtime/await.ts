@@ -13,7 +13,7 @@ import {
   taskCallsOf,
 } from '#core';
 import type { Journal } from '#journal';
-import { foldEntries, groupView, type OpenStep, type RunState, type TaskWait } from '#view';
+import { foldEntries, groupView, type OpenStep, type RunState, type TaskWait } from '#state';
 import { isJournalGone } from './refusals.ts';
 import { refused } from './spawn.ts';
 import { taskEndOf } from './task-end.ts';

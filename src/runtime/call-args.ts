@@ -14,7 +14,7 @@ import {
   unescaped,
 } from '#core';
 import type { ArtifactStore } from '#journal';
-import type { OpenStep, RunState } from '#view';
+import type { OpenStep, RunState } from '#state';
 import { wholeValue } from './large-values.ts';
 
 export interface ArgsPorts {

@@ -1,6 +1,6 @@
 /** The entry of a call that has come to its end. */
 import type { CallEnded } from '#core';
-import type { OpenStep } from '#view';
+import type { OpenStep } from '#state';
 import type { CallResult } from './call.ts';
 
 export function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEnded {

@@ -13,12 +13,12 @@ import type {
   ToolSchema,
 } from '#core';
 import type { ArtifactStore } from '#journal';
+import type { Approval, OpenStep } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyPlannerTool } from '#tools';
-import type { Approval, OpenStep } from '#view';
+import type { Flight } from './attempt.ts';
 import type { OwnCall, Piece } from './call-context.ts';
 import type { AtWork } from './doubt.ts';
 import type { Earlier } from './earlier-calls.ts';
-import type { Flight } from './attempt.ts';
 import type { Handed } from './handles.ts';
 import type { HeldLease } from './held-lease.ts';
 import type { Lacking } from './raise.ts';

@@ -24,31 +24,31 @@ import {
   taskCall,
   validateDecision,
 } from '#core';
+import { isHeld, mayGiveUp, type OpenStep, type RunState, type TaskWait } from '#state';
 import type { AuthorisedTools } from '#tools';
-import { isHeld, mayGiveUp, type OpenStep, type RunState, type TaskWait } from '#view';
+import { outcomeOfTask } from './agent-task.ts';
+import { Flight } from './attempt.ts';
 import { beginAwait, endOfWait } from './await.ts';
 import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { argsOf } from './call-args.ts';
 import type { OwnCall, Piece } from './call-context.ts';
 import { callEnded } from './call-ended.ts';
-import { outcomeOfTask } from './agent-task.ts';
 import { dispatch, newlyFound } from './dispatch.ts';
 import { keyPrefixOf } from './doubt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
-import { Flight } from './attempt.ts';
 import type { PauseAsk } from './gates.ts';
-import { storeHeavy } from './large-values.ts';
 import type { HeldLease } from './held-lease.ts';
+import { Taken } from './in-flight-budget.ts';
+import { storeHeavy } from './large-values.ts';
 import { errorData, noRoom } from './outcomes.ts';
 import { askForRaise, asksForRaise, type Lacking } from './raise.ts';
 import type { Schedule } from './schedule.ts';
 import { setUp } from './set-up.ts';
-import { type Beside, besideOf } from './task-budget-share.ts';
 import { SharedTimer } from './shared-timer.ts';
 import { type CallAt, type Landing, refused, spawn, spawnCalled } from './spawn.ts';
 import { isCarried, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
-import { Taken } from './in-flight-budget.ts';
+import { type Beside, besideOf } from './task-budget-share.ts';
 
 export interface CallPorts {
   readonly deps: DriverDeps;

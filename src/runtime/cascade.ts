@@ -1,7 +1,7 @@
 /** Tells tasks to stop, each by its own rule, through those that have ended already. */
 import { type OnCancel, PilotageError } from '#core';
 import type { Journal } from '#journal';
-import type { RunState } from '#view';
+import type { RunState } from '#state';
 
 interface CascadePorts {
   readonly journal: Journal;

@@ -20,7 +20,7 @@ import {
   type TaskMessage,
 } from '#core';
 import { pauseExpired, type Received, type RunStatus } from '#journal';
-import { nodeEdits, type OpenPause, type RunState } from '#view';
+import { nodeEdits, type OpenPause, type RunState } from '#state';
 import { editRefusal } from './edit-nodes.ts';
 import { assertPriced } from './prices.ts';
 

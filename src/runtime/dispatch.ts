@@ -14,12 +14,12 @@ import {
   LazySignal,
   type Outcome,
 } from '#core';
+import { mayGiveUp } from '#state';
 import type { ReadyFunction, ReadyPlannerTool, ReadyTool } from '#tools';
-import { mayGiveUp } from '#view';
+import type { Settled } from './attempt.ts';
 import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { inDoubt, type Unsure, unsureOf } from './doubt.ts';
-import type { Settled } from './attempt.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
 import { doubtOf, settleDoubt } from './look-up.ts';

@@ -3,8 +3,8 @@
  * way. The tool's `reconcile` is asked; what it cannot say holds the run until somebody does.
  */
 import { branchesOf, type Identity, type Json, type JsonObject, type Outcome, type Paused, scopeKey } from '#core';
+import type { OpenStep } from '#state';
 import type { ReadyTool } from '#tools';
-import type { OpenStep } from '#view';
 import { isThenable, type Settled } from './attempt.ts';
 import type { PauseAsk } from './gates.ts';
 

@@ -17,18 +17,18 @@ import {
   resolveWakeMode,
 } from '#core';
 import type { Claim } from '#journal';
+import { isBlocked, isHeld, nextStep, nextTimeout, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
-import { isBlocked, isHeld, nextStep, nextTimeout, type RunState } from '#view';
 import { Calls } from './calls.ts';
 import { stopTasks } from './cascade.ts';
 import { Deadline } from './deadline.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
-import { type Changes, isEnding, Ledger } from './run-writer.ts';
 import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './let-go.ts';
 import { Moves } from './moves.ts';
 import { type NextDeps, next } from './next.ts';
 import { RunInbox } from './run-inbox.ts';
+import { type Changes, isEnding, Ledger } from './run-writer.ts';
 import { refused } from './spawn.ts';
 import { turn } from './turn.ts';
 

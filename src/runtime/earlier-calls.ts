@@ -17,8 +17,8 @@ import {
   type Step,
 } from '#core';
 import type { ArtifactStore } from '#journal';
+import type { RunState } from '#state';
 import type { Check } from '#tools';
-import type { RunState } from '#view';
 import { argsInStep, plannedArgs } from './call-args.ts';
 import { digestOf } from './digest.ts';
 

@@ -15,7 +15,7 @@ import {
   unescaped,
   waysOf,
 } from '#core';
-import { hasBegun, type OpenStep, type RunState } from '#view';
+import { hasBegun, type OpenStep, type RunState } from '#state';
 
 interface EditPorts {
   misfit(tool: string, args: Json): Promise<ErrorData | undefined>;

@@ -1,13 +1,14 @@
 /** The runs that this process drives: claims them as there is room, keeps their leases, and lets go of them. */
 import { type Caller, type Control, PilotageError } from '#core';
 import { type Claim, hasEnded, type NewRun, type RunRecord, type RunStatus, runNotFound } from '#journal';
-import { foldEntries, isPaused, type RunState } from '#view';
+import { foldEntries, isPaused, type RunState } from '#state';
 import { Alarms } from './alarms.ts';
 import { mayPass } from './append.ts';
-import { startBeat } from './lease-heartbeat.ts';
 import type { RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
+import { startSweeping } from './expired-approvals.ts';
 import { momentOf } from './held-lease.ts';
+import { startBeat } from './lease-heartbeat.ts';
 import { type Exit, exitError, TRY_AGAIN_MS } from './let-go.ts';
 import { goesOnAt } from './next.ts';
 import { isDeadOwner, ownerName } from './owner.ts';
@@ -16,7 +17,6 @@ import { isJournalGone, mayComeBack, Refusals } from './refusals.ts';
 import { reopen } from './reopen.ts';
 import { sendControl } from './send-control.ts';
 import { type SlotLimits, Slots, type Waiting } from './slots.ts';
-import { startSweeping } from './expired-approvals.ts';
 
 export interface FleetOptions extends PickUpOptions {
   readonly slots: SlotLimits;

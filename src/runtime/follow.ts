@@ -4,7 +4,7 @@
  */
 import type { Clock, Entry } from '#core';
 import type { Journal } from '#journal';
-import { applyEntry, openState, type RunState } from '#view';
+import { applyEntry, openState, type RunState } from '#state';
 import { keptAlive } from './kept-alive.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import { readable } from './readable.ts';

@@ -31,7 +31,7 @@ import {
   type TaskEnded,
   validateControl,
 } from '#core';
-import { foldEntries, reachedLimit } from '#view';
+import { foldEntries, reachedLimit } from '#state';
 import type { DriverDeps } from './driver-deps.ts';
 import { assertNoTaskId } from './free-id.ts';
 import { HEAVY_BYTES } from './large-values.ts';

@@ -1,6 +1,6 @@
 /** When a group of tasks is over. Pure. */
 import type { EntryBody } from '#core';
-import type { GroupState, RunState, TaskState } from '#view';
+import type { GroupState, RunState, TaskState } from '#state';
 
 /** The entry that ends a group whose time has come, and the members that are told to stop. */
 export function endGroup(

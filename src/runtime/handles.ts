@@ -4,8 +4,8 @@
  * that is gone is noticed, whoever drives the run then.
  */
 import { type Clock, type HandleNote, type HandleState, type Identity, LazySignal, PilotageError } from '#core';
+import type { RunState } from '#state';
 import { DEFAULT_OPEN_MS, type Handle, type HandleReason, type NamedHandle } from '#tools';
-import type { RunState } from '#view';
 import { Flight, type Settled } from './attempt.ts';
 
 export interface HandlePorts {

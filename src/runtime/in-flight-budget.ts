@@ -1,5 +1,5 @@
 /** What calls of the open step take of the budget, as long as the state has not counted it. */
-import { type Amounts, leftOf, type OpenStep, type RunState } from '#view';
+import { type Amounts, leftOf, type OpenStep, type RunState } from '#state';
 import type { Landing } from './spawn.ts';
 
 const NOTHING: Amounts = {};

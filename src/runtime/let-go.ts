@@ -1,8 +1,8 @@
 /** How a driver lets go of its run: parks it, gives it back, or finds that somebody else has it. */
 import { PilotageError, type TaskMessage } from '#core';
 import type { Park } from '#journal';
+import { answerable, type RunState } from '#state';
 import type { HandleReason } from '#tools';
-import { answerable, type RunState } from '#view';
 import { keyPrefixOf } from './doubt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';

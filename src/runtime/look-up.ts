@@ -1,10 +1,10 @@
 /** What became of a `once` call in doubt: found out from its tool, told to the planner, or asked of a person. */
 import { fieldOf, type Json, LazySignal, type Outcome } from '#core';
 import type { ReadyFunction, Reconciled } from '#tools';
+import type { Settled } from './attempt.ts';
 import type { Call, DispatchPorts } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { type Doubt, inDoubt, type Unsure } from './doubt.ts';
-import type { Settled } from './attempt.ts';
 import type { PauseAsk } from './gates.ts';
 import { errorData, mayPass, retryDelayMs, valueLost, valueOutcome } from './outcomes.ts';
 

@@ -11,7 +11,7 @@ import {
   type Paused,
   PilotageError,
 } from '#core';
-import { nextStep } from '#view';
+import { nextStep } from '#state';
 import type { Ask } from './ask.ts';
 
 /** How long a run waits for its models, unless the program says otherwise. */

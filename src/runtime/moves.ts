@@ -1,13 +1,13 @@
 /** The moves of a run's planner, one after another under the run's one signal, and the plan that it goes on with. */
 import { type EntryBody, LazySignal, type LoadedInput, type RunContext, type SpokenDelta } from '#core';
+import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
-import { nextStep, type OpenStep, type RunState } from '#view';
 import type { Ask, PlanGrowth } from './ask.ts';
-import type { DriverDeps } from './driver-deps.ts';
+import { askPlanner } from './ask-planner.ts';
 import { Flight } from './attempt.ts';
+import type { DriverDeps } from './driver-deps.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
-import { askPlanner } from './ask-planner.ts';
 
 export interface MovePorts {
   readonly deps: DriverDeps;

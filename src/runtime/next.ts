@@ -35,7 +35,7 @@ import {
   reachedLimit,
   unneededRaise,
   unneededTasks,
-} from '#view';
+} from '#state';
 import { doubtPause, keyPrefixOf } from './doubt.ts';
 import { endGroup } from './groups.ts';
 import { type ProgressGuard, watchProgress } from './progress-guard.ts';

@@ -1,7 +1,7 @@
 /** Makes the driver of a run that was claimed: with the run's own planner and tools, under changed code only when that is accepted. */
 import { deepFreeze, type Entry, PilotageError, type Repinned } from '#core';
 import type { Claim, Park } from '#journal';
-import { applyEntry, foldEntries, type RunState } from '#view';
+import { applyEntry, foldEntries, type RunState } from '#state';
 import { mayPass } from './append.ts';
 import { RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';

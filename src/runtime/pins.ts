@@ -1,7 +1,7 @@
 /** Whether a recorded run can go on with today's planner and tools. */
 import { PilotageError, type Planner, type Repinned } from '#core';
+import { presentName, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
-import { presentName, type RunState } from '#view';
 
 /** What differs from what the run was started with. */
 export interface RunChange {

@@ -1,6 +1,6 @@
 /** What is done about a run that goes round in circles. Pure. */
 import { assertOptions, type EntryBody, PilotageError, type Shape } from '#core';
-import { MAX_TIMES, nextStep, type RunState, repetitionIn } from '#view';
+import { MAX_TIMES, nextStep, type RunState, repetitionIn } from '#state';
 
 export interface ProgressGuard {
   /** The planner is told when the same steps came so many times in a row: 2 to 12. Default 3. */

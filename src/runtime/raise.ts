@@ -1,6 +1,6 @@
 /** The pause that asks for a higher limit: because one is used up, or because the next call does not fit what is left. */
 import { type BudgetAxis, DEFAULT_STEP_LIMIT, type JsonObject, type Limits, type Paused, usdOf } from '#core';
-import type { RunState } from '#view';
+import type { RunState } from '#state';
 
 /** A call that does not fit. Money is in millionths of a dollar. */
 export interface Lacking {

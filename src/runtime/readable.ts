@@ -1,7 +1,7 @@
 /** A run as far as it can be read: what is wrong with it further on hides nothing of what came before. */
 import { decodeEntry, type Entry, PilotageError } from '#core';
 import type { Journal } from '#journal';
-import { applyEntry, foldEntries, openState, type RunState } from '#view';
+import { applyEntry, foldEntries, openState, type RunState } from '#state';
 
 export interface Readable {
   readonly entries: readonly Entry[];

@@ -1,7 +1,7 @@
 /** A run that has failed goes on from where it was: that is written down, and then it is driven like any other. */
 import { type Caller, type Clock, deepFreeze, type Entry, PilotageError, type TaskMessage } from '#core';
 import type { Journal, Told } from '#journal';
-import { answerable, foldEntries, isPaused, type RunState } from '#view';
+import { answerable, foldEntries, isPaused, type RunState } from '#state';
 import { taskEndOf } from './task-end.ts';
 
 export interface Reopening {

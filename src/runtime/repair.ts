@@ -16,7 +16,7 @@ import {
   type Repaired,
 } from '#core';
 import type { Examined, Journal, RunStatus, StoredMessage } from '#journal';
-import { applyEntry, openState, parkedCalls, type RunState } from '#view';
+import { applyEntry, openState, parkedCalls, type RunState } from '#state';
 
 /** An entry that cannot stand. */
 export interface Refused {

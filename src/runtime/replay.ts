@@ -20,7 +20,7 @@ import {
   type ToolView,
   validateDecision,
 } from '#core';
-import { applyEntry, openState, sameDecision, viewOf, wholeMove } from '#view';
+import { applyEntry, openState, sameDecision, viewOf, wholeMove } from '#state';
 
 export interface ReplayRequest {
   /** The whole journal of the run. */

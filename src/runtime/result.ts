@@ -1,6 +1,6 @@
 /** What a run came to, as far as it has come. */
 import { answerText, type ErrorData, type FinishReason, type Json, type JsonObject } from '#core';
-import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals } from '#view';
+import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals } from '#state';
 
 export type RunResult =
   | {

@@ -10,13 +10,13 @@ import {
   PilotageError,
 } from '#core';
 import type { Received } from '#journal';
+import { type OpenStep, presentName, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
-import { type OpenStep, presentName, type RunState } from '#view';
 import { isVerdict, type TakePorts, takeMessages } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import type { Changes } from './run-writer.ts';
 import { valueOutcome } from './outcomes.ts';
 import { prepareCall } from './prepare-call.ts';
+import type { Changes } from './run-writer.ts';
 import { turn } from './turn.ts';
 
 export interface InboxPorts {

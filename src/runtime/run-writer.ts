@@ -8,7 +8,7 @@
  */
 import { deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
 import type { Append, Received, RunStatus } from '#journal';
-import { applyEntry, misfitAmong, type RunState } from '#view';
+import { applyEntry, misfitAmong, type RunState } from '#state';
 import { appendAgain } from './append.ts';
 import { cascading, stopTasks } from './cascade.ts';
 import { takeUndelivered } from './controls.ts';

@@ -29,12 +29,12 @@ import {
   redacted,
   trajectoryOf,
   wakesByTasks,
-} from '#view';
+} from '#state';
 import { isVerdict } from './controls.ts';
 import { Follower } from './follow.ts';
 import { assertForkOptions, type ForkOptions } from './fork.ts';
-import { storedJson } from './large-values.ts';
 import { keptAlive } from './kept-alive.ts';
+import { storedJson } from './large-values.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import { type Diagnosis, diagnose, type RepairOptions } from './repair.ts';
 import type { ReplayReport } from './replay.ts';

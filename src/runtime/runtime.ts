@@ -42,6 +42,7 @@ import {
   runNotFound,
 } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
+import { foldEntries } from '#state';
 import {
   createCatalogue,
   type EquippedPlanner,
@@ -51,7 +52,6 @@ import {
   toolGet,
   toolSearch,
 } from '#tools';
-import { foldEntries } from '#view';
 import { cleanArtifacts, patientArtifacts } from './append.ts';
 import { artifactFetch } from './artifact-fetch.ts';
 import { assertParallelCalls } from './at-once.ts';

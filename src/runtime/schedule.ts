@@ -20,7 +20,7 @@ import {
   orderOf,
   waysOf,
 } from '#core';
-import { atOnceOf, isFailure, winnersOf } from '#view';
+import { atOnceOf, isFailure, winnersOf } from '#state';
 import { ReadyQueue } from './ready-queue.ts';
 
 export interface Ended {

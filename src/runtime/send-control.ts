@@ -12,7 +12,7 @@ import {
   validateControl,
 } from '#core';
 import { hasEnded, type Journal, pauseExpired, type RunRecord, runNotFound, type SignalOptions } from '#journal';
-import { foldEntries, type RunState } from '#view';
+import { foldEntries, type RunState } from '#state';
 import { limitOf } from './answerable.ts';
 import { isVerdict } from './controls.ts';
 

@@ -19,7 +19,7 @@ import {
   type Turn,
 } from '#core';
 import type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from '#journal';
-import type { RunState } from '#view';
+import type { RunState } from '#state';
 
 export interface SummaryInput {
   /** The summary of all turns before `turns`. `undefined`: there are none. */

@@ -12,8 +12,8 @@ import {
   unescaped,
   waysOf,
 } from '#core';
+import type { OpenStep } from '#state';
 import type { AuthorisedTools } from '#tools';
-import type { OpenStep } from '#view';
 import type { DispatchPorts } from './call.ts';
 import { newlyFound } from './dispatch.ts';
 import { prepareCall } from './prepare-call.ts';

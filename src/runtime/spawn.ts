@@ -19,7 +19,7 @@ import {
   taskId,
 } from '#core';
 import type { NewRun } from '#journal';
-import { type Amounts, type RunState, type ShareAxis, shareFor } from '#view';
+import { type Amounts, type RunState, type ShareAxis, shareFor } from '#state';
 import type { Equipped } from './driver-deps.ts';
 import { pinOf } from './pins.ts';
 import { limitsWithin } from './run-budget.ts';

@@ -1,6 +1,6 @@
 /** Between a run's state and the schedule of its open step: what the state tells the schedule, and what the schedule records. */
 import type { Branch, CallEnded, CallParallel } from '#core';
-import { hasBegun, isInDoubt, isRedirected, type OpenStep, parkedCalls, presentName, type RunState } from '#view';
+import { hasBegun, isInDoubt, isRedirected, type OpenStep, parkedCalls, presentName, type RunState } from '#state';
 import { type Ended, Schedule } from './schedule.ts';
 import type { Landing } from './spawn.ts';
 

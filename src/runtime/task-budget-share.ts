@@ -1,6 +1,6 @@
 /** How a budget is shared between a call that a task carries out and the calls that may be under way beside it. */
 import { isPlanTool, isTaskTool } from '#core';
-import { atOnceOf, openBehind, presentName, type RunState, type Split } from '#view';
+import { atOnceOf, openBehind, presentName, type RunState, type Split } from '#state';
 
 export interface Beside {
   /** Calls of tools that need no task: each is one call, and costs what it costs. */

@@ -11,7 +11,7 @@ import {
   type Usage,
 } from '#core';
 import type { Told } from '#journal';
-import { countsAsCall, type Ending, type RunState, setAsideFor } from '#view';
+import { countsAsCall, type Ending, type RunState, setAsideFor } from '#state';
 
 /** The runs that are told how this one ends. */
 export function listenersOf({ task, watchers }: RunState): readonly string[] {

@@ -1,7 +1,7 @@
 /** Looks at the tasks of a run from time to time, for readers who want to see them move. It records nothing and wakes nobody. */
 import type { Clock, EventPayloads } from '#core';
 import type { Journal } from '#journal';
-import type { RunState } from '#view';
+import type { RunState } from '#state';
 import { taskStatus } from './task-record.ts';
 
 export type TaskProgress = EventPayloads['task.progress'];

@@ -21,7 +21,7 @@ import {
   type TaskStatus,
 } from '#core';
 import { hasEnded, type Journal, ownedBy, type RunRecord, type RunStatus } from '#journal';
-import { eventsOf, foldEntries, groupView, type RunState } from '#view';
+import { eventsOf, foldEntries, groupView, type RunState } from '#state';
 import { digestOf } from './digest.ts';
 import { Follower } from './follow.ts';
 import type { NoticeHub } from './notices.ts';

@@ -1,7 +1,7 @@
 /** What must hold of a run that went through crashes. Each check gives a sentence for each violation. */
 import { branchesOf, describeThrown, type Entry, type Json, jsonEquals } from '#core';
 import { hasEnded, type RunRecord } from '#journal';
-import { applyEntry, foldEntries, openState, type RunState } from '#view';
+import { applyEntry, foldEntries, openState, type RunState } from '#state';
 import { type Attempt, type CrashRecord, callName } from './crash-record.ts';
 
 /**

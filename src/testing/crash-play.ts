@@ -3,7 +3,7 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { describeThrown, type Entry, type Identity, local, PilotageError } from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { createRuntime, type PauseNotice, type Run, type Runtime, resultOf } from '#runtime';
-import { foldEntries, isPaused, type RunState } from '#view';
+import { foldEntries, isPaused, type RunState } from '#state';
 import { mortalPlanner, mortalTools, worldOf } from './crash-actors.ts';
 import {
   effectProblems,

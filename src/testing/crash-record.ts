@@ -3,8 +3,8 @@
  * tools did to the world.
  */
 import type { Control, Effect, Entry, RunView } from '#core';
+import { foldEntries, viewOf } from '#state';
 import type { Reconciled } from '#tools';
-import { foldEntries, viewOf } from '#view';
 
 /** One entry into a tool's `execute`. */
 export interface Attempt {

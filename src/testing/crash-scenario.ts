@@ -2,8 +2,8 @@
 import type { Clock, Control, Entry, Json, Limits, Planner, PlannerFunction } from '#core';
 import type { Journal } from '#journal';
 import type { PauseNotice, Run, RuntimeOptions } from '#runtime';
+import type { RunState } from '#state';
 import type { AnyTool, ToolContext } from '#tools';
-import type { RunState } from '#view';
 
 export interface CrashScenario {
   readonly name: string;

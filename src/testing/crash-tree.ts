@@ -2,7 +2,7 @@
 import { type Entry, jsonEquals, type TaskEnd } from '#core';
 import type { Journal } from '#journal';
 import { taskEndOf } from '#runtime';
-import type { RunState } from '#view';
+import type { RunState } from '#state';
 
 /** The ids of the run and of all runs below it, as the journal has them. */
 export async function treeOf(journal: Journal, run: string): Promise<string[]> {

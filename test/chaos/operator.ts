@@ -4,7 +4,7 @@
  */
 import type { Journal } from '#pilotage';
 import { type PauseNotice, resultOf } from '#runtime';
-import { foldEntries } from '#view';
+import { foldEntries } from '#state';
 import { answerTo, type Surroundings } from '../double-act/person.ts';
 import type { Member } from './crew.ts';
 import { LEASE_MS } from './times.ts';

@@ -1,7 +1,7 @@
 /** What must hold when everybody is well again, judged by what was acknowledged, by the ledger, and by the journal at last. */
 import { type Entry, type Journal, PilotageError } from '#pilotage';
+import { foldEntries } from '#state';
 import { foldProblems, lostEntries, treeOf } from '#testing';
-import { foldEntries } from '#view';
 import { ledgerOf } from '../double-act/ledger.ts';
 import { problemsOf, repeated } from '../double-act/verdict.ts';
 import { asksOf, type KindName } from './kinds.ts';

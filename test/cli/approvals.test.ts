@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PauseNotice } from '#runtime';
-import { foldEntries } from '#view';
+import { foldEntries } from '#state';
 import { type Folder, runIn } from './command.ts';
 import { journalIn, operatedFolder } from './operated.ts';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { graphLines, planLines, treeLines } from '#cli';
 import type { Json } from '#core';
-import type { PlanNodeStatus, PlanNodeView, PlanView } from '#view';
+import type { PlanNodeStatus, PlanNodeView, PlanView } from '#state';
 
 type Given = Partial<PlanNodeView> & Pick<PlanNodeView, 'id'>;
 

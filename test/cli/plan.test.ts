@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { PlanView } from '#view';
+import type { PlanView } from '#state';
 import { type Folder, makeFolder, runIn } from './command.ts';
 import { plannedFolder } from './planned.ts';
 

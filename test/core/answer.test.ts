@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { answerEnvelope, answerText, type Decision, FINISH_REASONS, type Json, type Step } from '#core';
+import { foldEntries } from '#state';
 import { tool } from '#tools';
-import { foldEntries } from '#view';
 import { call } from '../kit/decisions.ts';
 import { record } from '../kit/recorded.ts';
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Decision, decodeEntry, type Entry, encodeEntry, type Json, PilotageError } from '#core';
+import { foldEntries, viewOf } from '#state';
 import { toolView } from '#testing';
 import { tool } from '#tools';
-import { foldEntries, viewOf } from '#view';
 import { record } from '../kit/recorded.ts';
 
 const NO_TOOLS = toolView([]);

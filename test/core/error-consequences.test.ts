@@ -26,9 +26,9 @@ import {
   ToolFailure,
 } from '#pilotage';
 import { Schedule } from '#runtime';
+import { foldEntries } from '#state';
 import { scriptedModel, VirtualClock } from '#testing';
 import { workspaceTools } from '#tools/workspace';
-import { foldEntries } from '#view';
 import { call } from '../kit/decisions.ts';
 import { type RecordOptions, record, type Script, scripted } from '../kit/recorded.ts';
 import { FAILING_FLOWS, THROWING_FLOWS } from './flow-errors.ts';

@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { local, PilotageError } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime, type PauseNotice, type Run } from '#runtime';
-import { isPaused } from '#view';
+import { isPaused } from '#state';
 import { planner, readEffects, resultOf, runId, tools } from './agent.ts';
 import { telling } from './telling.ts';
 

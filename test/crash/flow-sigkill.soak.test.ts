@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { sqliteJournal } from '#journal/sqlite';
+import { foldEntries } from '#state';
 import { endingProblems, foldProblems, taskProblems, treeOf } from '#testing';
-import { foldEntries } from '#view';
 import { type Life, live } from '../kit/lives.ts';
 import { ITEMS, type NodeEffect, readNodeEffects, resultFor } from './flow-agent.ts';
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { EntryBody } from '#core';
 import { type Append, memoryJournal } from '#journal';
 import type { Decision, Entry, Journal, RunState } from '#pilotage';
+import { foldEntries } from '#state';
 import {
   assertCrashProof,
   CrashRecord,
@@ -15,7 +16,6 @@ import {
   taskProblems,
   unknownProblems,
 } from '#testing';
-import { foldEntries } from '#view';
 import { ordered, outcomes, worker } from './scenarios.ts';
 
 type OpenJournal = NonNullable<CrashScenario['journal']>;

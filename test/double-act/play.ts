@@ -1,8 +1,8 @@
 /** One play: a scenario, cut at the moments of a seed, until its run has ended and nothing can come of it any more. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PauseNotice } from '#runtime';
+import { foldEntries } from '#state';
 import { seededRandom, treeOf } from '#testing';
-import { foldEntries } from '#view';
 import type { PlaySettings, Said } from './actor.ts';
 import type { Actor } from './actors.ts';
 import { type CutName, GRACE_MS, LEASE_MS, type Script, script } from './cuts.ts';

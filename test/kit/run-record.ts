@@ -2,7 +2,7 @@
 import { type Control, type Entry, type EntryKind, type Json, local, observe, observeBranches, type Step } from '#core';
 import type { Journal } from '#journal';
 import type { PauseNotice, Run } from '#runtime';
-import type { RunState } from '#view';
+import type { RunState } from '#state';
 
 export async function kindsOf(journal: Journal, run: Run): Promise<EntryKind[]> {
   return (await journal.read(run.id)).map((entry) => entry.kind);

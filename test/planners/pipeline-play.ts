@@ -13,9 +13,9 @@ import type {
 } from '#core';
 import { type PipelineOptions, pipeline } from '#planners/pipeline';
 import type { Run, RunResult, StartOptions } from '#runtime';
+import { wholeMove } from '#state';
 import type { ScriptedReply, ScriptedRequest } from '#testing';
 import { type Tool, tool } from '#tools';
-import { wholeMove } from '#view';
 import { ImpatientClock } from '../kit/impatient-clock.ts';
 import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 

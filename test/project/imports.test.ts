@@ -42,7 +42,7 @@ describe('the import check', () => {
     ['the core importing a room', 'src/core/planted.ts', "import '#journal';"],
     ['the core importing a package', 'src/core/planted.ts', "import 'ajv';"],
     ['the prompt importing more than types of the model', 'src/prompt/planted.ts', "import { type A } from '#model';"],
-    ['a room importing the whole package', 'src/view/planted.ts', "import '#pilotage';"],
+    ['a room importing the whole package', 'src/state/planted.ts', "import '#pilotage';"],
     ['a folder that is no room', 'src/helpers/planted.ts', "import '#core';"],
     ['the sources importing a test', 'src/testing/planted.ts', "import '../../test/index.ts';"],
     ['a package of development only', 'src/runtime/planted.ts', "import 'vitest';"],
@@ -51,7 +51,7 @@ describe('the import check', () => {
     ['a vendor outside its own file', 'src/model/planted.ts', "import '@ai-sdk/openai-compatible';"],
     ['a file that does not exist', 'src/core/planted.ts', "import './nowhere.ts';"],
     ['a package that is not declared', 'test/planted.ts', "import 'left-pad';"],
-    ['a file of another room', 'src/view/planted.ts', "import '../core/internal.ts';"],
+    ['a file of another room', 'src/state/planted.ts', "import '../core/internal.ts';"],
     ['the whole package, by its path', 'src/testing/planted.ts', "import '../index.ts';"],
     ['a test that reaches into a room', 'test/planted.ts', "import '../src/core/internal.ts';"],
     [
@@ -88,7 +88,7 @@ describe('the import check', () => {
       'src/core/internal.ts',
       "export { left, taken } from './json.ts';\nexport type { Kept } from './json.ts';",
     );
-    copy.write('src/view/planted.ts', "import { taken } from '#core';");
+    copy.write('src/state/planted.ts', "import { taken } from '#core';");
     copy.write('test/planted.ts', "export type { Kept } from '#core';");
     const { status, stdout } = runCheck('check-imports.ts', copy.dir);
     expect(status).toBe(1);

@@ -14,8 +14,8 @@ import {
 } from '#core';
 import { memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
+import { foldEntries } from '#state';
 import { VirtualClock } from '#testing';
-import { foldEntries } from '#view';
 import { call, finish, pause, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { cutJournal } from '../kit/journals.ts';

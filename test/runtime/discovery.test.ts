@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { ARTIFACT_FETCH, type Decision, local, type RunView, TOOL_GET, TOOL_SEARCH } from '#core';
 import { artifactFetch, createRuntime } from '#runtime';
+import { foldEntries } from '#state';
 import { type Tool, ToolFailure, toolGet, toolSearch } from '#tools';
-import { foldEntries } from '#view';
 import { call, parallel, script, watched } from '../kit/decisions.ts';
 import { entriesOf, observations, outcomes } from '../kit/run-record.ts';
 import { echo, make } from '../kit/tools.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Control, Decision, Entry, EntryBody, Json, Outcome, RunView } from '#core';
 import { type ForkPlan, forkEntries } from '#runtime';
-import { applyEntry, foldEntries, openState, type RunState, viewOf } from '#view';
+import { applyEntry, foldEntries, openState, type RunState, viewOf } from '#state';
 
 const OLD = { tenant: 't', user: 'u', session: 's', run: 'old' };
 const NEW = { ...OLD, run: 'new' };

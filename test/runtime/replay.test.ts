@@ -10,8 +10,8 @@ import {
   type RunView,
 } from '#core';
 import { type ReplayReport, type ReplayRequest, replayRun } from '#runtime';
+import { foldEntries } from '#state';
 import { createCatalogue, type Tool } from '#tools';
-import { foldEntries } from '#view';
 import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
 import { echo, make } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';

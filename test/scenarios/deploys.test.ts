@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { type Decision, local, type RunView } from '#core';
 import { memoryJournal } from '#journal';
+import { foldEntries } from '#state';
 import { VirtualClock } from '#testing';
-import { foldEntries } from '#view';
 import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';

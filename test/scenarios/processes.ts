@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Journal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import type { JsonObject, RunResult } from '#pilotage';
-import { foldEntries, type RunState } from '#view';
+import { foldEntries, type RunState } from '#state';
 import type { Command } from './agent.ts';
 
 const AGENT = join(import.meta.dirname, 'agent.ts');

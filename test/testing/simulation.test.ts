@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry, Turn } from '#core';
+import { foldEntries } from '#state';
 import {
   checkSessions,
   generateScript,
@@ -15,7 +16,6 @@ import {
   simulate,
   Worker,
 } from '#testing/simulation';
-import { foldEntries } from '#view';
 import { turn } from '../kit/waiting.ts';
 
 describe('the simulation', () => {

@@ -17,8 +17,8 @@ import {
 } from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { createRuntime, type Runtime } from '#runtime';
+import { foldEntries, type RunState } from '#state';
 import { type Tool, tool } from '#tools';
-import { foldEntries, type RunState } from '#view';
 import type { ScriptedModel, ScriptedReply, ScriptedRequest } from '../scripted-model.ts';
 
 export type PlannerScenarioName =

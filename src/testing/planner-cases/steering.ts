@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { type CallTool, type Control, type Decision, local, type Planner } from '#core';
 import type { Journal } from '#journal';
 import type { Run } from '#runtime';
+import type { RunState } from '#state';
 import { type Tool, tool } from '#tools';
-import type { RunState } from '#view';
 import { runView } from '../run-view.ts';
 import { type ScriptedRequest, scriptedModel } from '../scripted-model.ts';
 import {

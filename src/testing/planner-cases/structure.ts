@@ -1,7 +1,7 @@
 /** What holds for any planner, whatever it decides. */
 import assert from 'node:assert/strict';
 import { type Decision, type DecisionKind, local, type Planner, resolveWakeMode } from '#core';
-import type { RunState } from '#view';
+import type { RunState } from '#state';
 import { runView } from '../run-view.ts';
 import {
   assertAsked,

@@ -12,8 +12,8 @@ import {
   taskCallsOf,
 } from '#core';
 import type { Journal } from '#journal';
+import type { RunState } from '#state';
 import { type Tool, tool } from '#tools';
-import type { RunState } from '#view';
 import { type ScriptedReply, scriptedModel } from '../scripted-model.ts';
 import {
   ANSWER,

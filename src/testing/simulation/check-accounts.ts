@@ -3,7 +3,7 @@
  * is room for it, no more is lent than is there, and nobody is stopped by a limit that has room left.
  */
 import type { Entry, JsonObject, Usage } from '#core';
-import type { RunTotals } from '#view';
+import type { RunTotals } from '#state';
 import { type EndedRun, endingOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
 

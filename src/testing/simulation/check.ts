@@ -1,7 +1,7 @@
 /** What must hold when a history is over. */
 import { describeThrown, type Entry, type Message } from '#core';
 import type { RunRecord } from '#journal';
-import { foldEntries, type RunState } from '#view';
+import { foldEntries, type RunState } from '#state';
 import { endingProblems, foldProblems, lostEntries } from '../crash-check.ts';
 import { checkAccounts } from './check-accounts.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';

@@ -13,7 +13,7 @@ import {
 } from '#core';
 import type { Journal } from '#journal';
 import { type Run, sendControl } from '#runtime';
-import { applyEntry, type OpenPause, type OpenStep, openState, type RunState } from '#view';
+import { applyEntry, type OpenPause, type OpenStep, openState, type RunState } from '#state';
 import type { Dice } from './dice.ts';
 import type { Ledger } from './ledger.ts';
 import type { Act, Sender } from './script.ts';

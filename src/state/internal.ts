@@ -1,4 +1,27 @@
-/** What the other rooms and the tests may use of `view`. */
+/** What the other rooms and the tests may use of `state`. */
+
+export {
+  answerable,
+  carriedTasks,
+  hasEndedUnderRaise,
+  holdsDoubt,
+  isBlocked,
+  isFailure,
+  isHeld,
+  isInDoubt,
+  isPaused,
+  isRedirected,
+  mayGiveUp,
+  nextTimeout,
+  openBehind,
+  ownPause,
+  parkedCalls,
+  pausesOfTasks,
+  unneededRaise,
+  unneededTasks,
+  wakesByTasks,
+  winnersOf,
+} from './blocked-calls.ts';
 export type { Amounts, ShareAxis, Split } from './budget.ts';
 export { countsAsCall, leftOf, reachedLimit, setAsideFor, shareFor } from './budget.ts';
 export type { RunComparison, RunSummary, StepPair, StepSummary } from './compare-runs.ts';
@@ -31,25 +54,3 @@ export { hasBegun, nextStep, presentName } from './state.ts';
 export { groupView } from './task-state.ts';
 export type { RunTrajectory, TrajectorySource } from './trajectory.ts';
 export { readTrajectory, trajectoryOf } from './trajectory.ts';
-export {
-  answerable,
-  carriedTasks,
-  hasEndedUnderRaise,
-  holdsDoubt,
-  isBlocked,
-  isFailure,
-  isHeld,
-  isInDoubt,
-  isPaused,
-  isRedirected,
-  mayGiveUp,
-  nextTimeout,
-  openBehind,
-  ownPause,
-  parkedCalls,
-  pausesOfTasks,
-  unneededRaise,
-  unneededTasks,
-  wakesByTasks,
-  winnersOf,
-} from './blocked-calls.ts';

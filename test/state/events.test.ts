@@ -9,8 +9,8 @@ import {
   type RunEvent,
   type RunView,
 } from '#pilotage';
+import { eventsOf, foldEntries } from '#state';
 import { VirtualClock } from '#testing';
-import { eventsOf, foldEntries } from '#view';
 import { call } from '../kit/decisions.ts';
 import { record, type Script } from '../kit/recorded.ts';
 import {

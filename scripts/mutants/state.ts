@@ -1,35 +1,35 @@
-/** Faults in `src/view`. */
+/** Faults in `src/state`. */
 import type { Mutant } from './mutant.ts';
 
-export const VIEW: readonly Mutant[] = [
+export const STATE: readonly Mutant[] = [
   {
     name: 'let a call in doubt run again when it is only to be looked up',
-    file: 'view/pauses.ts',
+    file: 'state/pauses.ts',
     find: "if (verdict !== 'settle') return;",
     replace: "if (verdict !== 'settle') return beginAnew(open, call);",
   },
   {
     name: 'set nothing aside for tasks',
-    file: 'view/budget.ts',
+    file: 'state/budget.ts',
     find: 'if (end === undefined) sum += reserved[axis] ?? 0;',
     replace: 'if (end === null) sum += reserved[axis] ?? 0;',
   },
   {
     name: 'forget what tasks have used',
-    file: 'view/task-state.ts',
+    file: 'state/task-state.ts',
     find: 'countUsage(totals, usage);',
     replace: 'countUsage(totals, {});',
   },
   {
     name: 'show a group twice',
-    file: 'view/task-state.ts',
+    file: 'state/task-state.ts',
     find: 'state.background = [...state.background, deepFreeze({ atStep: nextStep(state), group })];',
     replace:
       'state.background = [...state.background, ...[0, 1].map((later) => deepFreeze({ atStep: nextStep(state) + later, group }))];',
   },
   {
     name: 'the end of a group is not shown when the end of one of its members was',
-    file: 'view/task-state.ts',
+    file: 'state/task-state.ts',
     find: 'members.every(({ consumed }) => consumed)',
     replace: 'members.some(({ consumed }) => consumed)',
   },

@@ -1,8 +1,8 @@
 /** The fold's rules, asked of several entries at once, say what the fold itself says of them one after another. */
 import { describe, expect, it } from 'vitest';
 import { type Decision, deepFreeze, type Entry, type EntryBody, local } from '#core';
+import { applyEntry, misfitAmong, openState, type RunState } from '#state';
 import { seededRandom } from '#testing';
-import { applyEntry, misfitAmong, openState, type RunState } from '#view';
 
 const started: Entry = {
   kind: 'started',

@@ -1,6 +1,6 @@
 /** A run as one JSON value. */
 import { describe, expect, it } from 'vitest';
-import { readTrajectory, trajectoryOf } from '#view';
+import { readTrajectory, trajectoryOf } from '#state';
 import { call, finish, script } from '../kit/decisions.ts';
 import { collect } from '../kit/events.ts';
 import { make } from '../kit/tools.ts';

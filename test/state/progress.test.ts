@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Branch, Decision, Json, Outcome, Step } from '#core';
-import { MAX_PERIOD, MAX_TIMES, repetitionIn } from '#view';
+import { MAX_PERIOD, MAX_TIMES, repetitionIn } from '#state';
 
 const value = (json: Json): Outcome => ({ kind: 'value', value: json });
 const failure = (message: string, code = 'tool_failed'): Outcome => ({ kind: 'error', error: { code, message } });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Branch, Control, Entry, EntryBody, Outcome } from '#core';
-import { foldEntries, isPaused, nextStep, openState } from '#view';
+import { foldEntries, isPaused, nextStep, openState } from '#state';
 
 const STARTED: EntryBody = {
   kind: 'started',

@@ -24,7 +24,7 @@ import {
   type RunState,
   reachedLimit,
   shareFor,
-} from '#view';
+} from '#state';
 
 const STARTED: Started = {
   kind: 'started',

@@ -17,7 +17,7 @@ import {
   planOfDecision,
   planOfStep,
   type RunState,
-} from '#view';
+} from '#state';
 
 const started: EntryBody = {
   kind: 'started',

@@ -18,7 +18,7 @@ import {
   type TaskUsage,
 } from '#core';
 import { type RunView, ToolFailure, tool } from '#pilotage';
-import { applyEntry, eventsOf, foldEntries, type OpenStep, openState, type RunState, viewOf } from '#view';
+import { applyEntry, eventsOf, foldEntries, type OpenStep, openState, type RunState, viewOf } from '#state';
 import { record } from '../kit/recorded.ts';
 
 const copyOf = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;

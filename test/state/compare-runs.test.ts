@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Decision, Entry, EntryBody, Json, Outcome } from '#core';
-import { compareRuns, foldEntries, type RunState, sameDecision } from '#view';
+import { compareRuns, foldEntries, type RunState, sameDecision } from '#state';
 
 interface Taken {
   readonly decision: Decision;
