@@ -42,7 +42,7 @@ const root = dirname(import.meta.dirname);
 async function caught({ file, find, replace }: Mutant, seeds: string): Promise<string | undefined> {
   const dir = mkdtempSync(join(tmpdir(), 'pilotage-mutant-'));
   try {
-    for (const part of ['src', 'scripts', 'package.json'])
+    for (const part of ['src', 'scripts', 'test/simulation', 'package.json'])
       cpSync(join(root, part), join(dir, part), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'));
     const path = join(dir, 'src', file);

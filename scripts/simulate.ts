@@ -6,7 +6,8 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import type { SimulatedHistory, Violation } from '#testing/simulation';
+import type { Violation } from '../test/simulation/ledger.ts';
+import type { SimulatedHistory } from '../test/simulation/simulate.ts';
 
 /** Shared by the threads: the seeds that were taken, and the seeds that failed. */
 const TAKEN = 0;
@@ -88,7 +89,8 @@ async function inThread(job: Job, report: (found: Report) => void): Promise<void
 }
 
 async function work({ from, seeds, stop, thread, shared }: Job): Promise<void> {
-  const { shortestHistory, simulate, violationText } = await playing();
+  const { shortestHistory, simulate } = await playing();
+  const { violationText } = await import('../test/simulation/timeline.ts');
   for (;;) {
     if (stop && Atomics.load(shared, FAILED) > 0) return;
     const taken = Atomics.add(shared, TAKEN, 1);
@@ -109,8 +111,8 @@ async function work({ from, seeds, stop, thread, shared }: Job): Promise<void> {
 }
 
 /** Only the threads load it: that takes as long as playing a hundred histories. */
-function playing(): Promise<typeof import('#testing/simulation')> {
-  return import('#testing/simulation');
+function playing(): Promise<typeof import('../test/simulation/simulate.ts')> {
+  return import('../test/simulation/simulate.ts');
 }
 
 /** The same history again, for the stacks of the errors in what it violated. */

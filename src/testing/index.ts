@@ -25,7 +25,4 @@ export type {
 } from './scripted-model.ts';
 export { scriptedModel } from './scripted-model.ts';
 export { seededRandom } from './seeded-random.ts';
-export type { Invariant, Violation } from './simulation/ledger.ts';
-export type { SimulatedHistory } from './simulation/simulate.ts';
-export { historyOf, shortestHistory, simulate } from './simulation/simulate.ts';
 export { VirtualClock } from './virtual-clock.ts';

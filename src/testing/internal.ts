@@ -3,7 +3,7 @@ export { mortalPlanner, mortalTools, worldOf } from './crash-actors.ts';
 export { endingProblems, foldProblems, lostEntries, unknownProblems } from './crash-check.ts';
 export type { CrashReport } from './crash-everywhere.ts';
 export { assertCrashProof, crashEverywhere } from './crash-everywhere.ts';
-export { CrashProcess } from './crash-process.ts';
+export { CrashProcess, never } from './crash-process.ts';
 export { CrashRecord } from './crash-record.ts';
 export type { CrashScenario, CrashWorld } from './crash-scenario.ts';
 export { taskProblems, treeOf } from './crash-tree.ts';

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { generateScript, type Plan, type SimulationScript, shrink } from '#testing/simulation';
+import { generateScript } from '../simulation/generate.ts';
+import type { Plan, SimulationScript } from '../simulation/script.ts';
+import { shrink } from '../simulation/shrink.ts';
 
 const calls = (tool: string, plan: string): Plan => ({
   moves: [{ decision: { kind: 'call_tool', tool, args: { id: 'c1', plan } } }],

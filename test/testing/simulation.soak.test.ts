@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { AGENTS, FLOWS, generateScript, historyOf, ODD, simulate } from '#testing/simulation';
+import { generateScript } from '../simulation/generate.ts';
+import { ODD } from '../simulation/odd.ts';
+import { AGENTS, FLOWS } from '../simulation/script.ts';
+import { historyOf, simulate } from '../simulation/simulate.ts';
 
 describe('the simulation', () => {
   it('SP-26 SP-45 TK-37 ID holds what must always hold, whatever the seed', async () => {

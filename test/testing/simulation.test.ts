@@ -1,22 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry, Turn } from '#core';
 import { foldEntries } from '#state';
-import {
-  checkSessions,
-  generateScript,
-  historyOf,
-  Ledger,
-  Machines,
-  openStorage,
-  ShownGroups,
-  SimulatedProcess,
-  SimulatedTime,
-  type SimulationScript,
-  shrink,
-  simulate,
-  Worker,
-} from '#testing/simulation';
 import { turn } from '../kit/waiting.ts';
+import { checkSessions } from '../simulation/check-session.ts';
+import { generateScript } from '../simulation/generate.ts';
+import { Ledger } from '../simulation/ledger.ts';
+import { Machines } from '../simulation/machines.ts';
+import { ShownGroups } from '../simulation/planner.ts';
+import { SimulatedProcess } from '../simulation/process.ts';
+import type { SimulationScript } from '../simulation/script.ts';
+import { shrink } from '../simulation/shrink.ts';
+import { historyOf, simulate } from '../simulation/simulate.ts';
+import { openStorage } from '../simulation/storage.ts';
+import { SimulatedTime } from '../simulation/time.ts';
+import { Worker } from '../simulation/worker.ts';
 
 describe('the simulation', () => {
   it('gives the same history for the same seed, and another for another', async () => {

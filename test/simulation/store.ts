@@ -18,7 +18,7 @@ import type {
   SessionMemoryStore,
   SignalOptions,
 } from '#journal';
-import { never } from '../crash-process.ts';
+import { never } from '#testing';
 import { checkOwner } from './check-owners.ts';
 import type { Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';

@@ -1,6 +1,6 @@
 /** What a program takes from its surroundings without asking for it, in the hands of a seed while one history is played. */
 import { SURROUNDINGS, type Surroundings } from '#runtime';
-import { seededRandom } from '../seeded-random.ts';
+import { seededRandom } from '#testing';
 import { runningProcess } from './process.ts';
 import type { SimulatedTime } from './time.ts';
 

@@ -1,5 +1,5 @@
 /** What the models of a history say: the next errand that they see no result of, and now and then something that is of no use. */
-import type { ScriptedReply, ScriptedRequest } from '../scripted-model.ts';
+import type { ScriptedReply, ScriptedRequest } from '#testing';
 import type { Dice } from './dice.ts';
 import { ODD, oddValue } from './odd.ts';
 import type { Errand, SimulationScript } from './script.ts';

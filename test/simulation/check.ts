@@ -2,7 +2,7 @@
 import { describeThrown, type Entry, type Message } from '#core';
 import type { RunRecord } from '#journal';
 import { foldEntries, type RunState } from '#state';
-import { endingProblems, foldProblems, lostEntries } from '../crash-check.ts';
+import { endingProblems, foldProblems, lostEntries } from '#testing';
 import { checkAccounts } from './check-accounts.ts';
 import { checkBudgets, checkEffects } from './check-budgets.ts';
 import { checkFlow } from './check-flows.ts';

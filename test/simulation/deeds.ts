@@ -1,7 +1,7 @@
 /** What a call does to the world, noted outside of all processes; the process may die or stand still in the middle of it. */
 import type { Json } from '#core';
+import { never } from '#testing';
 import type { ToolContext } from '#tools';
-import { never } from '../crash-process.ts';
 import type { Attempt, Ledger } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 

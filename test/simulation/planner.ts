@@ -9,7 +9,7 @@ import {
   type Planner,
   type RunView,
 } from '#core';
-import { never } from '../crash-process.ts';
+import { never } from '#testing';
 import { checkView } from './check-view.ts';
 import type { Ledger } from './ledger.ts';
 import { oddValue } from './odd.ts';

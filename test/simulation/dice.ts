@@ -1,5 +1,5 @@
 /** Choices by a seed. */
-import { seededRandom } from '../seeded-random.ts';
+import { seededRandom } from '#testing';
 
 export class Dice {
   readonly #random: () => number;

@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '#core';
 import type { Surroundings } from '#runtime';
-import { never } from '../crash-process.ts';
+import { never } from '#testing';
 import type { SimulatedTime } from './time.ts';
 
 /** The process whose code runs now, also behind an `await` and in a timer. */
