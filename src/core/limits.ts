@@ -68,9 +68,13 @@ const KEYS: ReadonlySet<string> = new Set<keyof Required<Limits>>([
   ...(['steps', 'calls', 'deadlineAt', 'costUsd', 'tokens', 'onCeiling'] as const),
 ]);
 
-/** The limits that are set, each read by its name: those of a class may be getters, which copying leaves behind. */
+/**
+ * The limits that are set, each read by its name: those of a class may be getters, which copying leaves behind.
+ * @throws PilotageError `invalid_config` naming what is no limit.
+ */
 export function givenLimits(limits: Limits | undefined): Limits {
   if (limits === undefined) return {};
+  assertNames(limits);
   const set = [...KEYS].flatMap((name) => {
     const value: unknown = Reflect.get(limits, name);
     return value === undefined ? [] : [[name, value]];
@@ -78,14 +82,15 @@ export function givenLimits(limits: Limits | undefined): Limits {
   return Object.fromEntries(set);
 }
 
+function assertNames(limits: Limits): void {
+  const other = Object.keys(limits).find((key) => !KEYS.has(key));
+  if (other === undefined) return;
+  throw refusal(`limits.${other} is none of the limits; there are ${[...KEYS].join(', ')}. costUsd is in US dollars.`);
+}
+
 /** @throws PilotageError `invalid_config` naming what is no limit, or a limit that cannot be meant. */
 export function assertLimits(limits: Limits): void {
-  const other = Object.keys(limits).find((key) => !KEYS.has(key));
-  if (other !== undefined) {
-    throw refusal(
-      `limits.${other} is none of the limits; there are ${[...KEYS].join(', ')}. costUsd is in US dollars.`,
-    );
-  }
+  assertNames(limits);
   for (const name of ['steps', 'calls', 'deadlineAt', 'tokens'] as const) {
     const value = limits[name];
     if (value === undefined || (Number.isFinite(value) && value >= 0)) continue;
