@@ -385,8 +385,7 @@ export class Run {
     if (until === 'stored') return this.#ports.signal(control);
     const { journal, hub } = this.#ports;
     const head = (await journal.get(this.id))?.head ?? 0;
-    const ports = { journal, hub, run: this.id, isDriven: () => this.#ports.isDriven() };
-    const taken = untilTaken(ports, control.id, head);
+    const taken = untilTaken({ journal, hub, run: this.id }, control.id, head);
     try {
       await this.#ports.signal(control);
     } catch (error) {

@@ -1,14 +1,12 @@
 /** Waits until a run has taken a control, without a look at what it did before. */
 import { type Entry, PilotageError } from '#core';
 import type { Journal } from '#journal';
-import type { NoticeHub } from './notices.ts';
+import type { Notice, NoticeHub } from './notices.ts';
 
 export interface TakenPorts {
   readonly journal: Journal;
   readonly hub: NoticeHub;
   readonly run: string;
-  /** This process drives the run now. */
-  isDriven(): boolean;
 }
 
 export interface Wait {
@@ -18,9 +16,11 @@ export interface Wait {
 }
 
 /** Listens from now on for the entry that takes the control. @param head entries up to here cannot have taken it. */
-export function untilTaken({ journal, hub, run, isDriven }: TakenPorts, control: string, head: number): Wait {
+export function untilTaken({ journal, hub, run }: TakenPorts, control: string, head: number): Wait {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let seen = head;
+  /** The driver here tells every entry, and nothing that others wrote before is missing. */
+  let isTold = false;
   const see = (entry: Entry): void => {
     seen = Math.max(seen, entry.seq);
     if (entry.kind === 'control' && entry.control.id === control) {
@@ -35,17 +35,21 @@ export function untilTaken({ journal, hub, run, isDriven }: TakenPorts, control:
       for (const entry of entries) see(entry);
     }, reject);
   };
-  const unlisten = hub.listen(
-    run,
-    (notice) => {
-      if (notice.type === 'entry') see(notice.entry);
-      else if (notice.type === 'exit' && notice.error !== undefined) reject(notice.error);
-      else if (notice.type === 'exit') look();
-    },
-    false,
-  );
+  const hear = (notice: Notice): void => {
+    if (notice.type === 'entry') {
+      // Another process wrote what is missing before this one took over.
+      isTold = notice.entry.seq <= seen + 1;
+      if (isTold) see(notice.entry);
+      else look();
+    } else if (notice.type === 'exit') {
+      isTold = false;
+      if (notice.error === undefined) look();
+      else reject(notice.error);
+    }
+  };
+  const unlisten = hub.listen(run, hear, false);
   const unwatch = journal.watch(run, () => {
-    if (!isDriven()) look();
+    if (!isTold) look();
   });
   const stop = (): void => {
     unlisten();
