@@ -29,7 +29,12 @@ describe('the style check', () => {
       '\n// TODO later\n',
       'test/planted.ts:2 leaves unfinished work',
     ],
-    ['what a merge left behind', 'src/state/planted.ts.orig', 'export {};\n', 'src/state/planted.ts.orig was left over'],
+    [
+      'what a merge left behind',
+      'src/state/planted.ts.orig',
+      'export {};\n',
+      'src/state/planted.ts.orig was left over',
+    ],
     ['a part of a patch that did not fit', 'docs/planted.md.rej', '', 'docs/planted.md.rej was left over'],
   ])('refuses %s', (_what, path, text, problem) => {
     using copy = smallProject();
