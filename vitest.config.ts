@@ -2,15 +2,19 @@ import { resolve } from 'node:path';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
 import { CountLine } from './scripts/count-line.ts';
 
-// Hundreds of processes are started from the sources. What they compile is kept for the next: they start three times as fast.
+// Most processes that tests start run the build of `test/kit/build.ts`. What those that start from the sources compile is
+// kept for the next: they start three times as fast.
 process.env['NODE_COMPILE_CACHE'] ??= resolve('node_modules/.cache/pilotage-compiled');
 
 /** Tests that play for a long time, start many processes or kill them: `npm run soak`. */
 const SOAK = 'test/**/*.soak.test.ts';
 const shared = {
   environment: 'node',
-  // Tests kill processes and change folders: each file has a process of its own.
+  // Tests kill processes and change folders, which threads cannot.
   pool: 'forks',
+  // What a test has put in the place of something is taken away again also when the test has failed.
+  restoreMocks: true,
+  unstubEnvs: true,
   // Crash suites start hundreds of processes.
   testTimeout: 120_000,
   hookTimeout: 120_000,
@@ -19,6 +23,7 @@ const shared = {
 const config: ViteUserConfig = defineConfig({
   test: {
     maxWorkers: 2,
+    globalSetup: 'test/kit/build.ts',
     reporters: ['default', new CountLine()],
     projects: [
       {
@@ -28,7 +33,12 @@ const config: ViteUserConfig = defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [SOAK],
           // What the types promise is tested too. The types of everything else are the compiler's own stage.
-          typecheck: { enabled: true, include: ['test/**/*.test-d.ts'], ignoreSourceErrors: true },
+          typecheck: {
+            enabled: true,
+            include: ['test/**/*.test-d.ts'],
+            tsconfig: 'test/types.tsconfig.json',
+            ignoreSourceErrors: true,
+          },
         },
       },
       { test: { ...shared, name: 'soak', include: [SOAK] } },

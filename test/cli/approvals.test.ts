@@ -116,8 +116,8 @@ describe('pilotage approve and reject', () => {
     const shown = [
       'The run waits for approval: pay {"amount":100} (it is money)',
       `  token    ${token}`,
-      `  yes      npm run -s pilotage -- approve ${run}`,
-      `  no       npm run -s pilotage -- reject ${run}`,
+      `  yes      pilotage approve ${run}`,
+      `  no       pilotage reject ${run}`,
     ].join('\n');
     expect(stderr).toContain(shown);
     expect(await folder.run(['resume', run])).toEqual({ code: 5, stdout: '', stderr: `${shown}\n` });

@@ -1,9 +1,10 @@
 /** What calls give on their way is a line each, also that of tasks; how many calls there may be is a flag. */
 import { describe, expect, it } from 'vitest';
 import type { RunEvent } from '#core';
+import { builtUrl } from '../kit/built.ts';
 import { eventsIn, makeFolder } from './command.ts';
 
-const INDEX = new URL('../../src/index.ts', import.meta.url).href;
+const INDEX = builtUrl('src/index.ts');
 
 /** A tool that speaks when the file `go` is there, called as a node of a plan and by a task of the run. */
 const CONFIG = `

@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
 import type { RunEvent } from '#core';
+import { builtFile } from '../kit/built.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const MAIN = builtFile('src/cli/main.ts');
 
 export interface Finished {
   readonly code: number | null;
@@ -45,9 +45,8 @@ export function makeFolder(): Folder {
 }
 
 function startCommand(cwd: string, args: readonly string[], env: Readonly<Record<string, string>>): Started {
-  // Nothing of the developer's own models and colours. What was compiled is shared: each command starts three times as fast.
-  const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env;
-  const base = { PATH, HOME: cwd, NODE_COMPILE_CACHE };
+  // Nothing of the developer's own models and colours.
+  const base = { PATH: process.env['PATH'] ?? '', HOME: cwd };
   const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { ...base, ...env }, stdio: 'pipe' });
   let stdout = '';
   let stderr = '';

@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createRuntime, finish, loadConfig, local } from '#pilotage';
 import { type OpenAIServer, openaiServer, type ServerHandler } from '#testing';
+import { builtUrl } from '../kit/built.ts';
 import { makeFolder, runIn } from './command.ts';
 import { operatedFolder } from './operated.ts';
 
-const INDEX = new URL('../../src/index.ts', import.meta.url).href;
+const INDEX = builtUrl('src/index.ts');
 
 const servers: OpenAIServer[] = [];
 afterAll(async () => {
@@ -153,7 +154,7 @@ describe('a run whose code has changed', () => {
       'pilotage: The run was started with other code than this (run_changed):',
       '  planner version: 1 → 2',
       expect.stringMatching(/^ {2}tool pay: \w+ → \w+$/),
-      `If it may go on all the same: npm run -s pilotage -- resume ${run} --accept-changes`,
+      `If it may go on all the same: pilotage resume ${run} --accept-changes`,
       '',
     ]);
     expect((await folder.run(['list', '--status', 'paused'])).stdout).toContain(run);

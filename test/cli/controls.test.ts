@@ -13,7 +13,7 @@ async function looping(folder: Folder, query: string = 'loop'): Promise<{ live: 
   return { live, run };
 }
 
-const GO_ON = 'Stored; nobody drives the run now. Go on with: npm run -s pilotage -- resume';
+const GO_ON = 'Stored; nobody drives the run now. Go on with: pilotage resume';
 
 describe('while another process may have the run', () => {
   it('resume says whose it is, and goes on when nothing was heard of it for the rest of its lease', async () => {
@@ -117,7 +117,7 @@ describe('with nobody driving the run', () => {
       run,
       control: 'CANCEL',
       state: 'stored',
-      next: `npm run -s pilotage -- resume ${run}`,
+      next: `pilotage resume ${run}`,
     });
     const resumed = await folder.run(['resume', run]);
     expect(resumed.code).toBe(1);

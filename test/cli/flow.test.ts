@@ -1,9 +1,10 @@
 /** A flow of the configuration is run, answered and gone on with from the command line. */
 import { describe, expect, it } from 'vitest';
+import { builtUrl } from '../kit/built.ts';
 import { makeFolder, runIn } from './command.ts';
 
-const INDEX = new URL('../../src/index.ts', import.meta.url).href;
-const FLOW = new URL('../../src/flow/index.ts', import.meta.url).href;
+const INDEX = builtUrl('src/index.ts');
+const FLOW = builtUrl('src/flow/index.ts');
 
 const CONFIG = `
 import { defineConfig, finish } from '${INDEX}';

@@ -174,7 +174,7 @@ describe('pilotage run with a model', () => {
     expect(asked).toMatchObject({ code: 5, stdout: 'Which one?\n' });
     const run = runIn(asked.stderr);
     expect(asked.stderr).toContain(
-      `npm run -s pilotage -- resume ${run} --model small --base-url ${server.url} --chat --message '…'`,
+      `pilotage resume ${run} --model small --base-url ${server.url} --chat --message '…'`,
     );
     const silent = await folder.run(['resume', run, '--chat', ...flags]);
     expect(silent).toMatchObject({ code: 5, stderr: expect.stringContaining('waits for your message') });
@@ -199,7 +199,7 @@ describe('a run that is interrupted', () => {
     const { code, stdout, stderr } = await started.done;
     const run = runIn(stderr);
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
-    expect(stderr).toContain(`Go on with: npm run -s pilotage -- resume ${run} --model small`);
+    expect(stderr).toContain(`Go on with: pilotage resume ${run} --model small`);
     expect((await folder.run(['list', '--json'])).stdout).toContain('"status":"paused"');
     const resumed = await folder.run(['resume', run, ...flags]);
     expect(resumed).toMatchObject({ code: 0, stdout: 'done\n' });
@@ -217,7 +217,7 @@ describe('a run that is interrupted', () => {
     started.child.kill('SIGINT');
     const { code, stderr } = await started.done;
     expect(code).toBe(130);
-    expect(stderr).toContain('Stopped. Go on with: npm run -s pilotage -- resume run_');
+    expect(stderr).toContain('Stopped. Go on with: pilotage resume run_');
     const resumed = await folder.run(['resume', runIn(stderr), ...flags]);
     // The pause that was asked for had been stored: it is answered by the resume.
     expect(resumed).toMatchObject({ code: 0, stdout: 'done\n' });

@@ -2,9 +2,10 @@
 import { join } from 'node:path';
 import type { Journal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
+import { builtUrl } from '../kit/built.ts';
 import { type Folder, makeFolder } from './command.ts';
 
-const INDEX = new URL('../../src/index.ts', import.meta.url).href;
+const INDEX = builtUrl('src/index.ts');
 
 /**
  * Queries: `pay` (asks before), `pay and hold` (the second call lasts until there is a file `go`), `pay twice`, `ask`,

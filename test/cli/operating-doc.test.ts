@@ -6,10 +6,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteJournal } from '#journal/sqlite';
+import { builtFile, builtUrl } from '../kit/built.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const MAIN = join(ROOT, 'src/cli/main.ts');
 const DOC = join(ROOT, 'docs/operating.md');
+const BUILT = builtFile('src/cli/main.ts');
 
 let folder: string;
 beforeEach(() => {
@@ -18,15 +19,16 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Stdout and stderr as a terminal shows them: in the order in which they came. */
-function shell(command: string): string {
+/** Stdout and stderr as a terminal shows them: in the order in which they came. @param main the file of the command. */
+function shell(command: string, main: string): string {
   const path = join(folder, 'output.txt');
   const file = openSync(path, 'w');
   try {
-    const base = { PATH: process.env['PATH'] ?? '', HOME: folder };
+    const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env;
+    const base = { PATH, HOME: folder, NODE_COMPILE_CACHE };
     const program = command.replace(
       /npm run -s pilotage --|\bpilotage (?=[a-z]+ )/,
-      `'${process.execPath}' '${MAIN}' `,
+      `'${process.execPath}' '${main}' `,
     );
     spawnSync('sh', ['-c', program], { cwd: folder, env: base, stdio: ['ignore', file, file] });
   } finally {
@@ -83,7 +85,7 @@ async function played(block: string, names: Names): Promise<string> {
   for (const part of block.split(/^(?=\$ )/m).filter((each) => each !== '')) {
     const [line = '', ...rest] = part.trimEnd().split('\n');
     const command = line.slice(2);
-    const output = await names.shown(command, shell(names.resolve(command)));
+    const output = await names.shown(command, shell(names.resolve(command), BUILT));
     const before = rest.join('\n');
     const after = steady(before) === steady(output) ? before : output;
     lines.push(line, ...(after === '' ? [] : [after]));
@@ -91,8 +93,13 @@ async function played(block: string, names: Names): Promise<string> {
   return `${lines.join('\n')}\n`;
 }
 
+/** The code with what it imports from `specifier` taken from the build. */
+function onBuild(code: string, specifier: string): string {
+  return code.replace(`'${specifier}'`, `'${builtUrl('src/index.ts')}'`);
+}
+
 function refundConfig(): string {
-  return readFileSync(join(ROOT, 'examples/refund.config.ts'), 'utf8');
+  return onBuild(readFileSync(join(ROOT, 'examples/refund.config.ts'), 'utf8'), '../src/index.ts');
 }
 
 /** What the page asks for between its commands. */
@@ -114,7 +121,7 @@ describe('docs/operating.md', () => {
       end = index + all.length;
       fresh += block === undefined ? all : `${head}${await played(block, names)}${tail}`;
       if (block !== undefined) blocks += 1;
-      if (file !== undefined) writeFileSync(join(folder, file), code.replace("'pilotage'", "'../src/index.ts'"));
+      if (file !== undefined) writeFileSync(join(folder, file), onBuild(code, 'pilotage'));
       if (old === undefined) continue;
       const text = readFileSync(config, 'utf8');
       expect(text).toContain(old);
@@ -137,7 +144,9 @@ describe('the example of the README', () => {
     symlinkSync(join(ROOT, 'examples'), join(folder, 'examples'));
     const names = new Names();
     const outputs: string[] = [];
-    for (const command of commands) outputs.push(await names.shown(command, shell(names.resolve(command))));
+    // From the sources, as in a clone of the project.
+    const main = join(ROOT, 'src/cli/main.ts');
+    for (const command of commands) outputs.push(await names.shown(command, shell(names.resolve(command), main)));
     const [started = '', approved, resumed, inspected] = outputs;
     expect(started).toMatch(/‖ paused: approval_required {2}refund {"order":"A-17","amount":120}[^\n]*$/);
     expect(approved).toBe('Stored; nobody drives the run now. Go on with: pilotage resume <run>');

@@ -1,9 +1,10 @@
 /** What a planner says in events of its own is shown while it runs, and by `inspect`. */
 import { describe, expect, it } from 'vitest';
+import { builtUrl } from '../kit/built.ts';
 import { makeFolder } from './command.ts';
 
 const CONFIG = `
-import { defineConfig } from '${new URL('../../src/index.ts', import.meta.url).href}';
+import { defineConfig } from '${builtUrl('src/index.ts')}';
 const remarks = [
   { type: 'acme/plan.scored', data: { score: 0.7, why: '\\u001b[31mred' } },
   { type: 'acme/said', data: 'two\\nlines' },

@@ -3,10 +3,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type OpenAIServer, openaiServer, type ServerHandler, type ServerReply } from '#testing';
+import { builtUrl } from '../kit/built.ts';
 import { type Folder, makeFolder, runIn } from './command.ts';
 
-const INDEX = new URL('../../src/index.ts', import.meta.url).href;
-const planners = (name: string): string => new URL(`../../src/planners/${name}/index.ts`, import.meta.url).href;
+const INDEX = builtUrl('src/index.ts');
+const planners = (name: string): string => builtUrl(`src/planners/${name}/index.ts`);
 
 const servers: OpenAIServer[] = [];
 afterEach(async () => {

@@ -1,7 +1,8 @@
 /** A folder with a configuration whose planner makes plans without a model: which one, the query says. */
+import { builtUrl } from '../kit/built.ts';
 import { type Folder, makeFolder } from './command.ts';
 
-const INDEX = new URL('../../src/index.ts', import.meta.url).href;
+const INDEX = builtUrl('src/index.ts');
 
 /**
  * Queries: `refund` (a node asks before it pays), `fail` (the courier does not answer), `hold` (the first node lasts until

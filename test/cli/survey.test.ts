@@ -143,9 +143,7 @@ describe('pilotage run without a model', () => {
     const paused = await folder.run(['run', 'x', '--max-steps', '1']);
     const run = runIn(paused.stderr);
     expect(paused).toMatchObject({ code: 5, stdout: '' });
-    expect(paused.stderr).toContain(
-      `The limit of steps is used up. Go on with: npm run -s pilotage -- resume ${run} --max-steps 2`,
-    );
+    expect(paused.stderr).toContain(`The limit of steps is used up. Go on with: pilotage resume ${run} --max-steps 2`);
     expect(await folder.run(['resume', run])).toMatchObject({ code: 5, stdout: '' });
     const resumed = await folder.run(['resume', run, '--max-steps', '9']);
     expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('# Survey') });

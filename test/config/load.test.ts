@@ -6,8 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadConfig, type PilotageError, readyConfig } from '#pilotage';
+import { builtUrl } from '../kit/built.ts';
 
-const FACE = new URL('../../src/index.ts', import.meta.url).href;
+const FACE = builtUrl('src/index.ts');
 
 let folder: string;
 beforeEach(() => {

@@ -3,10 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, expect, it } from 'vitest';
+import { builtFile } from '../kit/built.ts';
 
-const CHILD = fileURLToPath(new URL('leaving-child.ts', import.meta.url));
+const CHILD = builtFile('test/crash/leaving-child.ts');
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-leaving-'));
 const children: ChildProcess[] = [];
 afterEach(() => {

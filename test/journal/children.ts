@@ -1,8 +1,8 @@
 /** Runs `sqlite-child.ts` in processes of their own. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { builtFile } from '../kit/built.ts';
 
 export interface Child {
   readonly process: ChildProcess;
@@ -14,7 +14,7 @@ export interface Child {
 
 /** Runs a mode of `sqlite-child.ts` in a process of its own. */
 export function startChild(mode: string, path: string): Child {
-  const script = fileURLToPath(new URL('sqlite-child.ts', import.meta.url));
+  const script = builtFile('test/journal/sqlite-child.ts');
   const child = spawn(process.execPath, [script, mode, path], { stdio: ['pipe', 'pipe', 'inherit'] });
   onTestFinished(() => {
     child.kill('SIGKILL');

@@ -3,11 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { type Journal, MIGRATIONS, SCHEMA_VERSION } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import { ana, createClaimed, expectCode, identity, newRun, sequence, step } from '#testing';
+import { builtFile } from '../kit/built.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
 import { startChild } from './children.ts';
@@ -210,7 +210,7 @@ describe('a SQLite journal that is opened for reading', () => {
     const path = await make();
     // Entries of the kit are no run that can be folded: one that can stands beside them.
     const before = folderOf(path);
-    const cli = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+    const cli = builtFile('src/cli/main.ts');
     const command = `ulimit -f 0; exec "${process.execPath}" "${cli}" list --journal "${path}"`;
     const out = execFileSync('bash', ['-c', command], { encoding: 'utf8', cwd: dirname(path) });
     expect(out).toContain(run);

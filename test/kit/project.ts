@@ -7,12 +7,18 @@ import { pathToFileURL } from 'node:url';
 
 export const projectDir: string = resolve(import.meta.dirname, '../..');
 
+interface Manifest {
+  readonly exports: Readonly<Record<string, unknown>>;
+  readonly imports: Readonly<Record<string, string>>;
+}
+
+export function readManifest(): Manifest {
+  return JSON.parse(readFileSync(join(projectDir, 'package.json'), 'utf8'));
+}
+
 /** The file behind one of the names in the package's `imports`, for code that runs outside of the project. */
 export function doorUrl(name: `#${string}`): string {
-  const { imports }: { imports: Record<string, string> } = JSON.parse(
-    readFileSync(join(projectDir, 'package.json'), 'utf8'),
-  );
-  const path = imports[name];
+  const path = readManifest().imports[name];
   if (path === undefined) throw new Error(`package.json names no ${name}.`);
   return pathToFileURL(join(projectDir, path)).href;
 }

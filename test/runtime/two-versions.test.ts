@@ -1,11 +1,11 @@
 /** Real processes of two versions on one file: a run waits for the one that can carry it out, and for nobody else. */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
 import { local } from '#core';
 import type { Journal } from '#journal';
 import { createRuntime } from '#runtime';
+import { builtFile } from '../kit/built.ts';
 import { call, script } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { changed } from '../kit/journals.ts';
@@ -14,7 +14,7 @@ import { echo } from '../kit/tools.ts';
 
 /** Resolves when it has begun to look for runs. */
 async function worker(version: string, path: string, said: string[]): Promise<void> {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('version-child.ts', import.meta.url)), version, path], {
+  const child = spawn(process.execPath, [builtFile('test/runtime/version-child.ts'), version, path], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));

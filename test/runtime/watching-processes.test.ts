@@ -3,12 +3,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, expect, it } from 'vitest';
 import { sqliteJournal } from '#journal/sqlite';
+import { builtFile } from '../kit/built.ts';
 import { turn } from '../kit/waiting.ts';
 
-const CHILD = fileURLToPath(new URL('watching-child.ts', import.meta.url));
+const CHILD = builtFile('test/runtime/watching-child.ts');
 const folder = mkdtempSync(join(tmpdir(), 'pilotage-watching-'));
 const children: ChildProcess[] = [];
 afterEach(() => {

@@ -8,9 +8,10 @@ import type { Journal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import type { JsonObject, RunResult } from '#pilotage';
 import { foldEntries, type RunState } from '#state';
+import { builtFile } from '../kit/built.ts';
 import type { Command } from './agent.ts';
 
-const AGENT = join(import.meta.dirname, 'agent.ts');
+const AGENT = builtFile('test/scenarios/agent.ts');
 
 export type Said = RunResult | { readonly status: 'refused'; readonly code?: string; readonly message: string };
 
@@ -33,7 +34,6 @@ export function place(name: string): Place {
   const begin = (command: Command): ChildProcess =>
     spawn(process.execPath, [AGENT, folder, JSON.stringify(command)], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, NODE_COMPILE_CACHE: join(folder, 'compiled') },
     });
   const journal = async <T>(use: (journal: Journal) => Promise<T>): Promise<T> => {
     const opened = sqliteJournal({ path: join(folder, 'pilotage.db') });
