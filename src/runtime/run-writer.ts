@@ -9,7 +9,7 @@
 import { deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
 import type { Append, Received, RunStatus } from '#journal';
 import { applyEntry, misfitAmong, type RunState } from '#state';
-import { appendAgain } from './append.ts';
+import { appendAgain, mayPass } from './append.ts';
 import { cascading, stopTasks } from './cascade.ts';
 import { takeUndelivered } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
@@ -33,6 +33,8 @@ export class Ledger {
   readonly #fence: number;
   readonly #onCancel: () => void;
   #committing: Promise<void> | undefined;
+  /** Why an append failed that perhaps has landed all the same. */
+  #unknown: { readonly error: unknown } | undefined;
 
   /** @param onCancel the inbox has a CANCEL that came just before an ending: nothing was ended. */
   constructor(deps: DriverDeps, state: RunState, fence: number, onCancel: () => void) {
@@ -102,9 +104,22 @@ export class Ledger {
     try {
       await this.#deps.journal.append(request);
     } catch (error) {
-      await appendAgain(this.#deps, request, error);
+      await this.#appendAgain(request, error);
     }
+    this.#unknown = undefined;
     this.#apply(request);
+  }
+
+  /** What waited behind an append that failed is tried all the same: a result that is not written is perhaps made again. */
+  async #appendAgain(request: Append, first: unknown): Promise<void> {
+    try {
+      await appendAgain(this.#deps, request, first);
+    } catch (error) {
+      // The one before had landed, and nobody could find out: that is what is wrong.
+      if (this.#unknown !== undefined && PilotageError.is(error, 'journal_conflict')) throw this.#unknown.error;
+      if (!PilotageError.is(first) || mayPass(first)) this.#unknown = { error };
+      throw error;
+    }
   }
 
   /** What is to be appended. @throws PilotageError `entry_refused`. */

@@ -151,6 +151,69 @@ describe('a store that cannot write now', () => {
     expect(await kindsOf(base, run)).toEqual(['started', 'moved', 'call_ended']);
   });
 
+  it.each([
+    'journal_corrupt',
+    'journal_unavailable',
+  ] as const)('says why it does not know whether an append landed, not that the next one found it there: %s', async (code) => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    const [first, second] = [holding(), holding()];
+    const tried: string[] = [];
+    let isLanded = false;
+    let isDamaged = false;
+    const journal = changed(base, {
+      append: async (request) => {
+        const [entry] = request.entries;
+        tried.push(entry?.kind ?? '');
+        if (entry?.kind !== 'call_began' || entry.call !== 1) return base.append(request);
+        if (isLanded && isDamaged) return base.append(request);
+        if (!isLanded) await base.append(request);
+        isLanded = true;
+        throw new PilotageError('journal_unavailable', 'The store cannot be reached.');
+      },
+      read: async (...of) => {
+        if (isDamaged) throw new PilotageError('journal_corrupt', 'The store is damaged.');
+        return base.read(...of);
+      },
+    });
+    const tools = [first, second].map(({ tool }, at) => ({ ...tool, name: `hold_${at}`, effect: 'once' as const }));
+    const branches = tools.map(({ name }) => ({ tool: name, args: {} }));
+    const made = world({ planner: script({ kind: 'call_parallel', branches }), tools, journal, clock });
+    const run = await start(made, { identity });
+    const result = expect(run.result()).rejects.toMatchObject({ code });
+    await until(() => isLanded && first.runs() === 1);
+    // What this call came to waits for its turn to be written.
+    first.release();
+    await quiet();
+    isDamaged = code === 'journal_corrupt';
+    await advanceUntil(clock, async () => (await base.get('r'))?.lease === undefined);
+    await result;
+    expect(second.runs()).toBe(0);
+    expect(tried.at(-1)).toBe('call_ended');
+    expect((await base.get('r'))?.problem).toMatchObject({ code });
+    expect(await kindsOf(base, run)).toEqual(['started', 'moved', 'call_began', 'call_began']);
+  });
+
+  it('writes what waited behind an append that failed, when that has not landed', async () => {
+    const clock = new VirtualClock();
+    const base = memoryJournal({ clock });
+    const [first, second] = [holding(), holding()];
+    const began = ({ entries: [entry] }: Append): boolean => entry?.kind === 'call_began' && entry.call === 1;
+    const tools = [first, second].map(({ tool }, at) => ({ ...tool, name: `hold_${at}`, effect: 'once' as const }));
+    const branches = tools.map(({ name }) => ({ tool: name, args: {} }));
+    const planner = script({ kind: 'call_parallel', branches });
+    const made = world({ planner, tools, journal: refusing(base, 6, began), clock });
+    const run = await start(made, { identity });
+    const result = expect(run.result()).rejects.toMatchObject({ code: 'journal_busy' });
+    await until(() => first.runs() === 1);
+    first.release();
+    await quiet();
+    await advanceUntil(clock, async () => (await base.get('r'))?.lease === undefined);
+    await result;
+    expect(second.runs()).toBe(0);
+    expect(await kindsOf(base, run)).toEqual(['started', 'moved', 'call_began', 'call_ended']);
+  });
+
   it('RL-31 lets go after some tries with the store’s own error; resuming goes on from what is written', async () => {
     const clock = new VirtualClock();
     const base = memoryJournal({ clock });
