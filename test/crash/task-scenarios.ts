@@ -123,7 +123,7 @@ const logins: CrashScenario = {
     const behindLogin = (name: string, effect: 'keyed' | 'once') =>
       worker(world, name, {
         effect,
-        run: async (args, context) => {
+        execute: async (args, context) => {
           if (!loggedIn.has(name)) throw new LoginRequired(`https://login.example/${name}`);
           await world.effect(context);
           return { from: name, ...(args as object) };

@@ -239,7 +239,7 @@ describe('what a compaction leaves as it is', () => {
     const gate = Promise.withResolvers<void>();
     const held = {
       ...page,
-      run: async (args: never, context: never) => {
+      execute: async (args: never, context: never) => {
         await gate.promise;
         return page.execute(args, context);
       },

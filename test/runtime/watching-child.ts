@@ -1,7 +1,7 @@
 /** One process on a journal: `watching-child.ts <what it does> <file> <run>`. It never closes its runtime, nor ends itself. */
 import { existsSync } from 'node:fs';
 import { setTimeout as after } from 'node:timers/promises';
-import { type Decision, local } from '#core';
+import { type Decision, local, type RunView } from '#core';
 import { createRuntime } from '#runtime';
 import { call, finish, pause } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
@@ -11,13 +11,15 @@ const [, , does = '', path = '', id = ''] = process.argv;
 
 /** Until there is a file. */
 const hold = make('hold', async (_, { signal }) => {
-  while (!existsSync(`${path}.go`)) await after(20, undefined, { signal });
+  do await after(20, undefined, { signal });
+  while (!existsSync(`${path}.go`));
   return 'held';
 });
 
-const planner = ({ query, trajectory: { count } }: { query: string; trajectory: { count: number } }): Decision => {
-  if (count > 0) return finish('done');
-  return query === 'hold' ? call('hold') : ({ ...pause, expiresInMs: Number(query) } as Decision);
+/** Works on until both messages have reached it: what is stored after a run's last look is not taken any more. */
+const planner = ({ query, trajectory: { count, steering } }: RunView): Decision => {
+  if (query === 'hold') return count > 0 && steering.length === 2 ? finish('done') : call('hold');
+  return count > 0 ? finish('done') : ({ ...pause, expiresInMs: Number(query) } as Decision);
 };
 
 const runtime = createRuntime({
