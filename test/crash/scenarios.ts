@@ -18,7 +18,7 @@ import { ToolFailure } from '#tools';
 type Extra = Partial<Omit<Tool, 'name' | 'run'>>;
 
 /** A tool that counts its effect and gives back its argument. */
-export function worker(world: CrashWorld, name: string, extra: Extra & { run?: Tool['execute'] } = {}): Tool {
+export function worker(world: CrashWorld, name: string, extra: Extra & { execute?: Tool['execute'] } = {}): Tool {
   return {
     name,
     description: `The tool ${name}.`,
@@ -102,8 +102,8 @@ const losers: CrashScenario = {
   query: 'go',
   tools: (world) => [
     ...oneOfEach(world),
-    worker(world, 'endless_keyed', { effect: 'keyed', run: endless(world) }),
-    worker(world, 'endless_once', { effect: 'once', run: endless(world) }),
+    worker(world, 'endless_keyed', { effect: 'keyed', execute: endless(world) }),
+    worker(world, 'endless_once', { effect: 'once', execute: endless(world) }),
   ],
   planner: ordered(
     [
@@ -160,9 +160,9 @@ const retries: CrashScenario = {
   name: 'retries',
   query: 'go',
   tools: (world) => [
-    worker(world, 'flaky_read', { effect: 'read', run: failsTwice(world) }),
-    worker(world, 'flaky_keyed', { effect: 'keyed', run: failsTwice(world) }),
-    worker(world, 'failing_once', { effect: 'once', run: failsTwice(world) }),
+    worker(world, 'flaky_read', { effect: 'read', execute: failsTwice(world) }),
+    worker(world, 'flaky_keyed', { effect: 'keyed', execute: failsTwice(world) }),
+    worker(world, 'failing_once', { effect: 'once', execute: failsTwice(world) }),
   ],
   planner: ordered([call('flaky_read', {}), call('flaky_keyed', {}), call('failing_once', {})], outcomes),
 };
@@ -177,8 +177,8 @@ const heavy: CrashScenario = {
   name: 'heavy results',
   query: 'go',
   tools: (world) => [
-    worker(world, 'heavy_keyed', { effect: 'keyed', run: heavyText(world) }),
-    worker(world, 'heavy_once', { run: heavyText(world) }),
+    worker(world, 'heavy_keyed', { effect: 'keyed', execute: heavyText(world) }),
+    worker(world, 'heavy_once', { execute: heavyText(world) }),
     ...oneOfEach(world),
   ],
   planner: ordered(
@@ -221,8 +221,8 @@ const cancel: CrashScenario = {
   query: 'go',
   tools: (world) => [
     ...oneOfEach(world),
-    worker(world, 'endless_once', { run: endless(world) }),
-    worker(world, 'endless_keyed', { effect: 'keyed', run: endless(world) }),
+    worker(world, 'endless_once', { execute: endless(world) }),
+    worker(world, 'endless_keyed', { effect: 'keyed', execute: endless(world) }),
   ],
   planner: ordered(
     [

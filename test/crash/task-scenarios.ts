@@ -259,8 +259,8 @@ const failFast: CrashScenario = {
   query: 'root',
   tools: (world) => [
     ...oneOfEach(world),
-    worker(world, 'endless_once', { run: endless(world) }),
-    worker(world, 'endless_keyed', { effect: 'keyed', run: endless(world) }),
+    worker(world, 'endless_once', { execute: endless(world) }),
+    worker(world, 'endless_keyed', { effect: 'keyed', execute: endless(world) }),
   ],
   planner: byQuery({
     root: ordered(
@@ -287,7 +287,7 @@ const quorum: CrashScenario = {
   limits: { steps: 12, costUsd: 0.0002 },
   tools: (world) => [
     worker(world, 'once', { effect: 'once', costUsd: 0.00001 }),
-    worker(world, 'endless_keyed', { effect: 'keyed', costUsd: 0.00001, run: endless(world) }),
+    worker(world, 'endless_keyed', { effect: 'keyed', costUsd: 0.00001, execute: endless(world) }),
   ],
   planner: byQuery({
     root: ordered(
@@ -314,7 +314,7 @@ const quorum: CrashScenario = {
 const cancelledTree: CrashScenario = {
   name: 'a cancel in the middle of a tree',
   query: 'root',
-  tools: (world) => [...oneOfEach(world), worker(world, 'endless_once', { run: endless(world) })],
+  tools: (world) => [...oneOfEach(world), worker(world, 'endless_once', { execute: endless(world) })],
   planner: byQuery({
     root: ordered(
       [spawn('background', 'apart', { onCancel: 'isolate' }), spawn('foreground', 'child'), call('once', { n: 0 })],
@@ -406,7 +406,7 @@ const calledForNothing: CrashScenario = {
   name: 'a call that a task carries out, and that a join does not need any more',
   query: 'root',
   tools: (world) => {
-    const slow = worker(world, 'slow', { effect: 'keyed', run: endless(world) });
+    const slow = worker(world, 'slow', { effect: 'keyed', execute: endless(world) });
     return [...oneOfEach(world), carried('endless', endlessly('slow'), [slow])];
   },
   planner: ordered(
