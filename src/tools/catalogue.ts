@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import {
+  assertOptions,
   type Effect,
   isBuiltinTool,
   isRecord,
@@ -12,6 +13,7 @@ import {
   type Loading,
   microUsdOf,
   PilotageError,
+  type Shape,
   SKILL_GET,
   SKILL_SEARCH,
   shown,
@@ -80,7 +82,9 @@ export interface Catalogue {
 }
 
 /** A list of tools, or a record by name. In a record a tool may leave out its name, as AI SDK `tool()` objects do. */
-export type ToolSet = readonly AnyTool[] | Readonly<Record<string, AnyTool | UnnamedTool>>;
+export type ToolSet = readonly AnyTool[] | Readonly<Record<string, AnyTool | Unnamed>>;
+
+type Unnamed = UnnamedTool | (Omit<PlannerTool, 'name'> & { readonly name?: never });
 
 /** Views that are kept; a run keeps its own. */
 const MAX_VIEWS = 1_000;
@@ -143,21 +147,20 @@ function isPlannerTool(tool: unknown): tool is PlannerTool {
   return typeof tool === 'object' && tool !== null && 'carriedOutBy' in tool;
 }
 
-function isUnnamed(tool: AnyTool | UnnamedTool): tool is UnnamedTool {
-  return typeof tool === 'object' && tool !== null && tool.name === undefined && !isPlannerTool(tool);
-}
-
 function listOf(tools: ToolSet): readonly AnyTool[] {
   if (Array.isArray(tools)) return tools as readonly AnyTool[];
   if (!isRecord(tools)) {
     throw new PilotageError('invalid_config', 'tools is neither a list of tools nor a record of them by name.');
   }
-  return Object.entries(tools as Readonly<Record<string, AnyTool | UnnamedTool>>).map(([name, tool]) => {
-    if (isUnnamed(tool)) return withName(name, tool);
-    if (tool?.name === name) return tool;
+  return Object.entries(tools as Readonly<Record<string, AnyTool | Unnamed>>).map(([name, tool]) => {
+    if (typeof tool !== 'object' || tool === null) {
+      throw new PilotageError('invalid_config', `The tool at ${JSON.stringify(name)} is ${shown(tool)}; give a tool.`);
+    }
+    if (tool.name === undefined) return 'carriedOutBy' in tool ? { ...tool, name } : withName(name, tool);
+    if (tool.name === name) return tool;
     throw new PilotageError(
       'invalid_config',
-      `The tool at ${JSON.stringify(name)} is named ${JSON.stringify(tool?.name)}. Leave its name out, or give both the same.`,
+      `The tool at ${JSON.stringify(name)} is named ${JSON.stringify(tool.name)}. Leave its name out, or give both the same.`,
     );
   });
 }
@@ -218,6 +221,15 @@ function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 12);
 }
 
+/** Their values are looked at one by one below. A misspelt one would be a gate that nobody is asked at. */
+const OPTIONS: Shape<Partial<Tool & PlannerTool>> = {
+  ...({ name: 'any?', description: 'any?', inputSchema: 'any?', outputSchema: 'any?', execute: 'any?' } as const),
+  ...({ effect: 'any?', reconcile: 'any?', inDoubt: 'any?', needsApproval: 'any?', handles: 'any?' } as const),
+  ...({ tags: 'any?', loading: 'any?', mimeTypes: 'any?', scopes: 'any?', examples: 'any?' } as const),
+  ...({ timeoutMs: 'any?', retries: 'any?', backoff: 'any?', concurrency: 'any?', costUsd: 'any?' } as const),
+  carriedOutBy: 'any?',
+};
+
 function prepare(tool: AnyTool): ReadyTool {
   if (typeof tool?.name !== 'string' || tool.name.trim() === '') {
     throw new PilotageError('tool_name_empty', 'A tool has no name. Give it one that the model can call.');
@@ -229,6 +241,7 @@ function prepare(tool: AnyTool): ReadyTool {
       `${owner} has a name that begins with _. Rename it: such names are reserved, as _finish and _spawn_task are.`,
     );
   }
+  assertOptions(owner, tool, OPTIONS);
   if (typeof tool.description !== 'string') {
     throw new PilotageError('invalid_config', `${owner} has no description. Say what it does; the model reads it.`);
   }
@@ -265,7 +278,7 @@ function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
 /** In millionths. A misnamed price is a call that costs nothing. */
 function priceOf(tool: Tool, owner: string): number {
   const { costUsd = 0 } = tool;
-  const why = 'costMicroUsd' in tool ? 'costMicroUsd is no field of a tool: give costUsd' : whyNoUsd(costUsd);
+  const why = whyNoUsd(costUsd);
   if (why === undefined) return microUsdOf(costUsd);
   throw new PilotageError('invalid_config', `${owner} has the price costUsd ${shown(costUsd)}; ${why}.`);
 }

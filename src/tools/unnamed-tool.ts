@@ -17,6 +17,11 @@ export interface UnnamedTool
   readonly execute?: unknown;
 }
 
+const OWN = [
+  ...(['effect', 'reconcile', 'inDoubt', 'handles', 'tags', 'loading', 'mimeTypes', 'scopes', 'examples'] as const),
+  ...(['timeoutMs', 'retries', 'backoff', 'concurrency', 'costUsd'] as const),
+];
+
 /** @throws PilotageError `tool_without_execute` or `tool_schema_invalid`. */
 export function withName(name: string, tool: UnnamedTool): Tool {
   const { execute, needsApproval } = tool;
@@ -30,9 +35,13 @@ export function withName(name: string, tool: UnnamedTool): Tool {
     typeof needsApproval === 'function'
       ? (input: unknown, context: object) => needsApproval.call(tool, input, { ...NO_CALL, ...context })
       : (needsApproval as Tool['needsApproval']);
-  const { needsApproval: _, outputSchema, ...rest } = tool;
+  const { outputSchema } = tool;
+  // What else an AI SDK tool has is for the AI SDK.
+  const own: Partial<Tool> = Object.fromEntries(
+    OWN.flatMap((option) => (tool[option] === undefined ? [] : [[option, tool[option]]])),
+  );
   return {
-    ...rest,
+    ...own,
     name,
     description: typeof tool.description === 'string' ? tool.description : '',
     inputSchema: schemaOf(name, 'inputSchema', tool.inputSchema),

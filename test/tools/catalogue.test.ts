@@ -70,6 +70,8 @@ describe('registration', () => {
     ['no description', [{ ...made('a'), description: undefined }], 'invalid_config'],
     ['a name that is not the one in the record', { other: made('a') }, 'invalid_config'],
     ['nothing in a record', { a: null }, 'invalid_config'],
+    ['a misspelt gate', [{ ...made('a'), needApproval: true }], 'invalid_config'],
+    ['a word of another system', [{ ...made('a'), approve: true }], 'invalid_config'],
     ['a name that begins with _', [made('_spawn_task')], 'invalid_config'],
     ['a name that is no more than __proto__', [made('__proto__')], 'invalid_config'],
     ['an unknown way of loading', [made('a', { loading: 'later' as never })], 'invalid_config'],
@@ -125,6 +127,22 @@ describe('registration', () => {
     ],
   ])('refuses %s', (_, tools, code) => {
     expect(() => createCatalogue(tools as ToolSet)).toThrow(expect.objectContaining({ code }));
+  });
+
+  it('says which option was meant', () => {
+    const misspelt = { ...made('a'), needApproval: true };
+    expect(() => createCatalogue([misspelt])).toThrow('has no option "needApproval". Did you mean needsApproval?');
+  });
+
+  it('gives a tool that tasks carry out its name from a record too', () => {
+    const { name: _, execute: __, ...rest } = made('x');
+    const planner = { name: 'p', next: () => ({ kind: 'finish', reason: 'goal' }) as const };
+    const tools = { carry: { ...rest, carriedOutBy: { planner, tools: [] } } };
+    expect(
+      createCatalogue(tools)
+        .view([])
+        .get('carry'),
+    ).toMatchObject({ name: 'carry' });
   });
 
   it('names the tool in the refusal', () => {
