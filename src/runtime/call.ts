@@ -86,8 +86,13 @@ export interface DispatchPorts {
   tellChunk(call: OwnCall, piece: Piece): void;
   /** From 0 up to 1. */
   random(): number;
-  /** Makes durable that the call begins. @throws the journal's refusal. */
-  begin(call: Call, costMicroUsd: number | undefined, repeatable: boolean): Promise<void>;
+  /** Makes durable that the call begins. What it comes to when what was written meanwhile leaves no room for it. @throws the journal's refusal. */
+  begin(
+    call: Call,
+    tool: ToolSchema,
+    costMicroUsd: number | undefined,
+    repeatable: boolean,
+  ): Promise<CallResult | HeldCall | undefined>;
   readonly lease: Pick<HeldLease, 'isCertain' | 'prove' | 'graceLeftMs'>;
   /** Opens the handles that the call needs, or gives those that are open. */
   hand(call: Pick<Call, 'open' | 'flight'>, wanted: readonly NamedHandle[]): Promise<Handed>;

@@ -43,6 +43,7 @@ import { Taken } from './in-flight-budget.ts';
 import { storeHeavy } from './large-values.ts';
 import { errorData, noRoom } from './outcomes.ts';
 import { askForRaise, asksForRaise, type Lacking } from './raise.ts';
+import type { Ledger } from './run-writer.ts';
 import type { Schedule } from './schedule.ts';
 import { setUp } from './set-up.ts';
 import { SharedTimer } from './shared-timer.ts';
@@ -55,6 +56,7 @@ export interface CallPorts {
   readonly state: RunState;
   /** Makes durable that a call begins. */
   begin(step: number, call: number, costMicroUsd: number | undefined, repeatable: boolean): Promise<void>;
+  readonly writer: Pick<Ledger, 'isWriting' | 'untilWritten'>;
   readonly lease: HeldLease;
   tools(): AuthorisedTools;
 }
@@ -89,16 +91,13 @@ export class Calls {
     const { identity } = state;
     const { clock, artifacts } = deps;
     this.#earlier = new EarlierCalls({ state, artifacts, toolOf: (tool) => this.#toolOf(tool) });
-    const taken = new Taken(state);
-    this.#taken = taken;
+    this.#taken = new Taken(state);
     this.#dispatchPorts = {
       clock,
       artifacts,
       atWork: deps.atWork,
       turns: deps.turns,
-      // What is in the journal is set aside by the state; here it is only until then.
-      begin: ({ open, index }, cost, repeatable) =>
-        ports.begin(open.move.step, index, cost, repeatable).finally(() => taken.hasBegun(index)),
+      begin: (call, tool, cost, repeatable) => this.#makeBegin(call, tool, cost, repeatable),
       lease: ports.lease,
       reserve: (call, tool, costMicroUsd) => this.#reserve(call, tool, costMicroUsd),
       random: () => deps.random(),
@@ -297,6 +296,24 @@ export class Calls {
     }
     const needs = shortage.axis === 'calls' ? 1 : (costMicroUsd ?? 0);
     return { kind: 'held', lacking: { ...shortage, tool: tool.name, needs } };
+  }
+
+  /** What is being written may cost something too, such as more of a plan: the call has its place when that is known. */
+  async #makeBegin(
+    call: Call,
+    tool: ToolSchema,
+    costMicroUsd: number | undefined,
+    repeatable: boolean,
+  ): Promise<CallResult | HeldCall | undefined> {
+    const { open, index } = call;
+    if (this.#ports.writer.isWriting) {
+      await this.#ports.writer.untilWritten();
+      const refused = this.#reserve(call, tool, costMicroUsd);
+      if (refused !== undefined) return refused;
+    }
+    // What is in the journal is set aside by the state; here it is only until then.
+    await this.#ports.begin(open.move.step, index, costMicroUsd, repeatable).finally(() => this.#taken.hasBegun(index));
+    return undefined;
   }
 
   /** The call takes its turn again when the run goes on. Of several that do not fit one asks, and where others may end the step, none while they are under way. */

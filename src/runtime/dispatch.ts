@@ -147,7 +147,10 @@ async function make(
   if (!call.interrupted) {
     const refused = ports.reserve(call, tool.schema, cost);
     if (refused !== undefined) return refused;
-    if (cost !== undefined || isOnce || isToBeKnown(call, tool)) await ports.begin(call, cost, !isOnce);
+    if (cost !== undefined || isOnce || isToBeKnown(call, tool)) {
+      const late = await ports.begin(call, tool.schema, cost, !isOnce);
+      if (late !== undefined) return late;
+    }
   }
   for (let attempt = 1; ; attempt += 1) {
     // What is called for the first time has just been written down by its owner; what is called again is not.

@@ -84,6 +84,7 @@ export class RunDriver {
         const cost = costMicroUsd === undefined ? {} : { costMicroUsd };
         return this.#commit([{ kind: 'call_began', step, call, ...cost, ...(repeatable ? { repeatable } : {}) }]);
       },
+      writer: this.#ledger,
       lease,
       tools,
     });

@@ -24,7 +24,7 @@ export class Taken {
   }
 
   /**
-   * Takes the place of a call, and its money.
+   * Takes the place of a call, and its money; what it has taken before is looked at again.
    * @returns the axis that has no room for it, and what is left there: then nothing was taken.
    */
   reserve(open: OpenStep, call: number, costMicroUsd: number): Shortage | undefined {
@@ -33,6 +33,8 @@ export class Taken {
     // One that did not happen, and is made again, has its place and its money.
     const others = started.has(call) ? started.size - 1 : started.size;
     const owed = open.promised.some((promise) => promise.call === call) ? 0 : costMicroUsd;
+    started.delete(call);
+    this.#money.delete(call);
     const callsLeft = calls - others - (this.#spawning.calls ?? 0);
     if (callsLeft < 1) return { axis: 'calls', left: Math.max(0, callsLeft) };
     const left = money - this.#promised() - (this.#spawning.costMicroUsd ?? 0);

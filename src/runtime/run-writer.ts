@@ -44,6 +44,16 @@ export class Ledger {
     this.#onCancel = onCancel;
   }
 
+  /** Something is being written that the state does not know yet. */
+  get isWriting(): boolean {
+    return this.#committing !== undefined;
+  }
+
+  /** Until the state knows all that was given to be written. What is decided then, and committed at once, is decided on the whole. */
+  async untilWritten(): Promise<void> {
+    while (this.#committing !== undefined) await this.#committing.catch(() => {});
+  }
+
   /** Appends, then applies, then tells. One at a time: a call may begin while another's end is being written. */
   commit(bodies: readonly EntryBody[], changes?: Changes): Promise<void> {
     if (bodies.length === 0) return Promise.resolve();

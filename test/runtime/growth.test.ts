@@ -4,6 +4,8 @@ import type { Branch, CallParallel, Decision, Delta, Move, Planner, RunView } fr
 import { memoryJournal } from '#journal';
 import { VirtualClock } from '#testing';
 import { LoginRequired, type Tool } from '#tools';
+import { changed } from '../kit/journals.ts';
+import { entriesOf } from '../kit/run-record.ts';
 import { quiet, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
@@ -127,6 +129,42 @@ describe('a plan that grows', () => {
     expect(step?.calls.map(({ outcome }) => outcome.kind)).toEqual(['value', 'value']);
     expect(step?.usage).toEqual({ inputTokens: 5, outputTokens: 2 });
     expect(step?.error).toBeUndefined();
+  });
+
+  it('costs something itself: a call of it begins only when that is known and leaves room (seed 310015473)', async () => {
+    const work = worker();
+    const [isMade, mayBegin] = [gate(), gate()];
+    const inMemory = memoryJournal();
+    const here = runs(
+      planner(async function* () {
+        yield branches(node('a'));
+        await isMade.opened;
+        return { decision: plan([node('a')]), usage: { inputTokens: 5, outputTokens: 2, costMicroUsd: 950 } };
+      }),
+      [{ ...work.tool, costUsd: 0.0001 }],
+      {
+        journal: changed(inMemory, {
+          append: async (request) => {
+            // What the plan has cost is being written, and only then does its call take its place.
+            if (request.entries.some(({ kind }) => kind === 'plan_grown')) {
+              mayBegin.open();
+              await quiet();
+            }
+            return inMemory.append(request);
+          },
+        }),
+        policy: async () => {
+          isMade.open();
+          await mayBegin.opened;
+          return true as const;
+        },
+      },
+    );
+    const run = await start(here, { limits: { costUsd: 0.001 } });
+    await run.result();
+    expect(work.ids).toEqual([]);
+    expect((await run.state()).totals.costMicroUsd).toBe(950);
+    expect(await entriesOf(here.journal, run, 'call_began')).toEqual([]);
   });
 
   it('keeps what it has when the planner fails, and tells the planner', async () => {
