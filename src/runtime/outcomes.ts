@@ -64,18 +64,27 @@ export function failure(settled: Settled<unknown>, tool: ReadyFunction, attempts
 
 function settledError(settled: Settled<unknown>, tool: ReadyFunction): ErrorData {
   if (settled.kind === 'thrown') return errorData(settled.error);
-  const maybe = tool.effect === 'keyed' ? ' It may have happened all the same.' : '';
-  return { code: 'tool_timeout', message: `${tool.schema.name} did not end within ${tool.timeoutMs} ms.${maybe}` };
+  const message = `${tool.schema.name} did not end within ${tool.timeoutMs} ms.${maybeHappened(tool)}`;
+  return { code: 'tool_timeout', message };
 }
 
 export function abortedOutcome(settled: Settled<unknown>, tool: ReadyFunction): Outcome {
-  if (settled.kind !== 'abandoned') return cancelled();
-  const message = `${tool.schema.name} ignored its abort signal and was abandoned.`;
-  return { kind: 'cancelled', error: { code: 'tool_abandoned', message } };
+  const [code, what] =
+    settled.kind === 'abandoned'
+      ? ['tool_abandoned', `${tool.schema.name} ignored its abort signal and was abandoned.`]
+      : ['cancelled', STOPPED];
+  return { kind: 'cancelled', error: { code, message: `${what}${maybeHappened(tool)}` } };
 }
 
+/** Of a call that was under way and whose result is not known. */
+function maybeHappened({ effect }: ReadyFunction): string {
+  return effect === 'keyed' ? ' It may have happened all the same.' : '';
+}
+
+const STOPPED = 'The call was stopped before it ended.';
+
 export function cancelled(): Outcome {
-  return { kind: 'cancelled', error: { code: 'cancelled', message: 'The call was stopped before it ended.' } };
+  return { kind: 'cancelled', error: { code: 'cancelled', message: STOPPED } };
 }
 
 /** Whose value it is. */

@@ -204,6 +204,11 @@ describe('what ignores its signal', () => {
     await quiet();
     made.clock.advance(100);
     expect(await run.result()).toMatchObject({ reason: 'cancelled' });
+    const [ended] = await entriesOf(made.journal, run, 'call_ended');
+    const message = ended?.outcome.kind === 'cancelled' ? ended.outcome.error.message : '';
+    expect(message).toContain('was abandoned');
+    // A call of it that was under way may have had its effect.
+    expect(message.includes('It may have happened all the same.')).toBe(effect === 'keyed');
   });
 
   it('a planner does not hold a deadline’s result back', async () => {
