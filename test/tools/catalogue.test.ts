@@ -138,11 +138,7 @@ describe('registration', () => {
     const { name: _, execute: __, ...rest } = made('x');
     const planner = { name: 'p', next: () => ({ kind: 'finish', reason: 'goal' }) as const };
     const tools = { carry: { ...rest, carriedOutBy: { planner, tools: [] } } };
-    expect(
-      createCatalogue(tools)
-        .view([])
-        .get('carry'),
-    ).toMatchObject({ name: 'carry' });
+    expect(createCatalogue(tools).view([]).get('carry')).toMatchObject({ name: 'carry' });
   });
 
   it('names the tool in the refusal', () => {
