@@ -1,5 +1,5 @@
 /** Runs that go round in circles, and those that do not, told apart by hand. */
-import type { Branch, Decision, Entry, JsonObject } from '#core';
+import type { Branch, Decision, Entry, JsonObject, Outcome } from '#core';
 import type { ProgressGuard } from '#runtime';
 import { type EndedRun, entriesOf, ownEntries } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
@@ -71,15 +71,28 @@ interface Told {
 /** By step: what was decided, and what each of its calls came to. What somebody has answered is like nothing else. */
 function stepsOf(entries: readonly Entry[]): string[] {
   const steps: Told[] = [];
+  const asked = new Map<string, Extract<Entry, { kind: 'paused' }>>();
   for (const entry of entries) {
     if (entry.kind === 'moved') steps[entry.step] = { move: entry, grown: [], outcomes: [] };
     if (entry.kind === 'plan_grown') steps[entry.step]?.grown.push(...entry.branches);
-    if (entry.kind !== 'call_ended') continue;
-    const { outcome, step, call, seq } = entry;
-    const value = outcome.kind === 'value' ? outcome.value : outcome.kind === 'verdict' ? seq : outcome;
+    if (entry.kind === 'paused') asked.set(entry.token, entry);
+    const ended = entry.kind === 'call_ended' ? entry : settledBy(entry, asked);
+    if (ended === undefined) continue;
+    const { outcome, step, call } = ended;
+    const value = outcome.kind === 'value' ? outcome.value : outcome.kind === 'verdict' ? entry.seq : outcome;
     steps[step]?.outcomes.push(`${CAME_TO} ${call} ${JSON.stringify(value)}`);
   }
   return steps.map(textOf);
+}
+
+/** What somebody said that a call in doubt has come to. */
+function settledBy(
+  entry: Entry,
+  asked: ReadonlyMap<string, Extract<Entry, { kind: 'paused' }>>,
+): { readonly step: number; readonly call: number; readonly outcome: Outcome } | undefined {
+  if (entry.kind !== 'resumed' || entry.verdict !== 'settle' || entry.outcome === undefined) return undefined;
+  const { step, call } = asked.get(entry.token) ?? {};
+  return step === undefined || call === undefined ? undefined : { step, call, outcome: entry.outcome };
 }
 
 function textOf({ move: { decision, rejected, fault, seq }, grown, outcomes }: Told): string {
