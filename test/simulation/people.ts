@@ -115,7 +115,7 @@ export class People {
     if (isDoubt(pause) && ledger.isAtWork(keyOf(pause))) return;
     this.#tries.set(token, tries + 1);
     const { type, payload } = this.#closingAnswer(state, pause, dice);
-    const root = run.split('.')[0] ?? run;
+    const root = rootOf(run, ledger);
     const said = dice.chance(0.5)
       ? throughWorker(0, type === 'CANCEL' ? run : root, undefined, (handle) => handle.steer(type, payload))
       : undefined;
@@ -227,6 +227,13 @@ function answersTaken(run: string, token: string, ledger: Ledger): number {
       entry.control.payload?.['closing'] === true &&
       entry.control.payload['token'] === token,
   ).length;
+}
+
+/** The run that somebody started, also under a name that a task could have. */
+function rootOf(run: string, ledger: Ledger): string {
+  const first = ledger.runs.get(run)?.entries[0];
+  const above = first?.kind === 'started' ? first.task?.parent : undefined;
+  return above === undefined ? run : rootOf(above, ledger);
 }
 
 function target({ root, task }: Act, ledger: Ledger): string | undefined {

@@ -144,8 +144,12 @@ class Stage {
     this.#schedule();
     await this.#pass(SCRIPT_MS, () => this.#isOver());
     for (const worker of this.#workers) worker.heal();
-    await this.#endAll();
-    await this.#pass(ECHO_MS, () => false);
+    // A start that was on its way when its process died may land when all others have ended.
+    for (let round = 0; round < 2; round += 1) {
+      await this.#endAll();
+      await this.#pass(ECHO_MS, () => false);
+      if (this.#isOver()) break;
+    }
     await this.#replayAll();
     this.#watching.check();
     this.#clashes.check();
