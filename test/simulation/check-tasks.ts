@@ -88,12 +88,21 @@ function checkNeeded(run: EndedRun, runs: Runs, ledger: Ledger): void {
     const met = called === undefined ? undefined : metAt(run, step);
     if (child === undefined || met === undefined || (child.landed[0] ?? 0) > met) continue;
     const endedAt = child.endedAt ?? Number.POSITIVE_INFINITY;
-    // A run that the store has refused is left for some seconds: it says nothing to anybody until then.
-    const wasLeft = ledger.runs.get(run.id)?.leftAt.some((at) => at > met && at < endedAt) === true;
-    if (endedAt > met + A_WHILE && !wasLeft && !wasStopped(child, ledger)) {
+    const isLeft = wasLeft(run, met, endedAt, ledger);
+    if (endedAt > met + A_WHILE && !isLeft && !wasStopped(child, ledger)) {
       ledger.violated('cascade', `${task} went on when the join of its step had what it needs`, run.id);
     }
   }
+}
+
+/** Nobody was there who could have told a task, between `met` and its end. */
+function wasLeft(run: EndedRun, met: number, endedAt: number, ledger: Ledger): boolean {
+  const { leftAt = [], takenOverAt = [] } = ledger.runs.get(run.id) ?? {};
+  // A run that the store has refused is left for some seconds: it says nothing to anybody until then.
+  if (leftAt.some((at) => at > met && at < endedAt)) return true;
+  // Whoever drove it wrote nothing more: it was gone.
+  const next = run.landed.find((at) => at > met) ?? Number.POSITIVE_INFINITY;
+  return takenOverAt.some((at) => at > met && at < next);
 }
 
 /** So many things happen in the world until somebody has been told. */

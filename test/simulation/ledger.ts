@@ -82,6 +82,8 @@ export interface LedgerRun {
   isLeftForNow: boolean;
   /** When that was. */
   readonly leftAt: number[];
+  /** When it was claimed from somebody who had not given it back. */
+  readonly takenOverAt: number[];
 }
 
 function tenantOf({ entries: [first] }: LedgerRun): string {
@@ -172,6 +174,7 @@ export class Ledger {
       leaseUntil: 0,
       isLeftForNow: false,
       leftAt: [],
+      takenOverAt: [],
     };
     this.runs.set(identity.run, run);
     return run;
@@ -184,6 +187,7 @@ export class Ledger {
     this.owners.set(request.owner, process);
     checkClaim(claim, request, run, process, { now, ledger: this });
     if (run.holder !== undefined && run.holder !== process) run.lostAt.set(run.holder, now);
+    if (run.holder !== undefined) run.takenOverAt.push(this.next());
     run.holder = process;
     run.isDriven = false;
     run.fence = claim.fence;
