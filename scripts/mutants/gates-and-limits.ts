@@ -77,7 +77,7 @@ export const GATES_AND_LIMITS: readonly Mutant[] = [
   {
     name: 'try nothing again that may pass',
     file: 'runtime/dispatch.ts',
-    find: 'return attempt > tool.retries || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;',
-    replace: 'return attempt > 0 || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;',
+    find: 'return attempt > tool.retries || !mayRetry(settled) ? failedOutcome(settled, tool, attempt) : undefined;',
+    replace: 'return attempt > 0 || !mayRetry(settled) ? failedOutcome(settled, tool, attempt) : undefined;',
   },
 ];

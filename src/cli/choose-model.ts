@@ -1,4 +1,5 @@
 /** Which model a command means, from its options and from the environment. */
+import type { Environment } from '#config';
 import type { Prices } from '#model';
 import { UsageError } from './exit-code.ts';
 
@@ -13,8 +14,6 @@ export interface ModelChoice {
   readonly baseUrl: string;
   readonly apiKey?: string;
 }
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 const OPENAI_URL = 'https://api.openai.com/v1';
 const OLLAMA_PORT = '11434';

@@ -19,7 +19,7 @@ import { openJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
 import { openPauses, pauseLines } from './pause-lines.ts';
 import type { Terminal } from './terminal.ts';
-import { jsonLine, oneLine } from './text.ts';
+import { shortLine, terminalJson } from './text.ts';
 
 const TYPES: Readonly<Record<ControlName, ControlType>> = {
   approve: 'APPROVE',
@@ -41,7 +41,7 @@ const DONE: Readonly<Record<ControlName, string>> = {
   pause: 'Paused',
 };
 
-export interface Said {
+export interface ControlCommand {
   readonly command: ControlName;
   readonly run: string;
   /** The message of `send`, the goal of `redirect`. */
@@ -49,7 +49,7 @@ export interface Said {
 }
 
 /** @returns the exit code. */
-export async function controlCommand(said: Said, options: Options, terminal: Terminal): Promise<number> {
+export async function controlCommand(said: ControlCommand, options: Options, terminal: Terminal): Promise<number> {
   const journal = await openJournal(options, 'write');
   try {
     const state = foldEntries(await journal.read(said.run));
@@ -66,12 +66,12 @@ export async function controlCommand(said: Said, options: Options, terminal: Ter
   }
 }
 
-function isAnswer({ command }: Said): boolean {
+function isAnswer({ command }: ControlCommand): boolean {
   return command === 'approve' || command === 'reject' || command === 'settle';
 }
 
 function askWhich(
-  { command, run }: Said,
+  { command, run }: ControlCommand,
   pauses: readonly PauseNotice[],
   options: Options,
   terminal: Terminal,
@@ -81,11 +81,11 @@ function askWhich(
     throw new UsageError(`${command} must say which of ${pauses.length} open pauses is meant: --token.`);
   }
   const message = `Name one of ${pauses.length} open pauses by its token.`;
-  terminal.write(`${jsonLine({ run, state: 'refused', error: { code: 'pause_not_found', message }, pauses })}\n`);
+  terminal.write(`${terminalJson({ run, state: 'refused', error: { code: 'pause_not_found', message }, pauses })}\n`);
   return EXIT.usage;
 }
 
-function controlOf({ command, text }: Said, identity: Identity, options: Options): Control {
+function controlOf({ command, text }: ControlCommand, identity: Identity, options: Options): Control {
   const from = senderOf(identity, options);
   const payload = payloadOf(command, text, options);
   return {
@@ -152,7 +152,7 @@ function assertIsAsked(state: RunState, { type, payload }: Control): void {
 }
 
 function tell(
-  said: Said,
+  said: ControlCommand,
   to: string,
   control: Control,
   delivery: Delivery,
@@ -165,18 +165,18 @@ function tell(
   if (options.json) {
     const task = to === run ? {} : { task: to };
     const more = { ...(error === undefined ? {} : { error }), ...(next === undefined ? {} : { next }) };
-    terminal.write(`${jsonLine({ run, ...task, control: control.type, state: delivery.state, ...more })}\n`);
+    terminal.write(`${terminalJson({ run, ...task, control: control.type, state: delivery.state, ...more })}\n`);
   } else if (error !== undefined) terminal.note(refusalText(error), 'bad');
   else terminal.write(`${doneText(said, to, delivery, next)}\n`);
   return error === undefined ? EXIT.goal : EXIT.refused;
 }
 
 function refusalText({ code, message }: ErrorData): string {
-  return `Refused: ${oneLine(message, 500)} (${oneLine(code, 60)})`;
+  return `Refused: ${shortLine(message, 500)} (${shortLine(code, 60)})`;
 }
 
-function doneText({ command }: Said, to: string, delivery: Delivery, next: string | undefined): string {
-  if (delivery.state === 'applied') return `${DONE[command]}: ${oneLine(to, 80)}.`;
+function doneText({ command }: ControlCommand, to: string, delivery: Delivery, next: string | undefined): string {
+  if (delivery.state === 'applied') return `${DONE[command]}: ${shortLine(to, 80)}.`;
   if (next !== undefined) return `Stored; nobody drives the run now. Go on with: ${next}`;
   return 'Stored; the process that drives the run takes it at its next step.';
 }

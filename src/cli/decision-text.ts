@@ -1,6 +1,6 @@
 /** A decision, and what came of it, in a few words. */
 import { branchesOf, type Decision, type Json, type Outcome } from '#core';
-import { jsonLine, oneLine, shortArgs } from './text.ts';
+import { shortArgs, shortLine, terminalJson } from './text.ts';
 
 const CHARS = 120;
 
@@ -11,29 +11,31 @@ export function decisionText(decision: Decision): string {
     case 'call_parallel':
       return callsText(branchesOf(decision));
     case 'spawn_task':
-      return `starts a task: ${oneLine(String(decision.spec?.description), CHARS)}`;
+      return `starts a task: ${shortLine(String(decision.spec?.description), CHARS)}`;
     case 'await_task':
-      return `waits for the task ${oneLine(String(decision.taskId), CHARS)}`;
+      return `waits for the task ${shortLine(String(decision.taskId), CHARS)}`;
     case 'request_pause':
       return words('asks', String(decision.reason), decision.payload);
     case 'finish':
       return words('finishes', String(decision.reason), decision.payload);
     default:
-      return `${decision satisfies never}` && oneLine(jsonLine(decision), CHARS);
+      return `${decision satisfies never}` && shortLine(terminalJson(decision), CHARS);
   }
 }
 
 function callsText(branches: unknown): string {
   if (!Array.isArray(branches)) return 'calls, which cannot be read';
   return branches
-    .map(({ tool, args }: { tool?: unknown; args?: Json }) => words(oneLine(String(tool), 60), shortArgs(args ?? null)))
+    .map(({ tool, args }: { tool?: unknown; args?: Json }) =>
+      words(shortLine(String(tool), 60), shortArgs(args ?? null)),
+    )
     .join(', ');
 }
 
 function words(...parts: readonly (Json | object | undefined)[]): string {
   return parts
     .filter((part) => part !== undefined && part !== '')
-    .map((part) => oneLine(typeof part === 'string' ? part : jsonLine(part), CHARS))
+    .map((part) => shortLine(typeof part === 'string' ? part : terminalJson(part), CHARS))
     .join(' ');
 }
 
@@ -41,14 +43,14 @@ function words(...parts: readonly (Json | object | undefined)[]): string {
 export function outcomeText(outcome: Outcome): string {
   switch (outcome.kind) {
     case 'value':
-      return oneLine(jsonLine(outcome.value), CHARS);
+      return shortLine(terminalJson(outcome.value), CHARS);
     case 'verdict':
       return words(outcome.verdict, outcome.payload);
     case 'error':
     case 'unknown':
     case 'cancelled':
     case 'skipped':
-      return oneLine(outcome.error.code, 60);
+      return shortLine(outcome.error.code, 60);
     default:
       return outcome satisfies never;
   }

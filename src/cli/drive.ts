@@ -21,7 +21,7 @@ import { pauseLines } from './pause-lines.ts';
 import { PlanSeen } from './plan-seen.ts';
 import { planLines, treeLines } from './plan-text.ts';
 import type { Terminal } from './terminal.ts';
-import { count, dollars, harmless, jsonLine, oneLine, tokenWords } from './text.ts';
+import { count, dollars, harmless, shortLine, terminalJson, tokenWords } from './text.ts';
 
 export function limitsOf({ maxSteps, maxCalls, maxCostUsd, timeoutMs }: Options): Limits {
   return {
@@ -39,7 +39,7 @@ export async function withRuntime<T>(
   terminal: Terminal,
   use: (runtime: Runtime) => Promise<T>,
 ): Promise<T> {
-  const onFault = (error: unknown): void => terminal.note(`pilotage: ${oneLine(describeThrown(error), 300)}`, 'bad');
+  const onFault = (error: unknown): void => terminal.note(`pilotage: ${shortLine(describeThrown(error), 300)}`, 'bad');
   const runtime = createRuntime({ ...made, journal, onFault });
   try {
     return await use(runtime);
@@ -57,7 +57,7 @@ export interface Following {
 }
 
 /** Shows the run from journal position `from` on until it ends or is paused. Returns the exit code. */
-export async function follow(run: Run, from: number, following: Following): Promise<number> {
+export async function followRun(run: Run, from: number, following: Following): Promise<number> {
   const { journal, options, terminal, showsPlans = false } = following;
   const interrupt = watchInterrupt(run, options, terminal);
   const seen = new PlanSeen();
@@ -106,7 +106,7 @@ function watchInterrupt(run: Run, options: Options, terminal: Terminal): { happe
     terminal.note('Pausing after the step that is under way. Press Ctrl-C again to stop at once.', 'strong');
     run.pause().catch((error: unknown) => {
       // A run that ends before it can pause says so itself.
-      if (!PilotageError.is(error, 'run_ended')) terminal.note(oneLine(describeThrown(error), 300), 'bad');
+      if (!PilotageError.is(error, 'run_ended')) terminal.note(shortLine(describeThrown(error), 300), 'bad');
     });
   };
   process.on('SIGINT', onInterrupt);
@@ -122,8 +122,8 @@ interface Shown {
 
 function showJson(terminal: Terminal): Shown {
   return {
-    event: (event) => terminal.write(`${jsonLine(event)}\n`),
-    plan: (plan) => terminal.write(`${jsonLine({ type: 'plan', ...plan })}\n`),
+    event: (event) => terminal.write(`${terminalJson(event)}\n`),
+    plan: (plan) => terminal.write(`${terminalJson({ type: 'plan', ...plan })}\n`),
     streamed: () => '',
   };
 }
@@ -173,7 +173,7 @@ function conclude(id: string, result: RunResult, { options, terminal, streamed }
       else if (result.reason !== 'goal') terminal.note(endText(result.reason), 'bad');
       return;
     case 'failed':
-      terminal.note(`The run failed: ${oneLine(result.error.message, 500)} (${result.error.code})`, 'bad');
+      terminal.note(`The run failed: ${shortLine(result.error.message, 500)} (${result.error.code})`, 'bad');
       return;
     case 'paused':
       for (const text of new Set(result.pauses.map((pause) => pause.text ?? ''))) say(text);

@@ -18,7 +18,7 @@ import { faultLines, planEventLines } from './plan-lines.ts';
 import type { PlanSeen } from './plan-seen.ts';
 import { toolText } from './plan-text.ts';
 import { taskLines } from './task-lines.ts';
-import { count, dollars, duration, jsonLine, oneLine, shortArgs, tokenWords } from './text.ts';
+import { count, dollars, duration, shortArgs, shortLine, terminalJson, tokenWords } from './text.ts';
 
 export class EventLines {
   /** What the calls of the step under way were asked. */
@@ -41,7 +41,7 @@ export class EventLines {
   of(event: RunEvent): Line[] {
     switch (event.type) {
       case 'run.started':
-        return [line('strong', `▶ ${event.identity.run}  ${event.planner}: ${oneLine(event.query, 160)}`)];
+        return [line('strong', `▶ ${event.identity.run}  ${event.planner}: ${shortLine(event.query, 160)}`)];
       case 'planner.decision':
         this.#args.clear();
         return decisionLines(event, this.#plan, this.#texts);
@@ -59,7 +59,7 @@ export class EventLines {
         if (event.control.type in ANSWERS) return [];
         return [line('strong', `  control ${event.control.type}${byWhom(event.control.from)}`)];
       case 'control.rejected':
-        return [line('bad', `  ${controlText(event)} was refused: ${oneLine(event.error.message, 200)}`)];
+        return [line('bad', `  ${controlText(event)} was refused: ${shortLine(event.error.message, 200)}`)];
       case 'control.undelivered':
         return [line('bad', `  ${controlText(event)} came too late: the run was ending`)];
       case 'pause.requested':
@@ -79,7 +79,7 @@ export class EventLines {
         return [line(event.reason === 'goal' ? 'good' : 'bad', `■ finished: ${event.reason}`)];
       case 'planner.error':
         return [
-          line('bad', `✗ failed: ${event.error.code}: ${oneLine(event.error.message, 300)}`),
+          line('bad', `✗ failed: ${event.error.code}: ${shortLine(event.error.message, 300)}`),
           ...faultLines(event.error),
         ];
       case 'message':
@@ -93,25 +93,25 @@ export class EventLines {
       case 'tool.held_back':
         return [line('quiet', `  ${heldText(event)}`)];
       case 'tool.chunk':
-        return [line('quiet', `  … ${this.#chunkSource(event)}  ${oneLine(plainText(event.chunk), 200)}`)];
+        return [line('quiet', `  … ${this.#chunkSource(event)}  ${shortLine(plainText(event.chunk), 200)}`)];
       case 'tool.late':
-        return [line('quiet', `  late result of ${oneLine(event.tool, 60)} was dropped`)];
+        return [line('quiet', `  late result of ${shortLine(event.tool, 60)} was dropped`)];
       case 'handle.opened':
-        return [line('quiet', `  ${oneLine(event.handle, 60)} was opened${event.opening === 1 ? '' : ' anew'}`)];
+        return [line('quiet', `  ${shortLine(event.handle, 60)} was opened${event.opening === 1 ? '' : ' anew'}`)];
       case 'handle.lost':
-        return [line('bad', `! ${oneLine(event.handle, 60)} is gone, and all that it kept`)];
+        return [line('bad', `! ${shortLine(event.handle, 60)} is gone, and all that it kept`)];
       case 'token.reset':
         return [line('quiet', '  the answer begins anew')];
       case 'planner.no_progress':
         return [line('bad', `! no progress: ${circleText(event)} ${event.times} times over`)];
       case 'model.away':
-        return [line('bad', `! the model is away${nextTry(event)}: ${oneLine(event.error.message, 300)}`)];
+        return [line('bad', `! the model is away${nextTry(event)}: ${shortLine(event.error.message, 300)}`)];
       case 'run.reopened':
         return [line('strong', '▶ had failed, and goes on')];
       case 'run.repaired':
-        return [line('bad', `⚒ set right by ${oneLine(event.by, 60)}: ${oneLine(event.problem.message, 200)}`)];
+        return [line('bad', `⚒ set right by ${shortLine(event.by, 60)}: ${shortLine(event.problem.message, 200)}`)];
       case 'run.repinned':
-        return [line('strong', `▶ goes on with changed code (planner ${oneLine(event.planner, 60)})`)];
+        return [line('strong', `▶ goes on with changed code (planner ${shortLine(event.planner, 60)})`)];
       case 'task.spawned':
       case 'task.paused':
       case 'task.resumed':
@@ -134,28 +134,32 @@ export class EventLines {
       case 'planner.repair_exhausted':
         return [line('bad', exhaustedText(event))];
       case 'planner.reply_repaired':
-        return [line('quiet', `  the reply was repaired: ${oneLine(event.issues[0]?.message ?? '', 160)}`)];
+        return [line('quiet', `  the reply was repaired: ${shortLine(event.issues[0]?.message ?? '', 160)}`)];
       case 'model.fallback':
         return [
-          line('bad', `! ${oneLine(event.from, 60)} failed: ${oneLine(event.error.message, 160)}; ${tried(event)}`),
+          line('bad', `! ${shortLine(event.from, 60)} failed: ${shortLine(event.error.message, 160)}; ${tried(event)}`),
         ];
       case 'model.output_downgraded':
-        return [line('quiet', `  ${oneLine(event.model, 60)} cannot keep to ${event.from}: ${event.to} from now on`)];
+        return [line('quiet', `  ${shortLine(event.model, 60)} cannot keep to ${event.from}: ${event.to} from now on`)];
       case 'model.usage_refused':
-        return [line('bad', `! the usage told by ${oneLine(event.model, 60)} cannot be: ${oneLine(event.why, 200)}`)];
+        return [
+          line('bad', `! the usage told by ${shortLine(event.model, 60)} cannot be: ${shortLine(event.why, 200)}`),
+        ];
       case 'input.unreadable':
-        return [line('bad', `! the attachment ${oneLine(event.fileName ?? event.artifactRef, 100)} could not be read`)];
+        return [
+          line('bad', `! the attachment ${shortLine(event.fileName ?? event.artifactRef, 100)} could not be read`),
+        ];
       case 'trajectory.compressed':
         return [
           line('quiet', `  the history was summarised (about ${event.tokenEstimate.toLocaleString('en')} tokens)`),
         ];
       case 'trajectory.compression_failed':
-        return [line('bad', `! the history could not be summarised: ${oneLine(event.errorMessage, 200)}`)];
+        return [line('bad', `! the history could not be summarised: ${shortLine(event.errorMessage, 200)}`)];
       case 'planner.remark_dropped':
-        return [line('bad', `! a remark of the planner was dropped: ${oneLine(event.why, 200)}`)];
+        return [line('bad', `! a remark of the planner was dropped: ${shortLine(event.why, 200)}`)];
       default:
         return [
-          line('plain', `  ◇ ${oneLine((event satisfies RunEvent<OwnRemarkType>).type, 100)}  ${ownText(event)}`),
+          line('plain', `  ◇ ${shortLine((event satisfies RunEvent<OwnRemarkType>).type, 100)}  ${ownText(event)}`),
         ];
     }
   }
@@ -164,7 +168,7 @@ export class EventLines {
   #chunkSource(event: RunEvent<'tool.chunk'>): string {
     const name = toolText(event.tool);
     if (event.run === event.identity.run) return `${this.#plan.nameOf(event)}${name}`;
-    return `task ${oneLine(event.run, 80)}  ${name}`;
+    return `task ${shortLine(event.run, 80)}  ${name}`;
   }
 
   #callLine(event: RunEvent<'tool.completed' | 'tool.failed' | 'tool.skipped'>): Line {
@@ -183,7 +187,7 @@ export class EventLines {
     const call = data?.['branch'];
     const name = typeof call === 'number' ? this.#plan.nameOf({ step, call }).trim() : '';
     const text = name === '' ? message : message.replace(`branch ${call}`, () => name);
-    return `${oneLine(code, 60)}: ${oneLine(text, 160)}`;
+    return `${shortLine(code, 60)}: ${shortLine(text, 160)}`;
   }
 }
 
@@ -194,7 +198,7 @@ function heldText({ by, tool, limit, calls }: RunEvent<'tool.held_back'>): strin
     planner: 'its planner may have no more',
   } as const;
   const why = by === 'tool' ? 'the tool takes no more' : by === 'runtime' ? 'the runtime lets no more' : whose[by];
-  const of = tool === undefined ? count(calls, 'call') : `${count(calls, 'call')} of ${oneLine(tool, 60)}`;
+  const of = tool === undefined ? count(calls, 'call') : `${count(calls, 'call')} of ${shortLine(tool, 60)}`;
   return `${limit} of ${of} at once: ${why}`;
 }
 
@@ -220,7 +224,7 @@ function controlText({ control }: RunEvent<'control.rejected' | 'control.undeliv
 
 export function byWhom(from: Caller | undefined): string {
   if (from === undefined) return '';
-  return ` by ${oneLine(from.user, 60)}${from.scope === 'admin' ? ' (admin)' : ''}`;
+  return ` by ${shortLine(from.user, 60)}${from.scope === 'admin' ? ' (admin)' : ''}`;
 }
 
 function pauseText({ reason, payload }: RunEvent<'pause.requested'>): string {
@@ -235,7 +239,7 @@ function answerText({ verdict, reason, args, nodes, payload, by }: RunEvent<'pau
   const words = [`▶ ${what} (${reason})${byWhom(by)}`];
   const edit = args ?? nodes;
   if (edit !== undefined) words.push(`with ${shortArgs(edit, 160)}`);
-  if (typeof because === 'string') words.push(`“${oneLine(because, 160)}”`);
+  if (typeof because === 'string') words.push(`“${shortLine(because, 160)}”`);
   return words.join('  ');
 }
 
@@ -264,37 +268,37 @@ const DECISIONS: Readonly<Record<string, string>> = {
 function decisionLines(event: RunEvent<'planner.decision'>, seen: PlanSeen, texts: boolean): Line[] {
   const { step, decisionKind, tool, latencyMs, usage, text, rejected } = event;
   const plan = seen.view(step);
-  const named = tool === undefined ? (DECISIONS[decisionKind] ?? decisionKind) : oneLine(tool, 60);
+  const named = tool === undefined ? (DECISIONS[decisionKind] ?? decisionKind) : shortLine(tool, 60);
   const what = plan === undefined ? named : planWords(plan);
   const words = [`● step ${step + 1}`, what, duration(latencyMs), ...usageWords(usage)];
   const lines = [line('plain', words.join('  '))];
-  if (texts && text !== undefined && text !== '') lines.push(line('quiet', `  “${oneLine(text, 200)}”`));
-  if (rejected !== undefined) lines.push(line('bad', `  ✗ not carried out: ${oneLine(rejected.message, 200)}`));
+  if (texts && text !== undefined && text !== '') lines.push(line('quiet', `  “${shortLine(text, 200)}”`));
+  if (rejected !== undefined) lines.push(line('bad', `  ✗ not carried out: ${shortLine(rejected.message, 200)}`));
   return lines;
 }
 
 function planWords({ plan, nodes, growing }: PlanView): string {
-  return `plan ${oneLine(plan, 32)} of ${count(nodes.length, 'node')}${growing ? ', and more to come' : ''}`;
+  return `plan ${shortLine(plan, 32)} of ${count(nodes.length, 'node')}${growing ? ', and more to come' : ''}`;
 }
 
 /** What a node of a plan says to the user. */
 function saidText(message: Json): string {
-  return `“${oneLine(plainText(message), 500)}”`;
+  return `“${shortLine(plainText(message), 500)}”`;
 }
 
 function plainText(value: Json): string {
-  return typeof value === 'string' ? value : jsonLine(value);
+  return typeof value === 'string' ? value : terminalJson(value);
 }
 
 /** What a planner says in an event of its own. */
 function ownText({ data }: RunEvent<OwnRemarkType>): string {
-  return oneLine(plainText(data), 200);
+  return shortLine(plainText(data), 200);
 }
 
 function exhaustedText({ attempts, reasons }: RunEvent<'planner.repair_exhausted'>): string {
   const why = reasons.at(-1);
   const what = `! nothing usable from the model in ${count(attempts, 'try', 'tries')}`;
-  return why === undefined ? what : `${what}; the last: ${oneLine(why, 200)}`;
+  return why === undefined ? what : `${what}; the last: ${shortLine(why, 200)}`;
 }
 
 /** As it was said: a reader may come long afterwards. */
@@ -303,7 +307,7 @@ function nextTry({ retryAt, occurredAt }: RunEvent<'model.away'>): string {
 }
 
 function tried({ from, to }: RunEvent<'model.fallback'>): string {
-  return from === to ? 'again' : `${oneLine(to, 60)} instead`;
+  return from === to ? 'again' : `${shortLine(to, 60)} instead`;
 }
 
 function usageWords(usage: Usage | undefined): string[] {

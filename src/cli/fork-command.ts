@@ -2,14 +2,14 @@
 import type { Step } from '#core';
 import { type ForkOptions, foldable } from '#runtime';
 import { compareRuns, type RunState } from '#state';
-import { follow, limitsOf, withRuntime } from './drive.ts';
+import { followRun, limitsOf, withRuntime } from './drive.ts';
 import { UsageError } from './exit-code.ts';
 import { storedJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
-import { findProject, setUp } from './project.ts';
+import { findProject, setUpProject } from './project.ts';
 import { diffLines } from './run-diff.ts';
 import type { Terminal } from './terminal.ts';
-import { count, jsonLine } from './text.ts';
+import { count, terminalJson } from './text.ts';
 
 /** @returns the exit code: how the fork ended. */
 export async function forkCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
@@ -17,14 +17,14 @@ export async function forkCommand(id: string, options: Options, terminal: Termin
   return withJournal(storedJournal(options, project, 'write'), async (journal) => {
     const { state: stored } = await foldable(journal, id);
     const plan = planOf(stored, options);
-    return withRuntime(await setUp(options, project, { stored }), journal, terminal, async (runtime) => {
+    return withRuntime(await setUpProject(options, project, { stored }), journal, terminal, async (runtime) => {
       const fork = await runtime.run(id).fork(plan);
       const { fork: origin } = await fork.state();
       const { step = 0, entries = 0 } = origin ?? {};
       if (!options.json) terminal.note(startText(fork.id, id, step, options), 'strong');
-      const code = await follow(fork, entries + 1, { journal, options, terminal });
+      const code = await followRun(fork, entries + 1, { journal, options, terminal });
       const comparison = compareRuns(stored, await fork.state());
-      if (options.json) terminal.write(`${jsonLine({ type: 'comparison', ...comparison })}\n`);
+      if (options.json) terminal.write(`${terminalJson({ type: 'comparison', ...comparison })}\n`);
       else for (const { text } of diffLines(comparison)) terminal.write(`${text}\n`);
       return code;
     });

@@ -9,16 +9,16 @@ import {
   type Resumption,
   type Run,
   type Runtime,
-  resultOf,
+  runResultOf,
   sendControl,
 } from '#runtime';
 import { foldEntries, planOf, type RunState } from '#state';
-import { follow, limitsOf, showPauses } from './drive.ts';
+import { followRun, limitsOf, showPauses } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
 import type { Options } from './options.ts';
 import { needsVerdict, openPauses } from './pause-lines.ts';
 import type { Terminal } from './terminal.ts';
-import { oneLine } from './text.ts';
+import { shortLine } from './text.ts';
 import { lookUntil } from './wait.ts';
 
 export interface GoingOn {
@@ -47,7 +47,7 @@ export async function goOn(going: GoingOn): Promise<number> {
   if (state.ending !== null) {
     if (isAsking(options)) throw new UsageError(HAS_FAILED);
     await run.resume({ acceptChanges: options.acceptChanges });
-    return follow(run, state.head + 1, going);
+    return followRun(run, state.head + 1, going);
   }
   const pauses = waitedFor(state);
   const unread = await unreadOf(journal, state);
@@ -59,7 +59,7 @@ export async function goOn(going: GoingOn): Promise<number> {
   if (options.nodes !== undefined) assertHoldsPlan(state, pause);
   if (pause !== undefined && !isExpired(pause) && isAnswered(pause, unread, options)) {
     await answer(going, pause);
-    return follow(run, from, going);
+    return followRun(run, from, going);
   }
   if (pauses.length > 1 && saysSomething(options)) {
     showPauses(run.id, pauses, options, terminal);
@@ -77,7 +77,7 @@ export async function goOn(going: GoingOn): Promise<number> {
     await say(journal, run.id, 'RESUME');
   }
   await drive(going, await unreadOf(journal, state));
-  return follow(run, from, going);
+  return followRun(run, from, going);
 }
 
 const HAS_FAILED = 'The run has failed, and asks nothing: resume it as it is, and send it a message then.';
@@ -87,13 +87,13 @@ async function showOwner({ journal, run, terminal }: GoingOn): Promise<void> {
   const { lease, readAt = 0 } = (await journal.get(run.id)) ?? {};
   if (lease === undefined || isDeadOwner(lease.owner)) return;
   const silentFor = Math.max(1, Math.ceil((lease.until - readAt) / 1_000));
-  const who = oneLine(ownerText(lease.owner), 100);
+  const who = shortLine(ownerText(lease.owner), 100);
   const text = `The run is with ${who}, which may live. If nothing is heard of it for ${silentFor} s, this process goes on with it.`;
   terminal.note(text, 'strong');
 }
 
 function waitedFor(state: RunState): readonly PauseNotice[] {
-  const result = resultOf(state);
+  const result = runResultOf(state);
   return result?.status === 'paused' ? result.pauses : [];
 }
 

@@ -13,7 +13,7 @@ import type { Options } from './options.ts';
 import { PlanSeen } from './plan-seen.ts';
 import { treeLines } from './plan-text.ts';
 import type { Terminal } from './terminal.ts';
-import { count, dollars, duration, harmless, jsonLine, oneLine, tokenWords } from './text.ts';
+import { count, dollars, duration, harmless, shortLine, terminalJson, tokenWords } from './text.ts';
 
 /** @returns the exit code. */
 export async function inspectCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
@@ -22,11 +22,12 @@ export async function inspectCommand(id: string, options: Options, terminal: Ter
     ...(await foldable(journal, id)),
   }));
   const { told, state } = replay(entries);
-  if (options.json) for (const event of told.flatMap(({ events }) => events)) terminal.write(`${jsonLine(event)}\n`);
+  if (options.json)
+    for (const event of told.flatMap(({ events }) => events)) terminal.write(`${terminalJson(event)}\n`);
   else for (const line of report(told, state, inbox, options)) terminal.write(`${line}\n`);
   if (problem === undefined) return EXIT.goal;
   const where = `The run is shown up to entry ${entries.length}`;
-  terminal.note(`pilotage: ${where}: ${oneLine(problem.message, 500)} (${problem.code})`, 'bad');
+  terminal.note(`pilotage: ${where}: ${shortLine(problem.message, 500)} (${problem.code})`, 'bad');
   terminal.note(`What can be done: ${hint('repair', id, options)}`, 'strong');
   return EXIT.journal;
 }
@@ -93,20 +94,20 @@ function* timeline(told: readonly Told[], startedAt: number): Generator<string> 
 function* heading(state: RunState): Generator<string> {
   const { identity, startedAt, updatedAt, planner, query, goal, task, fork } = state;
   yield `run      ${identity.run}  ${statusOf(state)}`;
-  yield `for      ${oneLine(`${identity.user} (tenant ${identity.tenant}, session ${identity.session})`, 200)}`;
-  if (task !== null) yield `task of  ${oneLine(task.parent, 80)}: ${oneLine(task.description, 160)}`;
+  yield `for      ${shortLine(`${identity.user} (tenant ${identity.tenant}, session ${identity.session})`, 200)}`;
+  if (task !== null) yield `task of  ${shortLine(task.parent, 80)}: ${shortLine(task.description, 160)}`;
   if (fork !== null)
-    yield `fork of  ${oneLine(fork.run, 80)}, from step ${fork.step + 1} on, once calls ${fork.effects}`;
-  yield `query    ${oneLine(query, 300)}`;
-  if (goal !== query) yield `goal     ${oneLine(goal, 300)}`;
-  yield `planner  ${oneLine(planner, 80)}`;
+    yield `fork of  ${shortLine(fork.run, 80)}, from step ${fork.step + 1} on, once calls ${fork.effects}`;
+  yield `query    ${shortLine(query, 300)}`;
+  if (goal !== query) yield `goal     ${shortLine(goal, 300)}`;
+  yield `planner  ${shortLine(planner, 80)}`;
   yield `started  ${new Date(startedAt).toISOString()}, last entry ${duration(updatedAt - startedAt)} later`;
 }
 
 function statusOf(state: RunState): string {
   const { ending } = state;
   if (ending?.kind === 'finished') return `finished: ${ending.reason}`;
-  if (ending?.kind === 'failed') return `failed: ${oneLine(ending.error.code, 60)}`;
+  if (ending?.kind === 'failed') return `failed: ${shortLine(ending.error.code, 60)}`;
   return isPaused(state) ? 'paused' : 'not ended';
 }
 

@@ -4,7 +4,7 @@ import { groupView, type RunState, type TaskState } from '#state';
 import { byWhom } from './event-lines.ts';
 import type { Options } from './options.ts';
 import { openPauses, pauseLines } from './pause-lines.ts';
-import { count, oneLine } from './text.ts';
+import { count, shortLine } from './text.ts';
 
 export function* sections(state: RunState, inbox: readonly Message[], options: Options): Generator<string> {
   const { tasks, groups, identity, ending } = state;
@@ -27,12 +27,12 @@ function* section(title: string, lines: readonly string[]): Generator<string> {
 
 function taskText({ id, kind, description, end, pauses }: TaskState): string {
   const status = end?.status ?? (pauses.length > 0 ? 'paused' : 'under way');
-  const error = end?.error === undefined ? '' : ` (${oneLine(end.error.code, 60)})`;
+  const error = end?.error === undefined ? '' : ` (${shortLine(end.error.code, 60)})`;
   const used = end === undefined ? '' : `, ${count(end.usage.steps, 'step')}`;
-  return `${oneLine(id, 80)}  ${kind}, ${status}${error}${used}: ${oneLine(description, 120)}`;
+  return `${shortLine(id, 80)}  ${kind}, ${status}${error}${used}: ${shortLine(description, 120)}`;
 }
 
 function groupText({ id, status, reason, members }: GroupView): string {
-  const because = reason === undefined ? '' : ` (${oneLine(reason, 80)})`;
-  return `${oneLine(id, 80)}  ${status}${because}, ${count(members.length, 'task')}`;
+  const because = reason === undefined ? '' : ` (${shortLine(reason, 80)})`;
+  return `${shortLine(id, 80)}  ${status}${because}, ${count(members.length, 'task')}`;
 }

@@ -7,4 +7,4 @@ export { parseCommandLine, TAKEN } from './options.ts';
 export { pauseLines } from './pause-lines.ts';
 export { PlanSeen } from './plan-seen.ts';
 export { graphLines, planLines, treeLines } from './plan-text.ts';
-export { duration, harmless, jsonLine, oneLine, shellWord, size } from './text.ts';
+export { duration, harmless, shellWord, shortLine, size, terminalJson } from './text.ts';

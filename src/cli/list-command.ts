@@ -4,7 +4,7 @@ import { EXIT } from './exit-code.ts';
 import { openJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
 import type { Terminal } from './terminal.ts';
-import { duration, jsonLine, oneLine } from './text.ts';
+import { duration, shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code. */
 export async function listCommand(options: Options, terminal: Terminal): Promise<number> {
@@ -17,7 +17,7 @@ export async function listCommand(options: Options, terminal: Terminal): Promise
       ...(session === undefined ? {} : { session }),
       ...(parent === undefined ? {} : { parent }),
     });
-    for (const record of records) terminal.write(`${options.json ? jsonLine(record) : row(record)}\n`);
+    for (const record of records) terminal.write(`${options.json ? terminalJson(record) : row(record)}\n`);
     if (records.length === 0 && !options.json) terminal.note('No runs.');
     return EXIT.goal;
   } finally {
@@ -27,6 +27,6 @@ export async function listCommand(options: Options, terminal: Terminal): Promise
 
 function row({ identity, status, createdAt, query, problem }: RunRecord): string {
   const age = `${duration(Date.now() - createdAt)} ago`;
-  const about = problem === undefined ? '' : `  ⚠ ${oneLine(problem.code, 60)}: ${oneLine(problem.message, 160)}`;
-  return `${oneLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${oneLine(query, 80)}${about}`;
+  const about = problem === undefined ? '' : `  ⚠ ${shortLine(problem.code, 60)}: ${shortLine(problem.message, 160)}`;
+  return `${shortLine(identity.run, 80).padEnd(24)}  ${status.padEnd(9)}  ${age.padEnd(16)}  ${shortLine(query, 80)}${about}`;
 }

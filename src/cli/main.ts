@@ -6,7 +6,7 @@ import { codeOfError, EXIT, UsageError } from './exit-code.ts';
 import { HELP } from './help.ts';
 import { type Command, type Parsed, parseCommandLine } from './options.ts';
 import { processTerminal, type Terminal } from './terminal.ts';
-import { harmless, oneLine } from './text.ts';
+import { harmless, shortLine } from './text.ts';
 
 async function main(args: readonly string[], terminal: Terminal): Promise<number> {
   // What is said to a run from here is written without a runtime.
@@ -71,7 +71,7 @@ async function commandOf({ command, subject, text, options }: Command, terminal:
 }
 
 function explain(error: unknown): string {
-  const text = `pilotage: ${oneLine(new Redaction().all(describeThrown(error)), 1000)}`;
+  const text = `pilotage: ${shortLine(new Redaction().all(describeThrown(error)), 1000)}`;
   return PilotageError.is(error) ? `${text} (${error.code})` : text;
 }
 

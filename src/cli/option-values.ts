@@ -14,7 +14,7 @@ export const STATUSES: readonly RunStatus[] = [
   'cancelled',
 ];
 
-export function given<K extends string, V>(name: K, value: V | undefined): Partial<Record<K, V>> {
+export function givenOption<K extends string, V>(name: K, value: V | undefined): Partial<Record<K, V>> {
   return value === undefined ? {} : ({ [name]: value } as Record<K, V>);
 }
 
@@ -52,7 +52,7 @@ export function jsonValue(text: string | undefined, name: string): Json | undefi
   }
 }
 
-export function jsonObject(text: string | undefined, name: string): JsonObject | undefined {
+export function jsonObjectOption(text: string | undefined, name: string): JsonObject | undefined {
   const value = jsonValue(text, name);
   if (value === undefined || isJsonObject(value)) return value;
   throw new UsageError(`--${name} takes a JSON object, such as --${name} '{"note": "checked"}'.`);
@@ -61,8 +61,8 @@ export function jsonObject(text: string | undefined, name: string): JsonObject |
 export type NodeEdits = NonNullable<Resumption['nodes']>;
 
 /** For each node `{"args": …}` or `{"skip": true}`. */
-export function nodeEdits(text: string | undefined): NodeEdits | undefined {
-  const edits = jsonObject(text, 'nodes');
+export function nodeEditsOption(text: string | undefined): NodeEdits | undefined {
+  const edits = jsonObjectOption(text, 'nodes');
   if (edits === undefined) return undefined;
   if (Object.keys(edits).length > 0 && Object.values(edits).every(isEdit)) return edits as NodeEdits;
   throw new UsageError(`--nodes takes edits by the ids of nodes: '{"a": {"args": {"n": 1}}, "b": {"skip": true}}'.`);

@@ -5,7 +5,7 @@ import type { RunState } from '#state';
 import { hint } from './hint.ts';
 import type { Line } from './line.ts';
 import type { Options } from './options.ts';
-import { duration, oneLine, shortArgs } from './text.ts';
+import { duration, shortArgs, shortLine } from './text.ts';
 
 /** Every pause that can be answered through this run: its own, and those of its tasks, waited for or not. */
 export function openPauses({ identity, pauses, tasks }: RunState): readonly PauseNotice[] {
@@ -28,7 +28,7 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
   if (isDoubt(pause)) {
     const { key, since, can_look_up: canLookUp } = pause.payload ?? {};
     if (typeof since === 'number') add(`since    ${new Date(since).toISOString()}`);
-    add(`key      ${oneLine(String(key ?? ''), 200)}`);
+    add(`key      ${shortLine(String(key ?? ''), 200)}`);
     add(`did      ${hint('settle', id, options, ...which, '--happened', '--value', '…')}`);
     add(`did not  ${hint('settle', id, options, ...which, '--did-not-happen')}`);
     if (canLookUp === true) add(`look up  ${hint('resume', id, options, ...which)}`);
@@ -54,7 +54,7 @@ function isDoubt({ reason }: TaskPause): boolean {
 }
 
 function subject(id: string, { run }: PauseNotice): string {
-  return run === id ? 'The run' : `The task ${oneLine(run, 80)}`;
+  return run === id ? 'The run' : `The task ${shortLine(run, 80)}`;
 }
 
 function waitsFor(who: string, pause: PauseNotice): string {
@@ -63,12 +63,12 @@ function waitsFor(who: string, pause: PauseNotice): string {
   if (step === undefined && typeof budget === 'string') return limitText(budget, payload);
   if (payload['no_progress'] === true) return `${who} goes round in circles.`;
   if (payload['by'] === 'operator') return `${who} is paused.`;
-  if (reason === 'model_unavailable') return `${who} has no model. ${oneLine(String(payload['message'] ?? ''), 500)}`;
+  if (reason === 'model_unavailable') return `${who} has no model. ${shortLine(String(payload['message'] ?? ''), 500)}`;
   if (reason === 'await_input') return `${who} waits for your message.`;
   if (isDoubt(pause)) {
     const { tool, args, why } = payload;
-    const call = `${oneLine(String(tool), 60)} ${shortArgs(args ?? null, 160)}`;
-    return `${who} is held: nobody knows whether this call has happened: ${call}. ${oneLine(String(why ?? ''), 300)}`;
+    const call = `${shortLine(String(tool), 60)} ${shortArgs(args ?? null, 160)}`;
+    return `${who} is held: nobody knows whether this call has happened: ${call}. ${shortLine(String(why ?? ''), 300)}`;
   }
   const what = about(pause);
   if (reason === 'approval_required') return `${who} waits for approval${what === '' ? '.' : `: ${what}`}`;
@@ -76,21 +76,21 @@ function waitsFor(who: string, pause: PauseNotice): string {
 }
 
 function limitText(budget: string, { tool, needs, left }: JsonObject): string {
-  const limit = oneLine(budget, 20);
+  const limit = shortLine(budget, 20);
   if (typeof tool !== 'string') return `The limit of ${limit} is used up.`;
   const amount = (value: Json | undefined): string => (budget === 'cost' ? `$${value}` : String(value));
-  return `The limit of ${limit} has no room for ${oneLine(tool, 60)}, which needs ${amount(needs)}; ${amount(left)} is left.`;
+  return `The limit of ${limit} has no room for ${shortLine(tool, 60)}, which needs ${amount(needs)}; ${amount(left)} is left.`;
 }
 
 /** The call that waits and why, or what the planner asks. */
 export function about({ payload = {} }: Pick<TaskPause, 'payload'>): string {
   const { tool, args, reason, url, message, ...rest } = payload;
   if (typeof tool !== 'string') return shortArgs(payload, 160);
-  const parts = [oneLine(tool, 60), args === undefined ? shortArgs(rest) : shortArgs(args, 160)];
-  if (typeof url === 'string') parts.push(oneLine(url, 200));
+  const parts = [shortLine(tool, 60), args === undefined ? shortArgs(rest) : shortArgs(args, 160)];
+  if (typeof url === 'string') parts.push(shortLine(url, 200));
   const because = typeof reason === 'string' ? reason : message;
   const what = parts.filter((part) => part !== '').join(' ');
-  return typeof because === 'string' ? `${what} (${oneLine(because, 160)})` : what;
+  return typeof because === 'string' ? `${what} (${shortLine(because, 160)})` : what;
 }
 
 function expiry(at: number): string {

@@ -9,10 +9,10 @@ import { openPauses } from './pause-lines.ts';
 import { dryPlan } from './plan-dry.ts';
 import { planLines } from './plan-text.ts';
 import { traceLines } from './plan-trace.ts';
-import { findProject, setUp } from './project.ts';
+import { findProject, setUpProject } from './project.ts';
 import { startRun } from './run-command.ts';
 import type { Terminal } from './terminal.ts';
-import { jsonLine } from './text.ts';
+import { terminalJson } from './text.ts';
 
 /** @returns the exit code. */
 export async function planCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
@@ -22,7 +22,7 @@ export async function planCommand(goal: string, options: Options, terminal: Term
     return storedPlan(run, options, terminal);
   }
   const project = await findProject(options);
-  const ready = await setUp(options, project, { plans: true });
+  const ready = await setUpProject(options, project, { plans: true });
   if (dryRun) return dryPlan(goal, ready, options, terminal);
   return startRun({ goal, project, ready, showsPlans: true }, options, terminal);
 }
@@ -32,7 +32,7 @@ async function storedPlan(id: string, options: Options, terminal: Terminal): Pro
   const state = foldEntries(entries);
   const plan = planOf(state);
   if (plan === undefined) throw new UsageError('The run has carried out no plan; inspect shows what it did.');
-  if (options.json) terminal.write(`${jsonLine(plan)}\n`);
+  if (options.json) terminal.write(`${terminalJson(plan)}\n`);
   else {
     const made = (state.open?.move.step === plan.step ? state.open.move : state.steps[plan.step]) ?? {};
     for (const line of [...planLines(plan), ...traceLines(made)]) terminal.write(`${line}\n`);

@@ -25,7 +25,7 @@ import { planLines } from './plan-text.ts';
 import { traceLines } from './plan-trace.ts';
 import { userName } from './run-command.ts';
 import type { Terminal } from './terminal.ts';
-import { jsonLine } from './text.ts';
+import { terminalJson } from './text.ts';
 
 /** @returns the exit code. */
 export async function dryPlan(goal: string, ready: ReadyConfig, options: Options, terminal: Terminal): Promise<number> {
@@ -59,7 +59,7 @@ const OF_THE_RUN: ReadonlySet<string> = new Set(['run.started', 'planner.decisio
 function shown(move: Move, { json }: Options): readonly string[] {
   const { decision } = move;
   const plan = planOfDecision(decision);
-  if (json) return [jsonLine(plan ?? { decision })];
+  if (json) return [terminalJson(plan ?? { decision })];
   const lines = plan === undefined ? [`No plan, but one decision: ${decisionText(decision)}`] : planLines(plan);
   return [...lines, ...traceLines(move)];
 }

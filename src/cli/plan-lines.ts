@@ -1,7 +1,7 @@
 /** What is told of the making of a plan, a line each. */
 import { type ErrorData, isJsonObject, type PlanFault, type PlanTry, type RunEvent } from '#core';
 import { type Line, line } from './line.ts';
-import { count, duration, oneLine } from './text.ts';
+import { count, duration, shortLine } from './text.ts';
 
 type PlanEvent = RunEvent<'plan.retrieved' | 'plan.try' | 'plan.verified' | 'plan.fallback' | 'plan.grown'>;
 
@@ -14,7 +14,7 @@ export function planEventLines(event: PlanEvent): Line[] {
     case 'plan.verified':
       return [verifiedLine(event)];
     case 'plan.fallback': {
-      const then = event.planner === undefined ? 'there is no fallback' : `${oneLine(event.planner, 60)} takes over`;
+      const then = event.planner === undefined ? 'there is no fallback' : `${shortLine(event.planner, 60)} takes over`;
       return [line('bad', `! no plan from the models (${event.because}): ${then}`)];
     }
     case 'plan.grown': {
@@ -33,7 +33,7 @@ export function faultLines({ data }: ErrorData): Line[] {
   if (!Array.isArray(faults) || faults.length < 2) return [];
   return faults.flatMap((fault: unknown) => {
     const message = isJsonObject(fault) ? fault['message'] : undefined;
-    return typeof message === 'string' ? [line('bad', `    ${oneLine(message, 300)}`)] : [];
+    return typeof message === 'string' ? [line('bad', `    ${shortLine(message, 300)}`)] : [];
   });
 }
 
@@ -56,7 +56,7 @@ const RESULTS: Readonly<Record<PlanTry['result'], string>> = {
 function tryLine({ try: number, purpose, model, template, result, faults, latencyMs }: RunEvent<'plan.try'>): Line {
   const words = [
     `  try ${number} (${purpose})`,
-    `${oneLine(model, 60)} with ${oneLine(template.id, 40)} ${template.version}`,
+    `${shortLine(model, 60)} with ${shortLine(template.id, 40)} ${template.version}`,
     `${RESULTS[result]}${faultsText(faults)}`,
     duration(latencyMs),
   ];
@@ -65,7 +65,7 @@ function tryLine({ try: number, purpose, model, template, result, faults, latenc
 
 function verifiedLine({ candidates, valid, chosen, rejected = [], error }: RunEvent<'plan.verified'>): Line {
   const [first] = rejected;
-  const why = first === undefined ? '' : `, ${rejected.length} rejected: ${oneLine(first.reason, 160)}`;
+  const why = first === undefined ? '' : `, ${rejected.length} rejected: ${shortLine(first.reason, 160)}`;
   if (chosen === undefined) return line('bad', `! no plan was chosen of ${count(candidates, 'candidate')}${why}`);
   const what = `try ${chosen} was chosen of ${count(candidates, 'candidate')}, ${valid} valid${why}`;
   if (error === undefined) return line('quiet', `  ${what}`);
@@ -75,9 +75,9 @@ function verifiedLine({ candidates, valid, chosen, rejected = [], error }: RunEv
 function faultsText(faults: readonly PlanFault[]): string {
   const [first, ...others] = faults;
   if (first === undefined) return '';
-  return `: ${oneLine(first.message, 160)}${others.length === 0 ? '' : ` (and ${count(others.length, 'more fault')})`}`;
+  return `: ${shortLine(first.message, 160)}${others.length === 0 ? '' : ` (and ${count(others.length, 'more fault')})`}`;
 }
 
 function errorText({ code, message }: ErrorData): string {
-  return `${oneLine(code, 60)}: ${oneLine(message, 160)}`;
+  return `${shortLine(code, 60)}: ${shortLine(message, 160)}`;
 }

@@ -1,7 +1,7 @@
 /** The plan of a run's step under way, as its entries come by: events know calls by their index only. */
 import { branchId, type CallParallel, type EntryBody, isJsonObject, type Json } from '#core';
 import { type PlanView, planOfDecision } from '#state';
-import { oneLine } from './text.ts';
+import { shortLine } from './text.ts';
 
 export class PlanSeen {
   #plan: CallParallel | undefined;
@@ -31,7 +31,7 @@ export class PlanSeen {
   /** The name of a node with a space behind it; '' for a call that is none. */
   nameOf({ step, call }: { readonly step: number; readonly call: number }): string {
     const branch = step === this.#step ? this.#plan?.branches[call] : undefined;
-    return branch === undefined ? '' : `${oneLine(branchId(branch, call), 32)}  `;
+    return branch === undefined ? '' : `${shortLine(branchId(branch, call), 32)}  `;
   }
 
   /** The keys of the calls that somebody gave other arguments, with those. */

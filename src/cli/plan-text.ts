@@ -1,7 +1,7 @@
 /** A plan for people, in 80 columns: as a tree, and as a graph of levels. Plans of a thousand levels are drawn without recursion. */
 import { FINISH_TOOL, MESSAGE_TOOL, needsOf } from '#core';
 import type { PlanNodeStatus, PlanNodeView, PlanView } from '#state';
-import { count, jsonLine, oneLine, shortArgs } from './text.ts';
+import { count, shortArgs, shortLine, terminalJson } from './text.ts';
 
 const WIDTH = 80;
 /** More nodes than this are counted, not drawn. */
@@ -137,7 +137,7 @@ function headingOf({ plan, growing, nodes }: PlanView): string {
   for (const { status } of nodes) counts.set(status, (counts.get(status) ?? 0) + 1);
   const states = [...counts].map(([status, number]) => `${number.toLocaleString('en')} ${status}`);
   const growth = growing ? ', and more to come' : '';
-  return `plan ${oneLine(plan, ID_CHARS)}: ${count(nodes.length, 'node')}${growth} (${states.join(', ')})`;
+  return `plan ${shortLine(plan, ID_CHARS)}: ${count(nodes.length, 'node')}${growth} (${states.join(', ')})`;
 }
 
 /** @param parent the node that is seen from where the line stands. */
@@ -174,14 +174,14 @@ function waysText(routes: NonNullable<PlanNodeView['routes']>): string {
 }
 
 function conditionText({ branch, equals }: NonNullable<PlanNodeView['when']>): string {
-  return `if ${shortId(branch)} is ${oneLine(jsonLine(equals), 24)}`;
+  return `if ${shortId(branch)} is ${shortLine(terminalJson(equals), 24)}`;
 }
 
 function statusText({ nodes }: Ordered, { status, error, when, routes }: PlanNodeView): string {
   if (error === undefined || status === 'cancelled' || status === 'unknown') return status;
-  if (status !== 'skipped') return `${status}: ${oneLine(error.code, 40)}`;
+  if (status !== 'skipped') return `${status}: ${shortLine(error.code, 40)}`;
   const cause = nodes[Number(error.data?.['branch'])];
-  if (cause === undefined) return `${status}: ${oneLine(error.message, 60)}`;
+  if (cause === undefined) return `${status}: ${shortLine(error.message, 60)}`;
   const asked = routes?.map((route) => route.when?.branch) ?? [when?.branch];
   if (cause.status === 'done' && asked.includes(cause.id)) return `${status}: ${shortId(cause.id)} is something else`;
   return `${status}: ${shortId(cause.id)} ${cause.status}`;
@@ -190,7 +190,7 @@ function statusText({ nodes }: Ordered, { status, error, when, routes }: PlanNod
 /** The name of a tool; nodes that no tool carries out have the name of what they do. */
 export function toolText(tool: string): string {
   if (tool === MESSAGE_TOOL) return 'message';
-  return tool === FINISH_TOOL ? 'finish' : oneLine(tool, 40);
+  return tool === FINISH_TOOL ? 'finish' : shortLine(tool, 40);
 }
 
 function stateOf({ id, status }: PlanNodeView): string {
@@ -215,7 +215,7 @@ function edgesFrom({ dependents }: Ordered, row: readonly number[]): Edges[] {
 }
 
 function shortId(id: string): string {
-  return oneLine(id, ID_CHARS);
+  return shortLine(id, ID_CHARS);
 }
 
 /** At most `most`, with their commas, so that the list can be wrapped. */

@@ -15,7 +15,7 @@ import { chooseModel, type ModelChoice } from './choose-model.ts';
 import { UsageError } from './exit-code.ts';
 import type { Options } from './options.ts';
 import { survey } from './survey.ts';
-import { oneLine } from './text.ts';
+import { shortLine } from './text.ts';
 
 const CONFIG_FILE = 'pilotage.config.ts';
 
@@ -39,7 +39,7 @@ export interface Purpose {
  * Everything but the journal. What nobody says anything of: tools that read the folder, and a memory of the last turns.
  * @throws UsageError, or PilotageError for what is wrong with the configuration.
  */
-export async function setUp(options: Options, project?: Project, purpose: Purpose = {}): Promise<ReadyConfig> {
+export async function setUpProject(options: Options, project?: Project, purpose: Purpose = {}): Promise<ReadyConfig> {
   const { journal: _, tools, memory = { strategy: 'window' }, ...rest } = project ?? {};
   if (tools !== undefined && options.workspace !== undefined) {
     throw new UsageError('--workspace is for tools that read a folder; the configuration has tools of its own.');
@@ -94,7 +94,7 @@ async function unconfigured(options: Options, purpose: Purpose): Promise<Planner
       'The run was started with a model. Give --model and --base-url, or set them in the environment.',
     );
   }
-  const planner = oneLine(stored.planner, 60);
+  const planner = shortLine(stored.planner, 60);
   throw new UsageError(`The run was started by the planner ${planner}. Name the configuration that has it: --config.`);
 }
 

@@ -6,7 +6,7 @@ import { hint } from './hint.ts';
 import { openJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
 import type { Terminal } from './terminal.ts';
-import { count, jsonLine, oneLine } from './text.ts';
+import { count, shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code: 4 while something is wrong. */
 export async function repairCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
@@ -24,7 +24,9 @@ export async function repairCommand(id: string, options: Options, terminal: Term
             ...(reason === undefined ? {} : { reason }),
           });
     if (options.json)
-      terminal.write(`${jsonLine(found === undefined ? { run: id, whole: true } : { ...found, applied: apply })}\n`);
+      terminal.write(
+        `${terminalJson(found === undefined ? { run: id, whole: true } : { ...found, applied: apply })}\n`,
+      );
     else for (const text of lines(id, found, options)) terminal.write(`${text}\n`);
     return found === undefined || apply ? EXIT.goal : EXIT.journal;
   });
@@ -36,10 +38,10 @@ function* lines(id: string, found: Diagnosis | undefined, options: Options): Gen
   if (found === undefined) return yield 'Nothing is wrong: every entry can be read, and follows those before it.';
   const { goodUpTo, head, refused, messages, lostCalls, unreadable, begun } = found;
   for (const { seq, problem, entry } of refused) {
-    yield `entry ${seq}${entry === undefined ? '' : ` (${entry.kind})`}: ${oneLine(problem.message, 300)}`;
+    yield `entry ${seq}${entry === undefined ? '' : ` (${entry.kind})`}: ${shortLine(problem.message, 300)}`;
     if (entry?.kind === 'control') yield `  it took ${entry.control.type}: say it again if it still holds`;
   }
-  for (const message of messages) yield `message ${oneLine(message.id, 80)}: it is not JSON`;
+  for (const message of messages) yield `message ${shortLine(message.id, 80)}: it is not JSON`;
   if (goodUpTo === 0)
     return yield 'Its first entry cannot be read, and without it there is no run: restore the journal from a backup.';
   for (const { step, call } of lostCalls) {

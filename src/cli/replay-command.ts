@@ -6,18 +6,18 @@ import { withRuntime } from './drive.ts';
 import { EXIT } from './exit-code.ts';
 import { storedJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
-import { findProject, setUp } from './project.ts';
+import { findProject, setUpProject } from './project.ts';
 import type { Terminal } from './terminal.ts';
-import { count, jsonLine, oneLine } from './text.ts';
+import { count, shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code. */
 export async function replayCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
   const project = await findProject(options);
   return withJournal(storedJournal(options, project, 'look'), async (journal) => {
     const stored = foldEntries(await journal.read(id));
-    return withRuntime(await setUp(options, project, { stored }), journal, terminal, async (runtime) => {
+    return withRuntime(await setUpProject(options, project, { stored }), journal, terminal, async (runtime) => {
       const report = await runtime.run(id).replay();
-      if (options.json) terminal.write(`${jsonLine(report)}\n`);
+      if (options.json) terminal.write(`${terminalJson(report)}\n`);
       else for (const text of reportLines(report)) terminal.write(`${text}\n`);
       return report.divergence === undefined ? EXIT.goal : EXIT.diverged;
     });
@@ -41,6 +41,6 @@ function divergenceLines({ step, recorded, now }: Divergence): string[] {
 
 function moveText({ decision, error }: ReplayedMove): string {
   const words = decision === undefined ? [] : [decisionText(decision)];
-  if (error !== undefined) words.push(`${oneLine(error.code, 60)}: ${oneLine(error.message, 200)}`);
+  if (error !== undefined) words.push(`${shortLine(error.code, 60)}: ${shortLine(error.message, 200)}`);
   return words.join('  → ');
 }

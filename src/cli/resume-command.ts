@@ -1,16 +1,16 @@
 /** `pilotage resume`: a paused run, one whose process died, or one that has ended and only shows its answer again. */
 import { isJsonObject, PilotageError } from '#core';
 import { foldEntries } from '#state';
-import { follow, withRuntime } from './drive.ts';
+import { followRun, withRuntime } from './drive.ts';
 import { EXIT, UsageError } from './exit-code.ts';
 import { goOn, isAsking } from './go-on.ts';
 import { hint } from './hint.ts';
 import { storedJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
-import { findProject, setUp } from './project.ts';
+import { findProject, setUpProject } from './project.ts';
 import { survey } from './survey.ts';
 import type { Terminal } from './terminal.ts';
-import { oneLine } from './text.ts';
+import { shortLine } from './text.ts';
 
 /** @returns the exit code. */
 export async function resumeCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
@@ -22,10 +22,10 @@ export async function resumeCommand(id: string, options: Options, terminal: Term
       // Nobody has to decide any more: any planner will do.
       const nobody = { runtime: { planner: survey } };
       return withRuntime(nobody, journal, terminal, (runtime) =>
-        follow(runtime.run(id), state.head, { journal, options, terminal }),
+        followRun(runtime.run(id), state.head, { journal, options, terminal }),
       );
     }
-    return withRuntime(await setUp(options, project, { stored: state }), journal, terminal, async (runtime) => {
+    return withRuntime(await setUpProject(options, project, { stored: state }), journal, terminal, async (runtime) => {
       try {
         return await goOn({ runtime, journal, run: runtime.run(id), options, terminal });
       } catch (error) {
@@ -43,7 +43,7 @@ function showChanges(id: string, { code, data }: PilotageError, options: Options
     if (!isJsonObject(change)) continue;
     const { what, was, now } = change;
     const difference = now === undefined ? 'is gone' : `${short(was)} → ${short(now)}`;
-    terminal.note(`  ${oneLine(String(what), 80)}: ${difference}`);
+    terminal.note(`  ${shortLine(String(what), 80)}: ${difference}`);
   }
   terminal.note(`If it may go on all the same: ${hint('resume', id, options, '--accept-changes')}`, 'strong');
   return EXIT.refused;
@@ -51,5 +51,5 @@ function showChanges(id: string, { code, data }: PilotageError, options: Options
 
 /** Enough of a digest to tell two apart. */
 function short(value: unknown): string {
-  return oneLine(String(value), 24);
+  return shortLine(String(value), 24);
 }

@@ -2,11 +2,11 @@
 import { userInfo } from 'node:os';
 import type { ReadyConfig } from '#config/ready';
 import { type Limits, local } from '#core';
-import { follow, limitsOf, withRuntime } from './drive.ts';
+import { followRun, limitsOf, withRuntime } from './drive.ts';
 import { UsageError } from './exit-code.ts';
 import { journalOf, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
-import { findProject, type Project, setUp } from './project.ts';
+import { findProject, type Project, setUpProject } from './project.ts';
 import { survey } from './survey.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -15,12 +15,12 @@ export async function runCommand(goal: string, options: Options, terminal: Termi
   const project = await findProject(options);
   const { planner, input } = options;
   if (planner === undefined && input !== undefined) throw new UsageError('--input goes with --planner.');
-  const ready = await setUp(options, project, planner === undefined ? {} : { stored: { planner } });
+  const ready = await setUpProject(options, project, planner === undefined ? {} : { stored: { planner } });
   if (planner === undefined && ready.runtime.planner === survey) terminal.note(NO_MODEL);
   return startRun({ goal, project, ready }, options, terminal);
 }
 
-export interface NewRun {
+export interface RunRequest {
   readonly goal: string;
   readonly project: Project | undefined;
   readonly ready: ReadyConfig;
@@ -28,7 +28,7 @@ export interface NewRun {
 }
 
 /** Starts the run and shows it until it ends or is paused. Returns the exit code. */
-export async function startRun(made: NewRun, options: Options, terminal: Terminal): Promise<number> {
+export async function startRun(made: RunRequest, options: Options, terminal: Terminal): Promise<number> {
   const { goal, project, ready, showsPlans = false } = made;
   const { hints } = ready;
   return withJournal(journalOf(options, project), (journal) =>
@@ -41,7 +41,7 @@ export async function startRun(made: NewRun, options: Options, terminal: Termina
         ...(planner === undefined ? {} : { planner }),
         context: { ...(hints === undefined ? {} : { hints }), ...(input === undefined ? {} : { args: input }) },
       });
-      return follow(run, 1, { journal, options, terminal, showsPlans });
+      return followRun(run, 1, { journal, options, terminal, showsPlans });
     }),
   );
 }

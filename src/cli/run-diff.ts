@@ -3,7 +3,7 @@ import type { Outcome } from '#core';
 import type { RunComparison, RunSummary, StepPair, StepSummary } from '#state';
 import { decisionText, outcomeText } from './decision-text.ts';
 import { type Line, line } from './line.ts';
-import { count, dollars, jsonLine, oneLine } from './text.ts';
+import { count, dollars, shortLine, terminalJson } from './text.ts';
 
 export function diffLines(comparison: RunComparison): Line[] {
   const { a, b, steps, sameEnding } = comparison;
@@ -19,7 +19,7 @@ export function diffLines(comparison: RunComparison): Line[] {
 }
 
 function heading({ run, planner, goal }: RunSummary): string {
-  return `${run}  ${oneLine(planner, 60)}: ${oneLine(goal, 120)}`;
+  return `${run}  ${shortLine(planner, 60)}: ${shortLine(goal, 120)}`;
 }
 
 function stepLines({ index, verdict, changes, a, b }: StepPair): Line[] {
@@ -34,20 +34,20 @@ function stepLines({ index, verdict, changes, a, b }: StepPair): Line[] {
 /** @param withOutcome what the calls came to differs, too, or the other run has no such step. */
 function stepText(index: number, { decision, outcomes, error }: StepSummary, withOutcome: boolean = false): string {
   const words = [`step ${index + 1}  ${decisionText(decision)}`];
-  if (error !== undefined) words.push(oneLine(error, 60));
+  if (error !== undefined) words.push(shortLine(error, 60));
   else if (withOutcome && outcomes.length > 0) words.push(outcomesText(outcomes));
   return words.join('  → ');
 }
 
 function outcomesText(outcomes: readonly Outcome[]): string {
-  return oneLine(outcomes.map(outcomeText).join(', '), 160);
+  return shortLine(outcomes.map(outcomeText).join(', '), 160);
 }
 
 function endText({ ending }: RunSummary): string {
   if (ending === null) return 'not ended';
-  if (ending.kind === 'failed') return `failed: ${oneLine(ending.error.code, 60)}`;
+  if (ending.kind === 'failed') return `failed: ${shortLine(ending.error.code, 60)}`;
   const { reason, payload } = ending;
-  return payload === undefined ? `ended: ${reason}` : `ended: ${reason} ${oneLine(jsonLine(payload), 160)}`;
+  return payload === undefined ? `ended: ${reason}` : `ended: ${reason} ${shortLine(terminalJson(payload), 160)}`;
 }
 
 function costText({ totals }: RunSummary): string {

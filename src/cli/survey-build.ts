@@ -1,7 +1,7 @@
 /** How a folder is built and tested, from the files that say so. */
 import { isJsonObject, type Json } from '#core';
 import { code, inline } from './markdown.ts';
-import type { Facts } from './survey-facts.ts';
+import type { SurveyFacts } from './survey-facts.ts';
 import { count } from './text.ts';
 
 export interface BuildFacts {
@@ -37,7 +37,7 @@ const CHECKS =
 const TESTS = /(^|\/)(tests?|specs?|__tests__)\/|[._-](test|spec)s?\.\w+$|(^|\/)test_[^/]+\.py$|_test\.\w+$/i;
 const TOOLS = /^(makefile|justfile|dockerfile|(docker-)?compose\.ya?ml|tsconfig\.json|biome\.jsonc?)$/i;
 
-export function buildFacts({ entries, texts }: Facts): BuildFacts {
+export function buildFacts({ entries, texts }: SurveyFacts): BuildFacts {
   const files = [...entries.values()].flatMap(({ path, type }) => (type === 'file' ? [path] : []));
   const manifests = files.filter((path) => Object.hasOwn(MANIFESTS, path.toLowerCase()));
   const locks = files.filter((path) => LOCK.test(path));
@@ -84,7 +84,7 @@ function packageLines(text: string | undefined): string[] {
 }
 
 /** The targets of a makefile that a person would call. */
-function targetLines(texts: Facts['texts']): string[] {
+function targetLines(texts: SurveyFacts['texts']): string[] {
   for (const [path, text = ''] of texts) {
     if (!/^(makefile|justfile)$/i.test(path)) continue;
     const targets = [...text.matchAll(/^([a-z][\w-]*)[^:=\n]{0,80}:(?!=)/gim)].map(([, target = '']) => code(target));

@@ -1,7 +1,7 @@
 /** What the steps of a survey have found out so far: a pure reading of the trajectory. */
 import { branchesOf, isJsonObject, type Json, type JsonObject, type Step } from '#core';
 
-export interface Entry {
+export interface FolderEntry {
   readonly path: string;
   readonly type: string;
   readonly sizeBytes: number;
@@ -9,7 +9,7 @@ export interface Entry {
 }
 
 /** As `list_files` gives it: only files have a size. */
-type Listed = Omit<Entry, 'sizeBytes'> & { readonly sizeBytes?: number };
+type Listed = Omit<FolderEntry, 'sizeBytes'> & { readonly sizeBytes?: number };
 
 export interface Commit {
   readonly commit: string;
@@ -30,9 +30,9 @@ export interface Page {
   readonly after?: string;
 }
 
-export interface Facts {
+export interface SurveyFacts {
   /** Everything that was listed, by path. */
-  readonly entries: ReadonlyMap<string, Entry>;
+  readonly entries: ReadonlyMap<string, FolderEntry>;
   /** Pages that were asked for, as `pageKey`. */
   readonly asked: ReadonlySet<string>;
   /** Pages that a result says follow. */
@@ -55,8 +55,8 @@ export function pageKey({ path, after = '' }: Page): string {
   return `${path}\0${after}`;
 }
 
-class Gathered implements Facts {
-  readonly entries = new Map<string, Entry>();
+class Gathered implements SurveyFacts {
+  readonly entries = new Map<string, FolderEntry>();
   readonly asked = new Set<string>();
   readonly following: Page[] = [];
   readonly texts = new Map<string, string | undefined>();
@@ -99,7 +99,7 @@ class Gathered implements Facts {
   }
 }
 
-export function gather(steps: readonly Step[]): Facts {
+export function gatherFacts(steps: readonly Step[]): SurveyFacts {
   const facts = new Gathered();
   for (const { decision, calls } of steps) {
     for (const [index, { tool, args }] of branchesOf(decision).entries()) {

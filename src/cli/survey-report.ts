@@ -3,13 +3,13 @@ import { extname } from 'node:path/posix';
 import type { RunView } from '#core';
 import { code, inline } from './markdown.ts';
 import { buildFacts } from './survey-build.ts';
-import type { Commit, Entry, Facts, Page } from './survey-facts.ts';
+import type { Commit, FolderEntry, Page, SurveyFacts } from './survey-facts.ts';
 import { surveyRisks } from './survey-risks.ts';
 import { count, size } from './text.ts';
 
 const SHOWN = 12;
 
-export function surveyReport(run: RunView, facts: Facts, open: readonly Page[]): string {
+export function surveyReport(run: RunView, facts: SurveyFacts, open: readonly Page[]): string {
   const files = [...facts.entries.values()].filter(({ type }) => type === 'file');
   const sections = [
     `# Survey\n\nAsked: ${inline(run.query)}\n\n${inShort(files, facts, open)}`,
@@ -28,7 +28,7 @@ function section(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : `## ${title}\n\n${lines.join('\n')}`;
 }
 
-function inShort(files: readonly Entry[], facts: Facts, open: readonly Page[]): string {
+function inShort(files: readonly FolderEntry[], facts: SurveyFacts, open: readonly Page[]): string {
   if (facts.entries.size === 0) return 'The folder is empty.';
   const folders = [...facts.entries.values()].filter(({ type }) => type === 'folder').length;
   const least = open.length > 0 ? 'At least ' : '';
@@ -40,7 +40,7 @@ function inShort(files: readonly Entry[], facts: Facts, open: readonly Page[]): 
   return what + mostly + changed;
 }
 
-function whatIsHere(facts: Facts, files: readonly Entry[]): string[] {
+function whatIsHere(facts: SurveyFacts, files: readonly FolderEntry[]): string[] {
   const top = [...facts.entries.values()].filter(({ path }) => !path.includes('/') && path !== '.');
   const folders = top.filter(({ type }) => type === 'folder');
   const lines = folders.map(({ path, note }) => {
@@ -53,7 +53,7 @@ function whatIsHere(facts: Facts, files: readonly Entry[]): string[] {
   return lines;
 }
 
-function changes({ isRepository, commits }: Facts): string[] {
+function changes({ isRepository, commits }: SurveyFacts): string[] {
   if (isRepository === undefined) return ['The git history was not read: see the end of this report.'];
   if (!isRepository) return ['There is no git history here.'];
   if (commits.length === 0) return ['The git repository has no commits yet.'];
@@ -70,7 +70,7 @@ interface Kind {
   readonly bytes: number;
 }
 
-function sizes(files: readonly Entry[]): string[] {
+function sizes(files: readonly FolderEntry[]): string[] {
   if (files.length === 0) return [];
   const rows = byKind(files)
     .slice(0, SHOWN)
@@ -85,7 +85,7 @@ function sizes(files: readonly Entry[]): string[] {
   ];
 }
 
-function byKind(files: readonly Entry[]): Kind[] {
+function byKind(files: readonly FolderEntry[]): Kind[] {
   const kinds = new Map<string, { files: number; bytes: number }>();
   for (const { path, sizeBytes } of files) {
     const name = extname(path).toLowerCase();
@@ -97,7 +97,7 @@ function byKind(files: readonly Entry[]): Kind[] {
     .sort((a, b) => b.bytes - a.bytes || b.files - a.files);
 }
 
-function openPoints({ matches, moreMatches }: Facts): string[] {
+function openPoints({ matches, moreMatches }: SurveyFacts): string[] {
   if (matches.length === 0) return ['No line is marked as unfinished.'];
   const perFile = new Map<string, number>();
   for (const { path } of matches) perFile.set(path, (perFile.get(path) ?? 0) + 1);
@@ -108,7 +108,7 @@ function openPoints({ matches, moreMatches }: Facts): string[] {
   return [`${least}${count(matches.length, 'marked line')} in ${count(perFile.size, 'file')}.`, '', ...lines];
 }
 
-function notLookedAt({ entries, failures }: Facts, open: readonly Page[]): string[] {
+function notLookedAt({ entries, failures }: SurveyFacts, open: readonly Page[]): string[] {
   const notes = [...entries.values()].filter(({ note }) => note !== undefined);
   const lines = cut(
     notes.map(({ path, note = '' }) => `- ${code(path)}: ${inline(note)}`),
@@ -125,7 +125,7 @@ function cut(words: readonly string[], most: number): string[] {
   return words.length <= most ? [...words] : [...words.slice(0, most), `and ${words.length - most} more`];
 }
 
-function total(files: readonly Entry[]): number {
+function total(files: readonly FolderEntry[]): number {
   return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }
 

@@ -2,7 +2,7 @@
 
 import { code } from './markdown.ts';
 import { buildFacts } from './survey-build.ts';
-import type { Entry, Facts } from './survey-facts.ts';
+import type { FolderEntry, SurveyFacts } from './survey-facts.ts';
 import { count, size } from './text.ts';
 
 const SECRETS =
@@ -10,7 +10,7 @@ const SECRETS =
 const LARGE_BYTES = 5 * 1024 * 1024;
 const MANY_OPEN_POINTS = 50;
 
-export function surveyRisks(facts: Facts, files: readonly Entry[]): string[] {
+export function surveyRisks(facts: SurveyFacts, files: readonly FolderEntry[]): string[] {
   const { entries, matches, isRepository } = facts;
   if (entries.size === 0) return [];
   const has = (pattern: RegExp): boolean => files.some(({ path }) => pattern.test(path));
@@ -36,7 +36,7 @@ export function surveyRisks(facts: Facts, files: readonly Entry[]): string[] {
   return found.length > 0 ? found : ['None of the usual ones.'];
 }
 
-function some(entries: readonly Entry[]): string {
+function some(entries: readonly FolderEntry[]): string {
   const shown = entries.slice(0, 5).map(({ path, type, sizeBytes }) => {
     return type === 'file' && sizeBytes > LARGE_BYTES ? `${code(path)} (${size(sizeBytes)})` : code(path);
   });

@@ -3,7 +3,7 @@
  * at open points, and writes a report. All that it knows it reads from the trajectory, so it goes on after any crash.
  */
 import type { Branch, Decision, Planner, RunView } from '#core';
-import { type Facts, gather, type Page, pageKey, ROOT } from './survey-facts.ts';
+import { gatherFacts, type Page, pageKey, ROOT, type SurveyFacts } from './survey-facts.ts';
 import { surveyReport } from './survey-report.ts';
 
 /** Listings of a huge tree end here; the report says so. */
@@ -28,7 +28,7 @@ function decide(run: RunView): Decision {
       { tool: 'search_files', args: { pattern: OPEN_POINTS, regex: true } },
     ]);
   }
-  const facts = gather(steps);
+  const facts = gatherFacts(steps);
   const open = openPages(facts);
   const reads = filesToRead(facts);
   const isLast = steps.length >= MAX_ROUNDS || run.budget.stepsLeft <= 1;
@@ -49,14 +49,14 @@ function parallel(branches: readonly Branch[]): Decision {
 }
 
 /** Folders at the top that nobody listed yet, and pages that follow ones that were. */
-function openPages({ entries, following, asked }: Facts): Page[] {
+function openPages({ entries, following, asked }: SurveyFacts): Page[] {
   const folders = [...entries.values()].filter(({ path, type, note }) => {
     return type === 'folder' && note === undefined && path !== ROOT && !path.includes('/');
   });
   return [...following, ...folders.map(({ path }) => ({ path }))].filter((page) => !asked.has(pageKey(page)));
 }
 
-function filesToRead({ entries, texts }: Facts): string[] {
+function filesToRead({ entries, texts }: SurveyFacts): string[] {
   const worth = [...entries.values()].filter(({ path, type }) => type === 'file' && WORTH_READING.test(path));
   return worth
     .map(({ path }) => path)

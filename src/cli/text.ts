@@ -10,7 +10,7 @@ export function harmless(text: string): string {
 }
 
 /** Text on one line, at most `chars` long. */
-export function oneLine(text: string, chars: number): string {
+export function shortLine(text: string, chars: number): string {
   // Cut before it is cleaned: the text may be very long.
   const start = text.slice(0, chars + 1).replace(/\s+/g, ' ');
   const clean = harmless(start.trim());
@@ -18,12 +18,12 @@ export function oneLine(text: string, chars: number): string {
 }
 
 /** JSON on one line. Still JSON, but what terminals obey is escaped. */
-export function jsonLine(value: unknown): string {
+export function terminalJson(value: unknown): string {
   return JSON.stringify(value).replace(COMMANDING, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 export function shortArgs(args: Json, chars: number = 80): string {
-  return JSON.stringify(args) === '{}' ? '' : oneLine(jsonLine(args), chars);
+  return JSON.stringify(args) === '{}' ? '' : shortLine(terminalJson(args), chars);
 }
 
 /** A character as its picture: `␛` for escape. */

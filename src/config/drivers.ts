@@ -13,14 +13,14 @@ import {
   anObject,
   anything,
   at,
+  type ConfigShape,
   check,
   filledText,
   flag,
-  invalid,
+  invalidConfig,
   json,
   jsonObject,
   oneOf,
-  type Shape,
   shape,
   text,
   whole,
@@ -90,7 +90,7 @@ function aPlanner(value: unknown, path: string): void {
   at(path, () => asPlanner(value as Planner));
 }
 
-const REACT: Shape<Omit<ReactPart, DriverKey>> = {
+const REACT: ConfigShape<Omit<ReactPart, DriverKey>> = {
   model: anything,
   prices,
   systemPrompt: text,
@@ -121,7 +121,7 @@ const checkFinish = shape<Omit<FinishPart, DriverKey>>(
   DRIVER_KEYS,
 );
 
-const PLANNING: Shape<
+const PLANNING: ConfigShape<
   Pick<PipelinePart & GraphPart, 'name' | 'version' | 'internal' | 'concurrency' | 'maxPlanSteps'>
 > = {
   name: filledText,
@@ -130,7 +130,7 @@ const PLANNING: Shape<
   concurrency: whole(1),
   maxPlanSteps: whole(0),
 };
-const PIPELINE: Shape<Omit<PipelinePart, DriverKey>> = {
+const PIPELINE: ConfigShape<Omit<PipelinePart, DriverKey>> = {
   ...PLANNING,
   model: anything,
   prices,
@@ -200,7 +200,7 @@ async function reactPlanner(options: DriverOptions, dependencies: DriverDependen
 function modelsOf(part: ModelsPart | undefined, dependencies: DriverDependencies): ReturnType<typeof readModels> {
   const model = part ?? dependencies.model;
   if (model === undefined) {
-    throw invalid('planner.model', 'is missing; give an AI SDK model, or { baseUrl, model } of a server.');
+    throw invalidConfig('planner.model', 'is missing; give an AI SDK model, or { baseUrl, model } of a server.');
   }
   return readModels(model, 'planner.model', dependencies.env ?? process.env);
 }
@@ -210,7 +210,7 @@ async function compactionOf(
   env: Environment,
 ): Promise<CompactionOptions> {
   if (budgetTokens === undefined)
-    throw invalid('planner.compaction.budgetTokens', 'is missing; give a number of tokens.');
+    throw invalidConfig('planner.compaction.budgetTokens', 'is missing; give a number of tokens.');
   if (summariser === undefined) return { budgetTokens };
   return { budgetTokens, summariser: await readModel(summariser, 'planner.compaction.summariser', env) };
 }
@@ -218,7 +218,8 @@ async function compactionOf(
 async function graphPlanner(options: DriverOptions): Promise<Planner> {
   checkGraph(options, 'planner');
   const { maxPlanSteps = 0, ...same } = options as Omit<GraphPart, DriverKey>;
-  if (same.plan === undefined) throw invalid('planner.plan', 'is missing; give a plan, or a function that makes one.');
+  if (same.plan === undefined)
+    throw invalidConfig('planner.plan', 'is missing; give a plan, or a function that makes one.');
   // Whoever uses another planner does not load this one.
   const { graph } = await import('#planners/graph');
   return at('planner', () => graph({ ...same, ...(maxPlanSteps === 0 ? {} : { maxSteps: maxPlanSteps }) }));

@@ -11,5 +11,5 @@ export type {
 } from './drivers.ts';
 export { shippedPlanners } from './drivers.ts';
 export { loadConfig } from './load.ts';
-export type { ModelEntryPart, ModelPart, ModelServer, ModelsPart } from './models.ts';
+export type { Environment, ModelEntryPart, ModelPart, ModelServer, ModelsPart } from './models.ts';
 export { isRecord } from './shape.ts';

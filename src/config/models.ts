@@ -1,6 +1,17 @@
 /** The models of a configuration: AI SDK models as they are, or a server with the name of a model. */
 import { type LanguageModel, type ModelEntry, type ModelRegistry, type Prices, readyModel, readyModels } from '#model';
-import { amount, anything, at, type Check, check, filledText, invalid, isRecord, type Shape, shape } from './shape.ts';
+import {
+  amount,
+  anything,
+  at,
+  type ConfigShape,
+  check,
+  filledText,
+  invalidConfig,
+  isRecord,
+  type OptionCheck,
+  shape,
+} from './shape.ts';
 
 /** A model behind a server that speaks the OpenAI chat protocol. */
 export interface ModelServer {
@@ -24,15 +35,15 @@ export type ModelsPart = ModelPart | readonly ModelPart[] | ModelRegistry;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const SERVER: Shape<ModelServer> = {
+const SERVER: ConfigShape<ModelServer> = {
   baseUrl: check('an http or https URL', (value) => typeof value === 'string' && isHttpUrl(value)),
   model: filledText,
   apiKeyEnv: filledText,
 };
-const PRICES: Shape<Prices> = { input: amount, cachedInput: amount, cacheWriteInput: amount, output: amount };
-export const prices: Check = shape(PRICES);
+const PRICES: ConfigShape<Prices> = { input: amount, cachedInput: amount, cacheWriteInput: amount, output: amount };
+export const prices: OptionCheck = shape(PRICES);
 /** What is `anything` here is judged with the model. */
-const ENTRY: Shape<ModelEntryPart> = {
+const ENTRY: ConfigShape<ModelEntryPart> = {
   model: anything,
   name: anything,
   toolCalls: anything,
@@ -76,10 +87,10 @@ async function serverModel(part: ModelServer, path: string, env: Environment): P
   checkServer(part, path);
   const { baseUrl, model, apiKeyEnv } = part;
   if (model === undefined)
-    throw invalid(`${path}.model`, 'is missing; give the name that the server has for the model.');
+    throw invalidConfig(`${path}.model`, 'is missing; give the name that the server has for the model.');
   const apiKey = apiKeyEnv === undefined ? undefined : env[apiKeyEnv]?.trim();
   if (apiKeyEnv !== undefined && !apiKey) {
-    throw invalid(`${path}.apiKeyEnv`, 'names a variable that is not set. Set it, or name another.');
+    throw invalidConfig(`${path}.apiKeyEnv`, 'names a variable that is not set. Set it, or name another.');
   }
   // Whoever uses other models does not load this one's package.
   const { openaiCompatible } = await import('#model/openai-compatible');

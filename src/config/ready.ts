@@ -18,11 +18,11 @@ import {
   aFunction,
   anything,
   at,
+  type ConfigShape,
   check,
-  invalid,
+  invalidConfig,
   isFilled,
   isRecord,
-  type Shape,
   shape,
   text,
   texts,
@@ -42,7 +42,7 @@ export interface ReadyConfig {
 }
 
 /** What is `anything` here is judged by the runtime, which names the key in the same way. */
-const CONFIG: Shape<Config> = {
+const CONFIG: ConfigShape<Config> = {
   planner: anything,
   planners: check('a list of planners with tools of their own, such as flows', Array.isArray),
   tools: check('a list of tools, or an object of tools by name', isObject),
@@ -111,7 +111,7 @@ function isPlanner(part: unknown): part is Planner | PlannerFunction {
 function limitsOf(maxSteps: number | undefined, limits: Limits | undefined): Pick<RuntimeOptions, 'limits'> {
   if (maxSteps === undefined || maxSteps === 0) return limits === undefined ? {} : { limits };
   if (limits?.steps === undefined) return { limits: { ...limits, steps: maxSteps } };
-  throw invalid('planner.maxSteps', 'and limits.steps are one limit, and both are given. Give one of them.');
+  throw invalidConfig('planner.maxSteps', 'and limits.steps are one limit, and both are given. Give one of them.');
 }
 
 function hintsOf(part: Config['planningHints']): Pick<ReadyConfig, 'hints'> {

@@ -6,42 +6,45 @@ import { captureJson, captureObject, nearest, PilotageError } from '#core';
  * @param path of its key from the top, such as `planner.maxSteps`.
  * @throws PilotageError `invalid_config` with the path in its text and in `data.path`.
  */
-export type Check = (value: unknown, path: string) => void;
+export type OptionCheck = (value: unknown, path: string) => void;
 
 /** One check for each key of `T`: a key that comes later cannot be forgotten. */
-export type Shape<T> = { readonly [K in keyof Required<T>]: Check };
+export type ConfigShape<T> = { readonly [K in keyof Required<T>]: OptionCheck };
 
-export function invalid(path: string, problem: string, cause?: unknown): PilotageError {
+export function invalidConfig(path: string, problem: string, cause?: unknown): PilotageError {
   return new PilotageError('invalid_config', `${path} ${problem}`, { data: { path }, cause });
 }
 
 /** Refuses values that `is` does not take. @param wanted what to give in their place. */
-export function check(wanted: string, is: (value: unknown) => boolean): Check {
+export function check(wanted: string, is: (value: unknown) => boolean): OptionCheck {
   return (value, path) => {
-    if (!is(value)) throw invalid(path, `is ${shown(value)}; give ${wanted}.`);
+    if (!is(value)) throw invalidConfig(path, `is ${shown(value)}; give ${wanted}.`);
   };
 }
 
 /** For a value that is judged elsewhere. */
-export const anything: Check = () => {};
-export const text: Check = check('a string', (value) => typeof value === 'string');
-export const filledText: Check = check('a string that is not empty', isFilled);
-export const texts: Check = check(
+export const anything: OptionCheck = () => {};
+export const text: OptionCheck = check('a string', (value) => typeof value === 'string');
+export const filledText: OptionCheck = check('a string that is not empty', isFilled);
+export const texts: OptionCheck = check(
   'a list of strings',
   (value) => Array.isArray(value) && value.every((each) => typeof each === 'string'),
 );
-export const flag: Check = check('true or false', (value) => typeof value === 'boolean');
-export const amount: Check = check('a number from 0 up', (value) => Number.isFinite(value) && (value as number) >= 0);
-export const aFunction: Check = check('a function', (value) => typeof value === 'function');
-export const anObject: Check = check('an object', isRecord);
-export const json: Check = jsonCheck(captureJson);
-export const jsonObject: Check = jsonCheck(captureObject);
+export const flag: OptionCheck = check('true or false', (value) => typeof value === 'boolean');
+export const amount: OptionCheck = check(
+  'a number from 0 up',
+  (value) => Number.isFinite(value) && (value as number) >= 0,
+);
+export const aFunction: OptionCheck = check('a function', (value) => typeof value === 'function');
+export const anObject: OptionCheck = check('an object', isRecord);
+export const json: OptionCheck = jsonCheck(captureJson);
+export const jsonObject: OptionCheck = jsonCheck(captureObject);
 
-export function whole(least: number): Check {
+export function whole(least: number): OptionCheck {
   return check(`a whole number from ${least} up`, (value) => Number.isSafeInteger(value) && (value as number) >= least);
 }
 
-export function oneOf(words: readonly string[]): Check {
+export function oneOf(words: readonly string[]): OptionCheck {
   const list = words.map((word) => JSON.stringify(word)).join(', ');
   return check(`one of ${list}`, (value) => words.includes(value as string));
 }
@@ -50,15 +53,15 @@ export function oneOf(words: readonly string[]): Check {
  * An object that has no other keys than these; keys that are `undefined` are not there.
  * @param beside keys that are taken out before: to be suggested for a misspelt one.
  */
-export function shape<T>(keys: Shape<T>, beside: readonly string[] = []): Check {
-  const checks: Readonly<Record<string, Check>> = keys;
+export function shape<T>(keys: ConfigShape<T>, beside: readonly string[] = []): OptionCheck {
+  const checks: Readonly<Record<string, OptionCheck>> = keys;
   const known = [...beside, ...Object.keys(keys)];
   return (value, path) => {
-    if (!isRecord(value)) throw invalid(path || 'The configuration', `is ${shown(value)}; give an object.`);
+    if (!isRecord(value)) throw invalidConfig(path || 'The configuration', `is ${shown(value)}; give an object.`);
     for (const [key, part] of Object.entries(value)) {
       const inner = path === '' ? key : `${path}.${key}`;
       const checkPart = Object.hasOwn(checks, key) ? checks[key] : undefined;
-      if (checkPart === undefined) throw invalid(inner, `is no key of the configuration. ${advice(key, known)}`);
+      if (checkPart === undefined) throw invalidConfig(inner, `is no key of the configuration. ${advice(key, known)}`);
       if (part !== undefined) checkPart(part, inner);
     }
   };
@@ -82,13 +85,13 @@ export function isFilled(value: unknown): boolean {
   return typeof value === 'string' && value.trim() !== '';
 }
 
-function jsonCheck(capture: (value: unknown, root: string) => unknown): Check {
+function jsonCheck(capture: (value: unknown, root: string) => unknown): OptionCheck {
   return (value, path) => {
     try {
       capture(value, path);
     } catch (cause) {
       if (!PilotageError.is(cause)) throw cause;
-      throw invalid(path, `is not JSON: ${cause.message}`, cause);
+      throw invalidConfig(path, `is not JSON: ${cause.message}`, cause);
     }
   };
 }

@@ -43,7 +43,7 @@ export interface ForkOrigin {
 }
 
 /** What was asked, of a run that was started under an idempotency key. */
-export interface Asked {
+export interface StartRequest {
   /** Equal for equal requests. */
   readonly digest: string;
   /** Unique: who asked first finds itself here. */
@@ -65,7 +65,7 @@ export interface Started {
   readonly pin?: Pin;
   readonly task?: TaskOrigin;
   readonly fork?: ForkOrigin;
-  readonly asked?: Asked;
+  readonly asked?: StartRequest;
 }
 export interface Moved extends MoveNotes {
   readonly kind: 'moved';

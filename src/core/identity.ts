@@ -1,7 +1,7 @@
 /** Who a run belongs to. All four parts are needed everywhere; a missing one fails closed. */
 
 import { PilotageError } from './errors.ts';
-import { assertOptions, type Shape } from './options.ts';
+import { assertOptions, type OptionShape } from './options.ts';
 
 export interface Identity {
   readonly tenant: string;
@@ -15,7 +15,7 @@ export type Scope = Pick<Identity, 'tenant' | 'user' | 'session'>;
 
 const PARTS = ['tenant', 'user', 'session', 'run'] as const;
 
-const LOCAL: Shape<{ session?: string; run?: string }> = { session: 'any?', run: 'any?' };
+const LOCAL: OptionShape<{ session?: string; run?: string }> = { session: 'any?', run: 'any?' };
 
 /**
  * The identity of a single user on one machine: tenant `local`, a fresh run id, session `default` unless given.

@@ -64,7 +64,6 @@ export type {
 } from './decision.ts';
 export { branchesOf, branchId, DECISION_NAMES, FINISH_REASONS, PAUSE_REASONS } from './decision.ts';
 export type {
-  Asked,
   Awaiting,
   CallBegan,
   CallEnded,
@@ -88,6 +87,7 @@ export type {
   Resumed,
   Spawned,
   Started,
+  StartRequest,
   TaskEnded,
   TaskPaused,
   Turn,
@@ -121,8 +121,8 @@ export { microUsdOf, usdOf, whyNoUsd } from './money.ts';
 export { nearest } from './nearest.ts';
 export type { BranchObservation } from './observation.ts';
 export { observe, observeBranches, stepError } from './observation.ts';
-export type { Shape } from './options.ts';
-export { assertOptions, assertWords, isRecord } from './options.ts';
+export type { OptionShape } from './options.ts';
+export { assertOptions, assertWords, isOptionsRecord } from './options.ts';
 export type { FailureKind, Outcome, PauseVerdict, Verdict } from './outcome.ts';
 export { errorOf, failureKindOf } from './outcome.ts';
 export type {
@@ -207,7 +207,7 @@ export { Thrown } from './thrown.ts';
 export { isTooLarge, LARGE_CHARS } from './too-large.ts';
 export type { Effect, Loading, ToolSchema, ToolView } from './tool-schema.ts';
 export type { Usage, UsageTotals } from './usage.ts';
-export { addUsage, amountOf, countUsage, DETAILS, detailsOf, readUsage, shown, usageIn } from './usage.ts';
+export { addUsage, amountOf, countUsage, DETAILS, detailsOf, readUsage, shownAmount, usageIn } from './usage.ts';
 export type { BranchLinks } from './validate-decision.ts';
 export {
   captureDecision,

@@ -1,7 +1,7 @@
 /** The budget of a whole run with its children. An absent limit is no limit, but for steps. */
 import { PilotageError } from './errors.ts';
 import { microUsdOf, whyNoUsd } from './money.ts';
-import { shown } from './usage.ts';
+import { shownAmount } from './usage.ts';
 
 interface Common {
   /** Decisions carried out. Default 64. 0 means none left. */
@@ -94,11 +94,11 @@ export function assertLimits(limits: Limits): void {
   for (const name of ['steps', 'calls', 'deadlineAt', 'tokens'] as const) {
     const value = limits[name];
     if (value === undefined || (Number.isFinite(value) && value >= 0)) continue;
-    throw refusal(`limits.${name} is ${shown(value)}; give a number from 0 up, or leave it out.`);
+    throw refusal(`limits.${name} is ${shownAmount(value)}; give a number from 0 up, or leave it out.`);
   }
   const { costUsd, onCeiling } = limits;
   const why = costUsd === undefined ? undefined : whyNoUsd(costUsd);
-  if (why !== undefined) throw refusal(`limits.costUsd is ${shown(costUsd)}; ${why}.`);
+  if (why !== undefined) throw refusal(`limits.costUsd is ${shownAmount(costUsd)}; ${why}.`);
   if (onCeiling !== undefined && onCeiling !== 'finish' && onCeiling !== 'pause') {
     throw refusal(`limits.onCeiling is ${String(onCeiling)}; give finish or pause.`);
   }

@@ -18,7 +18,7 @@ type Kind =
   | 'any';
 
 /** Every option by its name; a `?` behind its kind: it may be left out. */
-export type Shape<T extends object> = {
+export type OptionShape<T extends object> = {
   readonly [Name in keyof T]-?: Record<never, never> extends Pick<T, Name> ? `${Kind}?` : Kind;
 };
 
@@ -40,10 +40,11 @@ const WANTED: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
  * @param of who takes them, for messages.
  * @throws PilotageError `invalid_config` naming the first option that cannot be. An object with a class may have more than the options.
  */
-export function assertOptions<T extends object>(of: string, given: unknown, shape: Shape<T>): void {
+export function assertOptions<T extends object>(of: string, given: unknown, shape: OptionShape<T>): void {
   const names = Object.keys(shape);
   const known = `${names.length === 1 ? 'Its only option is' : 'Its options are'} ${names.join(', ')}.`;
-  if (!isRecord(given)) throw refusal(`${of} takes an object of options, and was given ${shown(given)}. ${known}`);
+  if (!isOptionsRecord(given))
+    throw refusal(`${of} takes an object of options, and was given ${shown(given)}. ${known}`);
   const kinds: Readonly<Record<string, `${Kind}?` | Kind>> = shape;
   const unknown = isPlain(given) ? Object.keys(given).find((name) => !Object.hasOwn(kinds, name)) : undefined;
   if (unknown !== undefined) {
@@ -75,7 +76,7 @@ function isOf(kind: Exclude<Kind, 'any'>, value: unknown): boolean {
   // What is counted, measured or weighed is never below nothing, and never without an end.
   if (kind === 'number' || kind === 'moment') return Number.isFinite(value) && Number(value) >= 0;
   if (kind === 'list') return Array.isArray(value);
-  if (kind === 'object') return isRecord(value);
+  if (kind === 'object') return isOptionsRecord(value);
   // Some schemas are functions.
   if (kind === 'schema') return isObject(value) || typeof value === 'function';
   if (kind === 'signal') return isObject(value) && 'aborted' in value && 'throwIfAborted' in value;
@@ -89,7 +90,7 @@ function isObject(value: unknown): value is object {
 }
 
 /** What its keys say stands in its fields: not so of a map, a set, the headers of a request or a promise, of which nothing would be read. */
-export function isRecord(value: unknown): value is object {
+export function isOptionsRecord(value: unknown): value is object {
   return isObject(value) && !(Symbol.iterator in value) && !('then' in value && typeof value.then === 'function');
 }
 

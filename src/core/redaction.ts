@@ -15,7 +15,7 @@ import type { CallEnded, EntryBody } from './entry.ts';
 import { describeThrown, type ErrorData, PilotageError } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { KnownSecrets, knownSecrets, LEAST_SECRET_CHARS } from './known-secrets.ts';
-import { assertOptions, type Shape } from './options.ts';
+import { assertOptions, type OptionShape } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import { redactor } from './redact-rules.ts';
 import { mapTexts } from './texts.ts';
@@ -37,7 +37,7 @@ export interface RedactionOptions {
   readonly also?: readonly RedactedPart[];
 }
 
-const OPTIONS: Shape<RedactionOptions> = { rules: 'any?', also: 'any?' };
+const OPTIONS: OptionShape<RedactionOptions> = { rules: 'any?', also: 'any?' };
 const PARTS: ReadonlySet<string> = new Set<RedactedPart>(['goals', 'results', 'texts']);
 type Clean = (text: string) => string;
 

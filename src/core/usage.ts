@@ -55,7 +55,7 @@ export function readUsage(given: unknown): ReadUsage {
     const value = said[part];
     if (value === undefined) continue;
     const amount = amountOf(value, MOST);
-    if (amount === undefined) wrong.push(`${part} is ${shown(value)}`);
+    if (amount === undefined) wrong.push(`${part} is ${shownAmount(value)}`);
     else usage[part] = amount;
   }
   for (const part of DETAILS) {
@@ -82,7 +82,7 @@ export function amountOf(value: unknown, most: number): number | undefined {
 }
 
 /** How a message names what is no amount. */
-export function shown(value: unknown): string {
+export function shownAmount(value: unknown): string {
   if (typeof value === 'number') return String(value);
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 40));
   return value === null ? 'null' : `a ${typeof value}`;

@@ -2,8 +2,8 @@
 import { MAX_PLAN_BRANCHES, MAX_TASK_DEPTH, whyNoUsd } from '#core';
 import type { AnyTool } from '#tools';
 import { cyclesOf } from './cycles.ts';
-import { type FlowFault, faultOf, flowInvalid, listed } from './fault.ts';
-import { type FlowParts, gather, type Sketch, unreachedFaults } from './gather.ts';
+import { type FlowFault, faultOf, flowInvalid, listedNames } from './fault.ts';
+import { type FlowParts, gatherGraph, type Sketch, unreachedFaults } from './gather.ts';
 import type { FlowBudget, FlowGraph, GraphEdge, GraphNode } from './graph.ts';
 import { routingFaults } from './guards.ts';
 import { MAX_CONCURRENCY } from './map.ts';
@@ -16,7 +16,7 @@ export interface GivenFlow extends FlowParts {
 /** @throws PilotageError `flow_invalid` with every fault. */
 export function checkedGraph(given: GivenFlow): FlowGraph {
   const { name, budget, exits } = given;
-  const { sketch, faults: gathered } = gather(given);
+  const { sketch, faults: gathered } = gatherGraph(given);
   const faults = [...nameFaults(`The flow ${JSON.stringify(name)}`, name), ...budgetFaults(budget), ...gathered];
   if (exits.length === 0)
     faults.push(faultOf('no_exit', 'The flow has no exit. Name the node that gives its output.', []));
@@ -146,7 +146,7 @@ function failureFaults({ nodes, failures }: Sketch): FlowFault[] {
     for (const [on, same] of Map.groupBy(ways, (way) => way.on)) {
       const names = same.map(({ to }) => to);
       if (names.length < 2) continue;
-      const message = `When ${from} fails (${on}), it leads to ${listed(names)}. Give it one node, from which several may follow.`;
+      const message = `When ${from} fails (${on}), it leads to ${listedNames(names)}. Give it one node, from which several may follow.`;
       faults.push(faultOf('failures_differ', message, [from, ...names]));
     }
     for (const { to } of ways) {
@@ -183,7 +183,7 @@ function shapeFaults({ nodes, ways, exits, entry }: Sketch): FlowFault[] {
     if (new Set(names).size < Math.max(1, names.length)) {
       add(
         'no_parents',
-        `The join ${name} needs at least one parent, and each once. It has: ${listed(names) || 'none'}.`,
+        `The join ${name} needs at least one parent, and each once. It has: ${listedNames(names) || 'none'}.`,
         name,
       );
     }

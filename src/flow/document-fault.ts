@@ -1,13 +1,13 @@
 /** What is wrong with a flow document, and where. */
 import { nearest, oneLine, PilotageError } from '#core';
 
-export interface Place {
+export interface DocumentPosition {
   /** Both from 1. */
   readonly line: number;
   readonly column: number;
 }
 
-export interface DocumentFault extends Partial<Place> {
+export interface DocumentFault extends Partial<DocumentPosition> {
   readonly code: string;
   readonly message: string;
   /** JSON Pointer from the top of the document. */
@@ -17,7 +17,7 @@ export interface DocumentFault extends Partial<Place> {
 /** Where something stands: a document that was given as an object has paths alone. */
 export interface Spot {
   readonly path: string;
-  readonly place?: Place;
+  readonly place?: DocumentPosition;
 }
 
 export const TOP: Spot = { path: '' };
@@ -45,7 +45,7 @@ function lineOf(source: string, { path, line, column, message }: DocumentFault):
 }
 
 /** A name from the document as it stands in a message. */
-export function quoted(name: string): string {
+export function quotedName(name: string): string {
   return JSON.stringify(oneLine(name, MAX_NAME_CHARS));
 }
 
@@ -55,8 +55,8 @@ const MAX_LISTED = 20;
 /** What to write in place of an unknown word. @param of what `known` are: `keys here`. */
 export function advice(word: string, known: readonly string[], of: string): string {
   const near = nearest(word, known);
-  if (near !== undefined) return `Did you mean ${quoted(near)}?`;
+  if (near !== undefined) return `Did you mean ${quotedName(near)}?`;
   if (known.length === 0) return `There are no ${of}.`;
   const more = known.length > MAX_LISTED ? ` and ${known.length - MAX_LISTED} more` : '';
-  return `The ${of} are ${known.slice(0, MAX_LISTED).map(quoted).join(', ')}${more}.`;
+  return `The ${of} are ${known.slice(0, MAX_LISTED).map(quotedName).join(', ')}${more}.`;
 }

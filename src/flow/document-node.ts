@@ -1,25 +1,25 @@
 /** The nodes of a flow document, each made by the builder that a program calls too. */
 import type { Effect } from '#core';
-import { quoted, type Spot } from './document-fault.ts';
+import { quotedName, type Spot } from './document-fault.ts';
 import type { Field, Part } from './document-part.ts';
 import {
+  type DocumentReading,
   type Fields,
   type Form,
   fieldsOf,
   flagOf,
   functionOf,
-  given,
+  givenField,
   namedOf,
   needed,
   nodeNameOf,
   nodeNamesOf,
-  note,
+  noteFault,
   numberOf,
-  type Reading,
-  schemaOf,
-  textOf,
+  readOneOf,
+  readSchema,
+  readTextPart,
   wholeOf,
-  wordOf,
   wrongType,
 } from './document-read.ts';
 import { readRouter } from './document-router.ts';
@@ -47,7 +47,7 @@ const KINDS = ['execute', 'router', 'join', 'map', 'flow'] as const;
 const ALL_KEYS = [...KINDS, 'inputSchema', 'itemSchema', 'concurrency', ...CALL_KEYS];
 
 /** Nothing when its form cannot be told. */
-export function readNode(name: string, { key, part }: Field, reading: Reading): NodePlan | undefined {
+export function readNode(name: string, { key, part }: Field, reading: DocumentReading): NodePlan | undefined {
   const form = readForm(name, part, reading);
   const failures = readFailures(part, reading);
   if (form === undefined) reading.graphBroken = true;
@@ -55,7 +55,7 @@ export function readNode(name: string, { key, part }: Field, reading: Reading): 
 }
 
 /** They lead to nodes that may need this one: they are edges, and no part of it. */
-function readFailures({ fields }: Part, reading: Reading): readonly FailureWay[] {
+function readFailures({ fields }: Part, reading: DocumentReading): readonly FailureWay[] {
   return FAILURE_KEYS.flatMap(([key, on]) => {
     const target = fields?.get(key);
     if (target === undefined || fields?.has('router') === true) return [];
@@ -70,16 +70,16 @@ const FAILURE_KEYS = [
   ['onRejected', 'rejected'],
 ] as const;
 
-function readForm(name: string, part: Part, reading: Reading): Form | undefined {
+function readForm(name: string, part: Part, reading: DocumentReading): Form | undefined {
   if (part.fields === undefined) return wrongType(part, 'an object', reading);
   const has = (key: string): boolean => part.fields?.has(key) === true;
   const kinds = KINDS.filter((kind) => has(kind) && !(kind === 'execute' && has('join')));
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {
     if (kind === undefined) fieldsOf(part, ALL_KEYS, reading);
-    const found = kinds.length > 1 ? ` It has ${kinds.map(quoted).join(' and ')}.` : '';
+    const found = kinds.length > 1 ? ` It has ${kinds.map(quotedName).join(' and ')}.` : '';
     const message = `A node has exactly one of "execute", "router", "join" with "execute", "map" and "flow".${found}`;
-    return note(reading, 'node_kind', part, message);
+    return noteFault(reading, 'node_kind', part, message);
   }
   switch (kind) {
     case 'execute':
@@ -97,19 +97,19 @@ function readForm(name: string, part: Part, reading: Reading): Form | undefined 
   }
 }
 
-function readCall(name: string, part: Part, reading: Reading): Form | undefined {
+function readCall(name: string, part: Part, reading: DocumentReading): Form | undefined {
   const fields = fieldsOf(part, ['execute', 'inputSchema', ...CALL_KEYS], reading);
   const execute = fields?.get('execute');
   if (fields === undefined || execute === undefined) return undefined;
   const options = {
     ...callOptions(fields, reading),
-    ...given('inputSchema', fields, (value) => schemaOf(value, reading)),
+    ...givenField('inputSchema', fields, (value) => readSchema(value, reading)),
     execute: functionOf(execute, reading) as () => unknown,
   };
   return { needs: [], make: () => node(name, options) };
 }
 
-function readJoin(name: string, part: Part, reading: Reading): Form | undefined {
+function readJoin(name: string, part: Part, reading: DocumentReading): Form | undefined {
   const fields = fieldsOf(part, ['join', 'execute', ...CALL_KEYS], reading);
   const parents = fields?.get('join');
   if (fields === undefined || parents === undefined) return undefined;
@@ -122,69 +122,69 @@ function readJoin(name: string, part: Part, reading: Reading): Form | undefined 
   return needs && { needs, make: (nodeOf) => join(name, { ...options, of: needs.map(nodeOf) }) };
 }
 
-function readMap(name: string, part: Part, reading: Reading): Form | undefined {
+function readMap(name: string, part: Part, reading: DocumentReading): Form | undefined {
   const fields = fieldsOf(part, ['map', 'itemSchema', 'concurrency', ...CALL_KEYS], reading);
   const execute = fields?.get('map');
   if (fields === undefined || execute === undefined) return undefined;
   const options = {
     ...callOptions(fields, reading),
-    ...given('itemSchema', fields, (value) => schemaOf(value, reading)),
-    ...given('concurrency', fields, (value) => wholeOf(value, 1, reading)),
+    ...givenField('itemSchema', fields, (value) => readSchema(value, reading)),
+    ...givenField('concurrency', fields, (value) => wholeOf(value, 1, reading)),
     execute: functionOf(execute, reading) as () => unknown,
   };
   return { needs: [], make: () => map(name, options) };
 }
 
-function readSubflow(name: string, part: Part, reading: Reading): Form | undefined {
+function readSubflow(name: string, part: Part, reading: DocumentReading): Form | undefined {
   const fields = fieldsOf(part, ['flow', 'allowCycle', 'onError', 'onRejected'], reading);
   const named = fields?.get('flow');
   if (fields === undefined || named === undefined) return undefined;
   const subflow = namedOf(named, reading.flows, 'flow', reading);
-  const options = given('allowCycle', fields, (value) => flagOf(value, reading));
+  const options = givenField('allowCycle', fields, (value) => flagOf(value, reading));
   // One that is missing is a fault already; what stands for it keeps the graph whole.
   return { needs: [], make: () => subflow?.asNode(name, options) ?? node(name, { ...options, execute: NEVER }) };
 }
 
-function callOptions(fields: Fields, reading: Reading) {
+function callOptions(fields: Fields, reading: DocumentReading) {
   const timing = {
-    ...given('timeoutMs', fields, (part) => wholeOf(part, 1, reading)),
-    ...given('retries', fields, (part) => wholeOf(part, 0, reading)),
-    ...given('backoff', fields, (part) => readBackoff(part, reading)),
+    ...givenField('timeoutMs', fields, (part) => wholeOf(part, 1, reading)),
+    ...givenField('retries', fields, (part) => wholeOf(part, 0, reading)),
+    ...givenField('backoff', fields, (part) => readBackoff(part, reading)),
   };
   return {
-    ...given('description', fields, (part) => textOf(part, reading)),
-    ...given('outputSchema', fields, (part) => schemaOf(part, reading)),
+    ...givenField('description', fields, (part) => readTextPart(part, reading)),
+    ...givenField('outputSchema', fields, (part) => readSchema(part, reading)),
     // In place of a wrong one: with `once` retries would be wrong too.
-    ...given('effect', fields, (part) => wordOf(part, EFFECTS, reading) ?? 'pure'),
-    ...given('needsApproval', fields, (part) => readNeedsApproval(part, reading)),
-    ...given('costUsd', fields, (part) => numberOf(part, 0, reading)),
-    ...given('reconcile', fields, (part) => functionOf(part, reading) as () => never),
-    ...given('inDoubt', fields, (part) => wordOf(part, IN_DOUBT, reading)),
-    ...given('allowCycle', fields, (part) => flagOf(part, reading)),
+    ...givenField('effect', fields, (part) => readOneOf(part, EFFECTS, reading) ?? 'pure'),
+    ...givenField('needsApproval', fields, (part) => readNeedsApproval(part, reading)),
+    ...givenField('costUsd', fields, (part) => numberOf(part, 0, reading)),
+    ...givenField('reconcile', fields, (part) => functionOf(part, reading) as () => never),
+    ...givenField('inDoubt', fields, (part) => readOneOf(part, IN_DOUBT, reading)),
+    ...givenField('allowCycle', fields, (part) => flagOf(part, reading)),
     ...(Object.keys(timing).length === 0 ? {} : { policy: timing }),
   };
 }
 
-function readBackoff(part: Part, reading: Reading) {
+function readBackoff(part: Part, reading: DocumentReading) {
   const fields = fieldsOf(part, ['baseMs', 'multiplier', 'maxMs'], reading);
   if (fields === undefined) return undefined;
   return {
-    ...given('baseMs', fields, (value) => numberOf(value, 0, reading)),
-    ...given('multiplier', fields, (value) => numberOf(value, 1, reading)),
-    ...given('maxMs', fields, (value) => numberOf(value, 0, reading)),
+    ...givenField('baseMs', fields, (value) => numberOf(value, 0, reading)),
+    ...givenField('multiplier', fields, (value) => numberOf(value, 1, reading)),
+    ...givenField('maxMs', fields, (value) => numberOf(value, 0, reading)),
   };
 }
 
-function readNeedsApproval(part: Part, reading: Reading) {
+function readNeedsApproval(part: Part, reading: DocumentReading) {
   if (typeof part.json === 'boolean') return part.json;
   if (part.fields === undefined) return wrongType(part, 'true, false or an object', reading);
   const fields = fieldsOf(part, ['when', 'reason', 'approver', 'onReject', 'expiresInMs'], reading);
   if (fields === undefined) return undefined;
   return {
-    ...given('when', fields, (value) => functionOf(value, reading) as () => boolean),
-    ...given('reason', fields, (value) => textOf(value, reading)),
-    ...given('approver', fields, (value) => wordOf(value, ['anyone', 'another'], reading)),
-    ...given('onReject', fields, (value) => wordOf(value, ['tell', 'end'], reading)),
-    ...given('expiresInMs', fields, (value) => wholeOf(value, 1, reading)),
+    ...givenField('when', fields, (value) => functionOf(value, reading) as () => boolean),
+    ...givenField('reason', fields, (value) => readTextPart(value, reading)),
+    ...givenField('approver', fields, (value) => readOneOf(value, ['anyone', 'another'], reading)),
+    ...givenField('onReject', fields, (value) => readOneOf(value, ['tell', 'end'], reading)),
+    ...givenField('expiresInMs', fields, (value) => wholeOf(value, 1, reading)),
   };
 }

@@ -1,6 +1,6 @@
 /** A flow document as parts that know where they stand. Its size and depth are bounded. */
 import { captureObject, describeThrown, isJsonObject, type Json, PilotageError } from '#core';
-import { documentInvalid, faultAt, type Place, type Spot, TOP } from './document-fault.ts';
+import { type DocumentPosition, documentInvalid, faultAt, type Spot, TOP } from './document-fault.ts';
 
 export const MAX_DEPTH = 64;
 const MAX_VALUES = 50_000;
@@ -44,7 +44,7 @@ function partOfJson(json: Json, spot: Spot, depth: number, size: Size): Part {
   return { ...spot, json, fields };
 }
 
-export function below({ path }: Spot, key: string | number, place?: Place): Spot {
+export function below({ path }: Spot, key: string | number, place?: DocumentPosition): Spot {
   const inner = `${path}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
   return place === undefined ? { path: inner } : { path: inner, place };
 }

@@ -1,13 +1,13 @@
 /** Values of a flow document. A reader gives nothing for what it cannot take, and notes a fault: reading goes on. */
 import { isJsonObject, type JsonObject, PilotageError } from '#core';
 import { checkOf, type InputSchema } from '#tools';
-import { advice, type DocumentFault, faultAt, quoted, type Spot } from './document-fault.ts';
+import { advice, type DocumentFault, faultAt, quotedName, type Spot } from './document-fault.ts';
 import type { Part } from './document-part.ts';
 import type { Flow } from './flow.ts';
 import type { GraphNode } from './graph.ts';
 
 /** What a document refers to by name, and what was found wrong with it. */
-export interface Reading {
+export interface DocumentReading {
   readonly functions: Readonly<Record<string, (...args: never[]) => unknown>>;
   readonly flows: Readonly<Record<string, Flow>>;
   readonly schemas: Readonly<Record<string, InputSchema>>;
@@ -27,28 +27,40 @@ export interface Form {
 
 export type Fields = ReadonlyMap<string, Part>;
 
-export function note(reading: Reading, code: string, spot: Spot, message: string): undefined {
+export function noteFault(reading: DocumentReading, code: string, spot: Spot, message: string): undefined {
   reading.faults.push(faultAt(code, spot, message));
 }
 
 /** The fields of an object that has no other keys than these. */
-export function fieldsOf(part: Part, keys: readonly string[], reading: Reading): Fields | undefined {
+export function fieldsOf(part: Part, keys: readonly string[], reading: DocumentReading): Fields | undefined {
   if (part.fields === undefined) return wrongType(part, 'an object', reading);
   const known = new Map<string, Part>();
   for (const [name, { key, part: value }] of part.fields) {
     if (keys.includes(name)) known.set(name, value);
-    else note(reading, 'unknown_key', key, `There is no key ${quoted(name)} here. ${advice(name, keys, 'keys here')}`);
+    else
+      noteFault(
+        reading,
+        'unknown_key',
+        key,
+        `There is no key ${quotedName(name)} here. ${advice(name, keys, 'keys here')}`,
+      );
   }
   return known;
 }
 
 /** A part that has to be there. @param of what it belongs to: `The flow`. */
-export function needed(fields: Fields, key: string, of: Part, what: string, reading: Reading): Part | undefined {
-  return fields.get(key) ?? note(reading, 'missing_key', of, `${what} needs ${quoted(key)}.`);
+export function needed(
+  fields: Fields,
+  key: string,
+  of: Part,
+  what: string,
+  reading: DocumentReading,
+): Part | undefined {
+  return fields.get(key) ?? noteFault(reading, 'missing_key', of, `${what} needs ${quotedName(key)}.`);
 }
 
 /** The option `key`, if the document has it and it could be read: to be spread. */
-export function given<K extends string, T>(
+export function givenField<K extends string, T>(
   key: K,
   fields: Fields,
   read: (part: Part) => T | undefined,
@@ -58,8 +70,8 @@ export function given<K extends string, T>(
   return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]: T });
 }
 
-export function wrongType(part: Part, wanted: string, reading: Reading): undefined {
-  return note(reading, 'wrong_type', part, `This is ${kindOf(part)}; give ${wanted}.`);
+export function wrongType(part: Part, wanted: string, reading: DocumentReading): undefined {
+  return noteFault(reading, 'wrong_type', part, `This is ${kindOf(part)}; give ${wanted}.`);
 }
 
 function kindOf({ json, items }: Part): string {
@@ -70,36 +82,40 @@ function kindOf({ json, items }: Part): string {
   return typeof json === 'string' ? 'a text' : `the ${typeof json} ${String(json)}`;
 }
 
-export function textOf(part: Part, reading: Reading, wanted = 'a text'): string | undefined {
+export function readTextPart(part: Part, reading: DocumentReading, wanted = 'a text'): string | undefined {
   if (typeof part.json === 'string' && part.json.trim() !== '') return part.json;
   return wrongType(part, wanted, reading);
 }
 
-export function flagOf(part: Part, reading: Reading): boolean | undefined {
+export function flagOf(part: Part, reading: DocumentReading): boolean | undefined {
   return typeof part.json === 'boolean' ? part.json : wrongType(part, 'true or false', reading);
 }
 
-export function wholeOf(part: Part, least: number, reading: Reading): number | undefined {
+export function wholeOf(part: Part, least: number, reading: DocumentReading): number | undefined {
   const { json } = part;
   if (typeof json === 'number' && Number.isSafeInteger(json) && json >= least) return json;
   return wrongType(part, `a whole number from ${least}`, reading);
 }
 
-export function numberOf(part: Part, least: number, reading: Reading): number | undefined {
+export function numberOf(part: Part, least: number, reading: DocumentReading): number | undefined {
   const { json } = part;
   return typeof json === 'number' && json >= least ? json : wrongType(part, `a number from ${least}`, reading);
 }
 
-export function wordOf<const W extends string>(part: Part, words: readonly W[], reading: Reading): W | undefined {
+export function readOneOf<const W extends string>(
+  part: Part,
+  words: readonly W[],
+  reading: DocumentReading,
+): W | undefined {
   const found = words.find((word) => word === part.json);
-  return found ?? wrongType(part, `one of ${words.map(quoted).join(', ')}`, reading);
+  return found ?? wrongType(part, `one of ${words.map(quotedName).join(', ')}`, reading);
 }
 
 export function isPointer(text: string): boolean {
   return text === '' || text.startsWith('/');
 }
 
-export function pointerOf(part: Part, reading: Reading): string | undefined {
+export function pointerOf(part: Part, reading: DocumentReading): string | undefined {
   if (typeof part.json === 'string' && isPointer(part.json)) return part.json;
   return wrongType(part, 'a JSON Pointer: "" for the whole, else it begins with "/"', reading);
 }
@@ -109,26 +125,31 @@ export function namedOf<T>(
   part: Part,
   table: Readonly<Record<string, T>>,
   what: string,
-  reading: Reading,
+  reading: DocumentReading,
 ): T | undefined {
-  const name = textOf(part, reading, `the name of a ${what}`);
+  const name = readTextPart(part, reading, `the name of a ${what}`);
   if (name === undefined || Object.hasOwn(table, name)) return name === undefined ? undefined : table[name];
   const known = advice(name, Object.keys(table), `${what}s`);
-  return note(reading, `unknown_${what}`, part, `There is no ${what} ${quoted(name)} in \`${what}s\`. ${known}`);
+  return noteFault(
+    reading,
+    `unknown_${what}`,
+    part,
+    `There is no ${what} ${quotedName(name)} in \`${what}s\`. ${known}`,
+  );
 }
 
 /** Any function, so that the rest can be judged where one is missing. It is never called: there is a fault. */
 const NOTHING = (): undefined => undefined;
 
-export function functionOf(part: Part, reading: Reading): (...args: never[]) => unknown {
+export function functionOf(part: Part, reading: DocumentReading): (...args: never[]) => unknown {
   const found = namedOf(part, reading.functions, 'function', reading);
   if (found === undefined || typeof found === 'function') return found ?? NOTHING;
-  note(reading, 'unknown_function', part, `\`functions\` has no function under ${quoted(String(part.json))}.`);
+  noteFault(reading, 'unknown_function', part, `\`functions\` has no function under ${quotedName(String(part.json))}.`);
   return NOTHING;
 }
 
 /** The name of a schema, or a JSON Schema. */
-export function schemaOf(part: Part, reading: Reading): InputSchema | undefined {
+export function readSchema(part: Part, reading: DocumentReading): InputSchema | undefined {
   const schema =
     typeof part.json === 'string' ? namedOf(part, reading.schemas, 'schema', reading) : inlineSchema(part, reading);
   if (schema === undefined) return undefined;
@@ -137,26 +158,26 @@ export function schemaOf(part: Part, reading: Reading): InputSchema | undefined 
     return schema;
   } catch (cause) {
     if (!PilotageError.is(cause)) throw cause;
-    return note(reading, 'schema_invalid', part, cause.message);
+    return noteFault(reading, 'schema_invalid', part, cause.message);
   }
 }
 
-function inlineSchema({ json, ...spot }: Part, reading: Reading): JsonObject | undefined {
+function inlineSchema({ json, ...spot }: Part, reading: DocumentReading): JsonObject | undefined {
   return isJsonObject(json) ? json : wrongType({ ...spot, json }, 'the name of a schema or a JSON Schema', reading);
 }
 
 /** The name of a node of the flow. Without it the graph is not whole. */
-export function nodeNameOf(part: Part, reading: Reading): string | undefined {
-  const name = textOf(part, reading, 'the name of a node');
+export function nodeNameOf(part: Part, reading: DocumentReading): string | undefined {
+  const name = readTextPart(part, reading, 'the name of a node');
   if (name !== undefined && reading.nodes.has(name)) return name;
   reading.graphBroken = true;
   if (name === undefined) return undefined;
-  const message = `There is no node ${quoted(name)}. ${advice(name, [...reading.nodes], 'nodes')}`;
-  return note(reading, 'unknown_node', part, message);
+  const message = `There is no node ${quotedName(name)}. ${advice(name, [...reading.nodes], 'nodes')}`;
+  return noteFault(reading, 'unknown_node', part, message);
 }
 
 /** Names of nodes; nothing when one of them is none. */
-export function nodeNamesOf(part: Part, reading: Reading): readonly string[] | undefined {
+export function nodeNamesOf(part: Part, reading: DocumentReading): readonly string[] | undefined {
   if (part.items === undefined) return wrongType(part, 'a list of nodes', reading);
   const names = part.items.flatMap((item) => nodeNameOf(item, reading) ?? []);
   return names.length === part.items.length ? names : undefined;

@@ -2,29 +2,29 @@
 import { atPointer, type Json, jsonEquals } from '#core';
 import type { Part } from './document-part.ts';
 import {
+  type DocumentReading,
   type Form,
   fieldsOf,
   flagOf,
   functionOf,
-  given,
+  givenField,
   isPointer,
   needed,
   nodeNameOf,
   pointerOf,
-  type Reading,
   wrongType,
 } from './document-read.ts';
 import { predicateRouter, unionRouter } from './router.ts';
 
 /** A node with `router`. */
-export function readRouter(name: string, part: Part, reading: Reading): Form | undefined {
+export function readRouter(name: string, part: Part, reading: DocumentReading): Form | undefined {
   const outer = fieldsOf(part, ['router', 'allowCycle'], reading);
   const router = outer?.get('router');
   if (outer === undefined || router === undefined) return undefined;
-  const cycle = given('allowCycle', outer, (value) => flagOf(value, reading));
+  const cycle = givenField('allowCycle', outer, (value) => flagOf(value, reading));
   const fields = fieldsOf(router, ['select', 'branches', 'default'], reading);
   if (fields === undefined) return undefined;
-  const otherwise = given('default', fields, (value) => nodeNameOf(value, reading));
+  const otherwise = givenField('default', fields, (value) => nodeNameOf(value, reading));
   const branches = needed(fields, 'branches', router, 'A router', reading);
   if (branches === undefined) return undefined;
   const select = fields.get('select');
@@ -40,7 +40,7 @@ interface RouterRest {
 
 type Predicate = (payload: unknown) => boolean;
 
-function readPredicates(name: string, part: Part, rest: RouterRest, reading: Reading): Form | undefined {
+function readPredicates(name: string, part: Part, rest: RouterRest, reading: DocumentReading): Form | undefined {
   if (part.items === undefined) {
     const wanted = 'a list of { when, to }; an object of tags needs "select" beside it';
     return wrongType(part, wanted, reading);
@@ -66,7 +66,7 @@ function readPredicates(name: string, part: Part, rest: RouterRest, reading: Rea
   };
 }
 
-function readPredicate(part: Part, reading: Reading): Predicate | undefined {
+function readPredicate(part: Part, reading: DocumentReading): Predicate | undefined {
   if (part.fields === undefined) return functionOf(part, reading) as Predicate;
   const fields = fieldsOf(part, ['path', 'equals'], reading);
   if (fields === undefined) return undefined;
@@ -77,7 +77,13 @@ function readPredicate(part: Part, reading: Reading): Predicate | undefined {
   return (payload) => jsonEquals(atPointer(payload as Json, path), equals.json);
 }
 
-function readUnion(name: string, select: Part, part: Part, rest: RouterRest, reading: Reading): Form | undefined {
+function readUnion(
+  name: string,
+  select: Part,
+  part: Part,
+  rest: RouterRest,
+  reading: DocumentReading,
+): Form | undefined {
   const selector = readSelect(select, reading);
   if (part.fields === undefined) return wrongType(part, 'an object: from each tag to its target', reading);
   const branches = [...part.fields].flatMap(([tag, { part: to }]) => {
@@ -96,7 +102,7 @@ function readUnion(name: string, select: Part, part: Part, rest: RouterRest, rea
   };
 }
 
-function readSelect(part: Part, reading: Reading): (payload: unknown) => string {
+function readSelect(part: Part, reading: DocumentReading): (payload: unknown) => string {
   if (typeof part.json !== 'string' || !isPointer(part.json)) return functionOf(part, reading) as () => string;
   const pointer = part.json;
   return (payload) => {

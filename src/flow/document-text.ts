@@ -5,7 +5,15 @@
 import { createRequire } from 'node:module';
 import type { Alias, Document, LineCounter, Pair, Parser } from 'yaml';
 import { captureJson, describeThrown, type Json, type PilotageError } from '#core';
-import { type DocumentFault, documentInvalid, faultAt, type Place, quoted, type Spot, TOP } from './document-fault.ts';
+import {
+  type DocumentFault,
+  type DocumentPosition,
+  documentInvalid,
+  faultAt,
+  quotedName,
+  type Spot,
+  TOP,
+} from './document-fault.ts';
 import { below, type Field, MAX_DEPTH, type Part, Size } from './document-part.ts';
 
 const MAX_CHARS = 524_288;
@@ -17,7 +25,7 @@ export interface ReadText {
 }
 
 /** @throws PilotageError `flow_invalid` with all faults when it is no YAML, or no JSON can be made of it. */
-export function readText(given: string, source: string): ReadText {
+export function readDocumentText(given: string, source: string): ReadText {
   const text = given.replace(/^\uFEFF/, '');
   if (text.length > MAX_CHARS) {
     const message = `The text has ${text.length} characters; at most ${MAX_CHARS} are read.`;
@@ -39,7 +47,7 @@ interface Reader {
   readonly yaml: Yaml;
   readonly text: string;
   readonly lines: LineCounter;
-  placeOf(offset: number): Place;
+  placeOf(offset: number): DocumentPosition;
   spotAt(offset: number): Spot;
   refusal(code: string, offset: number, message: string): PilotageError;
 }
@@ -48,7 +56,7 @@ function readerOf(text: string, source: string): Reader {
   // Loaded with the first text: importing the package stays light.
   const yaml: Yaml = createRequire(import.meta.url)('yaml');
   const lines = new yaml.LineCounter();
-  const placeOf = (offset: number): Place => {
+  const placeOf = (offset: number): DocumentPosition => {
     const { line, col } = lines.linePos(Math.min(offset, text.length));
     return { line, column: col };
   };
@@ -134,7 +142,7 @@ function partOfMap(pairs: readonly Pair[], here: Spot, depth: number, walk: Walk
       fields.set(name, { key: spot, part: partOfNode(value, spot, depth + 1, walk) });
       continue;
     }
-    const message = `The key ${quoted(name)} stands here for the second time; take one out.`;
+    const message = `The key ${quotedName(name)} stands here for the second time; take one out.`;
     walk.faults.push(faultAt('duplicate_key', spot, message));
   }
   // Not by assignment: a key `__proto__` is a key.
@@ -147,7 +155,7 @@ function partOfAlias(alias: Alias, spot: Spot, depth: number, walk: Walk): Part 
   walk.size.countAlias(spot);
   const node = alias.resolve(walk.document);
   if (node !== undefined) return partOfNode(node, spot, depth + 1, walk);
-  const message = `There is no anchor ${quoted(`&${alias.source}`)} before this alias.`;
+  const message = `There is no anchor ${quotedName(`&${alias.source}`)} before this alias.`;
   walk.faults.push(faultAt('syntax', spot, message));
   return { ...spot, json: null };
 }

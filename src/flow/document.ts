@@ -3,26 +3,26 @@
  * made with the same builders, and passes the same checks. Nothing in it is evaluated, and no function is called.
  */
 
-import { assertOptions, type Json, type JsonObject, PilotageError, type Shape } from '#core';
+import { assertOptions, type Json, type JsonObject, type OptionShape, PilotageError } from '#core';
 import type { InputSchema } from '#tools';
-import { documentInvalid, quoted, type Spot } from './document-fault.ts';
+import { documentInvalid, quotedName, type Spot } from './document-fault.ts';
 import { type NodePlan, readNode } from './document-node.ts';
 import { type Part, readObject } from './document-part.ts';
 import {
+  type DocumentReading,
   fieldsOf,
-  given,
+  givenField,
   needed,
   nodeNameOf,
   nodeNamesOf,
-  note,
+  noteFault,
   numberOf,
-  type Reading,
-  schemaOf,
-  textOf,
+  readSchema,
+  readTextPart,
   wholeOf,
   wrongType,
 } from './document-read.ts';
-import { readText } from './document-text.ts';
+import { readDocumentText } from './document-text.ts';
 import type { FlowFault } from './fault.ts';
 import { edge, type Flow, flow } from './flow.ts';
 import type { FlowBudget, GraphNode } from './graph.ts';
@@ -37,7 +37,12 @@ export interface FlowFromOptions {
   readonly file?: string;
 }
 
-const OPTIONS: Shape<FlowFromOptions> = { functions: 'object', flows: 'object?', schemas: 'object?', file: 'text?' };
+const OPTIONS: OptionShape<FlowFromOptions> = {
+  functions: 'object',
+  flows: 'object?',
+  schemas: 'object?',
+  file: 'text?',
+};
 const KEYS = ['name', 'description', 'inputSchema', 'outputSchema', 'budget', 'entry', 'exit', 'nodes', 'edges'];
 
 /**
@@ -53,25 +58,34 @@ export function flowFrom<In = unknown, Out = Json>(
   assertOptions('flowFrom', options, OPTIONS);
   const { functions, flows = {}, schemas = {}, file: source = 'document' } = options;
   const isText = typeof document === 'string';
-  const { top, faults } = isText ? readText(document, source) : { top: readObject(document, source), faults: [] };
-  const reading: Reading = { functions, flows, schemas, faults: [...faults], nodes: new Set(), graphBroken: false };
+  const { top, faults } = isText
+    ? readDocumentText(document, source)
+    : { top: readObject(document, source), faults: [] };
+  const reading: DocumentReading = {
+    functions,
+    flows,
+    schemas,
+    faults: [...faults],
+    nodes: new Set(),
+    graphBroken: false,
+  };
   const made = readFlow(top, reading);
   if (made === undefined || reading.faults.length > 0) throw documentInvalid(source, reading.faults);
   return made as Flow<In, Out>;
 }
 
-function readFlow(top: Part, reading: Reading): Flow | undefined {
+function readFlow(top: Part, reading: DocumentReading): Flow | undefined {
   const fields = fieldsOf(top, KEYS, reading);
   if (fields === undefined) return undefined;
   const need = (key: string): Part | undefined => needed(fields, key, top, 'The flow', reading);
   const [name, inputSchema] = [need('name'), need('inputSchema')];
   const options = {
     // Without a name, or with a wrong one, there is a fault, and the rest is judged all the same.
-    name: (name === undefined ? undefined : textOf(name, reading)) ?? 'flow',
-    inputSchema: (inputSchema === undefined ? undefined : schemaOf(inputSchema, reading)) ?? {},
-    ...given('description', fields, (part) => textOf(part, reading)),
-    ...given('outputSchema', fields, (part) => schemaOf(part, reading)),
-    ...given('budget', fields, (part) => readBudget(part, reading)),
+    name: (name === undefined ? undefined : readTextPart(name, reading)) ?? 'flow',
+    inputSchema: (inputSchema === undefined ? undefined : readSchema(inputSchema, reading)) ?? {},
+    ...givenField('description', fields, (part) => readTextPart(part, reading)),
+    ...givenField('outputSchema', fields, (part) => readSchema(part, reading)),
+    ...givenField('budget', fields, (part) => readBudget(part, reading)),
   };
   const plans = readNodes(need('nodes'), reading);
   const ways = readWays({ entry: need('entry'), exit: need('exit'), edges: fields.get('edges') }, reading);
@@ -103,7 +117,7 @@ function readFlow(top: Part, reading: Reading): Flow | undefined {
   );
 }
 
-function readNodes(part: Part | undefined, reading: Reading): readonly NodePlan[] {
+function readNodes(part: Part | undefined, reading: DocumentReading): readonly NodePlan[] {
   if (part?.fields === undefined) {
     reading.graphBroken = true;
     if (part !== undefined) wrongType(part, 'an object: from the name of each node to what it is', reading);
@@ -121,20 +135,20 @@ interface Ways {
 
 type WayParts = { readonly [K in 'entry' | 'exit' | 'edges']: Part | undefined };
 
-function readWays(parts: WayParts, reading: Reading): Ways | undefined {
+function readWays(parts: WayParts, reading: DocumentReading): Ways | undefined {
   const entry = parts.entry === undefined ? undefined : nodeNameOf(parts.entry, reading);
   const exits = parts.exit === undefined ? undefined : readExits(parts.exit, reading);
   const edges = parts.edges === undefined ? [] : readEdges(parts.edges, reading);
   return entry === undefined || exits === undefined || edges === undefined ? undefined : { entry, exits, edges };
 }
 
-function readExits(part: Part, reading: Reading): readonly string[] | undefined {
+function readExits(part: Part, reading: DocumentReading): readonly string[] | undefined {
   if (part.items !== undefined) return nodeNamesOf(part, reading);
   const exit = nodeNameOf(part, reading);
   return exit === undefined ? undefined : [exit];
 }
 
-function readEdges(part: Part, reading: Reading): Ways['edges'] | undefined {
+function readEdges(part: Part, reading: DocumentReading): Ways['edges'] | undefined {
   if (part.items === undefined) return wrongType(part, 'a list of [from, to]', reading);
   const edges = part.items.flatMap((item) => {
     if (item.items?.length !== 2) wrongType(item, 'two nodes: [from, to]', reading);
@@ -147,19 +161,19 @@ function readEdges(part: Part, reading: Reading): Ways['edges'] | undefined {
 /** Stands for hops that are wrong: that a cycle has none is not said as well. */
 const SOME_HOPS = 1;
 
-function readBudget(part: Part, reading: Reading): FlowBudget {
+function readBudget(part: Part, reading: DocumentReading): FlowBudget {
   const fields = fieldsOf(part, ['hops', 'deadlineMs', 'costUsd', 'tokens'], reading);
   if (fields === undefined) return { hops: SOME_HOPS };
   return {
-    ...given('hops', fields, (value) => wholeOf(value, 1, reading) ?? SOME_HOPS),
-    ...given('deadlineMs', fields, (value) => wholeOf(value, 1, reading)),
-    ...given('costUsd', fields, (value) => numberOf(value, 0, reading)),
-    ...given('tokens', fields, (value) => wholeOf(value, 0, reading)),
+    ...givenField('hops', fields, (value) => wholeOf(value, 1, reading) ?? SOME_HOPS),
+    ...givenField('deadlineMs', fields, (value) => wholeOf(value, 1, reading)),
+    ...givenField('costUsd', fields, (value) => numberOf(value, 0, reading)),
+    ...givenField('tokens', fields, (value) => wholeOf(value, 0, reading)),
   };
 }
 
 /** A program's flow has the nodes that its edges lead to; one that stands in a document for nothing is a slip. */
-function noteUnused(plans: readonly NodePlan[], { entry, exits, edges }: Ways, reading: Reading): void {
+function noteUnused(plans: readonly NodePlan[], { entry, exits, edges }: Ways, reading: DocumentReading): void {
   const used = new Set([
     entry,
     ...exits,
@@ -167,13 +181,13 @@ function noteUnused(plans: readonly NodePlan[], { entry, exits, edges }: Ways, r
     ...plans.flatMap(({ needs, failures }) => [...needs, ...failures.map(({ to }) => to)]),
   ]);
   for (const { name, spot } of plans) {
-    const message = `Nothing leads to the node ${quoted(name)}; add an edge, or take it out.`;
-    if (!used.has(name)) note(reading, 'node_unused', spot, message);
+    const message = `Nothing leads to the node ${quotedName(name)}; add an edge, or take it out.`;
+    if (!used.has(name)) noteFault(reading, 'node_unused', spot, message);
   }
 }
 
 /** Each after those that it needs. Nothing when some need each other, or a builder refused one: these are faults. */
-function makeNodes(plans: readonly NodePlan[], reading: Reading): ReadonlyMap<string, GraphNode> | undefined {
+function makeNodes(plans: readonly NodePlan[], reading: DocumentReading): ReadonlyMap<string, GraphNode> | undefined {
   const made = new Map<string, GraphNode>();
   const users = new Map<string, NodePlan[]>(plans.map(({ name }) => [name, []]));
   const open = new Map(plans.map((plan) => [plan, new Set(plan.needs).size]));
@@ -202,7 +216,7 @@ function makeNodes(plans: readonly NodePlan[], reading: Reading): ReadonlyMap<st
 }
 
 /** @param left all of them on a cycle, or in need of one that is. */
-function noteCycle(left: readonly NodePlan[], reading: Reading): void {
+function noteCycle(left: readonly NodePlan[], reading: DocumentReading): void {
   const byName = new Map(left.map((plan) => [plan.name, plan]));
   const path: NodePlan[] = [];
   let at = left[0];
@@ -211,19 +225,19 @@ function noteCycle(left: readonly NodePlan[], reading: Reading): void {
     at = byName.get(at.needs.find((need) => byName.has(need)) ?? '');
   }
   if (at === undefined) return;
-  const cycle = [...path.slice(path.indexOf(at)), at].map(({ name }) => quoted(name)).join(' -> ');
+  const cycle = [...path.slice(path.indexOf(at)), at].map(({ name }) => quotedName(name)).join(' -> ');
   const message = `${cycle}: these need each other, with nothing between them but targets of routers and parents of joins. Put a node that runs between them.`;
-  note(reading, 'cycle_without_node', at.spot, message);
+  noteFault(reading, 'cycle_without_node', at.spot, message);
 }
 
 /** Runs the builder of a flow or of a node; what it refuses becomes faults. */
-function noting<T>(spotOf: (fault: FlowFault) => Spot, reading: Reading, build: () => T): T | undefined {
+function noting<T>(spotOf: (fault: FlowFault) => Spot, reading: DocumentReading, build: () => T): T | undefined {
   try {
     return build();
   } catch (cause) {
     if (!PilotageError.is(cause, 'flow_invalid')) throw cause;
     const faults = cause.data?.['faults'] as unknown as readonly FlowFault[];
-    for (const fault of faults) note(reading, fault.code, spotOf(fault), fault.message);
+    for (const fault of faults) noteFault(reading, fault.code, spotOf(fault), fault.message);
     return undefined;
   }
 }

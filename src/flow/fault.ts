@@ -49,7 +49,7 @@ const MAX_FAULTS = 20;
 const MAX_NAMES = 10;
 
 /** Names for a message. */
-export function listed(names: readonly string[]): string {
+export function listedNames(names: readonly string[]): string {
   const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : '';
   return `${names.slice(0, MAX_NAMES).join(', ')}${more}`;
 }

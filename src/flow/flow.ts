@@ -1,6 +1,6 @@
 /** Flows: graphs that people write, carried out as ordinary runs. */
 
-import { assertOptions, type Effect, type Json, type Shape } from '#core';
+import { assertOptions, type Effect, type Json, type OptionShape } from '#core';
 import { checkOf, type InputSchema, type PlannerTool, type RunBudget } from '#tools';
 import { checkedGraph } from './check.ts';
 import type { Edge } from './gather.ts';
@@ -47,7 +47,7 @@ export function edge<T>(from: Gives<T>, to: Takes<NoInfer<T>>): Edge {
   return { from, to };
 }
 
-const DEFINITION: Shape<FlowDefinition<never, never, unknown, never, never>> = {
+const DEFINITION: OptionShape<FlowDefinition<never, never, unknown, never, never>> = {
   name: 'any',
   description: 'text?',
   inputSchema: 'schema',
@@ -57,7 +57,7 @@ const DEFINITION: Shape<FlowDefinition<never, never, unknown, never, never>> = {
   exit: 'any',
   edges: 'list?',
 };
-const SUBFLOW: Shape<SubflowOptions> = { allowCycle: 'flag?', onError: 'any?', onRejected: 'any?' };
+const SUBFLOW: OptionShape<SubflowOptions> = { allowCycle: 'flag?', onError: 'any?', onRejected: 'any?' };
 
 /**
  * Builds a flow of its parts, and checks it.

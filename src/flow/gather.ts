@@ -1,5 +1,5 @@
 /** From the parts of a flow to its nodes and edges, before anything is said of whether they make sense. */
-import { type FlowFault, faultOf, listed } from './fault.ts';
+import { type FlowFault, faultOf, listedNames } from './fault.ts';
 import type { FailureKind, GraphNode } from './graph.ts';
 
 /** A connection that is given to a flow. */
@@ -43,7 +43,7 @@ export interface Gathered {
 }
 
 /** Follows edges, parents and targets from all that was given. */
-export function gather({ entry, exits, edges }: FlowParts): Gathered {
+export function gatherGraph({ entry, exits, edges }: FlowParts): Gathered {
   const faults: FlowFault[] = [];
   const found = new Map<string, GraphNode>();
   const doubles = new Set<string>();
@@ -157,6 +157,6 @@ export function unreachedFaults({ nodes, reached, exits, entry }: Sketch): reado
   });
   if (others.length === 0) return faults;
   const verb = others.length === 1 ? 'The node' : 'The nodes';
-  const message = `${verb} ${listed(others)} cannot be reached from the entry ${entry}. Connect them, or take them away.`;
+  const message = `${verb} ${listedNames(others)} cannot be reached from the entry ${entry}. Connect them, or take them away.`;
   return [...faults, faultOf('unreachable', message, others)];
 }

@@ -6,7 +6,7 @@
  * beside a node that fails is looked at with a node that gives nothing.
  */
 import type { BackEdges } from './cycles.ts';
-import { type FlowFault, faultOf, listed } from './fault.ts';
+import { type FlowFault, faultOf, listedNames } from './fault.ts';
 import { reachOf, type Sketch } from './gather.ts';
 import { ALWAYS, NEVER, type Picks, RoutingSets, type Routings, TooManyRoutings } from './routings.ts';
 
@@ -51,7 +51,7 @@ interface JoinFate {
 /** A routing, for a message. */
 function when(picks: Picks): string {
   if (picks.size === 0) return '';
-  return `, when ${listed([...picks].map(([router, target]) => `${router} picks ${target}`))}`;
+  return `, when ${listedNames([...picks].map(([router, target]) => `${router} picks ${target}`))}`;
 }
 
 class Guards {
@@ -175,7 +175,7 @@ class Guards {
       // A parent that never runs is told itself.
       if (runs || lacks) return [];
       const names = this.#parentsOf(name) ?? [];
-      const message = `The join ${name} can never run: no routing leads to all of its parents ${listed(names)}. Leave out the join: a node may have several ways in, of which one is taken.`;
+      const message = `The join ${name} can never run: no routing leads to all of its parents ${listedNames(names)}. Leave out the join: a node may have several ways in, of which one is taken.`;
       return [faultOf('join_never_runs', message, [name, ...names])];
     });
   }
@@ -196,7 +196,8 @@ class Guards {
       const isLast = (this.#sketch.ways.get(name) ?? []).length === 0;
       return isLast && sets.has(runs.get(name) ?? NEVER, picks);
     });
-    const advice = last.length === 0 ? '' : ` It ends at ${listed(last)}: make an exit of it, or lead on from there.`;
+    const advice =
+      last.length === 0 ? '' : ` It ends at ${listedNames(last)}: make an exit of it, or lead on from there.`;
     const message = `A round${this.#where(round)} can come to no exit${when(picks)}.${advice}`;
     return [faultOf('no_exit_reached', message, last)];
   }
@@ -278,7 +279,7 @@ class Guards {
 
   /** Which round, for a message. */
   #where({ heads, isFirst }: Round): string {
-    return isFirst ? '' : ` that begins at ${listed(heads)}`;
+    return isFirst ? '' : ` that begins at ${listedNames(heads)}`;
   }
 
   #parentsOf(name: string): readonly string[] | undefined {

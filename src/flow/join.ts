@@ -1,5 +1,5 @@
 /** Joins: nodes that wait for all their parents, and get what these have given by their names. */
-import { assertOptions, type Shape } from '#core';
+import { assertOptions, type OptionShape } from '#core';
 import type { HandleSet, NoHandles } from '#tools';
 import type { GraphNode } from './graph.ts';
 import { CALL, type CallOptions, callTool, failureEdges } from './node.ts';
@@ -16,7 +16,7 @@ export interface JoinOptions<Parents extends readonly GraphNode[], Raw, H extend
   readonly of: Parents;
 }
 
-const JOIN: Shape<JoinOptions<readonly GraphNode[], never>> = { ...CALL, of: 'list' };
+const JOIN: OptionShape<JoinOptions<readonly GraphNode[], never>> = { ...CALL, of: 'list' };
 
 /** A node that runs when all its parents have ended with a value, and not if one of them was passed over. */
 export function join<

@@ -1,5 +1,5 @@
 /** Map nodes: one function over the items of a list. */
-import { assertOptions, type Json, type JsonObject, type Shape } from '#core';
+import { assertOptions, type Json, type JsonObject, type OptionShape } from '#core';
 import type { HandleSet, NoHandles, PlannerTool } from '#tools';
 import type { NodePlace } from './graph.ts';
 import { MAX_ITEMS, mapPlanner } from './map-planner.ts';
@@ -16,7 +16,7 @@ export interface MapOptions<Args, In, Raw, H extends HandleSet = NoHandles> exte
 
 /** One object, so that it is compiled once. */
 const LIST: JsonObject = Object.freeze({ type: 'array', maxItems: MAX_ITEMS });
-const MAP: Shape<MapOptions<never, never, never>> = { ...CALL, itemSchema: 'schema?', concurrency: 'any?' };
+const MAP: OptionShape<MapOptions<never, never, never>> = { ...CALL, itemSchema: 'schema?', concurrency: 'any?' };
 const DEFAULT_CONCURRENCY = 8;
 export const MAX_CONCURRENCY = 50;
 

@@ -1,6 +1,6 @@
 /** Nodes that run a function, and what all nodes with a function have in common. */
 
-import { assertOptions, type Effect, type Json, type JsonObject, type Shape, Thrown } from '#core';
+import { assertOptions, type Effect, type Json, type JsonObject, type OptionShape, Thrown } from '#core';
 import {
   type ApprovalGate,
   type Backoff,
@@ -73,7 +73,7 @@ export interface NodeOptions<Args, In, Raw, H extends HandleSet = NoHandles> ext
 }
 
 /** Of everything with a function. What is no function is for the check of the flow to see. */
-export const CALL: Shape<CallOptions<never, never>> = {
+export const CALL: OptionShape<CallOptions<never, never>> = {
   description: 'text?',
   outputSchema: 'schema?',
   effect: 'any?',
@@ -88,8 +88,8 @@ export const CALL: Shape<CallOptions<never, never>> = {
   onError: 'any?',
   onRejected: 'any?',
 };
-const NODE: Shape<NodeOptions<never, never, never>> = { ...CALL, inputSchema: 'schema?' };
-const POLICY: Shape<NodePolicy> = { timeoutMs: 'any?', retries: 'any?', backoff: 'any?' };
+const NODE: OptionShape<NodeOptions<never, never, never>> = { ...CALL, inputSchema: 'schema?' };
+const POLICY: OptionShape<NodePolicy> = { timeoutMs: 'any?', retries: 'any?', backoff: 'any?' };
 
 /** A node of a flow: it runs once a round, when a node that leads to it has ended and, of a router, has picked it. */
 export function node<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(

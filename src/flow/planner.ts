@@ -12,9 +12,9 @@ import {
 } from '#core';
 import { nodeFailed } from './error.ts';
 import type { FlowGraph, GraphNode } from './graph.ts';
-import { type Done, markOf, type Round, type Steps } from './progress.ts';
+import { type Done, type Round, roundNotes, type Steps } from './progress.ts';
 import { nextPart } from './rounds.ts';
-import { type Shape, shapeOf } from './shape.ts';
+import { type FlowShape, flowShapeOf } from './shape.ts';
 
 /** Nodes of a flow that may run at once. */
 const CONCURRENCY = 50;
@@ -27,7 +27,7 @@ const NO_STEPS: Steps = { count: 0, step: () => undefined };
  * @throws PilotageError `flow_invalid` when too many ways lead to a node.
  */
 export function flowPlanner(graph: FlowGraph): Planner {
-  const shape = shapeOf(graph);
+  const shape = flowShapeOf(graph);
   nextPart(shape, NO_STEPS, null);
   return Object.freeze({
     name: `flow:${graph.name}`,
@@ -41,7 +41,7 @@ export function flowPlanner(graph: FlowGraph): Planner {
   });
 }
 
-function decide(shape: Shape, run: RunView): Move {
+function decide(shape: FlowShape, run: RunView): Move {
   const { graph } = shape;
   const { trajectory } = run;
   const part = nextPart(shape, trajectory, literal(inputOf(graph.name, run)));
@@ -50,7 +50,7 @@ function decide(shape: Shape, run: RunView): Move {
       const plan = trajectory.count === 0 ? graph.name : `${graph.name}#${trajectory.count + 1}`;
       const how = { onInvalid: 'per_branch', failFast: true, concurrency: CONCURRENCY } as const;
       const decision: CallParallel = { kind: 'call_parallel', branches: part.branches, plan, ...how };
-      return { decision, provenance: markOf(part.round) };
+      return { decision, provenance: roundNotes(part.round) };
     }
     case 'fail':
       throw nodeFailed(graph.name, nodeNamed(graph, part.failure.node), part.failure);

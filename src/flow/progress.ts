@@ -96,7 +96,7 @@ export interface Steps {
 }
 
 /** What a move says of its round, for the moves after it. */
-export function markOf({ number, heads }: Round): JsonObject {
+export function roundNotes({ number, heads }: Round): JsonObject {
   return { round: number, heads: [...heads.keys()] };
 }
 

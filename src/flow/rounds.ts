@@ -22,7 +22,7 @@ import {
   type Status,
   type Steps,
 } from './progress.ts';
-import type { Shape } from './shape.ts';
+import type { FlowShape } from './shape.ts';
 import { instanceOf, Ways } from './ways.ts';
 
 export type NextPart =
@@ -33,7 +33,7 @@ export type NextPart =
   | { readonly do: 'end'; readonly exit?: Done; readonly round: Round };
 
 /** @param input the arguments of the entry. */
-export function nextPart(shape: Shape, steps: Steps, input: Json): NextPart {
+export function nextPart(shape: FlowShape, steps: Steps, input: Json): NextPart {
   const { graph } = shape;
   const before = lastRound(graph, steps);
   const last = lastOf(graph, steps);
@@ -50,19 +50,19 @@ export function nextPart(shape: Shape, steps: Steps, input: Json): NextPart {
   return run(shape, { round: roundFrom(shape, before.number + 1, heads, last), last });
 }
 
-function run(shape: Shape, progress: Progress): NextPart {
+function run(shape: FlowShape, progress: Progress): NextPart {
   return { do: 'run', branches: branchesOfRound(shape, progress), round: progress.round };
 }
 
 /** Of a round that was cut short some nodes may never have their turn. */
-function passUnreachable(shape: Shape, progress: Progress): void {
+function passUnreachable(shape: FlowShape, progress: Progress): void {
   visit(shape, progress, ({ name }, status, routes) => {
     if (status.kind === 'open' && routes.length === 0) progress.round.nodes.set(name, PASSED);
   });
 }
 
 /** The nodes to which routers of the round have led back, with what these were handed, and those to which failures lead. */
-function headsAfter(shape: Shape, progress: Progress): ReadonlyMap<string, Json> {
+function headsAfter(shape: FlowShape, progress: Progress): ReadonlyMap<string, Json> {
   const heads = new Map<string, Json>();
   for (const failure of failuresOf(progress.round)) {
     const to = wayOfFailure(shape.graph, failure);
@@ -79,7 +79,7 @@ function headsAfter(shape: Shape, progress: Progress): ReadonlyMap<string, Json>
 }
 
 function roundFrom(
-  shape: Shape,
+  shape: FlowShape,
   number: number,
   heads: ReadonlyMap<string, Json>,
   last: ReadonlyMap<string, Last>,
@@ -93,7 +93,7 @@ function roundFrom(
 
 /** A join that lacks one of its parents cannot run, whatever the round comes to. */
 function isReached(
-  { sources }: Shape,
+  { sources }: FlowShape,
   { name, parents }: GraphNode,
   nodes: Round['nodes'],
   last: ReadonlyMap<string, Last>,
@@ -104,7 +104,7 @@ function isReached(
   );
 }
 
-function branchesOfRound(shape: Shape, progress: Progress): readonly Branch[] {
+function branchesOfRound(shape: FlowShape, progress: Progress): readonly Branch[] {
   const branches: Branch[] = [];
   visit(shape, progress, (node, status, routes) => {
     if (status.kind !== 'open') return;
@@ -117,7 +117,7 @@ function branchesOfRound(shape: Shape, progress: Progress): readonly Branch[] {
 
 /** The nodes of the round that were not passed over, each behind its sources: so no way is followed twice. */
 function visit(
-  shape: Shape,
+  shape: FlowShape,
   progress: Progress,
   look: (node: GraphNode, status: Status, routes: readonly Route[]) => void,
 ): void {

@@ -5,9 +5,9 @@ import {
   describeThrown,
   isJsonObject,
   type JsonObject,
+  type OptionShape,
   oneLine,
   PilotageError,
-  type Shape,
 } from '#core';
 import type { Tool } from '#tools';
 import type { GraphNode } from './graph.ts';
@@ -34,10 +34,13 @@ export interface RouterOptions {
   readonly allowCycle?: boolean;
 }
 
-const ROUTER: Shape<RouterOptions> = { allowCycle: 'any?' };
-const PREDICATE: Shape<{ branches: readonly unknown[]; default?: unknown }> = { branches: 'list', default: 'any?' };
-const BRANCH: Shape<{ when: unknown; to: unknown }> = { when: 'any', to: 'any' };
-const UNION: Shape<{ select: unknown; branches: object; default?: unknown }> = {
+const ROUTER: OptionShape<RouterOptions> = { allowCycle: 'any?' };
+const PREDICATE: OptionShape<{ branches: readonly unknown[]; default?: unknown }> = {
+  branches: 'list',
+  default: 'any?',
+};
+const BRANCH: OptionShape<{ when: unknown; to: unknown }> = { when: 'any', to: 'any' };
+const UNION: OptionShape<{ select: unknown; branches: object; default?: unknown }> = {
   select: 'any',
   branches: 'object',
   default: 'any?',

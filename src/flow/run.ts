@@ -9,7 +9,7 @@ import {
   PilotageError,
   type Planner,
 } from '#core';
-import type { Check } from '#tools';
+import type { ValueCheck } from '#tools';
 import { FlowError, flowError } from './error.ts';
 
 export interface FlowOptions {
@@ -53,8 +53,8 @@ type FlowResult =
 export interface Runnable {
   readonly name: string;
   readonly planner: Planner;
-  readonly checkInput: Check;
-  readonly checkOutput?: Check;
+  readonly checkInput: ValueCheck;
+  readonly checkOutput?: ValueCheck;
 }
 
 /**
@@ -117,7 +117,7 @@ interface Place {
 }
 
 /** What a schema makes of the value, as JSON. */
-async function checkedBy(check: Check, given: unknown, place: Place): Promise<Json> {
+async function checkedBy(check: ValueCheck, given: unknown, place: Place): Promise<Json> {
   const checked = await check(asJson(given, place));
   if (!checked.ok) throw unfit(place, `does not fit its schema: ${checked.why}`);
   return asJson(checked.value, place);

@@ -1,7 +1,7 @@
 /** What rounds need to know of a graph, found out once. */
 import type { FlowGraph, GraphNode } from './graph.ts';
 
-export interface Shape {
+export interface FlowShape {
   readonly graph: FlowGraph;
   /** Each behind those that lead to it. Ways back are not looked at. */
   readonly order: readonly GraphNode[];
@@ -11,7 +11,7 @@ export interface Shape {
   readonly heads: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-export function shapeOf(graph: FlowGraph): Shape {
+export function flowShapeOf(graph: FlowGraph): FlowShape {
   const order = inOrder(graph);
   const place = new Map(order.map(({ name }, index) => [name, index]));
   const sources = new Map<string, GraphNode[]>();

@@ -1,7 +1,7 @@
 /** What the types of a flow promise: nodes whose shapes do not fit cannot be connected. Nothing here exists at run time. */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Json, JsonObject } from '#core';
-import type { Check, EquippedPlanner, InputSchema, PlannerTool, RunBudget } from '#tools';
+import type { EquippedPlanner, InputSchema, PlannerTool, RunBudget, ValueCheck } from '#tools';
 import type { FlowFailure } from './failure.ts';
 import type { FlowGraph, GraphNode } from './graph.ts';
 import type { FlowOptions, FlowRun, FlowRuntime } from './run.ts';
@@ -76,8 +76,8 @@ export interface Flow<In = never, Out = unknown, Read = Out> extends EquippedPla
   readonly outputSchema?: InputSchema;
   readonly graph: FlowGraph;
   readonly budget: RunBudget;
-  readonly checkInput: Check;
-  readonly checkOutput?: Check;
+  readonly checkInput: ValueCheck;
+  readonly checkOutput?: ValueCheck;
   /** A node that runs the flow, as a task. Its default name is the flow's. */
   asNode<const Name extends string = string>(name?: Name, options?: SubflowOptions): Node<Name, In, Out>;
   asTool(options?: FlowToolOptions): PlannerTool;

@@ -2,7 +2,7 @@
 import { type Json, PilotageError, type Route } from '#core';
 import type { GraphNode } from './graph.ts';
 import type { Done, Progress } from './progress.ts';
-import type { Shape } from './shape.ts';
+import type { FlowShape } from './shape.ts';
 
 /** So many ways may lead to one node; more come only from routers behind routers, each with several ways in. */
 const MAX_WAYS = 1_000;
@@ -17,12 +17,12 @@ export function instanceOf(node: string, { last }: Pick<Progress, 'last'>): stri
 }
 
 export class Ways {
-  readonly #shape: Shape;
+  readonly #shape: FlowShape;
   readonly #progress: Progress;
   readonly #references = new Map<string, Json>();
   readonly #payloads = new Map<string, readonly Route[]>();
 
-  constructor(shape: Shape, progress: Progress) {
+  constructor(shape: FlowShape, progress: Progress) {
     this.#shape = shape;
     this.#progress = progress;
   }

@@ -10,7 +10,7 @@ export interface Digest {
   readonly sha256: string;
 }
 
-export function digestOf(bytes: Uint8Array): Digest {
+export function artifactDigest(bytes: Uint8Array): Digest {
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   return { artifactRef: `art_${sha256.slice(0, REF_HEX_DIGITS)}`, sha256 };
 }

@@ -1,5 +1,5 @@
 /** What the other rooms and the tests may use of `journal`. */
-export { digestOf } from './artifact-id.ts';
+export { artifactDigest } from './artifact-id.ts';
 export { DEFAULT_JOURNAL_PATH } from './default-path.ts';
 export { memoryJournal } from './memory.ts';
 export type {

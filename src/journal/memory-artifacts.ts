@@ -1,6 +1,6 @@
 /** Artifacts in the memory of this process. */
 import type { ArtifactRef, ArtifactRow, Scope } from '#core';
-import { assertSameContent, digestOf } from './artifact-id.ts';
+import { artifactDigest, assertSameContent } from './artifact-id.ts';
 import type { ArtifactAbout, ArtifactStore } from './port.ts';
 import { assertCounts, ownedBy } from './rules.ts';
 
@@ -27,7 +27,7 @@ export class MemoryArtifacts implements ArtifactStore {
   async put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef> {
     this.#access.assertOpen();
     const key = ownedBy(scope);
-    const digest = digestOf(bytes);
+    const digest = artifactDigest(bytes);
     const { artifactRef, sha256 } = digest;
     const artifacts = this.#scopes.get(key) ?? new Map<string, StoredArtifact>();
     this.#scopes.set(key, artifacts);

@@ -9,7 +9,7 @@ import {
   type Identity,
   isCapped,
   type Message,
-  type Shape,
+  type OptionShape,
   type Started,
   systemClock,
 } from '#core';
@@ -62,7 +62,7 @@ import {
 } from './rules.ts';
 import { Watchers } from './watchers.ts';
 
-const OPTIONS: Shape<{ clock?: Clock }> = { clock: 'object?' };
+const OPTIONS: OptionShape<{ clock?: Clock }> = { clock: 'object?' };
 
 /** Nothing survives the process. Times and leases are judged by `clock` (default: the system's). */
 export function memoryJournal(options: { readonly clock?: Clock } = {}): Journal {

@@ -1,10 +1,10 @@
 /** Artifacts in the journal's file: one row for the same bytes in the same scope. */
 import type { DatabaseSync } from 'node:sqlite';
 import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#core';
-import { assertSameContent, digestOf } from './artifact-id.ts';
+import { artifactDigest, assertSameContent } from './artifact-id.ts';
 import type { ArtifactAbout, ArtifactStore } from './port.ts';
 import { assertCounts, ownedBy } from './rules.ts';
-import { type Prepared, prepared } from './sqlite-prepared.ts';
+import { type PreparedStatement, prepared } from './sqlite-prepared.ts';
 
 const LARGE_BYTES = 1 << 20;
 
@@ -31,12 +31,12 @@ export interface StoreAccess {
 
 export class SqliteArtifacts implements ArtifactStore {
   readonly #access: StoreAccess;
-  readonly #find: Prepared;
-  readonly #bytes: Prepared;
-  readonly #insert: Prepared;
-  readonly #insertRow: Prepared;
-  readonly #rows: Prepared;
-  readonly #count: Prepared;
+  readonly #find: PreparedStatement;
+  readonly #bytes: PreparedStatement;
+  readonly #insert: PreparedStatement;
+  readonly #insertRow: PreparedStatement;
+  readonly #rows: PreparedStatement;
+  readonly #count: PreparedStatement;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     this.#access = access;
@@ -61,7 +61,7 @@ export class SqliteArtifacts implements ArtifactStore {
     const key = ownedBy(scope);
     const { mime, fileName = null, source = 'unknown' } = about;
     const copy = new Uint8Array(bytes);
-    const digest = digestOf(copy);
+    const digest = artifactDigest(copy);
     const { artifactRef, sha256 } = digest;
     // To copy and digest it took long, and so does writing it.
     if (copy.byteLength >= LARGE_BYTES) await new Promise((resolve) => setImmediate(resolve));
@@ -82,7 +82,7 @@ export class SqliteArtifacts implements ArtifactStore {
       | (StoredRow & { readonly bytes: Uint8Array })
       | undefined;
     if (row === undefined) return undefined;
-    if (digestOf(row.bytes).sha256 === row.sha256) return { bytes: row.bytes, mime: row.mime };
+    if (artifactDigest(row.bytes).sha256 === row.sha256) return { bytes: row.bytes, mime: row.mime };
     throw new PilotageError('journal_corrupt', `The bytes of ${artifactRef} have changed. Restore a backup.`, {
       data: { artifactRef },
     });

@@ -11,7 +11,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { PilotageError } from '#core';
 import { storeError } from './sqlite-errors.ts';
 import { idOf, noteOpen, realPath } from './sqlite-open-files.ts';
-import { type Prepared, prepared } from './sqlite-prepared.ts';
+import { type PreparedStatement, prepared } from './sqlite-prepared.ts';
 import { newer, SCHEMA_VERSION } from './sqlite-schema.ts';
 
 /**
@@ -30,7 +30,7 @@ interface Seen {
 export class SqliteGuard {
   readonly #path: string;
   readonly #version: StatementSync;
-  readonly #length: Prepared;
+  readonly #length: PreparedStatement;
   readonly #main: Seen;
   readonly #log: Seen;
   readonly #index: Seen;

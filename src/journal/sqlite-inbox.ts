@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type Message, PilotageError } from '#core';
 import type { Received } from './port.ts';
 import type { MessageText } from './sqlite-encode.ts';
-import { type Prepared, prepared } from './sqlite-prepared.ts';
+import { type PreparedStatement, prepared } from './sqlite-prepared.ts';
 
 export interface MessageRow {
   readonly id: string;
@@ -12,11 +12,11 @@ export interface MessageRow {
 }
 
 export class SqliteInbox {
-  readonly #insert: Prepared;
-  readonly #find: Prepared;
-  readonly #countControls: Prepared;
-  readonly #take: Prepared;
-  readonly #waiting: Prepared;
+  readonly #insert: PreparedStatement;
+  readonly #find: PreparedStatement;
+  readonly #countControls: PreparedStatement;
+  readonly #take: PreparedStatement;
+  readonly #waiting: PreparedStatement;
 
   constructor(db: DatabaseSync) {
     this.#insert = prepared(

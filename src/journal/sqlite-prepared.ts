@@ -1,10 +1,10 @@
 /** Statements are prepared when they are first run: that costs more than to run one, and most connections need few of them. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
-export type Prepared = () => StatementSync;
+export type PreparedStatement = () => StatementSync;
 
 /** What SQLite says of a text that does not fit the file as it is then is thrown by the first who asks. */
-export function prepared(db: DatabaseSync, text: string): Prepared {
+export function prepared(db: DatabaseSync, text: string): PreparedStatement {
   let statement: StatementSync | undefined;
   return () => {
     statement ??= db.prepare(text);

@@ -3,7 +3,7 @@ import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { decodeEntry, type Entry, type ErrorData, PilotageError, type Started } from '#core';
 import type { RunQuery, RunRecord, RunStatus } from './port.ts';
 import { beginningOf, hasEnded, runNotFound } from './rules.ts';
-import { type Prepared, prepared } from './sqlite-prepared.ts';
+import { type PreparedStatement, prepared } from './sqlite-prepared.ts';
 import { HEAD, LAST_ENTRY } from './sqlite-schema.ts';
 
 interface RecordRow {
@@ -39,8 +39,8 @@ const FIND_RECORD = `
 
 export class SqliteRecords {
   readonly #db: DatabaseSync;
-  readonly #find: Prepared;
-  readonly #keyOf: Prepared;
+  readonly #find: PreparedStatement;
+  readonly #keyOf: PreparedStatement;
 
   constructor(db: DatabaseSync) {
     this.#db = db;

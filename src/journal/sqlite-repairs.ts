@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Examined, RepairRequest, RunStatus } from './port.ts';
 import { assertAsExamined, hasEnded, runNotFound } from './rules.ts';
-import { type Prepared, prepared } from './sqlite-prepared.ts';
+import { type PreparedStatement, prepared } from './sqlite-prepared.ts';
 import { HEAD } from './sqlite-schema.ts';
 
 interface RunRow {
@@ -15,13 +15,13 @@ interface RunRow {
 }
 
 export class SqliteRepairs {
-  readonly #find: Prepared;
-  readonly #rows: Prepared;
-  readonly #inbox: Prepared;
-  readonly #takeOut: Prepared;
-  readonly #insert: Prepared;
-  readonly #drop: Prepared;
-  readonly #set: Prepared;
+  readonly #find: PreparedStatement;
+  readonly #rows: PreparedStatement;
+  readonly #inbox: PreparedStatement;
+  readonly #takeOut: PreparedStatement;
+  readonly #insert: PreparedStatement;
+  readonly #drop: PreparedStatement;
+  readonly #set: PreparedStatement;
 
   constructor(db: DatabaseSync) {
     this.#find = prepared(

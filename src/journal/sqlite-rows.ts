@@ -25,7 +25,7 @@ import {
 import type { AppendText, MessageText, RunText, ToldText } from './sqlite-encode.ts';
 import { SqliteInbox } from './sqlite-inbox.ts';
 import { SqlitePassedOver } from './sqlite-passed-over.ts';
-import { type Prepared, prepared } from './sqlite-prepared.ts';
+import { type PreparedStatement, prepared } from './sqlite-prepared.ts';
 import { decodeRow, type EntryRow } from './sqlite-records.ts';
 import { HEAD, LAST_ENTRY } from './sqlite-schema.ts';
 import type { SqliteSessions } from './sqlite-session.ts';
@@ -127,7 +127,7 @@ function statementsOn(db: DatabaseSync) {
       `
       UPDATE runs SET signals = signals + 1, wake_at = 0, updated_at = ?, priority = coalesce(?, priority) WHERE key = ?`,
     ),
-  } satisfies Record<string, Prepared>;
+  } satisfies Record<string, PreparedStatement>;
 }
 
 export class SqliteRows {

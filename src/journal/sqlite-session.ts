@@ -4,7 +4,7 @@ import type { Scope } from '#core';
 import { assertCounts, assertSummary, ownedBy } from './rules.ts';
 import type { MemoryHealth, SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from './session-memory.ts';
 import type { StoreAccess } from './sqlite-artifacts.ts';
-import { type Prepared, prepared } from './sqlite-prepared.ts';
+import { type PreparedStatement, prepared } from './sqlite-prepared.ts';
 
 interface SummaryRow {
   readonly text: string;
@@ -23,12 +23,12 @@ interface TurnRow {
 
 export class SqliteSessions implements SessionMemoryStore {
   readonly #access: StoreAccess;
-  readonly #scopeOf: Prepared;
-  readonly #add: Prepared;
-  readonly #turns: Prepared;
-  readonly #count: Prepared;
-  readonly #summary: Prepared;
-  readonly #setSummary: Prepared;
+  readonly #scopeOf: PreparedStatement;
+  readonly #add: PreparedStatement;
+  readonly #turns: PreparedStatement;
+  readonly #count: PreparedStatement;
+  readonly #summary: PreparedStatement;
+  readonly #setSummary: PreparedStatement;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     this.#access = access;

@@ -7,8 +7,8 @@ import {
   type Entry,
   encodeEntry,
   type Message,
+  type OptionShape,
   PilotageError,
-  type Shape,
   systemClock,
 } from '#core';
 import type {
@@ -32,7 +32,7 @@ import type { SessionMemoryStore } from './session-memory.ts';
 import { SqliteArtifacts, type StoreAccess } from './sqlite-artifacts.ts';
 import { encodeAppend, encodeMessage, encodeRun } from './sqlite-encode.ts';
 import { SqliteGuard } from './sqlite-guard.ts';
-import { type Prepared, prepared } from './sqlite-prepared.ts';
+import { type PreparedStatement, prepared } from './sqlite-prepared.ts';
 import { ReadingJournal } from './sqlite-reading.ts';
 import { SqliteRecords } from './sqlite-records.ts';
 import { SqliteRepairs } from './sqlite-repairs.ts';
@@ -60,7 +60,7 @@ export interface SqliteJournalOptions {
   readonly readOnly?: boolean;
 }
 
-const OPTIONS: Shape<SqliteJournalOptions> = {
+const OPTIONS: OptionShape<SqliteJournalOptions> = {
   path: 'text',
   synchronous: 'text?',
   clock: 'object?',
@@ -103,7 +103,7 @@ export class SqliteJournal implements Journal {
   readonly #repairs: SqliteRepairs;
   readonly #writer: GroupWriter;
   readonly #watchers = new Watchers();
-  readonly #dataVersion: Prepared;
+  readonly #dataVersion: PreparedStatement;
   #poll: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
 

@@ -57,7 +57,7 @@ export interface AskOptions {
   readonly stallMs?: number;
 }
 
-export interface Asked {
+export interface ModelAnswer {
   readonly reply: Reply;
   /** The one that gave the reply. */
   readonly model: ReadyModel;
@@ -73,7 +73,7 @@ export interface Asked {
  * @throws the reason of the signal; a failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model
  * is to be had, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
  */
-export async function askModel(options: AskOptions): Promise<Asked> {
+export async function askModel(options: AskOptions): Promise<ModelAnswer> {
   const tries = new Tries(options);
   for (;;) {
     let reply: Reply;
@@ -93,7 +93,7 @@ export async function askModel(options: AskOptions): Promise<Asked> {
  * before. The provider's stream is cancelled by an abort, by a stall, and when the consumer stops.
  * @throws as `askModel`.
  */
-export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDelta, Asked> {
+export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDelta, ModelAnswer> {
   const { signal } = options;
   const tries = new Tries(options);
   for (;;) {
@@ -195,7 +195,7 @@ class Tries {
     this.#startedAt = steadyMs(options.clock);
   }
 
-  asked(reply: Reply): Asked {
+  asked(reply: Reply): ModelAnswer {
     ALIVE.add(this.model.model);
     const usage = this.#count(reply);
     const { model } = this;

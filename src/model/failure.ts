@@ -141,7 +141,7 @@ export class MisdirectedRequest extends Error {
 export function whyUnavailable(error: unknown, inStream: boolean): Unavailable | undefined {
   if (isKeyRefused(error)) return 'key_refused';
   if (closedPortOf(error) !== undefined) return 'misdirected';
-  if (mayPass(error, inStream)) return isUnreachable(networkCodeOf(error) ?? '') ? 'unreachable' : 'away';
+  if (isTransientFailure(error, inStream)) return isUnreachable(networkCodeOf(error) ?? '') ? 'unreachable' : 'away';
   if (causeOf(error, MisdirectedRequest) !== undefined) return 'misdirected';
   const status = statusOf(error) ?? 0;
   if (KEY_STATUSES.has(status)) return 'key_refused';
@@ -193,7 +193,7 @@ export function remedyFor(why: Unavailable, error: unknown, model: string): stri
  * May the same request succeed later, or with another model? Before a reply has begun an error has to say so itself. Inside
  * a stream that the provider had accepted, it may unless the error says otherwise.
  */
-export function mayPass(error: unknown, inStream: boolean): boolean {
+export function isTransientFailure(error: unknown, inStream: boolean): boolean {
   const broken = causeOf(error, BrokenReply);
   if (broken !== undefined) return true;
   const said = saidToPass(error);

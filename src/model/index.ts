@@ -1,5 +1,5 @@
 /** `pilotage/model`: models beside the calling of one. */
-export type { Asked, AskOptions } from './attempts.ts';
+export type { AskOptions, ModelAnswer } from './attempts.ts';
 export type { ModelEntry, ReadyModel } from './entry.ts';
 export { readyModel } from './entry.ts';
 export type {

@@ -1,10 +1,10 @@
 /** What the other rooms and the tests may use of `model`. */
-export type { Asked, AskOptions } from './attempts.ts';
+export type { AskOptions, ModelAnswer } from './attempts.ts';
 export { askModel, streamModel } from './attempts.ts';
 export { closedPort } from './closed-ports.ts';
 export type { ModelEntry, ReadyModel } from './entry.ts';
 export { readyModel, readyModels, takesMedia } from './entry.ts';
-export { BrokenReply, failureData, mayPass, remedyFor, retryAfterMs, whyUnavailable } from './failure.ts';
+export { BrokenReply, failureData, isTransientFailure, remedyFor, retryAfterMs, whyUnavailable } from './failure.ts';
 export type { LanguageModel } from './language-model.ts';
 export { asLanguageModel } from './language-model.ts';
 export { oneCallAtATime } from './parallel-tool-calls.ts';

@@ -2,7 +2,7 @@
 
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4 } from '@ai-sdk/provider';
-import { assertOptions, knowKey, knowKeysOf, PilotageError, type Shape } from '#core';
+import { assertOptions, knowKey, knowKeysOf, type OptionShape, PilotageError } from '#core';
 import { MAX_REPLY_BYTES, serverFetch } from './server-fetch.ts';
 
 export interface OpenAICompatibleOptions {
@@ -17,7 +17,7 @@ export interface OpenAICompatibleOptions {
   readonly maxReplyBytes?: number;
 }
 
-const OPTIONS: Shape<OpenAICompatibleOptions> = {
+const OPTIONS: OptionShape<OpenAICompatibleOptions> = {
   baseUrl: 'any',
   model: 'text',
   apiKey: 'text?',

@@ -3,7 +3,7 @@
  * value that its owner passes around; nothing global. What it holds goes out and comes in as JSON.
  */
 
-import { assertOptions, type Clock, PilotageError, type Shape, systemClock } from '#core';
+import { assertOptions, type Clock, type OptionShape, PilotageError, systemClock } from '#core';
 import { type ModelEntry, type ReadyModel, readyModels } from './entry.ts';
 import type { LanguageModel } from './language-model.ts';
 
@@ -62,7 +62,7 @@ const PRIOR_FAIL_RATE = 0.05;
 /** As many calls make a rate of their own; what is missing to it, also by decay, is filled up with the prior. */
 const ENOUGH_CALLS = 5;
 
-const OPTIONS: Shape<RegistryOptions> = { clock: 'object?', windowCalls: 'any?', halfLifeMs: 'any?' };
+const OPTIONS: OptionShape<RegistryOptions> = { clock: 'object?', windowCalls: 'any?', halfLifeMs: 'any?' };
 
 /** @throws PilotageError `invalid_config` for a pool that is empty or names a model twice, and for bad options. */
 export function createModelRegistry(

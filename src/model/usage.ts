@@ -1,6 +1,6 @@
 /** What a model call used, and what that costs. */
 import type { LanguageModelV4Usage } from '@ai-sdk/provider';
-import { amountOf, DETAILS, PilotageError, shown, type Usage, usageIn } from '#core';
+import { amountOf, DETAILS, PilotageError, shownAmount, type Usage, usageIn } from '#core';
 import { type CountedReply, type CountedRequest, estimateReplyTokens, estimateTokens } from './tokens.ts';
 
 /** US dollars for a million tokens, as providers state them: 3 is three dollars. 0 is for a model that costs nothing. */
@@ -30,7 +30,7 @@ export function assertPrices(prices: Prices): void {
     if (price === undefined && name !== 'input' && name !== 'output') continue;
     const why = whyNoPrice(price);
     if (why === undefined) continue;
-    const given = price === undefined ? 'missing' : shown(price);
+    const given = price === undefined ? 'missing' : shownAmount(price);
     throw new PilotageError('invalid_config', `prices.${name} is ${given}; ${why}.`);
   }
 }
@@ -74,7 +74,7 @@ export function usageOf(given: LanguageModelV4Usage | undefined): ProviderUsage 
   const take = (part: (typeof TOKENS)[number], value: unknown, most: number): void => {
     if (value === undefined || value === null) return;
     const amount = amountOf(value, most);
-    if (amount === undefined) wrong.push(`${part} is ${shown(value)}`);
+    if (amount === undefined) wrong.push(`${part} is ${shownAmount(value)}`);
     else if (amount > 0 || part === 'outputTokens') usage[part] = amount;
   };
   take(

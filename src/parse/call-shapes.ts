@@ -25,7 +25,7 @@ export interface WrittenCall {
 }
 
 /** What a value says: calls, a definition of tools that the model repeats, or nothing. */
-export type Reading =
+export type ValueReading =
   | { readonly kind: 'calls'; readonly calls: readonly WrittenCall[] }
   | { readonly kind: 'echo' }
   | { readonly kind: 'none' };
@@ -86,17 +86,17 @@ const WRAPPER_KEYS: readonly string[] = [
   'tool_use',
 ];
 const ID_KEYS: readonly string[] = ['callId', 'call_id', 'tool_call_id', 'id'];
-const NO_READING: Reading = { kind: 'none' };
-const ECHO: Reading = { kind: 'echo' };
+const NO_READING: ValueReading = { kind: 'none' };
+const ECHO: ValueReading = { kind: 'echo' };
 const MAX_WRAPPERS = 4;
 
-export function readCalls(value: Loose, names: ToolNames, depth: number = 0): Reading {
+export function readCalls(value: Loose, names: ToolNames, depth: number = 0): ValueReading {
   if (depth > MAX_WRAPPERS) return NO_READING;
   if (isLooseList(value)) return readListCalls(value, names, depth);
   return isLooseObject(value) ? readObjectCalls(value, names, depth) : NO_READING;
 }
 
-function readListCalls(list: readonly Loose[], names: ToolNames, depth: number): Reading {
+function readListCalls(list: readonly Loose[], names: ToolNames, depth: number): ValueReading {
   const calls: WrittenCall[] = [];
   let hasEcho = false;
   for (let index = 0; index < list.length; index += 1) {
@@ -126,7 +126,7 @@ function namedCall(name: string, value: LooseObject, names: ToolNames): WrittenC
   return isDefinition(args, tool) ? undefined : { name, tool, named: args, positional: [] };
 }
 
-function readObjectCalls(value: LooseObject, names: ToolNames, depth: number): Reading {
+function readObjectCalls(value: LooseObject, names: ToolNames, depth: number): ValueReading {
   const call = readNamedObject(value, names);
   if (call !== undefined) return call;
   const keyed = readKeyedObject(value, names);
@@ -144,7 +144,7 @@ function readObjectCalls(value: LooseObject, names: ToolNames, depth: number): R
 }
 
 /** An object with a field for the name, and one for the arguments or the arguments beside it. */
-function readNamedObject(value: LooseObject, names: ToolNames): Reading | undefined {
+function readNamedObject(value: LooseObject, names: ToolNames): ValueReading | undefined {
   let unknown: WrittenCall | undefined;
   let hasEcho = false;
   for (const nameKey of NAME_KEYS) {
@@ -255,7 +255,7 @@ const NOTE_KEYS: ReadonlySet<string> = new Set([
 ]);
 
 /** `{toolName: {…}}`, also with several tools. */
-function readKeyedObject(value: LooseObject, names: ToolNames): Reading | undefined {
+function readKeyedObject(value: LooseObject, names: ToolNames): ValueReading | undefined {
   const calls: WrittenCall[] = [];
   let hasEcho = false;
   for (const key of Object.keys(value)) {

@@ -1,7 +1,7 @@
 /** Goes through a text once, from left to right, and collects what can be read as a call. */
 import { isDefinition, readCalls, unwrapArguments, type WrittenCall } from './call-shapes.ts';
 import type { CallSyntax, FoundCall } from './found-call.ts';
-import type { ParseLimits, Work } from './limits.ts';
+import type { ParseLimits, ParseWork } from './limits.ts';
 import { CodeText, isLooseObject, type LooseObject } from './loose-value.ts';
 import { type ParseTool, propertiesOf, type ToolNames } from './names.ts';
 import { fillVariables, hasStandIn, isEmpty, isMention } from './program-calls.ts';
@@ -16,7 +16,7 @@ export interface Scan {
   readonly text: string;
   readonly names: ToolNames;
   readonly limits: Required<ParseLimits>;
-  readonly work: Work;
+  readonly work: ParseWork;
   readonly found: FoundCall[];
   /** Objects that may be arguments whose tool is named elsewhere. */
   readonly bare: {
@@ -41,7 +41,7 @@ export interface Scan {
 /** More are not read: the first calls are those that are kept. */
 const FOUND_FACTOR = 4;
 
-export function findCalls(text: string, names: ToolNames, limits: Required<ParseLimits>, work: Work): Scan {
+export function findCalls(text: string, names: ToolNames, limits: Required<ParseLimits>, work: ParseWork): Scan {
   const scan: Scan = {
     text,
     names,

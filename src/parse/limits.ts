@@ -29,7 +29,7 @@ const MAX_DEPTH = 500;
 const WORK_FLOOR = 400_000;
 
 /** What one parse of one text may still do, and what it knows already. */
-export interface Work {
+export interface ParseWork {
   /** Characters that may be looked at. 0 also when more was read than can be recorded. */
   left: number;
   /** Values that may be read. */
@@ -41,7 +41,7 @@ export interface Work {
 }
 
 /** `indexOf` that counts as work, and searches for what is not there only once. */
-export function seek(work: Work, text: string, needle: string, from: number): number {
+export function seek(work: ParseWork, text: string, needle: string, from: number): number {
   if (from >= (work.absent.get(needle) ?? Number.POSITIVE_INFINITY)) return -1;
   const index = text.indexOf(needle, from);
   if (index < 0) work.absent.set(needle, from);
@@ -49,18 +49,18 @@ export function seek(work: Work, text: string, needle: string, from: number): nu
   return index;
 }
 
-export function workFor(text: string, limits: Required<ParseLimits>): Work {
+export function workFor(text: string, limits: Required<ParseLimits>): ParseWork {
   const left = Math.max(WORK_FLOOR, text.length * limits.maxWorkPerChar);
   return { left, values: JSON_LIMITS.values, keys: new Set(), absent: new Map() };
 }
 
 /** Nothing more is read once there is more than can be recorded. */
-export function countValue(work: Work): void {
+export function countValue(work: ParseWork): void {
   work.values -= 1;
   if (work.values < 0) work.left = 0;
 }
 
-export function countKey(work: Work, key: string): void {
+export function countKey(work: ParseWork, key: string): void {
   work.keys.add(key);
   if (work.keys.size > JSON_LIMITS.keys) work.left = 0;
 }

@@ -1,6 +1,6 @@
 /** ReAct lines: `Action: name` and `Action Input: …`. An `Action:` that stands before an object or a call is read as those. */
 import type { WrittenCall } from './call-shapes.ts';
-import type { ParseLimits, Work } from './limits.ts';
+import type { ParseLimits, ParseWork } from './limits.ts';
 import { isLooseObject, type Loose, type LooseObject } from './loose-value.ts';
 import type { ToolNames } from './names.ts';
 import { afterSpace, createReader, lineEnd, type Reader } from './reader.ts';
@@ -14,7 +14,7 @@ export interface ActionLine {
 interface Context {
   readonly names: ToolNames;
   readonly limits: Required<ParseLimits>;
-  readonly work: Work;
+  readonly work: ParseWork;
 }
 
 const ACTION =

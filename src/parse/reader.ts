@@ -1,11 +1,11 @@
 /** A place in a text that is being read, and the rules for what may be skipped there. */
-import { seek, type Work } from './limits.ts';
+import { type ParseWork, seek } from './limits.ts';
 
 export interface Reader {
   readonly text: string;
   at: number;
   readonly maxDepth: number;
-  readonly work: Work;
+  readonly work: ParseWork;
   /** The closing brackets that are due, innermost last. */
   readonly closers: string[];
   /** Something was read that strict JSON does not allow. */
@@ -22,7 +22,7 @@ export function createReader(
   text: string,
   at: number,
   maxDepth: number,
-  work: Work,
+  work: ParseWork,
   sources: Map<object, string> = new Map(),
 ): Reader {
   return {

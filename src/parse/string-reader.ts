@@ -3,7 +3,7 @@ import { seek } from './limits.ts';
 import { afterSpace, isHardStop, isSpaceCode, isWordStart, type Reader } from './reader.ts';
 
 /** Where a value stands: it decides what may come after it. */
-export type Place = 'object' | 'list' | 'call';
+export type ValuePlace = 'object' | 'list' | 'call';
 
 const CLOSING: Readonly<Record<string, string>> = {
   '"': '"',
@@ -20,7 +20,7 @@ export function isQuote(char: string | undefined): boolean {
 }
 
 /** Reads the string that begins at the cursor with a quote. `isRaw` keeps backslashes, as Python's r'' does. */
-export function readString(reader: Reader, place: Place, role: 'key' | 'value', isRaw: boolean): string {
+export function readString(reader: Reader, place: ValuePlace, role: 'key' | 'value', isRaw: boolean): string {
   const { text, at } = reader;
   const quote = text.charAt(at);
   if (quote !== '"') reader.isLoose = true;
@@ -92,7 +92,7 @@ function endsString(
   reader: Reader,
   index: number,
   quote: string,
-  place: Place,
+  place: ValuePlace,
   role: 'key' | 'value',
   start: number,
 ): boolean {
@@ -146,7 +146,7 @@ function tail(text: string, at: number, length: number): string {
 }
 
 /** Whether the text after a comma can begin the next item of the container. */
-function isPlausibleNext(reader: Reader, from: number, place: Place): boolean {
+function isPlausibleNext(reader: Reader, from: number, place: ValuePlace): boolean {
   const { text } = reader;
   const at = afterSpace(text, from);
   reader.work.left -= at - from;

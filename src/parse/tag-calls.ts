@@ -1,7 +1,7 @@
 /** Calls whose arguments are tags: `<invoke name="f"><parameter name="a">1</parameter></invoke>` and its many cousins. */
 import type { JsonObject } from '#core';
 import type { WrittenCall } from './call-shapes.ts';
-import { seek, type Work } from './limits.ts';
+import { type ParseWork, seek } from './limits.ts';
 import { type Loose, type MutableLoose, setField } from './loose-value.ts';
 import { type ParseTool, propertiesOf, type ToolNames, takesAnything } from './names.ts';
 import { afterSpace } from './reader.ts';
@@ -38,7 +38,7 @@ const MAX_PARAMETERS = 200;
 const MAX_DEPTH = 100;
 
 /** The call that the tag opens, when its arguments are tags. */
-export function readTagCall(text: string, tag: OpenTag, names: ToolNames, work: Work): TagCall | undefined {
+export function readTagCall(text: string, tag: OpenTag, names: ToolNames, work: ParseWork): TagCall | undefined {
   const inner = tag.name === undefined ? innerName(text, tag) : undefined;
   const name = tag.name ?? inner?.name ?? tag.element;
   const tool = names.resolve(name)?.tool;
@@ -80,7 +80,7 @@ function readParameter(
   at: number,
   properties: JsonObject,
   named: MutableLoose,
-  work: Work,
+  work: ParseWork,
 ): number | undefined {
   const tag = readOpenTag(text, at);
   if (tag === undefined) return undefined;
@@ -119,7 +119,7 @@ function readArgumentPair(
   text: string,
   keyStart: number,
   keyEnd: number,
-  work: Work,
+  work: ParseWork,
 ): { key: string; value: Loose; end: number } | undefined {
   ARGUMENT_VALUE.lastIndex = keyEnd;
   const match = ARGUMENT_VALUE.exec(text);

@@ -1,11 +1,11 @@
 /** Where a model's own turn begins and ends in its text: thinking before it, made-up turns of others after it. */
 
-import { seek, type Work } from './limits.ts';
+import { type ParseWork, seek } from './limits.ts';
 
 const THOUGHT = /<(think|thinking|reasoning|reflection|scratchpad)>/y;
 
 /** Where the thinking that opens at `at` ends. */
-export function thoughtEnd(text: string, at: number, work: Work): number | undefined {
+export function thoughtEnd(text: string, at: number, work: ParseWork): number | undefined {
   THOUGHT.lastIndex = at;
   const match = THOUGHT.exec(text);
   if (match === null) return undefined;
@@ -70,7 +70,7 @@ export function endsText(text: string, end: number): boolean {
  * Where the next value may begin, from `from` on: what stands in a thought is none yet.
  * @param opener global; has `<` among what it finds, with which thoughts begin.
  */
-export function nextOpener(text: string, opener: RegExp, from: number, work: Work): number | undefined {
+export function nextOpener(text: string, opener: RegExp, from: number, work: ParseWork): number | undefined {
   opener.lastIndex = from;
   for (;;) {
     const at = work.left > 0 ? opener.exec(text)?.index : undefined;

@@ -1,6 +1,6 @@
 /** A text that is nothing but calls in program syntax, of tools that are not there: the model must be told so. */
 import type { FoundCall } from './found-call.ts';
-import type { ParseLimits, Work } from './limits.ts';
+import type { ParseLimits, ParseWork } from './limits.ts';
 import type { ToolNames } from './names.ts';
 import { afterSpace, createReader } from './reader.ts';
 import { endsText } from './turns.ts';
@@ -15,7 +15,7 @@ export function unknownCalls(
   text: string,
   names: ToolNames,
   limits: Required<ParseLimits>,
-  work: Work,
+  work: ParseWork,
 ): readonly FoundCall[] {
   const calls: FoundCall[] = [];
   OPENING.lastIndex = 0;

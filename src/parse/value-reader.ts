@@ -7,10 +7,10 @@ import { countKey, countValue } from './limits.ts';
 import { LITERALS, readNumber } from './literal-reader.ts';
 import { CodeText, isLooseObject, type Loose, type MutableLoose, NumberText, setField } from './loose-value.ts';
 import { afterSpace, isHardStop, isWordStart, type Reader, skipSpace, spend } from './reader.ts';
-import { isQuote, type Place, readEscapedString, readString } from './string-reader.ts';
+import { isQuote, readEscapedString, readString, type ValuePlace } from './string-reader.ts';
 
 /** The value at the cursor, or `undefined` when there is none. */
-export function readValue(reader: Reader, place: Place): Loose | undefined {
+export function readValue(reader: Reader, place: ValuePlace): Loose | undefined {
   skipSpace(reader);
   countValue(reader.work);
   if (!spend(reader, 1) || reader.isTooDeep) return undefined;
@@ -29,7 +29,7 @@ export function readContainer(reader: Reader): Loose | undefined {
   return value;
 }
 
-function readPrimary(reader: Reader, place: Place): Loose | undefined {
+function readPrimary(reader: Reader, place: ValuePlace): Loose | undefined {
   const { text, at } = reader;
   const char = text[at];
   if (char === undefined || isHardStop(text, at)) return undefined;
@@ -55,7 +55,7 @@ function stringPrefix(text: string, at: number): string | undefined {
 }
 
 /** What may stand behind a value: nothing, more of an expression, or the next item without its comma. */
-function readRest(reader: Reader, place: Place, start: number, value: Loose): Loose {
+function readRest(reader: Reader, place: ValuePlace, start: number, value: Loose): Loose {
   const { text } = reader;
   const end = reader.at;
   skipSpace(reader);
@@ -79,7 +79,7 @@ function readRest(reader: Reader, place: Place, start: number, value: Loose): Lo
 }
 
 /** `"a" "b"` and `"a" + "b"` are one text; a key on the next line begins the next field. */
-function readTextRest(reader: Reader, place: Place, start: number, end: number, value: string): Loose {
+function readTextRest(reader: Reader, place: ValuePlace, start: number, end: number, value: string): Loose {
   const { text } = reader;
   reader.isLoose = true;
   if (place === 'object' && isKeyAhead(text, reader.at)) return value;
@@ -248,7 +248,7 @@ function readField(reader: Reader, fields: MutableLoose, items: Loose[]): boolea
   return readFieldValue(reader, fields, key, 'object');
 }
 
-function readFieldValue(reader: Reader, fields: MutableLoose, key: string, place: Place): boolean {
+function readFieldValue(reader: Reader, fields: MutableLoose, key: string, place: ValuePlace): boolean {
   countKey(reader.work, key);
   const value = readValue(reader, place);
   if (value !== undefined) {
@@ -285,7 +285,7 @@ function readSpread(reader: Reader, fields: MutableLoose, items: Loose[]): boole
 
 const BARE_KEY = /[A-Za-z_$@#\u00c0-\uffff][\w$.\-\\\u00c0-\uffff]*|-?\d[\w.]*/y;
 
-function readKey(reader: Reader, place: Place): string | undefined {
+function readKey(reader: Reader, place: ValuePlace): string | undefined {
   const { text } = reader;
   if (isQuote(text[reader.at])) return readString(reader, place, 'key', false);
   if (text[reader.at] === '\\' && isQuote(text[reader.at + 1])) return readEscapedString(reader);

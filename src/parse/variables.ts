@@ -1,6 +1,6 @@
 /** Variables of a program around a call: `city = "Paris"` on a line of its own, before `f(city)`. */
 
-import type { ParseLimits, Work } from './limits.ts';
+import type { ParseLimits, ParseWork } from './limits.ts';
 import { CodeText, isLooseObject, type Loose, NumberText } from './loose-value.ts';
 import { createReader } from './reader.ts';
 import { readValue } from './value-reader.ts';
@@ -12,7 +12,7 @@ const ASSIGNMENT =
   /(?:^|\n)[ \t]{0,80}(?:(?:const|let|var|final|[A-Z]\w{0,40}(?:<[\w, ]{0,40}>)?(?:\[\])?|int|double|float|boolean|long)[ \t]{1,4})?([A-Za-z_$][\w$]{0,80})[ \t]{0,8}(?::[ \t]?\w{1,20}[ \t]?)?=(?!=)[ \t]{0,8}(?=["'\d[{\-TtFfN])/g;
 const MAX_VARIABLES = 200;
 
-export function variablesOf(text: string, limits: Required<ParseLimits>, work: Work): Variables {
+export function variablesOf(text: string, limits: Required<ParseLimits>, work: ParseWork): Variables {
   let values: Map<string, { readonly at: number; readonly value: Loose }> | undefined;
   return (name, before) => {
     values ??= readAssignments(text, limits, work);
@@ -24,7 +24,7 @@ export function variablesOf(text: string, limits: Required<ParseLimits>, work: W
 function readAssignments(
   text: string,
   limits: Required<ParseLimits>,
-  work: Work,
+  work: ParseWork,
 ): Map<string, { readonly at: number; readonly value: Loose }> {
   const values = new Map<string, { readonly at: number; readonly value: Loose }>();
   work.left -= text.length;

@@ -36,12 +36,15 @@ export function modelPool(model: GivenModels, prices: Prices | undefined, needs:
       record: (name, call) => model.record(name, call),
     };
   }
-  const models = listed(model, prices);
+  const models = listedModels(model, prices);
   return { models, ranked: () => models, record: () => {} };
 }
 
 /** @throws PilotageError `invalid_config` for what is no model. */
-export function listed(model: Exclude<GivenModels, ModelRegistry>, prices: Prices | undefined): readonly ReadyModel[] {
+export function listedModels(
+  model: Exclude<GivenModels, ModelRegistry>,
+  prices: Prices | undefined,
+): readonly ReadyModel[] {
   const list = Array.isArray(model) ? model : [model as Exclude<typeof model, readonly unknown[]>];
   return readyModels(list, prices === undefined ? {} : { prices });
 }

@@ -8,7 +8,7 @@ import { isJsonObject, type Step, shownName } from '#core';
 import { restoreParts, restoreText } from './assistant-parts.ts';
 import { frame } from './frame.ts';
 import { assistantTurn, userTurn } from './messages.ts';
-import { resultOf } from './outcome-text.ts';
+import { toolResultOf } from './outcome-text.ts';
 import type { StepCall } from './step-parts.ts';
 
 /** @param ids one for each call, unique in the request. */
@@ -26,7 +26,7 @@ export function nativeTurns(
     const toolName = protocolName(tool);
     // Arguments that were no object are in the journal as they came; providers refuse them in a history.
     parts.push({ type: 'tool-call', toolCallId, toolName, input: isJsonObject(args) ? args : {} });
-    results.push({ type: 'tool-result', toolCallId, toolName, output: resultOf(outcome) });
+    results.push({ type: 'tool-result', toolCallId, toolName, output: toolResultOf(outcome) });
   }
   const spoken = said.length === 0 ? parts : [...said.map((text) => ({ type: 'text' as const, text })), ...parts];
   const content = restoreParts(step.providerState, parts) ?? spoken;
@@ -56,7 +56,7 @@ export function callBlock(calls: readonly StepCall[]): string {
 
 /** What a call came to, in a frame that says which call it was. @param maxChars of any one text that is not ours. */
 export function resultFrame({ tool, outcome }: StepCall, index: number, maxChars?: number): string {
-  return frame('tool_result', resultOf(outcome, maxChars).value, { tool: shownName(tool), call: index + 1 });
+  return frame('tool_result', toolResultOf(outcome, maxChars).value, { tool: shownName(tool), call: index + 1 });
 }
 
 const MAX_NAME_CHARS = 64;

@@ -14,7 +14,7 @@ const NEVER_STARTED: ErrorData = { code: 'branch_not_started', message: 'The cal
  * The result of a call, as markup. A call without an outcome was never started.
  * @param maxChars of any one text that is not ours.
  */
-export function resultOf(outcome: Outcome | undefined, maxChars?: number): ToolResultOutput {
+export function toolResultOf(outcome: Outcome | undefined, maxChars?: number): ToolResultOutput {
   if (outcome === undefined) return errorOutput(NEVER_STARTED, '', maxChars);
   switch (outcome.kind) {
     case 'value': {

@@ -14,7 +14,7 @@ import {
   unescaped,
 } from '#core';
 import { enclose, note, type UserWords } from './frame.ts';
-import { errorText, resultOf, verdictText } from './outcome-text.ts';
+import { errorText, toolResultOf, verdictText } from './outcome-text.ts';
 
 export interface StepCall {
   readonly tool: string;
@@ -65,7 +65,7 @@ export function replyTo(step: Step, write: UserWords, maxChars?: number): string
     return `Your last reply was not accepted:\n${enclose('reply_error', errorText(error), {}, maxChars)}`;
   }
   const outcome = calls[0]?.outcome;
-  if (outcome?.kind !== 'verdict') return resultOf(outcome, maxChars).value;
+  if (outcome?.kind !== 'verdict') return toolResultOf(outcome, maxChars).value;
   // What the tasks came to is told in the turns that follow.
   return isWokenByTasks(outcome)
     ? note('No message of the user. Tasks have ended.')

@@ -29,7 +29,7 @@ import { isSpoken, steeringText } from './steering-text.ts';
 import { callsOf, isWaitingAnswer, isWokenByTasks, replyTo, type StepCall, saidIn } from './step-parts.ts';
 import { toolEntry } from './tool-text.ts';
 import { artifactTurn, callsMadeTurn, contextTurns, summaryTurn, taskTurn } from './untrusted.ts';
-import { requestTurn, type Takes } from './user-turn.ts';
+import { requestTurn, type TakesMime } from './user-turn.ts';
 
 const MADE_ID = 'react.callid.';
 
@@ -38,7 +38,7 @@ export interface TranscriptOptions {
   /** Whether the reasoning of earlier steps is sent again, as text. What a provider wants back goes back in any case. */
   readonly replay: ReasoningReplay;
   /** What the model can be sent as a file. */
-  readonly takes: Takes;
+  readonly takes: TakesMime;
   /** How many examples of a found tool are shown in text mode. Default 3. */
   readonly maxExamples?: number;
 }

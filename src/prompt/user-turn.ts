@@ -12,13 +12,13 @@ import {
 import { encloseJson, note, type UserWords } from './frame.ts';
 
 /** Can the model be sent files of this MIME type? */
-export type Takes = (mime: string) => boolean;
+export type TakesMime = (mime: string) => boolean;
 
 /**
  * `undefined` when a conversation just goes on: the history has the request, and there is nothing to add.
  * @param write how the user's own words are written.
  */
-export function requestTurn(view: RunView, takes: Takes, write: UserWords): LanguageModelV4Message | undefined {
+export function requestTurn(view: RunView, takes: TakesMime, write: UserWords): LanguageModelV4Message | undefined {
   const { query, inputs, history, tools } = view;
   const content: (LanguageModelV4TextPart | LanguageModelV4FilePart)[] = [];
   if (query !== '') content.push({ type: 'text', text: write(query) });
@@ -41,7 +41,7 @@ export function unreadableInputs(inputs: readonly LoadedInput[]): Remark<'input.
 
 function inputPart(
   input: LoadedInput,
-  takes: Takes,
+  takes: TakesMime,
   tools: ToolView,
 ): LanguageModelV4TextPart | LanguageModelV4FilePart {
   const { artifactRef, mime, sizeBytes, fileName, bytes } = input;

@@ -66,7 +66,7 @@ export function patientArtifacts(store: ArtifactStore, clock: Clock): ArtifactSt
 async function tryAgain<T>(clock: Clock, first: unknown, write: () => Promise<T>): Promise<T> {
   let error = first;
   for (const delayMs of RETRY_DELAYS_MS) {
-    if (!mayPass(error)) break;
+    if (!isTransientStoreError(error)) break;
     await new Promise<void>((resolve) => clock.after(delayMs, resolve));
     try {
       return await write();
@@ -78,6 +78,6 @@ async function tryAgain<T>(clock: Clock, first: unknown, write: () => Promise<T>
 }
 
 /** The store could not do it now, and may later. */
-export function mayPass(error: unknown): boolean {
+export function isTransientStoreError(error: unknown): boolean {
   return PilotageError.is(error) && ERROR_CONSEQUENCES[error.code] === 'retry';
 }

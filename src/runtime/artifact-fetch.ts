@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { ARTIFACT_FETCH, encodedBytes, type Json, type JsonObject } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { Tool } from '#tools';
-import { cutUtf8, HEAVY_BYTES } from './large-values.ts';
+import { cutUtf8, LARGE_VALUE_BYTES } from './large-values.ts';
 
 const DEFAULT_PAGE_BYTES = 16_384;
 const MAX_PAGE_BYTES = 28_672;
@@ -51,5 +51,5 @@ function page(ref: string, bytes: Uint8Array, offset: number, length: number): J
   const { text, next } = cutUtf8(bytes, offset, length);
   const result = { found: true, ref, size_bytes: bytes.length, offset, text };
   const whole = next >= bytes.length ? result : { ...result, next_offset: next };
-  return encodedBytes(whole) < HEAVY_BYTES ? whole : page(ref, bytes, offset, Math.floor(length / 2));
+  return encodedBytes(whole) < LARGE_VALUE_BYTES ? whole : page(ref, bytes, offset, Math.floor(length / 2));
 }

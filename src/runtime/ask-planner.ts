@@ -28,11 +28,11 @@ import {
   usageIn,
 } from '#core';
 import { nextStep, viewOf } from '#state';
-import { type Ask, type Said, say } from './ask.ts';
+import { type Ask, type StreamedText, say } from './ask.ts';
 import { atOnceFor } from './at-once.ts';
 import type { Settled } from './attempt.ts';
 import { Growing, Growth } from './growth.ts';
-import { HEAVY_BYTES } from './large-values.ts';
+import { LARGE_VALUE_BYTES } from './large-values.ts';
 import { modelAway } from './model-away.ts';
 import { type Mutable, readMove, takeNotes, wrongUsage } from './move-notes.ts';
 import { errorData } from './outcomes.ts';
@@ -58,13 +58,13 @@ export function askPlanner(ask: Ask): Made | Promise<Made> {
 type Made = readonly EntryBody[] | undefined;
 
 function askForMove(ask: Ask, view: RunView, startedAt: number): Made | Promise<Made> {
-  const { deps, flight, signal } = ask;
+  const { deps, attempt, signal } = ask;
   const step = nextStep(ask.state);
-  const said: Said = { text: '', reasoning: '' };
-  return flight.attempt(
+  const said: StreamedText = { text: '', reasoning: '' };
+  return attempt.run(
     () => moveOf(deps.planner.next(view, signal.signal), ask, said),
     (settled) => {
-      if (ask.flight.aborted) return ask.isEnding() ? interrupted(said, step, startedAt) : undefined;
+      if (ask.attempt.aborted) return ask.isEnding() ? interrupted(said, step, startedAt) : undefined;
       return answerOf(settled, step, startedAt, ask, said);
     },
     { signal },
@@ -73,19 +73,19 @@ function askForMove(ask: Ask, view: RunView, startedAt: number): Made | Promise<
 
 /** The history is shortened by an entry of its own; the driver then asks again, with the shorter one. */
 async function compactFirst(ask: Ask, view: RunView, startedAt: number): Promise<readonly EntryBody[] | undefined> {
-  const { deps, flight, signal, state } = ask;
+  const { deps, attempt, signal, state } = ask;
   const step = nextStep(state);
-  const settled = await flight.attempt(
+  const settled = await attempt.run(
     () => deps.planner.compact?.(view, signal.signal),
     (made) => made,
     { signal },
   );
-  if (flight.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
+  if (attempt.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
   if (settled.kind === 'thrown') return failedBy(settled.error, step, ask);
-  const attempt = settled.value;
-  if (attempt === undefined) return askForMove(ask, view, startedAt);
+  const given = settled.value;
+  if (given === undefined) return askForMove(ask, view, startedAt);
   try {
-    const made = compactionEntry(captureObject(attempt, 'compaction').json as unknown as CompactionAttempt, step);
+    const made = compactionEntry(captureObject(given, 'compaction').json as unknown as CompactionAttempt, step);
     return [uncountedIn(made, ask) ?? made];
   } catch (error) {
     return [plannerFailed(error, step)];
@@ -115,7 +115,7 @@ function answerOf(
   step: number,
   startedAt: number,
   ask: Ask,
-  said: Said,
+  said: StreamedText,
 ): readonly EntryBody[] | undefined | Promise<readonly EntryBody[]> {
   if (settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
   if (settled.kind === 'thrown') return failedBy(settled.error, step, ask);
@@ -132,7 +132,7 @@ function answerOf(
 }
 
 /** The beginning of the plan. The planner goes on when the driver knows of it. */
-function startGrowth(growing: Growing, step: number, startedAt: number, ask: Ask, said: Said): EntryBody {
+function startGrowth(growing: Growing, step: number, startedAt: number, ask: Ask, said: StreamedText): EntryBody {
   try {
     const growth = new Growth(ask, growing, step, startedAt);
     growth.goOn(growing, said);
@@ -153,7 +153,7 @@ async function closeSource({ source }: Growing): Promise<void> {
 function moveOf(
   source: MoveSource,
   ask: Ask,
-  said: Said,
+  said: StreamedText,
 ): Exclude<MoveSource, AsyncGenerator<Delta>> | Promise<Decision | Move | Growing> {
   return isGenerator(source) ? drain(source, ask, said) : source;
 }
@@ -165,12 +165,12 @@ function isGenerator(source: MoveSource): source is AsyncGenerator<Delta, Decisi
 async function drain(
   source: AsyncGenerator<Delta, Decision | Move>,
   ask: Ask,
-  said: Said,
+  said: StreamedText,
 ): Promise<Decision | Move | Growing> {
   for (;;) {
     const { value, done } = await source.next();
     if (done === true) return value;
-    if (ask.flight.aborted) {
+    if (ask.attempt.aborted) {
       await source.return(undefined as never);
       throw ask.signal.signal.reason;
     }
@@ -180,7 +180,11 @@ async function drain(
 }
 
 /** What was said before the run was stopped is part of it: whoever watched has seen it. */
-function interrupted({ text, reasoning }: Said, step: number, startedAt: number): readonly EntryBody[] | undefined {
+function interrupted(
+  { text, reasoning }: StreamedText,
+  step: number,
+  startedAt: number,
+): readonly EntryBody[] | undefined {
   if (text === '' && reasoning === '') return undefined;
   const message = 'The run was stopped while the planner was speaking.';
   const moved: Mutable<Moved> = {
@@ -298,7 +302,7 @@ async function finished(decision: Extract<Decision, { kind: 'finish' }>, ask: As
   };
   if (payload === undefined) return ending;
   const bytes = Buffer.from(JSON.stringify(payload));
-  if (bytes.length < HEAVY_BYTES) return { ...ending, payload: payload as NonNullable<Finished['payload']> };
+  if (bytes.length < LARGE_VALUE_BYTES) return { ...ending, payload: payload as NonNullable<Finished['payload']> };
   const artifact = await ask.deps.artifacts.put(ask.state.identity, bytes, {
     mime: 'application/json',
     fileName: 'answer.json',

@@ -2,7 +2,7 @@
 import type { EntryBody, LazySignal, LoadedInput, SpokenDelta } from '#core';
 import type { RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
-import type { Flight } from './attempt.ts';
+import type { Attempt } from './attempt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 
 export interface Ask {
@@ -10,7 +10,7 @@ export interface Ask {
   readonly state: RunState;
   readonly tools: AuthorisedTools;
   readonly inputs: readonly LoadedInput[];
-  readonly flight: Flight;
+  readonly attempt: Attempt;
   /** The run's own signal, the same for each of its moves. */
   readonly signal: LazySignal;
   /** Where deltas go; without it the planner need not stream. */
@@ -22,7 +22,7 @@ export interface Ask {
 }
 
 /** What a streaming planner has said of the move that it is at. */
-export interface Said {
+export interface StreamedText {
   text: string;
   reasoning: string;
 }
@@ -39,7 +39,7 @@ export interface PlanGrowth {
 }
 
 /** @throws Error for what is no delta: the planner has failed. */
-export function say(given: SpokenDelta, said: Said, ask: Ask): void {
+export function say(given: SpokenDelta, said: StreamedText, ask: Ask): void {
   const delta = readDelta(given);
   if (delta.type === 'reset') {
     said.text = '';

@@ -27,7 +27,7 @@ export interface AttemptOptions {
   readonly isLookUp?: boolean;
 }
 
-export class Flight {
+export class Attempt {
   readonly #clock: Clock;
   readonly #onLate: () => void;
   #current: LazySignal | undefined;
@@ -69,7 +69,7 @@ export class Flight {
    * Runs `work` once, and gives what `conclude` makes of how it settled: at once, when the work was over at once. Throws, or
    * rejects, only when `conclude` throws.
    */
-  attempt<T, R>(
+  run<T, R>(
     work: (signal: LazySignal) => T | PromiseLike<T>,
     conclude: (settled: Settled<T>) => R | Promise<R>,
     options: AttemptOptions = NO_OPTIONS,

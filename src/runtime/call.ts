@@ -13,9 +13,9 @@ import type {
   ToolSchema,
 } from '#core';
 import type { ArtifactStore } from '#journal';
-import type { Approval, OpenStep } from '#state';
+import type { ApprovedCall, OpenStep } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyPlannerTool } from '#tools';
-import type { Flight } from './attempt.ts';
+import type { Attempt } from './attempt.ts';
 import type { OwnCall, Piece } from './call-context.ts';
 import type { AtWork } from './doubt.ts';
 import type { Earlier } from './earlier-calls.ts';
@@ -60,7 +60,7 @@ export interface Call {
   readonly identity: Identity;
   readonly idempotencyKey: string;
   readonly tools: AuthorisedTools;
-  readonly flight: Flight;
+  readonly attempt: Attempt;
   /** The call was begun, by a process that died or by an attempt that was given up, and no result was recorded. */
   readonly interrupted: boolean;
   /** When it was begun, if it was. Milliseconds since the epoch. */
@@ -68,7 +68,7 @@ export interface Call {
   /** It was begun as a `once` call, whatever its tool says of itself today. */
   readonly begunOnce: boolean;
   /** Somebody has approved it. */
-  readonly approval: Approval | undefined;
+  readonly approval: ApprovedCall | undefined;
   /** The run is a fork whose `once` calls are not made. */
   readonly held: boolean;
 }
@@ -95,7 +95,7 @@ export interface DispatchPorts {
   ): Promise<CallResult | HeldCall | undefined>;
   readonly lease: Pick<HeldLease, 'isCertain' | 'prove' | 'graceLeftMs'>;
   /** Opens the handles that the call needs, or gives those that are open. */
-  hand(call: Pick<Call, 'open' | 'flight'>, wanted: readonly NamedHandle[]): Promise<Handed>;
+  hand(call: Pick<Call, 'open' | 'attempt'>, wanted: readonly NamedHandle[]): Promise<Handed>;
   /** Takes the place of a call in the budget, and its money. What it comes to when there is no room: then nothing was taken. */
   reserve(
     call: Pick<Call, 'open' | 'index'>,

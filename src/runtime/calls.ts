@@ -27,7 +27,7 @@ import {
 import { isHeld, mayGiveUp, type OpenStep, type RunState, type TaskWait } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { outcomeOfTask } from './agent-task.ts';
-import { Flight } from './attempt.ts';
+import { Attempt } from './attempt.ts';
 import { beginAwait, endOfWait } from './await.ts';
 import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { argsOf } from './call-args.ts';
@@ -39,13 +39,13 @@ import type { DriverDeps } from './driver-deps.ts';
 import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
 import type { PauseAsk } from './gates.ts';
 import type { HeldLease } from './held-lease.ts';
-import { Taken } from './in-flight-budget.ts';
-import { storeHeavy } from './large-values.ts';
+import { InFlightBudget } from './in-flight-budget.ts';
+import { storeLargeValue } from './large-values.ts';
 import { errorData, noRoom } from './outcomes.ts';
 import { askForRaise, asksForRaise, type Lacking } from './raise.ts';
-import type { Ledger } from './run-writer.ts';
+import type { RunWriter } from './run-writer.ts';
 import type { Schedule } from './schedule.ts';
-import { setUp } from './set-up.ts';
+import { setUpParallel } from './set-up.ts';
 import { SharedTimer } from './shared-timer.ts';
 import { type CallAt, type Landing, refused, spawn, spawnCalled } from './spawn.ts';
 import { isCarried, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
@@ -56,7 +56,7 @@ export interface CallPorts {
   readonly state: RunState;
   /** Makes durable that a call begins. */
   begin(step: number, call: number, costMicroUsd: number | undefined, repeatable: boolean): Promise<void>;
-  readonly writer: Pick<Ledger, 'isWriting' | 'untilWritten'>;
+  readonly writer: Pick<RunWriter, 'isWriting' | 'untilWritten'>;
   readonly lease: HeldLease;
   tools(): AuthorisedTools;
 }
@@ -66,7 +66,7 @@ type Landed = EntryBody[] | (() => Landing);
 
 export class Calls {
   readonly #ports: CallPorts;
-  readonly #inFlight = new Map<number, Flight>();
+  readonly #inFlight = new Map<number, Attempt>();
   readonly #landed: Landed[] = [];
   /** Calls that have landed since the schedule was last told. */
   #returned: number[] = [];
@@ -75,7 +75,7 @@ export class Calls {
   #hasAsked = false;
   /** Calls that do not fit the budget, and are perhaps not needed: others of their step may do. They take their turn again when none of those is under way. */
   readonly #unasked = new Set<number>();
-  readonly #taken: Taken;
+  readonly #budget: InFlightBudget;
   #planned: { readonly step: number; readonly schedule: Schedule } | undefined;
   #wake: (() => void) | undefined;
   #refusal: { readonly error: unknown } | undefined;
@@ -91,7 +91,7 @@ export class Calls {
     const { identity } = state;
     const { clock, artifacts } = deps;
     this.#earlier = new EarlierCalls({ state, artifacts, toolOf: (tool) => this.#toolOf(tool) });
-    this.#taken = new Taken(state);
+    this.#budget = new InFlightBudget(state);
     this.#dispatchPorts = {
       clock,
       artifacts,
@@ -106,7 +106,7 @@ export class Calls {
       tellChunk: (call, piece) => this.#tellChunk(call, piece),
       found: () => state.found,
       resolveArgs: (call) => this.#resolveArgs(call),
-      hand: ({ open, flight }, wanted) => deps.handles.hand(state, { step: open.move.step, flight }, wanted),
+      hand: ({ open, attempt }, wanted) => deps.handles.hand(state, { step: open.move.step, attempt }, wanted),
       earlier: ({ branch }, args) => this.#earlier.find(branch.tool, args),
       keyOf: (place) => this.#keyOf(place),
     };
@@ -133,7 +133,7 @@ export class Calls {
   }
 
   abort(reason: unknown, isPatient: boolean): void {
-    for (const flight of this.#inFlight.values()) flight.abort(reason, isPatient);
+    for (const attempt of this.#inFlight.values()) attempt.abort(reason, isPatient);
     if (this.#inFlight.size === 0) this.nudge();
   }
 
@@ -143,7 +143,7 @@ export class Calls {
    */
   advance(open: OpenStep): Promise<Landing> {
     const { step, decision } = open.move;
-    this.#taken.lentIsKnown();
+    this.#budget.lentIsKnown();
     this.#hasAsked = false;
     // A call alone waits for nothing and nothing waits for it: the short cut changes no outcome.
     const { state } = this.#ports;
@@ -160,7 +160,7 @@ export class Calls {
       return this.#turn(open, decision, schedule);
     };
     const branches = decision.branches.map((branch) => renamed(state, branch));
-    return setUp(open, { ...decision, branches }, this.#ports.tools(), this.#dispatchPorts).then(begin);
+    return setUpParallel(open, { ...decision, branches }, this.#ports.tools(), this.#dispatchPorts).then(begin);
   }
 
   #turn(open: OpenStep, decision: CallParallel, schedule: Schedule): Promise<Landing> {
@@ -168,7 +168,7 @@ export class Calls {
     // What landed while the last results were being written has ended, although the state does not say so yet.
     if (this.#landed.length > 0) return Promise.resolve(this.take());
     tellSchedule(schedule, state, open, decision, this.#returned.splice(0));
-    if (schedule.isMet) for (const flight of this.#inFlight.values()) flight.dismiss(isMet());
+    if (schedule.isMet) for (const attempt of this.#inFlight.values()) attempt.dismiss(isMet());
     if (this.#inFlight.size === 0) this.#unasked.clear();
     const over = unpark(schedule, state, open, deps.clock.now(), this.#unasked);
     const settled = schedule.takeSettled();
@@ -289,7 +289,7 @@ export class Calls {
     tool: ToolSchema,
     costMicroUsd?: number,
   ): CallResult | HeldCall | undefined {
-    const shortage = this.#taken.reserve(open, index, costMicroUsd ?? 0);
+    const shortage = this.#budget.reserve(open, index, costMicroUsd ?? 0);
     if (shortage === undefined) return undefined;
     if (!asksForRaise(this.#ports.state)) {
       return { outcome: noRoom(tool, costMicroUsd, shortage.axis), attempts: 0 };
@@ -312,7 +312,9 @@ export class Calls {
       if (refused !== undefined) return refused;
     }
     // What is in the journal is set aside by the state; here it is only until then.
-    await this.#ports.begin(open.move.step, index, costMicroUsd, repeatable).finally(() => this.#taken.hasBegun(index));
+    await this.#ports
+      .begin(open.move.step, index, costMicroUsd, repeatable)
+      .finally(() => this.#budget.hasBegun(index));
     return undefined;
   }
 
@@ -346,7 +348,7 @@ export class Calls {
     if (!('kind' in result)) return [callEnded(open, index, result)];
     if (result.kind === 'held') return this.#hold(open, index, result.lacking);
     // Nothing is under way yet; a task takes its place when its turn has come.
-    if (result.kind === 'task' || result.reason !== 'in_doubt') this.#taken.giveBack(index);
+    if (result.kind === 'task' || result.reason !== 'in_doubt') this.#budget.giveBack(index);
     if (result.kind === 'task') return () => this.#spawnCalled(open, index, result);
     const { kind: _, expiresInMs, ...asked } = result;
     const { clock, newToken } = this.#ports.deps;
@@ -359,7 +361,7 @@ export class Calls {
     const { deps, state, tools } = this.#ports;
     const { end } = state.tasks.findLast(({ id }) => id === task) ?? {};
     if (end === undefined) return [];
-    this.#inFlight.set(call, new Flight(this.#timer, () => {}));
+    this.#inFlight.set(call, new Attempt(this.#timer, () => {}));
     const { identity } = state;
     const { tool } = branch;
     const outcome = await outcomeOfTask(end, tool, tools().ready(tool), { identity, artifacts: deps.artifacts });
@@ -379,14 +381,14 @@ export class Calls {
   /** A message, or the end of the plan: what it is given is what it comes to. */
   async #beginGiven(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
     const { deps, state } = this.#ports;
-    this.#inFlight.set(index, new Flight(this.#timer, () => {}));
+    this.#inFlight.set(index, new Attempt(this.#timer, () => {}));
     if (branch.refusal !== undefined) {
       return [callEnded(open, index, { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 })];
     }
     const startedAt = deps.clock.now();
     try {
       const args = captureJson(await this.#resolveArgs({ open, index, branch }), 'args');
-      const outcome = await storeHeavy(args, branch.tool, state.identity, deps.artifacts);
+      const outcome = await storeLargeValue(args, branch.tool, state.identity, deps.artifacts);
       return [callEnded(open, index, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
     } catch (thrown) {
       return [callEnded(open, index, { outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 })];
@@ -398,7 +400,7 @@ export class Calls {
     const { deps, state } = this.#ports;
     const { step } = open.move;
     const at = { step, call: index };
-    this.#inFlight.set(index, new Flight(this.#timer, () => {}));
+    this.#inFlight.set(index, new Attempt(this.#timer, () => {}));
     if (branch.refusal !== undefined) {
       const outcome = { kind: 'error' as const, error: branch.refusal };
       return [{ kind: 'call_ended', ...at, outcome, attempts: 0 }];
@@ -431,10 +433,10 @@ export class Calls {
     const { step } = open.move;
     const { identity } = state;
     const { tool } = branch;
-    const flight = new Flight(this.#timer, () =>
+    const attempt = new Attempt(this.#timer, () =>
       deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }),
     );
-    this.#inFlight.set(index, flight);
+    this.#inFlight.set(index, attempt);
     const idempotencyKey = this.#keyOf({ step, call: index });
     const begun = open.began.find((one) => one.call === index);
     const interrupted = begun !== undefined;
@@ -445,7 +447,7 @@ export class Calls {
       identity,
       idempotencyKey,
       tools: tools(),
-      flight,
+      attempt,
       interrupted,
       begunAt: begun?.at,
       begunOnce: begun?.once === true,
@@ -459,7 +461,7 @@ export class Calls {
 
   #spawn(at: CallAt, decision: SpawnTask): Landing {
     const { deps, state } = this.#ports;
-    return this.#taken.lend((taken) =>
+    return this.#budget.lend((taken) =>
       this.#started(spawn(state, at, decision, deps.clock.now(), taken), at, SPAWN_TOOL),
     );
   }
@@ -467,13 +469,13 @@ export class Calls {
   #spawnCalled(open: OpenStep, call: number, { tool, args }: TaskAsk): Landing {
     const { deps, state } = this.#ports;
     const at = { step: open.move.step, call };
-    this.#taken.underWay(open).add(call);
+    this.#budget.underWay(open).add(call);
     const { schema, carriedOutBy, concurrency: atOnce } = tool;
     const { name } = carriedOutBy.planner;
     const carrier = deps.equipped(name);
     if (carrier !== undefined) {
       const called = { tool: schema.name, args, carrier, atOnce, beside: () => this.#beside(open, call) };
-      return this.#taken.lend((taken) =>
+      return this.#budget.lend((taken) =>
         this.#started(spawnCalled(state, at, called, deps.clock.now(), taken), at, called.tool),
       );
     }
@@ -482,7 +484,7 @@ export class Calls {
   }
 
   #beside(open: OpenStep, call: number): Beside {
-    const started = this.#taken.underWay(open);
+    const started = this.#budget.underWay(open);
     const tools = this.#ports.tools();
     return besideOf(
       this.#ports.state,

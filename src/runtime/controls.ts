@@ -24,7 +24,7 @@ import { nodeEdits, type OpenPause, type RunState } from '#state';
 import { editRefusal } from './edit-nodes.ts';
 import { assertPriced } from './prices.ts';
 
-export interface Taken {
+export interface TakenMessages {
   readonly entries: readonly EntryBody[];
   /** The run's status after these entries. */
   readonly status: RunStatus;
@@ -64,7 +64,11 @@ export function isVerdict({ type }: Pick<Message, 'type'>): boolean {
   return type in VERDICTS;
 }
 
-export async function takeMessages(state: RunState, received: readonly Received[], ports: TakePorts): Promise<Taken> {
+export async function takeMessages(
+  state: RunState,
+  received: readonly Received[],
+  ports: TakePorts,
+): Promise<TakenMessages> {
   let open: readonly OpenPause[] = state.pauses;
   const entries: EntryBody[] = [];
   const isTakenOut = (call: number): boolean =>

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { isJsonObject, type Json } from '#core';
 
 /** Equal for equal values, in whichever order their keys are. */
-export function digestOf(value: Json): string {
+export function jsonDigest(value: Json): string {
   const sorted = JSON.stringify(value, (_, part: Json) =>
     isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
   );

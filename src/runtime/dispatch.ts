@@ -26,20 +26,20 @@ import { doubtOf, settleDoubt } from './look-up.ts';
 import {
   abortedOutcome,
   cancelled,
+  effectHeldBack,
   errorData,
-  failure,
-  heldBack,
-  mayPass,
+  failedOutcome,
+  mayRetry,
   retryDelayMs,
   valueOutcome,
 } from './outcomes.ts';
-import { type Prepared, prepareCall } from './prepare-call.ts';
+import { type PreparedCall, prepareCall } from './prepare-call.ts';
 
 /** @throws the journal's refusal to let the call begin; nothing else. */
 export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallResult | PauseAsk | HeldCall | TaskAsk> {
   const { branch } = call;
   if (branch.refusal !== undefined) return { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 };
-  let prepared: Prepared;
+  let prepared: PreparedCall;
   let given: Json = null;
   try {
     const resolved = ports.resolveArgs(call);
@@ -58,13 +58,13 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   const isCarried = 'carriedOutBy' in tool;
   if (isCarried && call.begunOnce) return refused(CARRIED_NOW, call, given, ports);
   // The task is held as its owner is.
-  if (call.held && tool.effect === 'once' && !isCarried) return { outcome: heldBack(tool), attempts: 0 };
+  if (call.held && tool.effect === 'once' && !isCarried) return { outcome: effectHeldBack(tool), attempts: 0 };
   const asks = call.tools.policy !== undefined && !call.interrupted;
   const forbidden = asks ? await forbiddenBy(call, given) : undefined;
   if (forbidden !== undefined) return { outcome: { kind: 'error', error: forbidden }, attempts: 0 };
   if (tool.gate !== undefined && call.approval === undefined && !call.interrupted) {
     const asked = await approvalFor(tool, given, args, call.identity);
-    if (asked?.kind === 'pause') return call.flight.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
+    if (asked?.kind === 'pause') return call.attempt.aborted ? { outcome: cancelled(), attempts: 0 } : asked;
     if (asked !== undefined) return { outcome: { kind: 'error', error: asked.error }, attempts: 0 };
   }
   if (isCarried) return askForTask(call, tool, args, ports);
@@ -81,7 +81,7 @@ function askForTask(
   args: unknown,
   ports: Pick<DispatchPorts, 'reserve'>,
 ): CallResult | HeldCall | TaskAsk {
-  if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
+  if (call.attempt.aborted) return { outcome: cancelled(), attempts: 0 };
   try {
     const captured = captureJson(args, 'args').json;
     const refused = ports.reserve(call, tool.schema, undefined);
@@ -95,11 +95,11 @@ function askForTask(
 
 /** Why the program's rule does not allow the call. What happened before a crash is looked up before it is asked. */
 async function forbiddenBy(
-  { branch: { tool }, identity, flight, tools: { policy } }: Call,
+  { branch: { tool }, identity, attempt, tools: { policy } }: Call,
   args: Json,
 ): Promise<ErrorData | undefined> {
   if (policy === undefined) return undefined;
-  return flight.attempt(
+  return attempt.run(
     (signal) => policy({ tool, args, identity }, signal.signal),
     (settled) => {
       if (settled.kind === 'value' && settled.value === true) return undefined;
@@ -137,7 +137,7 @@ async function make(
     const settled = await settle({ kind: 'unsure', why: isAtWork ? AT_WORK : CUT_OFF, otherwise: NOT_DONE, isAtWork });
     if ('kind' in settled || settled.outcome !== NOT_DONE) return settled;
   }
-  if (call.flight.aborted) return { outcome: cancelled(), attempts: 0 };
+  if (call.attempt.aborted) return { outcome: cancelled(), attempts: 0 };
   if (call.interrupted) {
     const forbidden = await forbiddenBy(call, given);
     if (forbidden !== undefined) return result({ kind: 'error', error: forbidden }, 0);
@@ -156,12 +156,12 @@ async function make(
     // What is called for the first time has just been written down by its owner; what is called again is not.
     if (isOnce && call.interrupted) await ports.lease.prove();
     // Old news when this process stood still since. From here to the effect nothing is waited for.
-    while (hasEffect(tool) && !ports.lease.isCertain && !call.flight.aborted) await ports.lease.prove();
-    if (call.flight.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, handed?.notes);
+    while (hasEffect(tool) && !ports.lease.isCertain && !call.attempt.aborted) await ports.lease.prove();
+    if (call.attempt.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, handed?.notes);
     const signal = new LazySignal();
     const context = new CallContext(call, ports, signal, attempt, handed?.values);
     const run = (): unknown => tool.source.execute(args as never, context);
-    const outcome = await call.flight.attempt(
+    const outcome = await call.attempt.run(
       isOnce ? () => ports.atWork.watch(call.idempotencyKey, run()) : run,
       (settled) => {
         context.end();
@@ -174,7 +174,7 @@ async function make(
     if (outcome !== undefined) {
       return listed(ended(outcome, startedAt, attempt, cost, handed?.notes), call, ports, context);
     }
-    await call.flight.pause(retryDelayMs(tool.backoff, attempt, ports.random()));
+    await call.attempt.pause(retryDelayMs(tool.backoff, attempt, ports.random()));
   }
 }
 
@@ -283,14 +283,14 @@ function outcomeOf(
     const { turns } = ports;
     return turns.read(() => valueOutcome(value, call, tool, ports, () => turns.take()));
   }
-  const isStopped = call.flight.aborted;
+  const isStopped = call.attempt.aborted;
   const login = settled.kind === 'thrown' ? loginFor(settled.error, tool.schema.name) : undefined;
   // Nothing has happened of a call that waits for a login.
   if (login !== undefined) return isStopped ? cancelled() : login;
   const unsure = tool.effect === 'once' ? unsureOf(settled, tool, tool.timeoutMs, isStopped) : undefined;
   if (unsure !== undefined) return unsure;
   if (isStopped) return abortedOutcome(settled, tool);
-  return attempt > tool.retries || !mayPass(settled) ? failure(settled, tool, attempt) : undefined;
+  return attempt > tool.retries || !mayRetry(settled) ? failedOutcome(settled, tool, attempt) : undefined;
 }
 
 /** Whoever gives the call up after a crash is to know that it may have happened: else a plan makes it again under another key. */

@@ -1,6 +1,6 @@
 /**
  * Carries one run forward while this process holds its lease: asks what the run needs, does it, writes it down, and asks
- * again. Every fact goes through the ledger.
+ * again. Every fact goes through the run writer.
  *
  * Invariants:
  * D1 Nothing is in flight when the driver exits, but for work that ignored its abort: of a `once` call for the whole grace, of
@@ -28,7 +28,7 @@ import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './
 import { Moves } from './moves.ts';
 import { type NextDeps, next } from './next.ts';
 import { RunInbox } from './run-inbox.ts';
-import { type Changes, isEnding, Ledger } from './run-writer.ts';
+import { type Changes, isEnding, RunWriter } from './run-writer.ts';
 import { refused } from './spawn.ts';
 import { turn } from './turn.ts';
 
@@ -40,7 +40,7 @@ export class RunDriver {
   readonly #deps: DriverDeps;
   readonly #held: Held;
   readonly #nextDeps: NextDeps;
-  readonly #ledger: Ledger;
+  readonly #writer: RunWriter;
   readonly #inbox: RunInbox;
   readonly #calls: Calls;
   readonly #moves: Moves;
@@ -67,7 +67,7 @@ export class RunDriver {
       isInFlight: (call) => this.#calls.isInFlight(call),
       isDismissed: (task) => this.#dismissed.has(task),
     };
-    this.#ledger = new Ledger(deps, state, lease.fence, () => this.#inbox.look());
+    this.#writer = new RunWriter(deps, state, lease.fence, () => this.#inbox.look());
     const commit = (bodies: readonly EntryBody[], changes: Changes): Promise<void> => this.#commit(bodies, changes);
     const onHeard = (): void => this.#calls.nudge();
     const isBoundary = (): boolean => this.#isBoundary();
@@ -84,7 +84,7 @@ export class RunDriver {
         const cost = costMicroUsd === undefined ? {} : { costMicroUsd };
         return this.#commit([{ kind: 'call_began', step, call, ...cost, ...(repeatable ? { repeatable } : {}) }]);
       },
-      writer: this.#ledger,
+      writer: this.#writer,
       lease,
       tools,
     });
@@ -285,7 +285,7 @@ export class RunDriver {
   }
 
   #commit(bodies: readonly EntryBody[], changes?: Changes): Promise<void> {
-    return this.#ledger.commit(bodies, changes);
+    return this.#writer.commit(bodies, changes);
   }
 
   #halt(why: Stop): void {

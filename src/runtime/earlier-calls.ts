@@ -18,9 +18,9 @@ import {
 } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { RunState } from '#state';
-import type { Check } from '#tools';
+import type { ValueCheck } from '#tools';
 import { argsInStep, plannedArgs } from './call-args.ts';
-import { digestOf } from './digest.ts';
+import { jsonDigest } from './digest.ts';
 
 export interface Earlier {
   /** The call that was made. */
@@ -39,7 +39,7 @@ export interface EarlierPorts {
 export interface KnownTool {
   readonly name: string;
   readonly effect: Effect;
-  readonly checkArgs: Check;
+  readonly checkArgs: ValueCheck;
 }
 
 export class EarlierCalls {
@@ -109,7 +109,7 @@ function first(keys: readonly string[], found: ReadonlyMap<string, Earlier>): Ea
 }
 
 /** As they were written, and as the tool would get them, where that can be written down. */
-async function keysOf(tool: string, args: Json, check: Check | undefined): Promise<readonly string[]> {
+async function keysOf(tool: string, args: Json, check: ValueCheck | undefined): Promise<readonly string[]> {
   const written = keyOf(tool, args);
   const checked = await check?.(args);
   if (checked?.ok !== true) return [written];
@@ -121,7 +121,7 @@ async function keysOf(tool: string, args: Json, check: Check | undefined): Promi
 }
 
 function keyOf(tool: string, args: Json): string {
-  return `${tool} ${digestOf(args)}`;
+  return `${tool} ${jsonDigest(args)}`;
 }
 
 /** What a call leaves to an equal one: its outcome, its key, or nothing, since it did not happen. */

@@ -3,12 +3,12 @@ import { type Caller, type Control, PilotageError } from '#core';
 import { type Claim, hasEnded, type NewRun, type RunRecord, type RunStatus, runNotFound } from '#journal';
 import { foldEntries, isPaused, type RunState } from '#state';
 import { Alarms } from './alarms.ts';
-import { mayPass } from './append.ts';
+import { isTransientStoreError } from './append.ts';
 import type { RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { startSweeping } from './expired-approvals.ts';
 import { momentOf } from './held-lease.ts';
-import { startBeat } from './lease-heartbeat.ts';
+import { startHeartbeat } from './lease-heartbeat.ts';
 import { type Exit, exitError, TRY_AGAIN_MS } from './let-go.ts';
 import { goesOnAt } from './next.ts';
 import { isDeadOwner, ownerName } from './owner.ts';
@@ -335,7 +335,7 @@ export class Fleet {
     try {
       await this.#driveClaimed(tenant, () => this.#claimRun(run, acceptChanges));
     } catch (error) {
-      if (!mayPass(error)) throw error;
+      if (!isTransientStoreError(error)) throw error;
       this.#postpone(waiting, error);
     }
   }
@@ -451,7 +451,7 @@ export class Fleet {
   #startBeat(): void {
     if (this.#stopBeat !== undefined) return;
     const { journal } = this.#deps;
-    const stop = startBeat({
+    const stop = startHeartbeat({
       journal,
       clock: this.#deps.clock,
       leaseMs: this.#options.leaseMs,

@@ -18,6 +18,7 @@ import {
   jsonEquals,
   type Limits,
   newRunId,
+  type OptionShape,
   type Outcome,
   type Paused,
   PilotageError,
@@ -25,7 +26,6 @@ import {
   type RunLimits,
   runLimitsOf,
   type Scope,
-  type Shape,
   type Started,
   type Step,
   type TaskEnded,
@@ -34,7 +34,7 @@ import {
 import { foldEntries, reachedLimit } from '#state';
 import type { DriverDeps } from './driver-deps.ts';
 import { assertNoTaskId } from './free-id.ts';
-import { HEAVY_BYTES } from './large-values.ts';
+import { LARGE_VALUE_BYTES } from './large-values.ts';
 import { pinOf } from './pins.ts';
 import { assertPriced } from './prices.ts';
 import { foldable } from './readable.ts';
@@ -66,7 +66,7 @@ export interface ForkResult {
   readonly call?: number;
 }
 
-const OPTIONS: Shape<ForkOptions> = {
+const OPTIONS: OptionShape<ForkOptions> = {
   identity: 'any?',
   step: 'any?',
   result: 'object?',
@@ -75,7 +75,7 @@ const OPTIONS: Shape<ForkOptions> = {
   effects: 'any?',
   signal: 'signal?',
 };
-const RESULT: Shape<ForkResult> = { value: 'any', call: 'any?' };
+const RESULT: OptionShape<ForkResult> = { value: 'any', call: 'any?' };
 
 /** @throws PilotageError `invalid_config`. */
 export function assertForkOptions(options: ForkOptions): void {
@@ -287,10 +287,10 @@ function endsCall(kept: readonly Entry[], step: number, call: number): (entry: E
 function smallValue({ value }: ForkResult): Json {
   const { json } = captureJson(value, 'result.value');
   const bytes = encodedBytes(json);
-  if (bytes < HEAVY_BYTES) return json;
+  if (bytes < LARGE_VALUE_BYTES) return json;
   throw new PilotageError(
     'payload_invalid',
-    `The fork's result has ${bytes} bytes of JSON; give less than ${HEAVY_BYTES}, or what a planner needs to know of it.`,
+    `The fork's result has ${bytes} bytes of JSON; give less than ${LARGE_VALUE_BYTES}, or what a planner needs to know of it.`,
     { data: { path: 'result.value' } },
   );
 }

@@ -26,7 +26,7 @@ import {
   usageIn,
   validateDecision,
 } from '#core';
-import { type Ask, type PlanGrowth, type Said, say } from './ask.ts';
+import { type Ask, type PlanGrowth, type StreamedText, say } from './ask.ts';
 import { atOnceFor } from './at-once.ts';
 import type { Settled } from './attempt.ts';
 import { readMove, takeNotes } from './move-notes.ts';
@@ -79,9 +79,9 @@ export class Growth implements PlanGrowth {
   }
 
   /** Goes on with the planner, beside the calls of the step. */
-  goOn({ source }: Growing, said: Said): void {
-    const { flight, signal } = this.#ask;
-    const ended = flight.attempt(
+  goOn({ source }: Growing, said: StreamedText): void {
+    const { attempt, signal } = this.#ask;
+    const ended = attempt.run(
       () => this.#listen(source, said),
       (settled) => this.#end(settled),
       { signal },
@@ -99,11 +99,11 @@ export class Growth implements PlanGrowth {
     return taken;
   }
 
-  async #listen(source: Source, said: Said): Promise<Decision | Move> {
+  async #listen(source: Source, said: StreamedText): Promise<Decision | Move> {
     for (;;) {
       const { value, done } = await source.next();
       if (done === true) return value;
-      if (this.#ask.flight.aborted) {
+      if (this.#ask.attempt.aborted) {
         await source.return(undefined as never);
         throw this.#ask.signal.signal.reason;
       }
@@ -115,7 +115,7 @@ export class Growth implements PlanGrowth {
   #end(settled: Settled<Decision | Move>): void {
     this.#isEnded = true;
     // Why is in the inbox, or somebody else has the run: the plan is closed by whoever goes on with it.
-    if (this.#ask.flight.aborted) this.onMore();
+    if (this.#ask.attempt.aborted) this.onMore();
     else if (settled.kind === 'value') this.#close(settled.value);
     else if (settled.kind === 'thrown') this.#fail(errorData(settled.error));
     else this.#tell({ branches: [], done: true, fault: CUT_OFF });

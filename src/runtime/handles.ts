@@ -6,7 +6,7 @@
 import { type Clock, type HandleNote, type HandleState, type Identity, LazySignal, PilotageError } from '#core';
 import type { RunState } from '#state';
 import { DEFAULT_OPEN_MS, type Handle, type HandleReason, type NamedHandle } from '#tools';
-import { Flight, type Settled } from './attempt.ts';
+import { Attempt, type Settled } from './attempt.ts';
 
 export interface HandlePorts {
   readonly clock: Clock;
@@ -16,7 +16,7 @@ export interface HandlePorts {
 
 /** A call that needs handles. */
 export interface HandleUser {
-  readonly flight: Flight;
+  readonly attempt: Attempt;
   readonly step: number;
 }
 
@@ -33,7 +33,7 @@ interface Live {
   readonly handle: Handle;
   readonly identity: Identity;
   readonly opening: number;
-  readonly flight: Flight;
+  readonly attempt: Attempt;
   readonly opened: Promise<Settled<unknown>>;
   /** Set once it is open. */
   settled?: Settled<unknown>;
@@ -78,7 +78,7 @@ export class Handles {
         notes.push({ name: handle.name, opening: found.lost, lost: true });
         return { notes, error: lostError(handle, found.lost) };
       }
-      const settled = found.settled ?? (await waitFor(found, user.flight));
+      const settled = found.settled ?? (await waitFor(found, user.attempt));
       if (settled === undefined) return { notes };
       if (settled.kind !== 'value') return { notes, error: openError(found, settled) };
       values[key] = settled.value;
@@ -162,7 +162,7 @@ export class Handles {
     const { run } = identity;
     const { timeoutMs = DEFAULT_OPEN_MS } = handle;
     const lazy = new LazySignal();
-    const flight = new Flight(this.#ports.clock, () => {});
+    const attempt = new Attempt(this.#ports.clock, () => {});
     const made = Promise.withResolvers<unknown>();
     const open = (): Promise<unknown> => {
       const context = {
@@ -175,11 +175,11 @@ export class Handles {
       made.resolve(new Promise((resolve) => resolve(handle.open(context))));
       return made.promise;
     };
-    const opened = flight.attempt(open, (settled) => this.#noted(of, live, settled, made.promise), {
+    const opened = attempt.run(open, (settled) => this.#noted(of, live, settled, made.promise), {
       timeoutMs,
       signal: lazy,
     });
-    const live: Live = { handle, identity, opening, flight, opened: Promise.resolve(opened) };
+    const live: Live = { handle, identity, opening, attempt, opened: Promise.resolve(opened) };
     of.live.set(handle.name, live);
     this.#runs.set(run, of);
     return live;
@@ -216,16 +216,16 @@ export class Handles {
   async #closeAll(run: string, of: OfRun, all: readonly Live[], reason: HandleReason): Promise<void> {
     for (const live of all) this.#forget(run, of, live);
     for (const live of all) {
-      live.flight.abort(new PilotageError('cancelled', 'The run was let go of.'), true);
+      live.attempt.abort(new PilotageError('cancelled', 'The run was let go of.'), true);
       const settled = await live.opened;
       if (settled.kind === 'value') await this.#closeValue(live, settled.value, reason);
     }
   }
 
   async #closeValue({ handle, identity }: Live, value: unknown, reason: HandleReason): Promise<void> {
-    const flight = new Flight(this.#ports.clock, () => {});
+    const attempt = new Attempt(this.#ports.clock, () => {});
     const work = async (): Promise<void> => handle.close(value, { identity, reason });
-    const settled = await flight.attempt(work, (how) => how, { timeoutMs: CLOSE_MS });
+    const settled = await attempt.run(work, (how) => how, { timeoutMs: CLOSE_MS });
     if (settled.kind === 'value') return;
     const thrown = settled.kind === 'thrown' ? settled.error : undefined;
     const why = thrown === undefined ? `it did not end within ${CLOSE_MS} ms` : thrown.message;
@@ -248,9 +248,9 @@ function later(left: HandleState | undefined, right: HandleState | undefined): H
 /** Until it is open or not, or the call is given up. The opening goes on: others may wait for it. */
 function waitFor(
   { opened }: Live,
-  flight: Flight,
+  attempt: Attempt,
 ): Settled<unknown> | undefined | Promise<Settled<unknown> | undefined> {
-  return flight.attempt(
+  return attempt.run(
     ({ signal }) => {
       const { promise, reject } = Promise.withResolvers<never>();
       if (signal.aborted) reject(signal.reason);

@@ -9,7 +9,7 @@ export interface Shortage {
   readonly left: number;
 }
 
-export class Taken {
+export class InFlightBudget {
   readonly #state: RunState;
   /** What is set aside for a task whose start is being written. */
   #spawning: Amounts = NOTHING;

@@ -12,14 +12,14 @@ import {
 import type { ArtifactStore } from '#journal';
 
 /** Values of this many bytes of JSON, and more, are stored as artifacts. */
-export const HEAVY_BYTES = 32_768;
+export const LARGE_VALUE_BYTES = 32_768;
 const PREVIEW_BYTES = 16_384;
 const FIELD_BYTES = 1_024;
 
 type ValueOutcome = Extract<Outcome, { kind: 'value' }>;
 
 /** The outcome of a value: itself when it is small, otherwise a preview with a reference to the stored whole. */
-export async function storeHeavy(
+export async function storeLargeValue(
   value: Captured,
   tool: string,
   scope: Scope,
@@ -27,7 +27,7 @@ export async function storeHeavy(
 ): Promise<ValueOutcome> {
   const text = JSON.stringify(value.json);
   const bytes = Buffer.from(text);
-  if (bytes.length < HEAVY_BYTES) return { kind: 'value', value: value.json };
+  if (bytes.length < LARGE_VALUE_BYTES) return { kind: 'value', value: value.json };
   const artifact = await artifacts.put(scope, bytes, {
     mime: 'application/json',
     fileName: `tool-result-${tool}.json`,
@@ -37,8 +37,8 @@ export async function storeHeavy(
 }
 
 /** True when the value may be heavy; only then is its exact size worth finding out. */
-export function mayBeHeavy(value: Captured): boolean {
-  return value.maxBytes >= HEAVY_BYTES;
+export function mayBeLarge(value: Captured): boolean {
+  return value.maxBytes >= LARGE_VALUE_BYTES;
 }
 
 function previewOf(value: Json, tool: string, artifactRef: string, sizeBytes: number): Json {

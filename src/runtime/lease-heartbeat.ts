@@ -4,7 +4,7 @@ import type { Journal } from '#journal';
 import type { RunDriver } from './driver.ts';
 import { momentOf } from './held-lease.ts';
 
-interface BeatDeps {
+interface HeartbeatDeps {
   readonly journal: Journal;
   readonly clock: Clock;
   /** Leases are renewed every third of it. */
@@ -15,7 +15,7 @@ interface BeatDeps {
 }
 
 /** Beats until the returned function is called. */
-export function startBeat(deps: BeatDeps): () => void {
+export function startHeartbeat(deps: HeartbeatDeps): () => void {
   const { clock, leaseMs, onFault } = deps;
   let cancel = (): void => {};
   let stopped = false;
@@ -35,7 +35,7 @@ export function startBeat(deps: BeatDeps): () => void {
   };
 }
 
-async function renew({ journal, clock, leaseMs, drivers }: BeatDeps): Promise<void> {
+async function renew({ journal, clock, leaseMs, drivers }: HeartbeatDeps): Promise<void> {
   const asked = drivers();
   const askedAt = momentOf(clock);
   const leases = asked.map(({ lease: { run, fence } }) => ({ run, fence }));

@@ -6,7 +6,7 @@ import type { Call, DispatchPorts } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { type Doubt, inDoubt, type Unsure } from './doubt.ts';
 import type { PauseAsk } from './gates.ts';
-import { errorData, mayPass, retryDelayMs, valueLost, valueOutcome } from './outcomes.ts';
+import { errorData, mayRetry, retryDelayMs, valueLost, valueOutcome } from './outcomes.ts';
 
 interface LookedUp {
   /** `undefined`: nothing says what became of it. */
@@ -53,13 +53,13 @@ export function doubtOf(
  * What a look-up finds. That the call did not happen is believed only of those who cannot be at it any more: before that, a
  * process that stood still may wake up and go on.
  */
-async function believed({ flight }: Call, { lease }: DispatchPorts, ask: () => Promise<LookedUp>): Promise<LookedUp> {
+async function believed({ attempt }: Call, { lease }: DispatchPorts, ask: () => Promise<LookedUp>): Promise<LookedUp> {
   for (;;) {
     const { graceLeftMs } = lease;
     const looked = await ask();
     if (looked.found !== 'not_done' || graceLeftMs === 0) return looked;
-    await flight.pause(graceLeftMs);
-    if (flight.aborted) return { ...looked, found: undefined };
+    await attempt.pause(graceLeftMs);
+    if (attempt.aborted) return { ...looked, found: undefined };
   }
 }
 
@@ -70,7 +70,7 @@ async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: Dis
     const signal = new LazySignal();
     const context = new CallContext(call, ports, signal, 1);
     if (source.reconcile === undefined) return { found: undefined, context };
-    const asked = await call.flight.attempt<Reconciled, Settled<Reconciled>>(
+    const asked = await call.attempt.run<Reconciled, Settled<Reconciled>>(
       () => source.reconcile?.(args as never, context) as Reconciled | Promise<Reconciled>,
       (settled) => {
         context.end();
@@ -81,8 +81,8 @@ async function lookUp(call: Call, tool: ReadyFunction, args: unknown, ports: Dis
     if (asked.kind === 'value') {
       return { found: await foundBy(asked.value, call, tool, ports), context };
     }
-    if (attempt > lookUps || !mayPass(asked)) return { found: undefined, context };
-    await call.flight.pause(retryDelayMs(backoff, attempt, ports.random()));
+    if (attempt > lookUps || !mayRetry(asked)) return { found: undefined, context };
+    await call.attempt.pause(retryDelayMs(backoff, attempt, ports.random()));
   }
 }
 

@@ -4,7 +4,7 @@ import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { Ask, PlanGrowth } from './ask.ts';
 import { askPlanner } from './ask-planner.ts';
-import { Flight } from './attempt.ts';
+import { Attempt } from './attempt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
@@ -21,7 +21,7 @@ export interface MovePorts {
 
 export class Moves {
   readonly #ports: MovePorts;
-  readonly #flight: Flight;
+  readonly #attempt: Attempt;
   readonly #signal = new LazySignal();
   /** The attachments with their bytes, once they were read. */
   #inputs: readonly LoadedInput[] | undefined;
@@ -30,7 +30,7 @@ export class Moves {
 
   constructor(ports: MovePorts) {
     this.#ports = ports;
-    this.#flight = new Flight(ports.deps.clock, () => {});
+    this.#attempt = new Attempt(ports.deps.clock, () => {});
   }
 
   /** The planner goes on with a plan that is being carried out. */
@@ -43,7 +43,7 @@ export class Moves {
     const { inputs } = this.#ports.state.context;
     if (inputs !== undefined && this.#inputs === undefined) return this.#load(inputs);
     // Stopped: why is in the inbox.
-    return this.#flight.aborted ? undefined : askPlanner(this.#ask());
+    return this.#attempt.aborted ? undefined : askPlanner(this.#ask());
   }
 
   /** However long it takes: what was true before it, of the time too, may be so no more. */
@@ -67,7 +67,7 @@ export class Moves {
   }
 
   abort(reason: unknown, isPatient: boolean): void {
-    this.#flight.abort(reason, isPatient);
+    this.#attempt.abort(reason, isPatient);
   }
 
   #ask(): Ask {
@@ -77,7 +77,7 @@ export class Moves {
       state,
       tools: tools(),
       inputs: this.#inputs ?? [],
-      flight: this.#flight,
+      attempt: this.#attempt,
       signal: this.#signal,
       tell: deps.hub.wantsTokens(state.identity.run) ? this.#teller() : undefined,
       isEnding,

@@ -14,7 +14,7 @@ import {
 import type { ArtifactStore } from '#journal';
 import type { Backoff, ReadyFunction, ReadyTool } from '#tools';
 import type { Settled } from './attempt.ts';
-import { mayBeHeavy, storeHeavy } from './large-values.ts';
+import { mayBeLarge, storeLargeValue } from './large-values.ts';
 
 interface Owned {
   readonly identity: Identity;
@@ -23,7 +23,7 @@ interface Stores {
   readonly artifacts: ArtifactStore;
 }
 
-export function heldBack({ schema: { name } }: ReadyTool): Outcome {
+export function effectHeldBack({ schema: { name } }: ReadyTool): Outcome {
   const message = `${name} has an effect that happens once. A fork does not make such calls unless it is allowed to.`;
   return { kind: 'error', error: { code: 'effect_held_back', message } };
 }
@@ -48,14 +48,14 @@ export function retryDelayMs(
 }
 
 /** Only what an error says of itself counts: its `retryable` flag or an HTTP status. Texts are never searched. */
-export function mayPass(settled: Settled<unknown>): boolean {
+export function mayRetry(settled: Settled<unknown>): boolean {
   if (settled.kind === 'timeout') return true;
   if (settled.kind !== 'thrown') return false;
   const { retryable, status } = settled.error;
   return retryable ?? (status !== undefined && (status >= 500 || status === 429));
 }
 
-export function failure(settled: Settled<unknown>, tool: ReadyFunction, attempts: number): Outcome {
+export function failedOutcome(settled: Settled<unknown>, tool: ReadyFunction, attempts: number): Outcome {
   const cause = settledError(settled, tool);
   if (attempts === 1) return { kind: 'error', error: cause };
   const message = `${tool.schema.name} failed ${attempts} times; the last time: ${cause.message}`;
@@ -100,8 +100,8 @@ export function valueOutcome(
 ): Outcome | Promise<Outcome> {
   try {
     const captured = captureJson(value === undefined ? null : value, 'value');
-    if (mayBeHeavy(captured)) isLarge?.();
-    if (tool.checkValue === undefined && !mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
+    if (mayBeLarge(captured)) isLarge?.();
+    if (tool.checkValue === undefined && !mayBeLarge(captured)) return { kind: 'value', value: captured.json };
     return checkAndStore(captured, call, tool, ports).catch((thrown: unknown) => valueLost(errorData(thrown), tool));
   } catch (thrown) {
     isLarge?.();
@@ -126,8 +126,8 @@ async function checkAndStore(captured: Captured, call: Owned, tool: Valued, port
     const message = `The value of ${tool.schema.name} does not fit its output schema: ${checked.why}.`;
     return valueLost({ code: 'tool_invalid_output', message }, tool);
   }
-  if (!mayBeHeavy(captured)) return { kind: 'value', value: captured.json };
-  return storeHeavy(captured, tool.schema.name, call.identity, ports.artifacts);
+  if (!mayBeLarge(captured)) return { kind: 'value', value: captured.json };
+  return storeLargeValue(captured, tool.schema.name, call.identity, ports.artifacts);
 }
 
 /** The journal form of anything thrown. A tool's own string code is kept; stacks and arguments are not. */

@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
 /** What a process can find out about itself and its neighbours. `undefined`: it cannot be found out here. */
-export interface Surroundings {
+export interface ProcessSurroundings {
   readonly host: string;
   readonly pid: number;
   /** Another one after each boot of the machine, and on each machine. */
@@ -15,7 +15,7 @@ export interface Surroundings {
 }
 
 /** `host:pid:boot:PID namespace:start of the process:random`; what cannot be found out is empty. */
-export function ownerName(here: Surroundings = SURROUNDINGS): string {
+export function ownerName(here: ProcessSurroundings = SURROUNDINGS): string {
   const { host, pid, boot = '', pidNamespace = '' } = here;
   const start = here.startOf(pid) ?? '';
   return [encodeURIComponent(host), pid, boot, pidNamespace, start, crypto.randomUUID().slice(0, 8)].join(':');
@@ -25,7 +25,7 @@ export function ownerName(here: Surroundings = SURROUNDINGS): string {
  * The owner was a process of this machine, boot and PID namespace, and is gone; another may have its number by now. In every
  * doubt it lives: somebody else's machine, container or platform, a name of another form.
  */
-export function isDeadOwner(owner: string, here: Surroundings = SURROUNDINGS): boolean {
+export function isDeadOwner(owner: string, here: ProcessSurroundings = SURROUNDINGS): boolean {
   const [host, pidText = '', boot, pidNamespace, start, ...rest] = owner.split(':');
   if (rest.length !== 1 || !/^[1-9]\d*$/.test(pidText)) return false;
   if (!boot || !pidNamespace || !start) return false;
@@ -41,7 +41,7 @@ export function ownerText(owner: string): string {
 }
 
 /** Read from Linux' /proc. Elsewhere nobody is known to be dead, and a lease is over when its time is. */
-export const SURROUNDINGS: Surroundings = {
+export const SURROUNDINGS: ProcessSurroundings = {
   host: hostname(),
   pid: process.pid,
   get boot() {

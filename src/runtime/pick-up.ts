@@ -2,7 +2,7 @@
 import { deepFreeze, type Entry, PilotageError, type Repinned } from '#core';
 import type { Claim, Park } from '#journal';
 import { applyEntry, foldEntries, type RunState } from '#state';
-import { mayPass } from './append.ts';
+import { isTransientStoreError } from './append.ts';
 import { RunDriver } from './driver.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { HeldLease, type Moment } from './held-lease.ts';
@@ -45,7 +45,7 @@ export class PickUp {
     } catch (error) {
       // This process stood still meanwhile, and somebody else drives the run.
       if (PilotageError.is(error, 'lease_lost')) return undefined;
-      const park = mayPass(error) ? { wakeInMs: TRY_AGAIN_MS } : { asBefore: claim.before };
+      const park = isTransientStoreError(error) ? { wakeInMs: TRY_AGAIN_MS } : { asBefore: claim.before };
       const problem = redaction.error(problemOf(error));
       await this.#release(claim, { ...park, problem }).catch((second: unknown) => onFault(second));
       throw error;

@@ -3,14 +3,14 @@ import { type ErrorData, type Json, shownName } from '#core';
 import type { AuthorisedTools, ReadyTool } from '#tools';
 
 /** Arguments that are ready to be handed to a tool. */
-export type Prepared = { readonly tool: ReadyTool; readonly args: unknown } | { readonly error: ErrorData };
+export type PreparedCall = { readonly tool: ReadyTool; readonly args: unknown } | { readonly error: ErrorData };
 
 /** Resolves the tool and checks the arguments. Nothing has been started when this gives an error. */
-export function prepareCall(tools: AuthorisedTools, name: string, args: Json): Prepared | Promise<Prepared> {
+export function prepareCall(tools: AuthorisedTools, name: string, args: Json): PreparedCall | Promise<PreparedCall> {
   const tool = tools.ready(name);
   if (tool === undefined) return { error: unknownTool(tools, name) };
   const checked = tool.checkArgs(args);
-  const finish = (result: Awaited<typeof checked>): Prepared =>
+  const finish = (result: Awaited<typeof checked>): PreparedCall =>
     result.ok
       ? { tool, args: result.value }
       : {

@@ -1,5 +1,5 @@
 /** What is done about a run that goes round in circles. Pure. */
-import { assertOptions, type EntryBody, PilotageError, type Shape } from '#core';
+import { assertOptions, type EntryBody, type OptionShape, PilotageError } from '#core';
 import { MAX_TIMES, nextStep, type RunState, repetitionIn } from '#state';
 
 export interface ProgressGuard {
@@ -11,7 +11,7 @@ export interface ProgressGuard {
   readonly actAfter?: number;
 }
 
-const OPTIONS: Shape<ProgressGuard> = { hintAfter: 'any?', action: 'any?', actAfter: 'any?' };
+const OPTIONS: OptionShape<ProgressGuard> = { hintAfter: 'any?', action: 'any?', actAfter: 'any?' };
 const HINT_AFTER = 3;
 
 /** @throws PilotageError `invalid_config` naming the number that is none. */

@@ -4,7 +4,7 @@
  * do not take turns at it.
  */
 import { type Clock, type ErrorData, PilotageError, steadyMs, Thrown } from '#core';
-import { mayPass } from './append.ts';
+import { isTransientStoreError } from './append.ts';
 
 const FIRST_MS = 2_000;
 const LONGEST_MS = 300_000;
@@ -28,7 +28,7 @@ export function isJournalGone(error: unknown): boolean {
 
 /** The store cannot take it now; a disk that cannot be written may be one day. */
 export function mayComeBack(error: unknown): boolean {
-  return mayPass(error) || PilotageError.is(error, 'journal_read_only');
+  return isTransientStoreError(error) || PilotageError.is(error, 'journal_read_only');
 }
 
 interface Refusal {

@@ -31,7 +31,7 @@ export interface PauseNotice extends Omit<OpenPause, 'requestedAt'> {
 }
 
 /** The result of a run that has ended or is paused; `undefined` while it is going. */
-export function resultOf(state: RunState): RunResult | undefined {
+export function runResultOf(state: RunState): RunResult | undefined {
   const { ending, totals } = state;
   const usage = { ...totals };
   if (ending?.kind === 'failed') return { status: 'failed', error: ending.error, usage };

@@ -1,5 +1,5 @@
 /** What a planner that brings a budget of its own leaves of the limits that a run of it is given. */
-import { microUsdOf, PilotageError, type RunLimits, shown, whyNoUsd } from '#core';
+import { microUsdOf, PilotageError, type RunLimits, shownAmount, whyNoUsd } from '#core';
 import type { RunBudget } from '#tools';
 
 const AXES = ['steps', 'calls', 'tokens'] as const;
@@ -32,7 +32,7 @@ export function assertBudget(planner: string, budget: RunBudget): void {
   for (const [axis, value] of Object.entries(budget)) {
     const why = value === undefined ? undefined : whyNoPart(axis, value);
     if (why === undefined) continue;
-    const message = `The budget of the planner ${JSON.stringify(planner)} has ${axis} ${shown(value)}; ${why}.`;
+    const message = `The budget of the planner ${JSON.stringify(planner)} has ${axis} ${shownAmount(value)}; ${why}.`;
     throw new PilotageError('invalid_config', message);
   }
 }

@@ -9,7 +9,7 @@
 import { deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
 import type { Append, Received, RunStatus } from '#journal';
 import { applyEntry, misfitAmong, type RunState } from '#state';
-import { appendAgain, mayPass } from './append.ts';
+import { appendAgain, isTransientStoreError } from './append.ts';
 import { cascading, stopTasks } from './cascade.ts';
 import { takeUndelivered } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
@@ -27,7 +27,7 @@ export function isEnding(bodies: readonly EntryBody[]): boolean {
   return kind === 'finished' || kind === 'failed';
 }
 
-export class Ledger {
+export class RunWriter {
   readonly #deps: DriverDeps;
   readonly #state: RunState;
   readonly #fence: number;
@@ -127,7 +127,7 @@ export class Ledger {
     } catch (error) {
       // The one before had landed, and nobody could find out: that is what is wrong.
       if (this.#unknown !== undefined && PilotageError.is(error, 'journal_conflict')) throw this.#unknown.error;
-      if (!PilotageError.is(first) || mayPass(first)) this.#unknown = { error };
+      if (!PilotageError.is(first) || isTransientStoreError(first)) this.#unknown = { error };
       throw error;
     }
   }

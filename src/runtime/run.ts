@@ -11,9 +11,9 @@ import {
   type Json,
   type JsonObject,
   type Limits,
+  type OptionShape,
   PilotageError,
   type RunEvent,
-  type Shape,
 } from '#core';
 import type { ArtifactStore, Journal } from '#journal';
 import {
@@ -38,7 +38,7 @@ import { storedJson } from './large-values.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import { type Diagnosis, diagnose, type RepairOptions } from './repair.ts';
 import type { ReplayReport } from './replay.ts';
-import { type RunResult, resultOf } from './result.ts';
+import { type RunResult, runResultOf } from './result.ts';
 import { type Addressee, pausesBelow } from './send-control.ts';
 import type { TaskProgress } from './task-progress.ts';
 import { untilTaken } from './until-taken.ts';
@@ -149,15 +149,15 @@ export interface CancelOptions extends SteerOptions {
   readonly hard?: boolean;
 }
 
-const EVENTS: Shape<EventOptions> = { from: 'whole?', redact: 'function?' };
-const ANSWER: Shape<Answer> = { payload: 'any?', reason: 'text?' };
-const APPROVAL: Shape<Approval> = { args: 'any?', ...ANSWER };
-const SETTLEMENT: Shape<{ happened: boolean; value?: Json; reason?: string }> = {
+const EVENTS: OptionShape<EventOptions> = { from: 'whole?', redact: 'function?' };
+const ANSWER: OptionShape<Answer> = { payload: 'any?', reason: 'text?' };
+const APPROVAL: OptionShape<Approval> = { args: 'any?', ...ANSWER };
+const SETTLEMENT: OptionShape<{ happened: boolean; value?: Json; reason?: string }> = {
   happened: 'any',
   value: 'any?',
   reason: 'text?',
 };
-const RESUMPTION: Shape<Resumption> = {
+const RESUMPTION: OptionShape<Resumption> = {
   token: 'any?',
   payload: 'any?',
   limits: 'any?',
@@ -165,10 +165,10 @@ const RESUMPTION: Shape<Resumption> = {
   acceptChanges: 'flag?',
   signal: 'signal?',
 };
-const REPAIR: Shape<RepairOptions> = { by: 'any', reason: 'text?' };
-const REPLAY: Shape<{ signal?: AbortSignal }> = { signal: 'signal?' };
-const STEER: Shape<SteerOptions> = { until: 'text?' };
-const CANCEL: Shape<CancelOptions> = { ...STEER, reason: 'any?', hard: 'any?' };
+const REPAIR: OptionShape<RepairOptions> = { by: 'any', reason: 'text?' };
+const REPLAY: OptionShape<{ signal?: AbortSignal }> = { signal: 'signal?' };
+const STEER: OptionShape<SteerOptions> = { until: 'text?' };
+const CANCEL: OptionShape<CancelOptions> = { ...STEER, reason: 'any?', hard: 'any?' };
 
 export class Run {
   readonly id: string;
@@ -209,7 +209,7 @@ export class Run {
   async result(): Promise<RunResult> {
     if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
     const driven = await this.#ports.settled();
-    const own = driven === undefined ? undefined : resultOf(driven);
+    const own = driven === undefined ? undefined : runResultOf(driven);
     if (own !== undefined) return own;
     const follower = new Follower<never>({
       ...this.#sources(false),
@@ -218,7 +218,7 @@ export class Run {
       isOver: isSettled,
     });
     for await (const _ of follower.follow());
-    const result = follower.state === undefined ? undefined : resultOf(follower.state);
+    const result = follower.state === undefined ? undefined : runResultOf(follower.state);
     if (result === undefined)
       throw new PilotageError('run_not_found', `The run ${this.id} has neither ended nor paused.`);
     return result;

@@ -4,7 +4,6 @@
  */
 
 import {
-  type Asked,
   assertIdentity,
   assertMaySend,
   assertOptions,
@@ -21,13 +20,14 @@ import {
   jsonEquals,
   knowKeysOf,
   type Limits,
+  type OptionShape,
   PilotageError,
   type Planner,
   type PlannerFunction,
   Redaction,
   type RedactionOptions,
   runLimitsOf,
-  type Shape,
+  type StartRequest,
   systemClock,
   type ToolPolicy,
 } from '#core';
@@ -147,7 +147,7 @@ export interface RuntimeOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-const OPTIONS: Shape<RuntimeOptions> = {
+const OPTIONS: OptionShape<RuntimeOptions> = {
   planner: 'any',
   tools: 'any?',
   planners: 'any?',
@@ -168,8 +168,8 @@ const OPTIONS: Shape<RuntimeOptions> = {
   migrate: 'function?',
   onFault: 'function?',
 };
-const RUN: Shape<{ as?: Caller }> = { as: 'object?' };
-const QUERY: Shape<RunQuery> = {
+const RUN: OptionShape<{ as?: Caller }> = { as: 'object?' };
+const QUERY: OptionShape<RunQuery> = {
   tenant: 'text?',
   user: 'text?',
   session: 'text?',
@@ -255,7 +255,7 @@ export class Runtime {
     return this.#start(query, options);
   }
 
-  async #start(query: string, options: StartOptions, asked?: Asked): Promise<Run> {
+  async #start(query: string, options: StartOptions, asked?: StartRequest): Promise<Run> {
     this.#assertOpen();
     // Who gives no options is told first what a run cannot do without.
     if (options === undefined) assertIdentity(undefined);
@@ -420,7 +420,7 @@ export class Runtime {
     if (journal === undefined || typeof journal === 'string') await this.#deps?.journal.close();
   }
 
-  #startedEntry(query: string, identity: Identity, options: StartOptions, asked?: Asked): Entry {
+  #startedEntry(query: string, identity: Identity, options: StartOptions, asked?: StartRequest): Entry {
     if (typeof query !== 'string') throw new PilotageError('invalid_config', 'The query must be a string.');
     const { planner, toolsOf, budget, unpriced } = this.#plannerFor(options);
     const given = { ...givenLimits(this.#options.limits), ...givenLimits(options.limits) };

@@ -10,11 +10,11 @@ import {
   type Entry,
   type EntryBody,
   type Json,
+  type OptionShape,
   PilotageError,
   type Redaction,
   type RunContext,
   type Scope,
-  type Shape,
   scopeKey,
   type Turn,
 } from '#core';
@@ -47,7 +47,7 @@ export type Remembering = Exclude<MemoryOptions, { readonly strategy: 'none' }>;
 type Summarising = Extract<MemoryOptions, { readonly strategy: 'summary' }>;
 
 type Every = { strategy: string; turns?: number; summarise?: unknown; retries?: number };
-const OPTIONS: Shape<Every> = { strategy: 'any', turns: 'any?', summarise: 'any?', retries: 'any?' };
+const OPTIONS: OptionShape<Every> = { strategy: 'any', turns: 'any?', summarise: 'any?', retries: 'any?' };
 const DEFAULT_TURNS = 20;
 const DEFAULT_RETRIES = 3;
 /** Characters of a text that a turn keeps; the run itself has the whole. */

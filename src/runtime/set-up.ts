@@ -19,7 +19,7 @@ import { newlyFound } from './dispatch.ts';
 import { prepareCall } from './prepare-call.ts';
 
 /** The outcomes of all branches when the set-up refuses the call; none when it may start. */
-export async function setUp(
+export async function setUpParallel(
   open: OpenStep,
   decision: Decision,
   tools: AuthorisedTools,

@@ -4,8 +4,8 @@ import {
   type Identity,
   type InputArtifact,
   type Limits,
+  type OptionShape,
   PilotageError,
-  type Shape,
   type Turn,
 } from '#core';
 import type { GivenContext, InputFile } from './inputs.ts';
@@ -38,7 +38,7 @@ export interface StartOptions {
   readonly inputs?: readonly (InputArtifact | InputFile)[];
 }
 
-export const START_OPTIONS: Shape<StartOptions> = {
+export const START_OPTIONS: OptionShape<StartOptions> = {
   identity: 'any',
   limits: 'object?',
   planner: 'text?',
@@ -50,7 +50,7 @@ export const START_OPTIONS: Shape<StartOptions> = {
   context: 'object?',
   inputs: 'list?',
 };
-const CONTEXT: Shape<GivenContext> = {
+const CONTEXT: OptionShape<GivenContext> = {
   args: 'any?',
   meta: 'any?',
   hints: 'object?',

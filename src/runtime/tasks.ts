@@ -2,7 +2,6 @@
 
 import { createHash } from 'node:crypto';
 import {
-  type Asked,
   assertOptions,
   assertWords,
   type Clock,
@@ -14,15 +13,16 @@ import {
   type Json,
   type JsonObject,
   newRunId,
+  type OptionShape,
   PilotageError,
   type RunEvent,
   type Scope,
-  type Shape,
+  type StartRequest,
   type TaskStatus,
 } from '#core';
 import { hasEnded, type Journal, ownedBy, type RunRecord, type RunStatus } from '#journal';
 import { eventsOf, foldEntries, groupView, type RunState } from '#state';
-import { digestOf } from './digest.ts';
+import { jsonDigest } from './digest.ts';
 import { Follower } from './follow.ts';
 import type { NoticeHub } from './notices.ts';
 import type { EventOptions, Run } from './run.ts';
@@ -37,7 +37,7 @@ export interface TaskPorts {
   /** This process drives the run now. */
   isDriven(run: string): boolean;
   /** Stores a run and drives it; one that is there already goes on. */
-  start(query: string, options: StartOptions, asked?: Asked): Promise<Run>;
+  start(query: string, options: StartOptions, asked?: StartRequest): Promise<Run>;
   /** Stores a control and sees that somebody drives the run. */
   signal(run: string, control: Control): Promise<void>;
   handle(run: string): Run;
@@ -63,8 +63,8 @@ export interface TaskQuery {
 export type GroupResolved = EventPayloads['task.group_resolved'];
 
 const { conversation: _, ...STARTED } = START_OPTIONS;
-const SPAWN: Shape<SpawnOptions> = { ...STARTED, idempotencyKey: 'any?' };
-const QUERY: Shape<TaskQuery> = { parent: 'text?', status: 'list?', limit: 'any?', after: 'text?' };
+const SPAWN: OptionShape<SpawnOptions> = { ...STARTED, idempotencyKey: 'any?' };
+const QUERY: OptionShape<TaskQuery> = { parent: 'text?', status: 'list?', limit: 'any?', after: 'text?' };
 const DEFAULT_PAGE = 50;
 
 export class Tasks {
@@ -84,11 +84,11 @@ export class Tasks {
     const { identity: scope, idempotencyKey = '', ...rest } = options;
     const { tenant, user, session } = scope;
     const owner = ownedBy(scope);
-    const start = (id: string, asked?: Asked): Promise<Run> =>
+    const start = (id: string, asked?: StartRequest): Promise<Run> =>
       this.#ports.start(query, { ...rest, conversation: false, identity: { tenant, user, session, run: id } }, asked);
     if (idempotencyKey === '') return { run: await start(newRunId()), reused: false };
-    const id = `task_${digestOf([owner, idempotencyKey]).slice(0, 22)}`;
-    const asked: Asked = { digest: digestOf(requestOf(query, rest)), by: crypto.randomUUID() };
+    const id = `task_${jsonDigest([owner, idempotencyKey]).slice(0, 22)}`;
+    const asked: StartRequest = { digest: jsonDigest(requestOf(query, rest)), by: crypto.randomUUID() };
     assertSameRequest(await this.#asked(id), asked);
     const run = await start(id, asked);
     // Of several who ask at once one is first.
@@ -227,7 +227,7 @@ export class Tasks {
   }
 
   /** `undefined` when there is no such run yet. */
-  async #asked(run: string): Promise<Asked | undefined> {
+  async #asked(run: string): Promise<StartRequest | undefined> {
     const journal = this.#ports.journal();
     if ((await journal.get(run)) === undefined) return undefined;
     const [first] = await journal.read(run, 1, 1);
@@ -269,7 +269,7 @@ function requestOf(query: string, { inputs = [], ...rest }: Omit<SpawnOptions, '
   return captureJson({ query, priority, scopes, limits, ...others, inputs: attached }, 'request').json;
 }
 
-function assertSameRequest(stored: Asked | undefined, asked: Asked): void {
+function assertSameRequest(stored: StartRequest | undefined, asked: StartRequest): void {
   if (stored === undefined || stored.digest === asked.digest) return;
   throw new PilotageError(
     'idempotency_conflict',

@@ -40,7 +40,7 @@ export { redacted } from './redact.ts';
 export { applyEntry, foldEntries, openState } from './run-state.ts';
 export { viewOf } from './run-view.ts';
 export type {
-  Approval,
+  ApprovedCall,
   Ending,
   GroupState,
   OpenPause,

@@ -12,7 +12,7 @@ import {
 } from '#core';
 import { countsAsCall } from './budget.ts';
 import { withNotes } from './handles.ts';
-import type { Approval, Edit, OpenStep, RunState } from './state.ts';
+import type { ApprovedCall, Edit, OpenStep, RunState } from './state.ts';
 import { noteParkedCallEnded } from './task-state.ts';
 
 export function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
@@ -95,7 +95,7 @@ export function closeStep(state: RunState, { move, calls, approvals, edits }: Op
 }
 
 /** What was approved goes before what was changed in the plan. */
-function givenArgs(approvals: readonly Approval[], edits: readonly Edit[]): NonNullable<Step['given']> {
+function givenArgs(approvals: readonly ApprovedCall[], edits: readonly Edit[]): NonNullable<Step['given']> {
   const given = new Map(edits.map(({ call, args }) => [call, args]));
   for (const { call, args } of approvals) if (args !== undefined) given.set(call, literal(args));
   return deepFreeze(Array.from(given, ([call, args]) => ({ call, args })));

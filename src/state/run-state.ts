@@ -31,7 +31,7 @@ import { type ModelAwayState, nextStep, type RunState, type RunTotals } from './
 import { applyAwaiting, applyGroupEnded, applySpawned, applyTaskEnded, applyTaskPaused } from './task-state.ts';
 
 export type {
-  Approval,
+  ApprovedCall,
   Ending,
   GroupState,
   OpenPause,

@@ -37,11 +37,11 @@ export interface OpenStep {
   /** One slot a branch; `null` until it has ended. */
   readonly calls: (CallRecord | null)[];
   /** Calls that were begun: after a crash such a call may have happened. */
-  readonly began: Begun[];
+  readonly began: BegunCall[];
   /** What calls under way cost. */
   readonly promised: { readonly call: number; readonly costMicroUsd: number }[];
   /** Calls that somebody approved, with the arguments that were given in place of their own. */
-  readonly approvals: Approval[];
+  readonly approvals: ApprovedCall[];
   /** Calls that wait for a task. */
   readonly waits: TaskWait[];
   /** Arguments that somebody gave to nodes of a plan that had not begun. */
@@ -50,7 +50,7 @@ export interface OpenStep {
   pending: number;
 }
 
-export interface Begun {
+export interface BegunCall {
   readonly call: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -58,7 +58,7 @@ export interface Begun {
   readonly once: boolean;
 }
 
-export interface Approval {
+export interface ApprovedCall {
   readonly call: number;
   readonly args?: Json;
 }

@@ -2,7 +2,7 @@
 import { branchesOf, describeThrown, type Entry, type Json, jsonEquals } from '#core';
 import { hasEnded, type RunRecord } from '#journal';
 import { applyEntry, foldEntries, openState, type RunState } from '#state';
-import { type Attempt, type CrashRecord, callName } from './crash-record.ts';
+import { type CrashAttempt, type CrashRecord, callName } from './crash-record.ts';
 
 /**
  * Seqs without gaps, and the fold: every prefix folds to the state that the entries one by one give, and a stored
@@ -88,7 +88,7 @@ export function effectProblems(record: CrashRecord, state: RunState): string[] {
   return [...problems];
 }
 
-function onceProblems(record: CrashRecord, key: string, attempts: readonly Attempt[]): string[] {
+function onceProblems(record: CrashRecord, key: string, attempts: readonly CrashAttempt[]): string[] {
   const tool = attempts[0]?.tool;
   const notDone = record.reconciliations.filter((asked) => asked.key === key && asked.status === 'not_done').length;
   const loggedIn = record.logins.filter((login) => login === key).length;
@@ -102,7 +102,7 @@ function onceProblems(record: CrashRecord, key: string, attempts: readonly Attem
 }
 
 /** Calls of the journal that an attempt may belong to: the same arguments, or all of the tool when none has them. */
-function callsLike({ tool, args }: Attempt, state: RunState): number {
+function callsLike({ tool, args }: CrashAttempt, state: RunState): number {
   const calls = outcomes(state).filter((call) => call.tool === tool);
   const same = calls.filter((call) => JSON.stringify(call.args) === args).length;
   return same === 0 ? calls.length : same;
@@ -130,7 +130,7 @@ function outcomes(state: RunState): CallOutcome[] {
  * unknown.
  */
 export function unknownProblems(record: CrashRecord, state: RunState, reference: RunState): string[] {
-  const before = new Set(unknownCalls(reference));
+  const before = new Set(callsInDoubt(reference));
   const problems: string[] = [];
   for (const { id, tool, kind } of outcomes(state)) {
     const known = record.reconciliations.filter((asked) => asked.tool === tool && asked.status !== 'unknown');
@@ -147,14 +147,14 @@ export function unknownProblems(record: CrashRecord, state: RunState, reference:
   return problems;
 }
 
-export function unknownCalls(state: RunState): string[] {
+export function callsInDoubt(state: RunState): string[] {
   return outcomes(state).flatMap(({ id, kind }) => (kind === 'unknown' ? [id] : []));
 }
 
 /** No planner went on without having seen that a call of its run is unknown. */
 export function unseenProblems(record: CrashRecord, state: RunState, reference: RunState): string[] {
-  const before = new Set(unknownCalls(reference));
-  const [unseen] = unknownCalls(state).filter((id) => !before.has(id) && !record.unknownShown.has(id));
+  const before = new Set(callsInDoubt(reference));
+  const [unseen] = callsInDoubt(state).filter((id) => !before.has(id) && !record.unknownShown.has(id));
   const planned =
     state.ending?.kind === 'finished' && state.cancel === null && state.ending.metadata?.['budget'] === undefined;
   return planned && unseen !== undefined ? [`Call ${unseen} is unknown, and the planner was never shown it.`] : [];

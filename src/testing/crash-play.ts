@@ -2,16 +2,16 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { describeThrown, type Entry, type Identity, local, PilotageError } from '#core';
 import { type Journal, memoryJournal } from '#journal';
-import { createRuntime, type PauseNotice, type Run, type Runtime, resultOf } from '#runtime';
+import { createRuntime, type PauseNotice, type Run, type Runtime, runResultOf } from '#runtime';
 import { foldEntries, isPaused, type RunState } from '#state';
 import { mortalPlanner, mortalTools, worldOf } from './crash-actors.ts';
 import {
+  callsInDoubt,
   effectProblems,
   endingProblems,
   foldProblems,
   lostEntries,
   otherEnding,
-  unknownCalls,
   unknownProblems,
   unseenProblems,
 } from './crash-check.ts';
@@ -149,7 +149,7 @@ async function follow(run: Run, runtime: Runtime, setting: Play): Promise<void> 
 
 /** Answers the run's own pauses. What its tasks wait for is answered where they are followed. */
 async function answerAll(run: Run, answered: Set<string>, { scenario, clock, record }: Play): Promise<void> {
-  const result = resultOf(await run.state());
+  const result = runResultOf(await run.state());
   if (result?.status !== 'paused') return;
   let isNews = false;
   for (const pause of result.pauses) {
@@ -283,7 +283,7 @@ function problemsOf(
   const problems: string[] = [];
   const isUnsure =
     record.settlements.some(({ happened }) => happened) ||
-    tree.some((state) => unknownCalls(state).length > unknownIn(reference, state));
+    tree.some((state) => callsInDoubt(state).length > unknownIn(reference, state));
   for (const [run, state] of states) {
     const clean = reference.get(run);
     problems.push(...effectProblems(record, state), ...taskProblems(journals.get(run) ?? [], state, tree));
@@ -301,5 +301,5 @@ function problemsOf(
 
 function unknownIn(reference: States, { identity }: RunState): number {
   const clean = reference.get(identity.run);
-  return clean === undefined ? 0 : unknownCalls(clean).length;
+  return clean === undefined ? 0 : callsInDoubt(clean).length;
 }

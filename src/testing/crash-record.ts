@@ -7,7 +7,7 @@ import { foldEntries, viewOf } from '#state';
 import type { Reconciled } from '#tools';
 
 /** One entry into a tool's `execute`. */
-export interface Attempt {
+export interface CrashAttempt {
   readonly run: string;
   readonly tool: string;
   readonly effect: Effect;
@@ -38,7 +38,7 @@ interface Written {
 }
 
 export class CrashRecord {
-  readonly attempts: Attempt[] = [];
+  readonly attempts: CrashAttempt[] = [];
   readonly reconciliations: Reconciliation[] = [];
   readonly settlements: SettledCall[] = [];
   /** Keys of attempts that asked for a login: they did nothing. */
@@ -82,7 +82,7 @@ export class CrashRecord {
     return entries.flatMap((entry) => this.#controls(entry, taskPath(run)) ?? []);
   }
 
-  attempt(attempt: Attempt): void {
+  attempt(attempt: CrashAttempt): void {
     this.attempts.push(attempt);
     const { run, tool, key, effect } = attempt;
     const kinds = this.#entries(run).flatMap((entry) => {

@@ -12,7 +12,7 @@ import { concurrentReuse } from './planner-cases/concurrency.ts';
 import {
   BOUND_MS,
   bound,
-  failure,
+  caseFailure,
   LOOK_UP,
   type PlannerCapabilities,
   type PlannerCase,
@@ -103,7 +103,7 @@ async function runCase(check: PlannerCase, options: PlannerConformanceOptions): 
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     const ms = timeoutMs * WAITS_IN_A_CASE;
-    timer = setTimeout(() => reject(failure(`${check.name}: not over after ${ms / 1_000} s`)), ms);
+    timer = setTimeout(() => reject(caseFailure(`${check.name}: not over after ${ms / 1_000} s`)), ms);
   });
   await Promise.race([played, late]).finally(() => clearTimeout(timer));
 }
@@ -112,6 +112,6 @@ function plannerOf(made: Planner | PlannerFunction): Planner {
   try {
     return asPlanner(made);
   } catch (error) {
-    throw failure(shownError(error), error);
+    throw caseFailure(shownError(error), error);
   }
 }

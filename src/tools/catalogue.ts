@@ -8,15 +8,15 @@ import {
   assertOptions,
   type Effect,
   isBuiltinTool,
-  isRecord,
+  isOptionsRecord,
   type JsonObject,
   type Loading,
   microUsdOf,
+  type OptionShape,
   PilotageError,
-  type Shape,
   SKILL_GET,
   SKILL_SEARCH,
-  shown,
+  shownAmount,
   TOOL_GET,
   TOOL_SEARCH,
   type ToolPolicy,
@@ -26,7 +26,7 @@ import {
 } from '#core';
 import { rankedExamples } from './examples.ts';
 import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';
-import { type Check, checkOf, jsonSchemaOf } from './schema.ts';
+import { checkOf, jsonSchemaOf, type ValueCheck } from './schema.ts';
 import type { AnyTool, ApprovalGate, Backoff, EquippedPlanner, PlannerTool, Tool } from './tool.ts';
 import { type UnnamedTool, withName } from './unnamed-tool.ts';
 
@@ -38,8 +38,8 @@ export type ReadyTool = ReadyFunction | ReadyPlannerTool;
 
 interface Ready {
   readonly schema: ToolSchema;
-  readonly checkArgs: Check;
-  readonly checkValue: Check | undefined;
+  readonly checkArgs: ValueCheck;
+  readonly checkValue: ValueCheck | undefined;
   readonly effect: Effect;
   readonly concurrency: number;
   readonly scopes: readonly string[];
@@ -149,12 +149,15 @@ function isPlannerTool(tool: unknown): tool is PlannerTool {
 
 function listOf(tools: ToolSet): readonly AnyTool[] {
   if (Array.isArray(tools)) return tools as readonly AnyTool[];
-  if (!isRecord(tools)) {
+  if (!isOptionsRecord(tools)) {
     throw new PilotageError('invalid_config', 'tools is neither a list of tools nor a record of them by name.');
   }
   return Object.entries(tools as Readonly<Record<string, AnyTool | Unnamed>>).map(([name, tool]) => {
     if (typeof tool !== 'object' || tool === null) {
-      throw new PilotageError('invalid_config', `The tool at ${JSON.stringify(name)} is ${shown(tool)}; give a tool.`);
+      throw new PilotageError(
+        'invalid_config',
+        `The tool at ${JSON.stringify(name)} is ${shownAmount(tool)}; give a tool.`,
+      );
     }
     if (tool.name === undefined) return 'carriedOutBy' in tool ? { ...tool, name } : withName(name, tool);
     if (tool.name === name) return tool;
@@ -222,7 +225,7 @@ function shortHash(text: string): string {
 }
 
 /** Their values are looked at one by one below. A misspelt one would be a gate that nobody is asked at. */
-const OPTIONS: Shape<Partial<Tool & PlannerTool>> = {
+const OPTIONS: OptionShape<Partial<Tool & PlannerTool>> = {
   ...({ name: 'any?', description: 'any?', inputSchema: 'any?', outputSchema: 'any?', execute: 'any?' } as const),
   ...({ effect: 'any?', reconcile: 'any?', inDoubt: 'any?', needsApproval: 'any?', handles: 'any?' } as const),
   ...({ tags: 'any?', loading: 'any?', mimeTypes: 'any?', scopes: 'any?', examples: 'any?' } as const),
@@ -280,7 +283,7 @@ function priceOf(tool: Tool, owner: string): number {
   const { costUsd = 0 } = tool;
   const why = whyNoUsd(costUsd);
   if (why === undefined) return microUsdOf(costUsd);
-  throw new PilotageError('invalid_config', `${owner} has the price costUsd ${shown(costUsd)}; ${why}.`);
+  throw new PilotageError('invalid_config', `${owner} has the price costUsd ${shownAmount(costUsd)}; ${why}.`);
 }
 
 function backoffOf({ backoff = {} }: Tool, owner: string): Required<Backoff> {

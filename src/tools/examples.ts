@@ -1,12 +1,12 @@
 /** Examples of a tool's arguments: checked once, and put in the order in which they are shown. */
 import { captureObject, isJsonObject, type JsonObject, PilotageError } from '#core';
-import type { Check } from './schema.ts';
+import type { ValueCheck } from './schema.ts';
 import type { AnyTool, ToolExample } from './tool.ts';
 
 const RANKS: readonly ToolExample['tag'][] = ['minimal', 'common', 'edge-case', undefined];
 
 /** The arguments alone, frozen, the plainest first. @throws PilotageError `tool_example_invalid`. */
-export function rankedExamples(tool: AnyTool, schema: JsonObject, check: Check): readonly JsonObject[] {
+export function rankedExamples(tool: AnyTool, schema: JsonObject, check: ValueCheck): readonly JsonObject[] {
   const ranked = (tool.examples ?? []).map((example, index) => {
     const why = misfit(example, schema, check);
     if (why !== undefined) {
@@ -20,7 +20,7 @@ export function rankedExamples(tool: AnyTool, schema: JsonObject, check: Check):
   return Object.freeze(ranked.sort((a, b) => a.rank - b.rank).map(({ args }) => args));
 }
 
-function misfit(example: ToolExample, schema: JsonObject, check: Check): string | undefined {
+function misfit(example: ToolExample, schema: JsonObject, check: ValueCheck): string | undefined {
   const { args, tag } = example;
   if (!RANKS.includes(tag)) return `its tag is ${JSON.stringify(tag)}; use minimal, common or edge-case`;
   if (!isJsonObject(args)) return 'it has no args; give { args: { … } }';

@@ -12,7 +12,7 @@ export type {
   NoHandles,
 } from './handle.ts';
 export { DEFAULT_OPEN_MS, handle } from './handle.ts';
-export type { Check, Checked } from './schema.ts';
+export type { Checked, ValueCheck } from './schema.ts';
 export { checkOf, jsonSchemaOf } from './schema.ts';
 export { skillGet, skillSearch } from './skill-tools.ts';
 export type {

@@ -7,7 +7,7 @@ import type { InputSchema } from './tool.ts';
 
 /** `value` is what to hand on: a private copy, after the schema's own defaults and transforms. */
 export type Checked = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly why: string };
-export type Check = (value: Json) => Checked | Promise<Checked>;
+export type ValueCheck = (value: Json) => Checked | Promise<Checked>;
 
 type Standard = StandardSchemaV1 | (StandardSchemaV1 & StandardJSONSchemaV1);
 
@@ -65,7 +65,7 @@ function plainSchema(schema: JsonObject, owner: string): JsonObject {
  * The check, compiled. It never throws, whatever the schema's own code does.
  * @throws PilotageError `tool_schema_invalid`.
  */
-export function checkOf(schema: InputSchema, owner: string): Check {
+export function checkOf(schema: InputSchema, owner: string): ValueCheck {
   return isStandard(schema) ? (value) => checkStandard(schema, value) : checkJsonSchema(schema, owner);
 }
 
@@ -91,7 +91,7 @@ function standardResult(result: StandardSchemaV1.Result<unknown>): Checked {
   return { ok: false, why: firstOf(why) };
 }
 
-function checkJsonSchema(schema: JsonObject, owner: string): Check {
+function checkJsonSchema(schema: JsonObject, owner: string): ValueCheck {
   const validate = compile(schema, owner);
   return (value) => {
     if (validate(value)) return { ok: true, value: thaw(value) };

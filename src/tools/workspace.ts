@@ -1,7 +1,7 @@
 /** Tools that let a run look at one folder, and at nothing else. They change nothing. */
 
 import { realpathSync, statSync } from 'node:fs';
-import { assertOptions, PilotageError, type Shape } from '#core';
+import { assertOptions, type OptionShape, PilotageError } from '#core';
 import type { Tool } from './tool.ts';
 import type { HardLinks } from './workspace-fence.ts';
 import { gitLogTool } from './workspace-git.ts';
@@ -19,7 +19,7 @@ export interface WorkspaceOptions {
   readonly hardLinks?: HardLinks;
 }
 
-const OPTIONS: Shape<WorkspaceOptions> = { root: 'text', hardLinks: 'any?' };
+const OPTIONS: OptionShape<WorkspaceOptions> = { root: 'text', hardLinks: 'any?' };
 
 /**
  * `list_files`, `read_file`, `search_files` and `git_log` for one folder, all with the effect `read`. What they refuse is

@@ -3,7 +3,7 @@
  * refused, questions answered, and calls in doubt settled by what the ledger says, when nobody can be at them any more.
  */
 import type { Journal } from '#pilotage';
-import { type PauseNotice, resultOf } from '#runtime';
+import { type PauseNotice, runResultOf } from '#runtime';
 import { foldEntries } from '#state';
 import { answerTo, type Surroundings } from '../double-act/person.ts';
 import type { Member } from './crew.ts';
@@ -42,7 +42,7 @@ export class Operator {
       const paused = await journal.list({ status: ['paused'], limit: 200 });
       for (const { identity, parent } of paused) {
         if (parent !== undefined) continue;
-        const result = resultOf(foldEntries(await journal.read(identity.run)));
+        const result = runResultOf(foldEntries(await journal.read(identity.run)));
         if (result?.status === 'paused') for (const pause of result.pauses) this.#consider(identity.run, pause);
       }
     } catch (error) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseModel, duration, harmless, jsonLine, oneLine, shellWord, size } from '#cli';
+import { chooseModel, duration, harmless, shellWord, shortLine, size, terminalJson } from '#cli';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must never come out
 const COMMANDING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
@@ -16,12 +16,12 @@ describe('text for people', () => {
     fc.assert(
       fc.property(text, fc.integer({ min: 2, max: 50 }), (value, chars) => {
         expect(harmless(value)).not.toMatch(COMMANDING);
-        const line = oneLine(value, chars);
+        const line = shortLine(value, chars);
         expect(line).not.toMatch(COMMANDING);
         expect(line).not.toContain('\n');
         expect(line.length).toBeLessThanOrEqual(chars);
-        expect(jsonLine({ value })).not.toMatch(COMMANDING);
-        expect(JSON.parse(jsonLine({ value }))).toEqual({ value });
+        expect(terminalJson({ value })).not.toMatch(COMMANDING);
+        expect(JSON.parse(terminalJson({ value }))).toEqual({ value });
       }),
       { numRuns: 1000 },
     );
@@ -29,8 +29,8 @@ describe('text for people', () => {
 
   it('keeps lines and tabs', () => {
     expect(harmless('a\r\n\tb\rc')).toBe('a\n\tb␍c');
-    expect(oneLine('  a\n\n b ', 9)).toBe('a b');
-    expect(oneLine('abcdef', 4)).toBe('abc…');
+    expect(shortLine('  a\n\n b ', 9)).toBe('a b');
+    expect(shortLine('abcdef', 4)).toBe('abc…');
   });
 
   it('names times and sizes', () => {

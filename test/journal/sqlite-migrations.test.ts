@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { encodeEntry, scopeKey } from '#core';
-import { digestOf, MIGRATIONS, type RunStatus, SCHEMA_VERSION } from '#journal';
+import { artifactDigest, MIGRATIONS, type RunStatus, SCHEMA_VERSION } from '#journal';
 import {
   control,
   expectCode,
@@ -79,7 +79,7 @@ describe('the file of an older version', () => {
   it('of format 1 gets the tables that came later, and keeps what it has', async () => {
     const scope = identity('r1');
     const bytes = Buffer.from('{"a":1}');
-    const { artifactRef, sha256 } = digestOf(bytes);
+    const { artifactRef, sha256 } = artifactDigest(bytes);
     const path = oldFile(1, (db) => {
       insertOldRun(db, 'r1', { fence: 1, owner: 'ana', leaseUntil: 1 });
       db.prepare('INSERT INTO artifacts (scope, ref, sha256, mime, bytes) VALUES (?, ?, ?, ?, ?)').run(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PilotageError } from '#core';
-import { closedPort, failureData, mayPass, remedyFor, retryAfterMs, whyUnavailable } from '#model';
+import { closedPort, failureData, isTransientFailure, remedyFor, retryAfterMs, whyUnavailable } from '#model';
 import { httpError } from '../kit/model.ts';
 
 const error = (fields: object, message = 'm'): Error => Object.assign(new Error(message), fields);
@@ -35,13 +35,13 @@ describe('a failure of a model', () => {
     ['a cause of a cause', error({ cause: error({ cause: error({ code: 'UND_ERR_SOCKET' }) }) }), true, true],
     ['a code of something else', error({ code: 'ERR_INVALID_ARG_TYPE' }), false, true],
   ])('may pass by what it says itself: %s', (_, thrown, before, inside) => {
-    expect([mayPass(thrown, false), mayPass(thrown, true)]).toEqual([before, inside]);
+    expect([isTransientFailure(thrown, false), isTransientFailure(thrown, true)]).toEqual([before, inside]);
   });
 
   it('is not searched for ever through causes that go round', () => {
     const round = error({});
     round.cause = round;
-    expect(mayPass(round, false)).toBe(false);
+    expect(isTransientFailure(round, false)).toBe(false);
   });
 
   it('is recorded with a code and at most 256 characters of its message', () => {
@@ -68,8 +68,8 @@ it.each<[string, object, boolean]>([
   ['a call that the server could not read', { type: 'invalid_request_error', code: 'tool_use_failed' }, true],
   ['a rate', { type: 'rate_limit_error' }, true],
 ])('a stream that breaks off over %s is asked for again only when that may help', (_, said, passes) => {
-  expect(mayPass({ error: said }, true)).toBe(passes);
-  expect(mayPass({ error: { type: 'error', error: said } }, true)).toBe(passes);
+  expect(isTransientFailure({ error: said }, true)).toBe(passes);
+  expect(isTransientFailure({ error: { type: 'error', error: said } }, true)).toBe(passes);
 });
 
 it('an error of a class that left its name as it was is known by its class', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '#core';
-import { type PlanLine, PlanLines, type ReadPlan, type ReadReply, readPlan } from '#planners/pipeline';
+import { type PlanLine, PlanLines, type PlanReply, type ReadPlan, readPlan } from '#planners/pipeline';
 import { split } from '#testing';
 
 const PLAN = {
@@ -14,8 +14,8 @@ const PLAN = {
 const EXAMPLE = { planId: 'example', steps: [{ id: 'find', type: 'tool', toolId: 'example_search', input: {} }] };
 const json = JSON.stringify;
 
-const said = (text: string, finish: ReadReply['finish'] = 'stop'): ReadReply => ({ text, calls: [], finish });
-const called = (...inputs: readonly string[]): ReadReply => ({
+const said = (text: string, finish: PlanReply['finish'] = 'stop'): PlanReply => ({ text, calls: [], finish });
+const called = (...inputs: readonly string[]): PlanReply => ({
   text: '',
   calls: inputs.map((input, index) => ({ callId: `c${index}`, tool: 'submit_plan', input })),
   finish: 'tool-calls',

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { local } from '#core';
 import { memoryJournal } from '#journal';
-import { isDeadOwner, ownerName, ownerText, SURROUNDINGS, type Surroundings } from '#runtime';
+import { isDeadOwner, ownerName, ownerText, type ProcessSurroundings, SURROUNDINGS } from '#runtime';
 import { VirtualClock } from '#testing';
 import { call, script, watched } from '../kit/decisions.ts';
 import { doorUrl } from '../kit/project.ts';
@@ -27,8 +27,8 @@ afterEach(() => {
 /** A machine with these processes: when each was started. */
 function machine(
   processes: Readonly<Record<number, string | undefined>>,
-  more: Partial<Surroundings> = {},
-): Surroundings {
+  more: Partial<ProcessSurroundings> = {},
+): ProcessSurroundings {
   return {
     host: 'a host:with signs',
     pid: 7,

@@ -1,5 +1,5 @@
 /** What a program takes from its surroundings without asking for it, in the hands of a seed while one history is played. */
-import { SURROUNDINGS, type Surroundings } from '#runtime';
+import { type ProcessSurroundings, SURROUNDINGS } from '#runtime';
 import { seededRandom } from '#testing';
 import { runningProcess } from './process.ts';
 import type { SimulatedTime } from './time.ts';
@@ -95,7 +95,7 @@ function takeOverIntervals(time: SimulatedTime): void {
 }
 
 /** Nobody is known to be dead where nobody is asked about. */
-const NOWHERE: Surroundings = {
+const NOWHERE: ProcessSurroundings = {
   host: 'simulated',
   pid: 1,
   boot: undefined,
@@ -105,8 +105,8 @@ const NOWHERE: Surroundings = {
 
 /** Each process sees its own machine. */
 function surroundingsOfRunning(): PropertyDescriptorMap {
-  const here = (): Surroundings => runningProcess()?.surroundings ?? NOWHERE;
-  const get = <K extends keyof Surroundings>(name: K): PropertyDescriptor => ({
+  const here = (): ProcessSurroundings => runningProcess()?.surroundings ?? NOWHERE;
+  const get = <K extends keyof ProcessSurroundings>(name: K): PropertyDescriptor => ({
     configurable: true,
     enumerable: true,
     get: () => here()[name],

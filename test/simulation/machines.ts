@@ -1,5 +1,5 @@
 /** The machines that processes live on: who can see whom, by which number, and since which boot. */
-import type { Surroundings } from '#runtime';
+import type { ProcessSurroundings } from '#runtime';
 import type { Home } from './script-world.ts';
 
 interface Neighbour {
@@ -18,7 +18,7 @@ export class Machines {
    * @param worker whose processes come one after another.
    * @param isAlive asked later.
    */
-  enter(home: Home, worker: number, life: number, isAlive: () => boolean): Surroundings {
+  enter(home: Home, worker: number, life: number, isAlive: () => boolean): ProcessSurroundings {
     const { host, machine, pidNamespace, reusesPids, reboots } = home;
     if (reboots) this.#boots.set(machine, life);
     const boot = `boot-${machine}-${this.#boots.get(machine) ?? 0}`;

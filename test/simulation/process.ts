@@ -1,7 +1,7 @@
 /** The processes that live in simulated time: each can die, stand still without knowing of it, and has clocks of its own. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '#core';
-import type { Surroundings } from '#runtime';
+import type { ProcessSurroundings } from '#runtime';
 import { never } from '#testing';
 import type { SimulatedTime } from './time.ts';
 
@@ -18,7 +18,7 @@ export class SimulatedProcess {
   /** What a runtime in it is given: the wall clock, and timers that go by the other one. */
   readonly clock: Clock;
   /** What it can find out about itself and its neighbours. Absent: nothing. */
-  readonly surroundings: Surroundings | undefined;
+  readonly surroundings: ProcessSurroundings | undefined;
   /** It has a newer version of the program than others. */
   readonly isNewer: boolean;
   readonly #time: SimulatedTime;
@@ -30,7 +30,7 @@ export class SimulatedProcess {
   readonly #held: (() => void)[] = [];
 
   /** @param wallAheadMs by how much its wall clock is ahead of the store's; negative: behind. */
-  constructor(name: string, time: SimulatedTime, wallAheadMs = 0, surroundings?: Surroundings, isNewer = false) {
+  constructor(name: string, time: SimulatedTime, wallAheadMs = 0, surroundings?: ProcessSurroundings, isNewer = false) {
     this.isNewer = isNewer;
     this.name = name;
     this.#time = time;

@@ -9,13 +9,13 @@ import {
   describeThrown,
   type JsonObject,
   type Move,
+  type OptionShape,
   PilotageError,
   type Planner,
   type RunView,
-  type Shape,
   validateDecision,
 } from '#core';
-import { type ReadyStep, readyStep } from './ready-step.ts';
+import { type PreparedStep, readyStep } from './ready-step.ts';
 import type { DeterministicStep } from './steps.ts';
 
 export interface DeterministicOptions {
@@ -27,7 +27,7 @@ export interface DeterministicOptions {
   readonly steps: readonly DeterministicStep[];
 }
 
-const OPTIONS: Shape<DeterministicOptions> = { name: 'any?', version: 'any?', steps: 'any' };
+const OPTIONS: OptionShape<DeterministicOptions> = { name: 'any?', version: 'any?', steps: 'any' };
 
 /**
  * A step that throws, or decides what is no decision, fails the run with `deterministic_step`, which names it.
@@ -44,7 +44,7 @@ export function deterministic(options: DeterministicOptions): Planner {
   return Object.freeze(version === undefined ? planner : { ...planner, version });
 }
 
-async function firstClaim(steps: readonly ReadyStep[], run: RunView, signal: AbortSignal): Promise<Move> {
+async function firstClaim(steps: readonly PreparedStep[], run: RunView, signal: AbortSignal): Promise<Move> {
   signal.throwIfAborted();
   const { identity, controls } = run;
   assertIdentity(identity);
@@ -62,7 +62,7 @@ async function firstClaim(steps: readonly ReadyStep[], run: RunView, signal: Abo
 }
 
 async function ask(
-  { id, claim }: ReadyStep,
+  { id, claim }: PreparedStep,
   index: number,
   run: RunView,
   signal: AbortSignal,
@@ -81,7 +81,7 @@ async function ask(
   }
 }
 
-function readySteps(given: readonly DeterministicStep[]): readonly ReadyStep[] {
+function readySteps(given: readonly DeterministicStep[]): readonly PreparedStep[] {
   if (!Array.isArray(given) || given.length === 0) {
     throw misconfigured('A deterministic planner needs a list of steps, with at least one.');
   }
@@ -98,7 +98,7 @@ function readySteps(given: readonly DeterministicStep[]): readonly ReadyStep[] {
   return steps;
 }
 
-function readyAt(step: DeterministicStep | undefined, index: number): ReadyStep {
+function readyAt(step: DeterministicStep | undefined, index: number): PreparedStep {
   if (step === undefined || step === null) throw misconfigured(`steps[${index}] is empty.`);
   try {
     return readyStep(step);

@@ -1,6 +1,6 @@
 /** Steps that wait for a group of tasks. They only decide: the runtime spawns and waits. */
 import { type Decision, type ErrorData, errorOf, type Move, type RunView, type Step, type TaskView } from '#core';
-import { isResolved, lastStep, markOf, markOfResolved } from './recorded.ts';
+import { isResolved, lastStep, markOfResolved, stepNotes } from './recorded.ts';
 import type { GroupMember, OnResolved } from './steps.ts';
 
 export interface Followed {
@@ -17,17 +17,17 @@ export async function spawnAndFollow(
   spawn: () => Decision | Promise<Decision>,
 ): Promise<Move | undefined> {
   const last = lastStep(run, followed.id);
-  if (last === undefined) return { decision: await spawn(), provenance: markOf(followed.id) };
+  if (last === undefined) return { decision: await spawn(), provenance: stepNotes(followed.id) };
   const error = last.decision.kind === 'spawn_task' && !isResolved(last) ? failureOf(last) : undefined;
   if (error !== undefined) throw new Error(`the task was not started, ${error.code}: ${error.message}`);
-  return follow(run, followed);
+  return followGroup(run, followed);
 }
 
 /**
  * Waits for the group, also again when a message has interrupted the wait; hands its members over when it has ended.
  * `undefined` when that has been done. @throws Error for a group that cannot be waited for.
  */
-export async function follow(run: RunView, { id, groupId, onResolved }: Followed): Promise<Move | undefined> {
+export async function followGroup(run: RunView, { id, groupId, onResolved }: Followed): Promise<Move | undefined> {
   const last = lastStep(run, id);
   if (last !== undefined && isResolved(last)) return undefined;
   const error = last && failureOf(last);
@@ -43,7 +43,7 @@ export async function follow(run: RunView, { id, groupId, onResolved }: Followed
   }
   const task = group.members.find(({ end }) => end === undefined) ?? group.members[0];
   if (task === undefined) throw new Error(`the group ${JSON.stringify(groupId)} is ${group.status} and has no tasks`);
-  return { decision: { kind: 'await_task', taskId: task.id, groupId }, provenance: markOf(id) };
+  return { decision: { kind: 'await_task', taskId: task.id, groupId }, provenance: stepNotes(id) };
 }
 
 function failureOf({ calls }: Step): ErrorData | undefined {

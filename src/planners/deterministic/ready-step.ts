@@ -10,24 +10,24 @@ import {
   type RunView,
   validateDecision,
 } from '#core';
-import { follow, spawnAndFollow } from './groups.ts';
-import { lastStep, markOf } from './recorded.ts';
+import { followGroup, spawnAndFollow } from './groups.ts';
+import { lastStep, stepNotes } from './recorded.ts';
 import type { DeterministicStep, FinishStep, Given, ObjectStep, SpawnAndAwaitStep, WatchGroupStep } from './steps.ts';
 
 /** The move of a step that claims; `undefined` from one that does not. */
-export type Claim = (run: RunView, signal: AbortSignal) => Promise<Move | undefined>;
+export type ClaimMove = (run: RunView, signal: AbortSignal) => Promise<Move | undefined>;
 type Maker = (run: RunView) => Decision | Promise<Decision>;
 
-export interface ReadyStep {
+export interface PreparedStep {
   /** A function has none, nor has a finish that is given none. */
   readonly id: string | undefined;
-  readonly claim: Claim;
+  readonly claim: ClaimMove;
 }
 
 /** @throws Error that says what is wrong with the step. */
-export function readyStep(step: DeterministicStep): ReadyStep {
+export function readyStep(step: DeterministicStep): PreparedStep {
   if (typeof step === 'function') {
-    const claim: Claim = async (run, signal) => {
+    const claim: ClaimMove = async (run, signal) => {
       const decision = await step(run, signal);
       return decision === undefined ? undefined : { decision };
     };
@@ -47,7 +47,7 @@ function idOf(step: ObjectStep): string {
   return step.do === 'call' ? step.tool : `<${step.do.replaceAll('_', '-')}>`;
 }
 
-function claimOf(step: ObjectStep): Claim {
+function claimOf(step: ObjectStep): ClaimMove {
   switch (step.do) {
     case 'call': {
       const { tool, args, once = false } = step;
@@ -77,14 +77,14 @@ function claimOf(step: ObjectStep): Claim {
 }
 
 /** With `once`, the step is done when its decision stands in the trajectory. */
-function repeatable(id: string, once: boolean, make: Maker): Claim {
+function repeatable(id: string, once: boolean, make: Maker): ClaimMove {
   return async (run) => {
     if (once && lastStep(run, id) !== undefined) return undefined;
-    return { decision: await make(run), provenance: markOf(id) };
+    return { decision: await make(run), provenance: stepNotes(id) };
   };
 }
 
-function spawning(step: SpawnAndAwaitStep): Claim {
+function spawning(step: SpawnAndAwaitStep): ClaimMove {
   const { spec, task = 'background', groupId = idOf(step), onResolved } = step;
   assertFunction(onResolved, 'onResolved');
   assertText(groupId, 'groupId');
@@ -97,15 +97,15 @@ function spawning(step: SpawnAndAwaitStep): Claim {
   return (run) => spawnAndFollow(run, followed, () => make(run));
 }
 
-function watching(step: WatchGroupStep): Claim {
+function watching(step: WatchGroupStep): ClaimMove {
   const { groupId, onResolved } = step;
   assertFunction(onResolved, 'onResolved');
   assertText(groupId, 'groupId');
   const followed = { id: idOf(step), groupId, onResolved };
-  return (run) => follow(run, followed);
+  return (run) => followGroup(run, followed);
 }
 
-function finishing({ id, reason, payload, metadata }: FinishStep): Claim {
+function finishing({ id, reason, payload, metadata }: FinishStep): ClaimMove {
   const decision = (answer: Finish['payload'], notes: JsonObject): Decision => ({
     kind: 'finish',
     reason,
@@ -115,7 +115,7 @@ function finishing({ id, reason, payload, metadata }: FinishStep): Claim {
   const answer = captured(payload, 'payload');
   const notes = captured(metadata, 'metadata');
   validateDecision(decision(isBuilder(answer) ? undefined : answer, isBuilder(notes) ? {} : (notes ?? {})));
-  const mark = id === undefined ? {} : { provenance: markOf(id) };
+  const mark = id === undefined ? {} : { provenance: stepNotes(id) };
   return async (run) => {
     const made = captureObject((await valueFor(notes, run)) ?? {}, 'metadata').json;
     return { decision: decision(await valueFor(answer, run), { run_id: run.identity.run, ...made }), ...mark };

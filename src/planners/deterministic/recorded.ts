@@ -17,7 +17,7 @@ export function lastResult(run: RunView, id: string): Json | undefined {
 }
 
 /** The notes by which a step finds its decisions again. */
-export function markOf(id: string): JsonObject {
+export function stepNotes(id: string): JsonObject {
   return { step: id };
 }
 

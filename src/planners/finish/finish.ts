@@ -9,8 +9,8 @@ import {
   type FinishReason,
   type Json,
   type JsonObject,
+  type OptionShape,
   type Planner,
-  type Shape,
 } from '#core';
 
 export interface FinishOptions {
@@ -21,7 +21,7 @@ export interface FinishOptions {
   readonly reason?: FinishReason;
 }
 
-const OPTIONS: Shape<FinishOptions> = { payload: 'any?', metadata: 'any?', reason: 'text?' };
+const OPTIONS: OptionShape<FinishOptions> = { payload: 'any?', metadata: 'any?', reason: 'text?' };
 
 /** @throws PilotageError `unserializable` for a payload or metadata that is not JSON. */
 export function finish(options: FinishOptions = {}): Planner {

@@ -6,7 +6,7 @@ import { PilotageError, type PlanFault } from '#core';
 import { type StepRules, stepFaults } from './check-step.ts';
 import { fault, type GivenPlan, type GivenStep, readGivenPlan } from './given-plan.ts';
 import { type Links, linkSteps } from './links.ts';
-import { orderOf, pairsOutOfOrder, stepsBehind } from './order.ts';
+import { orderAndCycles, pairsOutOfOrder, stepsBehind } from './order.ts';
 import type { ReadyPlan, ReadyStep } from './plan.ts';
 
 export { PLAN_SCHEMA } from './plan-schema.ts';
@@ -57,7 +57,7 @@ function orderGiven(given: GivenPlan, earlier: ReadonlySet<string>): Ordered {
   const { steps } = given;
   const links = linkSteps(given, earlier);
   const { before } = links;
-  const { order, cycles } = orderOf(before);
+  const { order, cycles } = orderAndCycles(before);
   const faults = [
     ...links.faults,
     ...cycles.map((cycle) => cycleFault(cycle, steps)),

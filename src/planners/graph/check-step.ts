@@ -15,11 +15,11 @@ export function stepFaults(step: GivenStep, rules: StepRules): PlanFault[] {
   const faults: PlanFault[] = [];
   if (id === undefined) faults.push(fault('step_id_missing', `${name} has no id.`));
   if (type === undefined) {
-    faults.push(fault('step_type', `The step ${shown(step)} needs a type: one of ${STEP_TYPES.join(', ')}.`, id));
+    faults.push(fault('step_type', `The step ${shownStep(step)} needs a type: one of ${STEP_TYPES.join(', ')}.`, id));
   }
   const malformed = malformedReference(step);
   if (malformed !== undefined) {
-    faults.push(fault('reference_invalid', `In the input of the step ${shown(step)} ${malformed}.`, id));
+    faults.push(fault('reference_invalid', `In the input of the step ${shownStep(step)} ${malformed}.`, id));
     return faults;
   }
   return [...faults, ...faultsOfType(step, rules)];
@@ -39,7 +39,7 @@ function faultsOfType(step: GivenStep, rules: StepRules): PlanFault[] {
       return internalFaults(step, rules);
     case 'message':
       if (input !== undefined && input !== '') return [];
-      return [fault('input_invalid', `The message ${shown(step)} says nothing: its words are its input.`, id)];
+      return [fault('input_invalid', `The message ${shownStep(step)} says nothing: its words are its input.`, id)];
     case 'finish':
     case undefined:
       return [];
@@ -50,27 +50,27 @@ function faultsOfType(step: GivenStep, rules: StepRules): PlanFault[] {
 
 function toolFaults(step: GivenStep, tools: ToolView): PlanFault[] {
   const { id, toolId } = step;
-  if (toolId === undefined) return [fault('tool_missing', `The tool step ${shown(step)} names no toolId.`, id)];
+  if (toolId === undefined) return [fault('tool_missing', `The tool step ${shownStep(step)} names no toolId.`, id)];
   const tool = tools.get(toolId);
   if (tool === undefined) {
     return [
-      fault('tool_unknown', `The step ${shown(step)} calls ${JSON.stringify(toolId)}: there is no such tool.`, id),
+      fault('tool_unknown', `The step ${shownStep(step)} calls ${JSON.stringify(toolId)}: there is no such tool.`, id),
     ];
   }
   const problem = inputProblem(tool.inputSchema, step.input ?? {});
   if (problem === undefined) return [];
   return [
-    fault('input_invalid', `The input of the step ${shown(step)} does not fit the tool ${toolId}: ${problem}.`, id),
+    fault('input_invalid', `The input of the step ${shownStep(step)} does not fit the tool ${toolId}: ${problem}.`, id),
   ];
 }
 
 function internalFaults(step: GivenStep, { tools, internal }: StepRules): PlanFault[] {
   const known = internal !== undefined && tools.get(internal) !== undefined;
-  const message = `The step ${shown(step)} is internal, and nothing here carries out internal steps.`;
+  const message = `The step ${shownStep(step)} is internal, and nothing here carries out internal steps.`;
   return known ? [] : [fault('internal_unhandled', message, step.id)];
 }
 
-export function shown({ name, id }: GivenStep): string {
+export function shownStep({ name, id }: GivenStep): string {
   return id === undefined ? name : JSON.stringify(id);
 }
 

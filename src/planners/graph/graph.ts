@@ -10,16 +10,16 @@ import {
   type Delta,
   MAX_PLAN_BRANCHES,
   type Move,
+  type OptionShape,
   PilotageError,
   type Planner,
   type RunView,
-  type Shape,
   type Step,
 } from '#core';
 import { stepsInOrder } from './check-plan.ts';
 import { type MoveRules, planMove, stepMove } from './moves.ts';
 import { isStep, isStream, type PlanSource, plannerState } from './normalise.ts';
-import { finishOfPlan, isRedirected, lastPlan, type PlanNode, planNodes } from './outcome.ts';
+import { finishOfPlan, lastPlan, type PlanNode, planNodes, wasRedirected } from './outcome.ts';
 import type { Plan, PlanMaker, PlanStep, PlanYield, StreamingPlanMaker } from './plan.ts';
 import { streamedMove } from './streamed.ts';
 
@@ -47,7 +47,7 @@ export interface GraphOptions {
   readonly maxSteps?: number;
 }
 
-const OPTIONS: Shape<GraphOptions> = {
+const OPTIONS: OptionShape<GraphOptions> = {
   name: 'any?',
   version: 'any?',
   plan: 'any',
@@ -94,7 +94,7 @@ async function* nextMove(
   if (controls.some(({ type }) => type === 'CANCEL')) return { decision: { kind: 'finish', reason: 'cancelled' } };
   const last = lastPlan(run);
   if (last === undefined) return yield* made(maker, rules, run, signal, []);
-  if (isRedirected(run, last)) {
+  if (wasRedirected(run, last)) {
     return maker.isFixed ? outdated(last) : yield* made(maker, rules, run, signal, []);
   }
   const rest = interruptedBefore(run, last);

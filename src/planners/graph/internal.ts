@@ -18,7 +18,7 @@ export {
   planNodes,
   undoneNodes,
 } from './outcome.ts';
-export type { Place, Placeable } from './placement.ts';
+export type { Placeable, StepPlace } from './placement.ts';
 export { isLooseFinish, Placement } from './placement.ts';
 export type { Plan, PlannerState, PlanStep, PlanYield, ReadyPlan, ReadyStep } from './plan.ts';
 export { PLAN_SCHEMA, STEP_TYPES } from './plan-schema.ts';

@@ -3,10 +3,10 @@
  * how it is written.
  */
 import type { PlanFault } from '#core';
-import { referencesOf, shown } from './check-step.ts';
+import { referencesOf, shownStep } from './check-step.ts';
 import { fault, type GivenPlan, type GivenStep } from './given-plan.ts';
 import type { Pair } from './order.ts';
-import { isLooseFinish, type Place, type Placeable, Placement } from './placement.ts';
+import { isLooseFinish, type Placeable, Placement, type StepPlace } from './placement.ts';
 
 export interface Links {
   /** For each step, those before it, each once. */
@@ -129,7 +129,7 @@ class Linker {
     if (end !== undefined) this.#place(end.key, placement.placeOfEnd(end));
   }
 
-  #place(index: number, { after, behind }: Place<number>): void {
+  #place(index: number, { after, behind }: StepPlace<number>): void {
     for (const need of [...after, ...behind]) this.before[index]?.add(need);
     if (behind.length > 0) this.behind[index] = behind;
   }
@@ -166,7 +166,7 @@ class Linker {
   }
 
   #unknown(code: string, step: GivenStep, verb: string, id: string): void {
-    const message = `The step ${shown(step)} ${verb} ${JSON.stringify(id)}: there is no such step.`;
+    const message = `The step ${shownStep(step)} ${verb} ${JSON.stringify(id)}: there is no such step.`;
     this.faults.push(fault(code, message, step.id));
   }
 }

@@ -14,7 +14,7 @@ const OPEN = 1;
 const DONE = 2;
 
 /** A walk in depth, with a stack of its own: plans may be chains of thousands. */
-export function orderOf(before: Before): Order {
+export function orderAndCycles(before: Before): Order {
   const order: number[] = [];
   const cycles: number[][] = [];
   const state = new Uint8Array(before.length);

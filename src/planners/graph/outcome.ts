@@ -15,7 +15,7 @@ import {
   type RunView,
   type Step,
 } from '#core';
-import type { Place } from './references.ts';
+import type { ResultLocation } from './references.ts';
 
 export interface PlanNode {
   readonly id: string;
@@ -77,7 +77,7 @@ export function planIdOf({ decision }: Pick<Step, 'decision'>): string | undefin
 }
 
 /** Whether the goal was replaced while the plan was carried out, or since. */
-export function isRedirected({ controls, trajectory }: RunView, { index }: Step): boolean {
+export function wasRedirected({ controls, trajectory }: RunView, { index }: Step): boolean {
   const isRedirect = ({ type }: Control): boolean => type === 'REDIRECT';
   if (trajectory.count === index + 1 && controls.some(isRedirect)) return true;
   return trajectory.steering.some(({ atStep, control }) => atStep > index && isRedirect(control));
@@ -191,8 +191,8 @@ function idsOf(name: string, nodes: readonly PlanNode[], wanted: PlanNode['statu
  * Where the nodes of the plans of the run, and its single steps, have left a value; of each id the latest.
  * @param isWhole without those of which the trajectory has only a preview.
  */
-export function earlierPlaces({ trajectory }: RunView, isWhole: boolean): ReadonlyMap<string, Place> {
-  const places = new Map<string, Place>();
+export function earlierPlaces({ trajectory }: RunView, isWhole: boolean): ReadonlyMap<string, ResultLocation> {
+  const places = new Map<string, ResultLocation>();
   for (let index = 0; index < trajectory.count; index += 1) {
     const step = trajectory.step(index);
     if (step === undefined) continue;
@@ -209,7 +209,7 @@ export function earlierPlaces({ trajectory }: RunView, isWhole: boolean): Readon
 }
 
 /** Where the values of nodes are. */
-export function placesOf(nodes: Iterable<PlanNode>): ReadonlyMap<string, Place> {
+export function placesOf(nodes: Iterable<PlanNode>): ReadonlyMap<string, ResultLocation> {
   const done = [...nodes].filter(({ status }) => status === 'done');
   return new Map(done.map(({ id, step }) => [id, { step, branch: id }]));
 }

@@ -13,7 +13,7 @@ export interface Placeable<K> extends Pick<PlanStep, 'type' | 'when'> {
   readonly needs: readonly K[];
 }
 
-export interface Place<K> {
+export interface StepPlace<K> {
   /** Beside what the step names. */
   readonly after: readonly K[];
   /** The same, of steps that may be passed over, for their conditions or those of steps that they need; then it goes on all the same. */
@@ -39,7 +39,7 @@ export class Placement<K> {
   #lastStep: K | undefined;
 
   /** Where the step stands when it is the next one; one that was written before keeps its place. */
-  placeOf(step: Placeable<K>): Place<K> {
+  placeOf(step: Placeable<K>): StepPlace<K> {
     const chain = this.#chainOf(step).filter((key) => key !== step.key && !step.needs.includes(key));
     return {
       after: chain.filter((key) => !this.#passable.has(key)),
@@ -48,7 +48,7 @@ export class Placement<K> {
   }
 
   /** The end of the plan, when all is written: behind all others. */
-  placeOfEnd(step: Placeable<K>): Place<K> {
+  placeOfEnd(step: Placeable<K>): StepPlace<K> {
     this.#chains.set(step.key, [...this.#ends]);
     return this.placeOf(step);
   }

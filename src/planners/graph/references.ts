@@ -42,7 +42,7 @@ function findReferences(value: Json, found: string[]): void {
 }
 
 /** Where in the run the result of a step of a plan is: by its step, and the branch of that. */
-export interface Place {
+export interface ResultLocation {
   readonly step: number;
   readonly branch: string;
 }
@@ -52,7 +52,7 @@ export interface Place {
  * call is made, and never becomes part of the plan. A step of the plan itself wins over an earlier one of the same id.
  * @throws PilotageError `reference_unresolved` when nothing is at a path.
  */
-export function boundToEarlier(plan: ReadyPlan, places: ReadonlyMap<string, Place>, run: RunView): ReadyPlan {
+export function boundToEarlier(plan: ReadyPlan, places: ReadonlyMap<string, ResultLocation>, run: RunView): ReadyPlan {
   const own = new Set(plan.steps.map(({ id }) => id));
   const bind = (reference: Reference): Reference => {
     const place = reference.step === undefined && !own.has(reference.$from) ? places.get(reference.$from) : undefined;

@@ -12,7 +12,7 @@ import { finishOfNodes, freshPlanId, type PlanNode, placesOf } from './outcome.t
 import { isLooseFinish, Placement } from './placement.ts';
 import type { PlanStep, PlanYield, ReadyStep } from './plan.ts';
 import { policyFaults } from './policy.ts';
-import { boundToEarlier, type Place } from './references.ts';
+import { boundToEarlier, type ResultLocation } from './references.ts';
 
 /**
  * @param before the nodes of the plan that was interrupted, if the maker is asked for the rest of it.
@@ -59,7 +59,7 @@ class GrowingPlan {
   readonly #rules: MoveRules;
   readonly #before: ReadonlyMap<string, PlanNode>;
   /** What was done before, for steps that this plan has not anew. */
-  readonly #done: Map<string, Place>;
+  readonly #done: Map<string, ResultLocation>;
   /** All that was given, in this plan or not. */
   readonly #given = new Set<string>();
   readonly #inPlan = new Map<string, Branch>();

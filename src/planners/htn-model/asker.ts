@@ -1,7 +1,7 @@
 /** One model that answers small questions by a schema, and what goes with each. */
 
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import { type AsksModels, assertOptions, type Clock, type JsonObject, type Shape, systemClock } from '#core';
+import { type AsksModels, assertOptions, type Clock, type JsonObject, type OptionShape, systemClock } from '#core';
 import { askStructured, type LanguageModel, type ModelEntry, type Prices, readyModel, type Structured } from '#model';
 import { asksModels } from '#planners';
 import type { HtnTask } from '#planners/htn';
@@ -36,7 +36,7 @@ export interface Asker extends AsksModels {
   ask<T>(question: Question<T>): Promise<Structured<T>>;
 }
 
-const OPTIONS: Shape<HtnModelOptions> = {
+const OPTIONS: OptionShape<HtnModelOptions> = {
   describe: 'object?',
   prices: 'object?',
   retries: 'whole?',

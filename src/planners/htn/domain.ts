@@ -1,6 +1,6 @@
 /** What a planner knows of its world: operators that change the state, and methods that say how a task is done. */
 
-import { assertOptions, type Json, PilotageError, type Shape } from '#core';
+import { assertOptions, type Json, type OptionShape, PilotageError } from '#core';
 import type { HtnState } from './state.ts';
 
 /** The name of an operator or of a task with its arguments; `['goal', table, key, value]` wants that entry to have that value. */
@@ -62,7 +62,7 @@ export interface HtnDomain {
   readonly fingerprint?: (state: HtnState) => string | number;
 }
 
-const SPEC: Shape<HtnDomainSpec> = {
+const SPEC: OptionShape<HtnDomainSpec> = {
   operators: 'object',
   tasks: 'object?',
   goals: 'object?',

@@ -1,6 +1,6 @@
 /** A planner over a domain: operators that change a state, and methods that decompose tasks. */
 
-import { type AsksModels, assertOptions, PilotageError, type Planner, type RunView, type Shape } from '#core';
+import { type AsksModels, assertOptions, type OptionShape, PilotageError, type Planner, type RunView } from '#core';
 import type { HtnDomain, HtnTask } from './domain.ts';
 import { resolverOf } from './item.ts';
 import { plannerOf } from './planner.ts';
@@ -107,7 +107,7 @@ export function htn(options: HtnOptions): Planner {
   });
 }
 
-const OPTIONS: Shape<HtnOptions> = {
+const OPTIONS: OptionShape<HtnOptions> = {
   name: 'text?',
   version: 'text?',
   domain: 'any',

@@ -106,11 +106,11 @@ export function itemsOf(tasks: readonly HtnTask[], resolve: Resolve, parent?: It
 function unknownTask(task: unknown, parent: Item | undefined): PilotageError {
   const what = Array.isArray(task) && typeof task[0] === 'string' ? `${task[0]}, which nobody knows` : 'no task';
   const help = 'A task is a list that begins with the name of an operator or a task of the domain, or with goal.';
-  return misfit(parent, `gave ${what}. ${help}`);
+  return badDecomposition(parent, `gave ${what}. ${help}`);
 }
 
 /** An error about what the domain's function for this item did. No item: about the list that the search began with. */
-export function misfit(item: Item | undefined, problem: string, cause?: unknown): PilotageError {
+export function badDecomposition(item: Item | undefined, problem: string, cause?: unknown): PilotageError {
   const data = item === undefined ? {} : { data: { task: item.task[0] } };
   return new PilotageError('htn_invalid_decomposition', `${functionOf(item)} ${problem}`, { ...data, cause });
 }

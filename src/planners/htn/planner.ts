@@ -30,7 +30,7 @@ import { type Means, planAnew, planRest, type Solved } from './revise.ts';
 import type { HtnLimits } from './search.ts';
 import { type HtnState, type HtnTables, htnState } from './state.ts';
 import { deadEndsOf, type HtnTrace } from './trace.ts';
-import { type HtnStep, type Notes, newWork, RECORD, recordOf, type Work } from './work.ts';
+import { type HtnStep, type HtnWork, type Notes, newWork, RECORD, recordOf } from './work.ts';
 
 /** What such a planner goes by in one run. */
 export interface Knowledge extends Helpers {
@@ -106,11 +106,11 @@ class Turn {
     return { ...(await this.#carryOut(work, solved, means, past)), ...this.#questions.notes };
   }
 
-  async #newWork(old: Work | undefined): Promise<Work> {
+  async #newWork(old: HtnWork | undefined): Promise<HtnWork> {
     return newWork(this.#run.goal, await this.#knowledge.todo(), this.#knowledge.resolve, old);
   }
 
-  #means({ notes }: Work, state: HtnState): Means {
+  #means({ notes }: HtnWork, state: HtnState): Means {
     const { limits, lazy } = this.#parts;
     const { resolve, fingerprint, choose, fill } = this.#knowledge;
     const chosen = async ({ task }: Item, methods: readonly string[]): Promise<string> => {
@@ -137,7 +137,7 @@ class Turn {
     return this.#steps.get(item);
   }
 
-  async #carryOut(work: Work, first: Solved, means: Means, past: Past): Promise<Move> {
+  async #carryOut(work: HtnWork, first: Solved, means: Means, past: Past): Promise<Move> {
     const { trace } = first;
     const passed: Item[] = [];
     let solved = first;
@@ -159,7 +159,7 @@ class Turn {
   }
 
   /** The steps of a plan, as many as one decision has. Notes for each item which steps it has there. */
-  async #take(plan: readonly Item[], { notes }: Work): Promise<readonly ReadyStep[]> {
+  async #take(plan: readonly Item[], { notes }: HtnWork): Promise<readonly ReadyStep[]> {
     const steps: ReadyStep[] = [];
     for (const item of plan) {
       if (steps.length >= MAX_STEPS || (steps.length > 0 && this.#waits(item, notes))) break;
@@ -243,7 +243,7 @@ function isOfAnew(item: Item, { again }: Notes): boolean {
   return false;
 }
 
-function leftOf(work: Work, { left }: Past): Work {
+function leftOf(work: HtnWork, { left }: Past): HtnWork {
   return { ...work, items: left, notes: { ...work.notes, steps: new Map() } };
 }
 

@@ -5,7 +5,7 @@ import type { HtnTask } from './domain.ts';
 import type { Item, Resolve } from './item.ts';
 import { applyAction } from './search.ts';
 import type { HtnState } from './state.ts';
-import { readWork, recordIn, type Work } from './work.ts';
+import { type HtnWork, readWork, recordIn } from './work.ts';
 
 /** A step that has ended well. */
 export interface DoneStep {
@@ -23,7 +23,7 @@ export type Observe = (state: HtnState, step: DoneStep) => void;
 
 export interface Past {
   /** Of the last decision; absent: there was none. */
-  readonly work?: Work;
+  readonly work?: HtnWork;
   /** The last step of the planner's own. */
   readonly step?: Step;
   /** Of its items those that are not done. */
@@ -47,7 +47,7 @@ export function replay({ trajectory }: RunView, state: HtnState, resolve: Resolv
   return past;
 }
 
-function replayStep(step: Step, work: Work, state: HtnState, done: Map<string, DoneStep>, observe?: Observe): Past {
+function replayStep(step: Step, work: HtnWork, state: HtnState, done: Map<string, DoneStep>, observe?: Observe): Past {
   const { items, notes } = work;
   const nodes = planNodes(step).values();
   // What has no step is done with the one behind it: when that fails, or there is none, it is looked at again.

@@ -3,7 +3,7 @@ import type { PilotageError } from '#core';
 import { type Item, methodOf } from './item.ts';
 import { type HtnLimits, Search, type SearchSpec } from './search.ts';
 import { type HtnTrace, traceOf } from './trace.ts';
-import { listed, type Notes, relinked, rootItems, rootOf, type Work } from './work.ts';
+import { type HtnWork, itemsFrom, type Notes, relinked, rootItems, rootOf } from './work.ts';
 
 /** What a search needs beside the list of what is to be done. */
 export type Means = HtnLimits &
@@ -28,7 +28,7 @@ interface Found extends Solved {
 const TRACE_NODES = 200;
 
 /** @throws PilotageError `htn_cycle` when there is no plan, and a task that comes to itself is why. */
-export async function planAnew({ items, notes }: Work, means: Means, signal: AbortSignal): Promise<Solved> {
+export async function planAnew({ items, notes }: HtnWork, means: Means, signal: AbortSignal): Promise<Solved> {
   const found = await solve(items, notes, means, signal);
   if (found.plan === undefined && found.cycle !== undefined) throw found.cycle;
   return found;
@@ -39,7 +39,7 @@ export async function planAnew({ items, notes }: Work, means: Means, signal: Abo
  * which is planned anew; what stands behind that task stays, if it still applies. If there is no such plan, the task above
  * is planned anew, and so on up to the whole list.
  */
-export async function planRest(work: Work, means: Means, signal: AbortSignal, failed?: Item): Promise<Solved> {
+export async function planRest(work: HtnWork, means: Means, signal: AbortSignal, failed?: Item): Promise<Solved> {
   const { notes, top, todo } = work;
   let { items } = work;
   let stuck = failed;
@@ -108,7 +108,7 @@ async function solve(items: readonly Item[], notes: Notes, means: Means, signal:
     const status = search.run();
     switch (status) {
       case 'found':
-        return { plan: search.plan, rest: listed(search.rest), trace: traceOf(todo, TRACE_NODES) };
+        return { plan: search.plan, rest: itemsFrom(search.rest), trace: traceOf(todo, TRACE_NODES) };
       case 'none': {
         const { end, cycle } = search;
         const why = { ...(end === undefined ? {} : { end }), ...(cycle === undefined ? {} : { cycle }) };

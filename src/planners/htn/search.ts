@@ -5,7 +5,16 @@
  */
 import { describeThrown, type Json, jsonEquals, PilotageError } from '#core';
 import type { DomainFunction, HtnDomain, HtnTask } from './domain.ts';
-import { type DeadEnd, type FailedMethod, Item, itemsOf, methodOf, misfit, type Resolve, resolverOf } from './item.ts';
+import {
+  badDecomposition,
+  type DeadEnd,
+  type FailedMethod,
+  Item,
+  itemsOf,
+  methodOf,
+  type Resolve,
+  resolverOf,
+} from './item.ts';
 import type { HtnState } from './state.ts';
 import { type HtnTrace, traceOf } from './trace.ts';
 
@@ -160,7 +169,7 @@ export class Search {
     } catch (cause) {
       this.#state.undo(this.#start);
       if (PilotageError.is(cause)) throw cause;
-      throw misfit(this.#now, `failed: ${describeThrown(cause)}`, cause);
+      throw badDecomposition(this.#now, `failed: ${describeThrown(cause)}`, cause);
     }
   }
 
@@ -174,7 +183,7 @@ export class Search {
 
   /** An error about the item that is being looked at. */
   misfit(problem: string): PilotageError {
-    return misfit(this.#now, problem);
+    return badDecomposition(this.#now, problem);
   }
 
   #run(): SearchStatus {
@@ -266,7 +275,7 @@ export class Search {
     const { operator } = item.entry;
     const applies = operator !== undefined && call(operator, this.#state, item.task, 1);
     if (applies === true) return this.#done(item);
-    if (applies !== false) throw misfit(item, 'gave neither true nor false.');
+    if (applies !== false) throw badDecomposition(item, 'gave neither true nor false.');
     // What it has changed is taken back on the way to the choice before it.
     return this.#dead(item, 'precondition');
   }
@@ -380,13 +389,14 @@ export class Search {
 
   /** Puts what the method gave in front of the rest. `false`: it does not apply. */
   #accepts(item: Item, given: unknown): boolean {
-    if (this.#state.mark() !== item.mark) throw misfit(item, 'changed the state, which only operators may.');
+    if (this.#state.mark() !== item.mark) throw badDecomposition(item, 'changed the state, which only operators may.');
     if (given === undefined || given === false || given instanceof Error) {
       const message = given instanceof Error ? { message: describeThrown(given) } : {};
       this.#note(item, { name: methodOf(item) ?? '', ...message });
       return false;
     }
-    if (!Array.isArray(given)) throw misfit(item, 'gave no list of tasks; one that does not apply gives undefined.');
+    if (!Array.isArray(given))
+      throw badDecomposition(item, 'gave no list of tasks; one that does not apply gives undefined.');
     const { kind, task, entry, next } = item;
     const end = kind === 'goal' ? new Item(task, 'check', entry, item, next) : next;
     item.first = itemsOf(given, this.spec.resolve, item, end);

@@ -1,6 +1,14 @@
 /** Planners written to the contract of the agentsdk proposal: one task to begin with, and a function that decomposes. */
 
-import { assertOptions, describeThrown, isJsonObject, type Json, PilotageError, type Planner, type Shape } from '#core';
+import {
+  assertOptions,
+  describeThrown,
+  isJsonObject,
+  type Json,
+  type OptionShape,
+  PilotageError,
+  type Planner,
+} from '#core';
 import { type PlannerState, plannerState } from '#planners/graph';
 import type { HtnEntry, HtnTask } from './domain.ts';
 import { DEFAULT_DEPTH, DEFAULT_NODES } from './htn.ts';
@@ -34,7 +42,7 @@ export interface FromHtnPlannerOptions {
   readonly internal?: string;
 }
 
-const OPTIONS: Shape<FromHtnPlannerOptions> = { name: 'text?', version: 'text?', internal: 'text?' };
+const OPTIONS: OptionShape<FromHtnPlannerOptions> = { name: 'text?', version: 'text?', internal: 'text?' };
 
 /**
  * Decomposes depth first until all is primitive, at most 32 levels and 1,000 nodes, and carries that out in its order.

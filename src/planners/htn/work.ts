@@ -13,7 +13,7 @@ import { Item, itemsOf, methodOf, type Resolve } from './item.ts';
  */
 export type HtnStep = Omit<PlanStep, 'id' | 'after' | 'when'> & { readonly id?: string };
 
-export interface Work {
+export interface HtnWork {
   /** Of the run, when the list was made. */
   readonly goal: string;
   readonly todo: readonly HtnTask[];
@@ -45,7 +45,7 @@ export interface Notes {
 const ABOVE_ALL: HtnEntry = { kind: 'task', methods: [] };
 
 /** @param old what was to be done until now: its choices are kept, and its ids not used again. */
-export function newWork(goal: string, todo: readonly HtnTask[], resolve: Resolve, old?: Work): Work {
+export function newWork(goal: string, todo: readonly HtnTask[], resolve: Resolve, old?: HtnWork): HtnWork {
   const top = topOf();
   const notes = newNotes(old?.notes.choices ?? new Map());
   if (old !== undefined) notes.again.set(top, true);
@@ -68,12 +68,12 @@ export function rootItems(
   top: Item,
   { roots }: Pick<Notes, 'roots'>,
 ): readonly Item[] {
-  const items = listed(itemsOf(todo.slice(from), resolve, top));
+  const items = itemsFrom(itemsOf(todo.slice(from), resolve, top));
   for (const [index, item] of items.entries()) roots.set(item, from + index);
   return items;
 }
 
-export function listed(first: Item | undefined): readonly Item[] {
+export function itemsFrom(first: Item | undefined): readonly Item[] {
   const items: Item[] = [];
   for (let item = first; item !== undefined; item = item.next) items.push(item);
   return items;
@@ -140,7 +140,7 @@ interface WorkRecord {
   readonly choices?: Readonly<Record<string, string>>;
 }
 
-export function recordOf({ goal, ids, todo, top, items, notes }: Work): JsonObject {
+export function recordOf({ goal, ids, todo, top, items, notes }: HtnWork): JsonObject {
   const places: PlaceRow[] = [];
   const indexes = new Map<Item, number>();
   const placeOf = (item: Item): number => {
@@ -204,7 +204,7 @@ export function recordIn({ provenance }: Step): Json | undefined {
 }
 
 /** @throws PilotageError `htn_invalid_decomposition` for a task that the domain does not know any more. */
-export function readWork(record: Json, resolve: Resolve): Work {
+export function readWork(record: Json, resolve: Resolve): HtnWork {
   const { goal, ids, todo, places, items, choices = {} } = record as unknown as WorkRecord;
   const notes = newNotes(new Map(Object.entries(choices)));
   const above = places.reduce<Item[]>((made, row) => {

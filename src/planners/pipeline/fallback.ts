@@ -37,10 +37,10 @@ export async function* fallBack(
   signal.throwIfAborted();
   if (move.fault !== undefined) return move;
   const invalid = planFaults(move.decision, run, options);
-  if (invalid.length > 0) return { ...move, decision: refusal('no_path', 'pipeline.fallback', invalid) };
+  if (invalid.length > 0) return { ...move, decision: refusedPlan('no_path', 'pipeline.fallback', invalid) };
   const forbidden = await forbiddenIn(move.decision, run, signal);
   if (forbidden.length === 0) return move;
-  return { ...move, decision: refusal('constraints_conflict', 'pipeline.policy', forbidden) };
+  return { ...move, decision: refusedPlan('constraints_conflict', 'pipeline.policy', forbidden) };
 }
 
 async function* spokenOnly(deltas: AsyncGenerator<Delta, Move>): AsyncGenerator<SpokenDelta, Move> {
@@ -58,7 +58,7 @@ async function* spokenOnly(deltas: AsyncGenerator<Delta, Move>): AsyncGenerator<
 const MAX_FAULTS = 50;
 
 /** A clear end, with what is wrong. */
-export function refusal(reason: Finish['reason'], via: string, faults: readonly PlanFault[]): Finish {
+export function refusedPlan(reason: Finish['reason'], via: string, faults: readonly PlanFault[]): Finish {
   const shown = faults.slice(0, MAX_FAULTS).map(
     ({ code, message, step, path }): JsonObject => ({
       code,

@@ -20,12 +20,12 @@ import {
   checkPlan,
   isAnew,
   isLooseFinish,
-  type Place,
   type Placeable,
   Placement,
   policyFaults,
   type ReadyStep,
   readGivenPlan,
+  type StepPlace,
 } from '#planners/graph';
 import { type Judging, leaveOutDone, rulesOf } from './judge.ts';
 
@@ -328,7 +328,7 @@ interface Checked {
 
 const NOWHERE: Placeable<string> = { key: '', type: 'tool', needs: [], saysAfter: true };
 
-function withPlace(step: ReadyStep, { after, behind }: Place<string>): ReadyStep {
+function withPlace(step: ReadyStep, { after, behind }: StepPlace<string>): ReadyStep {
   const all = [...(step.behind ?? []), ...behind];
   return { ...step, after: [...step.after, ...after], ...(all.length === 0 ? {} : { behind: all }) };
 }

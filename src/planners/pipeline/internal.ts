@@ -8,7 +8,7 @@ export type { PipelineOptions, ScorePlans, Verifier } from './options.ts';
 export { pipeline } from './pipeline.ts';
 export type { PromptAudit, PromptStore } from './prompt-store.ts';
 export { promptStore } from './prompt-store.ts';
-export type { ReadPlan, ReadReply } from './read-plan.ts';
+export type { PlanReply, ReadPlan } from './read-plan.ts';
 export { readPlan } from './read-plan.ts';
 export type { PlanLine } from './read-plan-lines.ts';
 export { PlanLines } from './read-plan-lines.ts';

@@ -25,13 +25,13 @@ import {
   type ReadyPlan,
   type ReadyStep,
 } from '#planners/graph';
-import type { Work } from './phase.ts';
+import type { GoalProgress } from './phase.ts';
 import type { Judged } from './tries.ts';
 
 export interface Judging {
   readonly run: RunView;
   readonly signal: AbortSignal;
-  readonly work: Work;
+  readonly work: GoalProgress;
   readonly maxSteps: number;
   readonly internal?: string;
   readonly concurrency?: number;
@@ -112,7 +112,12 @@ function doneFaults(
 }
 
 /** The same call, with its references as they were written or with what they stood for. */
-function isSame({ tool, args }: Branch, { branch, step, index }: PlanNode, done: Work['done'], run: RunView): boolean {
+function isSame(
+  { tool, args }: Branch,
+  { branch, step, index }: PlanNode,
+  done: GoalProgress['done'],
+  run: RunView,
+): boolean {
   if (tool !== branch.tool) return false;
   if (jsonEquals(args, branch.args)) return true;
   // What a person has put in their place is what the model is shown.

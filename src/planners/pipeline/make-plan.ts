@@ -8,9 +8,9 @@ import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type { Delta, Json, PlanFault, PlanTryPurpose } from '#core';
 import type { ReadyModel } from '#model';
 import type { ReadyPlan } from '#planners/graph';
-import { type Making, repairTurn, requestFor, restTurn } from './making.ts';
+import { type PlanMaking, repairTurn, requestFor, restTurn } from './making.ts';
 import { outlineOf } from './staged.ts';
-import type { Call, Judged, Tried } from './tries.ts';
+import type { Judged, ModelRequest, Tried } from './tries.ts';
 import { chooseBest, type Rejected } from './verify.ts';
 
 /** What a model's reply came to. */
@@ -24,9 +24,9 @@ export interface Read extends Judged {
 }
 
 /** One call, and what became of it. @param kept what calls before it have left. */
-export type Ask = (call: Call, kept: readonly Json[]) => AsyncGenerator<Delta, Tried<Read>>;
+export type ModelTry = (call: ModelRequest, kept: readonly Json[]) => AsyncGenerator<Delta, Tried<Read>>;
 
-export type Made =
+export type MadePlan =
   /** Without a plan: its steps were given on the way. */
   | { readonly kind: 'plan'; readonly model: ReadyModel; readonly plan?: ReadyPlan }
   | { readonly kind: 'none'; readonly because: NoPlan; readonly faults: readonly PlanFault[] };
@@ -34,7 +34,7 @@ export type Made =
 export type NoPlan = 'exhausted' | 'ceiling' | 'policy';
 
 /** @throws the signal's reason. */
-export async function* makePlan(making: Making, ask: Ask): AsyncGenerator<Delta, Made> {
+export async function* makePlan(making: PlanMaking, ask: ModelTry): AsyncGenerator<Delta, MadePlan> {
   const maker = new PlanMaker(making, ask, (await outlineOf(making)) ?? {});
   const { pool, numbers } = making.setup;
   for (const model of pool.ranked().slice(0, 1 + numbers.modelRetries)) {
@@ -52,8 +52,8 @@ const MAX_FAULTS = 50;
 type Round = readonly Tried<Read>[];
 
 class PlanMaker {
-  readonly #making: Making;
-  readonly #ask: Ask;
+  readonly #making: PlanMaking;
+  readonly #ask: ModelTry;
   readonly #outline: readonly LanguageModelV4Message[];
   readonly #faults = new Map<string, PlanFault>();
   #previous: number | undefined;
@@ -64,8 +64,8 @@ class PlanMaker {
   #rests = 0;
 
   constructor(
-    making: Making,
-    ask: Ask,
+    making: PlanMaking,
+    ask: ModelTry,
     { turns = [], number }: { readonly turns?: readonly LanguageModelV4Message[]; readonly number?: number },
   ) {
     this.#making = making;
@@ -74,12 +74,12 @@ class PlanMaker {
     this.#previous = number;
   }
 
-  none(because: NoPlan): Made {
+  none(because: NoPlan): MadePlan {
     return { kind: 'none', because, faults: [...this.#faults.values()].slice(0, MAX_FAULTS) };
   }
 
   /** `undefined`: it is the next model's turn. */
-  async *makeWith(model: ReadyModel): AsyncGenerator<Delta, Made | undefined> {
+  async *makeWith(model: ReadyModel): AsyncGenerator<Delta, MadePlan | undefined> {
     const { repairRetries } = this.#making.setup.numbers;
     let round = yield* this.#askFirst(model);
     for (let repairs = 0; ; repairs += 1) {
@@ -119,7 +119,7 @@ class PlanMaker {
   }
 
   /** What the round came to; otherwise the try that is to be mended, if one may be. */
-  async #madeOf(round: Round, model: ReadyModel): Promise<Made | { readonly last: Tried<Read> }> {
+  async #madeOf(round: Round, model: ReadyModel): Promise<MadePlan | { readonly last: Tried<Read> }> {
     const last = round.at(-1);
     if (last === undefined) return this.none('ceiling');
     this.#previous = last.number;

@@ -15,7 +15,7 @@ export interface Prompt {
   readonly form: PlanForm;
 }
 
-export interface Making {
+export interface PlanMaking {
   readonly setup: Setup;
   readonly run: RunView;
   readonly signal: AbortSignal;
@@ -26,7 +26,7 @@ export interface Making {
 
 /** The request for the plan, with what comes after the prompt. @param candidate counted from 0: another seed for each. */
 export function requestFor(
-  { setup, prompt }: Making,
+  { setup, prompt }: PlanMaking,
   model: ReadyModel,
   turns: readonly LanguageModelV4Message[],
   candidate: number = 0,

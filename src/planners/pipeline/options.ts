@@ -3,12 +3,12 @@
 import {
   assertOptions as assertKinds,
   type Clock,
+  type OptionShape,
   PilotageError,
   type Planner,
   type PlannerFunction,
   type RedactRule,
   type RunView,
-  type Shape,
 } from '#core';
 import type { LanguageModel, ModelEntry, Prices } from '#model';
 import type { GivenModels } from '#planners';
@@ -107,7 +107,7 @@ export interface Numbers {
   readonly temperature: number;
 }
 
-const OPTIONS: Shape<PipelineOptions> = {
+const OPTIONS: OptionShape<PipelineOptions> = {
   model: 'any',
   prices: 'object?',
   name: 'text?',
@@ -141,7 +141,7 @@ const OPTIONS: Shape<PipelineOptions> = {
 };
 
 /** @throws PilotageError `invalid_config` naming the option. */
-export function assertOptions(options: PipelineOptions): Numbers {
+export function assertPipelineOptions(options: PipelineOptions): Numbers {
   assertKinds('pipeline', options, OPTIONS);
   const { candidates = 1, repairRetries = 1, modelRetries = 2, replans = 1, maxSteps = 1_000 } = options;
   whole('candidates', candidates, 1);
@@ -159,14 +159,18 @@ export function assertOptions(options: PipelineOptions): Numbers {
   const { concurrency, temperature = 0, stream = false, verifier } = options;
   whole('concurrency', concurrency, 1);
   if (concurrency !== undefined && concurrency > MAX_CONCURRENCY) {
-    throw refusal('concurrency', String(concurrency), `a whole number from 1 to ${MAX_CONCURRENCY}`);
+    throw badPipelineOption('concurrency', String(concurrency), `a whole number from 1 to ${MAX_CONCURRENCY}`);
   }
-  if (!(temperature >= 0)) throw refusal('temperature', String(temperature), 'a number from 0 up');
+  if (!(temperature >= 0)) throw badPipelineOption('temperature', String(temperature), 'a number from 0 up');
   if (candidates > 1 && verifier === undefined) {
-    throw refusal('candidates', String(candidates), '1, or a verifier that chooses');
+    throw badPipelineOption('candidates', String(candidates), '1, or a verifier that chooses');
   }
   if (stream && verifier !== undefined) {
-    throw refusal('stream', 'true', 'no verifier: what runs as it arrives cannot be chosen from, nor rejected');
+    throw badPipelineOption(
+      'stream',
+      'true',
+      'no verifier: what runs as it arrives cannot be chosen from, nor rejected',
+    );
   }
   return { candidates, repairRetries, modelRetries, replans, maxSteps, temperature };
 }
@@ -175,9 +179,9 @@ const MAX_CONCURRENCY = 50;
 
 function whole(name: string, value: number | undefined, least: number): void {
   if (value === undefined || (Number.isSafeInteger(value) && value >= least)) return;
-  throw refusal(name, String(value), `a whole number from ${least} up`);
+  throw badPipelineOption(name, String(value), `a whole number from ${least} up`);
 }
 
-export function refusal(name: string, given: string, wanted: string): PilotageError {
+export function badPipelineOption(name: string, given: string, wanted: string): PilotageError {
   return new PilotageError('invalid_config', `The option ${name} of pipeline is ${given}; give ${wanted}.`);
 }

@@ -13,7 +13,7 @@ import { finishOfPlan, type PlanNode, planIdOf, planNodes, undoneNodes } from '#
 
 export type Phase =
   /** A plan is to be made: the first for the goal, or one for what is left of it. */
-  | { readonly kind: 'plan'; readonly work: Work }
+  | { readonly kind: 'plan'; readonly work: GoalProgress }
   | { readonly kind: 'finish'; readonly decision: Finish }
   /** The last plan did not come to its end, and was planned again as often as it may be. */
   | { readonly kind: 'spent'; readonly decision: Finish; readonly faults: readonly PlanFault[] }
@@ -21,7 +21,7 @@ export type Phase =
   | { readonly kind: 'fallback' };
 
 /** What was done for the present goal. */
-export interface Work {
+export interface GoalProgress {
   /** Plans before this one. */
   readonly plans: number;
   /** By id, the steps that have ended with a value. */

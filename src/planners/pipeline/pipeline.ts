@@ -17,15 +17,15 @@ import {
 } from '#core';
 import { asksModels } from '#planners';
 import { freshPlanId } from '#planners/graph';
-import { fallBack, refusal } from './fallback.ts';
+import { fallBack, refusedPlan } from './fallback.ts';
 import { GrowingPlan } from './growing-plan.ts';
 import { decisionOf, type Judging } from './judge.ts';
-import { type Made, makePlan, type NoPlan } from './make-plan.ts';
-import type { Making, Prompt } from './making.ts';
+import { type MadePlan, makePlan, type NoPlan } from './make-plan.ts';
+import type { PlanMaking, Prompt } from './making.ts';
 import type { PipelineOptions } from './options.ts';
-import { phaseOf, type Work } from './phase.ts';
+import { type GoalProgress, phaseOf } from './phase.ts';
 import { promptFor } from './prompt.ts';
-import { type Setup, setUp } from './setup.ts';
+import { type Setup, setUpPipeline } from './setup.ts';
 import { linesAsTheyCome } from './stream.ts';
 import { Tries } from './tries.ts';
 import { wholeReplies } from './whole-reply.ts';
@@ -35,7 +35,7 @@ const VERSION = 'pipeline.1';
 
 /** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
 export function pipeline(options: PipelineOptions): Planner {
-  const setup = setUp(options);
+  const setup = setUpPipeline(options);
   const { stream = false, name = 'pipeline', version = VERSION } = options;
   return Object.freeze({
     name,
@@ -66,7 +66,7 @@ async function* moveOf(setup: Setup, run: RunView, signal: AbortSignal): AsyncGe
     case 'finish':
       return { decision: phase.decision };
     case 'fallback':
-      return yield* giveUp({ decision: refusal('no_path', 'pipeline', []) }, setup, run, signal);
+      return yield* giveUp({ decision: refusedPlan('no_path', 'pipeline', []) }, setup, run, signal);
     case 'spent': {
       const { faults, decision } = phase;
       return yield* giveUp(failedMove(setup, { because: 'exhausted', faults }, decision), setup, run, signal);
@@ -78,7 +78,12 @@ async function* moveOf(setup: Setup, run: RunView, signal: AbortSignal): AsyncGe
   }
 }
 
-async function* planMove(work: Work, setup: Setup, run: RunView, signal: AbortSignal): AsyncGenerator<Delta, Move> {
+async function* planMove(
+  work: GoalProgress,
+  setup: Setup,
+  run: RunView,
+  signal: AbortSignal,
+): AsyncGenerator<Delta, Move> {
   const { prompt, remarks } = await promptFor(setup, run, work, signal);
   await setup.ready();
   const making = begin(setup, run, work, prompt, signal);
@@ -98,7 +103,7 @@ async function* planMove(work: Work, setup: Setup, run: RunView, signal: AbortSi
   }
   const { usage, remarks: told = [] } = notesOf(making);
   const { away } = making.tries;
-  const ending = refusal(reasonOf(made, making), `pipeline.${made.because}`, redacted(made.faults, setup));
+  const ending = refusedPlan(reasonOf(made, making), `pipeline.${made.because}`, redacted(made.faults, setup));
   // One of the models may still give the plan, unless somebody else does.
   if (made.because === 'exhausted' && away !== undefined && setup.fallback === undefined) {
     return withNotes({ decision: ending, fault: away.toJSON() }, told, usage);
@@ -108,11 +113,11 @@ async function* planMove(work: Work, setup: Setup, run: RunView, signal: AbortSi
 }
 
 /** A limit ends the run in its own words. */
-function reasonOf({ because }: { readonly because: NoPlan }, { tries }: Making): FinishReason {
+function reasonOf({ because }: { readonly because: NoPlan }, { tries }: PlanMaking): FinishReason {
   return because === 'ceiling' && tries.ceiling !== undefined ? CEILING_REASONS[tries.ceiling] : 'no_path';
 }
 
-function begin(setup: Setup, run: RunView, work: Work, prompt: Prompt, signal: AbortSignal): Making {
+function begin(setup: Setup, run: RunView, work: GoalProgress, prompt: Prompt, signal: AbortSignal): PlanMaking {
   const { options, numbers, redact, patience, note } = setup;
   const { internal, concurrency } = options;
   const judging: Judging = {
@@ -128,7 +133,7 @@ function begin(setup: Setup, run: RunView, work: Work, prompt: Prompt, signal: A
 }
 
 /** What the making of the plan leaves beside it: every try, what all of them used, and who made it. */
-function notesOf({ tries, prompt }: Making, made?: Extract<Made, { kind: 'plan' }>): Omit<Move, 'decision'> {
+function notesOf({ tries, prompt }: PlanMaking, made?: Extract<MadePlan, { kind: 'plan' }>): Omit<Move, 'decision'> {
   const { usage, remarks } = tries;
   const by = made === undefined ? {} : { model: made.model.name };
   return {

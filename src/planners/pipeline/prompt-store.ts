@@ -6,8 +6,8 @@ import {
   captureObject,
   deepFreeze,
   describeThrown,
+  type OptionShape,
   PilotageError,
-  type Shape,
   systemClock,
 } from '#core';
 import { estimateTokens } from '#model';
@@ -66,7 +66,7 @@ export interface PromptStore {
   render(template: PromptTemplate, vars: TemplateVars, how?: { readonly throwOnMissing?: boolean }): RenderedPrompt;
 }
 
-const OPTIONS: Shape<PromptStoreOptions> = {
+const OPTIONS: OptionShape<PromptStoreOptions> = {
   templates: 'list?',
   clock: 'object?',
   policy: 'any?',

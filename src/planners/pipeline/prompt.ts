@@ -1,7 +1,7 @@
 /** The first two stages: what is looked up, and the prompt that a template makes of it. */
 import { PilotageError, type Remark, type RunView } from '#core';
 import type { Prompt } from './making.ts';
-import type { Work } from './phase.ts';
+import type { GoalProgress } from './phase.ts';
 import type { PlanForm } from './request.ts';
 import { retrieveFor } from './retrieve.ts';
 import type { Setup } from './setup.ts';
@@ -18,7 +18,12 @@ const RETRIEVER_TOKENS = 2_000;
 const RETRIEVER_TIMEOUT_MS = 5_000;
 
 /** @throws the signal's reason; PilotageError of the template, or `memory_block_unserializable`. */
-export async function promptFor(setup: Setup, run: RunView, work: Work, signal: AbortSignal): Promise<Prompted> {
+export async function promptFor(
+  setup: Setup,
+  run: RunView,
+  work: GoalProgress,
+  signal: AbortSignal,
+): Promise<Prompted> {
   const { options, numbers, prompts, clock, redact } = setup;
   const { retriever, retrieverTokens: tokens = RETRIEVER_TOKENS } = options;
   const timeoutMs = options.retrieverTimeoutMs ?? RETRIEVER_TIMEOUT_MS;

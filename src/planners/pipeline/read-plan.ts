@@ -20,7 +20,7 @@ import { STEP_TYPES } from '#planners/graph';
 import { PlanLines } from './read-plan-lines.ts';
 import { type PlanForm, SUBMIT_PLAN } from './request.ts';
 
-export type ReadReply = Pick<Reply, 'text' | 'calls' | 'finish'>;
+export type PlanReply = Pick<Reply, 'text' | 'calls' | 'finish'>;
 
 export type ReadPlan =
   | {
@@ -37,7 +37,7 @@ export type ReadPlan =
  * The plan of a call of `submit_plan`; else the last JSON value of the text that has the shape of a plan, whatever stands around
  * it; else the lines that are steps. For `ndjson` lines come before values. It never throws.
  */
-export function readPlan(reply: ReadReply, form: PlanForm): ReadPlan {
+export function readPlan(reply: PlanReply, form: PlanForm): ReadPlan {
   const called = chosen(
     reply.calls.flatMap(({ input }) => candidateOf(input, isCutOff(reply))),
     reply,
@@ -86,7 +86,7 @@ const SHAPE: JsonObject = {
 const STEP_LIST: JsonObject = { type: 'array', items: STEP };
 
 /** The last that has the whole shape, else the last that is meant to be one. If the very last may not be whole, none before it counts. */
-function chosen(candidates: readonly Candidate[], reply: ReadReply): ReadPlan | undefined {
+function chosen(candidates: readonly Candidate[], reply: PlanReply): ReadPlan | undefined {
   const last = candidates.at(-1);
   if (last === undefined) return undefined;
   if (last.isCut) return { fault: cutFault(reply) };
@@ -158,7 +158,7 @@ function isMeant(value: JsonObject): boolean {
   return Object.hasOwn(value, 'steps') || Object.hasOwn(value, 'nodes');
 }
 
-function readLines(reply: ReadReply): ReadPlan | undefined {
+function readLines(reply: PlanReply): ReadPlan | undefined {
   const lines = new PlanLines();
   const read = [...lines.push(reply.text.slice(answerStart(reply.text))), ...lines.end()];
   const steps = read.flatMap((line) => (line.kind === 'step' ? [line.step] : []));
@@ -187,16 +187,16 @@ export function finishStep(steps: readonly Json[], result: Json): JsonObject {
 }
 
 /** The model had not come to its end. */
-function isCutOff({ finish }: ReadReply): boolean {
+function isCutOff({ finish }: PlanReply): boolean {
   return finish !== 'stop' && finish !== 'tool-calls' && finish !== 'other';
 }
 
-function cutFault({ finish }: ReadReply): PlanFault {
+function cutFault({ finish }: PlanReply): PlanFault {
   const why = finish === 'length' ? ': the limit of output tokens was reached' : '';
   return { code: 'plan_cut', message: `The plan ends before it is whole${why}.` };
 }
 
-function nothingIn(reply: ReadReply): PlanFault {
+function nothingIn(reply: PlanReply): PlanFault {
   const { finish, text, calls } = reply;
   if (finish === 'content-filter') return { code: 'plan_unreadable', message: 'The model, or its provider, refused.' };
   if (isCutOff(reply)) return cutFault(reply);

@@ -136,11 +136,11 @@ function charsOf(document: ShownDocument): number {
 
 function frame(documents: readonly ShownDocument[]): string {
   const retrieved = documents.map((document) => ({ ...document }));
-  return contextTurns({ retrieved }).map(textOf).join('\n');
+  return contextTurns({ retrieved }).map(messageText).join('\n');
 }
 
 /** The text of a message; what is not text is left out. */
-export function textOf({ content }: LanguageModelV4Message): string {
+export function messageText({ content }: LanguageModelV4Message): string {
   if (typeof content === 'string') return content;
   return content.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }

@@ -1,9 +1,9 @@
 /** What a pipeline planner has ready for all of its moves. */
 import { asPlanner, type Clock, describeThrown, type Planner, type PlanTry, redactor, systemClock } from '#core';
 import { type AskOptions, createModelRegistry, type ModelCallResult, type ReadyModel, readyModel } from '#model';
-import { isRegistry, listed, type ModelPool, modelPool } from '#planners';
+import { isRegistry, listedModels, type ModelPool, modelPool } from '#planners';
 import { type KeptMeasures, keepMeasures } from './measures.ts';
-import { assertOptions, type Numbers, type PipelineOptions } from './options.ts';
+import { assertPipelineOptions, type Numbers, type PipelineOptions } from './options.ts';
 import { type PromptStore, promptStore } from './prompt-store.ts';
 
 export interface Setup {
@@ -27,8 +27,8 @@ export interface Setup {
 }
 
 /** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
-export function setUp(options: PipelineOptions): Setup {
-  const numbers = assertOptions(options);
+export function setUpPipeline(options: PipelineOptions): Setup {
+  const numbers = assertPipelineOptions(options);
   const { clock = systemClock, prices, prompts = promptStore({ clock }), verifier, retries, stallMs } = options;
   const ready = (model: Parameters<typeof readyModel>[0]): ReadyModel =>
     readyModel(model, prices === undefined ? {} : { prices });
@@ -64,7 +64,7 @@ function poolOf(
   clock: Clock,
 ): { readonly pool: ModelPool; readonly kept?: KeptMeasures } {
   if (measures === undefined) return { pool: modelPool(model, prices) };
-  const registry = isRegistry(model) ? model : createModelRegistry(listed(model, prices), { clock });
+  const registry = isRegistry(model) ? model : createModelRegistry(listedModels(model, prices), { clock });
   return { pool: modelPool(registry, prices), kept: keepMeasures(registry, measures, ({ error }) => onFault(error)) };
 }
 

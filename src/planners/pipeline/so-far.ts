@@ -2,14 +2,14 @@
 import { branchesOf, type Json, type JsonObject, type Outcome, type RunView, type Step } from '#core';
 import { planIdOf, planNodes } from '#planners/graph';
 import { encloseJson, errorText, jsonLine } from '#prompt';
-import type { Work } from './phase.ts';
+import type { GoalProgress } from './phase.ts';
 
 /** Characters that one result, and all of them together, may take. */
 const MAX_VALUE_CHARS = 2_000;
 const MAX_CHARS = 24_000;
 
 /** Empty when nothing was done. */
-export function soFarText(run: RunView, work: Work): string {
+export function soFarText(run: RunView, work: GoalProgress): string {
   const { trajectory } = run;
   const lines: string[] = [];
   for (let index = 0; index < trajectory.count; index += 1) {
@@ -37,7 +37,7 @@ const REST: readonly string[] = [
   'If nothing is left to do, plan one step of the type finish.',
 ];
 
-function linesOf(step: Step, { from, plans }: Work): readonly string[] {
+function linesOf(step: Step, { from, plans }: GoalProgress): readonly string[] {
   const isOfGoal = plans > 0 && step.index >= from && planIdOf(step) !== undefined;
   const nodes = isOfGoal ? planNodes(step) : [];
   // What a person has put in the place of the planned arguments is what the call was made with.

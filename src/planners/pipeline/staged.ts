@@ -2,7 +2,7 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type { Reply } from '#model';
 import { enclose, userTurn } from '#prompt';
-import { MAX_REPLY_CHARS, type Making } from './making.ts';
+import { MAX_REPLY_CHARS, type PlanMaking } from './making.ts';
 import type { Judged } from './tries.ts';
 
 export interface Outline {
@@ -13,7 +13,7 @@ export interface Outline {
 }
 
 /** `undefined` when no outline is wanted, or there is no room for one. One that came to nothing leaves no turn behind. */
-export async function outlineOf({ setup, prompt, tries }: Making): Promise<Outline | undefined> {
+export async function outlineOf({ setup, prompt, tries }: PlanMaking): Promise<Outline | undefined> {
   const { outline: model, options, numbers } = setup;
   if (model === undefined || tries.ceiling !== undefined) return undefined;
   const { seed, maxOutputTokens } = options;

@@ -1,26 +1,26 @@
 /** A call whose lines are taken as they arrive: each is checked by itself, and its step may run at once. */
 
 import { type Branch, type Delta, type Json, type PlanFault, type SpokenDelta, steadyMs } from '#core';
-import { type Asked, BrokenReply, type ReadyModel, type StopReason, streamModel } from '#model';
+import { BrokenReply, type ModelAnswer, type ReadyModel, type StopReason, streamModel } from '#model';
 import type { GrowingPlan } from './growing-plan.ts';
-import type { Ask, Read } from './make-plan.ts';
-import type { Making } from './making.ts';
+import type { ModelTry, Read } from './make-plan.ts';
+import type { PlanMaking } from './making.ts';
 import { finishStep } from './read-plan.ts';
 import { type PlanLine, PlanLines } from './read-plan-lines.ts';
-import type { Begun, Call, Tried } from './tries.ts';
+import type { BegunTry, ModelRequest, Tried } from './tries.ts';
 import { repairedRemarks } from './whole-reply.ts';
 
 /** Steps that may start are given to `growing`, and yielded as `branches`. */
-export function linesAsTheyCome(making: Making, growing: GrowingPlan): Ask {
+export function linesAsTheyCome(making: PlanMaking, growing: GrowingPlan): ModelTry {
   return (call) => new LineReader(making, growing, call).read();
 }
 
 /** The reply of one call. */
 class LineReader {
-  readonly #making: Making;
+  readonly #making: PlanMaking;
   readonly #growing: GrowingPlan;
-  readonly #call: Call;
-  readonly #begun: Begun;
+  readonly #call: ModelRequest;
+  readonly #begun: BegunTry;
   readonly #startedAt: number;
   #lines: PlanLines;
   #output = '';
@@ -28,7 +28,7 @@ class LineReader {
   /** Steps that were good before this call. */
   readonly #keptBefore: number;
 
-  constructor(making: Making, growing: GrowingPlan, call: Call) {
+  constructor(making: PlanMaking, growing: GrowingPlan, call: ModelRequest) {
     this.#making = making;
     this.#growing = growing;
     this.#call = call;
@@ -46,7 +46,7 @@ class LineReader {
     const stream = streamModel({ ...setup.patience, models: [model], requestFor, signal });
     try {
       for (;;) {
-        let next: IteratorResult<SpokenDelta, Asked>;
+        let next: IteratorResult<SpokenDelta, ModelAnswer>;
         // Only reading is guarded: what the consumer throws in at `yield` is no failure of the model.
         try {
           next = await stream.next();
@@ -111,7 +111,7 @@ class LineReader {
     yield { type: 'branches', plan: this.#growing.planId, branches, ...how };
   }
 
-  async *#ended(asked: Asked): AsyncGenerator<Delta, Tried<Read>> {
+  async *#ended(asked: ModelAnswer): AsyncGenerator<Delta, Tried<Read>> {
     const { reply } = asked;
     yield* this.#takeAll(this.#lines.end());
     const faults = [...this.#faults, ...this.#lines.lost];

@@ -17,7 +17,7 @@ import {
   toolEntry,
 } from '#prompt';
 import type { PlanForm } from './request.ts';
-import { textOf } from './retrieve.ts';
+import { messageText } from './retrieve.ts';
 import type { TemplateVars } from './template.ts';
 
 export interface PlanParts {
@@ -115,7 +115,7 @@ function contextBlocks({ context, history, inputs, trajectory }: RunView): strin
     .filter(({ control }) => control.type !== 'REDIRECT')
     .map((turn) => steeringText(turn, framedWords));
   return [
-    ...contextTurns(context).map(textOf),
+    ...contextTurns(context).map(messageText),
     ...(said.length === 0
       ? []
       : [`What was said before the goal, oldest first:\n${encloseJson('earlier_turns', lines(said))}`]),

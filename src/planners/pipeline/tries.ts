@@ -12,10 +12,18 @@ import {
   steadyMs,
   type Usage,
 } from '#core';
-import { type Asked, type AskOptions, askModel, failureData, type ReadyModel, type Reply, usageOfError } from '#model';
+import {
+  type AskOptions,
+  askModel,
+  failureData,
+  type ModelAnswer,
+  type ReadyModel,
+  type Reply,
+  usageOfError,
+} from '#model';
 import type { ReadyPlan } from '#planners/graph';
 
-export interface Call {
+export interface ModelRequest {
   readonly purpose: PlanTryPurpose;
   readonly model: ReadyModel;
   /** Without its abort signal. */
@@ -38,7 +46,7 @@ export interface Judged {
 
 export interface Tried<J extends Judged = Judged> {
   readonly number: number;
-  readonly call: Call;
+  readonly call: ModelRequest;
   /** Raw, as the model gave it. */
   readonly output: string;
   /** A failed call was judged by nobody. */
@@ -92,11 +100,11 @@ export class Tries {
    * One call. A model that gives no reply has failed; tries again, for failures that may pass, are within the call.
    * @throws the reason of the signal.
    */
-  async ask<J extends Judged>(call: Call, judge: (reply: Reply) => J | Promise<J>): Promise<Tried<J>> {
+  async ask<J extends Judged>(call: ModelRequest, judge: (reply: Reply) => J | Promise<J>): Promise<Tried<J>> {
     const { signal, patience } = this.options;
     const begun = this.begin(call);
     const startedAt = steadyMs(patience.clock);
-    let asked: Asked;
+    let asked: ModelAnswer;
     try {
       asked = await askModel({
         ...patience,
@@ -111,7 +119,7 @@ export class Tries {
   }
 
   /** For a call that the caller makes itself. @throws the reason of the signal. */
-  begin(call: Call): Begun {
+  begin(call: ModelRequest): BegunTry {
     this.options.signal.throwIfAborted();
     const { request, purpose, model, previous } = call;
     const prompt = JSON.stringify(redactTexts(request.prompt as unknown as Json, this.options.redact));
@@ -143,7 +151,7 @@ export class Tries {
       note(kept);
     };
     return {
-      ended: <J extends Judged>(asked: Asked, output: string, judged: J): Tried<J> => {
+      ended: <J extends Judged>(asked: ModelAnswer, output: string, judged: J): Tried<J> => {
         this.remarks.push(...asked.remarks);
         record(output, asked.latencyMs, judged, asked.usage);
         this.remarks.push(...(judged.remarks ?? []));
@@ -164,8 +172,8 @@ export class Tries {
   }
 }
 
-export interface Begun {
-  ended<J extends Judged>(asked: Asked, output: string, judged: J): Tried<J>;
+export interface BegunTry {
+  ended<J extends Judged>(asked: ModelAnswer, output: string, judged: J): Tried<J>;
   /** The caller wants no more of the reply. What it cost is not known. */
   brokenOff<J extends Judged>(output: string, latencyMs: number, judged: J): Tried<J>;
   /** @throws the reason of the signal, when that is why. */

@@ -4,7 +4,7 @@ import { BrokenReply, type Reply, structuredFormat, Watch } from '#model';
 import { JsonStream } from '#parse';
 import type { ReadyPlan } from '#planners/graph';
 import { aboutFrames, enclose, encloseJson, userTurn } from '#prompt';
-import type { Making } from './making.ts';
+import type { PlanMaking } from './making.ts';
 import type { PlanVerdict } from './options.ts';
 import type { Judged } from './tries.ts';
 
@@ -28,7 +28,7 @@ const MAX_MESSAGE_CHARS = 256;
  * are none, leave the first one, unverified.
  * @param valid at least one. @throws the signal's reason.
  */
-export async function chooseBest(valid: readonly Candidate[], making: Making): Promise<Candidate | Rejected> {
+export async function chooseBest(valid: readonly Candidate[], making: PlanMaking): Promise<Candidate | Rejected> {
   const { setup, signal, tries } = making;
   const first = valid[0] as Candidate;
   if (setup.options.verifier === undefined) return first;
@@ -61,11 +61,11 @@ export async function chooseBest(valid: readonly Candidate[], making: Making): P
   return best;
 }
 
-function shortened(text: string, { setup }: Making): string {
+function shortened(text: string, { setup }: PlanMaking): string {
   return setup.redact(text).slice(0, MAX_MESSAGE_CHARS);
 }
 
-function failureOf(error: unknown, making: Making): ErrorData {
+function failureOf(error: unknown, making: PlanMaking): ErrorData {
   const { verifierTimeoutMs = TIMEOUT_MS } = making.setup.options;
   if (error instanceof BrokenReply) {
     return { code: 'verifier_timeout', message: `The verifier gave nothing within ${verifierTimeoutMs} ms.` };
@@ -74,7 +74,7 @@ function failureOf(error: unknown, making: Making): ErrorData {
 }
 
 /** @throws BrokenReply when they do not come in time, the signal's reason, and whatever the verifier throws. */
-async function verdictsInTime(valid: readonly Candidate[], making: Making): Promise<unknown> {
+async function verdictsInTime(valid: readonly Candidate[], making: PlanMaking): Promise<unknown> {
   const { setup, run, signal } = making;
   const { verifier, verifierTimeoutMs: stallMs = TIMEOUT_MS } = setup.options;
   const plans = valid.map(({ plan }) => plan);
@@ -135,7 +135,7 @@ interface Scored extends Judged {
 /** @throws Error when the model gives no verdicts. */
 async function askForVerdicts(
   plans: readonly ReadyPlan[],
-  { setup, run, tries }: Making,
+  { setup, run, tries }: PlanMaking,
   signal: AbortSignal,
 ): Promise<readonly PlanVerdict[]> {
   const { judge: model, options } = setup;

@@ -3,11 +3,11 @@ import { isJsonObject, type Json, type JsonObject, type PlanFault, type Remark }
 import type { Reply } from '#model';
 import type { ParseIssue } from '#parse';
 import { judgePlan } from './judge.ts';
-import type { Ask, Read } from './make-plan.ts';
-import type { Making } from './making.ts';
+import type { ModelTry, Read } from './make-plan.ts';
+import type { PlanMaking } from './making.ts';
 import { readPlan } from './read-plan.ts';
 
-export function wholeReplies(making: Making): Ask {
+export function wholeReplies(making: PlanMaking): ModelTry {
   // Of the last reply, with the steps that were bad in it: the mended ones take their places.
   let order: readonly string[] = [];
   // Nothing is said on the way.
@@ -24,7 +24,7 @@ async function judgeReply(
   reply: Reply,
   kept: readonly Json[],
   order: readonly string[],
-  { prompt, judging }: Making,
+  { prompt, judging }: PlanMaking,
 ): Promise<{ readonly read: Read; readonly order: readonly string[] }> {
   const read = readPlan(reply, prompt.form);
   if ('fault' in read) return { read: { result: 'unreadable', faults: [read.fault], kept }, order };

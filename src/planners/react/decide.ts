@@ -52,7 +52,7 @@ export interface Decided {
   readonly again?: readonly string[];
 }
 
-export function decide(given: Reply, options: DecideOptions): Decided {
+export function decideFromReply(given: Reply, options: DecideOptions): Decided {
   if (given.finish === 'content-filter') return { decision: stopped(given), text: '' };
   const droppedCall = cutCall(given);
   // A reply that broke off in the middle of its last call has the calls before it.

@@ -10,16 +10,16 @@ import {
   type RunView,
   validateDecision,
 } from '#core';
-import type { Asked, ReadyModel } from '#model';
+import type { ModelAnswer, ReadyModel } from '#model';
 import type { ModelPool } from '#planners';
 import { isWaitingAnswer } from '#prompt';
-import { type Decided, decide } from './decide.ts';
+import { type Decided, decideFromReply } from './decide.ts';
 import type { MadeCalls } from './made-calls.ts';
 import { mayStartTasks, type ReactOptions } from './options.ts';
 import type { ReadOptions } from './reading.ts';
 import type { Requests } from './requests.ts';
 
-export interface Making {
+export interface MoveMaking {
   readonly options: ReactOptions;
   readonly pool: ModelPool;
   readonly requests: Requests;
@@ -29,7 +29,7 @@ export interface Making {
 
 const NO_REMARKS: readonly Remark[] = [];
 
-export function moveOf(asked: Asked, before: readonly Remark[], view: RunView, making: Making): Move {
+export function moveOf(asked: ModelAnswer, before: readonly Remark[], view: RunView, making: MoveMaking): Move {
   const { reply, model, remarks: tries, usage, latencyMs } = asked;
   const decided = decideWith(asked, view, making);
   const { decision, fault, text, remarks: repairs = NO_REMARKS } = decided;
@@ -53,7 +53,11 @@ export function moveOf(asked: Asked, before: readonly Remark[], view: RunView, m
 const MAX_FAULTY_CHARS = 8_192;
 
 /** How a reply of the model is read. */
-export function readingOf(model: ReadyModel, view: RunView, { options, readAnswer, madeCalls }: Making): ReadOptions {
+export function readingOf(
+  model: ReadyModel,
+  view: RunView,
+  { options, readAnswer, madeCalls }: MoveMaking,
+): ReadOptions {
   return {
     mode: model.toolCalls,
     tools: view.tools,
@@ -63,12 +67,12 @@ export function readingOf(model: ReadyModel, view: RunView, { options, readAnswe
   };
 }
 
-function decideWith({ reply, model }: Asked, view: RunView, making: Making): Decided {
+function decideWith({ reply, model }: ModelAnswer, view: RunView, making: MoveMaking): Decided {
   const { options, requests } = making;
   const { converse = false, parallelToolCalls = true } = options;
   const reading = readingOf(model, view, making);
   const wait = reading.tasks ? waitBeforeEnd(view) : undefined;
-  const decided = decide(reply, {
+  const decided = decideFromReply(reply, {
     ...reading,
     ...(wait === undefined ? {} : { wait }),
     callIds: (wanted) => requests.callIds(view, model, wanted),
@@ -106,7 +110,7 @@ function checked(decided: Decided): Decided {
   }
 }
 
-function provenanceOf({ reply, model }: Asked, { droppedCall, args, answered, again }: Decided): JsonObject {
+function provenanceOf({ reply, model }: ModelAnswer, { droppedCall, args, answered, again }: Decided): JsonObject {
   const { modelId: id, finish } = reply;
   const made: { [key: string]: Json } = { model: id, finish };
   // A name of the user's own, or another version than the one that was asked for.

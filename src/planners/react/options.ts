@@ -6,12 +6,12 @@ import {
   type Clock,
   isJsonObject,
   type JsonObject,
+  type OptionShape,
   PilotageError,
   type Planner,
   type PlannerFunction,
   type ReasoningReplay,
   type RunView,
-  type Shape,
 } from '#core';
 import type { LanguageModel, ModelEntry, Prices } from '#model';
 import type { GivenModels } from '#planners';
@@ -76,7 +76,7 @@ export function mayStartTasks({ tasks = false }: ReactOptions, view: RunView): b
   return tasks && view.tasks;
 }
 
-const OPTIONS: Shape<ReactOptions> = {
+const OPTIONS: OptionShape<ReactOptions> = {
   model: 'any',
   prices: 'object?',
   systemPrompt: 'text?',
@@ -98,10 +98,10 @@ const OPTIONS: Shape<ReactOptions> = {
   providerOptions: 'object?',
   clock: 'object?',
 };
-const COMPACTION: Shape<CompactionOptions> = { budgetTokens: 'count', summariser: 'any?' };
+const COMPACTION: OptionShape<CompactionOptions> = { budgetTokens: 'count', summariser: 'any?' };
 
 /** @throws PilotageError `invalid_config` naming the option. */
-export function assertOptions(options: ReactOptions): void {
+export function assertReactOptions(options: ReactOptions): void {
   assertKinds('react', options, OPTIONS);
   if (options.compaction !== undefined) assertKinds('the compaction of react', options.compaction, COMPACTION);
   const { reasoningReplay, answerSchema, buildPrompt } = options;

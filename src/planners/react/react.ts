@@ -22,7 +22,7 @@ import { compactor, summariserOf } from './compact.ts';
 import { exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
 import { moveOf, readingOf } from './move.ts';
-import { assertOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
+import { assertReactOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
 import { FULL_WINDOW, Requests, windowShare } from './requests.ts';
 import { proseOnly } from './text-stream.ts';
 
@@ -34,7 +34,7 @@ const VERSION = 'react.1';
 
 /** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
 export function react(options: ReactOptions): Planner {
-  assertOptions(options);
+  assertReactOptions(options);
   const pool = modelPool(options.model, options.prices, { needs: 'calls' });
   const requests = new Requests(options);
   const fallback = options.fallback === undefined ? undefined : asPlanner(options.fallback);

@@ -6,7 +6,7 @@ import { type ParseIssue, parseToolArgs } from '#parse';
 import { CONTROL_TOOLS } from '#prompt';
 import { readTemplate } from './chat-template.ts';
 import { faultData } from './faults.ts';
-import { readText } from './read-text.ts';
+import { readReplyText } from './read-text.ts';
 import {
   type Callable,
   CUT_OFF,
@@ -21,7 +21,7 @@ import {
 
 export function readReply(reply: Reply, options: ReadOptions): ReadReply {
   if (reply.calls.length > 0) return readNative(reply, options);
-  if (options.mode === 'text') return readText(reply, options);
+  if (options.mode === 'text') return readReplyText(reply, options);
   return readLeaked(reply, options);
 }
 

@@ -26,7 +26,7 @@ import {
   remarksOf,
 } from './reading.ts';
 
-export function readText({ text, finish }: Reply, options: ReadOptions): ReadReply {
+export function readReplyText({ text, finish }: Reply, options: ReadOptions): ReadReply {
   // The calls of the whole text, and the words beside them, in one reading.
   const stream = new ToolCallStream(parseTools(options));
   const shown = stream.push(text).text;

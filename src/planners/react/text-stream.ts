@@ -4,7 +4,7 @@
  * of the whole reply says.
  */
 import type { SpokenDelta } from '#core';
-import type { Asked, Reply } from '#model';
+import type { ModelAnswer, Reply } from '#model';
 import { ToolCallStream } from '#parse';
 import { beginsAsTemplate, TemplateStart } from './chat-template.ts';
 import { readReply } from './read-reply.ts';
@@ -15,15 +15,15 @@ import { parseTools, type ReadOptions } from './reading.ts';
  * @throws as `deltas`; a `reset` goes ahead of it when something was shown.
  */
 export async function* proseOnly(
-  deltas: AsyncGenerator<SpokenDelta, Asked>,
+  deltas: AsyncGenerator<SpokenDelta, ModelAnswer>,
   reading: () => ReadOptions,
-): AsyncGenerator<SpokenDelta, Asked> {
+): AsyncGenerator<SpokenDelta, ModelAnswer> {
   let words: Words | undefined;
   let isShown = false;
   let reasoning = '';
   try {
     for (;;) {
-      let next: IteratorResult<SpokenDelta, Asked>;
+      let next: IteratorResult<SpokenDelta, ModelAnswer>;
       try {
         next = await deltas.next();
       } catch (error) {

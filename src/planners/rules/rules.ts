@@ -6,10 +6,10 @@ import {
   describeThrown,
   type JsonObject,
   type Move,
+  type OptionShape,
   PilotageError,
   type Planner,
   type RunView,
-  type Shape,
 } from '#core';
 import { type PlannerState, type PlanStep, plannerState, stepMove } from '#planners/graph';
 
@@ -37,7 +37,7 @@ export interface RulePlanner extends Planner {
   getRules(): readonly Rule[];
 }
 
-const OPTIONS: Shape<RulesOptions> = { name: 'any?', version: 'any?', rules: 'any', internal: 'any?' };
+const OPTIONS: OptionShape<RulesOptions> = { name: 'any?', version: 'any?', rules: 'any', internal: 'any?' };
 
 /**
  * A rule that throws, or whose step cannot be carried out, fails the run with `rule_failed`, which names it.

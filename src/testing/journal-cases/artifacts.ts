@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { digestOf } from '#journal';
+import { artifactDigest } from '#journal';
 import { expectCode, identity, type JournalCase, present } from './kit.ts';
 
 export const artifactCases: readonly JournalCase[] = [
@@ -96,7 +96,7 @@ export const artifactCases: readonly JournalCase[] = [
       });
       assert.deepEqual(rows[1], { artifactRef: sameTime[0], ...plain });
       assert.deepEqual(rows[4], {
-        artifactRef: digestOf(Buffer.from('oldest')).artifactRef,
+        artifactRef: artifactDigest(Buffer.from('oldest')).artifactRef,
         mime: 'text/plain',
         sizeBytes: 6,
         fileName: 'ä "b".txt',

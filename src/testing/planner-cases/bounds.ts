@@ -14,9 +14,9 @@ import { runView } from '../run-view.ts';
 import {
   assertAsked,
   callNext,
+  caseFailure,
   checkedMove,
-  decide,
-  failure,
+  decidedMove,
   inRuntime,
   lookUp,
   ordinary,
@@ -61,7 +61,8 @@ async function askLate(bench: PlannerBench, deadlineAt: number): Promise<void> {
   try {
     answer = await callNext(planner, view, AbortSignal.abort(reason));
   } catch (error) {
-    if (error !== reason && !PilotageError.is(error)) throw failure(`${when}: it threw ${shownError(error)}`, error);
+    if (error !== reason && !PilotageError.is(error))
+      throw caseFailure(`${when}: it threw ${shownError(error)}`, error);
     assert.equal(model.calls.length, 0, `${when}: it asked its model`);
     return;
   }
@@ -86,7 +87,7 @@ const WIDE: Json = Array.from({ length: 500 }, (_, row) => ({ row, text: `row ${
 
 async function runPauseBounds(bench: PlannerBench): Promise<void> {
   const made = await bench.make();
-  const fresh = await decide(made.planner, runView({ query: 'May I?', tools: TOOLS }), 'a short request');
+  const fresh = await decidedMove(made.planner, runView({ query: 'May I?', tools: TOOLS }), 'a short request');
   assertAsked(bench, made);
   const { decision } = fresh;
   if (decision.kind !== 'request_pause') {
@@ -99,7 +100,7 @@ async function runPauseBounds(bench: PlannerBench): Promise<void> {
     ['a result that is nested deeply', runView({ steps: [lookUpStep(0, 'x', value(DEEP))], tools: TOOLS })],
     ['a result of many rows', runView({ steps: [lookUpStep(0, 'x', value(WIDE))], tools: TOOLS })],
   ];
-  for (const [when, view] of large) await decide((await bench.make()).planner, view, when);
+  for (const [when, view] of large) await decidedMove((await bench.make()).planner, view, when);
   await pauseAndResume(bench);
 }
 

@@ -10,15 +10,15 @@ import { seededRandom } from '../seeded-random.ts';
 import {
   assertAsked,
   calls,
-  decide,
+  decidedMove,
   hasTool,
   inRuntime,
   LOOK_UP,
   lookUp,
-  type Made,
+  type PlannerAndModel,
   type PlannerBench,
   type PlannerCase,
-  saidIn,
+  requestText,
   within,
 } from './kit.ts';
 import { firstDifference, leavesOf } from './leaves.ts';
@@ -65,7 +65,7 @@ async function askAllAtOnce(planner: Planner): Promise<void> {
     }),
   );
   const made = await Promise.all(
-    views.map((view, run) => decide(planner, view, `asked for run ${run} of ${RUNS} at once`)),
+    views.map((view, run) => decidedMove(planner, view, `asked for run ${run} of ${RUNS} at once`)),
   );
   for (const [run, move] of made.entries())
     assertOwnWords(move, run, `asked for run ${run} of ${RUNS} at once, it decided`);
@@ -88,8 +88,8 @@ async function assertOwn(run: Run, index: number, journal: Journal, modelDriven:
 
 /** Names each word of the request, so that a stranger's would be seen. */
 function echo(request: ScriptedRequest): ScriptedReply {
-  const words = [...new Set(saidIn(request).match(OWN_WORD))].join(' ');
-  if (hasTool(request, LOOK_UP) && !saidIn(request).includes('looked up')) return calls(LOOK_UP, { about: words });
+  const words = [...new Set(requestText(request).match(OWN_WORD))].join(' ');
+  if (hasTool(request, LOOK_UP) && !requestText(request).includes('looked up')) return calls(LOOK_UP, { about: words });
   return { text: `This is all about ${words}.` };
 }
 
@@ -132,7 +132,7 @@ function slow(model: ScriptedModel): ScriptedModel {
 }
 
 /** What can be seen of the object from outside, however deep; the model of the scenario is not its own. */
-function partsOf({ planner, model }: Made): ReadonlyMap<string, unknown> {
+function partsOf({ planner, model }: PlannerAndModel): ReadonlyMap<string, unknown> {
   return leavesOf(planner, (part) => part === model);
 }
 

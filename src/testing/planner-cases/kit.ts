@@ -59,7 +59,7 @@ export interface PlannerScenario {
   readonly tools: { readonly lookUp: string; readonly work: string };
 }
 
-export interface Made {
+export interface PlannerAndModel {
   readonly planner: Planner;
   readonly model: ScriptedModel;
 }
@@ -67,7 +67,7 @@ export interface Made {
 export interface PlannerBench {
   readonly capabilities: PlannerCapabilities;
   /** A fresh planner. Default: with a model that says what the case's script has. */
-  make(model?: ScriptedModel): Promise<Made>;
+  make(model?: ScriptedModel): Promise<PlannerAndModel>;
 }
 
 export interface PlannerCase {
@@ -121,12 +121,12 @@ function assertDelta(delta: Delta): void {
 }
 
 /** The planner's move, which must be whole and valid. @param when what it was asked, for the message. */
-export async function decide(planner: Planner, view: RunView, when: string, signal?: AbortSignal): Promise<Move> {
+export async function decidedMove(planner: Planner, view: RunView, when: string, signal?: AbortSignal): Promise<Move> {
   let made: unknown;
   try {
     made = await callNext(planner, view, signal);
   } catch (cause) {
-    throw failure(`${when}: it threw ${shownError(cause)}`, cause);
+    throw caseFailure(`${when}: it threw ${shownError(cause)}`, cause);
   }
   return checkedMove(made, when);
 }
@@ -143,11 +143,11 @@ export function checkedMove(made: unknown, when: string): Move {
   try {
     return { ...move, decision: validateDecision(move.decision) };
   } catch (cause) {
-    throw failure(`${when}: ${shownError(cause)}`, cause);
+    throw caseFailure(`${when}: ${shownError(cause)}`, cause);
   }
 }
 
-export function failure(message: string, cause?: unknown): assert.AssertionError {
+export function caseFailure(message: string, cause?: unknown): assert.AssertionError {
   const error = new assert.AssertionError({ message });
   if (cause !== undefined) error.cause = cause;
   return error;
@@ -176,15 +176,15 @@ function around(planner: Planner, next: Planner['next']): Planner {
   };
 }
 
-export interface Asked {
+export interface AskedMove {
   readonly view: RunView;
   readonly move: Move;
 }
 
-export interface Watched {
+export interface WatchedPlanner {
   readonly planner: Planner;
   /** What it was asked, and what it decided. */
-  readonly asked: readonly Asked[];
+  readonly asked: readonly AskedMove[];
   /** @throws AssertionError for the first answer that was no valid move; a runtime makes a failed run of it. */
   check(): void;
 }
@@ -193,14 +193,14 @@ export interface Watched {
 export function watched(
   planner: Planner,
   instead?: (view: RunView) => Decision | undefined | Promise<Decision | undefined>,
-): Watched {
-  const asked: Asked[] = [];
+): WatchedPlanner {
+  const asked: AskedMove[] = [];
   let problem: unknown;
   const next: Planner['next'] = async (view, signal) => {
     const ours = await instead?.(view);
     if (ours !== undefined) return ours;
     try {
-      const move = await decide(planner, view, `step ${view.trajectory.count}`, signal);
+      const move = await decidedMove(planner, view, `step ${view.trajectory.count}`, signal);
       asked.push({ view, move });
       return move;
     } catch (error) {
@@ -214,7 +214,7 @@ export function watched(
   return { planner: around(planner, next), asked, check };
 }
 
-export interface World {
+export interface RuntimeAndJournal {
   readonly runtime: Runtime;
   readonly journal: Journal;
 }
@@ -223,7 +223,7 @@ export interface World {
 export async function inRuntime<T>(
   planner: Planner,
   tools: readonly Tool[],
-  use: (world: World) => Promise<T>,
+  use: (world: RuntimeAndJournal) => Promise<T>,
 ): Promise<T> {
   const journal = memoryJournal();
   const faults: unknown[] = [];
@@ -250,7 +250,7 @@ export async function inRuntime<T>(
 
 /** Waits for a promise of the planner's or the runtime's. @throws AssertionError when it takes too long. */
 export function within<T>(promise: Promise<T>, what: string): Promise<T> {
-  return beforeBound(promise, () => failure(`${what} within ${boundText()}`));
+  return beforeBound(promise, () => caseFailure(`${what} within ${boundText()}`));
 }
 
 async function beforeBound<T>(promise: Promise<T>, late: () => Error): Promise<T> {
@@ -307,7 +307,7 @@ export const lookUp: Tool = tool({
 });
 
 /** All that the request says. */
-export function saidIn({ prompt }: ScriptedRequest): string {
+export function requestText({ prompt }: ScriptedRequest): string {
   return JSON.stringify(prompt);
 }
 
@@ -323,12 +323,12 @@ export const ANSWER: ScriptedReply = { text: 'This is the answer.' };
 
 /** Looks something up if it can and has not yet, then answers. */
 export function ordinary(request: ScriptedRequest): ScriptedReply {
-  const isDone = saidIn(request).includes('looked up');
+  const isDone = requestText(request).includes('looked up');
   return hasTool(request, LOOK_UP) && !isDone ? calls(LOOK_UP, { about: 'the weather' }) : ANSWER;
 }
 
 /** @throws AssertionError for a model-driven planner that has a model of its own: the scenario was not played. */
-export function assertAsked({ capabilities }: PlannerBench, { model }: Made): void {
+export function assertAsked({ capabilities }: PlannerBench, { model }: PlannerAndModel): void {
   if (!capabilities.modelDriven) return;
   assert.ok(model.calls.length > 0, 'the planner did not ask the model that `make` was given');
 }

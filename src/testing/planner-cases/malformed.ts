@@ -7,8 +7,8 @@ import {
   ANSWER,
   assertAsked,
   callNext,
+  caseFailure,
   checkedMove,
-  failure,
   inRuntime,
   LOOK_UP,
   lookUp,
@@ -73,7 +73,7 @@ async function askOnce(bench: PlannerBench, { what, reply, isText }: Malformed, 
   try {
     answer = await callNext(made.planner, view);
   } catch (error) {
-    if (!PilotageError.is(error)) throw failure(`${what}: it threw an untyped error, ${shownError(error)}`, error);
+    if (!PilotageError.is(error)) throw caseFailure(`${what}: it threw an untyped error, ${shownError(error)}`, error);
     return;
   }
   const move = checkedMove(answer, what);

@@ -4,14 +4,14 @@ import { type Branch, branchesOf, type CallParallel, local, type Move } from '#c
 import {
   ANSWER,
   assertAsked,
-  decide,
+  decidedMove,
   inRuntime,
   LOOK_UP,
   lookUp,
   ordinary,
   type PlannerBench,
   type PlannerCase,
-  saidIn,
+  requestText,
   untilEnded,
   watched,
 } from './kit.ts';
@@ -20,7 +20,7 @@ import { ORDINARY } from './views.ts';
 async function runTopPrompts(bench: PlannerBench): Promise<void> {
   for (const { when, view } of ORDINARY) {
     const made = await bench.make();
-    await decide(made.planner, view, when);
+    await decidedMove(made.planner, view, when);
     assertAsked(bench, made);
   }
 }
@@ -86,6 +86,6 @@ export const parallelShape: PlannerCase = {
   name: 'parallel shape',
   about: 'parallel calls have ids, joins and an outcome each',
   wants: 'Several calls of the tool `lookUp` at once, then the end.',
-  script: (request) => (saidIn(request).includes('looked up') ? ANSWER : { calls: MODEL_CALLS }),
+  script: (request) => (requestText(request).includes('looked up') ? ANSWER : { calls: MODEL_CALLS }),
   run: runParallelShape,
 };

@@ -11,18 +11,18 @@ import {
   assertAsked,
   callNext,
   calls,
+  caseFailure,
   checkedMove,
-  decide,
-  failure,
+  decidedMove,
   inRuntime,
   LOOK_UP,
   ordinary,
   type PlannerBench,
   type PlannerCase,
-  saidIn,
+  requestText,
   shownError,
   until,
-  type Watched,
+  type WatchedPlanner,
   watched,
   within,
 } from './kit.ts';
@@ -41,7 +41,7 @@ async function runSteeringDrain(bench: PlannerBench): Promise<void> {
 const FIRST: CallTool = { kind: 'call_tool', tool: LOOK_UP, args: { about: 'trains' }, callId: 'kit_0' };
 
 /** The kit makes the first move, so that there is a call in flight whatever the planner is; then the planner is asked. */
-function afterFirst(planner: Planner): Watched {
+function afterFirst(planner: Planner): WatchedPlanner {
   return watched(planner, ({ trajectory }) => (trajectory.count === 0 ? FIRST : undefined));
 }
 
@@ -97,7 +97,7 @@ async function drainMessages(bench: PlannerBench): Promise<void> {
 
 /** A model is told of a message once, and goes on knowing it. */
 function assertTold(request: ScriptedRequest, index: number): void {
-  const said = saidIn(request);
+  const said = requestText(request);
   assert.equal(said.split(MESSAGE).length - 1, 1, `request ${index} does not have the user's message exactly once`);
   assert.ok(said.includes(GOAL), `request ${index} does not have the new goal`);
 }
@@ -128,7 +128,7 @@ async function cancelBeforeNext(bench: PlannerBench): Promise<void> {
   const control: Control = { id: 'cancel', type: 'CANCEL' };
   const view = runView({ query: 'When does a train go?', tools: TOOLS, controls: [control] });
   // The loop ends such a run by itself, so what is decided here matters only as far as it is sound.
-  await decide((await bench.make()).planner, view, 'a view with a CANCEL');
+  await decidedMove((await bench.make()).planner, view, 'a view with a CANCEL');
   const { planner, model } = await bench.make();
   const reason = new Error('called off');
   await assertStops(callNext(planner, view, AbortSignal.abort(reason)), reason, 'asked with an aborted signal');
@@ -155,7 +155,7 @@ async function assertStops(answer: Promise<unknown>, reason: Error, when: string
   try {
     made = await answer;
   } catch (error) {
-    if (error !== reason) throw failure(`${when}: it threw ${shownError(error)}, not the signal's reason`, error);
+    if (error !== reason) throw caseFailure(`${when}: it threw ${shownError(error)}, not the signal's reason`, error);
     return;
   }
   const decision: Decision = checkedMove(made, when).decision;

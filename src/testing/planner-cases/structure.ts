@@ -6,7 +6,7 @@ import { runView } from '../run-view.ts';
 import {
   assertAsked,
   callNext,
-  decide,
+  decidedMove,
   inRuntime,
   lookUp,
   ordinary,
@@ -36,7 +36,7 @@ async function decisionKinds(bench: PlannerBench): Promise<void> {
   for (const streaming of [false, true]) {
     const when = streaming ? 'asked for a stream' : 'asked without a listener';
     const view = runView({ query: 'What is the weather?', tools: TOOLS, streaming });
-    await decide(made.planner, view, when);
+    await decidedMove(made.planner, view, when);
   }
   assertAsked(bench, made);
 }
@@ -68,7 +68,7 @@ function modeOf(planner: Planner): string {
 async function closedUnion(bench: PlannerBench): Promise<void> {
   const { planner } = await bench.make();
   for (const { when, view } of AFTER) {
-    const { decision } = await decide(planner, view, when);
+    const { decision } = await decidedMove(planner, view, when);
     const more = Object.keys(decision).filter((key) => key !== 'kind' && !FIELDS[decision.kind].includes(key));
     assert.deepEqual(more, [], `${when}: a ${decision.kind} has no such fields. Notes go beside the decision`);
   }

@@ -11,7 +11,7 @@ import {
   LOOK_UP,
   type PlannerBench,
   type PlannerCase,
-  saidIn,
+  requestText,
   shownError,
   Unsettled,
 } from './kit.ts';
@@ -20,7 +20,7 @@ import { lookUpStep, ORDINARY, TOOLS } from './views.ts';
 
 /** The same words for the same request, however often it was asked. */
 function steady(request: ScriptedRequest): ScriptedReply {
-  const isDone = saidIn(request).includes('looked up') || !hasTool(request, LOOK_UP);
+  const isDone = requestText(request).includes('looked up') || !hasTool(request, LOOK_UP);
   if (isDone) return { text: 'This is the answer.' };
   return { calls: [{ id: 'call_steady', tool: LOOK_UP, args: { about: 'the weather' } }] };
 }

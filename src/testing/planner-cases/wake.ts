@@ -17,13 +17,13 @@ import { type Tool, tool } from '#tools';
 import { type ScriptedReply, scriptedModel } from '../scripted-model.ts';
 import {
   ANSWER,
-  type Asked,
+  type AskedMove,
   assertAsked,
   calls,
   inRuntime,
   type PlannerBench,
   type PlannerCase,
-  saidIn,
+  requestText,
   until,
   untilEnded,
   WORK,
@@ -45,7 +45,7 @@ interface Trip {
 
 async function runWakeRoundTrip(bench: PlannerBench): Promise<void> {
   const trip: Trip = { journal: undefined, awaits: false, task: undefined };
-  const made = await bench.make(scriptedModel((request) => nextWords(saidIn(request), trip)));
+  const made = await bench.make(scriptedModel((request) => nextWords(requestText(request), trip)));
   trip.awaits = resolveWakeMode(made.planner) === 'poll';
   const { planner, asked, check } = watched(made.planner, (view) => workerOf(view, trip));
   const state = await inRuntime(planner, [workTool(trip)], async ({ runtime, journal }) => {
@@ -123,7 +123,7 @@ function assertAwaited({ steps }: RunState): void {
 }
 
 /** The outcome came by itself, once, and was there when the planner finished. */
-function assertTold({ tasks }: RunState, asked: readonly Asked[]): void {
+function assertTold({ tasks }: RunState, asked: readonly AskedMove[]): void {
   const last = asked.findLast(({ move }) => move.decision.kind === 'finish')?.view;
   const groups = new Set(tasks.map(({ group }) => group));
   for (const group of groups) {

@@ -2,7 +2,7 @@
 import type { Operator } from '../domain.ts';
 import type { HtnState } from '../state.ts';
 import { type Fact, type Facts, holds } from './facts.ts';
-import type { Condition, Effect, HddlAction, Variable } from './model.ts';
+import type { Condition, HddlAction, HddlEffect, Variable } from './model.ts';
 import { type Binding, objectOf, objectsOf, type World } from './world.ts';
 
 /** Whether a condition holds; every variable in it must have its object. */
@@ -85,7 +85,7 @@ export function newBinding(slots: number, args: readonly string[]): Binding {
   return binding;
 }
 
-function compileEffect(effect: Effect, world: World): Collect {
+function compileEffect(effect: HddlEffect, world: World): Collect {
   switch (effect.kind) {
     case 'add':
     case 'delete': {

@@ -1,7 +1,7 @@
 /** Preconditions, goals and effects: `and`, `or`, `not`, `imply`, `=`, `forall`, `exists`, `when` over facts. */
-import type { Condition, Effect } from './model.ts';
-import { declare, readAtom, readTerm, type Scope } from './scope.ts';
-import { found, headOf, invalid, isList, type List, listOf, type Tree } from './tree.ts';
+import type { Condition, HddlEffect } from './model.ts';
+import { declare, readAtom, readTerm, type VariableScope } from './scope.ts';
+import { found, headOf, invalidHddl, isList, type List, listOf, type Tree } from './tree.ts';
 
 const NUMERIC = new Set(['<', '>', '<=', '>=', 'increase', 'decrease', 'assign', 'scale-up', 'scale-down']);
 const UNREAD = new Set([
@@ -18,7 +18,7 @@ const UNREAD = new Set([
 export const TRUE: Condition = { kind: 'and', of: [] };
 
 /** An empty list is true. */
-export function readCondition(tree: Tree, scope: Scope): Condition {
+export function readCondition(tree: Tree, scope: VariableScope): Condition {
   const list = listOf(tree, 'a condition such as (and …)', tree.place);
   if (list.items.length === 0) return TRUE;
   const rest = list.items.slice(1);
@@ -44,27 +44,27 @@ export function readCondition(tree: Tree, scope: Scope): Condition {
 
 function exactly(list: List, count: number): readonly Tree[] {
   if (list.items.length !== count + 1) {
-    throw invalid(list.place, `(${headOf(list)} …) takes ${count} parts, found ${list.items.length - 1}`);
+    throw invalidHddl(list.place, `(${headOf(list)} …) takes ${count} parts, found ${list.items.length - 1}`);
   }
   return list.items.slice(1);
 }
 
-function readImply(list: List, scope: Scope): Condition {
+function readImply(list: List, scope: VariableScope): Condition {
   const [left, right] = exactly(list, 2).map((part) => readCondition(part, scope));
   return { kind: 'or', of: [{ kind: 'not', of: left ?? TRUE }, right ?? TRUE] };
 }
 
-function readEquality(list: List, scope: Scope): Condition {
+function readEquality(list: List, scope: VariableScope): Condition {
   const parts = exactly(list, 2);
   const number = parts.find((part) => isList(part) || /^[+-]?\.?\d/.test(part.text));
   if (number !== undefined && (isList(number) || !scope.names.objects.has(number.text))) {
-    throw invalid(list.place, 'a comparison of numbers is outside the subset read here');
+    throw invalidHddl(list.place, 'a comparison of numbers is outside the subset read here');
   }
   const [left = '', right = ''] = parts.map((part) => readTerm(part, scope));
   return { kind: 'equal', left, right };
 }
 
-function readQuantified(list: List, scope: Scope): Condition {
+function readQuantified(list: List, scope: VariableScope): Condition {
   const [variables, body] = exactly(list, 2);
   const inner = declare(scope, listOf(variables, 'a list of variables', list.place));
   const kind = headOf(list) === 'forall' ? 'forall' : 'exists';
@@ -76,15 +76,15 @@ function refuseUnread(list: List): void {
   const head = headOf(list);
   if (!NUMERIC.has(head) && !UNREAD.has(head)) return;
   const what = NUMERIC.has(head) ? 'numeric fluents are' : 'it is';
-  throw invalid(list.place, `found ${found(list)}: ${what} outside the subset read here`);
+  throw invalidHddl(list.place, `found ${found(list)}: ${what} outside the subset read here`);
 }
 
 /** An empty list is no effect. Cost is not read: `(increase (total-cost) …)` is no effect either. */
-export function readEffect(tree: Tree, scope: Scope): Effect {
+export function readEffect(tree: Tree, scope: VariableScope): HddlEffect {
   const list = listOf(tree, 'an effect such as (and …)', tree.place);
   switch (headOf(list)) {
     case '':
-      if (list.items.length > 0) throw invalid(list.place, `expected an effect, found ${found(list)}`);
+      if (list.items.length > 0) throw invalidHddl(list.place, `expected an effect, found ${found(list)}`);
       return { kind: 'and', of: [] };
     case 'and':
       return { kind: 'and', of: list.items.slice(1).map((item) => readEffect(item, scope)) };
@@ -109,7 +109,7 @@ export function readEffect(tree: Tree, scope: Scope): Effect {
   }
 }
 
-function readIncrease(list: List): Effect {
+function readIncrease(list: List): HddlEffect {
   const target = list.items[1];
   if (target === undefined || !isList(target) || headOf(target) !== 'total-cost') refuseUnread(list);
   return { kind: 'and', of: [] };

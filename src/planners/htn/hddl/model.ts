@@ -1,5 +1,5 @@
 /** A domain and a problem as they were read: names checked, variables numbered, nothing yet tied to the search. */
-import type { Place } from './tree.ts';
+import type { SourcePosition } from './tree.ts';
 
 /** A number is the slot of a variable in the bindings of its action or method; a string is the name of an object. */
 export type Term = number | string;
@@ -23,12 +23,12 @@ export type Condition =
   | { readonly kind: 'forall'; readonly variables: readonly Variable[]; readonly of: Condition }
   | { readonly kind: 'exists'; readonly variables: readonly Variable[]; readonly of: Condition };
 
-export type Effect =
-  | { readonly kind: 'and'; readonly of: readonly Effect[] }
+export type HddlEffect =
+  | { readonly kind: 'and'; readonly of: readonly HddlEffect[] }
   | { readonly kind: 'add'; readonly atom: Atom }
   | { readonly kind: 'delete'; readonly atom: Atom }
-  | { readonly kind: 'forall'; readonly variables: readonly Variable[]; readonly of: Effect }
-  | { readonly kind: 'when'; readonly condition: Condition; readonly of: Effect };
+  | { readonly kind: 'forall'; readonly variables: readonly Variable[]; readonly of: HddlEffect }
+  | { readonly kind: 'when'; readonly condition: Condition; readonly of: HddlEffect };
 
 export interface TaskUse {
   readonly task: string;
@@ -39,7 +39,7 @@ export interface HddlAction {
   readonly name: string;
   readonly parameters: readonly Variable[];
   readonly precondition: Condition;
-  readonly effect: Effect;
+  readonly effect: HddlEffect;
   /** How many variables it has, those of its quantifiers with them. */
   readonly slots: number;
 }
@@ -78,7 +78,7 @@ export interface HddlProblem {
 /** Of a predicate, a task or an action: how many arguments it takes. */
 export interface Signature {
   readonly arity: number;
-  readonly place: Place;
+  readonly place: SourcePosition;
 }
 
 /** For each type, the types it is a kind of, itself with them. */

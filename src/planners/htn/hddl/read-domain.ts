@@ -5,7 +5,7 @@ import type { Condition, HddlAction, HddlDomain, HddlMethod, Signature, TypeTree
 import { declare, type Names, newScope, parametersOf, readUse } from './scope.ts';
 import { checkRequirements, checkSections, type Frame, oneSection, readFrame, readKeys } from './sections.ts';
 import { readSubtasks, type Sections, SUBTASK_SECTIONS } from './subtasks.ts';
-import { headOf, invalid, type List, listOf, nameOf } from './tree.ts';
+import { headOf, invalidHddl, type List, listOf, nameOf } from './tree.ts';
 import { readTypedList, readTypes, type TypedName, typeName } from './typed-list.ts';
 
 const SECTIONS = new Set([
@@ -59,7 +59,7 @@ export function addObjects(objects: Map<string, string>, names: readonly TypedNa
     const { text, place } = typed.name;
     const type = typeName(typed, types);
     const known = objects.get(text);
-    if (known !== undefined && known !== type) throw invalid(place, `object ${text} is of type ${known} already`);
+    if (known !== undefined && known !== type) throw invalidHddl(place, `object ${text} is of type ${known} already`);
     objects.set(text, type);
   }
 }
@@ -67,14 +67,17 @@ export function addObjects(objects: Map<string, string>, names: readonly TypedNa
 function addName(known: Map<string, Signature>, section: List, name: string, arity: number): void {
   if (name === GOAL) {
     const place = section.items[1]?.place ?? section.place;
-    throw invalid(
+    throw invalidHddl(
       place,
       `"${name}" cannot be the name of an action or a task: it has a meaning of its own in the search`,
     );
   }
   const earlier = known.get(name);
   if (earlier !== undefined) {
-    throw invalid(section.place, `a task or an action named ${name} is declared in line ${earlier.place.line} already`);
+    throw invalidHddl(
+      section.place,
+      `a task or an action named ${name} is declared in line ${earlier.place.line} already`,
+    );
   }
   known.set(name, { arity, place: section.place });
 }
@@ -84,7 +87,7 @@ function readPredicates(frame: Frame, types: TypeTree): ReadonlyMap<string, Sign
   for (const item of oneSection(frame, ':predicates')?.items.slice(1) ?? []) {
     const list = listOf(item, 'a predicate such as (at ?x - thing)', item.place);
     const name = nameOf(list.items[0], 'the name of a predicate', list.place);
-    if (predicates.has(name.text)) throw invalid(name.place, `predicate ${name.text} is declared twice`);
+    if (predicates.has(name.text)) throw invalidHddl(name.place, `predicate ${name.text} is declared twice`);
     const parameters = readTypedList(list.items.slice(1), true);
     for (const parameter of parameters) typeName(parameter, types);
     predicates.set(name.text, { arity: parameters.length, place: list.place });
@@ -131,7 +134,7 @@ function readMethod(
   const keys = readKeys(list, 2, METHOD_KEYS);
   const { scope, variables } = declare(newScope(names), parametersOf(keys.get(':parameters')?.value, list));
   const task = keys.get(':task');
-  if (task === undefined) throw invalid(list.place, `method ${name.text}: expected :task`);
+  if (task === undefined) throw invalidHddl(list.place, `method ${name.text}: expected :task`);
   const use = readUse(listOf(task.value, 'a task such as (deliver ?p)', task.key.place), scope, 'compound task', tasks);
   const constraints = conditionAt(keys, ':constraints', scope);
   const precondition = conditionAt(keys, ':precondition', scope);
@@ -151,7 +154,7 @@ function checkMethodNames(methods: readonly HddlMethod[], sections: readonly Lis
     const section = sections[index];
     const earlier = lines.get(name);
     if (section === undefined) continue;
-    if (earlier !== undefined) throw invalid(section.place, `a method named ${name} is in line ${earlier} already`);
+    if (earlier !== undefined) throw invalidHddl(section.place, `a method named ${name} is in line ${earlier} already`);
     lines.set(name, section.place.line);
   }
 }

@@ -2,10 +2,10 @@
 import { readCondition, TRUE } from './condition.ts';
 import type { HddlDomain, HddlProblem, Signature } from './model.ts';
 import { addObjects } from './read-domain.ts';
-import { declare, newScope, parametersOf, readAtom, type Scope } from './scope.ts';
+import { declare, newScope, parametersOf, readAtom, type VariableScope } from './scope.ts';
 import { checkRequirements, checkSections, type Frame, oneSection, readFrame, readKeys } from './sections.ts';
 import { readSubtasks, SUBTASK_SECTIONS } from './subtasks.ts';
-import { found, headOf, invalid, isList, type List, listOf, nameOf } from './tree.ts';
+import { found, headOf, invalidHddl, isList, type List, listOf, nameOf } from './tree.ts';
 import { readTypedList } from './typed-list.ts';
 
 const SECTIONS = new Set([':domain', ':requirements', ':objects', ':htn', ':init', ':goal', ':metric']);
@@ -36,12 +36,17 @@ function checkDomain(frame: Frame, domain: HddlDomain): void {
   const section = oneSection(frame, ':domain');
   if (section === undefined) return;
   const name = nameOf(section.items[1], 'the name of a domain', section.place);
-  if (name.text !== domain.name) throw invalid(name.place, `expected the domain ${domain.name}, found ${found(name)}`);
+  if (name.text !== domain.name)
+    throw invalidHddl(name.place, `expected the domain ${domain.name}, found ${found(name)}`);
 }
 
-function readNetwork(frame: Frame, outer: Scope, domain: HddlDomain): Omit<HddlProblem, 'objects' | 'init' | 'goal'> {
+function readNetwork(
+  frame: Frame,
+  outer: VariableScope,
+  domain: HddlDomain,
+): Omit<HddlProblem, 'objects' | 'init' | 'goal'> {
   const section = oneSection(frame, ':htn');
-  if (section === undefined) throw invalid(frame.root.place, 'expected (:htn …) with the tasks to be done');
+  if (section === undefined) throw invalidHddl(frame.root.place, 'expected (:htn …) with the tasks to be done');
   const keys = readKeys(section, 1, HTN_KEYS);
   const { scope, variables } = declare(outer, parametersOf(keys.get(':parameters')?.value, section));
   const constraints = keys.get(':constraints');
@@ -61,7 +66,7 @@ function readNetwork(frame: Frame, outer: Scope, domain: HddlDomain): Omit<HddlP
 }
 
 /** The values of functions, `(= (total-cost) 0)`, are passed over: no cost is read. */
-function readInit(frame: Frame, scope: Scope): HddlProblem['init'] {
+function readInit(frame: Frame, scope: VariableScope): HddlProblem['init'] {
   const section = oneSection(frame, ':init');
   const facts = [];
   for (const item of section?.items.slice(1) ?? []) {
@@ -69,7 +74,7 @@ function readInit(frame: Frame, scope: Scope): HddlProblem['init'] {
     if (isFunctionValue(list)) continue;
     if (headOf(list) === 'not') continue;
     if (headOf(list) === 'at' && !scope.names.predicates.has('at')) {
-      throw invalid(list.place, `found ${found(list)}: timed facts are outside the subset read here`);
+      throw invalidHddl(list.place, `found ${found(list)}: timed facts are outside the subset read here`);
     }
     const { predicate, args } = readAtom(list, scope);
     facts.push({ predicate, args: args.map(String) });

@@ -1,5 +1,5 @@
 /** A domain file and a problem file as what a search works on. */
-import { assertOptions, PilotageError, type Shape } from '#core';
+import { assertOptions, type OptionShape, PilotageError } from '#core';
 import { type HtnDomain, type HtnTask, htnDomain } from '../domain.ts';
 import { type HtnState, htnState } from '../state.ts';
 import { compileAction } from './compile.ts';
@@ -30,7 +30,7 @@ export interface HddlPlanning {
 const NETWORK = ':htn';
 const FINAL = ':goal';
 
-const FILES: Shape<HddlFiles> = { domain: 'text', problem: 'text' };
+const FILES: OptionShape<HddlFiles> = { domain: 'text', problem: 'text' };
 
 /**
  * The methods of a task are tried in file order; of one method the bindings of its variables in the order of the objects

@@ -2,7 +2,7 @@
  * What can be said of a method before its subtasks are tried: of the actions among them, those conditions that no action of the
  * domain ever changes. A binding under which one does not hold leads nowhere, whatever comes before.
  */
-import type { Condition, Effect, HddlAction, HddlDomain, HddlMethod, Term } from './model.ts';
+import type { Condition, HddlAction, HddlDomain, HddlEffect, HddlMethod, Term } from './model.ts';
 
 /** The method with these conditions as tests: they bind nothing, so what is left is tried in the order in which it was before. */
 export function withStaticTests(
@@ -26,7 +26,7 @@ export function changingPredicates({ actions }: HddlDomain): ReadonlySet<string>
   return changing;
 }
 
-function addChanged(effect: Effect, changing: Set<string>): void {
+function addChanged(effect: HddlEffect, changing: Set<string>): void {
   if (effect.kind === 'and') for (const part of effect.of) addChanged(part, changing);
   else if (effect.kind === 'add' || effect.kind === 'delete') changing.add(effect.atom.predicate);
   else addChanged(effect.of, changing);

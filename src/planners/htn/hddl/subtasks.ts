@@ -1,7 +1,7 @@
 /** The subtasks of a method or a problem: in the order written, or labelled and with an ordering that is total. */
 import type { Signature, TaskUse } from './model.ts';
-import { readUse, type Scope } from './scope.ts';
-import { found, headOf, invalid, isList, type List, listOf, nameOf, type Tree, type Word, wordOf } from './tree.ts';
+import { readUse, type VariableScope } from './scope.ts';
+import { found, headOf, invalidHddl, isList, type List, listOf, nameOf, type Tree, type Word, wordOf } from './tree.ts';
 
 export type Sections = ReadonlyMap<string, { readonly key: Word; readonly value: Tree | undefined }>;
 
@@ -19,15 +19,15 @@ export const SUBTASK_SECTIONS: readonly string[] = [...ORDERED, ...UNORDERED, ':
 /** No such section: no subtasks. */
 export function readSubtasks(
   sections: Sections,
-  scope: Scope,
+  scope: VariableScope,
   known: ReadonlyMap<string, Signature>,
 ): readonly TaskUse[] {
   const given = [...ORDERED, ...UNORDERED].flatMap((name) => sections.get(name) ?? []);
   const [first, second] = given;
-  if (second !== undefined) throw invalid(second.key.place, `found ${second.key.text} beside ${first?.key.text}`);
+  if (second !== undefined) throw invalidHddl(second.key.place, `found ${second.key.text} beside ${first?.key.text}`);
   const ordering = sections.get(':ordering');
   if (first === undefined) {
-    if (ordering !== undefined) throw invalid(ordering.key.place, 'found :ordering without subtasks');
+    if (ordering !== undefined) throw invalidHddl(ordering.key.place, 'found :ordering without subtasks');
     return [];
   }
   const steps = stepsOf(listOf(first.value, 'a list of subtasks', first.key.place), scope, known);
@@ -36,15 +36,15 @@ export function readSubtasks(
     if (!ordered && steps.length > 1) throw partial(first.key);
     return steps.map(({ use }) => use);
   }
-  if (ordered) throw invalid(ordering.key.place, `found :ordering beside ${first.key.text}`);
+  if (ordered) throw invalidHddl(ordering.key.place, `found :ordering beside ${first.key.text}`);
   return sorted(steps, ordering.key, listOf(ordering.value, 'an ordering such as (and (< a b))', ordering.key.place));
 }
 
 function partial(at: Word): Error {
-  return invalid(at.place, `${at.text}: partial order is outside the subset read here; expected a total order`);
+  return invalidHddl(at.place, `${at.text}: partial order is outside the subset read here; expected a total order`);
 }
 
-function stepsOf(list: List, scope: Scope, known: ReadonlyMap<string, Signature>): Labelled[] {
+function stepsOf(list: List, scope: VariableScope, known: ReadonlyMap<string, Signature>): Labelled[] {
   if (list.items.length === 0) return [];
   const items = headOf(list) === 'and' ? list.items.slice(1) : [list];
   return items
@@ -54,7 +54,7 @@ function stepsOf(list: List, scope: Scope, known: ReadonlyMap<string, Signature>
 }
 
 /** `(task term …)` or `(label (task term …))`. */
-function readStep(list: List, scope: Scope, known: ReadonlyMap<string, Signature>): Labelled {
+function readStep(list: List, scope: VariableScope, known: ReadonlyMap<string, Signature>): Labelled {
   const inner = list.items[1];
   const labelled = list.items.length === 2 && inner !== undefined && isList(inner);
   const label = labelled ? nameOf(list.items[0], 'the label of a subtask', list.place).text : undefined;
@@ -66,8 +66,8 @@ function readStep(list: List, scope: Scope, known: ReadonlyMap<string, Signature
 function sorted(steps: readonly Labelled[], key: Word, ordering: List): readonly TaskUse[] {
   const byLabel = new Map<string, Labelled>();
   for (const step of steps) {
-    if (step.label === undefined) throw invalid(step.list.place, `expected a label before ${found(step.list)}`);
-    if (byLabel.has(step.label)) throw invalid(step.list.place, `label ${step.label} is used twice`);
+    if (step.label === undefined) throw invalidHddl(step.list.place, `expected a label before ${found(step.list)}`);
+    if (byLabel.has(step.label)) throw invalidHddl(step.list.place, `label ${step.label} is used twice`);
     byLabel.set(step.label, step);
   }
   const after = pairsOf(ordering, byLabel);
@@ -87,7 +87,7 @@ function pairsOf(ordering: List, byLabel: ReadonlyMap<string, Labelled>): Map<st
       : []) {
     const pair = listOf(item, 'a pair such as (< a b)', ordering.place);
     if (headOf(pair) !== '<' || pair.items.length !== 3) {
-      throw invalid(pair.place, `expected a pair such as (< a b), found ${found(pair)}`);
+      throw invalidHddl(pair.place, `expected a pair such as (< a b), found ${found(pair)}`);
     }
     const [left, right] = pair.items.slice(1).map((label) => knownLabel(label, byLabel));
     if (left === undefined || right === undefined) continue;
@@ -95,14 +95,14 @@ function pairsOf(ordering: List, byLabel: ReadonlyMap<string, Labelled>): Map<st
   }
   closeOver(after);
   for (const [label, behind] of after) {
-    if (behind.has(label)) throw invalid(ordering.place, `the ordering puts ${label} before itself`);
+    if (behind.has(label)) throw invalidHddl(ordering.place, `the ordering puts ${label} before itself`);
   }
   return after;
 }
 
 function knownLabel(tree: Tree, byLabel: ReadonlyMap<string, Labelled>): string {
   const word = wordOf(tree, 'the label of a subtask', tree.place);
-  if (!byLabel.has(word.text)) throw invalid(word.place, `unknown label ${found(word)}`);
+  if (!byLabel.has(word.text)) throw invalidHddl(word.place, `unknown label ${found(word)}`);
   return word.text;
 }
 

@@ -5,7 +5,7 @@
 import { PilotageError } from '#core';
 
 /** Line and column count from 1. */
-export interface Place {
+export interface SourcePosition {
   readonly file: string;
   readonly line: number;
   readonly column: number;
@@ -13,12 +13,12 @@ export interface Place {
 
 export interface Word {
   readonly text: string;
-  readonly place: Place;
+  readonly place: SourcePosition;
 }
 
 export interface List {
   readonly items: readonly Tree[];
-  readonly place: Place;
+  readonly place: SourcePosition;
 }
 
 export type Tree = Word | List;
@@ -26,7 +26,7 @@ export type Tree = Word | List;
 const MAX_NESTING = 200;
 const TOKEN = /[()]|[^\s();]+|;[^\n]*|\n/g;
 
-export function invalid(place: Place, message: string): PilotageError {
+export function invalidHddl(place: SourcePosition, message: string): PilotageError {
   const { file, line, column } = place;
   return new PilotageError('hddl_invalid', `${file}:${line}:${column}: ${message}`, { data: { file, line, column } });
 }
@@ -42,22 +42,22 @@ export function found(tree: Tree): string {
   return head === undefined ? 'an empty list' : isList(head) ? 'a list' : `(${head.text.slice(0, 40)} …)`;
 }
 
-export function listOf(tree: Tree | undefined, what: string, after: Place): List {
-  if (tree === undefined) throw invalid(after, `expected ${what}, found the end of the list`);
-  if (!isList(tree)) throw invalid(tree.place, `expected ${what}, found ${found(tree)}`);
+export function listOf(tree: Tree | undefined, what: string, after: SourcePosition): List {
+  if (tree === undefined) throw invalidHddl(after, `expected ${what}, found the end of the list`);
+  if (!isList(tree)) throw invalidHddl(tree.place, `expected ${what}, found ${found(tree)}`);
   return tree;
 }
 
-export function wordOf(tree: Tree | undefined, what: string, after: Place): Word {
-  if (tree === undefined) throw invalid(after, `expected ${what}, found the end of the list`);
-  if (isList(tree)) throw invalid(tree.place, `expected ${what}, found ${found(tree)}`);
+export function wordOf(tree: Tree | undefined, what: string, after: SourcePosition): Word {
+  if (tree === undefined) throw invalidHddl(after, `expected ${what}, found the end of the list`);
+  if (isList(tree)) throw invalidHddl(tree.place, `expected ${what}, found ${found(tree)}`);
   return tree;
 }
 
 /** A name of the author's: not a keyword, not a variable. */
-export function nameOf(tree: Tree | undefined, what: string, after: Place): Word {
+export function nameOf(tree: Tree | undefined, what: string, after: SourcePosition): Word {
   const word = wordOf(tree, what, after);
-  if (/^[:?]|^-$/.test(word.text)) throw invalid(word.place, `expected ${what}, found ${found(word)}`);
+  if (/^[:?]|^-$/.test(word.text)) throw invalidHddl(word.place, `expected ${what}, found ${found(word)}`);
   return word;
 }
 
@@ -69,7 +69,7 @@ export function headOf(list: List): string {
 
 /** Reads the one list that a file holds. @throws hddl_invalid */
 export function readTree(text: string, file: string): List {
-  const open: { items: Tree[]; place: Place }[] = [];
+  const open: { items: Tree[]; place: SourcePosition }[] = [];
   let root: List | undefined;
   let line = 1;
   let lineStart = 0;
@@ -81,17 +81,17 @@ export function readTree(text: string, file: string): List {
       lineStart = match.index + 1;
       continue;
     }
-    const place: Place = { file, line, column: match.index - lineStart + 1 };
+    const place: SourcePosition = { file, line, column: match.index - lineStart + 1 };
     const parent = open.at(-1);
-    if (parent === undefined && root !== undefined) throw invalid(place, 'expected the end of the file');
+    if (parent === undefined && root !== undefined) throw invalidHddl(place, 'expected the end of the file');
     if (token === '(') {
-      if (open.length === MAX_NESTING) throw invalid(place, `lists are nested deeper than ${MAX_NESTING}`);
+      if (open.length === MAX_NESTING) throw invalidHddl(place, `lists are nested deeper than ${MAX_NESTING}`);
       const list = { items: [], place };
       open.push(list);
       if (parent === undefined) root = list;
       else parent.items.push(list);
     } else if (parent === undefined) {
-      throw invalid(place, `expected "(define …)", found "${token.slice(0, 40)}"`);
+      throw invalidHddl(place, `expected "(define …)", found "${token.slice(0, 40)}"`);
     } else if (token === ')') {
       open.pop();
     } else {
@@ -99,7 +99,7 @@ export function readTree(text: string, file: string): List {
     }
   }
   const unclosed = open.at(-1);
-  if (unclosed !== undefined) throw invalid(unclosed.place, 'this list is not closed: expected ")"');
-  if (root === undefined) throw invalid({ file, line: 1, column: 1 }, 'expected "(define …)", found an empty file');
+  if (unclosed !== undefined) throw invalidHddl(unclosed.place, 'this list is not closed: expected ")"');
+  if (root === undefined) throw invalidHddl({ file, line: 1, column: 1 }, 'expected "(define …)", found an empty file');
   return root;
 }

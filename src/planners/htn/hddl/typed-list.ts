@@ -1,6 +1,6 @@
 /** Typed lists (`a b - kind c`) and the tree of types that they may make. */
 import type { TypeTree } from './model.ts';
-import { found, invalid, isList, type Place, type Tree, type Word, wordOf } from './tree.ts';
+import { found, invalidHddl, isList, type SourcePosition, type Tree, type Word, wordOf } from './tree.ts';
 
 export interface TypedName {
   readonly name: Word;
@@ -20,7 +20,7 @@ export function readTypedList(items: readonly Tree[], variables: boolean): Typed
       waiting.push(word);
       continue;
     }
-    if (waiting.length === 0) throw invalid(word.place, 'expected a name before "-"');
+    if (waiting.length === 0) throw invalidHddl(word.place, 'expected a name before "-"');
     index += 1;
     const type = typeAt(items, index, word.place);
     names.push(...waiting.map((name) => ({ name, type })));
@@ -29,23 +29,23 @@ export function readTypedList(items: readonly Tree[], variables: boolean): Typed
   return [...names, ...waiting.map((name) => ({ name, type: undefined }))];
 }
 
-function placeOf(items: readonly Tree[], index: number): Place {
+function placeOf(items: readonly Tree[], index: number): SourcePosition {
   return (items[index] ?? items[0])?.place ?? { file: '', line: 1, column: 1 };
 }
 
 function checkName(word: Word, variables: boolean): void {
   const isVariable = word.text.startsWith('?') && word.text.length > 1;
-  if (variables && !isVariable) throw invalid(word.place, `expected a variable such as ?x, found ${found(word)}`);
-  if (!variables && /^[?:]/.test(word.text)) throw invalid(word.place, `expected a name, found ${found(word)}`);
+  if (variables && !isVariable) throw invalidHddl(word.place, `expected a variable such as ?x, found ${found(word)}`);
+  if (!variables && /^[?:]/.test(word.text)) throw invalidHddl(word.place, `expected a name, found ${found(word)}`);
 }
 
-function typeAt(items: readonly Tree[], index: number, after: Place): Word {
+function typeAt(items: readonly Tree[], index: number, after: SourcePosition): Word {
   const tree = items[index];
   if (tree !== undefined && isList(tree)) {
-    throw invalid(tree.place, `expected one type, found ${found(tree)}: "either" is outside the subset read here`);
+    throw invalidHddl(tree.place, `expected one type, found ${found(tree)}: "either" is outside the subset read here`);
   }
   const word = wordOf(tree, 'a type after "-"', after);
-  if (/^[?:-]/.test(word.text)) throw invalid(word.place, `expected a type, found ${found(word)}`);
+  if (/^[?:-]/.test(word.text)) throw invalidHddl(word.place, `expected a type, found ${found(word)}`);
   return word;
 }
 
@@ -54,7 +54,7 @@ export function readTypes(items: readonly Tree[]): TypeTree {
   const parents = new Map<string, Word[]>();
   for (const { name, type } of readTypedList(items, false)) {
     if (name.text === ROOT_TYPE) {
-      if (type !== undefined && type.text !== ROOT_TYPE) throw invalid(type.place, 'type object has no parent');
+      if (type !== undefined && type.text !== ROOT_TYPE) throw invalidHddl(type.place, 'type object has no parent');
       continue;
     }
     const known = parents.get(name.text) ?? [];
@@ -74,7 +74,7 @@ function ancestors(type: string, parents: ReadonlyMap<string, readonly Word[]>):
   const waiting = [type];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     for (const parent of parents.get(next) ?? []) {
-      if (parent.text === type) throw invalid(parent.place, `type ${type} is its own ancestor`);
+      if (parent.text === type) throw invalidHddl(parent.place, `type ${type} is its own ancestor`);
       if (reached.has(parent.text)) continue;
       reached.add(parent.text);
       waiting.push(parent.text);
@@ -87,7 +87,7 @@ function ancestors(type: string, parents: ReadonlyMap<string, readonly Word[]>):
 export function typeName(typed: TypedName, types: TypeTree): string {
   if (typed.type === undefined) return ROOT_TYPE;
   if (!types.has(typed.type.text)) {
-    throw invalid(typed.type.place, `unknown type ${found(typed.type)}: expected one of (:types …)`);
+    throw invalidHddl(typed.type.place, `unknown type ${found(typed.type)}: expected one of (:types …)`);
   }
   return typed.type.text;
 }
