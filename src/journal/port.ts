@@ -224,9 +224,10 @@ export interface Journal {
    * A lease that is over but that nobody has claimed still appends. Ids in `takes` that are not in the inbox are passed over.
    * An old fence is told before a head that moved: `journal_conflict` says that the fence is current.
    * @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), `run_not_found`, `task_limit`,
-   * `task_id_taken` (a start has the id of a run that is no task of its parent), `inbox_changed`, or a store error.
+   * `task_id_taken` (a start has the id of a run that is no task of its parent), `inbox_changed`, or a store error: always as a
+   * rejection. A store that has the entries at once gives nothing, and then nobody waits.
    */
-  append(append: Append): Promise<void>;
+  append(append: Append): Promise<void> | undefined;
 
   /**
    * Entries from seq `from` (default 1), in order, at most `limit` (default: all).

@@ -55,7 +55,7 @@ export interface CallPorts {
   readonly deps: DriverDeps;
   readonly state: RunState;
   /** Makes durable that a call begins. */
-  begin(step: number, call: number, costMicroUsd: number | undefined, repeatable: boolean): Promise<void>;
+  begin(step: number, call: number, costMicroUsd: number | undefined, repeatable: boolean): Promise<void> | undefined;
   readonly writer: Pick<RunWriter, 'isWriting' | 'untilWritten'>;
   readonly lease: HeldLease;
   tools(): AuthorisedTools;
@@ -312,9 +312,11 @@ export class Calls {
       if (refused !== undefined) return refused;
     }
     // What is in the journal is set aside by the state; here it is only until then.
-    await this.#ports
-      .begin(open.move.step, index, costMicroUsd, repeatable)
-      .finally(() => this.#budget.hasBegun(index));
+    try {
+      await this.#ports.begin(open.move.step, index, costMicroUsd, repeatable);
+    } finally {
+      this.#budget.hasBegun(index);
+    }
     return undefined;
   }
 

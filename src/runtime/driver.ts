@@ -26,10 +26,10 @@ import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
 import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './let-go.ts';
 import { Moves } from './moves.ts';
-import { type NextDeps, next } from './next.ts';
+import { type Next, type NextDeps, next } from './next.ts';
 import { RunInbox } from './run-inbox.ts';
 import { type Changes, isEnding, RunWriter } from './run-writer.ts';
-import { refused } from './spawn.ts';
+import { type Landing, refused } from './spawn.ts';
 import { turn } from './turn.ts';
 
 type Stop = 'cancel' | 'dismissal' | 'deadline' | 'ending' | 'closing' | 'lost';
@@ -68,7 +68,8 @@ export class RunDriver {
       isDismissed: (task) => this.#dismissed.has(task),
     };
     this.#writer = new RunWriter(deps, state, lease.fence, () => this.#inbox.look());
-    const commit = (bodies: readonly EntryBody[], changes: Changes): Promise<void> => this.#commit(bodies, changes);
+    const commit = (bodies: readonly EntryBody[], changes: Changes): Promise<void> | undefined =>
+      this.#commit(bodies, changes);
     const onHeard = (): void => this.#calls.nudge();
     const isBoundary = (): boolean => this.#isBoundary();
     const onCancel = (why: 'cancel' | 'dismissal'): void => this.#halt(why);
@@ -151,18 +152,20 @@ export class RunDriver {
         case 'dismiss':
           await this.#dismiss(todo.tasks);
           break;
-        case 'plan':
-          await this.#plan();
+        case 'plan': {
+          const made = await this.#moves.next();
+          const writing = made && this.#commit(made);
+          if (writing !== undefined) await writing;
+          if (made !== undefined && this.#isTurnDue) await turn();
           break;
-        case 'calls':
-          await this.#carryOut();
+        }
+        case 'calls': {
+          const writing = this.#land(await this.#nextLanding());
+          if (writing !== undefined) await writing;
           break;
+        }
         case 'park':
-          if (this.#isIdle) {
-            const { wakeAt, status } = todo;
-            if (!(await park(this.#held, wakeAt, status))) this.#inbox.look();
-            return wakeAt === null ? { kind: 'parked' } : { kind: 'parked', wakeAt, isPaused: status === 'paused' };
-          }
+          if (this.#isIdle) return this.#park(todo);
           await this.#hearOut();
           break;
         default:
@@ -171,12 +174,14 @@ export class RunDriver {
     }
   }
 
-  async #plan(): Promise<void> {
-    const made = await this.#moves.next();
-    if (made === undefined) return;
-    await this.#commit(made);
-    // Afterwards: no move is made on what was true before others had their turn.
-    if (nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1) await turn();
+  /** After a move was written: none is made on what was true before others had their turn. */
+  get #isTurnDue(): boolean {
+    return nextStep(this.state) % STEPS_PER_TURN === STEPS_PER_TURN - 1;
+  }
+
+  async #park({ wakeAt, status }: Extract<Next, { do: 'park' }>): Promise<Exit> {
+    if (!(await park(this.#held, wakeAt, status))) this.#inbox.look();
+    return wakeAt === null ? { kind: 'parked' } : { kind: 'parked', wakeAt, isPaused: status === 'paused' };
   }
 
   get #isIdle(): boolean {
@@ -221,15 +226,19 @@ export class RunDriver {
   }
 
   /** The open step's calls, until one has landed. */
-  async #carryOut(): Promise<void> {
+  #nextLanding(): Promise<Landing> {
     const { open } = this.state;
-    if (open === null) return;
-    if (this.#stop !== undefined) return this.#commit(await this.#landed());
-    const landing = await this.#untilTimeout(() => this.#calls.advance(open));
-    const entries = this.#kept(landing.entries);
-    if (this.#isLettingGo()) return this.#commit(entries);
-    const { starts } = landing;
-    if (starts === undefined) return this.#commit(entries);
+    if (open === null || this.#stop !== undefined) return this.#landed();
+    return this.#untilTimeout(() => this.#calls.advance(open));
+  }
+
+  /** Writes down what landed, unless the run was stopped meanwhile and somebody else is to find it out. */
+  #land({ entries, starts }: Landing): Promise<void> | undefined {
+    const kept = this.#kept(entries);
+    return starts === undefined || this.#isLettingGo() ? this.#commit(kept) : this.#startTasks(kept, starts);
+  }
+
+  async #startTasks(entries: readonly EntryBody[], starts: NonNullable<Landing['starts']>): Promise<void> {
     const [spawned] = entries;
     const isCalled = spawned?.kind === 'spawned' && spawned.called === true;
     try {
@@ -258,9 +267,9 @@ export class RunDriver {
     await this.#commit(this.#kept(this.#calls.takeEnded()));
   }
 
-  async #landed(): Promise<readonly EntryBody[]> {
+  async #landed(): Promise<Landing> {
     await this.#settle();
-    return this.#kept(this.#calls.takeEnded());
+    return { entries: this.#calls.takeEnded() };
   }
 
   /** Of what landed. A cancel ends a run also when a call is in doubt. */
@@ -284,7 +293,7 @@ export class RunDriver {
     return this.#toolView.tools;
   }
 
-  #commit(bodies: readonly EntryBody[], changes?: Changes): Promise<void> {
+  #commit(bodies: readonly EntryBody[], changes?: Changes): Promise<void> | undefined {
     return this.#writer.commit(bodies, changes);
   }
 

@@ -23,7 +23,7 @@ export interface InboxPorts {
   readonly deps: DriverDeps;
   readonly state: RunState;
   tools(): AuthorisedTools;
-  commit(bodies: readonly EntryBody[], changes: Changes): Promise<void>;
+  commit(bodies: readonly EntryBody[], changes: Changes): Promise<void> | undefined;
   /** Everything may be taken now. */
   isBoundary(): boolean;
   /** A hard cancel has come. `dismissal`: by a run above that goes on itself. */

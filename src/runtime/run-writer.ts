@@ -54,24 +54,27 @@ export class RunWriter {
     while (this.#committing !== undefined) await this.#committing.catch(() => {});
   }
 
-  /** Appends, then applies, then tells. One at a time: a call may begin while another's end is being written. */
-  commit(bodies: readonly EntryBody[], changes?: Changes): Promise<void> {
-    if (bodies.length === 0) return Promise.resolve();
+  /**
+   * Appends, then applies, then tells. One at a time: a call may begin while another's end is being written. What the journal has
+   * at once needs no waiting for: then there is no promise.
+   */
+  commit(bodies: readonly EntryBody[], changes: Changes = NO_CHANGES): Promise<void> | undefined {
+    if (bodies.length === 0) return undefined;
     const before = this.#committing;
     if (before !== undefined) {
-      const again = (): Promise<void> => this.commit(bodies, changes);
+      const again = (): Promise<void> | undefined => this.commit(bodies, changes);
       return before.then(again, again);
     }
-    this.#committing = this.#write(
-      bodies.map((body) => this.#deps.redaction.entry(body)),
-      changes,
-    );
+    const clean = bodies.map((body) => this.#deps.redaction.entry(body));
+    const writing = isEnding(clean) ? this.#end(clean) : this.#append(clean, changes);
+    if (writing === undefined) return undefined;
+    this.#committing = this.#untilDone(writing);
     return this.#committing;
   }
 
-  async #write(bodies: readonly EntryBody[], changes: Changes = NO_CHANGES): Promise<void> {
+  async #untilDone(writing: Promise<void>): Promise<void> {
     try {
-      await (isEnding(bodies) ? this.#end(bodies) : this.#append(bodies, changes));
+      await writing;
     } finally {
       this.#committing = undefined;
     }
@@ -108,11 +111,24 @@ export class RunWriter {
     }
   }
 
-  /** Again, when the store could not do it now. */
-  async #append(bodies: readonly EntryBody[], changes: Changes): Promise<void> {
+  #append(bodies: readonly EntryBody[], changes: Changes): Promise<void> | undefined {
     const request = this.#request(bodies, changes);
+    let appending: Promise<void> | undefined;
     try {
-      await this.#deps.journal.append(request);
+      appending = this.#deps.journal.append(request);
+    } catch (error) {
+      // One that throws in place of rejecting.
+      appending = Promise.reject(error);
+    }
+    if (appending !== undefined) return this.#whenAppended(request, appending);
+    this.#apply(request);
+    return undefined;
+  }
+
+  /** Again, when the store could not do it now. */
+  async #whenAppended(request: Append, appending: Promise<void>): Promise<void> {
+    try {
+      await appending;
     } catch (error) {
       await this.#appendAgain(request, error);
     }

@@ -123,7 +123,7 @@ async function retry(code: ErrorCode): Promise<ErrorConsequence> {
 function withAppend(around: (append: () => Promise<void>) => Promise<void>): Journal {
   const journal = memoryJournal();
   const append = journal.append.bind(journal);
-  journal.append = async (request) => around(() => append(request));
+  journal.append = async (request) => around(async () => append(request));
   return journal;
 }
 

@@ -32,7 +32,7 @@ describe('several processes on one SQLite journal', () => {
     const child = startChild('holdLock', path);
     expect(await child.line()).toBe('held');
     let settled = false;
-    const append = journal.append(step(claim, 1)).then(() => {
+    const append = Promise.resolve(journal.append(step(claim, 1))).then(() => {
       settled = true;
     });
     // Reads go on, and the append waits.

@@ -62,7 +62,7 @@ describe('an open SQLite journal whose file is', () => {
     untilStale();
     await change(path);
     const writes: (() => Promise<unknown>)[] = [
-      () => journal.append(step(claim, 3)),
+      async () => journal.append(step(claim, 3)),
       () => journal.create(newRun('r2')),
       () => journal.signal('r1', { id: 'c1', type: 'PAUSE' }),
       () => journal.renew([claim], 1_000),

@@ -85,7 +85,7 @@ describe('writes to a SQLite journal', () => {
     const path = temporaryFile();
     const journal = openJournal(path);
     const claims = await Promise.all(Array.from({ length: 500 }, (_, index) => createClaimed(journal, `r${index}`)));
-    const end = (claim: Claim, more: Partial<Append> = {}): Promise<void> =>
+    const end = async (claim: Claim, more: Partial<Append> = {}): Promise<void> =>
       journal.append(step(claim, 1, { status: 'finished', ...more }));
     const turnOf = ({ run }: Claim): SessionTurn => ({ run, user: 'Why?', assistant: 'Because.', at: 1 });
     await Promise.all(claims.slice(0, 490).map((claim) => end(claim, { turn: turnOf(claim) })));

@@ -111,7 +111,7 @@ export const durableCases: readonly JournalCase[] = [
   },
 ];
 
-async function nextWake(watch: (wake: () => void) => () => void, cause: () => Promise<unknown>): Promise<void> {
+async function nextWake(watch: (wake: () => void) => () => void, cause: () => unknown): Promise<void> {
   let stop = (): void => undefined;
   const woken = new Promise<void>((resolve) => {
     stop = watch(resolve);

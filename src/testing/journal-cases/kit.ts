@@ -102,8 +102,8 @@ export function present<T>(value: T | undefined): T {
   return value as T;
 }
 
-export async function expectCode(promise: Promise<unknown>, code: ErrorCode): Promise<PilotageError> {
-  const error = await promise.then(
+export async function expectCode(done: unknown, code: ErrorCode): Promise<PilotageError> {
+  const error = await Promise.resolve(done).then(
     () => assert.fail(`expected the error ${code}, but it worked`),
     (thrown: unknown) => thrown,
   );

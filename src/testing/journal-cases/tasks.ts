@@ -193,7 +193,7 @@ export const taskCases: readonly JournalCase[] = [
     name: 'a tree of runs grows to its limit, with runs that have ended, and without those that are there',
     async run({ journal }) {
       const { parent, child, other } = await family(journal);
-      const start = (expected: number, runs: readonly string[], treeLimit: number): Promise<void> =>
+      const start = async (expected: number, runs: readonly string[], treeLimit: number): Promise<void> =>
         journal.append(step(parent, expected, { starts: runs.map((run) => newTask(run, 'parent')), treeLimit }));
       await journal.append(step(other, 1, { starts: [newTask('o1', 'other'), newTask('o2', 'other')], treeLimit: 2 }));
       await journal.append({ ...step(child, 1), status: 'cancelled' });
