@@ -13,7 +13,7 @@ export interface Room {
 
 const PLAIN_PLANNERS = ['planners/deterministic', 'planners/graph', 'planners/rules', 'planners/htn'];
 const MODEL_PLANNERS = ['planners/react', 'planners/finish', 'planners/pipeline', 'planners/htn-model'];
-const plainPlanner: Room = { mayImport: ['core', ...PLAIN_PLANNERS], packages: true };
+const plainPlanner: Room = { mayImport: ['core', 'schema', ...PLAIN_PLANNERS], packages: true };
 const modelPlanner: Room = {
   mayImport: ['core', 'model', 'prompt', 'parse', 'planners', ...PLAIN_PLANNERS],
   packages: true,
@@ -25,7 +25,9 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   journal: { mayImport: ['core'], packages: true, required: true },
   state: { mayImport: ['core'], packages: true, required: true },
   runtime: { mayImport: ['core', 'journal', 'state', 'tools'], packages: true, required: true },
-  tools: { mayImport: ['core'], packages: true, required: true },
+  // JSON Schema, for the inputs of tools and the shape of plans.
+  schema: { mayImport: ['core'], packages: true },
+  tools: { mayImport: ['core', 'schema'], packages: true, required: true },
   model: { mayImport: ['core'], packages: true, required: true },
   prompt: { mayImport: ['core'], typesOnly: ['model'], packages: true },
   parse: { mayImport: ['core'], packages: true },

@@ -1,5 +1,5 @@
 /** The plan of a run's step under way, as its entries come by: events know calls by their index only. */
-import { branchId, type CallParallel, type EntryBody, isJsonObject, type Json } from '#core';
+import { branchId, type CallParallel, type EntryBody, isJsonObject, isPlan, type Json } from '#core';
 import { type PlanView, planOfDecision } from '#state';
 import { shortLine } from './text.ts';
 
@@ -12,8 +12,7 @@ export class PlanSeen {
   note(entry: EntryBody): void {
     if (entry.kind === 'moved') {
       const { decision, rejected, step, growing } = entry;
-      const isPlan = rejected === undefined && decision.kind === 'call_parallel' && decision.plan !== undefined;
-      this.#plan = isPlan ? decision : undefined;
+      this.#plan = rejected === undefined && isPlan(decision) ? decision : undefined;
       this.#step = step;
       this.#growing = growing === true;
     } else if (entry.kind === 'plan_grown' && this.#plan !== undefined) {

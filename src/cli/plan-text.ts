@@ -1,5 +1,5 @@
 /** A plan for people, in 80 columns: as a tree, and as a graph of levels. Plans of a thousand levels are drawn without recursion. */
-import { FINISH_TOOL, MESSAGE_TOOL, needsOf } from '#core';
+import { dependentsOf, FINISH_TOOL, MESSAGE_TOOL, needsOf, topologicalOrder } from '#core';
 import type { PlanNodeStatus, PlanNodeView, PlanView } from '#state';
 import { count, shortArgs, shortLine, terminalJson } from './text.ts';
 
@@ -88,9 +88,8 @@ interface Ordered {
 function ordered({ nodes }: PlanView): Ordered {
   const indexById = new Map(nodes.map(({ id }, index) => [id, index]));
   const needs = nodes.map(({ after }) => after.flatMap((id) => indexById.get(id) ?? []));
-  const dependents = nodes.map((): number[] => []);
-  for (const [node, list] of needs.entries()) for (const need of list) dependents[need]?.push(node);
-  const levels = levelsOf(needs, dependents);
+  const dependents = dependentsOf(needs);
+  const levels = levelsOf(dependents);
   const parents = needs.map((list) => lastOf(list, levels));
   const children = nodes.map((): number[] => []);
   for (const [node, parent] of parents.entries()) if (parent !== undefined) children[parent]?.push(node);
@@ -98,15 +97,11 @@ function ordered({ nodes }: PlanView): Ordered {
   return { nodes, levels, needs, dependents, parents, children, roots };
 }
 
-function levelsOf(needs: readonly (readonly number[])[], dependents: readonly (readonly number[])[]): number[] {
-  const levels = needs.map(() => 0);
-  const open = needs.map((list) => list.length);
-  const ready = open.flatMap((left, node) => (left === 0 ? [node] : []));
-  for (const node of ready) {
+function levelsOf(dependents: readonly (readonly number[])[]): number[] {
+  const levels = dependents.map(() => 0);
+  for (const node of topologicalOrder(dependents)) {
     for (const dependent of dependents[node] ?? []) {
       levels[dependent] = Math.max(levels[dependent] ?? 0, (levels[node] ?? 0) + 1);
-      open[dependent] = (open[dependent] ?? 0) - 1;
-      if (open[dependent] === 0) ready.push(dependent);
     }
   }
   return levels;

@@ -157,6 +157,9 @@ export interface Finish {
   readonly metadata?: JsonObject;
 }
 
+/** A parallel call that carries out a plan. */
+export type PlanCall = CallParallel & { readonly plan: string };
+
 export type Decision = CallTool | CallParallel | SpawnTask | AwaitTask | RequestPause | Finish;
 export type DecisionKind = Decision['kind'];
 
@@ -169,6 +172,10 @@ export const DECISION_NAMES: Readonly<Record<DecisionKind, string>> = {
   request_pause: 'RequestPause',
   finish: 'Finish',
 };
+
+export function isPlan(decision: Decision): decision is PlanCall {
+  return decision.kind === 'call_parallel' && decision.plan !== undefined;
+}
 
 /** The branches of a decision: a single call is a call of one branch. Other decisions have none. */
 export function branchesOf(decision: Decision): readonly Branch[] {

@@ -108,20 +108,24 @@ export interface CallBegan {
   /** Its effect lets it be made again, under its key, whatever became of it. */
   readonly repeatable?: true;
 }
-export interface CallEnded {
-  readonly kind: 'call_ended';
-  readonly step: number;
-  readonly call: number;
+/** What a call has come to, with what the journal is to know of it. */
+export interface CallResult {
   readonly outcome: Outcome;
+  /** Milliseconds since the epoch; absent for a call that never started. */
   readonly startedAt?: number;
   readonly attempts: number;
   readonly costMicroUsd?: number;
+  /** Deferred tools that are listed from now on; absent when there are none. */
   readonly discovered?: readonly string[];
+  /** What the tool stored beside its value; absent when there is nothing. */
   readonly artifacts?: readonly ArtifactRow[];
   /** Live handles that the call was the first to use, or found gone. */
   readonly handles?: readonly HandleNote[];
   /** Nothing was done: the outcome is that of an equal call of an earlier step. With attempts: it was made under the key of that. */
   readonly reuses?: CallPlace;
+}
+export interface CallEnded extends CallResult, CallPlace {
+  readonly kind: 'call_ended';
 }
 export interface Paused {
   readonly kind: 'paused';

@@ -4,6 +4,8 @@ export type { ArtifactRef } from './artifact.ts';
 export type { AtOnce, HeldBack } from './at-once.ts';
 export { MAX_AT_ONCE } from './at-once.ts';
 export { assertPayloadBounds, PAYLOAD_BOUNDS } from './bounds.ts';
+export type { BranchLinks } from './branch-graph.ts';
+export { dependenciesOf, dependentsOf, linkBranches, orderOf, topologicalOrder } from './branch-graph.ts';
 export {
   ARTIFACT_FETCH,
   AWAIT_TOOL,
@@ -17,6 +19,7 @@ export {
   TOOL_GET,
   TOOL_SEARCH,
 } from './builtin-tools.ts';
+export { callEnded } from './call-ended.ts';
 export { isOwnRemark, MAX_OWN_REMARKS, remarkName, whyNoRemark } from './check-remark.ts';
 export type { Clock } from './clock.ts';
 export { LONGEST_NAP_MS, steadyMs, systemClock } from './clock.ts';
@@ -62,11 +65,12 @@ export type {
   SpawnTask,
   TaskLimits,
 } from './decision.ts';
-export { branchesOf, branchId, DECISION_NAMES, FINISH_REASONS, PAUSE_REASONS } from './decision.ts';
+export { branchesOf, branchId, DECISION_NAMES, FINISH_REASONS, isPlan, PAUSE_REASONS } from './decision.ts';
 export type {
   Awaiting,
   CallBegan,
   CallEnded,
+  CallResult,
   Compacted,
   CompactionFailed,
   ControlTaken,
@@ -208,15 +212,11 @@ export { isTooLarge, LARGE_CHARS } from './too-large.ts';
 export type { Effect, Loading, ToolSchema, ToolView } from './tool-schema.ts';
 export type { Usage, UsageTotals } from './usage.ts';
 export { addUsage, amountOf, countUsage, DETAILS, detailsOf, readUsage, shownAmount, usageIn } from './usage.ts';
-export type { BranchLinks } from './validate-decision.ts';
 export {
   captureDecision,
   checkDecision,
-  dependenciesOf,
-  linkBranches,
   MAX_BRANCHES,
   MAX_PLAN_BRANCHES,
-  orderOf,
   readDecision,
   validateDecision,
 } from './validate-decision.ts';

@@ -1,9 +1,9 @@
 /** The one gate in front of dispatch: every decision of every planner passes here before anything happens. */
 import { assertPayloadBounds } from './bounds.ts';
+import { linkBranches, orderOf } from './branch-graph.ts';
 import { isPlanTool } from './builtin-tools.ts';
 import {
   type Branch,
-  branchId,
   type CallParallel,
   type CallTool,
   DECISION_NAMES,
@@ -19,7 +19,6 @@ import { PilotageError } from './errors.ts';
 import { captureJson, isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertLimits } from './limits.ts';
 import { allReferencesIn, referenceFault, unescaped } from './reference.ts';
-import { needsOf } from './routes.ts';
 import { isTaskTool, taskCall } from './task-calls.ts';
 
 /** At most this many branches in one call. A longer list is refused whole, never cut short. */
@@ -218,71 +217,6 @@ function assertGraph(branches: readonly Branch[]): void {
 
 /** So many branches are named in a message. */
 const MAX_NAMED = 50;
-
-/** How branches hang together. */
-export interface BranchLinks {
-  /** By the names that other branches know them by. */
-  readonly indexById: Map<string, number>;
-  /** For each branch, the indices of those that it waits for, each once. */
-  readonly needs: (readonly number[])[];
-}
-
-/**
- * Adds `branches` behind those that are linked already, in place.
- * @throws PilotageError `invalid_decision` when two have one id, and when one refers to an id that nobody has.
- */
-export function linkBranches(
-  branches: readonly Branch[],
-  links: BranchLinks = { indexById: new Map(), needs: [] },
-): BranchLinks {
-  const { indexById, needs } = links;
-  const first = needs.length;
-  for (const [at, branch] of branches.entries()) {
-    const id = branchId(branch, first + at);
-    if (indexById.has(id)) throw invalid(`two branches have the id ${JSON.stringify(id)}`);
-    indexById.set(id, first + at);
-  }
-  for (const [at, branch] of branches.entries()) {
-    const indices = dependenciesOf(branch).map((id) => {
-      const found = indexById.get(id);
-      if (found !== undefined) return found;
-      throw invalid(`branches[${first + at}] refers to the branch ${JSON.stringify(id)}, which does not exist`);
-    });
-    needs.push(indices);
-  }
-  return links;
-}
-
-/** The ids of the branches that must have ended before this one can start, by whichever way. */
-export function dependenciesOf(branch: Branch): string[] {
-  if (branch.routes === undefined) return [...needsOf(branch)];
-  return [...new Set(branch.routes.flatMap((route) => [...needsOf(route)]))];
-}
-
-/**
- * The branches from `first` on, each behind those that it waits for (Kahn's algorithm). What waits for itself is left out,
- * and so is what waits for that. No branch before `first` waits for one behind it.
- */
-export function orderOf(needs: readonly (readonly number[])[], first: number = 0): number[] {
-  const open: number[] = [];
-  const dependents: number[][] = [];
-  for (let index = first; index < needs.length; index += 1) dependents.push([]);
-  const order: number[] = [];
-  for (let index = first; index < needs.length; index += 1) {
-    const inside = (needs[index] ?? []).filter((need) => need >= first);
-    for (const need of inside) dependents[need - first]?.push(index);
-    open.push(inside.length);
-    if (inside.length === 0) order.push(index);
-  }
-  for (let next = 0; next < order.length; next += 1) {
-    for (const dependent of dependents[(order[next] as number) - first] ?? []) {
-      const left = (open[dependent - first] as number) - 1;
-      open[dependent - first] = left;
-      if (left === 0) order.push(dependent);
-    }
-  }
-  return order;
-}
 
 function validateJoin(join: Join | undefined, branches: number): void {
   if (join === undefined) return;

@@ -1,12 +1,11 @@
 /** Whether a flow can be carried out. Everything that is wrong is told at once. */
-import { MAX_PLAN_BRANCHES, MAX_TASK_DEPTH, whyNoUsd } from '#core';
+import { MAX_AT_ONCE, MAX_PLAN_BRANCHES, MAX_TASK_DEPTH, whyNoUsd } from '#core';
 import type { AnyTool } from '#tools';
 import { cyclesOf } from './cycles.ts';
 import { type FlowFault, faultOf, flowInvalid, listedNames } from './fault.ts';
 import { type FlowParts, gatherGraph, type Sketch, unreachedFaults } from './gather.ts';
 import type { FlowBudget, FlowGraph, GraphEdge, GraphNode } from './graph.ts';
 import { routingFaults } from './guards.ts';
-import { MAX_CONCURRENCY } from './map.ts';
 
 export interface GivenFlow extends FlowParts {
   readonly name: string;
@@ -121,8 +120,8 @@ function nodeFaults(node: GraphNode): FlowFault[] {
     const message = `The ${kind} ${name} has ${levels} levels of flows and maps in it; a run has at most ${MAX_TASK_DEPTH} below it. Take one level out.`;
     faults.push(faultOf('too_deep', message, [name]));
   }
-  if (!(Number.isInteger(concurrency) && concurrency >= 1 && concurrency <= MAX_CONCURRENCY)) {
-    const message = `The map ${name} has the concurrency ${concurrency}; give a whole number from 1 to ${MAX_CONCURRENCY}.`;
+  if (!(Number.isInteger(concurrency) && concurrency >= 1 && concurrency <= MAX_AT_ONCE)) {
+    const message = `The map ${name} has the concurrency ${concurrency}; give a whole number from 1 to ${MAX_AT_ONCE}.`;
     faults.push(faultOf('bad_concurrency', message, [name]));
   }
   return faults;

@@ -5,6 +5,7 @@
  * round, and a join may have the value that a parent outside of it gave before. A failure edge leads to such a round too; what runs
  * beside a node that fails is looked at with a node that gives nothing.
  */
+import { topologicalOrder } from '#core';
 import type { BackEdges } from './cycles.ts';
 import { type FlowFault, faultOf, listedNames } from './fault.ts';
 import { reachOf, type Sketch } from './gather.ts';
@@ -301,16 +302,10 @@ class Guards {
   }
 
   #inOrder(): readonly string[] {
-    const open = new Map([...this.#sources].map(([name, sources]) => [name, sources.length]));
-    const order = [...open].flatMap(([name, count]) => (count === 0 ? [name] : []));
-    for (const name of order) {
-      for (const to of this.#ahead.get(name) ?? []) {
-        const left = (open.get(to) ?? 0) - 1;
-        open.set(to, left);
-        if (left === 0) order.push(to);
-      }
-    }
-    return order;
+    const names = [...this.#sources.keys()];
+    const indexOf = new Map(names.map((name, index) => [name, index]));
+    const targets = names.map((name) => [...(this.#ahead.get(name) ?? [])].flatMap((to) => indexOf.get(to) ?? []));
+    return topologicalOrder(targets).flatMap((index) => names[index] ?? []);
   }
 
   /**

@@ -18,7 +18,6 @@ export interface MapOptions<Args, In, Raw, H extends HandleSet = NoHandles> exte
 const LIST: JsonObject = Object.freeze({ type: 'array', maxItems: MAX_ITEMS });
 const MAP: OptionShape<MapOptions<never, never, never>> = { ...CALL, itemSchema: 'schema?', concurrency: 'any?' };
 const DEFAULT_CONCURRENCY = 8;
-export const MAX_CONCURRENCY = 50;
 
 /** A node that takes a list of at most 10,000 items, and gives the list of their values. It is a task of the flow's run. */
 export function map<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(

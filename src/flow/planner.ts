@@ -5,6 +5,7 @@ import {
   type Finish,
   type Json,
   literal,
+  MAX_AT_ONCE,
   type Move,
   PilotageError,
   type Planner,
@@ -17,7 +18,6 @@ import { nextPart } from './rounds.ts';
 import { type FlowShape, flowShapeOf } from './shape.ts';
 
 /** Nodes of a flow that may run at once. */
-const CONCURRENCY = 50;
 
 const NO_STEPS: Steps = { count: 0, step: () => undefined };
 
@@ -48,7 +48,7 @@ function decide(shape: FlowShape, run: RunView): Move {
   switch (part.do) {
     case 'run': {
       const plan = trajectory.count === 0 ? graph.name : `${graph.name}#${trajectory.count + 1}`;
-      const how = { onInvalid: 'per_branch', failFast: true, concurrency: CONCURRENCY } as const;
+      const how = { onInvalid: 'per_branch', failFast: true, concurrency: MAX_AT_ONCE } as const;
       const decision: CallParallel = { kind: 'call_parallel', branches: part.branches, plan, ...how };
       return { decision, provenance: roundNotes(part.round) };
     }

@@ -1,4 +1,5 @@
 /** What rounds need to know of a graph, found out once. */
+import { topologicalOrder } from '#core';
 import type { FlowGraph, GraphNode } from './graph.ts';
 
 export interface FlowShape {
@@ -27,25 +28,16 @@ export function flowShapeOf(graph: FlowGraph): FlowShape {
   return { graph, order, sources, heads };
 }
 
-/** Kahn's algorithm over the edges that do not lead back; nodes that are free together stay as they are in the graph. */
+/** By the edges that do not lead back; nodes that are free together stay as they are in the graph. */
 function inOrder({ nodes, edges }: FlowGraph): readonly GraphNode[] {
-  const open = new Map<string, number>();
-  const targets = new Map<string, string[]>();
+  const all = [...nodes.values()];
+  const indexOf = new Map(all.map(({ name }, index) => [name, index]));
+  const targets = all.map((): number[] => []);
   for (const { from, to, back, on } of edges) {
-    if (back || on !== undefined) continue;
-    open.set(to, (open.get(to) ?? 0) + 1);
-    listIn(targets, from).push(to);
+    const [source, target] = [indexOf.get(from), indexOf.get(to)];
+    if (!back && on === undefined && source !== undefined && target !== undefined) targets[source]?.push(target);
   }
-  const order = [...nodes.values()].filter(({ name }) => !open.has(name));
-  for (let next = 0; next < order.length; next += 1) {
-    for (const to of targets.get((order[next] as GraphNode).name) ?? []) {
-      const left = (open.get(to) ?? 0) - 1;
-      open.set(to, left);
-      const target = nodes.get(to);
-      if (left === 0 && target !== undefined) order.push(target);
-    }
-  }
-  return order;
+  return topologicalOrder(targets).flatMap((index) => all[index] ?? []);
 }
 
 function listIn<T>(lists: Map<string, T[]>, key: string): T[] {

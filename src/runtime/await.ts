@@ -2,6 +2,7 @@
 import {
   type Awaiting,
   type AwaitTask,
+  callEnded,
   type EntryBody,
   type ErrorCode,
   type GroupView,
@@ -71,7 +72,7 @@ async function begin(
   if (known === 'unknown group') {
     return [refused(at, 'task_not_found', `This run has no group ${JSON.stringify(group)}.`)];
   }
-  if (known !== undefined) return [{ kind: 'call_ended', ...at, outcome: known, attempts: 0 }];
+  if (known !== undefined) return [callEnded(at, { outcome: known, attempts: 0 })];
   const own = state.tasks.some(({ id }) => id === task);
   const target = await stateOf(task, ports);
   if (target === undefined) return [refused(at, 'task_not_found', `There is no task ${JSON.stringify(task)}.`)];
@@ -81,7 +82,7 @@ async function begin(
     return [refused(at, 'await_cycle', `Waiting for ${task} would never end: ${path}. It was not awaited.`)];
   }
   const ended = group === undefined ? await watch(target, at, own, ports) : undefined;
-  if (ended !== undefined) return [{ kind: 'call_ended', ...at, outcome: taskOutcome(ended), attempts: 0 }];
+  if (ended !== undefined) return [callEnded(at, { outcome: taskOutcome(ended), attempts: 0 })];
   const awaiting: Awaiting = {
     kind: 'awaiting',
     ...at,

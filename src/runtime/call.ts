@@ -1,17 +1,5 @@
 /** One call on its way: what it is, what it needs of the runtime, and what it comes to. */
-import type {
-  ArtifactRow,
-  Branch,
-  CallPlace,
-  Clock,
-  HandleNote,
-  Identity,
-  Json,
-  JsonObject,
-  Outcome,
-  SkillView,
-  ToolSchema,
-} from '#core';
+import type { Branch, CallPlace, CallResult, Clock, Identity, Json, JsonObject, SkillView, ToolSchema } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { ApprovedCall, OpenStep } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyPlannerTool } from '#tools';
@@ -23,21 +11,6 @@ import type { Handed } from './handles.ts';
 import type { HeldLease } from './held-lease.ts';
 import type { Lacking } from './raise.ts';
 import type { LargeTurns } from './turn.ts';
-
-export interface CallResult {
-  readonly outcome: Outcome;
-  readonly startedAt?: number;
-  readonly attempts: number;
-  readonly costMicroUsd?: number;
-  /** Deferred tools that are to be listed from now on; absent when there are none. */
-  readonly discovered?: readonly string[];
-  /** What the tool stored beside its value; absent when there is nothing. */
-  readonly artifacts?: readonly ArtifactRow[];
-  /** Live handles of which the journal is to know; absent when there are none. */
-  readonly handles?: readonly HandleNote[];
-  /** The equal call of an earlier step whose outcome or key this is. */
-  readonly reuses?: CallPlace;
-}
 
 /** The call is not made before somebody raises a limit. */
 export interface HeldCall {

@@ -6,9 +6,12 @@ import {
   type CallEnded,
   type CallParallel,
   type CallPlace,
+  type CallResult,
+  callEnded,
   captureJson,
   type Decision,
   type EntryBody,
+  isPlan,
   isPlanTool,
   isTaskTool,
   type Json,
@@ -29,10 +32,9 @@ import type { AuthorisedTools } from '#tools';
 import { outcomeOfTask } from './agent-task.ts';
 import { Attempt } from './attempt.ts';
 import { beginAwait, endOfWait } from './await.ts';
-import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
+import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { argsOf } from './call-args.ts';
 import type { OwnCall, Piece } from './call-context.ts';
-import { callEnded } from './call-ended.ts';
 import { dispatch, newlyFound } from './dispatch.ts';
 import { keyPrefixOf } from './doubt.ts';
 import type { DriverDeps } from './driver-deps.ts';
@@ -47,7 +49,7 @@ import type { RunWriter } from './run-writer.ts';
 import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
 import { SharedTimer } from './shared-timer.ts';
-import { type CallAt, type Landing, refused, spawn, spawnCalled } from './spawn.ts';
+import { type Landing, refused, spawn, spawnCalled } from './spawn.ts';
 import { isCarried, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
 import { type Beside, besideOf } from './task-budget-share.ts';
 
@@ -339,7 +341,7 @@ export class Calls {
   }
 
   /** Of a call that spawns: with nothing left for its task it is held, as one that does not fit. */
-  #started(landing: Landing, { call }: CallAt, tool: string): Landing {
+  #started(landing: Landing, { call }: CallPlace, tool: string): Landing {
     const { lacks } = landing;
     const { state } = this.#ports;
     if (lacks === undefined || state.open === null || !asksForRaise(state)) return landing;
@@ -347,7 +349,7 @@ export class Calls {
   }
 
   #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk | HeldCall | TaskAsk): Landed {
-    if (!('kind' in result)) return [callEnded(open, index, result)];
+    if (!('kind' in result)) return [callEnded({ step: open.move.step, call: index }, result)];
     if (result.kind === 'held') return this.#hold(open, index, result.lacking);
     // Nothing is under way yet; a task takes its place when its turn has come.
     if (result.kind === 'task' || result.reason !== 'in_doubt') this.#budget.giveBack(index);
@@ -368,7 +370,7 @@ export class Calls {
     const { tool } = branch;
     const outcome = await outcomeOfTask(end, tool, tools().ready(tool), { identity, artifacts: deps.artifacts });
     const startedAt = called?.startedAt ?? deps.clock.now();
-    return [callEnded(open, call, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
+    return [callEnded({ step: open.move.step, call }, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
   }
 
   /** The result with what it makes known: how to read on what was stored. */
@@ -385,15 +387,27 @@ export class Calls {
     const { deps, state } = this.#ports;
     this.#inFlight.set(index, new Attempt(this.#timer, () => {}));
     if (branch.refusal !== undefined) {
-      return [callEnded(open, index, { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 })];
+      return [
+        callEnded(
+          { step: open.move.step, call: index },
+          { outcome: { kind: 'error', error: branch.refusal }, attempts: 0 },
+        ),
+      ];
     }
     const startedAt = deps.clock.now();
     try {
       const args = captureJson(await this.#resolveArgs({ open, index, branch }), 'args');
       const outcome = await storeLargeValue(args, branch.tool, state.identity, deps.artifacts);
-      return [callEnded(open, index, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
+      return [
+        callEnded({ step: open.move.step, call: index }, this.#given(branch, { outcome, startedAt, attempts: 1 })),
+      ];
     } catch (thrown) {
-      return [callEnded(open, index, { outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 })];
+      return [
+        callEnded(
+          { step: open.move.step, call: index },
+          { outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 },
+        ),
+      ];
     }
   }
 
@@ -405,11 +419,11 @@ export class Calls {
     this.#inFlight.set(index, new Attempt(this.#timer, () => {}));
     if (branch.refusal !== undefined) {
       const outcome = { kind: 'error' as const, error: branch.refusal };
-      return [{ kind: 'call_ended', ...at, outcome, attempts: 0 }];
+      return [callEnded(at, { outcome, attempts: 0 })];
     }
     const wait = open.waits.find(({ call }) => call === index);
     const ended = wait && endOfWait(state, wait, deps.clock.now());
-    if (ended !== undefined) return [{ kind: 'call_ended', ...at, outcome: ended, attempts: 0 }];
+    if (ended !== undefined) return [callEnded(at, { outcome: ended, attempts: 0 })];
     let decision: TaskCall;
     try {
       const args = await this.#resolveArgs({ open, index, branch });
@@ -417,7 +431,7 @@ export class Calls {
       const made = isTaskCall(whole) ? whole : taskCall(branch.tool, args, branch.callId);
       decision = validateDecision(made) as TaskCall;
     } catch (thrown) {
-      return [{ kind: 'call_ended', ...at, outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 }];
+      return [callEnded(at, { outcome: { kind: 'error', error: errorData(thrown) }, attempts: 0 })];
     }
     if (decision.kind === 'await_task') {
       const { journal, clock, woke } = deps;
@@ -461,7 +475,7 @@ export class Calls {
     return interrupted ? made.then(withAttempt) : made;
   }
 
-  #spawn(at: CallAt, decision: SpawnTask): Landing {
+  #spawn(at: CallPlace, decision: SpawnTask): Landing {
     const { deps, state } = this.#ports;
     return this.#budget.lend((taken) =>
       this.#started(spawn(state, at, decision, deps.clock.now(), taken), at, SPAWN_TOOL),
@@ -525,10 +539,6 @@ export class Calls {
     const indexOf = (id: string): number | undefined => this.#planned?.schedule.indexOf(id);
     return argsOf(open, index, branch, { state, artifacts: deps.artifacts, indexOf });
   }
-}
-
-function isPlan(decision: Decision): boolean {
-  return decision.kind === 'call_parallel' && decision.plan !== undefined;
 }
 
 function isTaskCall(decision: Decision): decision is TaskCall {

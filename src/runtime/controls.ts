@@ -20,7 +20,7 @@ import {
   type TaskMessage,
 } from '#core';
 import { pauseExpired, type Received, type RunStatus } from '#journal';
-import { nodeEdits, type OpenPause, type RunState } from '#state';
+import { drivenStatus, nodeEdits, type OpenPause, type RunState } from '#state';
 import { editRefusal } from './edit-nodes.ts';
 import { assertPriced } from './prices.ts';
 
@@ -89,8 +89,7 @@ export async function takeMessages(
     if (effect.kind === 'resumed') open = open.filter((pause) => pause.token !== effect.token);
     else if (effect.kind === 'paused') open = [...open, { ...effect, requestedAt: 0 }];
   }
-  // While one call waits the others go on: that run is paused only when it is parked.
-  return { entries, status: open.some(({ call }) => call === undefined) ? 'paused' : 'running' };
+  return { entries, status: drivenStatus(open) };
 }
 
 /** What is left in the inbox of a run that ends: controls were not delivered, news is kept. */

@@ -5,6 +5,7 @@
 
 import {
   ARTIFACT_FETCH,
+  type CallResult,
   captureJson,
   deepFreeze,
   describeThrown,
@@ -17,7 +18,7 @@ import {
 import { mayGiveUp } from '#state';
 import type { ReadyFunction, ReadyPlannerTool, ReadyTool } from '#tools';
 import type { Settled } from './attempt.ts';
-import type { Call, CallResult, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
+import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { CallContext } from './call-context.ts';
 import { inDoubt, type Unsure, unsureOf } from './doubt.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';

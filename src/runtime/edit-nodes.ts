@@ -6,6 +6,7 @@ import {
   branchId,
   type ErrorData,
   isJsonObject,
+  isPlan,
   isPlanTool,
   type Json,
   needsOf,
@@ -34,8 +35,7 @@ export async function editRefusal(
   nodes: Json | undefined,
   { misfit, isTakenOut }: EditPorts,
 ): Promise<PilotageError | undefined> {
-  if (!isJsonObject(nodes) || open === null || open.move.decision.kind !== 'call_parallel') return undefined;
-  if (open.move.decision.plan === undefined) return undefined;
+  if (!isJsonObject(nodes) || open === null || !isPlan(open.move.decision)) return undefined;
   const branches = branchesOf(open.move.decision);
   const indexById = new Map(branches.map((branch, index) => [branchId(branch, index), index]));
   for (const [id, edit] of Object.entries(nodes)) {

@@ -7,6 +7,7 @@ import {
   assertIdentity,
   assertOptions,
   assertRunLimits,
+  callEnded,
   captureJson,
   deepFreeze,
   type Entry,
@@ -269,7 +270,7 @@ function withResult(kept: readonly Entry[], step: number, result: ForkResult, ta
     index,
     ended.kind === 'call_ended'
       ? { ...ended, outcome }
-      : { kind: 'call_ended', step, call, outcome, attempts: 0, seq: ended.seq, at: ended.at },
+      : { ...callEnded({ step, call }, { outcome, attempts: 0 }), seq: ended.seq, at: ended.at },
   );
 }
 

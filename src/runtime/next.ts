@@ -8,6 +8,7 @@ import {
   CEILING_REASONS,
   type CeilingAxis,
   type Clock,
+  callEnded,
   DEFAULT_STEP_LIMIT,
   type Decision,
   type EntryBody,
@@ -26,15 +27,15 @@ import {
   isBlocked,
   isHeld,
   isInDoubt,
-  isPaused,
   nextStep,
   nextTimeout,
   ownPause,
-  pausesOfTasks,
+  parkedStatus,
   type RunState,
   reachedLimit,
   unneededRaise,
   unneededTasks,
+  unsettledStatus,
 } from '#state';
 import { doubtPause, keyPrefixOf } from './doubt.ts';
 import { endGroup } from './groups.ts';
@@ -160,8 +161,7 @@ function withdrawn(token: string): Resumed {
 
 /** @param retryAt when the models are tried again; a limit of time that asks for a raise is met before. */
 function park(state: RunState, retryAt?: number): Next {
-  const status = isPaused(state) ? 'paused' : 'waiting';
-  return { do: 'park', wakeAt: goesOnAt(state, retryAt), status };
+  return { do: 'park', wakeAt: goesOnAt(state, retryAt), status: parkedStatus(state) };
 }
 
 /** When a run that nobody drives goes on by itself. Milliseconds since the epoch; `null`: never. */
@@ -192,8 +192,7 @@ function awaitSettlement(state: RunState, { isInFlight }: NextDeps): Next {
   const isOpen = (call: number): boolean => isInFlight(call) || isInDoubt(state, call) || isCarried(call);
   const others = abandonCalls(state).filter(({ call }) => !isOpen(call));
   if (others.length > 0) return record(others);
-  const asks = state.pauses.length > 0 || pausesOfTasks(state).length > 0;
-  return { do: 'park', wakeAt: null, status: asks ? 'paused' : 'waiting' };
+  return { do: 'park', wakeAt: null, status: unsettledStatus(state) };
 }
 
 /** What an ending finds begun by a process that died: the run does not end before somebody has settled it. */
@@ -222,7 +221,7 @@ function abandonCalls(state: RunState): CallEnded[] {
           },
         }
       : { kind: 'cancelled', error: { code: 'cancelled', message: 'The run ended before the call did.' } };
-    return [{ kind: 'call_ended', step: open.move.step, call, outcome, attempts: 0 }];
+    return [callEnded({ step: open.move.step, call }, { outcome, attempts: 0 })];
   });
 }
 

@@ -15,8 +15,8 @@ import {
   type Redaction,
   type Repaired,
 } from '#core';
-import type { Examined, Journal, RunStatus, StoredMessage } from '#journal';
-import { applyEntry, openState, parkedCalls, type RunState } from '#state';
+import type { Examined, Journal, StoredMessage } from '#journal';
+import { applyEntry, endedStatus, openState, parkedCalls, type RunState } from '#state';
 
 /** An entry that cannot stand. */
 export interface Refused {
@@ -124,7 +124,7 @@ export async function repairRun(
     signals: examined.signals,
     keep,
     entries: entries.slice(keep),
-    status: statusOf(state),
+    status: state.ending === null ? 'paused' : endedStatus(state.ending),
     planner: state.planner,
     drops: messages.map(({ id }) => id),
   });
@@ -310,12 +310,6 @@ function pausedBy(
     ...(lostCalls.length === 0 ? {} : { lostCalls: lostCalls.map((place) => ({ ...place })) }),
   };
   return { kind: 'paused', token, reason: 'external_event', payload, ...(step === undefined ? {} : { step }) };
-}
-
-function statusOf({ ending }: RunState): RunStatus {
-  if (ending === null) return 'paused';
-  if (ending.kind === 'failed') return 'failed';
-  return ending.reason === 'cancelled' ? 'cancelled' : 'finished';
 }
 
 function isJson(text: string): boolean {

@@ -4,13 +4,14 @@ import {
   type ErrorData,
   isControl,
   isDismissal,
+  isPlan,
   type Json,
   type Message,
   type Outcome,
   PilotageError,
 } from '#core';
 import type { Received } from '#journal';
-import { type OpenStep, presentName, type RunState } from '#state';
+import { presentName, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { isVerdict, type TakePorts, takeMessages } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
@@ -105,7 +106,7 @@ export class RunInbox {
     if (open === null) return false;
     if (!isControl(message)) return open.waits.length > 0;
     // A plan is stopped, or given up, between two of its nodes.
-    if (isPlan(open) && (message.type === 'PAUSE' || message.type === 'REDIRECT')) return true;
+    if (isPlan(open.move.decision) && (message.type === 'PAUSE' || message.type === 'REDIRECT')) return true;
     return isVerdict(message) && pauses.some(({ call }) => call !== undefined);
   }
 
@@ -147,10 +148,6 @@ export class RunInbox {
     const tool = tools().ready(presentName(state, name));
     return tool !== undefined && 'source' in tool && tool.source.reconcile !== undefined;
   }
-}
-
-function isPlan({ move: { decision } }: OpenStep): boolean {
-  return decision.kind === 'call_parallel' && decision.plan !== undefined;
 }
 
 function isHardCancel(message: Message): boolean {

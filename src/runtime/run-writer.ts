@@ -7,8 +7,8 @@
  * L3 A CANCEL that was stored before an ending wins over it.
  */
 import { deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
-import type { Append, Received, RunStatus } from '#journal';
-import { applyEntry, misfitAmong, type RunState } from '#state';
+import type { Append, Received } from '#journal';
+import { applyEntry, misfitAmong, type RunState, statusAfter } from '#state';
 import { appendAgain, isTransientStoreError } from './append.ts';
 import { cascading, stopTasks } from './cascade.ts';
 import { takeUndelivered } from './controls.ts';
@@ -227,22 +227,4 @@ function freezeEntry(entry: Entry): void {
   if (entry.kind === 'call_ended') deepFreeze(entry.outcome);
   else if (entry.kind !== 'moved' || entry.rejected !== undefined) deepFreeze(entry);
   Object.freeze(entry);
-}
-
-/** The status that the last of these entries leaves the run in, if they change it. */
-function statusAfter(bodies: readonly EntryBody[]): RunStatus | undefined {
-  const last = bodies.at(-1);
-  switch (last?.kind) {
-    case 'finished':
-      return last.reason === 'cancelled' ? 'cancelled' : 'finished';
-    case 'failed':
-      return 'failed';
-    case 'paused':
-      // While one call waits the others go on: that run is paused when it is parked.
-      return last.call === undefined ? 'paused' : undefined;
-    case 'resumed':
-      return 'running';
-    default:
-      return undefined;
-  }
 }

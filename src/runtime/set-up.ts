@@ -4,6 +4,8 @@ import {
   type Branch,
   branchesOf,
   type CallEnded,
+  type CallResult,
+  callEnded,
   type Decision,
   type ErrorData,
   isPlanTool,
@@ -43,12 +45,11 @@ export async function setUpParallel(
   };
   return decision.branches.map((branch, call): CallEnded => {
     const error = errors.get(call);
-    if (error === undefined) {
-      return { kind: 'call_ended', step, call, outcome: { kind: 'skipped', error: notStarted }, attempts: 0 };
-    }
-    const ended: CallEnded = { kind: 'call_ended', step, call, outcome: { kind: 'error', error }, attempts: 0 };
+    const at = { step, call };
+    if (error === undefined) return callEnded(at, { outcome: { kind: 'skipped', error: notStarted }, attempts: 0 });
+    const result: CallResult = { outcome: { kind: 'error', error }, attempts: 0 };
     const discovered = branch.refusal === undefined ? newlyFound({ branch, tools }, ports, []) : [];
-    return discovered.length === 0 ? ended : { ...ended, discovered };
+    return callEnded(at, discovered.length === 0 ? result : { ...result, discovered });
   });
 }
 

@@ -1,6 +1,8 @@
 /** Starting a task: the entries of its owner, and the new run that is stored with them. Pure. */
 import {
   type CallEnded,
+  type CallPlace,
+  callEnded,
   deepFreeze,
   type Entry,
   type EntryBody,
@@ -33,15 +35,10 @@ export interface Landing {
   readonly lacks?: ShareAxis;
 }
 
-export interface CallAt {
-  readonly step: number;
-  readonly call: number;
-}
-
 /** @param taken what calls beside it take of the budget. */
 export function spawn(
   state: RunState,
-  at: CallAt,
+  at: CallPlace,
   { task: kind, spec, groupId }: SpawnTask,
   now: number,
   taken: Amounts,
@@ -72,7 +69,7 @@ export function spawn(
   };
   if (retainTurn) return { entries: [spawned], starts: [run] };
   const outcome = { kind: 'value' as const, value: { task_id: id, kind, status: 'spawned' } };
-  return { entries: [spawned, { kind: 'call_ended', ...at, outcome, attempts: 0 }], starts: [run] };
+  return { entries: [spawned, callEnded(at, { outcome, attempts: 0 })], starts: [run] };
 }
 
 /** A call of a tool that a task is to carry out. */
@@ -91,7 +88,7 @@ export interface CalledTask {
  * left, but for what calls beside it may need: all of it when there are none.
  * @param taken what calls beside it take of the budget.
  */
-export function spawnCalled(state: RunState, at: CallAt, called: CalledTask, now: number, taken: Amounts): Landing {
+export function spawnCalled(state: RunState, at: CallPlace, called: CalledTask, now: number, taken: Amounts): Landing {
   const { tool, args, carrier, atOnce } = called;
   const share = shareFor(
     state,
@@ -136,7 +133,7 @@ interface NewTask extends Pick<TaskOrigin, 'kind' | 'description' | 'group' | 'o
   readonly context?: RunContext;
 }
 
-function newTask(state: RunState, at: CallAt, now: number, task: NewTask): NewRun {
+function newTask(state: RunState, at: CallPlace, now: number, task: NewTask): NewRun {
   const { kind, description, group, onCancel, query, planner, pin, priority, limits, context } = task;
   const { identity, scopes, fork } = state;
   const { run: parent } = identity;
@@ -160,7 +157,7 @@ function newTask(state: RunState, at: CallAt, now: number, task: NewTask): NewRu
   return { identity: first.identity, priority, entries: [first] };
 }
 
-function taskIn({ identity }: RunState, { step, call }: CallAt): string {
+function taskIn({ identity }: RunState, { step, call }: CallPlace): string {
   return taskId(identity.run, step, call);
 }
 
@@ -171,7 +168,7 @@ function groupOf(task: string): string {
 
 const NOTHING_LEFT = 'The budget has nothing left that a task could get. No task was started.';
 
-function nothingLeft(at: CallAt, axis: ShareAxis): CallEnded {
+function nothingLeft(at: CallPlace, axis: ShareAxis): CallEnded {
   return refused(at, 'budget_exceeded', NOTHING_LEFT, { axis });
 }
 
@@ -196,7 +193,7 @@ function groupRefusal({ groups }: RunState, groupId: string | undefined): Refusa
 }
 
 /** The outcome of a task call that could not be made. */
-export function refused(at: CallAt, code: ErrorCode, message: string, data?: JsonObject): CallEnded {
+export function refused(at: CallPlace, code: ErrorCode, message: string, data?: JsonObject): CallEnded {
   const error = { code, message, ...(data === undefined ? {} : { data }) };
-  return { kind: 'call_ended', ...at, outcome: { kind: 'error', error }, attempts: 0 };
+  return callEnded(at, { outcome: { kind: 'error', error }, attempts: 0 });
 }

@@ -1,5 +1,5 @@
 /** Between a run's state and the schedule of its open step: what the state tells the schedule, and what the schedule records. */
-import type { Branch, CallEnded, CallParallel } from '#core';
+import { type Branch, type CallParallel, callEnded } from '#core';
 import { hasBegun, isInDoubt, isRedirected, type OpenStep, parkedCalls, presentName, type RunState } from '#state';
 import { type Ended, Schedule } from './schedule.ts';
 import type { Landing } from './spawn.ts';
@@ -107,14 +107,8 @@ export function unpark(
 /** What becomes of calls that will never run, or that nobody waits for any more. One that a process began before it died was an attempt. */
 export function settling(open: OpenStep, settled: readonly Ended[]): Landing {
   const { step } = open.move;
-  const entries = settled.map(
-    ({ call, outcome }): CallEnded => ({
-      kind: 'call_ended',
-      step,
-      call,
-      outcome,
-      attempts: hasBegun(open, call) ? 1 : 0,
-    }),
-  );
-  return { entries };
+  const attemptsOf = (call: number): number => (hasBegun(open, call) ? 1 : 0);
+  return {
+    entries: settled.map(({ call, outcome }) => callEnded({ step, call }, { outcome, attempts: attemptsOf(call) })),
+  };
 }

@@ -6,8 +6,10 @@ import {
   type CallRecord,
   type Control,
   type Decision,
+  dependentsOf,
   FINISH_TOOL,
   failureKindOf,
+  isPlan,
   type Join,
   linkBranches,
   type Outcome,
@@ -72,9 +74,7 @@ export function unneededTasks(state: RunState): readonly string[] {
 
 /** The goal was changed while a plan is carried out: none of its branches is started any more. */
 export function isRedirected({ open, fresh }: RunState): boolean {
-  const decision = open?.move.decision;
-  if (decision?.kind !== 'call_parallel' || decision.plan === undefined) return false;
-  return fresh.some(({ type }) => type === 'REDIRECT');
+  return open !== null && isPlan(open.move.decision) && fresh.some(({ type }) => type === 'REDIRECT');
 }
 
 /** The open step has calls, and each of them is parked or needs one that has not ended. */
@@ -142,9 +142,7 @@ function linksOf(branches: readonly Branch[]): PlanLinks {
   if (found !== undefined) return found;
   const finishes = branches.flatMap(({ tool }, call) => (tool === FINISH_TOOL ? [call] : []));
   const links = linkBranches(branches);
-  const dependents = branches.map((): number[] => []);
-  for (const [call, needs] of links.needs.entries()) for (const need of needs) dependents[need]?.push(call);
-  const made = { ...links, finishes, dependents };
+  const made = { ...links, finishes, dependents: dependentsOf(links.needs) };
   known.set(branches, made);
   return made;
 }
@@ -166,9 +164,9 @@ export function openBehind({ calls }: OpenStep, { branches }: CallParallel, call
 
 /** Enough branches have ended well for what the join asks, the plan has its end, or one has failed that stops the others. */
 function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): boolean {
-  const { join, plan, branches, failFast } = decision;
+  const { join, branches, failFast } = decision;
   const hasValue = (call: number): boolean => calls[call]?.outcome.kind === 'value';
-  if (plan !== undefined && linksOf(branches).finishes.some(hasValue)) return true;
+  if (isPlan(decision) && linksOf(branches).finishes.some(hasValue)) return true;
   if (failFast === true && calls.some((record, call) => isFailure(record?.outcome, branches[call]))) return true;
   const wanted = winnersOf(join);
   return wanted !== undefined && calls.filter((_, call) => hasValue(call)).length >= wanted;
@@ -189,7 +187,7 @@ export function winnersOf(join: Join | undefined): number | undefined {
 /** Whether a call of this may be given up before it has ended: for a new goal, or since nothing more is wanted. */
 export function mayGiveUp(decision: Decision): boolean {
   if (decision.kind !== 'call_parallel') return false;
-  return decision.plan !== undefined || decision.failFast === true || winnersOf(decision.join) !== undefined;
+  return isPlan(decision) || decision.failFast === true || winnersOf(decision.join) !== undefined;
 }
 
 /** The pause that a planner asked for until something happens: results of its tasks may wake it. */

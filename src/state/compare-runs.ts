@@ -11,6 +11,7 @@ import {
   type Step,
 } from '#core';
 import type { Ending, RunState, RunTotals } from './run-state.ts';
+import { decisionJson, sameDecisionJson } from './same-decision.ts';
 
 export interface RunComparison {
   readonly a: RunSummary;
@@ -85,7 +86,7 @@ function pairOf(index: number, a: Step | undefined, b: Step | undefined, neutral
     return { index, verdict: a === undefined ? 'only_b' : 'only_a', changes: [], ...sides };
   }
   const changes: StepPair['changes'][number][] = [];
-  if (!jsonEquals(neutral(decided(a.decision)), neutral(decided(b.decision)))) changes.push('decision');
+  if (!sameDecisionJson(neutral(decisionJson(a.decision)), neutral(decisionJson(b.decision)))) changes.push('decision');
   if (!jsonEquals(neutral(cameTo(a)), neutral(cameTo(b)))) changes.push('outcome');
   return { index, verdict: changes.length === 0 ? 'same' : 'changed', changes, ...sides };
 }
@@ -125,23 +126,6 @@ function endOf(ending: Ending | null): Json {
   if (ending === null) return null;
   if (ending.kind === 'failed') return { kind: ending.kind, code: ending.error.code };
   return { kind: ending.kind, reason: ending.reason, payload: ending.payload ?? null };
-}
-
-/** Two decisions are the same whatever ids their planner gave to the calls. */
-export function sameDecision(a: Decision, b: Decision): boolean {
-  return jsonEquals(decided(a), decided(b));
-}
-
-function decided(decision: Decision): Json {
-  const { callId: _, ...rest } = asJson(decision);
-  const { branches } = rest;
-  return Array.isArray(branches) ? { ...rest, branches: branches.map(withoutCallId) } : rest;
-}
-
-function withoutCallId(branch: Json): Json {
-  if (!isJsonObject(branch)) return branch;
-  const { callId: _, ...rest } = branch;
-  return rest;
 }
 
 /** Names a task, or its group, by where it was spawned: their names begin with the run's, and are to be the same in both. */

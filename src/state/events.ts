@@ -4,6 +4,7 @@ import {
   branchesOf,
   type CallEnded,
   type ControlTaken,
+  callEnded,
   DECISION_NAMES,
   DEFAULT_STEP_LIMIT,
   type Entry,
@@ -220,7 +221,7 @@ function resumeEvents(entry: Entry, resumed: Resumed, before: RunState): RunEven
   if (step === undefined) return [answered, ...removedEvents(entry, before, nodes)];
   if (call !== undefined && outcome !== undefined) {
     const startedAt = before.open?.began.find((begun) => begun.call === call)?.at ?? entry.at;
-    return [answered, callEvent(entry, { kind: 'call_ended', step, call, outcome, startedAt, attempts: 1 }, before)];
+    return [answered, callEvent(entry, callEnded({ step, call }, { outcome, startedAt, attempts: 1 }), before)];
   }
   if (call === undefined || reason !== 'approval_required') return [answered];
   const tool = openBranches(before)[call]?.tool ?? '';

@@ -25,7 +25,7 @@ export {
 export type { Amounts, ShareAxis, Split } from './budget.ts';
 export { countsAsCall, leftOf, reachedLimit, setAsideFor, shareFor } from './budget.ts';
 export type { RunComparison, RunSummary, StepPair, StepSummary } from './compare-runs.ts';
-export { compareRuns, sameDecision } from './compare-runs.ts';
+export { compareRuns } from './compare-runs.ts';
 export { event } from './event.ts';
 export { eventsOf } from './events.ts';
 export { misfitAmong } from './follows.ts';
@@ -38,7 +38,9 @@ export { MAX_PERIOD, MAX_TIMES, repetitionIn } from './progress.ts';
 export type { Redact } from './redact.ts';
 export { redacted } from './redact.ts';
 export { applyEntry, foldEntries, openState } from './run-state.ts';
+export { drivenStatus, endedStatus, parkedStatus, statusAfter, unsettledStatus } from './run-status.ts';
 export { viewOf } from './run-view.ts';
+export { sameDecision } from './same-decision.ts';
 export type {
   ApprovedCall,
   Ending,

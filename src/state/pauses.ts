@@ -1,5 +1,14 @@
 /** The part of the fold that is about pauses: who waits for whose answer, and what the answer makes of it. */
-import { deepFreeze, type Entry, type JsonObject, type Outcome, type Paused, type Resumed, type Verdict } from '#core';
+import {
+  callEnded,
+  deepFreeze,
+  type Entry,
+  type JsonObject,
+  type Outcome,
+  type Paused,
+  type Resumed,
+  type Verdict,
+} from '#core';
 import { applyCallEnded, beginAnew, closeStep, corrupt, openOf, takePromise } from './open-step.ts';
 import { nodeEdits, REMOVED } from './plan-edits.ts';
 import { nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
@@ -62,7 +71,7 @@ function applySettled(state: RunState, open: OpenStep, call: number, resumed: Re
     return;
   }
   const startedAt = open.began.find((begun) => begun.call === call)?.at ?? entry.at;
-  applyCallEnded(state, { kind: 'call_ended', step: open.move.step, call, outcome, startedAt, attempts: 1 }, entry);
+  applyCallEnded(state, callEnded({ step: open.move.step, call }, { outcome, startedAt, attempts: 1 }), entry);
 }
 
 /** Whoever resumes a run that was paused in the middle of a plan may have changed nodes that had not begun. */

@@ -1,5 +1,5 @@
 /** What somebody has changed of the plan that a run was paused in: it stands in the answer to the pause. */
-import { type Branch, branchId, isJsonObject, type Json, type JsonObject, type Outcome } from '#core';
+import { type Branch, branchId, isJsonObject, isPlan, type Json, type JsonObject, type Outcome } from '#core';
 import type { OpenStep } from './state.ts';
 
 export interface NodeEdit {
@@ -11,9 +11,8 @@ export interface NodeEdit {
 
 /** The edits of an answer, in the order of the branches. Only of a plan; the runtime has judged them. */
 export function nodeEdits(open: Pick<OpenStep, 'move'> | null, nodes: JsonObject | undefined): readonly NodeEdit[] {
-  const decision = open?.move.decision;
-  if (nodes === undefined || decision?.kind !== 'call_parallel' || decision.plan === undefined) return [];
-  return decision.branches.flatMap((branch, call): NodeEdit[] => {
+  if (nodes === undefined || open === null || !isPlan(open.move.decision)) return [];
+  return open.move.decision.branches.flatMap((branch, call): NodeEdit[] => {
     const edit = nodes[branchId(branch, call)];
     if (!isJsonObject(edit)) return [];
     if (edit['skip'] === true) return [{ call, branch }];

@@ -10,6 +10,7 @@ import {
   type ErrorData,
   errorOf,
   type HeldBack,
+  isPlan,
   type Json,
   type Outcome,
   openRoute,
@@ -70,7 +71,7 @@ export interface PlanView {
 export function planOf({ open, pauses, steps }: RunState): PlanView | undefined {
   const now = open === null ? undefined : planOfOpenStep(open, pauses);
   if (now !== undefined) return now;
-  const last = steps.findLast((step) => hasPlan(step.decision) && step.calls.length > 0);
+  const last = steps.findLast((step) => isPlan(step.decision) && step.calls.length > 0);
   return last && planOfStep(last);
 }
 
@@ -103,10 +104,6 @@ function planOfOpenStep(open: OpenStep, pauses: readonly OpenPause[]): PlanView 
   });
 }
 
-function hasPlan(decision: Decision): boolean {
-  return decision.kind === 'call_parallel' && decision.plan !== undefined;
-}
-
 /** What is known of the nodes beside the decision, each by its index. */
 interface Progress {
   readonly step: number;
@@ -119,7 +116,7 @@ interface Progress {
 }
 
 function view(decision: Decision, progress: Progress): PlanView | undefined {
-  if (decision.kind !== 'call_parallel' || decision.plan === undefined) return undefined;
+  if (!isPlan(decision)) return undefined;
   const branches = branchesOf(decision);
   const { step, growing = false, calls = [] } = progress;
   const ended = new Map(branches.map((branch, index) => [branchId(branch, index), calls[index]]));

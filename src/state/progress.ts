@@ -1,16 +1,6 @@
 /** Whether a run goes round in circles: the same calls with the same outcomes, over and over. Asked before each move. */
-import {
-  type Branch,
-  type CallRecord,
-  type Decision,
-  type ErrorData,
-  errorOf,
-  type Json,
-  type JsonObject,
-  jsonEquals,
-  type Outcome,
-  type Step,
-} from '#core';
+import { type CallRecord, type Decision, type ErrorData, errorOf, jsonEquals, type Outcome, type Step } from '#core';
+import { decisionJson, sameDecision } from './same-decision.ts';
 
 /** The longest round that is looked for, in steps. */
 export const MAX_PERIOD = 4;
@@ -57,7 +47,7 @@ function isSame(left: Step, right: Step): boolean {
   if (left.calls.length !== right.calls.length || left.decision.kind !== right.decision.kind) return false;
   // A decision that did not pass may have any shape.
   if (left.calls.length === 0) {
-    return sameError(left.error, right.error) && jsonEquals(asJson(left.decision), asJson(right.decision));
+    return sameError(left.error, right.error) && jsonEquals(decisionJson(left.decision), decisionJson(right.decision));
   }
   return (
     sameTools(left.decision, right.decision) &&
@@ -83,24 +73,4 @@ function sameOutcome(left: Outcome, right: Outcome): boolean {
 /** No error, as with a verdict, is never the same: somebody outside has moved the run. */
 function sameError(left: ErrorData | undefined, right: ErrorData | undefined): boolean {
   return left !== undefined && left.code === right?.code && left.message === right.message;
-}
-
-function sameDecision(left: Decision, right: Decision): boolean {
-  if (!sameParts(left, right)) return false;
-  if (left.kind !== 'call_parallel' || right.kind !== 'call_parallel') return true;
-  return left.branches.every((branch, index) => sameParts(branch, right.branches[index] as Branch));
-}
-
-/** Equal but for the call id; branches are compared one by one. */
-function sameParts(left: Decision | Branch, right: Decision | Branch): boolean {
-  const [one, other] = [asJson(left), asJson(right)];
-  const keys = new Set([...Object.keys(one), ...Object.keys(other)]);
-  keys.delete('callId');
-  keys.delete('branches');
-  return [...keys].every((key) => jsonEquals(one[key], other[key]));
-}
-
-/** Decisions come from a journal: they are JSON. */
-function asJson(part: Decision | Branch): JsonObject {
-  return part as unknown as Json as JsonObject;
 }

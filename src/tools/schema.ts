@@ -1,8 +1,7 @@
 /** Schemas at the tool's edge: what the model is shown, and the check that arguments and values pass. */
-import { createRequire } from 'node:module';
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
-import type { ValidateFunction } from 'ajv';
 import { captureObject, describeThrown, isJsonObject, type Json, type JsonObject, PilotageError, thaw } from '#core';
+import { compileSchema, explainSchemaError, firstIssues } from '#schema';
 import type { InputSchema } from './tool.ts';
 
 /** `value` is what to hand on: a private copy, after the schema's own defaults and transforms. */
@@ -88,72 +87,18 @@ function standardResult(result: StandardSchemaV1.Result<unknown>): Checked {
     const keys = path?.map((part) => String(typeof part === 'object' ? part.key : part)) ?? [];
     return `${['', ...keys].join('/') || '/'}: ${message}`;
   });
-  return { ok: false, why: firstOf(why) };
+  return { ok: false, why: firstIssues(why) };
 }
 
 function checkJsonSchema(schema: JsonObject, owner: string): ValueCheck {
-  const validate = compile(schema, owner);
+  const compiled = compileSchema(schema);
+  if ('cause' in compiled) {
+    const { cause } = compiled;
+    throw new PilotageError('tool_schema_invalid', `${owner} has an invalid JSON Schema: ${String(cause)}`, { cause });
+  }
+  const { validate } = compiled;
   return (value) => {
     if (validate(value)) return { ok: true, value: thaw(value) };
-    return { ok: false, why: firstOf(validate.errors?.map(explain) ?? []) };
+    return { ok: false, why: firstIssues(validate.errors?.map(explainSchemaError) ?? []) };
   };
-}
-
-const MAX_ISSUES = 10;
-const MAX_ISSUE_CHARS = 300;
-
-/** What a model can work with: a value that is wrong in a thousand places is told the first ten. */
-function firstOf(issues: readonly string[]): string {
-  const shown = issues.slice(0, MAX_ISSUES).map((issue) => issue.slice(0, MAX_ISSUE_CHARS));
-  const more = issues.length - shown.length;
-  return more > 0 ? `${shown.join('; ')}; and ${more} more` : shown.join('; ');
-}
-
-function explain(error: NonNullable<ValidateFunction['errors']>[number]): string {
-  const extra: unknown = error.params['additionalProperty'];
-  const name = typeof extra === 'string' ? ` (${extra})` : '';
-  return `${error.instancePath || '/'}: ${error.message ?? error.keyword}${name}`;
-}
-
-type AjvClass = typeof import('ajv').Ajv;
-type AjvInstance = InstanceType<AjvClass>;
-const instances = new Map<string, AjvInstance>();
-
-/** ajv is loaded with the first JSON Schema that is checked: importing the package stays light. */
-function ajv(path: 'ajv' | 'ajv/dist/2020.js', name: 'Ajv' | 'Ajv2020'): AjvInstance {
-  const known = instances.get(path);
-  if (known !== undefined) return known;
-  const loaded: Readonly<Record<'Ajv' | 'Ajv2020', AjvClass>> = createRequire(import.meta.url)(path);
-  const made = new loaded[name]({
-    strict: false,
-    allErrors: true,
-    validateFormats: false,
-    // Without this, a field named `constructor` is always there.
-    ownProperties: true,
-    logger: false,
-  });
-  instances.set(path, made);
-  return made;
-}
-
-/** By the schema object: a catalogue is made more than once from the same tools. */
-const compiled = new WeakMap<JsonObject, ValidateFunction>();
-
-function compile(schema: JsonObject, owner: string): ValidateFunction {
-  const known = compiled.get(schema);
-  if (known !== undefined) return known;
-  // `$async` would make ajv answer with a promise.
-  const { $schema, $async: _, ...rest } = schema;
-  const modern = typeof $schema === 'string' && /20(19-09|20-12)/.test($schema);
-  const instance = modern ? ajv('ajv/dist/2020.js', 'Ajv2020') : ajv('ajv', 'Ajv');
-  try {
-    const validate = instance.compile(rest);
-    compiled.set(schema, validate);
-    return validate;
-  } catch (cause) {
-    throw new PilotageError('tool_schema_invalid', `${owner} has an invalid JSON Schema: ${String(cause)}`, { cause });
-  } finally {
-    // ajv knows it by its $id now, and another tool's schema may have the same.
-    instance.removeSchema(rest);
-  }
 }

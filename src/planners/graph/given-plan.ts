@@ -1,8 +1,8 @@
 /** From whatever was given as a plan to steps that can be checked one by one. Nothing is thrown: what is wrong is a fault. */
 import { captureJson, describeThrown, isJsonObject, type Json, type JsonObject, type PlanFault } from '#core';
+import { explainSchemaError, type SchemaError, schemaErrors } from '#schema';
 import type { PlanStep, PlanStepType } from './plan.ts';
 import { GIVEN_PLAN_SCHEMA, STEP_TYPES } from './plan-schema.ts';
-import { explain, type SchemaError, schemaErrors } from './schema-check.ts';
 
 /** A step as far as it could be read: what has not the right shape is missing here, and is a fault. */
 export interface GivenStep extends Partial<PlanStep> {
@@ -122,7 +122,7 @@ function shapeFaults(errors: readonly SchemaError[], steps: readonly GivenStep[]
     const message =
       error.keyword === 'false schema'
         ? `The plan has an unknown key at ${error.instancePath}: what comes before a step stands in its \`after\` or \`when\`.`
-        : `The plan is malformed at ${explain(error)}.`;
+        : `The plan is malformed at ${explainSchemaError(error)}.`;
     return [fault('plan_shape', message, stepAt(error.instancePath, steps)?.id)];
   });
 }

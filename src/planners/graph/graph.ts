@@ -8,6 +8,7 @@ import {
   assertOptions,
   captureJson,
   type Delta,
+  MAX_AT_ONCE,
   MAX_PLAN_BRANCHES,
   type Move,
   type OptionShape,
@@ -55,8 +56,6 @@ const OPTIONS: OptionShape<GraphOptions> = {
   internal: 'any?',
   maxSteps: 'any?',
 };
-
-const MAX_CONCURRENCY = 50;
 
 /**
  * A plan that cannot be carried out fails the run with `plan_invalid`, which has all that is wrong with it.
@@ -155,7 +154,7 @@ function checkOptions(options: GraphOptions): void {
   if (version !== undefined && typeof version !== 'string')
     throw misconfigured('The version of a planner is a string.');
   if (internal !== undefined) assertText(internal, 'internal');
-  assertCount(concurrency, 'concurrency', MAX_CONCURRENCY);
+  assertCount(concurrency, 'concurrency', MAX_AT_ONCE);
   assertCount(maxSteps, 'maxSteps', MAX_PLAN_BRANCHES);
   if (typeof plan === 'function') return;
   if (typeof plan !== 'object' || plan === null) {

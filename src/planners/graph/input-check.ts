@@ -3,8 +3,8 @@
  * for is judged when it does.
  */
 import { describeThrown, type Json, type JsonObject } from '#core';
+import { explainSchemaError, firstIssues, type SchemaError, schemaErrors } from '#schema';
 import { shapeOf } from './references.ts';
-import { explainAll, type SchemaError, schemaErrors } from './schema-check.ts';
 
 /** Why the input does not fit; `undefined` when it does, or may. */
 export function inputProblem(schema: JsonObject, input: Json): string | undefined {
@@ -13,7 +13,7 @@ export function inputProblem(schema: JsonObject, input: Json): string | undefine
     const errors = schemaErrors(schema, value);
     if (errors.length === 0) return undefined;
     const certain = certainErrors(errors, open);
-    return certain.length === 0 ? undefined : explainAll(certain);
+    return certain.length === 0 ? undefined : firstIssues(certain.map(explainSchemaError));
   } catch (cause) {
     // A schema that refers to itself, and an input as deep as the stack.
     return `it cannot be checked: ${describeThrown(cause)}`;

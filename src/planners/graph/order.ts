@@ -1,4 +1,5 @@
 /** The order of the steps of a plan. Steps are numbers here; `before[n]` has those that come before step n. */
+import { dependentsOf } from '#core';
 
 export type Before = readonly (readonly number[])[];
 
@@ -63,8 +64,7 @@ function cycleTo(target: number, path: readonly number[], known: Uint8Array): nu
 
 /** The steps that come after one of these, directly or through others. */
 export function stepsBehind(before: Before, seeds: readonly number[]): ReadonlySet<number> {
-  const after = before.map((): number[] => []);
-  for (const [step, list] of before.entries()) for (const need of list) after[need]?.push(step);
+  const after = dependentsOf(before);
   const found = new Set<number>();
   const open = [...seeds];
   for (let step = open.pop(); step !== undefined; step = open.pop()) {

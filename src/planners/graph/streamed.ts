@@ -27,7 +27,7 @@ export async function* streamedMove(
 ): AsyncGenerator<Delta, Move> {
   const plan = freshPlanId(run);
   const how = rules.concurrency === undefined ? {} : { concurrency: rules.concurrency };
-  const growing = new GrowingPlan(run, rules, before);
+  const steps = new StreamedSteps(run, rules, before);
   let reasoning = '';
   for await (const given of source) {
     if (isReasoning(given)) {
@@ -35,11 +35,11 @@ export async function* streamedMove(
       yield { type: 'reasoning', text: given.partialReasoning };
       continue;
     }
-    const branch = await growing.add(given, signal);
+    const branch = await steps.add(given, signal);
     if (branch !== undefined) yield { type: 'branches', plan, branches: [branch], ...how };
-    if (growing.isFinished) break;
+    if (steps.isFinished) break;
   }
-  const { branches } = growing;
+  const { branches } = steps;
   if (branches.length === 0 && before.length === 0) throw planInvalid([fault('plan_empty', 'The plan has no steps.')]);
   const notes = { provenance: { planner: 'graph', plan }, ...(reasoning === '' ? {} : { reasoning }) };
   if (branches.length === 0) return { decision: finishOfNodes(before, { plan }), ...notes };
@@ -52,7 +52,7 @@ function isReasoning(given: PlanYield): given is { readonly partialReasoning: st
 
 type GivenYield = Exclude<PlanYield, { readonly partialReasoning: string }>;
 
-class GrowingPlan {
+class StreamedSteps {
   readonly branches: Branch[] = [];
   isFinished = false;
   readonly #run: RunView;

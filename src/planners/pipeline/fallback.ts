@@ -7,6 +7,7 @@ import {
   type Delta,
   FINISH_TOOL,
   type Finish,
+  isPlan,
   isTaskTool,
   type Json,
   type JsonObject,
@@ -76,7 +77,7 @@ function planFaults(
   { tools }: RunView,
   { internal, maxSteps }: PipelineOptions,
 ): readonly PlanFault[] {
-  if (decision.kind !== 'call_parallel' || decision.plan === undefined) return [];
+  if (!isPlan(decision)) return [];
   const { branches, plan: planId } = decision;
   const steps = branches.filter(isOurs).map((branch) => stepOf(branch, branches.indexOf(branch)) as unknown as Json);
   const rules = {

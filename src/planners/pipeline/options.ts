@@ -3,6 +3,7 @@
 import {
   assertOptions as assertKinds,
   type Clock,
+  MAX_AT_ONCE,
   type OptionShape,
   PilotageError,
   type Planner,
@@ -158,8 +159,8 @@ export function assertPipelineOptions(options: PipelineOptions): Numbers {
   whole('seed', options.seed, 0);
   const { concurrency, temperature = 0, stream = false, verifier } = options;
   whole('concurrency', concurrency, 1);
-  if (concurrency !== undefined && concurrency > MAX_CONCURRENCY) {
-    throw badPipelineOption('concurrency', String(concurrency), `a whole number from 1 to ${MAX_CONCURRENCY}`);
+  if (concurrency !== undefined && concurrency > MAX_AT_ONCE) {
+    throw badPipelineOption('concurrency', String(concurrency), `a whole number from 1 to ${MAX_AT_ONCE}`);
   }
   if (!(temperature >= 0)) throw badPipelineOption('temperature', String(temperature), 'a number from 0 up');
   if (candidates > 1 && verifier === undefined) {
@@ -174,8 +175,6 @@ export function assertPipelineOptions(options: PipelineOptions): Numbers {
   }
   return { candidates, repairRetries, modelRetries, replans, maxSteps, temperature };
 }
-
-const MAX_CONCURRENCY = 50;
 
 function whole(name: string, value: number | undefined, least: number): void {
   if (value === undefined || (Number.isSafeInteger(value) && value >= least)) return;

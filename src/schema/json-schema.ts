@@ -1,15 +1,18 @@
-/** JSON Schema, for the shape of plans and the inputs of their steps. */
+/** JSON Schema: ajv set up once, for the inputs of tools and for the shape of plans. */
 import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Json, JsonObject } from '#core';
 
 export type SchemaError = ErrorObject;
 
+/** A schema that cannot be compiled has the reason in place of its check. */
+export type Compiled = { readonly validate: ValidateFunction } | { readonly cause: unknown };
+
 type AjvClass = typeof import('ajv').Ajv;
 type AjvInstance = InstanceType<AjvClass>;
 const instances = new Map<string, AjvInstance>();
 
-/** ajv is loaded with the first plan that is checked: importing the planner stays light. */
+/** ajv is loaded with the first JSON Schema that is checked: importing the package stays light. */
 function ajv(path: 'ajv' | 'ajv/dist/2020.js', name: 'Ajv' | 'Ajv2020'): AjvInstance {
   const known = instances.get(path);
   if (known !== undefined) return known;
@@ -18,6 +21,7 @@ function ajv(path: 'ajv' | 'ajv/dist/2020.js', name: 'Ajv' | 'Ajv2020'): AjvInst
     strict: false,
     allErrors: true,
     validateFormats: false,
+    // Without this, a field named `constructor` is always there.
     ownProperties: true,
     logger: false,
   });
@@ -25,47 +29,51 @@ function ajv(path: 'ajv' | 'ajv/dist/2020.js', name: 'Ajv' | 'Ajv2020'): AjvInst
   return made;
 }
 
-/** By the schema object. `undefined` for a schema that cannot be compiled: the tool itself judges its arguments. */
-const compiled = new WeakMap<JsonObject, { readonly validate: ValidateFunction | undefined }>();
+/** By the schema object: a catalogue is made more than once from the same tools. */
+const compiled = new WeakMap<JsonObject, Compiled>();
 
-function compile(schema: JsonObject): ValidateFunction | undefined {
+export function compileSchema(schema: JsonObject): Compiled {
   const known = compiled.get(schema);
-  if (known !== undefined) return known.validate;
+  if (known !== undefined) return known;
+  const made = compile(schema);
+  compiled.set(schema, made);
+  return made;
+}
+
+function compile(schema: JsonObject): Compiled {
   // `$async` would make ajv answer with a promise.
   const { $schema, $async: _, ...rest } = schema;
   const modern = typeof $schema === 'string' && /20(19-09|20-12)/.test($schema);
   const instance = modern ? ajv('ajv/dist/2020.js', 'Ajv2020') : ajv('ajv', 'Ajv');
-  let validate: ValidateFunction | undefined;
   try {
-    validate = instance.compile(rest);
-  } catch {
-    // Nothing to check by.
+    return { validate: instance.compile(rest) };
+  } catch (cause) {
+    return { cause };
+  } finally {
+    // ajv knows it by its $id now, and another tool's schema may have the same.
+    instance.removeSchema(rest);
   }
-  // ajv knows it by its $id now, and another tool's schema may have the same.
-  instance.removeSchema(rest);
-  compiled.set(schema, { validate });
-  return validate;
 }
 
 /** What is wrong with the value; empty for one that fits, and for a schema that cannot be compiled. */
 export function schemaErrors(schema: JsonObject, value: Json): readonly SchemaError[] {
-  const validate = compile(schema);
-  if (validate === undefined || validate(value)) return [];
-  return validate.errors ?? [];
-}
-
-export function explain(error: SchemaError): string {
-  const extra: unknown = error.params['additionalProperty'];
-  const name = typeof extra === 'string' ? ` (${extra})` : '';
-  return `${error.instancePath || '/'}: ${error.message ?? error.keyword}${name}`.slice(0, MAX_ISSUE_CHARS);
+  const made = compileSchema(schema);
+  if ('cause' in made || made.validate(value)) return [];
+  return made.validate.errors ?? [];
 }
 
 const MAX_ISSUES = 10;
 const MAX_ISSUE_CHARS = 300;
 
+export function explainSchemaError(error: SchemaError): string {
+  const extra: unknown = error.params['additionalProperty'];
+  const name = typeof extra === 'string' ? ` (${extra})` : '';
+  return `${error.instancePath || '/'}: ${error.message ?? error.keyword}${name}`.slice(0, MAX_ISSUE_CHARS);
+}
+
 /** What a model can work with: a value that is wrong in a thousand places is told the first ten. */
-export function explainAll(errors: readonly SchemaError[]): string {
-  const shown = errors.slice(0, MAX_ISSUES).map(explain);
-  const more = errors.length - shown.length;
+export function firstIssues(issues: readonly string[]): string {
+  const shown = issues.slice(0, MAX_ISSUES).map((issue) => issue.slice(0, MAX_ISSUE_CHARS));
+  const more = issues.length - shown.length;
   return more > 0 ? `${shown.join('; ')}; and ${more} more` : shown.join('; ');
 }

@@ -1,13 +1,12 @@
-/** The entry of a call that has come to its end. */
-import type { CallEnded } from '#core';
-import type { OpenStep } from '#state';
-import type { CallResult } from './call.ts';
+/** The one place that makes the entry of a call that has come to its end. */
+import type { CallEnded, CallResult } from './entry.ts';
+import type { CallPlace } from './step.ts';
 
-export function callEnded({ move }: OpenStep, call: number, result: CallResult): CallEnded {
+export function callEnded({ step, call }: CallPlace, result: CallResult): CallEnded {
   const { outcome, startedAt, attempts, costMicroUsd, discovered, artifacts, handles, reuses } = result;
   const ended: { -readonly [K in keyof CallEnded]: CallEnded[K] } = {
     kind: 'call_ended',
-    step: move.step,
+    step,
     call,
     outcome,
     attempts,

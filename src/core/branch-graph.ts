@@ -1,0 +1,83 @@
+/** How the branches of a parallel call hang together: which waits for which, and in what order they may run. */
+import { type Branch, branchId } from './decision.ts';
+import { PilotageError } from './errors.ts';
+import { needsOf } from './routes.ts';
+
+export interface BranchLinks {
+  /** By the names that other branches know them by. */
+  readonly indexById: Map<string, number>;
+  /** For each branch, the indices of those that it waits for, each once. */
+  readonly needs: (readonly number[])[];
+}
+
+/**
+ * Adds `branches` behind those that are linked already, in place.
+ * @throws PilotageError `invalid_decision` when two have one id, and when one refers to an id that nobody has.
+ */
+export function linkBranches(
+  branches: readonly Branch[],
+  links: BranchLinks = { indexById: new Map(), needs: [] },
+): BranchLinks {
+  const { indexById, needs } = links;
+  const first = needs.length;
+  for (const [at, branch] of branches.entries()) {
+    const id = branchId(branch, first + at);
+    if (indexById.has(id)) throw invalid(`two branches have the id ${JSON.stringify(id)}`);
+    indexById.set(id, first + at);
+  }
+  for (const [at, branch] of branches.entries()) {
+    const indices = dependenciesOf(branch).map((id) => {
+      const found = indexById.get(id);
+      if (found !== undefined) return found;
+      throw invalid(`branches[${first + at}] refers to the branch ${JSON.stringify(id)}, which does not exist`);
+    });
+    needs.push(indices);
+  }
+  return links;
+}
+
+/** The ids of the branches that must have ended before this one can start, by whichever way. */
+export function dependenciesOf(branch: Branch): string[] {
+  if (branch.routes === undefined) return [...needsOf(branch)];
+  return [...new Set(branch.routes.flatMap((route) => [...needsOf(route)]))];
+}
+
+/** For each of them, those that wait for it. */
+export function dependentsOf(needs: readonly (readonly number[])[]): number[][] {
+  const dependents = needs.map((): number[] => []);
+  for (const [index, list] of needs.entries()) for (const need of list) dependents[need]?.push(index);
+  return dependents;
+}
+
+/**
+ * The branches from `first` on, each behind those that it waits for. No branch before `first` waits for one behind it.
+ * @returns indices of branches; those in a cycle, and what waits for them, are left out.
+ */
+export function orderOf(needs: readonly (readonly number[])[], first: number = 0): number[] {
+  if (first === 0) return topologicalOrder(dependentsOf(needs));
+  const inside = needs.slice(first).map((list) => list.flatMap((need) => (need < first ? [] : [need - first])));
+  return topologicalOrder(dependentsOf(inside)).map((index) => first + index);
+}
+
+/**
+ * Kahn's algorithm over the numbers from 0: each behind all those that lead to it. What is in a cycle is left out, and so is
+ * what a cycle leads to. Those that become free together stay in the order in which they are listed.
+ * @param leadsTo for each of them, those that come after it.
+ */
+export function topologicalOrder(leadsTo: readonly (readonly number[])[]): number[] {
+  const open = leadsTo.map(() => 0);
+  for (const targets of leadsTo) for (const target of targets) open[target] = (open[target] ?? 0) + 1;
+  const order = open.flatMap((count, index) => (count === 0 ? [index] : []));
+  for (const index of order) {
+    for (const target of leadsTo[index] ?? []) {
+      const left = (open[target] ?? 0) - 1;
+      open[target] = left;
+      if (left === 0) order.push(target);
+    }
+  }
+  return order;
+}
+
+function invalid(what: string): PilotageError {
+  return new PilotageError('invalid_decision', `The planner's decision is invalid: ${what}.`);
+}

@@ -1,0 +1,3 @@
+/** What the other rooms and the tests may use of `schema`. */
+export type { SchemaError } from './json-schema.ts';
+export { compileSchema, explainSchemaError, firstIssues, schemaErrors } from './json-schema.ts';
