@@ -35,6 +35,6 @@ const made = twentyNodes();
 
 /** Runs the flow on a runtime of its own, which is left to the collector with all that its journal holds. */
 export function ourFlow(): (input: number) => Promise<number> {
-  const runtime = createRuntime({ planner: made, journal: memoryJournal() });
+  const runtime = createRuntime({ agents: [made], journal: memoryJournal() });
   return (input) => made.run(runtime, input, { identity: local('bench') });
 }

@@ -49,7 +49,7 @@ const ship = flow({
   edges: [edge(read, stock), edge(read, byCountry), edge(inland, label), edge(abroad, label)],
 });
 
-const runtime = createRuntime({ planner: ship, journal: memoryJournal() });
+const runtime = createRuntime({ agents: [ship], journal: memoryJournal() });
 const orders = [{ grams: 700 }, { grams: 700, country: 'IS' }, { grams: 9_000, item: 'anvil' }];
 for (const each of orders) {
   // A fresh identity each time: it names the run.

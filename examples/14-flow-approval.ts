@@ -40,7 +40,7 @@ const apologise = flow({
   edges: [edge(write, byLength), edge(shorten, byLength)],
 });
 
-const runtime = createRuntime({ planner: apologise, journal: memoryJournal() });
+const runtime = createRuntime({ agents: [apologise], journal: memoryJournal() });
 const run = await apologise.start(runtime, { to: 'bo@example.org' }, { identity: local('ana') });
 
 const first = await run.result();

@@ -38,7 +38,7 @@ const functions = {
 };
 
 const support = flowFrom<{ text: string }, string>(text, { functions, file: 'support.yaml' });
-const runtime = createRuntime({ planner: support, journal: memoryJournal() });
+const runtime = createRuntime({ agents: [support], journal: memoryJournal() });
 for (const text of ['Where is my lamp?', 'I want my money back.']) {
   console.log(await support.run(runtime, { text }, { identity: local('ana') }));
 }

@@ -41,7 +41,7 @@ const checkout = flow({
   edges: [edge(otherCard, pay)],
 });
 
-const runtime = createRuntime({ planner: checkout, journal: memoryJournal() });
+const runtime = createRuntime({ agents: [checkout], journal: memoryJournal() });
 
 const paid = await checkout.start(runtime, { card: 'blocked' }, { identity: local('ana') });
 for (let result = await paid.result(); result.status === 'paused'; result = await paid.result()) await paid.approve();

@@ -189,11 +189,15 @@ export type {
 } from '#state';
 export { compareRuns, foldEntries, planOf, readTrajectory, trajectoryOf } from '#state';
 export type {
+  Agent,
+  AgentLimits,
+  AgentOptions,
+  AgentTool,
+  AgentToolOptions,
   AnyTool,
   ApprovalGate,
   ArtifactDescription,
   Backoff,
-  EquippedPlanner,
   Handle,
   HandleClosing,
   HandleContext,
@@ -202,12 +206,10 @@ export type {
   InputSchema,
   LiveHandles,
   NoHandles,
-  PlannerTool,
   Reconciled,
-  RunBudget,
   Tool,
   ToolContext,
   ToolExample,
   ToolOptions,
 } from '#tools';
-export { handle, LoginRequired, ToolFailure, tool } from '#tools';
+export { agent, agentTool, handle, LoginRequired, ToolFailure, tool } from '#tools';

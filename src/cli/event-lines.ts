@@ -41,7 +41,7 @@ export class EventLines {
   of(event: RunEvent): Line[] {
     switch (event.type) {
       case 'run.started':
-        return [line('strong', `▶ ${event.identity.run}  ${event.planner}: ${shortLine(event.query, 160)}`)];
+        return [line('strong', `▶ ${event.identity.run}  ${event.agent}: ${shortLine(event.query, 160)}`)];
       case 'planner.decision':
         this.#args.clear();
         return decisionLines(event, this.#plan, this.#texts);
@@ -111,7 +111,7 @@ export class EventLines {
       case 'run.repaired':
         return [line('bad', `⚒ set right by ${shortLine(event.by, 60)}: ${shortLine(event.problem.message, 200)}`)];
       case 'run.repinned':
-        return [line('strong', `▶ goes on with changed code (planner ${shortLine(event.planner, 60)})`)];
+        return [line('strong', `▶ goes on with changed code (agent ${shortLine(event.agent, 60)})`)];
       case 'task.spawned':
       case 'task.paused':
       case 'task.resumed':
@@ -195,7 +195,7 @@ function heldText({ by, tool, limit, calls }: RunEvent<'tool.held_back'>): strin
   const whose = {
     cap: 'no step has more',
     decision: 'the planner says so',
-    planner: 'its planner may have no more',
+    agent: 'its agent may have no more',
   } as const;
   const why = by === 'tool' ? 'the tool takes no more' : by === 'runtime' ? 'the runtime lets no more' : whose[by];
   const of = tool === undefined ? count(calls, 'call') : `${count(calls, 'call')} of ${shortLine(tool, 60)}`;

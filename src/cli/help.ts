@@ -105,8 +105,8 @@ resumed.
 
 Options:
   --session <name>       the conversation to continue: the model is told its last 20 goals and answers
-  --planner <name>       another planner of the configuration, such as flow:ship; the goal is the name of the run then
-  --input <json>         what that planner is given: the input of a flow
+  --agent <name>         one of the agents of the configuration, such as a flow; the goal is the name of the run then
+  --input <json>         what that agent is given: the input of a flow
 ${DRIVING_HELP}
 
 ${MODEL_HELP}

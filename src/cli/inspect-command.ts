@@ -92,7 +92,7 @@ function* timeline(told: readonly Told[], startedAt: number): Generator<string> 
 }
 
 function* heading(state: RunState): Generator<string> {
-  const { identity, startedAt, updatedAt, planner, query, goal, task, fork } = state;
+  const { identity, startedAt, updatedAt, agent, query, goal, task, fork } = state;
   yield `run      ${identity.run}  ${statusOf(state)}`;
   yield `for      ${shortLine(`${identity.user} (tenant ${identity.tenant}, session ${identity.session})`, 200)}`;
   if (task !== null) yield `task of  ${shortLine(task.parent, 80)}: ${shortLine(task.description, 160)}`;
@@ -100,7 +100,7 @@ function* heading(state: RunState): Generator<string> {
     yield `fork of  ${shortLine(fork.run, 80)}, from step ${fork.step + 1} on, once calls ${fork.effects}`;
   yield `query    ${shortLine(query, 300)}`;
   if (goal !== query) yield `goal     ${shortLine(goal, 300)}`;
-  yield `planner  ${shortLine(planner, 80)}`;
+  yield `agent    ${shortLine(agent, 80)}`;
   yield `started  ${new Date(startedAt).toISOString()}, last entry ${duration(updatedAt - startedAt)} later`;
 }
 

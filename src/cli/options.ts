@@ -34,9 +34,9 @@ export interface Options extends ModelOptions {
   readonly maxCostUsd?: number;
   readonly timeoutMs?: number;
   readonly patienceMs?: number;
-  /** One of the configured planners beside the main one, such as a flow. */
-  readonly planner?: string;
-  /** What that planner is given. */
+  /** One of the configured agents, such as a flow. */
+  readonly agent?: string;
+  /** What that agent is given. */
   readonly input?: Json;
   readonly message?: string;
   /** The conversation that a run continues, or whose runs are listed. */
@@ -122,7 +122,7 @@ const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
-  run: { ...DRIVING, session: TEXT, planner: TEXT, input: TEXT },
+  run: { ...DRIVING, session: TEXT, agent: TEXT, input: TEXT },
   plan: { ...DRIVING, session: TEXT, 'dry-run': FLAG, run: TEXT },
   resume: { ...DRIVING, message: TEXT, token: TEXT, payload: TEXT, nodes: TEXT, 'accept-changes': FLAG },
   list: { ...COMMON, status: { ...TEXT, multiple: true }, limit: TEXT, session: TEXT, parent: TEXT },
@@ -231,7 +231,7 @@ function optionsOf(values: Values): Options {
     ...givenOption('maxCostUsd', positive(text('max-cost-usd'), 'max-cost-usd')),
     ...givenOption('timeoutMs', timeout === undefined ? undefined : Math.ceil(timeout * 1000)),
     ...givenOption('patienceMs', patience === undefined ? undefined : Math.ceil(patience * 1000)),
-    ...givenOption('planner', text('planner')),
+    ...givenOption('agent', text('agent')),
     ...givenOption('input', jsonValue(text('input'), 'input')),
     ...givenOption('message', text('message')),
     ...givenOption('session', text('session')),

@@ -30,7 +30,7 @@ export async function findProject({ config }: Options): Promise<Project | undefi
 /** What a run is made for where no planner is configured. */
 export interface Purpose {
   /** The run that is gone on with, or looked at again. */
-  readonly stored?: Pick<RunState, 'planner'>;
+  readonly stored?: Pick<RunState, 'agent'>;
   /** A plan is wanted. */
   readonly plans?: boolean;
 }
@@ -68,7 +68,7 @@ async function plannerPart(options: Options, project: Project | undefined, purpo
   if (!isModelPart(planner)) return withoutModel(planner, options);
   const choice = namesModel(options) || planner.model === undefined ? chooseModel(options, process.env) : undefined;
   if (choice !== undefined) return modelPart(planner, choice, options);
-  // A run that another planner goes on with needs no model of the main one.
+  // A run that another agent goes on with needs no model of the main one.
   if (planner.model === undefined && isOfOthers(project, purpose)) return survey;
   if (options.textCalls || options.apiKeyEnv !== undefined) {
     throw new UsageError('--text-calls and --api-key-env go with --model; the configuration has a model of its own.');
@@ -76,26 +76,24 @@ async function plannerPart(options: Options, project: Project | undefined, purpo
   return { ...planner, ...planningOptions(planner, options) };
 }
 
-function isOfOthers({ planners = [] }: Project, { stored }: Purpose): boolean {
-  return (
-    stored !== undefined && Array.isArray(planners) && planners.some((each) => each?.planner?.name === stored.planner)
-  );
+function isOfOthers({ agents = [] }: Project, { stored }: Purpose): boolean {
+  return stored !== undefined && Array.isArray(agents) && agents.some((each) => each?.name === stored.agent);
 }
 
 async function unconfigured(options: Options, purpose: Purpose): Promise<PlannerPart> {
   const { stored, plans = false } = purpose;
-  const isSurvey = stored?.planner === survey.name && !namesModel(options);
+  const isSurvey = stored?.agent === survey.name && !namesModel(options);
   const choice = isSurvey ? undefined : chooseModel(options, process.env);
   if (choice !== undefined) return modelPart({ driver: driverFor(purpose) }, choice, options);
   if (plans) throw new UsageError(NO_PLANNER);
   if (stored === undefined || isSurvey) return survey;
-  if (stored.planner === 'react' || stored.planner === 'pipeline') {
+  if (stored.agent === 'react' || stored.agent === 'pipeline') {
     throw new UsageError(
       'The run was started with a model. Give --model and --base-url, or set them in the environment.',
     );
   }
-  const planner = shortLine(stored.planner, 60);
-  throw new UsageError(`The run was started by the planner ${planner}. Name the configuration that has it: --config.`);
+  const agent = shortLine(stored.agent, 60);
+  throw new UsageError(`The run was started with the agent ${agent}. Name the configuration that has it: --config.`);
 }
 
 const NO_PLANNER =
@@ -103,7 +101,7 @@ const NO_PLANNER =
 
 /** The planner of a model where none is configured. */
 function driverFor({ stored, plans = false }: Purpose): 'react' | 'pipeline' {
-  return plans || stored?.planner === 'pipeline' ? 'pipeline' : 'react';
+  return plans || stored?.agent === 'pipeline' ? 'pipeline' : 'react';
 }
 
 async function modelPart(part: ModelPlannerPart, choice: ModelChoice, options: Options): Promise<ModelPlannerPart> {

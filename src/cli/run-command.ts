@@ -13,10 +13,10 @@ import type { Terminal } from './terminal.ts';
 /** @returns the exit code. */
 export async function runCommand(goal: string, options: Options, terminal: Terminal): Promise<number> {
   const project = await findProject(options);
-  const { planner, input } = options;
-  if (planner === undefined && input !== undefined) throw new UsageError('--input goes with --planner.');
-  const ready = await setUpProject(options, project, planner === undefined ? {} : { stored: { planner } });
-  if (planner === undefined && ready.runtime.planner === survey) terminal.note(NO_MODEL);
+  const { agent, input } = options;
+  if (agent === undefined && input !== undefined) throw new UsageError('--input goes with --agent.');
+  const ready = await setUpProject(options, project, agent === undefined ? {} : { stored: { agent } });
+  if (agent === undefined && ready.runtime.planner === survey) terminal.note(NO_MODEL);
   return startRun({ goal, project, ready }, options, terminal);
 }
 
@@ -33,12 +33,12 @@ export async function startRun(made: RunRequest, options: Options, terminal: Ter
   const { hints } = ready;
   return withJournal(journalOf(options, project), (journal) =>
     withRuntime(ready, journal, terminal, async (runtime) => {
-      const { session, planner, input } = options;
+      const { session, agent, input } = options;
       const run = await runtime.start(goal, {
         identity: local(userName(), session === undefined ? {} : { session }),
         limits: { ...limitsOf(options), onCeiling: ceilingOf(options, project) },
         conversation: session !== undefined,
-        ...(planner === undefined ? {} : { planner }),
+        ...(agent === undefined ? {} : { agent }),
         context: { ...(hints === undefined ? {} : { hints }), ...(input === undefined ? {} : { args: input }) },
       });
       return followRun(run, 1, { journal, options, terminal, showsPlans });

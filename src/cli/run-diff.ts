@@ -18,8 +18,8 @@ export function diffLines(comparison: RunComparison): Line[] {
   ];
 }
 
-function heading({ run, planner, goal }: RunSummary): string {
-  return `${run}  ${shortLine(planner, 60)}: ${shortLine(goal, 120)}`;
+function heading({ run, agent, goal }: RunSummary): string {
+  return `${run}  ${shortLine(agent, 60)}: ${shortLine(goal, 120)}`;
 }
 
 function stepLines({ index, verdict, changes, a, b }: StepPair): Line[] {

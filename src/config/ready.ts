@@ -44,7 +44,7 @@ export interface ReadyConfig {
 /** What is `anything` here is judged by the runtime, which names the key in the same way. */
 const CONFIG: ConfigShape<Config> = {
   planner: anything,
-  planners: check('a list of planners with tools of their own, such as flows', Array.isArray),
+  agents: check('a list of agents, such as flows', Array.isArray),
   tools: check('a list of tools, or an object of tools by name', isObject),
   limits: shape<Omit<Limits, 'costMicroUsd'>>({
     steps: anything,

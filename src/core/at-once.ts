@@ -10,7 +10,7 @@ export const MAX_AT_ONCE = 50;
 export interface AtOnce {
   /** Fewer than `MAX_AT_ONCE`, as the runtime or the entry of its planner says. */
   readonly calls?: number;
-  readonly by?: 'runtime' | 'planner';
+  readonly by?: 'runtime' | 'agent';
   /** For tools of which the step has more calls than may be in flight. */
   readonly tools?: Readonly<Record<string, number>>;
 }
@@ -18,7 +18,7 @@ export interface AtOnce {
 /** Calls of a step that could run at once, and do not. */
 export interface HeldBack {
   /** `cap`: `MAX_AT_ONCE`. */
-  readonly by: 'cap' | 'decision' | 'planner' | 'runtime' | 'tool';
+  readonly by: 'cap' | 'decision' | 'agent' | 'runtime' | 'tool';
   /** By which it is. */
   readonly tool?: string;
   /** So many calls, of the tool or in all, run at once. */

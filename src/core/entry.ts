@@ -6,16 +6,15 @@ import type { Compaction, CompactionErrorCode } from './compaction.ts';
 import type { ArtifactRow, RunContext } from './context.ts';
 import type { Caller, Control } from './control.ts';
 import type { Branch, Decision, FinishReason, PauseReason } from './decision.ts';
-import { type ErrorData, PilotageError } from './errors.ts';
+import type { ErrorData } from './errors.ts';
 import type { HandleNote } from './handle.ts';
 import type { Identity } from './identity.ts';
-import { deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
+import type { Json, JsonObject } from './json.ts';
 import type { RunLimits, TaskShare } from './limits.ts';
 import type { Outcome, PauseVerdict } from './outcome.ts';
 import type { Remark } from './remark.ts';
 import type { CallPlace, MoveNotes, Usage } from './step.ts';
 import type { OnCancel, TaskEnd, TaskKind, TaskOrigin, TaskPause } from './task.ts';
-import { readDecision } from './validate-decision.ts';
 
 /** An earlier turn of the conversation that this run continues. */
 export interface Turn {
@@ -58,7 +57,7 @@ export interface Started {
   readonly context?: RunContext;
   /** False for a run that is no turn of its session's conversation, such as a background task. */
   readonly conversation?: boolean;
-  readonly planner: string;
+  readonly agent: string;
   readonly limits: RunLimits;
   /** The scopes this run's user holds; a tool that asks for others does not exist for it. */
   readonly scopes: readonly string[];
@@ -229,10 +228,10 @@ export interface NoProgress {
   readonly period: number;
   readonly times: number;
 }
-/** Somebody accepted that planner or tools have changed. */
+/** Somebody accepted that the agent has changed: its name, its planner or its tools. */
 export interface Repinned {
   readonly kind: 'repinned';
-  readonly planner: string;
+  readonly agent: string;
   readonly pin: Pin;
   /** New names of tools, by the names that recorded calls use. */
   readonly renamedTools?: Readonly<Record<string, string>>;
@@ -322,88 +321,3 @@ export type EntryKind = EntryBody['kind'];
 
 /** `seq` counts from 1 without gaps; `at` is in milliseconds since the epoch. */
 export type Entry = EntryBody & { readonly seq: number; readonly at: number };
-
-/** The version of the entry format that this code writes. */
-export const ENTRY_VERSION = 1;
-
-const KINDS: Readonly<Record<EntryKind, true>> = {
-  started: true,
-  moved: true,
-  plan_grown: true,
-  call_began: true,
-  call_ended: true,
-  paused: true,
-  resumed: true,
-  control: true,
-  spawned: true,
-  awaiting: true,
-  task_ended: true,
-  task_paused: true,
-  watched: true,
-  group_ended: true,
-  no_progress: true,
-  repinned: true,
-  compacted: true,
-  compaction_failed: true,
-  model_away: true,
-  reopened: true,
-  repaired: true,
-  finished: true,
-  failed: true,
-};
-
-/** The stored text of an entry. `seq` is the store's own column. */
-export function encodeEntry(entry: Entry): string {
-  const { seq: _, ...body } = entry;
-  return JSON.stringify({ v: ENTRY_VERSION, ...body });
-}
-
-/**
- * Reads an entry back, frozen.
- * @throws PilotageError `journal_corrupt`, `journal_newer`, `journal_entry_unknown` or `unknown_decision_kind`.
- */
-export function decodeEntry(text: string, seq: number): Entry {
-  let stored: unknown;
-  try {
-    stored = JSON.parse(text);
-  } catch (cause) {
-    throw new PilotageError('journal_corrupt', `Entry ${seq} is not JSON. Restore the journal from a backup.`, {
-      cause,
-    });
-  }
-  if (!isJsonObject(stored)) {
-    throw new PilotageError('journal_corrupt', `Entry ${seq} is not an object. Restore the journal from a backup.`);
-  }
-  const { v, kind } = stored;
-  if (v !== ENTRY_VERSION) {
-    throw new PilotageError(
-      'journal_newer',
-      `Entry ${seq} has format ${String(v)}; this version of Pilotage reads ${ENTRY_VERSION}. Upgrade it.`,
-    );
-  }
-  if (typeof kind !== 'string' || !Object.hasOwn(KINDS, kind)) {
-    throw new PilotageError(
-      'journal_entry_unknown',
-      `Entry ${seq} is of the unknown kind ${JSON.stringify(kind)}; a newer version of Pilotage may have written it.`,
-      { data: { seq, kind: String(kind) } },
-    );
-  }
-  if (isDeeper(stored, MAX_LEVELS)) {
-    const message = `Entry ${seq} is nested deeper than ${MAX_LEVELS} levels, which nothing that is recorded is. Restore the journal from a backup.`;
-    throw new PilotageError('journal_corrupt', message);
-  }
-  if (kind === 'moved' && stored['rejected'] === undefined) readDecision(stored['decision'] ?? null);
-  const { v: _, ...body } = stored;
-  const entry = { ...body, seq };
-  return deepFreeze(entry) as unknown as Entry;
-}
-
-/** The deepest value that the JSON guard takes has 512; some more stand around it. */
-const MAX_LEVELS = 600;
-
-function isDeeper(value: unknown, levelsLeft: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (levelsLeft === 0) return true;
-  for (const key in value) if (isDeeper((value as Record<string, unknown>)[key], levelsLeft - 1)) return true;
-  return false;
-}

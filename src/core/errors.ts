@@ -39,7 +39,7 @@ export const ERROR_CONSEQUENCES = {
   auth_required: 'planner',
   deterministic_step: 'run',
   policy_refused: 'planner',
-  planner_unknown: 'caller',
+  agent_unknown: 'caller',
   price_missing: 'run',
   flow_invalid: 'caller',
   route_not_found: 'run',

@@ -29,7 +29,7 @@ interface CallEndedPayload {
 }
 
 export interface EventPayloads extends RemarkPayloads {
-  'run.started': { readonly query: string; readonly planner: string };
+  'run.started': { readonly query: string; readonly agent: string };
   /** A piece of the model's answer. `offset` counts characters of this kind in this step, so that a gap shows. */
   token: {
     readonly step: number;
@@ -157,7 +157,7 @@ export interface EventPayloads extends RemarkPayloads {
   /** Somebody set the run right, in place of an entry that could not stand. */
   'run.repaired': { readonly by: string; readonly reason?: string; readonly problem: ErrorData };
   /** Somebody accepted that the code of the run has changed. */
-  'run.repinned': { readonly planner: string; readonly renamedTools?: Readonly<Record<string, string>> };
+  'run.repinned': { readonly agent: string; readonly renamedTools?: Readonly<Record<string, string>> };
   /** Nothing more comes until somebody answers: the last event of a reader of a paused run. */
   'run.paused': { readonly pauses: readonly TaskPause[] };
   /** The run has taken a control out of its inbox. What became of it is the event after this one. */

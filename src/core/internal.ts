@@ -97,7 +97,7 @@ export type {
   Turn,
   Watched,
 } from './entry.ts';
-export { decodeEntry, ENTRY_VERSION, encodeEntry } from './entry.ts';
+export { decodeEntry, ENTRY_VERSION, encodeEntry } from './entry-codec.ts';
 export type { ErrorCode, ErrorConsequence, ErrorData } from './errors.ts';
 export { describeThrown, ERROR_CONSEQUENCES, fieldOf, PilotageError } from './errors.ts';
 export type { EventPayloads, EventType, RunEvent } from './event.ts';

@@ -1,6 +1,6 @@
 /** Whether a flow can be carried out. Everything that is wrong is told at once. */
 import { MAX_AT_ONCE, MAX_PLAN_BRANCHES, MAX_TASK_DEPTH, whyNoUsd } from '#core';
-import type { AnyTool } from '#tools';
+import { type AnyTool, agentsOf, type ToolSet } from '#tools';
 import { cyclesOf } from './cycles.ts';
 import { type FlowFault, faultOf, flowInvalid, listedNames } from './fault.ts';
 import { type FlowParts, gatherGraph, type Sketch, unreachedFaults } from './gather.ts';
@@ -61,7 +61,7 @@ function inFlow({ toolIn, ...node }: GraphNode, flow: string, { ways }: Sketch):
   return Object.freeze({ ...node, tool: toolIn({ flow, waysOut: ways.get(node.name) ?? [] }) });
 }
 
-/** Of nodes, and of flows, whose names stand in the names of planners. */
+/** Of nodes, and of flows, whose names stand in the names of agents. */
 function isName(name: string): boolean {
   return /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/.test(name);
 }
@@ -105,8 +105,8 @@ function nodeFaults(node: GraphNode): FlowFault[] {
   const { name, kind, tool, effect, concurrency = 1 } = node;
   const faults = nameFaults(`The ${kind} ${JSON.stringify(name)}`, name);
   // The function of a map is that of its items.
-  const called = kind === 'map' && 'carriedOutBy' in tool ? (tool.carriedOutBy.tools[0] as AnyTool) : tool;
-  if (!('carriedOutBy' in called)) {
+  const called = kind === 'map' && 'agent' in tool ? (Object.values(tool.agent.tools)[0] as AnyTool) : tool;
+  if (!('agent' in called)) {
     if (typeof called.execute !== 'function') {
       faults.push(faultOf('no_function', `The ${kind} ${name} has no function to run.`, [name]));
     }
@@ -115,7 +115,7 @@ function nodeFaults(node: GraphNode): FlowFault[] {
       faults.push(faultOf('retries_on_once', message, [name]));
     }
   }
-  const levels = levelsOf(tool);
+  const levels = levelsOf([tool]);
   if (levels > MAX_TASK_DEPTH) {
     const message = `The ${kind} ${name} has ${levels} levels of flows and maps in it; a run has at most ${MAX_TASK_DEPTH} below it. Take one level out.`;
     faults.push(faultOf('too_deep', message, [name]));
@@ -127,10 +127,9 @@ function nodeFaults(node: GraphNode): FlowFault[] {
   return faults;
 }
 
-/** How many runs below each other carry out a call. */
-function levelsOf(tool: AnyTool): number {
-  if (!('carriedOutBy' in tool)) return 0;
-  return 1 + Math.max(0, ...tool.carriedOutBy.tools.map(levelsOf));
+/** How many runs below each other carry out a call of one of the tools. */
+function levelsOf(tools: ToolSet): number {
+  return Math.max(0, ...agentsOf(tools).map((agent) => 1 + levelsOf(agent.tools)));
 }
 
 /** Of failure edges, what can be said of each by itself. */

@@ -1,7 +1,7 @@
 /** Flows: graphs that people write, carried out as ordinary runs. */
 
 import { assertOptions, type Effect, type Json, type OptionShape } from '#core';
-import { checkOf, type InputSchema, type PlannerTool, type RunBudget } from '#tools';
+import { type AgentLimits, type AgentTool, checkedAgent, checkOf, type InputSchema } from '#tools';
 import { checkedGraph } from './check.ts';
 import type { Edge } from './gather.ts';
 import type { FlowBudget, FlowGraph, GraphNode } from './graph.ts';
@@ -99,7 +99,7 @@ function built(
     graph,
     planner: flowPlanner(graph),
     tools: Object.freeze([...nodes.values()].map(({ tool }) => tool)),
-    budget: Object.freeze(runBudget(graph)),
+    limits: Object.freeze(runBudget(graph)),
     checkInput: checkOf(inputSchema, `The input of the flow ${name}`),
     ...(outputSchema === undefined ? {} : { checkOutput: checkOf(outputSchema, `The output of the flow ${name}`) }),
     asNode: <const Name extends string>(as: Name = name as Name, options: SubflowOptions = {}) => {
@@ -116,15 +116,15 @@ function built(
       };
       return Object.freeze(node) as Node<Name, never, unknown>;
     },
-    asTool: (options: FlowToolOptions = {}): PlannerTool =>
-      Object.freeze({ name, description, ...options, ...schemas, effect, carriedOutBy: made }),
+    asTool: (options: FlowToolOptions = {}): AgentTool =>
+      Object.freeze({ name, description, ...options, ...schemas, effect, agent: made }),
     readArgs: (args, identity) => readInput(made, args, identity),
     start: (runtime, given, options) => startFlow(made, runtime, given, options),
     run: (runtime, given, options) => runFlow(made, runtime, given, options),
     topology: () => topologyOf(graph),
     mermaid: () => mermaidOf(graph),
   };
-  return Object.freeze(made);
+  return checkedAgent(made);
 }
 
 const FROM_STRONGEST: readonly Effect[] = ['once', 'keyed', 'read'];
@@ -140,7 +140,7 @@ const FREE_ROUNDS = 50;
  * Steps are not what bounds a flow. They are left at the default of all runs, and where the hops allow for more rounds than
  * that, set so high that neither these nor the flow's tasks, whose steps count too, come to an end before the hops do.
  */
-function runBudget({ budget, edges }: FlowGraph): RunBudget {
+function runBudget({ budget, edges }: FlowGraph): AgentLimits {
   const { hops, ...rest } = budget;
   if (hops === undefined) return rest;
   const mayGoRound = edges.some(({ back }) => back) && hops > FREE_ROUNDS;

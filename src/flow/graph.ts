@@ -1,6 +1,6 @@
 /** A flow as data and functions: what its builders make, its checks read, and its planner carries out. */
 import type { Effect, FailureKind } from '#core';
-import type { AnyTool, RunBudget } from '#tools';
+import type { AgentLimits, AnyTool } from '#tools';
 
 export type { FailureKind } from '#core';
 
@@ -60,7 +60,7 @@ export interface FlowGraph {
 }
 
 /** What a run of the flow may use at most; of what its caller has left, the smaller counts on each axis. */
-export interface FlowBudget extends Pick<RunBudget, 'deadlineMs' | 'costUsd' | 'tokens'> {
+export interface FlowBudget extends Pick<AgentLimits, 'deadlineMs' | 'costUsd' | 'tokens'> {
   /** Nodes that are started, routers and the items of a map too. A flow with a cycle must have it. */
   readonly hops?: number;
 }

@@ -1,6 +1,6 @@
 /** Map nodes: one function over the items of a list. */
 import { assertOptions, type Json, type JsonObject, type OptionShape } from '#core';
-import type { HandleSet, NoHandles, PlannerTool } from '#tools';
+import { type AgentTool, agent, type HandleSet, type NoHandles } from '#tools';
 import type { NodePlace } from './graph.ts';
 import { MAX_ITEMS, mapPlanner } from './map-planner.ts';
 import { ANYTHING, CALL, type CallOptions, callTool, failureEdges } from './node.ts';
@@ -28,13 +28,17 @@ export function map<const Name extends string, const Raw, Args = Json, In = Args
   const { effect = 'once', allowCycle = false, concurrency = DEFAULT_CONCURRENCY, itemSchema = ANYTHING } = options;
   const { description = `The map ${String(name)} of a flow.` } = options;
   const itemTool = callTool(`${String(name)}.item`, itemSchema, options);
-  const toolIn = ({ flow }: Pick<NodePlace, 'flow'>): PlannerTool => ({
-    name,
-    description,
-    inputSchema: LIST,
-    effect,
-    carriedOutBy: { planner: mapPlanner(`map:${flow}/${String(name)}`, itemTool.name, concurrency), tools: [itemTool] },
-  });
+  const toolIn = ({ flow }: Pick<NodePlace, 'flow'>): AgentTool => {
+    const ofMap = `map:${flow}/${String(name)}`;
+    const planner = mapPlanner(ofMap, itemTool.name, concurrency);
+    return {
+      name,
+      description,
+      inputSchema: LIST,
+      effect,
+      agent: agent({ name: ofMap, planner, tools: [itemTool] }),
+    };
+  };
   const made = { name, effect, allowCycle, concurrency, toolIn, ...failureEdges(options) };
   return Object.freeze({ ...made, kind: 'map' as const, tool: toolIn({ flow: '' }) });
 }

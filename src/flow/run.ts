@@ -28,7 +28,7 @@ export interface FlowOptions {
 
 /** What a runtime is started with for a flow. */
 export interface FlowStart extends Omit<FlowOptions, 'meta'> {
-  readonly planner: string;
+  readonly agent: string;
   readonly context: { readonly args: Json; readonly meta?: JsonObject };
 }
 
@@ -59,7 +59,7 @@ export interface Runnable {
 
 /**
  * Starts a run of the flow, which goes on by itself.
- * @throws FlowError `validation_failed` for an input that does not fit: nothing is stored. PilotageError `planner_unknown`
+ * @throws FlowError `validation_failed` for an input that does not fit: nothing is stored. PilotageError `agent_unknown`
  * when the runtime does not know the flow.
  */
 export async function startFlow<R>(
@@ -68,12 +68,12 @@ export async function startFlow<R>(
   input: unknown,
   { meta, ...options }: FlowOptions,
 ): Promise<R> {
-  // Its schema is asked by the runtime, as of every run that is started with the flow's planner.
+  // Its schema is asked by the runtime, as of every run that is started with the flow.
   const args = asJson(input, { flow, identity: options.identity, where: 'input' });
   return runtime.start(flow.name, {
     conversation: false,
     ...options,
-    planner: flow.planner.name,
+    agent: flow.name,
     context: meta === undefined ? { args } : { args, meta },
   });
 }

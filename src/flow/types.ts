@@ -1,7 +1,7 @@
 /** What the types of a flow promise: nodes whose shapes do not fit cannot be connected. Nothing here exists at run time. */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Json, JsonObject } from '#core';
-import type { EquippedPlanner, InputSchema, PlannerTool, RunBudget, ValueCheck } from '#tools';
+import type { Agent, AgentLimits, AgentTool, AnyTool, InputSchema, ValueCheck } from '#tools';
 import type { FlowFailure } from './failure.ts';
 import type { FlowGraph, GraphNode } from './graph.ts';
 import type { FlowOptions, FlowRun, FlowRuntime } from './run.ts';
@@ -63,24 +63,24 @@ export interface SubflowOptions {
 }
 
 /** How a flow looks as a tool. Its schemas are the flow's, its effect is the strongest of its nodes. */
-export type FlowToolOptions = Partial<Omit<PlannerTool, 'inputSchema' | 'outputSchema' | 'effect' | 'carriedOutBy'>>;
+export type FlowToolOptions = Partial<Omit<AgentTool, 'inputSchema' | 'outputSchema' | 'effect' | 'agent'>>;
 
 /**
- * A flow. It is a planner with tools: a runtime knows it when it is among its `planners`, or when one of its tools is the flow.
+ * A flow. It is an agent: a runtime knows it when it is among its `agents`, or when one of its tools is the flow.
  * `In` is what it takes, `Out` what its exit gives, `Read` what `run` gives: after the transforms of `outputSchema`.
  */
-export interface Flow<In = never, Out = unknown, Read = Out> extends EquippedPlanner {
-  readonly name: string;
+export interface Flow<In = never, Out = unknown, Read = Out> extends Agent {
+  readonly tools: readonly AnyTool[];
   readonly description: string;
   readonly inputSchema: InputSchema;
   readonly outputSchema?: InputSchema;
   readonly graph: FlowGraph;
-  readonly budget: RunBudget;
+  readonly limits: AgentLimits;
   readonly checkInput: ValueCheck;
   readonly checkOutput?: ValueCheck;
   /** A node that runs the flow, as a task. Its default name is the flow's. */
   asNode<const Name extends string = string>(name?: Name, options?: SubflowOptions): Node<Name, In, Out>;
-  asTool(options?: FlowToolOptions): PlannerTool;
+  asTool(options?: FlowToolOptions): AgentTool;
   /**
    * Starts a run of the flow, which goes on by itself.
    * @returns the runtime's handle of the run.

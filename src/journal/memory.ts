@@ -34,6 +34,7 @@ import type {
   Told,
 } from './port.ts';
 import {
+  agentAfter,
   assertAsExamined,
   assertConsecutive,
   assertCurrent,
@@ -55,7 +56,6 @@ import {
   mayReopen,
   type Owned,
   pageSize,
-  plannerAfter,
   runNotFound,
   type StoredTree,
   wholeMs,
@@ -73,7 +73,7 @@ export function memoryJournal(options: { readonly clock?: Clock } = {}): Journal
 interface StoredRun {
   readonly identity: Identity;
   readonly first: Started;
-  planner: string;
+  agent: string;
   /** Counts runs in the order of their creation. */
   readonly age: number;
   readonly createdAt: number;
@@ -123,7 +123,7 @@ class MemoryJournal implements Journal {
     const stored: StoredRun = {
       identity,
       first,
-      planner: first.planner,
+      agent: first.agent,
       age: this.#runs.size,
       createdAt: now,
       entries: [...entries],
@@ -169,7 +169,7 @@ class MemoryJournal implements Journal {
     const now = this.#clock.now();
     for (const entry of append.entries) run.entries.push(entry);
     if (append.takes !== undefined) for (const id of append.takes) run.inbox.delete(id);
-    run.planner = plannerAfter(append) ?? run.planner;
+    run.agent = agentAfter(append) ?? run.agent;
     if (append.status !== undefined) this.#setStatus(run, append.status);
     if (append.turn !== undefined) this.memory.add(run.identity, append.turn);
     run.updatedAt = now;
@@ -321,7 +321,7 @@ class MemoryJournal implements Journal {
     run.entries.length = request.keep;
     run.entries.push(...request.entries);
     for (const id of request.drops) run.inbox.delete(id);
-    run.planner = request.planner;
+    run.agent = request.agent;
     run.owner = undefined;
     run.fence += 1;
     run.wakeAt = 0;
@@ -372,9 +372,9 @@ function comesFirst(run: StoredRun, other: StoredRun): boolean {
   return run.priority === other.priority ? run.age < other.age : run.priority > other.priority;
 }
 
-function isWanted({ planner, identity }: StoredRun, request: ClaimRequest): boolean {
-  const { planners, exceptTenants } = request;
-  return planners?.includes(planner) !== false && exceptTenants?.includes(identity.tenant) !== true;
+function isWanted({ agent, identity }: StoredRun, request: ClaimRequest): boolean {
+  const { agents, exceptTenants } = request;
+  return agents?.includes(agent) !== false && exceptTenants?.includes(identity.tenant) !== true;
 }
 
 /** A claimed run is due again when its lease is over, until `release` parks it. */
@@ -404,13 +404,13 @@ function matches(run: StoredRun, query: RunQuery): boolean {
 }
 
 function recordOf(run: StoredRun, now: number): RunRecord {
-  const { identity, first, planner, status, priority, createdAt, updatedAt, entries, owner, leaseUntil, problem } = run;
+  const { identity, first, agent, status, priority, createdAt, updatedAt, entries, owner, leaseUntil, problem } = run;
   const wakeAt = hasEnded(status) ? null : run.wakeAt;
   return {
     identity,
     status,
     ...beginningOf(first),
-    planner,
+    agent,
     priority,
     createdAt,
     updatedAt,

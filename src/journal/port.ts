@@ -52,8 +52,8 @@ export interface ClaimRequest extends LeaseRequest {
   readonly reopens?: true;
   /** Whether an owner whose lease ran out is known to be dead. Asked of the run that is claimed only. Default: nobody is. */
   readonly isDead?: (owner: string) => boolean;
-  /** Without `run`: only runs of these planners, of none of these tenants, and none of these runs. */
-  readonly planners?: readonly string[];
+  /** Without `run`: only runs of these agents, of none of these tenants, and none of these runs. */
+  readonly agents?: readonly string[];
   readonly exceptTenants?: readonly string[];
   readonly exceptRuns?: readonly string[];
 }
@@ -140,8 +140,8 @@ export interface RunRecord {
   readonly status: RunStatus;
   readonly query: string;
   readonly priority: number;
-  /** The planner's name, as the run has recorded it last. */
-  readonly planner: string;
+  /** The agent's name, as the run has recorded it last. */
+  readonly agent: string;
   /** The run that this one is a task of, and the one at the top of the tree. */
   readonly parent?: string;
   readonly root?: string;
@@ -207,7 +207,7 @@ export interface RepairRequest {
   /** In its place, from `keep + 1` on, at least up to `head`. */
   readonly entries: readonly Entry[];
   readonly status: RunStatus;
-  readonly planner: string;
+  readonly agent: string;
   /** Messages that are taken out of the inbox. */
   readonly drops: readonly string[];
 }

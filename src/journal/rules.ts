@@ -37,9 +37,9 @@ export function assertNewRun(run: NewRun): Started {
 }
 
 /** What a record tells of how the run began. */
-export function beginningOf(first: Started): Pick<RunRecord, 'query' | 'planner' | 'parent' | 'root'> {
-  const { query, planner, task } = first;
-  return { query, planner, ...(task === undefined ? {} : { parent: task.parent, root: task.root }) };
+export function beginningOf(first: Started): Pick<RunRecord, 'query' | 'agent' | 'parent' | 'root'> {
+  const { query, agent, task } = first;
+  return { query, agent, ...(task === undefined ? {} : { parent: task.parent, root: task.root }) };
 }
 
 /** @throws PilotageError `invalid_config` for no whole number. */
@@ -197,9 +197,9 @@ export function assertCounts(counts: Readonly<Record<string, number>>): void {
   }
 }
 
-/** The planner that a run goes on with, when these entries give it another. */
-export function plannerAfter({ entries }: Append): string | undefined {
-  for (const entry of entries) if (entry.kind === 'repinned') return entry.planner;
+/** The agent that a run goes on with, when these entries give it another. */
+export function agentAfter({ entries }: Append): string | undefined {
+  for (const entry of entries) if (entry.kind === 'repinned') return entry.agent;
   return undefined;
 }
 

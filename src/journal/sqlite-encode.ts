@@ -1,7 +1,7 @@
 /** The texts of what is to be written, made before the transaction: what cannot be a text fails alone. */
 import { encodeEntry, isCapped, type Message, type Started } from '#core';
 import type { Append, NewRun } from './port.ts';
-import { assertConsecutive, assertNewRun, assertTurn, plannerAfter } from './rules.ts';
+import { agentAfter, assertConsecutive, assertNewRun, assertTurn } from './rules.ts';
 
 export interface RunText {
   readonly run: NewRun;
@@ -23,7 +23,7 @@ export interface ToldText {
 export interface AppendText {
   readonly append: Append;
   readonly bodies: readonly string[];
-  readonly planner: string | undefined;
+  readonly agent: string | undefined;
   readonly starts: readonly RunText[] | undefined;
   readonly tells: readonly ToldText[] | undefined;
 }
@@ -43,5 +43,5 @@ export function encodeAppend(append: Append): AppendText {
   assertTurn(append);
   const bodies = append.entries.map(encodeEntry);
   const tells = append.tells?.map(({ run, message }) => ({ run, message: encodeMessage(message) }));
-  return { append, bodies, planner: plannerAfter(append), starts: append.starts?.map(encodeRun), tells };
+  return { append, bodies, agent: agentAfter(append), starts: append.starts?.map(encodeRun), tells };
 }

@@ -10,7 +10,7 @@ interface RecordRow {
   readonly id: string;
   readonly tenant: string;
   readonly user: string;
-  readonly planner: string;
+  readonly agent: string;
   readonly session: string;
   readonly status: RunStatus;
   readonly priority: number;
@@ -103,7 +103,7 @@ function recordOf(row: RecordRow, now: number): RunRecord {
     identity: { tenant, user, session, run: id },
     status,
     ...beginning,
-    planner: row.planner,
+    agent: row.agent,
     priority,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
@@ -120,7 +120,7 @@ type Beginning = Pick<RunRecord, 'query' | 'parent' | 'root' | 'problem'>;
 /** One run whose beginning cannot be read is shown with its problem, so that it hides no other. */
 function beginningIn(row: RecordRow): Beginning {
   try {
-    const { planner: _, ...beginning } = beginningOf(firstOf(row));
+    const { agent: _, ...beginning } = beginningOf(firstOf(row));
     return row.problem === null ? beginning : { ...beginning, problem: errorIn(row.problem) };
   } catch (error) {
     if (!PilotageError.is(error)) throw error;

@@ -49,7 +49,7 @@ export class SqliteRepairs {
     this.#set = prepared(
       db,
       `
-      UPDATE runs SET head = :head, status = :status, planner = :planner, fence = fence + 1, owner = NULL, lease_until = NULL,
+      UPDATE runs SET head = :head, status = :status, agent = :agent, fence = fence + 1, owner = NULL, lease_until = NULL,
         wake_at = 0, problem = NULL, updated_at = :now
       WHERE key = :key`,
     );
@@ -66,14 +66,14 @@ export class SqliteRepairs {
   }
 
   repair(request: RepairRequest, bodies: readonly string[], now: number): void {
-    const { run, keep, status, planner, drops } = request;
+    const { run, keep, status, agent, drops } = request;
     const { key, head, signals, owner, lease_until: until, status: before } = this.#run(run);
     const isLeased = !hasEnded(before) && owner !== null && until !== null && until > now;
     assertAsExamined(request, { head, last: this.#entriesOf(key).at(-1)?.seq ?? 0, signals, isLeased });
     this.#takeOut().run({ key, keep });
     for (const [index, body] of bodies.entries()) this.#insert().run({ key, seq: keep + index + 1, now, body });
     for (const id of drops) this.#drop().run(key, id);
-    this.#set().run({ key, head: keep + bodies.length, status, planner, now });
+    this.#set().run({ key, head: keep + bodies.length, status, agent, now });
   }
 
   #entriesOf(key: number): Examined['entries'] {

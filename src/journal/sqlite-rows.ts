@@ -47,21 +47,21 @@ const FIND_RUN = `
   SELECT key, id, status, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at FROM runs WHERE `;
 const firstInLine = (due: string, further: string): string => `(
   SELECT key FROM runs
-  WHERE planner = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
+  WHERE agent = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
   ORDER BY priority DESC, key LIMIT 1
 )`;
-// For each planner that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
+// For each agent that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
 // lease that is over, and the leases of an owner known to be dead.
 const findDue = (further: string): string => `
-  WITH RECURSIVE planners (name) AS (
-    SELECT value FROM json_each(:planners)
+  WITH RECURSIVE agents (name) AS (
+    SELECT value FROM json_each(:agents)
     UNION ALL
-    SELECT (SELECT min(planner) FROM runs WHERE due_at IS NOT NULL) WHERE :planners IS NULL
+    SELECT (SELECT min(agent) FROM runs WHERE due_at IS NOT NULL) WHERE :agents IS NULL
     UNION ALL
-    SELECT (SELECT min(planner) FROM runs WHERE due_at IS NOT NULL AND planner > name) FROM planners
-      WHERE :planners IS NULL AND name IS NOT NULL
+    SELECT (SELECT min(agent) FROM runs WHERE due_at IS NOT NULL AND agent > name) FROM agents
+      WHERE :agents IS NULL AND name IS NOT NULL
   )
-  SELECT runs.key FROM planners CROSS JOIN runs ON runs.key IN (
+  SELECT runs.key FROM agents CROSS JOIN runs ON runs.key IN (
     ${firstInLine('due_at = 0', further)},
     ${firstInLine('due_at > 0 AND due_at <= :now', further)},
     ${firstInLine(':dead IS NOT NULL AND due_at > :now AND owner = :dead', further)}
@@ -83,8 +83,8 @@ function statementsOn(db: DatabaseSync) {
     insertRun: prepared(
       db,
       `
-      INSERT INTO runs (id, tenant, user, session, planner, parent, root, priority, status, created_at, updated_at)
-      VALUES (:id, :tenant, :user, :session, :planner, :parent, :root, :priority, 'pending', :now, :now)
+      INSERT INTO runs (id, tenant, user, session, agent, parent, root, priority, status, created_at, updated_at)
+      VALUES (:id, :tenant, :user, :session, :agent, :parent, :root, :priority, 'pending', :now, :now)
       ON CONFLICT (id) DO NOTHING`,
     ),
     // The hot path: compares and inserts in one statement, writes one page, and hands no row to JavaScript.
@@ -100,7 +100,7 @@ function statementsOn(db: DatabaseSync) {
       `
       SELECT seq, body FROM entries WHERE id >= (:key << 32) + :from AND id < (:key << 32) + :end ORDER BY id`,
     ),
-    setPlanner: prepared(db, 'UPDATE runs SET planner = ? WHERE id = ?'),
+    setAgent: prepared(db, 'UPDATE runs SET agent = ? WHERE id = ?'),
     setStatus: prepared(
       db,
       `
@@ -147,14 +147,14 @@ export class SqliteRows {
     const now = Math.floor(time);
     const { run: id, tenant, user, session } = run.identity;
     const { parent = null, root = null } = first.task ?? {};
-    const row = { id, tenant, user, session, planner: first.planner, parent, root, priority: run.priority, now };
+    const row = { id, tenant, user, session, agent: first.agent, parent, root, priority: run.priority, now };
     const inserted = this.#sql.insertRun().run(row);
     if (inserted.changes === 0) return undefined;
     for (const [index, body] of bodies.entries()) this.#appendEntry({ run: id, fence: 0, expected: index }, body, now);
     return run.claim && this.#grant(Number(inserted.lastInsertRowid), run.claim, time);
   }
 
-  append({ append, bodies, planner, starts, tells }: AppendText, now: number): void {
+  append({ append, bodies, agent, starts, tells }: AppendText, now: number): void {
     const { run, fence, expected, takes, status, turn } = append;
     if (starts !== undefined || append.seenSignals !== undefined) this.#assertMay(append);
     let head = expected;
@@ -167,7 +167,7 @@ export class SqliteRows {
     for (const id of takes ?? []) this.#inbox.take(run, id);
     if (status !== undefined) this.#sql.setStatus().run({ status, run, now });
     if (turn !== undefined) this.#sessions.add(turn);
-    if (planner !== undefined) this.#sql.setPlanner().run(planner, run);
+    if (agent !== undefined) this.#sql.setAgent().run(agent, run);
     for (const start of starts ?? []) this.create(start, now);
     for (const told of tells ?? []) this.#tell(told, now);
   }
@@ -213,11 +213,11 @@ export class SqliteRows {
   /** The run that `request` would get. */
   findClaimable(request: ClaimRequest, now: number): number | undefined {
     if (request.run === undefined) {
-      const { from = null, planners, exceptTenants = [], exceptRuns } = request;
+      const { from = null, agents, exceptTenants = [], exceptRuns } = request;
       const which = {
         now,
         dead: from,
-        planners: planners === undefined ? null : JSON.stringify(planners),
+        agents: agents === undefined ? null : JSON.stringify(agents),
         exceptTenants: JSON.stringify(exceptTenants),
       };
       let find = this.#sql.findDue();

@@ -162,6 +162,11 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE runs DROP COLUMN first_entry;
   ALTER TABLE runs DROP COLUMN last_entry;
   `,
+  // Runs are those of agents. The agent of a flow has the flow's own name.
+  `
+  ALTER TABLE runs RENAME COLUMN planner TO agent;
+  UPDATE runs SET agent = substr(agent, 6) WHERE agent LIKE 'flow:%';
+  `,
 ];
 
 /** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */

@@ -47,7 +47,7 @@ export function askPlanner(ask: Ask): Made | Promise<Made> {
   const step = nextStep(state);
   // The code may be other code than when the limit was given.
   if (state.limits.costMicroUsd !== undefined && deps.unpriced.length > 0) {
-    return [plannerFailed(priceMissing(deps.planner.name, deps.unpriced), step)];
+    return [plannerFailed(priceMissing(deps.agent, deps.unpriced), step)];
   }
   const startedAt = deps.clock.now();
   const view = viewOf(state, ask.tools, ask.tell !== undefined, ask.inputs);
@@ -263,7 +263,7 @@ function failedBy(thrown: unknown, step: number, ask: Ask): readonly EntryBody[]
 
 /** The end of a run whose limit of cost would not count what was used. */
 function uncountedIn({ step, usage }: Moved | Compacted | CompactionFailed, { deps, state }: Ask): Failed | undefined {
-  const error = uncounted(deps.planner.name, usage, state.limits.costMicroUsd);
+  const error = uncounted(deps.agent, usage, state.limits.costMicroUsd);
   return error && { ...plannerFailed(error, step), ...(usage === undefined ? {} : { usage }) };
 }
 

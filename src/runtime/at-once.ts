@@ -1,8 +1,8 @@
 /** What keeps the calls of a step from running all at once, on its way into the move. */
-import { type AtOnce, type Branch, type Decision, MAX_AT_ONCE, PilotageError } from '#core';
+import { type AtOnce, type Branch, type Decision, MAX_AT_ONCE } from '#core';
 import type { AuthorisedTools } from '#tools';
 
-/** The limit for all calls of a step that a runtime, or the entry of a planner, sets. */
+/** The limit for all calls of a step that a runtime, or an agent, sets. */
 export type CallLimit = Required<Pick<AtOnce, 'calls' | 'by'>>;
 
 /** Nothing when nothing is below what holds for every step. */
@@ -30,16 +30,7 @@ function fewOf(
 }
 
 /** The smaller of the two. */
-export function callLimit(runtime: number | undefined, planner: number | undefined): CallLimit | undefined {
-  if (planner !== undefined && planner <= (runtime ?? MAX_AT_ONCE)) return { calls: planner, by: 'planner' };
+export function callLimit(runtime: number | undefined, agent: number | undefined): CallLimit | undefined {
+  if (agent !== undefined && agent <= (runtime ?? MAX_AT_ONCE)) return { calls: agent, by: 'agent' };
   return runtime === undefined ? undefined : { calls: runtime, by: 'runtime' };
-}
-
-/** @param where it stands, for the message. @throws PilotageError `invalid_config`. */
-export function assertParallelCalls(value: number | undefined, where: string): void {
-  if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= MAX_AT_ONCE)) return;
-  throw new PilotageError(
-    'invalid_config',
-    `${where} is ${String(value)}; give a whole number from 1 to ${MAX_AT_ONCE}, or leave it out.`,
-  );
 }

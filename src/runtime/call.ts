@@ -2,7 +2,7 @@
 import type { Branch, CallPlace, CallResult, Clock, Identity, Json, JsonObject, SkillView, ToolSchema } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { ApprovedCall, OpenStep } from '#state';
-import type { AuthorisedTools, NamedHandle, ReadyPlannerTool } from '#tools';
+import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
 import type { Attempt } from './attempt.ts';
 import type { OwnCall, Piece } from './call-context.ts';
 import type { AtWork } from './doubt.ts';
@@ -21,7 +21,7 @@ export interface HeldCall {
 /** The call may be made, and a task is to carry it out. */
 export interface TaskAsk {
   readonly kind: 'task';
-  readonly tool: ReadyPlannerTool;
+  readonly tool: ReadyAgentTool;
   readonly args: Json;
 }
 

@@ -486,17 +486,17 @@ export class Calls {
     const { deps, state } = this.#ports;
     const at = { step: open.move.step, call };
     this.#budget.underWay(open).add(call);
-    const { schema, carriedOutBy, concurrency: atOnce } = tool;
-    const { name } = carriedOutBy.planner;
-    const carrier = deps.equipped(name);
-    if (carrier !== undefined) {
-      const called = { tool: schema.name, args, carrier, atOnce, beside: () => this.#beside(open, call) };
+    const { schema, concurrency: atOnce } = tool;
+    const { name } = tool.agent;
+    const agent = deps.agentNamed(name);
+    if (agent !== undefined) {
+      const called = { tool: schema.name, args, agent, atOnce, beside: () => this.#beside(open, call) };
       return this.#budget.lend((taken) =>
         this.#started(spawnCalled(state, at, called, deps.clock.now(), taken), at, called.tool),
       );
     }
-    const message = `${schema.name} is carried out by the planner ${JSON.stringify(name)}, which this runtime does not know.`;
-    return { entries: [refused(at, 'planner_unknown', message)] };
+    const message = `${schema.name} is carried out by the agent ${JSON.stringify(name)}, which this runtime does not know. Add it to agents of createRuntime.`;
+    return { entries: [refused(at, 'agent_unknown', message)] };
   }
 
   #beside(open: OpenStep, call: number): Beside {
@@ -508,7 +508,7 @@ export class Calls {
       (other) => started.has(other),
       (name) => {
         const tool = tools.ready(name);
-        return tool !== undefined && 'carriedOutBy' in tool ? undefined : (tool?.costMicroUsd ?? 0);
+        return tool !== undefined && 'agent' in tool ? undefined : (tool?.costMicroUsd ?? 0);
       },
     );
   }

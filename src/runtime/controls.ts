@@ -41,7 +41,7 @@ export interface TakePorts {
   /** The tool can be asked whether a call of it has happened. */
   canLookUp(tool: string): boolean;
   /** Who decides, and the models without prices that it may ask: they are for no limit of cost. */
-  readonly planner: string;
+  readonly agent: string;
   readonly unpriced: readonly string[];
 }
 
@@ -302,7 +302,7 @@ function refusalOf(
 function limitsRefusal(
   limits: Limits | undefined,
   { task }: RunState,
-  { planner, unpriced }: TakePorts,
+  { agent, unpriced }: TakePorts,
 ): PilotageError | undefined {
   if (limits === undefined) return undefined;
   if (task !== null) {
@@ -310,7 +310,7 @@ function limitsRefusal(
   }
   try {
     assertRunLimits(limits);
-    assertPriced(planner, unpriced, limits.costUsd !== undefined);
+    assertPriced(agent, unpriced, limits.costUsd !== undefined);
     return undefined;
   } catch (error) {
     if (PilotageError.is(error)) return error;

@@ -16,7 +16,7 @@ import {
   type Outcome,
 } from '#core';
 import { mayGiveUp } from '#state';
-import type { ReadyFunction, ReadyPlannerTool, ReadyTool } from '#tools';
+import type { ReadyAgentTool, ReadyFunction, ReadyTool } from '#tools';
 import type { Settled } from './attempt.ts';
 import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
 import { CallContext } from './call-context.ts';
@@ -56,7 +56,7 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   if (earlier?.outcome !== undefined && !call.interrupted) {
     return { outcome: earlier.outcome, attempts: 0, reuses: earlier.place };
   }
-  const isCarried = 'carriedOutBy' in tool;
+  const isCarried = 'agent' in tool;
   if (isCarried && call.begunOnce) return refused(CARRIED_NOW, call, given, ports);
   // The task is held as its owner is.
   if (call.held && tool.effect === 'once' && !isCarried) return { outcome: effectHeldBack(tool), attempts: 0 };
@@ -78,7 +78,7 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
 /** The task gets the arguments as a function would: with the defaults of the schema, and what it makes of them. */
 function askForTask(
   call: Call,
-  tool: ReadyPlannerTool,
+  tool: ReadyAgentTool,
   args: unknown,
   ports: Pick<DispatchPorts, 'reserve'>,
 ): CallResult | HeldCall | TaskAsk {

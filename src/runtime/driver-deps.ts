@@ -1,7 +1,7 @@
 /** What a runtime lends to the drivers of its runs. */
 import type { Clock, Planner, Redaction } from '#core';
 import type { ArtifactStore, Journal } from '#journal';
-import type { AuthorisedTools, EquippedPlanner, RunBudget } from '#tools';
+import type { Agent, AgentLimits, AuthorisedTools } from '#tools';
 import type { CallLimit } from './at-once.ts';
 import type { AtWork } from './doubt.ts';
 import type { Handles } from './handles.ts';
@@ -9,29 +9,31 @@ import type { NoticeHub } from './notices.ts';
 import type { ProgressGuard } from './progress-guard.ts';
 import type { LargeTurns } from './turn.ts';
 
-/** A planner that a runtime knows, with what its runs see. */
-export interface Equipped {
+/** An agent that a runtime knows, with what its runs see. */
+export interface ReadyAgent {
+  /** Its name. */
+  readonly agent: string;
   readonly planner: Planner;
   /** The tools of a run. `found`: those that its calls made known, listed after the others. */
   toolsOf(scopes: readonly string[], found: readonly string[]): AuthorisedTools;
   /** What a run of it may use at most. */
-  readonly budget: RunBudget | undefined;
+  readonly limits: AgentLimits | undefined;
   /** So many calls of a step of it run at once, when that is said. */
   readonly limit: CallLimit | undefined;
-  /** Models without prices that its runs may ask, also through planners that carry out their calls. */
+  /** Models without prices that its runs may ask, also through agents that carry out their calls. */
   readonly unpriced: readonly string[];
-  readonly readArgs: EquippedPlanner['readArgs'] | undefined;
+  readonly readArgs: Agent['readArgs'] | undefined;
 }
 
-export interface DriverDeps extends Pick<Equipped, 'planner' | 'toolsOf' | 'limit' | 'unpriced'> {
+export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'toolsOf' | 'limit' | 'unpriced'> {
   readonly journal: Journal;
   readonly artifacts: ArtifactStore;
   /** Calls that this process has under way. */
   readonly atWork: AtWork;
   /** Of the event loop, for what is large. */
   readonly turns: LargeTurns;
-  /** The planner of that name, if the runtime knows it. */
-  equipped(name: string): Equipped | undefined;
+  /** The agent of that name, if the runtime knows it. */
+  agentNamed(name: string): ReadyAgent | undefined;
   readonly clock: Clock;
   /** From 0 up to 1. */
   random(): number;

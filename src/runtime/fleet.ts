@@ -21,7 +21,7 @@ import { type SlotLimits, Slots, type Waiting } from './slots.ts';
 export interface FleetOptions extends PickUpOptions {
   readonly slots: SlotLimits;
   /** Whose runs are taken over. */
-  readonly planners: readonly string[];
+  readonly agents: readonly string[];
   /** A run has ended here. */
   onEnded(state: RunState): void;
 }
@@ -221,7 +221,7 @@ export class Fleet {
       owner: this.#owner,
       leaseMs: this.#options.leaseMs,
       isDead: isDeadOwner,
-      planners: this.#options.planners,
+      agents: this.#options.agents,
       exceptTenants: this.#slots.fullTenants(),
       exceptRuns: this.#refusals.all(),
     });
@@ -285,7 +285,7 @@ export class Fleet {
     const { run } = state.identity;
     if (this.#live.has(run) || this.#closing || state.ending !== null) return;
     const at = goesOnAt(state, isPaused(state) ? undefined : state.modelAway?.retryAt);
-    if (at !== null && this.#deps.equipped(state.planner) !== undefined) this.#alarms.set(run, at, false);
+    if (at !== null && this.#deps.agentNamed(state.agent) !== undefined) this.#alarms.set(run, at, false);
   }
 
   async #wakeStored(run: string, acceptChanges: boolean): Promise<void> {

@@ -89,14 +89,17 @@ export interface ForkPlan extends Omit<ForkOptions, 'identity' | 'effects' | 'si
   readonly identity: Identity;
   readonly effects: ForkOrigin['effects'];
   /** Of the planner that goes on. */
-  readonly planner: string;
+  readonly agent: string;
   readonly pin: Pin;
   /** Milliseconds since the epoch. */
   readonly at: number;
 }
 
 /** Of the runtime that is to go on: its planner and tools may be others than those of the run. */
-export type ForkDeps = Pick<DriverDeps, 'journal' | 'clock' | 'planner' | 'toolsOf' | 'unpriced' | 'redaction'>;
+export type ForkDeps = Pick<
+  DriverDeps,
+  'journal' | 'clock' | 'agent' | 'planner' | 'toolsOf' | 'unpriced' | 'redaction'
+>;
 
 /**
  * Stores the fork of a run, due at once. The run may be under way, paused or ended, and is not touched.
@@ -111,14 +114,14 @@ export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions 
   const { entries } = await foldable(deps.journal, run);
   const { identity: owner, scopes } = foldEntries(entries.slice(0, 1));
   const identity = given === undefined ? { ...owner, run: newRunId() } : identityOf(given, owner);
-  const { journal, clock, planner } = deps;
+  const { journal, clock, agent, planner } = deps;
   await assertNoTaskId(journal, identity.run);
   const pin = pinOf(planner, deps.toolsOf(scopes, []));
   const at = clock.now();
-  const plan: ForkPlan = { ...rest, effects, identity, planner: planner.name, pin, at };
+  const plan: ForkPlan = { ...rest, effects, identity, agent, pin, at };
   // The goal and the result are said anew, and what is copied may be from before a secret was known.
   const forked = forkEntries(entries, plan).map((entry) => deps.redaction.entry(entry));
-  assertPriced(planner.name, deps.unpriced, foldEntries(forked.slice(0, 1)).limits.costMicroUsd !== undefined);
+  assertPriced(agent, deps.unpriced, foldEntries(forked.slice(0, 1)).limits.costMicroUsd !== undefined);
   assertHasRoom(forked);
   await journal.create({ identity, priority: 0, entries: forked });
   const stored = await journal.read(identity.run, 1, forked.length);
@@ -191,9 +194,9 @@ function cutBefore(entries: readonly Entry[], step: number): number {
   return cut === -1 ? entries.length : cut;
 }
 
-function startOf(first: Started & Entry, { identity, planner, pin }: ForkPlan): Started & Entry {
+function startOf(first: Started & Entry, { identity, agent, pin }: ForkPlan): Started & Entry {
   const { task: _, ...started } = first;
-  return { ...started, identity, planner, pin, conversation: false };
+  return { ...started, identity, agent, pin, conversation: false };
 }
 
 /** The run's limits as they were then, raised or not. Its deadline was for the run. */

@@ -132,7 +132,7 @@ export class Growth implements PlanGrowth {
       const move = readMove(made);
       takeNotes(grown, move);
       const { deps, state } = this.#ask;
-      const unpriced = uncounted(deps.planner.name, grown.usage, state.limits.costMicroUsd);
+      const unpriced = uncounted(deps.agent, grown.usage, state.limits.costMicroUsd);
       if (unpriced !== undefined) throw unpriced;
       grown.branches = this.#rest(captureDecision(move.decision));
       if (move.fault !== undefined) grown.fault = captureObject(move.fault, 'move.fault').json as unknown as ErrorData;

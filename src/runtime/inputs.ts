@@ -11,7 +11,7 @@ import {
   type Scope,
 } from '#core';
 import type { ArtifactStore } from '#journal';
-import type { EquippedPlanner } from '#tools';
+import type { Agent } from '#tools';
 
 /** Bytes that are stored as an artifact of the session when the run starts. */
 export interface InputFile {
@@ -56,7 +56,7 @@ export async function contextAtStart(
 export async function withReadArgs(
   given: StartMaterial,
   identity: Identity,
-  readArgs: EquippedPlanner['readArgs'],
+  readArgs: Agent['readArgs'],
 ): Promise<StartMaterial> {
   if (readArgs === undefined) return given;
   const args = await readArgs(given.context?.args, identity);

@@ -67,10 +67,10 @@ export class PickUp {
     return new HeldLease({ journal, clock, leaseMs, takeoverGraceMs }, claim, askedAt);
   }
 
-  /** With the planner of the run and its tools; the main one goes on with runs of a planner that is not known any more. */
+  /** With the agent of the run; the default one goes on with runs of an agent that is not known any more. */
   #depsOf(state: RunState): DriverDeps {
-    const { planner, toolsOf, limit, unpriced } = this.#deps.equipped(state.planner) ?? this.#deps;
-    return planner === this.#deps.planner ? this.#deps : { ...this.#deps, planner, toolsOf, limit, unpriced };
+    const { agent, planner, toolsOf, limit, unpriced } = this.#deps.agentNamed(state.agent) ?? this.#deps;
+    return agent === this.#deps.agent ? this.#deps : { ...this.#deps, agent, planner, toolsOf, limit, unpriced };
   }
 
   async #append(state: RunState, { run, fence }: Claim, body: Repinned): Promise<void> {
@@ -82,12 +82,12 @@ export class PickUp {
 
   /** The entry with which a run goes on that was started with other code; `undefined` when nothing has changed. */
   async #repinFor(state: RunState, acceptChanges: boolean): Promise<Repinned | undefined> {
-    const { planner, toolsOf } = this.#depsOf(state);
-    const tools = toolsOf(state.scopes, state.found);
-    const changes = changesOf(state, planner, tools);
+    const agent = this.#depsOf(state);
+    const tools = agent.toolsOf(state.scopes, state.found);
+    const changes = changesOf(state, agent, tools);
     if (changes.length === 0) return undefined;
     const migration = (await this.#options.migrate?.({ state, changes })) ?? (acceptChanges ? {} : undefined);
     if (migration === undefined) throw runChanged(state.identity.run, changes);
-    return repinned(planner, tools, migration);
+    return repinned(agent, tools, migration);
   }
 }

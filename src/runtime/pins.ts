@@ -2,10 +2,11 @@
 import { PilotageError, type Planner, type Repinned } from '#core';
 import { presentName, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
+import type { ReadyAgent } from './driver-deps.ts';
 
 /** What differs from what the run was started with. */
 export interface RunChange {
-  /** `planner`, `planner version`, or `tool <name>`. */
+  /** `agent`, `planner version`, or `tool <name>`. */
   readonly what: string;
   readonly was: string;
   /** Absent: it is not there any more. */
@@ -17,17 +18,21 @@ export interface Migration {
   readonly renamedTools?: Readonly<Record<string, string>>;
 }
 
-/** Decides about a run whose planner or tools have changed: go on, perhaps with tools renamed, or `undefined`: leave it. */
+/** Decides about a run whose agent has changed: go on, perhaps with tools renamed, or `undefined`: leave it. */
 export type Migrate = (run: {
   readonly state: RunState;
   readonly changes: readonly RunChange[];
 }) => Migration | undefined | Promise<Migration | undefined>;
 
-export function changesOf(state: RunState, planner: Planner, tools: AuthorisedTools): readonly RunChange[] {
+export function changesOf(
+  state: RunState,
+  { agent, planner }: Pick<ReadyAgent, 'agent' | 'planner'>,
+  tools: AuthorisedTools,
+): readonly RunChange[] {
   const { pin } = state;
   if (pin === null) return [];
   const changes: RunChange[] = [];
-  if (state.planner !== planner.name) changes.push({ what: 'planner', was: state.planner, now: planner.name });
+  if (state.agent !== agent) changes.push({ what: 'agent', was: state.agent, now: agent });
   else if (pin.version !== planner.version) {
     changes.push({ what: 'planner version', was: pin.version ?? 'none', now: planner.version ?? 'none' });
   }
@@ -51,10 +56,14 @@ export function runChanged(run: string, changes: readonly RunChange[]): Pilotage
   );
 }
 
-export function repinned(planner: Planner, tools: AuthorisedTools, { renamedTools }: Migration): Repinned {
+export function repinned(
+  { agent, planner }: Pick<ReadyAgent, 'agent' | 'planner'>,
+  tools: AuthorisedTools,
+  { renamedTools }: Migration,
+): Repinned {
   return {
     kind: 'repinned',
-    planner: planner.name,
+    agent,
     pin: pinOf(planner, tools),
     ...(renamedTools === undefined ? {} : { renamedTools }),
   };

@@ -1,17 +1,17 @@
 /** A limit of cost holds only where everything that costs something has a price. */
 import { PilotageError, type Planner, type Usage } from '#core';
-import { carriersOf, type EquippedPlanner, type ToolSet } from '#tools';
+import { type Agent, agentsOf, type ToolSet } from '#tools';
 
-/** Models without prices that a run of this planner may ask, also through planners that carry out its tools. */
+/** Models without prices that a run of this planner may ask, also through agents that carry out its tools. */
 export function unpricedOf(planner: Planner, tools: ToolSet): readonly string[] {
   const seen = new Set<Planner>([planner]);
   const names = new Set(planner.unpriced ?? []);
-  const open: EquippedPlanner[] = [...carriersOf(tools)];
+  const open: Agent[] = [...agentsOf(tools)];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     if (seen.has(next.planner)) continue;
     seen.add(next.planner);
     for (const name of next.planner.unpriced ?? []) names.add(name);
-    open.push(...carriersOf(next.tools));
+    open.push(...agentsOf(next.tools));
   }
   return [...names];
 }

@@ -125,7 +125,7 @@ export async function repairRun(
     keep,
     entries: entries.slice(keep),
     status: state.ending === null ? 'paused' : endedStatus(state.ending),
-    planner: state.planner,
+    agent: state.agent,
     drops: messages.map(({ id }) => id),
   });
   return diagnosis;

@@ -119,7 +119,7 @@ export class RunInbox {
       misfit: (tool, args) => this.#misfit(tool, args),
       outcomeOf: (tool, value) => this.#outcomeOf(tool, value),
       canLookUp: (tool) => this.#canLookUp(tool),
-      planner: deps.planner.name,
+      agent: deps.agent,
       unpriced: deps.unpriced,
     };
     const { entries, status } = await takeMessages(state, received, ports);

@@ -22,8 +22,6 @@ import {
   type Limits,
   type OptionShape,
   PilotageError,
-  type Planner,
-  type PlannerFunction,
   Redaction,
   type RedactionOptions,
   runLimitsOf,
@@ -43,21 +41,13 @@ import {
 } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import { foldEntries } from '#state';
-import {
-  createCatalogue,
-  type EquippedPlanner,
-  skillGet,
-  skillSearch,
-  type ToolSet,
-  toolGet,
-  toolSearch,
-} from '#tools';
+import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
+import { type AgentParts, Agents, agentsGiven } from './agents.ts';
 import { cleanArtifacts, patientArtifacts } from './append.ts';
 import { artifactFetch } from './artifact-fetch.ts';
-import { assertParallelCalls } from './at-once.ts';
 import { CancelSignals, cancelRun } from './cancel-signals.ts';
 import { AtWork } from './doubt.ts';
-import type { DriverDeps, Equipped } from './driver-deps.ts';
+import type { DriverDeps, ReadyAgent } from './driver-deps.ts';
 import { Fleet } from './fleet.ts';
 import { type ForkOptions, forkRun } from './fork.ts';
 import { assertNoTaskId } from './free-id.ts';
@@ -65,7 +55,6 @@ import { Handles } from './handles.ts';
 import { contextAtStart, loadInputs, withReadArgs } from './inputs.ts';
 import { NoticeHub } from './notices.ts';
 import { type Migrate, pinOf } from './pins.ts';
-import { mainOf, Planners } from './planners.ts';
 import { assertPriced } from './prices.ts';
 import { assertProgressGuard, type ProgressGuard } from './progress-guard.ts';
 import { repairRun } from './repair.ts';
@@ -88,13 +77,7 @@ import { watchProgressOfTasks } from './task-progress.ts';
 import { Tasks } from './tasks.ts';
 import { LargeTurns } from './turn.ts';
 
-export interface RuntimeOptions {
-  /** Makes the decisions of runs that name no other. One with tools of its own, such as a flow, is given without `tools`. */
-  readonly planner: Planner | PlannerFunction | EquippedPlanner;
-  /** A list, or a record by name whose values may be AI SDK `tool()` objects. */
-  readonly tools?: ToolSet;
-  /** Other planners that runs can be started with, by their names; those that tools bring along need not be named. */
-  readonly planners?: readonly EquippedPlanner[];
+export interface RuntimeOptions extends AgentParts {
   /**
    * A journal, or the path of an SQLite file. Default: `.pilotage/pilotage.db` in the current folder. A file is opened when
    * it is first needed, and closed with the runtime; a journal that is passed in stays open.
@@ -148,9 +131,9 @@ export interface RuntimeOptions {
 }
 
 const OPTIONS: OptionShape<RuntimeOptions> = {
-  planner: 'any',
+  planner: 'any?',
   tools: 'any?',
-  planners: 'any?',
+  agents: 'any?',
   journal: 'any?',
   limits: 'object?',
   maxLiveRuns: 'count?',
@@ -191,7 +174,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 }
 
 export class Runtime {
-  readonly #planners: Planners;
+  readonly #agents: Agents;
   readonly #options: RuntimeOptions;
   readonly #clock: Clock;
   readonly #hub = new NoticeHub();
@@ -223,7 +206,7 @@ export class Runtime {
     assertOptions('createRuntime', options, OPTIONS);
     knowKeysOf(process.env);
     this.#redaction = new Redaction(options.redact);
-    const main = mainOf(options.planner, options.tools);
+    const agents = agentsGiven(options);
     if (options.limits !== undefined) assertRunLimits(options.limits);
     assertParallelCalls(options.parallelCalls, 'parallelCalls');
     if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
@@ -233,12 +216,12 @@ export class Runtime {
     assertMemoryOptions(memory);
     this.#memory = memory.strategy === 'none' ? undefined : memory;
     const fetch = artifactFetch(() => this.#driverDeps().artifacts);
-    const { planners = [], policy } = options;
+    const { policy } = options;
     const given = [fetch, toolSearch, toolGet, skillSearch, skillGet];
-    this.#planners = new Planners(main, planners, (own) => createCatalogue(own, given, policy), options.parallelCalls);
+    this.#agents = new Agents(agents, (own) => createCatalogue(own, given, policy), options.parallelCalls);
     this.#options = options;
-    for (const { planner, unpriced } of this.#planners.all) {
-      assertPriced(planner.name, unpriced, options.limits?.costUsd !== undefined);
+    for (const { agent, unpriced } of this.#agents.all) {
+      assertPriced(agent, unpriced, options.limits?.costUsd !== undefined);
     }
     this.#clock = options.clock ?? systemClock;
   }
@@ -246,7 +229,7 @@ export class Runtime {
   /**
    * Stores a run, due at once, and drives it as soon as there is a slot. A run id that exists already is the same run:
    * nothing is stored, and it goes on if nobody drives it.
-   * @throws PilotageError `identity_required`, `planner_unknown`, `unserializable`, `memory_block_unserializable`, `invalid_config`,
+   * @throws PilotageError `identity_required`, `agent_unknown`, `unserializable`, `memory_block_unserializable`, `invalid_config`,
    * `runtime_closed`, `scope_mismatch` for a run id that somebody else uses or for their memory, `idempotency_conflict` for
    * that of a run that was started with something else, or a store error; the reason of a `signal` that is aborted already. For a
    * planner that reads its arguments, such as a flow, what that throws: `validation_failed` (a `FlowError`).
@@ -270,14 +253,14 @@ export class Runtime {
     }
     const deps = this.#driverDeps();
     await assertNoTaskId(deps.journal, identity.run);
-    const given = await withReadArgs(options, identity, this.#plannerFor(options).readArgs);
+    const given = await withReadArgs(options, identity, this.#agentFor(options).readArgs);
     const context = await contextAtStart(given, identity, deps.artifacts);
     const entry = this.#redaction.entry(withMaterial(started, context, await this.#remembered(identity, options)));
     this.#assertOpen();
     options.signal?.throwIfAborted();
     const fleet = this.#readyFleet();
     if (!(await fleet.launch({ identity, priority, entries: [entry] }))) {
-      await this.#assertSameRun(entry, options.planner);
+      await this.#assertSameRun(entry, options.agent);
       fleet.enqueue({ run: identity.run, tenant: identity.tenant, priority });
     }
     this.#cancelOn(options.signal, identity.run);
@@ -299,7 +282,7 @@ export class Runtime {
 
   /** For planners that want their readers to see their tasks move. */
   readonly #shownTasks: ShownTasks = {
-    isOf: ({ planner }) => isHybrid(this.#planners.heirOf(planner)),
+    isOf: ({ agent }) => isHybrid(this.#agents.successorOf(agent)),
     look: (state, tell) =>
       watchProgressOfTasks({
         journal: this.#driverDeps().journal,
@@ -326,7 +309,7 @@ export class Runtime {
       cancelOn: (signal) => this.#cancelOn(signal, id),
       settled: () => fleet.settled(id),
       ...(as === undefined ? {} : { as, mayRead: () => assertKnown(journal, id, as) }),
-      ...(this.#planners.all.some(isHybrid) ? { shownTasks: this.#shownTasks } : {}),
+      ...(this.#agents.all.some(isHybrid) ? { shownTasks: this.#shownTasks } : {}),
       handle: (run) => this.#handle(run, as),
       mayResume: async () => {
         if (as !== undefined) assertMaySend('RESUME', as, (await this.#recordOf(id)).identity);
@@ -357,7 +340,7 @@ export class Runtime {
   async #fork(run: string, options: ForkOptions): Promise<Run> {
     this.#assertOpen();
     options.signal?.throwIfAborted();
-    const forked = await forkRun({ ...this.#driverDeps(), ...(await this.#heirOf(run)) }, run, options);
+    const forked = await forkRun({ ...this.#driverDeps(), ...(await this.#successorOf(run)) }, run, options);
     this.#cancelOn(options.signal, forked.run);
     await this.#readyFleet().claimAndDrive(forked.run, false);
     return this.#handle(forked.run);
@@ -366,7 +349,7 @@ export class Runtime {
   async #replay(run: string, signal: AbortSignal | undefined): Promise<ReplayReport> {
     this.#assertOpen();
     const { journal, artifacts } = this.#driverDeps();
-    const { planner, toolsOf } = await this.#heirOf(run);
+    const { planner, toolsOf } = await this.#successorOf(run);
     const entries = await journal.read(run);
     const { context, identity } = foldEntries(entries.slice(0, 1));
     const inputs = await loadInputs(context.inputs ?? [], identity, artifacts);
@@ -374,8 +357,8 @@ export class Runtime {
   }
 
   /** Who would go on with the run today. */
-  async #heirOf(run: string): Promise<Equipped> {
-    return this.#planners.heirOf((await this.#recordOf(run)).planner);
+  async #successorOf(run: string): Promise<ReadyAgent> {
+    return this.#agents.successorOf((await this.#recordOf(run)).agent);
   }
 
   /** @throws PilotageError `run_not_found`, also for one that is stored a moment later. */
@@ -422,17 +405,17 @@ export class Runtime {
 
   #startedEntry(query: string, identity: Identity, options: StartOptions, asked?: StartRequest): Entry {
     if (typeof query !== 'string') throw new PilotageError('invalid_config', 'The query must be a string.');
-    const { planner, toolsOf, budget, unpriced } = this.#plannerFor(options);
+    const { agent, planner, toolsOf, limits, unpriced } = this.#agentFor(options);
     const given = { ...givenLimits(this.#options.limits), ...givenLimits(options.limits) };
     assertRunLimits(given);
-    assertPriced(planner.name, unpriced, given.costUsd !== undefined);
+    assertPriced(agent, unpriced, given.costUsd !== undefined);
     const at = this.#clock.now();
     const body = {
       kind: 'started' as const,
       identity,
       query,
-      planner: planner.name,
-      limits: limitsWithin(runLimitsOf(given), budget, at),
+      agent,
+      limits: limitsWithin(runLimitsOf(given), limits, at),
       scopes: options.scopes ?? [],
       pin: pinOf(planner, toolsOf(options.scopes ?? [], [])),
       ...(options.history === undefined ? {} : { history: options.history }),
@@ -442,8 +425,8 @@ export class Runtime {
     return captureJson({ ...body, seq: 1, at }, 'run').json as unknown as Entry;
   }
 
-  #plannerFor({ planner }: StartOptions): Equipped {
-    return planner === undefined ? this.#planners.main : this.#planners.named(planner);
+  #agentFor({ agent }: StartOptions): ReadyAgent {
+    return agent === undefined ? this.#agents.default : this.#agents.named(agent);
   }
 
   async #remembered(scope: Identity, { history, conversation }: StartOptions): Promise<Remembered | undefined> {
@@ -452,7 +435,7 @@ export class Runtime {
   }
 
   /** A run id that somebody else used is never handed out, nor that of a run which was given something else to work on. */
-  async #assertSameRun(asked: Entry, planner: string | undefined): Promise<void> {
+  async #assertSameRun(asked: Entry, agent: string | undefined): Promise<void> {
     if (asked.kind !== 'started') return;
     const { identity, context } = asked;
     const { run } = identity;
@@ -466,8 +449,8 @@ export class Runtime {
     }
     const [first] = await this.#driverDeps().journal.read(run, 1, 1);
     if (first?.kind !== 'started') return;
-    const isOfPlanner = planner === undefined || planner === first.planner;
-    if (isOfPlanner && jsonEquals(first.context?.args ?? null, context?.args ?? null)) return;
+    const isOfAgent = agent === undefined || agent === first.agent;
+    if (isOfAgent && jsonEquals(first.context?.args ?? null, context?.args ?? null)) return;
     throw new PilotageError(
       'idempotency_conflict',
       `The run ${run} was started with another planner or input. Give each run an identity of its own; local('name') makes one.`,
@@ -491,7 +474,7 @@ export class Runtime {
       leaseMs,
       takeoverGraceMs,
       migrate: this.#options.migrate,
-      planners: this.#planners.names,
+      agents: this.#agents.names,
       onEnded: ({ identity, conversation }) => {
         this.#signals?.forget(identity.run);
         if (conversation) this.#summaries?.turnEnded(identity);
@@ -504,16 +487,17 @@ export class Runtime {
     if (this.#deps !== undefined) return this.#deps;
     const { journal: given = DEFAULT_JOURNAL_PATH } = this.#options;
     const journal = typeof given === 'string' ? sqliteJournal({ path: given, clock: this.#clock }) : given;
-    const { planner, toolsOf, limit, unpriced } = this.#planners.main;
+    const { agent, planner, toolsOf, limit, unpriced } = this.#agents.default;
     this.#deps = {
       journal,
       artifacts: patientArtifacts(cleanArtifacts(journal.artifacts, this.#redaction), this.#clock),
       redaction: this.#redaction,
+      agent,
       planner,
       toolsOf,
       limit,
       unpriced,
-      equipped: (name) => this.#planners.find(name),
+      agentNamed: (name) => this.#agents.find(name),
       clock: this.#clock,
       atWork: this.#atWork,
       turns: this.#turns,
@@ -553,7 +537,7 @@ function warn(error: unknown): void {
   process.emitWarning(warning);
 }
 
-function isHybrid({ planner }: Equipped): boolean {
+function isHybrid({ planner }: ReadyAgent): boolean {
   return planner.wakeMode === 'hybrid';
 }
 

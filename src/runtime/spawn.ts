@@ -22,7 +22,7 @@ import {
 } from '#core';
 import type { NewRun } from '#journal';
 import { type Amounts, type RunState, type ShareAxis, shareFor } from '#state';
-import type { Equipped } from './driver-deps.ts';
+import type { ReadyAgent } from './driver-deps.ts';
 import { pinOf } from './pins.ts';
 import { limitsWithin } from './run-budget.ts';
 import { type Beside, splitWith } from './task-budget-share.ts';
@@ -49,9 +49,9 @@ export function spawn(
   if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)], lacks: share.lacks };
   const { onCancel = 'cascade', retainTurn = kind === 'foreground', description, failFast, quorum } = spec;
   const { query, priority = 0 } = spec;
-  const { planner, pin } = state;
+  const { agent, pin } = state;
   const about = { kind, description, onCancel, group: groupId ?? groupOf(taskIn(state, at)) };
-  const run = newTask(state, at, now, { ...about, query, planner, pin, priority, limits: share.limits });
+  const run = newTask(state, at, now, { ...about, query, agent, pin, priority, limits: share.limits });
   const { run: id } = run.identity;
   const spawned: Spawned = {
     kind: 'spawned',
@@ -76,7 +76,7 @@ export function spawn(
 export interface CalledTask {
   readonly tool: string;
   readonly args: Json;
-  readonly carrier: Equipped;
+  readonly agent: ReadyAgent;
   /** So many calls of the tool are under way at once, at most; `Infinity` for any number. */
   readonly atOnce: number;
   /** What may be started while it is under way. */
@@ -84,15 +84,15 @@ export interface CalledTask {
 }
 
 /**
- * The task gets what its planner's budget asks for, as far as it is there. On the other axes it gets what is
+ * The task gets what its agent's limits ask for, as far as it is there. On the other axes it gets what is
  * left, but for what calls beside it may need: all of it when there are none.
  * @param taken what calls beside it take of the budget.
  */
 export function spawnCalled(state: RunState, at: CallPlace, called: CalledTask, now: number, taken: Amounts): Landing {
-  const { tool, args, carrier, atOnce } = called;
+  const { tool, args, agent, atOnce } = called;
   const share = shareFor(
     state,
-    limitsWithin({}, carrier.budget, now),
+    limitsWithin({}, agent.limits, now),
     taken,
     splitWith(() => called.beside()),
   );
@@ -103,10 +103,9 @@ export function spawnCalled(state: RunState, at: CallPlace, called: CalledTask, 
   const about = { kind: 'foreground', description: tool, group, onCancel: 'cascade' } as const;
   const { meta } = state.context;
   const { limits, reserved } = share;
-  const planner = carrier.planner.name;
-  const pin = pinOf(carrier.planner, carrier.toolsOf(state.scopes, []));
+  const pin = pinOf(agent.planner, agent.toolsOf(state.scopes, []));
   const context = meta === undefined ? { args } : { args, meta };
-  const run = newTask(state, at, now, { ...about, query: tool, planner, pin, priority: 0, limits, context });
+  const run = newTask(state, at, now, { ...about, query: tool, agent: agent.agent, pin, priority: 0, limits, context });
   const spawned: Spawned = {
     kind: 'spawned',
     ...at,
@@ -126,7 +125,7 @@ export function spawnCalled(state: RunState, at: CallPlace, called: CalledTask, 
 
 interface NewTask extends Pick<TaskOrigin, 'kind' | 'description' | 'group' | 'onCancel'> {
   readonly query: string;
-  readonly planner: string;
+  readonly agent: string;
   readonly pin: Pin | null;
   readonly priority: number;
   readonly limits: TaskShare;
@@ -134,7 +133,7 @@ interface NewTask extends Pick<TaskOrigin, 'kind' | 'description' | 'group' | 'o
 }
 
 function newTask(state: RunState, at: CallPlace, now: number, task: NewTask): NewRun {
-  const { kind, description, group, onCancel, query, planner, pin, priority, limits, context } = task;
+  const { kind, description, group, onCancel, query, agent, pin, priority, limits, context } = task;
   const { identity, scopes, fork } = state;
   const { run: parent } = identity;
   const { root = parent, depth = 0 } = state.task ?? {};
@@ -146,7 +145,7 @@ function newTask(state: RunState, at: CallPlace, now: number, task: NewTask): Ne
     query,
     conversation: false,
     ...(context === undefined ? {} : { context }),
-    planner,
+    agent,
     // A pause for a raise would leave what the owner has set aside.
     limits: { ...limits, onCeiling: 'finish' },
     scopes,

@@ -14,8 +14,8 @@ export interface StartOptions {
   /** All four parts; `local('name')` makes one. */
   readonly identity: Identity;
   readonly limits?: Limits;
-  /** The name of one of the runtime's other planners. Default: its main one. */
-  readonly planner?: string;
+  /** The name of one of the runtime's agents. Default: the first of them. */
+  readonly agent?: string;
   /** Earlier turns of the conversation. Default: those that the session remembers, if `memory` says so. */
   readonly history?: readonly Turn[];
   /** False: the run neither continues its session's conversation nor becomes a turn of it. Default true. */
@@ -41,7 +41,7 @@ export interface StartOptions {
 export const START_OPTIONS: OptionShape<StartOptions> = {
   identity: 'any',
   limits: 'object?',
-  planner: 'text?',
+  agent: 'text?',
   history: 'list?',
   conversation: 'flag?',
   scopes: 'list?',

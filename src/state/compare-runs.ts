@@ -26,7 +26,7 @@ export interface RunComparison {
 
 export interface RunSummary {
   readonly run: string;
-  readonly planner: string;
+  readonly agent: string;
   readonly query: string;
   readonly goal: string;
   /** Of all steps, with priced tools and tasks; `costMicroUsd` is in millionths of a US dollar. */
@@ -76,8 +76,8 @@ export function compareRuns(a: RunState, b: RunState): RunComparison {
   };
 }
 
-function summaryOf({ identity, planner, query, goal, totals, ending }: RunState): RunSummary {
-  return { run: identity.run, planner, query, goal, totals: { ...totals }, ending };
+function summaryOf({ identity, agent, query, goal, totals, ending }: RunState): RunSummary {
+  return { run: identity.run, agent, query, goal, totals: { ...totals }, ending };
 }
 
 function pairOf(index: number, a: Step | undefined, b: Step | undefined, neutral: (json: Json) => Json): StepPair {

@@ -31,8 +31,8 @@ import { taskEvents } from './task-events.ts';
 /** The events of one entry. `before` is the state without it; a `started` entry has none. */
 export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[] {
   if (entry.kind === 'started') {
-    const { query, planner } = entry;
-    return [event('run.started', entry, entry.identity, { query, planner })];
+    const { query, agent } = entry;
+    return [event('run.started', entry, entry.identity, { query, agent })];
   }
   if (before === undefined) return [];
   const { identity } = before;
@@ -63,9 +63,9 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
       return [event('planner.no_progress', entry, identity, { step, period, times })];
     }
     case 'repinned': {
-      const { planner, renamedTools } = entry;
+      const { agent, renamedTools } = entry;
       const renamed = renamedTools === undefined ? {} : { renamedTools };
-      return [event('run.repinned', entry, identity, { planner, ...renamed })];
+      return [event('run.repinned', entry, identity, { agent, ...renamed })];
     }
     case 'compacted': {
       const { tokenEstimate } = entry;

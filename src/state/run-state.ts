@@ -106,7 +106,7 @@ function fromStarted(
   | 'history'
   | 'context'
   | 'conversation'
-  | 'planner'
+  | 'agent'
   | 'limits'
   | 'scopes'
   | 'pin'
@@ -115,7 +115,7 @@ function fromStarted(
   | 'renamedTools'
 > {
   const { identity, query, history = NO_HISTORY, context = NO_CONTEXT, conversation = true } = entry;
-  const { planner, limits, scopes, pin = null, task = null, fork = null } = entry;
+  const { agent, limits, scopes, pin = null, task = null, fork = null } = entry;
   const renamedTools = {};
   return {
     identity,
@@ -124,7 +124,7 @@ function fromStarted(
     history,
     context,
     conversation,
-    planner,
+    agent,
     limits,
     scopes,
     pin,
@@ -219,7 +219,7 @@ function apply(state: RunState, entry: Entry): void {
       state.noProgress = Object.freeze({ step: entry.step, period: entry.period, times: entry.times });
       return;
     case 'repinned':
-      state.planner = entry.planner;
+      state.agent = entry.agent;
       state.pin = entry.pin;
       state.renamedTools = { ...state.renamedTools, ...entry.renamedTools };
       return;

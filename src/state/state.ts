@@ -159,7 +159,7 @@ export interface RunState {
   context: RunContext;
   /** The run is a turn of its session's conversation. */
   conversation: boolean;
-  planner: string;
+  agent: string;
   limits: RunLimits;
   scopes: readonly string[];
   pin: Pin | null;

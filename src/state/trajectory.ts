@@ -39,7 +39,7 @@ export interface RunTrajectory {
   readonly identity: Identity;
   readonly query: string;
   readonly goal: string;
-  readonly planner: string;
+  readonly agent: string;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   readonly context: RunContext;
@@ -71,13 +71,13 @@ export function trajectoryOf(entries: readonly Entry[]): RunTrajectory {
     applyEntry(state, entry);
     if (entry.kind === 'resumed') answer = entry;
   }
-  const { identity, query, goal, planner, startedAt, context, compaction, ending } = state;
+  const { identity, query, goal, agent, startedAt, context, compaction, ending } = state;
   return deepFreeze({
     format: FORMAT,
     identity,
     query,
     goal,
-    planner,
+    agent,
     startedAt,
     context,
     sources: sourcesOf(state),

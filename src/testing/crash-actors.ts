@@ -1,6 +1,6 @@
 /** A planner and tools as a process that can die runs them: watched, and cut off from the world when it is dead. */
 import { asPlanner, type MoveSource, type Planner, type PlannerFunction, type RunView } from '#core';
-import { type AnyTool, LoginRequired, type Tool } from '#tools';
+import { type AnyTool, LoginRequired, type Tool, type ToolSet } from '#tools';
 import { type CrashProcess, never } from './crash-process.ts';
 import type { CrashRecord } from './crash-record.ts';
 import type { CrashWorld } from './crash-scenario.ts';
@@ -28,20 +28,25 @@ export function mortalTools(
   return tools.map((tool) => {
     const before = known.tools.get(tool);
     if (before !== undefined) return before;
-    if (!('carriedOutBy' in tool)) {
+    if (!('agent' in tool)) {
       const made = mortalTool(tool, process, record);
       known.tools.set(tool, made);
       return made;
     }
-    const { planner: given, tools: below, ...rest } = tool.carriedOutBy;
+    const { planner: given, tools: below, ...rest } = tool.agent;
     const planner = known.planners.get(given) ?? mortalPlanner(given, process, record);
     known.planners.set(given, planner);
     const own: AnyTool[] = [];
-    const made = { ...tool, carriedOutBy: { ...rest, planner, tools: own } };
+    const made = { ...tool, agent: { ...rest, planner, tools: own } };
     known.tools.set(tool, made);
-    own.push(...mortalTools(below, process, record, known));
+    own.push(...mortalTools(toolsIn(below), process, record, known));
     return made;
   });
+}
+
+/** Of an agent's own tools, those that have their names. */
+function toolsIn(tools: ToolSet): readonly AnyTool[] {
+  return Object.values(tools) as AnyTool[];
 }
 
 interface Known {

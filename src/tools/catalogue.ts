@@ -24,17 +24,18 @@ import {
   type ToolView,
   whyNoUsd,
 } from '#core';
+import type { Agent, AgentTool, AnyTool, ToolSet, Unnamed } from './agent.ts';
 import { rankedExamples } from './examples.ts';
 import { assertDistinct, type NamedHandle, namedHandles } from './handle.ts';
 import { checkOf, jsonSchemaOf, type ValueCheck } from './schema.ts';
-import type { AnyTool, ApprovalGate, Backoff, EquippedPlanner, PlannerTool, Tool } from './tool.ts';
-import { type UnnamedTool, withName } from './unnamed-tool.ts';
+import type { ApprovalGate, Backoff, Tool } from './tool.ts';
+import { withName } from './unnamed-tool.ts';
 
 export const DEFAULT_TIMEOUT_MS = 30_000;
 export const DEFAULT_RETRIES = 3;
 
 /** A tool made ready: defaults filled in, checks prepared. */
-export type ReadyTool = ReadyFunction | ReadyPlannerTool;
+export type ReadyTool = ReadyFunction | ReadyAgentTool;
 
 interface Ready {
   readonly schema: ToolSchema;
@@ -61,8 +62,8 @@ export interface ReadyFunction extends Ready {
 }
 
 /** A tool whose calls are tasks. */
-export interface ReadyPlannerTool extends Ready {
-  readonly carriedOutBy: EquippedPlanner;
+export interface ReadyAgentTool extends Ready {
+  readonly agent: Agent;
 }
 
 /** What dispatch may use; planners get it as a `ToolView`, which has no tool's function in it. */
@@ -80,11 +81,6 @@ export interface Catalogue {
    */
   view(scopes: readonly string[], found?: readonly string[]): AuthorisedTools;
 }
-
-/** A list of tools, or a record by name. In a record a tool may leave out its name, as AI SDK `tool()` objects do. */
-export type ToolSet = readonly AnyTool[] | Readonly<Record<string, AnyTool | Unnamed>>;
-
-type Unnamed = UnnamedTool | (Omit<PlannerTool, 'name'> & { readonly name?: never });
 
 /** Views that are kept; a run keeps its own. */
 const MAX_VIEWS = 1_000;
@@ -137,14 +133,14 @@ function kept<T>(known: Map<string, T>, key: string, make: () => T): T {
   return made;
 }
 
-/** The planners that carry out tools of the set, each time they occur. Those of their own tools are not among them. */
-export function carriersOf(tools: ToolSet): readonly EquippedPlanner[] {
+/** The agents that carry out tools of the set, each time they occur. Those of their own tools are not among them. */
+export function agentsOf(tools: ToolSet): readonly Agent[] {
   const given: readonly unknown[] = Array.isArray(tools) ? tools : Object.values(tools);
-  return given.flatMap((tool) => (isPlannerTool(tool) ? [tool.carriedOutBy] : []));
+  return given.flatMap((tool) => (isAgentTool(tool) ? [tool.agent] : []));
 }
 
-function isPlannerTool(tool: unknown): tool is PlannerTool {
-  return typeof tool === 'object' && tool !== null && 'carriedOutBy' in tool;
+function isAgentTool(tool: unknown): tool is AgentTool {
+  return typeof tool === 'object' && tool !== null && 'agent' in tool;
 }
 
 function listOf(tools: ToolSet): readonly AnyTool[] {
@@ -159,7 +155,7 @@ function listOf(tools: ToolSet): readonly AnyTool[] {
         `The tool at ${JSON.stringify(name)} is ${shownAmount(tool)}; give a tool.`,
       );
     }
-    if (tool.name === undefined) return 'carriedOutBy' in tool ? { ...tool, name } : withName(name, tool);
+    if (tool.name === undefined) return 'agent' in tool ? { ...tool, name } : withName(name, tool);
     if (tool.name === name) return tool;
     throw new PilotageError(
       'invalid_config',
@@ -225,12 +221,12 @@ function shortHash(text: string): string {
 }
 
 /** Their values are looked at one by one below. A misspelt one would be a gate that nobody is asked at. */
-const OPTIONS: OptionShape<Partial<Tool & PlannerTool>> = {
+const OPTIONS: OptionShape<Partial<Tool & AgentTool>> = {
   ...({ name: 'any?', description: 'any?', inputSchema: 'any?', outputSchema: 'any?', execute: 'any?' } as const),
   ...({ effect: 'any?', reconcile: 'any?', inDoubt: 'any?', needsApproval: 'any?', handles: 'any?' } as const),
   ...({ tags: 'any?', loading: 'any?', mimeTypes: 'any?', scopes: 'any?', examples: 'any?' } as const),
   ...({ timeoutMs: 'any?', retries: 'any?', backoff: 'any?', concurrency: 'any?', costUsd: 'any?' } as const),
-  carriedOutBy: 'any?',
+  agent: 'any?',
 };
 
 function prepare(tool: AnyTool): ReadyTool {
@@ -249,14 +245,14 @@ function prepare(tool: AnyTool): ReadyTool {
     throw new PilotageError('invalid_config', `${owner} has no description. Say what it does; the model reads it.`);
   }
   const ready = readyOf(tool, owner);
-  if (!isPlannerTool(tool)) return readyFunction(tool, owner, ready);
+  if (!isAgentTool(tool)) return readyFunction(tool, owner, ready);
   if ('execute' in tool || 'costUsd' in tool || 'handles' in tool) {
     throw new PilotageError(
       'invalid_config',
-      `${owner} is carried out by a planner: leave out execute, handles and costUsd. It costs what the planner's runs use.`,
+      `${owner} is carried out by an agent: leave out execute, handles and costUsd. It costs what the agent's runs use.`,
     );
   }
-  return { ...ready, carriedOutBy: tool.carriedOutBy };
+  return { ...ready, agent: tool.agent };
 }
 
 function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {

@@ -1,7 +1,8 @@
 /** Examples of a tool's arguments: checked once, and put in the order in which they are shown. */
 import { captureObject, isJsonObject, type JsonObject, PilotageError } from '#core';
+import type { AnyTool } from './agent.ts';
 import type { ValueCheck } from './schema.ts';
-import type { AnyTool, ToolExample } from './tool.ts';
+import type { ToolExample } from './tool.ts';
 
 const RANKS: readonly ToolExample['tag'][] = ['minimal', 'common', 'edge-case', undefined];
 

@@ -1,15 +1,13 @@
-export type { AuthorisedTools, Catalogue, ReadyTool, ToolSet } from './catalogue.ts';
+export type { Agent, AgentLimits, AgentOptions, AgentTool, AgentToolOptions, AnyTool, ToolSet } from './agent.ts';
+export { agent, agentTool } from './agent.ts';
+export type { AuthorisedTools, Catalogue, ReadyTool } from './catalogue.ts';
 export { createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS } from './catalogue.ts';
 export type { Checked } from './schema.ts';
 export type {
-  AnyTool,
   ArtifactDescription,
-  EquippedPlanner,
   InputOf,
   InputSchema,
-  PlannerTool,
   Reconciled,
-  RunBudget,
   Tool,
   ToolContext,
   ToolExample,

@@ -1,6 +1,8 @@
 /** What the other rooms and the tests may use of `tools`. */
-export type { AuthorisedTools, Catalogue, ReadyFunction, ReadyPlannerTool, ReadyTool, ToolSet } from './catalogue.ts';
-export { carriersOf, createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS } from './catalogue.ts';
+export type { Agent, AgentLimits, AgentOptions, AgentTool, AgentToolOptions, AnyTool, ToolSet } from './agent.ts';
+export { agent, agentTool, asAgent, assertParallelCalls, checkedAgent } from './agent.ts';
+export type { AuthorisedTools, Catalogue, ReadyAgentTool, ReadyFunction, ReadyTool } from './catalogue.ts';
+export { agentsOf, createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS } from './catalogue.ts';
 export type {
   Handle,
   HandleClosing,
@@ -16,15 +18,11 @@ export type { Checked, ValueCheck } from './schema.ts';
 export { checkOf, jsonSchemaOf } from './schema.ts';
 export { skillGet, skillSearch } from './skill-tools.ts';
 export type {
-  AnyTool,
   ApprovalGate,
   ArtifactDescription,
   Backoff,
-  EquippedPlanner,
   InputSchema,
-  PlannerTool,
   Reconciled,
-  RunBudget,
   Tool,
   ToolContext,
   ToolExample,

@@ -1,17 +1,6 @@
 /** What a user writes to give an agent a capability. */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import type {
-  ArtifactRef,
-  Effect,
-  Identity,
-  Json,
-  JsonObject,
-  Limits,
-  Loading,
-  Planner,
-  SkillView,
-  ToolView,
-} from '#core';
+import type { ArtifactRef, Effect, Identity, Json, JsonObject, Loading, SkillView, ToolView } from '#core';
 import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
 
 /** A Standard Schema (zod, valibot, arktype …) or a plain JSON Schema object. */
@@ -153,40 +142,6 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
 
 /** A tool of any argument type. Method bivariance lets `ToolOptions<S>` be assigned to it. */
 export type Tool = ToolOptions<InputSchema, HandleSet>;
-
-/** What a run may use at most, beside what it is given: the smaller one counts on each axis. */
-export interface RunBudget extends Pick<Limits, 'steps' | 'calls' | 'costUsd' | 'tokens'> {
-  /** From its start on. */
-  readonly deadlineMs?: number;
-}
-
-/** A planner with tools of its own: its runs see these and no others. */
-export interface EquippedPlanner {
-  readonly planner: Planner;
-  readonly tools: readonly AnyTool[];
-  readonly budget?: RunBudget;
-  /** Calls of one step that run at once, 1 to 50. Default 50, or fewer when the runtime says so. */
-  readonly parallelCalls?: number;
-  /**
-   * Of a run that is started with it: checks `context.args` (`undefined`: there are none), and gives what the planner is to get as such.
-   * @throws what `Runtime.start` is to throw; nothing is stored then.
-   */
-  readArgs?(args: Json | undefined, identity: Identity): Json | Promise<Json>;
-}
-
-/**
- * A tool whose calls are carried out by a run of their own, a task of the run that calls: it has the arguments as
- * `context.args`, may pause, and goes on after a crash where it was. What it finishes with is the value.
- */
-export interface PlannerTool<S extends InputSchema = InputSchema>
-  extends Omit<
-    ToolOptions<S>,
-    'execute' | 'reconcile' | 'inDoubt' | 'timeoutMs' | 'retries' | 'backoff' | 'costUsd' | 'handles'
-  > {
-  readonly carriedOutBy: EquippedPlanner;
-}
-
-export type AnyTool = Tool | PlannerTool;
 
 /** Types the arguments of `execute` from the schema. The result is the plain object that was passed in. */
 export function tool<const S extends InputSchema, H extends HandleSet = NoHandles>(

@@ -10,7 +10,7 @@ import { createRuntime, type JsonObject, local, type Run, type ToolContext } fro
 import { seededRandom } from '#testing';
 import { type Place, Springs } from '../double-act/traps.ts';
 import { World } from '../double-act/world.ts';
-import { plannersOf } from './kinds.ts';
+import { agentsOf } from './kinds.ts';
 import { GRACE_MS, LEASE_MS, PAGE, STEPS } from './times.ts';
 import { witnessed } from './witness.ts';
 import { type Answer, type Command, faultOf, machineMs, type Said } from './words.ts';
@@ -64,10 +64,10 @@ const world = new TellingWorld({
   timeoutMs: TOOL_TIMEOUT_MS,
 });
 const journal = sqliteJournal({ path: database, watchIntervalMs: 50 });
-const planners = plannersOf(world);
+const agents = agentsOf(world);
 const runtime = createRuntime({
   planner: () => ({ kind: 'finish', reason: 'no_path' }),
-  planners,
+  agents,
   journal: witnessed(journal, say),
   leaseMs: LEASE_MS,
   takeoverGraceMs: GRACE_MS,
@@ -80,7 +80,7 @@ async function obey(command: Command): Promise<void> {
     case 'start':
       await runtime.start('See to the fee, the letter and the room.', {
         identity: local('ana', { run: command.id }),
-        planner: command.kind,
+        agent: command.kind,
         context: { args: {} },
       });
       say({ said: 'started', run: command.id });

@@ -1,7 +1,7 @@
 /** The kinds of runs: the planners of the double act, and some that wait for people and for tasks in the background. */
 import type { Decision, RunView, Tool } from '#pilotage';
-import type { EquippedPlanner } from '#tools';
-import { flowPlanner, mapPlanner } from '../double-act/flows.ts';
+import type { Agent } from '#tools';
+import { flowAgent, mapAgent } from '../double-act/flows.ts';
 import { htnPlanner, parallelPlanner, rulesPlanner, taskPlanner } from '../double-act/planners.ts';
 import { type Scenario, scenarios } from '../double-act/scenarios.ts';
 import { toolsOf, type World } from '../double-act/world.ts';
@@ -17,24 +17,22 @@ export function asksOf(kind: KindName): Scenario['asks'] {
   return scenario.asks;
 }
 
-/** The planners of all kinds, each under the name of its kind. */
-export function plannersOf(
-  world: World,
-): readonly (EquippedPlanner & { readonly planner: { readonly name: KindName } })[] {
+/** The agents of all kinds, each under the name of its kind. */
+export function agentsOf(world: World): readonly (Agent & { readonly name: KindName })[] {
   const tools = toolsOf(world);
   const gated = tools.map((tool): Tool => (tool.name === 'pay' ? { ...tool, needsApproval: true } : tool));
-  const flow = flowPlanner(world);
-  const map = mapPlanner(world);
+  const flow = flowAgent(world);
+  const map = mapAgent(world);
   return [
-    { planner: { name: 'parallel', next: parallelPlanner }, tools },
-    { planner: { ...rulesPlanner, name: 'rules' }, tools },
-    { planner: { ...htnPlanner, name: 'htn' }, tools },
-    { ...flow, planner: { ...flow.planner, name: 'flow' } },
-    { ...map, planner: { ...map.planner, name: 'map' } },
-    { planner: { name: 'task', next: taskPlanner }, tools },
-    { planner: { name: 'background', next: backgroundPlanner }, tools },
-    { planner: { name: 'gated', next: parallelPlanner }, tools: gated },
-    { planner: { name: 'asking', next: askingPlanner }, tools },
+    { name: 'parallel', planner: { name: 'parallel', next: parallelPlanner }, tools },
+    { name: 'rules', planner: rulesPlanner, tools },
+    { name: 'htn', planner: htnPlanner, tools },
+    { name: 'flow', planner: flow.planner, tools: flow.tools },
+    { name: 'map', planner: map.planner, tools: map.tools },
+    { name: 'task', planner: { name: 'task', next: taskPlanner }, tools },
+    { name: 'background', planner: { name: 'background', next: backgroundPlanner }, tools },
+    { name: 'gated', planner: { name: 'gated', next: parallelPlanner }, tools: gated },
+    { name: 'asking', planner: { name: 'asking', next: askingPlanner }, tools },
   ];
 }
 

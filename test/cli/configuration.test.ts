@@ -121,14 +121,14 @@ const next = (run) => run.trajectory.count === 0
   : { kind: 'finish', reason: 'goal', payload: run.trajectory.steps[0].calls[0].outcome.value };
 export default defineConfig({
   planner: { guidance: 'Answer in one word.' },
-  planners: [{ planner: { name: 'flow:pay', next }, tools: [pay] }],
+  agents: [{ name: 'pay', planner: { name: 'pay', next }, tools: [pay] }],
   journal: 'runs.db',
 });
 `,
     );
-    const { journal, planners = [] } = await loadConfig(join(folder.path, 'pilotage.config.ts'));
-    const runtime = createRuntime({ planner: finish(), planners, ...(journal === undefined ? {} : { journal }) });
-    const run = await runtime.start('q', { identity: local('ana'), planner: 'flow:pay' });
+    const { journal, agents = [] } = await loadConfig(join(folder.path, 'pilotage.config.ts'));
+    const runtime = createRuntime({ planner: finish(), agents, ...(journal === undefined ? {} : { journal }) });
+    const run = await runtime.start('q', { identity: local('ana'), agent: 'pay' });
     expect(await run.result()).toMatchObject({ status: 'paused' });
     await runtime.close();
     expect((await folder.run(['list'])).stdout).toContain(run.id);
@@ -136,7 +136,7 @@ export default defineConfig({
     expect((await folder.run(['approve', run.id])).code).toBe(0);
     expect(await folder.run(['resume', run.id])).toMatchObject({ code: 0, stdout: 'paid\n' });
     expect(await folder.run(['replay', run.id])).toMatchObject({ code: 0, stdout: 'All 2 decisions agree.\n' });
-    // A run of its main planner does need one.
+    // A run of its main agent does need one.
     const none = await folder.run(['run', 'q']);
     expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining('planner.model is missing') });
   });
@@ -160,7 +160,7 @@ describe('a run whose code has changed', () => {
     expect((await folder.run(['list', '--status', 'paused'])).stdout).toContain(run);
     const accepted = await folder.run(['resume', run, '--accept-changes'], env);
     expect(accepted).toMatchObject({ code: 0, stdout: '[{"paid":100}]\n' });
-    expect((await folder.run(['inspect', run])).stdout).toContain('▶ goes on with changed code (planner operated)');
+    expect((await folder.run(['inspect', run])).stdout).toContain('▶ goes on with changed code (agent operated)');
   });
 
   it('of another planner needs its configuration, or the same word', async () => {
@@ -174,7 +174,7 @@ describe('a run whose code has changed', () => {
     await folder.run(['approve', run]);
     const refused = await elsewhere.run(['resume', run, ...there]);
     expect(refused.code).toBe(6);
-    expect(refused.stderr).toContain('  planner: operated → finish\n');
+    expect(refused.stderr).toContain('  agent: operated → finish\n');
     expect(refused.stderr).toContain('  tool pay: is gone\n');
   });
 });

@@ -14,7 +14,7 @@ const read = node('read', { effect: 'pure', inputSchema, execute: ({ item }) => 
 const send = node('send', { effect: 'once', needsApproval: true, execute: (item) => 'sent ' + item });
 export default defineConfig({
   planner: finish(),
-  planners: [flow({ name: 'ship', inputSchema, entry: read, exit: send, edges: [edge(read, send)] })],
+  agents: [flow({ name: 'ship', inputSchema, entry: read, exit: send, edges: [edge(read, send)] })],
 });
 `;
 
@@ -22,9 +22,9 @@ describe('pilotage run --planner', () => {
   it('runs a flow with its input; approve and resume carry it to its output', async () => {
     const folder = makeFolder();
     folder.write('pilotage.config.ts', CONFIG);
-    const started = await folder.run(['run', 'a lamp', '--planner', 'flow:ship', '--input', '{"item":"lamp"}']);
+    const started = await folder.run(['run', 'a lamp', '--agent', 'ship', '--input', '{"item":"lamp"}']);
     expect(started).toMatchObject({ code: 5, stdout: '' });
-    expect(started.stderr).toContain('flow:ship: a lamp');
+    expect(started.stderr).toContain('ship: a lamp');
     const run = runIn(started.stderr);
     expect(await folder.run(['approve', run])).toMatchObject({ code: 0 });
     expect(await folder.run(['resume', run])).toMatchObject({ code: 0, stdout: 'sent LAMP\n' });
@@ -34,9 +34,9 @@ describe('pilotage run --planner', () => {
     const folder = makeFolder();
     folder.write('pilotage.config.ts', CONFIG);
     expect(await folder.run(['run', 'q', '--input', '{}'])).toMatchObject({ code: 2 });
-    const unknown = await folder.run(['run', 'q', '--planner', 'flow:nope']);
-    expect(unknown.stderr).toContain('knows no planner "flow:nope", only finish, flow:ship');
-    const misfit = await folder.run(['run', 'q', '--planner', 'flow:ship', '--input', '{"item":1}']);
+    const unknown = await folder.run(['run', 'q', '--agent', 'nope']);
+    expect(unknown.stderr).toContain('has no agent "nope", only finish, ship');
+    const misfit = await folder.run(['run', 'q', '--agent', 'ship', '--input', '{"item":1}']);
     expect(misfit).toMatchObject({ code: 3 });
     expect(misfit.stderr).toContain('validation_failed');
   });

@@ -110,7 +110,7 @@ describe('pilotage run without a model', () => {
     expect(code).toBe(0);
     expect(stdout).not.toContain('\u009b');
     const events = eventsIn(stdout);
-    expect(events[0]).toMatchObject({ type: 'run.started', query: 'x \u009b1m', planner: 'survey', seq: 1 });
+    expect(events[0]).toMatchObject({ type: 'run.started', query: 'x \u009b1m', agent: 'survey', seq: 1 });
     expect(events.at(-1)).toMatchObject({ type: 'planner.finish', reason: 'goal' });
     expect(events.every(({ identity }) => identity.run === events[0]?.identity.run)).toBe(true);
     expect(stderr.trim().split('\n')).toHaveLength(1);

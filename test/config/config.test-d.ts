@@ -16,7 +16,7 @@ describe('RG-18 what the types of a configuration refuse', () => {
     // @ts-expect-error an unknown driver
     defineConfig({ planner: { driver: 'house', rules: 3 } });
     // @ts-expect-error a planner without its tools
-    defineConfig({ planners: [{ name: 'other', next: () => ({ kind: 'finish', reason: 'goal' }) }] });
+    defineConfig({ agents: [{ name: 'other', next: () => ({ kind: 'finish', reason: 'goal' }) }] });
     // @ts-expect-error a hint that does not come from a file
     defineConfig({ planningHints: { disallowedTools: [] } });
   });
@@ -31,7 +31,10 @@ describe('RG-18 what the types of a configuration refuse', () => {
     defineConfig({ planner: { driver: 'pipeline', model: server, candidates: 2, verifier: { model: server } } });
     defineConfig({ planner: () => ({ kind: 'finish', reason: 'goal' }) });
     const other = { name: 'other', next: () => ({ kind: 'finish' as const, reason: 'goal' as const }) };
-    defineConfig({ planner: { model }, planners: [{ planner: other, tools: [], budget: { deadlineMs: 5 } }] });
+    defineConfig({
+      planner: { model },
+      agents: [{ name: 'other', planner: other, tools: [], limits: { deadlineMs: 5 } }],
+    });
     const own = defineConfig<{ driver: 'house'; rules: number }>({ planner: { driver: 'house', rules: 3 } });
     readyConfig(own) satisfies Promise<unknown>;
   });

@@ -71,15 +71,15 @@ describe('a configuration that is made ready', () => {
     const config = defineConfig({
       planner,
       tools: [clock],
-      planners: [{ planner: other, tools: [watch], budget: { calls: 2 } }],
+      agents: [{ name: 'other', planner: other, tools: [watch], limits: { calls: 2 } }],
       limits: { calls: 5 },
       journal: memoryJournal(),
     });
     const { runtime: options } = await readyConfig(config);
-    expect(options.planners).toBe(config.planners);
+    expect(options.agents).toBe(config.agents);
     const runtime = createRuntime(options);
     try {
-      const run = await runtime.start('q', { identity: local('ana'), planner: 'other' });
+      const run = await runtime.start('q', { identity: local('ana'), agent: 'other' });
       expect(await run.result()).toMatchObject({ status: 'finished', payload: 'other' });
       const { limits, pin } = await run.state();
       expect(limits).toEqual({ calls: 2 });
@@ -166,12 +166,9 @@ describe('a configuration that is made ready', () => {
     ['migrate', { migrate: 'always' }],
     ['policy', { policy: ['read'] }],
     ['tools', { tools: 'clock' }],
-    ['planners', { planners: planner }],
-    ['planners[1]', { planners: [{ planner: { ...planner, name: 'other' }, tools: [] }, planner] }],
-    [
-      'The budget of the planner "other"',
-      { planners: [{ planner: { ...planner, name: 'other' }, tools: [], budget: { calls: -1 } }] },
-    ],
+    ['agents', { agents: planner }],
+    ['agents[1]', { agents: [{ name: 'other', planner, tools: [] }, null] }],
+    ['The agent "other"', { agents: [{ name: 'other', planner, tools: [], limits: { calls: -1 } }] }],
     ['limits.calls', { limits: { calls: -1 } }],
     ['planningHints', { planningHints: 'none' }],
     ['planningHints.constraints', { planningHints: { constraints: ['none'] } }],

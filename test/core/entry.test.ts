@@ -129,7 +129,7 @@ describe('the stored text of an entry', () => {
 
   it('TJ-01 has these bytes: the version first, the position in its own column', () => {
     const entry: Entry = { kind: 'call_began', step: 2, call: 0, seq: 12, at: 99 };
-    expect(encodeEntry(entry)).toBe('{"v":1,"kind":"call_began","step":2,"call":0,"at":99}');
+    expect(encodeEntry(entry)).toBe('{"v":2,"kind":"call_began","step":2,"call":0,"at":99}');
   });
 
   it('TJ-03 the smallest entry is a valid object', () => {
@@ -169,9 +169,9 @@ describe('text that is no entry', () => {
   });
 
   it('of another format says that it is newer', () => {
-    expect(refusal('{"v":2,"kind":"moved"}')).toMatchObject({
+    expect(refusal('{"v":3,"kind":"moved"}')).toMatchObject({
       code: 'journal_newer',
-      message: expect.stringContaining('format 2'),
+      message: expect.stringContaining('format 3'),
     });
   });
 

@@ -149,7 +149,7 @@ async function stored(journal: Journal): Promise<Claim> {
     kind: 'started',
     identity,
     query: 'q',
-    planner: 'p',
+    agent: 'p',
     limits: {},
     scopes: [],
     seq: 1,
@@ -386,7 +386,7 @@ const SCENES: { readonly [C in ErrorCode]: () => Promise<ErrorConsequence> } = {
     });
   },
   journal_conflict: () => caller('journal_conflict', () => appendTo(memoryJournal(), 1, 5)),
-  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":2,"kind":"moved"}', 1)),
+  journal_newer: () => caller('journal_newer', () => decodeEntry('{"v":3,"kind":"moved"}', 1)),
   journal_corrupt: () => caller('journal_corrupt', () => foldEntries([])),
   journal_entry_unknown: () => caller('journal_entry_unknown', () => decodeEntry('{"v":1,"kind":"dreamt"}', 1)),
   journal_read_only: () => refusedAppend('journal_read_only'),

@@ -1,5 +1,5 @@
 /** Brings about the errors of flows and of planners beside the main one, for the table of consequences. */
-import { type Flow, flow, flowFrom, joinK, mapConcurrent, node, predicateRouter } from '#flow';
+import { type Flow, type FlowBudget, flow, flowFrom, joinK, mapConcurrent, node, predicateRouter } from '#flow';
 import { createRuntime, finish, local, memoryJournal, type RunResult, type Runtime } from '#pilotage';
 
 const NUMBER = { type: 'number' } as const;
@@ -8,9 +8,9 @@ const identity = (): ReturnType<typeof local> => local('ana');
 type Numbers = Flow<number, unknown>;
 
 /** A flow of one node. */
-const single = (run: (value: number) => unknown, more: object = {}): Numbers => {
+const single = (run: (value: number) => unknown, more: object = {}, budget: FlowBudget = {}): Numbers => {
   const only = node('only', { effect: 'read', execute: run, ...more });
-  return flow({ name: 'single', inputSchema: NUMBER, entry: only, exit: only }) as Numbers;
+  return flow({ name: 'single', inputSchema: NUMBER, budget, entry: only, exit: only }) as Numbers;
 };
 
 const unrouted = (): Numbers => {
@@ -20,7 +20,7 @@ const unrouted = (): Numbers => {
 };
 
 function runtimeOf(made: Numbers): Runtime {
-  return createRuntime({ planner: finish(), planners: [made], journal: memoryJournal() });
+  return createRuntime({ planner: finish(), agents: [made], journal: memoryJournal() });
 }
 
 async function resultOf(made: Numbers): Promise<RunResult> {
@@ -53,14 +53,11 @@ export const FAILING_FLOWS: Readonly<Record<FailingCode, () => Promise<RunResult
       }),
     ),
   validation_failed: () => resultOf(single(() => 'text', { outputSchema: NUMBER })),
-  flow_budget_exceeded: () => {
-    const priced = single((value) => value, { costUsd: 0.000002 });
-    return resultOf({ ...priced, budget: { costUsd: 0.000001 } });
-  },
+  flow_budget_exceeded: () => resultOf(single((value) => value, { costUsd: 0.000002 }, { costUsd: 0.000001 })),
 };
 
 type ThrowingCode =
-  | 'planner_unknown'
+  | 'agent_unknown'
   | 'flow_invalid'
   | 'run_paused'
   | 'run_cancelled'
@@ -70,7 +67,7 @@ type ThrowingCode =
 
 /** What whoever called gets thrown, by its code. */
 export const THROWING_FLOWS: Readonly<Record<ThrowingCode, () => unknown>> = {
-  planner_unknown: () => outputOf(single(Number), createRuntime({ planner: finish(), journal: memoryJournal() })),
+  agent_unknown: () => outputOf(single(Number), createRuntime({ planner: finish(), journal: memoryJournal() })),
   flow_invalid: () => flowFrom('{}', { functions: {} }),
   run_paused: () => outputOf(single(Number, { needsApproval: true })),
   run_cancelled: async () => {

@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { edge, flow, join, map, node, predicateRouter } from '#flow';
 import type { Effect, Json } from '#pilotage';
-import type { EquippedPlanner, Reconciled, ToolContext } from '#tools';
+import type { Agent, Reconciled, ToolContext } from '#tools';
 import { appendDurably, readLines } from '../kit/durable-lines.ts';
 
 /** One line of the effects file: a node did its thing. */
@@ -24,7 +24,7 @@ export function resultFor(n: number): Json {
 }
 
 /** @param say told of each effect, after it is on disk. */
-export function stampFlow(file: string, life: number, say: (line: string) => void): EquippedPlanner {
+export function stampFlow(file: string, life: number, say: (line: string) => void): Agent {
   /** A `once` node that was cut off looks in the file whether it did it. */
   const does = <Args, Out extends Json>(name: string, effect: Effect, give: (args: Args) => Out) => {
     const execute = async (args: Args, { idempotencyKey: key }: ToolContext): Promise<Out> => {

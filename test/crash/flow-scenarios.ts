@@ -1,9 +1,9 @@
 /** Flows, to be cut in two by a crash at any moment of any of their nodes. */
 import { branchesOf } from '#core';
-import { edge, flow, join, map, node, predicateRouter, unionRouter } from '#flow';
+import { edge, type Flow, flow, join, map, node, predicateRouter, unionRouter } from '#flow';
 import type { Control, Effect, Entry, Json, RunState } from '#pilotage';
 import type { CrashScenario, CrashWorld } from '#testing';
-import type { EquippedPlanner, Reconciled, ToolContext } from '#tools';
+import type { Reconciled, ToolContext } from '#tools';
 import { call, endless, oneOfEach, ordered, outcomes } from './scenarios.ts';
 
 /** What a node does: its thing in the world, once. A `once` node that was cut off looks there whether it did. */
@@ -21,7 +21,7 @@ const nowhere: CrashWorld = { effect: async () => {}, count: () => 0 };
 
 /** A scenario whose run is a run of the flow. */
 function ofFlow(
-  made: (world: CrashWorld) => EquippedPlanner,
+  made: (world: CrashWorld) => Pick<Flow, 'planner' | 'tools'>,
   scenario: Omit<CrashScenario, 'planner' | 'tools' | 'query'>,
 ): CrashScenario {
   return { ...scenario, query: 'go', planner: made(nowhere).planner, tools: (world) => made(world).tools };

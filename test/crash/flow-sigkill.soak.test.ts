@@ -84,7 +84,7 @@ it('a flow that is killed in the middle of its map and of its subflow goes on in
       const found = [...foldProblems(entries), ...endingProblems(entries, await journal.get(run))];
       for (const problem of [...found, ...taskProblems(entries, state, tree)]) problems.push(`${run}: ${problem}`);
       // A second step would mean that somebody planned the nodes anew. A map has one more, for its list.
-      expect(state.steps.length).toBe(state.planner.startsWith('map:') ? 2 : 1);
+      expect(state.steps.length).toBe(state.agent.startsWith('map:') ? 2 : 1);
       for (const line of said.filter((each) => each.split(' ')[1] === run)) {
         const [, , seq, kind] = line.split(' ');
         if (entries[Number(seq) - 1]?.kind !== kind) problems.push(`the entry of "${line}" is lost`);

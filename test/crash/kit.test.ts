@@ -263,7 +263,7 @@ const started: Entry = {
   kind: 'started',
   identity: { tenant: 't', user: 'u', session: 's', run: 'r' },
   query: 'go',
-  planner: 'p',
+  agent: 'p',
   limits: {},
   scopes: [],
 };
@@ -313,7 +313,7 @@ describe('the checks of a journal', () => {
       identity: started.identity,
       query: 'go',
       priority: 0,
-      planner: 'p',
+      agent: 'p',
       createdAt: 1,
       updatedAt: 5,
       readAt: 5,

@@ -14,7 +14,7 @@ import type {
   SpawnTask,
 } from '#pilotage';
 import type { CrashScenario } from '#testing';
-import { type AnyTool, LoginRequired, type PlannerTool } from '#tools';
+import { type AgentTool, type AnyTool, LoginRequired } from '#tools';
 import { call, endless, oneOfEach, ordered, outcomes, worker } from './scenarios.ts';
 
 const parallel = (...branches: readonly Branch[]): CallParallel => ({ kind: 'call_parallel', branches });
@@ -368,9 +368,9 @@ const changedCode: CrashScenario = {
 };
 
 /** A tool whose calls are carried out by a planner with tools of its own. */
-function carried(name: string, next: PlannerFunction, tools: readonly AnyTool[], more: Partial<PlannerTool> = {}) {
-  const carriedOutBy = { planner: { name: `by ${name}`, next }, tools };
-  return { name, description: name, inputSchema: { type: 'object' }, ...more, carriedOutBy } satisfies AnyTool;
+function carried(name: string, next: PlannerFunction, tools: readonly AnyTool[], more: Partial<AgentTool> = {}) {
+  const agent = { name: `by ${name}`, planner: { name: `by ${name}`, next }, tools };
+  return { name, description: name, inputSchema: { type: 'object' }, ...more, agent } satisfies AnyTool;
 }
 
 const called: CrashScenario = {

@@ -1,11 +1,11 @@
 /** The scenarios that are flows: their nodes do what the tools of the others do. */
 import { edge, flow, map, node } from '#flow';
 import type { Json, JsonObject } from '#pilotage';
-import type { EquippedPlanner } from '#tools';
+import type { Agent } from '#tools';
 import { FEE, items, letter, ROOM } from './errands.ts';
 import type { World } from './world.ts';
 
-export function flowPlanner(world: World): EquippedPlanner {
+export function flowAgent(world: World): Agent {
   const policy = { timeoutMs: world.timeoutMs };
   const roomNode = roomOf(world);
   const page = node('page', { effect: 'read', execute: (): JsonObject => ({ body: world.page }) });
@@ -30,7 +30,7 @@ export function flowPlanner(world: World): EquippedPlanner {
   });
 }
 
-export function mapPlanner(world: World): EquippedPlanner {
+export function mapAgent(world: World): Agent {
   const begin = node('begin', { effect: 'pure', execute: () => items(world.page) });
   const each = map('each', {
     effect: 'once',

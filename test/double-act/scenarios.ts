@@ -7,7 +7,7 @@ import type { Json, RuntimeOptions } from '#pilotage';
 import { pipeline } from '#planners/pipeline';
 import { react } from '#planners/react';
 import { type Asked, FEE, items, letter, ROOM } from './errands.ts';
-import { flowPlanner, mapPlanner } from './flows.ts';
+import { flowAgent, mapAgent } from './flows.ts';
 import { htnPlanner, parallelPlanner, rulesPlanner, taskPlanner } from './planners.ts';
 import { toolsOf, type World } from './world.ts';
 
@@ -23,7 +23,7 @@ export interface Scenario {
   make(
     world: World,
     model: { readonly baseUrl: string; readonly model: string },
-  ): Pick<RuntimeOptions, 'planner' | 'tools'>;
+  ): Pick<RuntimeOptions, 'planner' | 'tools' | 'agents'>;
 }
 
 const usual = (page: Json): readonly Asked[] => [FEE, letter(page), ROOM];
@@ -66,7 +66,7 @@ export const scenarios: readonly Scenario[] = [
   },
   { name: 'htn', asks: eitherWay, make: (world) => ({ planner: htnPlanner, tools: toolsOf(world) }) },
   { name: 'rules', asks: eitherWay, make: (world) => ({ planner: rulesPlanner, tools: toolsOf(world) }) },
-  { name: 'flow', asks: usual, make: (world) => ({ planner: flowPlanner(world) }) },
+  { name: 'flow', asks: usual, make: (world) => ({ agents: [flowAgent(world)] }) },
   { name: 'task', asks: usual, make: (world) => ({ planner: taskPlanner, tools: toolsOf(world) }) },
   {
     name: 'map',
@@ -74,7 +74,7 @@ export const scenarios: readonly Scenario[] = [
       ...items(page).map((args): Asked => ({ subject: String(args['subject']), effect: 'once', tools: ['pay'], args })),
       ROOM,
     ],
-    make: (world) => ({ planner: mapPlanner(world) }),
+    make: (world) => ({ agents: [mapAgent(world)] }),
   },
   { name: 'parallel', asks: usual, make: (world) => ({ planner: parallelPlanner, tools: toolsOf(world) }) },
 ];

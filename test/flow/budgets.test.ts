@@ -25,7 +25,7 @@ describe('a flow as the main planner', () => {
   const made = priced(1, { hops: 0 });
 
   it('RT-28 has its own budget', async () => {
-    const runtime = createRuntime({ planner: made, journal: memoryJournal() });
+    const runtime = createRuntime({ agents: [made], journal: memoryJournal() });
     await within(runtime, async () => {
       const error = await made.run(runtime, 1, { identity: identity() }).catch((thrown: unknown) => thrown);
       expect(error).toMatchObject({ code: 'flow_budget_exceeded', data: { axis: 'hops', node: 'only' } });
@@ -33,7 +33,7 @@ describe('a flow as the main planner', () => {
   });
 
   it('takes no tools beside its own', () => {
-    expect(() => createRuntime({ planner: made, tools: [], journal: memoryJournal() })).toThrow(
+    expect(() => createRuntime({ agents: [made], tools: [], journal: memoryJournal() })).toThrow(
       expect.objectContaining({ code: 'invalid_config' }),
     );
   });
@@ -47,7 +47,7 @@ describe('what is just enough', () => {
       [made, 2],
       [dear, 'flow_budget_exceeded'],
     ] as const) {
-      const runtime = createRuntime({ planner: given, journal: memoryJournal() });
+      const runtime = createRuntime({ agents: [given], journal: memoryJournal() });
       const came = within(runtime, () => given.run(runtime, 1, { identity: identity() }));
       expect(await came.catch((thrown: { code: string }) => thrown.code)).toBe(wanted);
     }
@@ -59,7 +59,7 @@ describe('what is just enough', () => {
   ] as const)('a map of four items under %s hops comes to %s: it has all of them, as nothing runs beside it', async (hops, wanted) => {
     const scores = map('scores', { effect: 'pure', execute: (item: number) => item + 1 });
     const made = flow({ name: 'mapped', inputSchema: LIST, entry: scores, exit: scores, budget: { hops } });
-    const runtime = createRuntime({ planner: made, journal: memoryJournal() });
+    const runtime = createRuntime({ agents: [made], journal: memoryJournal() });
     const came = within(runtime, () => made.run(runtime, [1, 2, 3, 4] as never, { identity: identity() }));
     expect(await came.catch((thrown: { code: string }) => thrown.code)).toEqual(wanted);
   });
@@ -79,7 +79,7 @@ describe('what is just enough', () => {
       [24, 'flow_budget_exceeded'],
     ] as const) {
       const made = flow({ ...parts, budget: { hops } });
-      const runtime = createRuntime({ planner: made, journal: memoryJournal() });
+      const runtime = createRuntime({ agents: [made], journal: memoryJournal() });
       const came = within(runtime, () => made.run(runtime, items as never, { identity: identity() }));
       expect(await came.catch((thrown: { code: string }) => thrown.code)).toBe(wanted);
     }
@@ -95,7 +95,7 @@ describe('what is just enough', () => {
     const both = join('both', { of: [left, right], effect: 'pure', execute: (given): Json => given as Json });
     const edges = [edge(start, left), edge(start, right)];
     const made = flow({ name: 'outer', inputSchema: NUMBER, entry: start, exit: both, edges, budget: { hops: 6 } });
-    const runtime = createRuntime({ planner: made, journal: memoryJournal() });
+    const runtime = createRuntime({ agents: [made], journal: memoryJournal() });
     expect(await within(runtime, () => made.run(runtime, 1, { identity: identity() }))).toEqual({ left: 1, right: 1 });
   });
 });
@@ -103,7 +103,7 @@ describe('what is just enough', () => {
 describe('a runtime', () => {
   it('refuses a run id that was used for another input', async () => {
     const made = priced(0, {});
-    const runtime = createRuntime({ planner: finish(), planners: [made], journal: memoryJournal() });
+    const runtime = createRuntime({ planner: finish(), agents: [made], journal: memoryJournal() });
     await within(runtime, async () => {
       const mine = identity();
       expect(await made.run(runtime, 1, { identity: mine })).toBe(2);

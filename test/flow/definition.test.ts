@@ -373,7 +373,7 @@ describe('what the builders make', () => {
       name: 'scores',
       effect: 'read',
       inputSchema: { type: 'array', maxItems: 10_000 },
-      carriedOutBy: { planner: { name: 'map:f/scores' }, tools: [{ name: 'scores.item', effect: 'read', retries: 0 }] },
+      agent: { planner: { name: 'map:f/scores' }, tools: [{ name: 'scores.item', effect: 'read', retries: 0 }] },
     });
   });
 
@@ -381,7 +381,7 @@ describe('what the builders make', () => {
     const names = ['f', 'g'].map((name) => {
       const scores = map('scores', { execute: () => 1 });
       const [tool] = flow({ name, inputSchema: any, entry: scores, exit: scores }).tools;
-      return tool !== undefined && 'carriedOutBy' in tool ? tool.carriedOutBy.planner.name : undefined;
+      return tool !== undefined && 'agent' in tool ? tool.agent.planner.name : undefined;
     });
     expect(names).toEqual(['map:f/scores', 'map:g/scores']);
   });
@@ -405,7 +405,7 @@ describe('what the builders make', () => {
       outputSchema: output,
       effect: 'read',
     });
-    expect(tool.carriedOutBy).toBe(made);
+    expect(tool.agent).toBe(made);
     expect(tool).not.toHaveProperty('run');
     expect(made.planner.name).toBe('flow:sum');
     expect(made.asTool({ name: 'add', scopes: ['s'], needsApproval: true })).toMatchObject({
@@ -433,13 +433,13 @@ describe('what the builders make', () => {
         exits: ['end'],
         allowCycle: true,
         hops,
-      }).budget;
+      }).limits;
     expect(loop(9)).toEqual({ calls: 9 });
     expect(loop(1_000)).toEqual({ calls: 1_000, steps: 4_064 });
     const a = plain('a');
     const budget = { hops: 1_000, deadlineMs: 5, costUsd: 6, tokens: 7 };
     const straight = flow({ name: 'f', inputSchema: any, entry: a, exit: a, budget });
-    expect(straight.budget).toEqual({ calls: 1_000, deadlineMs: 5, costUsd: 6, tokens: 7 });
+    expect(straight.limits).toEqual({ calls: 1_000, deadlineMs: 5, costUsd: 6, tokens: 7 });
   });
 
   it('runs no function of anyone while a flow is built', () => {

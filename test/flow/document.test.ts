@@ -165,7 +165,7 @@ describe('a flow from a document', () => {
       expect(read.topology()).toEqual(own.topology());
       expect(read.mermaid()).toBe(own.mermaid());
       expect(read.planner.version).toBe(own.planner.version);
-      expect(read.budget).toEqual(own.budget);
+      expect(read.limits).toEqual(own.limits);
       for (const [mail, expected] of MAILS) {
         expect(await resultOf(own, mail)).toEqual(expected);
         expect(await resultOf(read, mail)).toEqual(expected);
@@ -211,7 +211,7 @@ const MAILS: readonly (readonly [Mail, Json])[] = [
 ];
 
 async function resultOf<In>(made: Flow<In, unknown>, input: In): Promise<unknown> {
-  const runtime = createRuntime({ planner: made.planner, tools: made.tools });
+  const runtime = createRuntime({ agents: [made] });
   try {
     return await made.run(runtime, input, { identity: local('tests') });
   } finally {

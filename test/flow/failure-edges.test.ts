@@ -204,12 +204,12 @@ describe('a failure edge', () => {
       return flow({ name: 'kept', inputSchema: {}, entry: first as never, exit: [first, handler] as never });
     };
     const one = build(true);
-    const first = createRuntime({ planner: one, journal });
+    const first = createRuntime({ agents: [one], journal });
     const run = await one.start(first, null as never, who());
     await pausesOf(run as never);
     await first.close();
     const two = build(true);
-    const second = createRuntime({ planner: two, journal });
+    const second = createRuntime({ agents: [two], journal });
     const again = second.run((run as unknown as { id: string }).id);
     await again.approve();
     expect(await again.result()).toMatchObject({ status: 'finished', answer: 'no_stock' });

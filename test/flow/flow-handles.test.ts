@@ -38,7 +38,7 @@ it('opens one for the nodes of a flow and one for the items of a map, and closes
     },
   });
   const talk = flow({ name: 'talk', inputSchema: {}, entry: first, exit: last, edges: [edge(first, each)] });
-  const { runtime, faults } = world({ planner: talk });
+  const { runtime, faults } = world({ agents: [talk] });
   const run = await talk.start(runtime, ['a', 'b'], { identity: local('ana') });
   expect(await run.result()).toMatchObject({ status: 'finished', payload: ['first', 'last'] });
   expect(closed).toEqual(['task: a,b', 'flow: first,last']);

@@ -1,10 +1,12 @@
 /** Runs of a flow in a runtime: which nodes run, how they fail, and what reaches the one who called. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { type Identity, type Json, local } from '#core';
 import { edge, type Flow, FlowError, flow, join, type NodePolicy, node, predicateRouter, unionRouter } from '#flow';
+import { createRuntime } from '#runtime';
 import { LoginRequired, type ToolContext, ToolFailure } from '#tools';
 import { collect, only } from '../kit/events.ts';
+import { temporaryFile } from '../kit/files.ts';
 import { failureOf, placed } from '../kit/flows.ts';
 import { aborted, gate, until } from '../kit/waiting.ts';
 
@@ -145,8 +147,10 @@ describe('input and output', () => {
 
   it('RT-17 W86 so it is when the run is started with the runtime: as the main planner, by its name, as a task', async () => {
     const made = byTopic([]);
-    for (const runtime of [placed([made]), placed([], { planner: made })]) {
-      const named = { planner: 'flow:mail', identity };
+    const main = createRuntime({ agents: [made], journal: temporaryFile() });
+    onTestFinished(() => main.close());
+    for (const runtime of [placed([made]), main]) {
+      const named = { agent: 'mail', identity };
       for (const context of [{ args: { topic: 7 } }, {}]) {
         const error = await failureOf(runtime.start('mail', { ...named, context }));
         expect(error).toBeInstanceOf(FlowError);
@@ -166,7 +170,7 @@ describe('input and output', () => {
     const runtime = placed([made]);
     await made.run(runtime, { n: 1 }, { identity: local('ana') });
     await (
-      await runtime.start('made', { planner: 'flow:made', identity: local('ana'), context: { args: { n: 1 } } })
+      await runtime.start('made', { agent: 'made', identity: local('ana'), context: { args: { n: 1 } } })
     ).result();
     expect(seen).toEqual(Array(2).fill({ n: 2, tag: 'none' }));
   });
@@ -188,7 +192,7 @@ describe('input and output', () => {
   it('a runtime that does not know the flow says so', async () => {
     const made = byTopic([]);
     const error = await failureOf(made.run(placed([]), { topic: 'b' }, { identity }));
-    expect(error).toMatchObject({ code: 'planner_unknown' });
+    expect(error).toMatchObject({ code: 'agent_unknown' });
   });
 });
 

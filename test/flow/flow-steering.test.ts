@@ -186,7 +186,7 @@ async function afterCrash<In>(
   const [before, behind]: [string[], string[]] = [[], []];
   const cut = cutJournal(shared);
   const here = (made: Flow<In, unknown>, journal: typeof shared): Runtime =>
-    createRuntime({ planner: made.planner, tools: made.tools, journal, clock });
+    createRuntime({ agents: [made], journal, clock });
   const made = make(before, true);
   const run = await made.start(here(made, cut.journal), input, { identity: identity() });
   await until(() => dies(before));

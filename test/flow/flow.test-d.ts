@@ -398,6 +398,6 @@ describe('flows', () => {
 
   it('are tools and planners of a runtime', () => {
     expectTypeOf(() => createRuntime({ planner: support.planner, tools: [support.asTool()] })).toBeFunction();
-    expectTypeOf(() => createRuntime({ planner: support.planner, planners: [support] })).toBeFunction();
+    expectTypeOf(() => createRuntime({ planner: support.planner, agents: [support] })).toBeFunction();
   });
 });

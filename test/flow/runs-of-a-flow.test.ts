@@ -56,9 +56,9 @@ describe('the runs of flows', () => {
     }
     const listed = await runtime.list({ limit: 200 });
     expect(new Set(listed.map(({ identity }) => identity.run))).toEqual(new Set(ids));
-    expect(listed.filter(({ planner }) => planner === 'flow:first')).toHaveLength(10);
-    expect((await failureOf(named('third').run(runtime, 1, { identity: local('ana') }))).code).toBe('planner_unknown');
-    const given = { planner: first, planners: [named('first')], journal: temporaryFile() };
+    expect(listed.filter(({ agent }) => agent === 'first')).toHaveLength(10);
+    expect((await failureOf(named('third').run(runtime, 1, { identity: local('ana') }))).code).toBe('agent_unknown');
+    const given = { agents: [first, named('first')], journal: temporaryFile() };
     expect(() => createRuntime(given)).toThrow(expect.objectContaining({ code: 'invalid_config' }));
   });
 });

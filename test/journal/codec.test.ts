@@ -210,7 +210,7 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
       history: fc.array(fc.record({ role: fc.constantFrom('user' as const, 'assistant' as const), text })),
       context,
       conversation: fc.boolean(),
-      planner: text,
+      agent: text,
       limits: taskLimits,
       scopes: fc.array(text),
       pin,
@@ -223,7 +223,7 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
       }),
       ...position,
     },
-    { requiredKeys: ['kind', 'identity', 'query', 'planner', 'limits', 'scopes', 'seq', 'at'] },
+    { requiredKeys: ['kind', 'identity', 'query', 'agent', 'limits', 'scopes', 'seq', 'at'] },
   ),
   moved: fc.record(
     {
@@ -399,12 +399,12 @@ const entries: { readonly [K in EntryKind]: fc.Arbitrary<Entry> } = {
   repinned: fc.record(
     {
       kind: fc.constant('repinned' as const),
-      planner: text,
+      agent: text,
       pin,
       renamedTools: fc.dictionary(text, text).map(asStored),
       ...position,
     },
-    { requiredKeys: ['kind', 'planner', 'pin', 'seq', 'at'] },
+    { requiredKeys: ['kind', 'agent', 'pin', 'seq', 'at'] },
   ),
   compacted: fc.record(
     {

@@ -72,17 +72,17 @@ describe('the file of a SQLite journal', () => {
     }
   });
 
-  it('has an index for what is due, whichever planner and tenants are asked for', async () => {
+  it('has an index for what is due, whichever agent and tenants are asked for', async () => {
     const path = await writtenJournal();
     const plan = withDatabase(path, (db) => db.prepare(`EXPLAIN QUERY PLAN ${FIND_DUE}`).all());
     const looks = plan.map((row) => String(row['detail'])).filter((detail) => /\bruns\b/.test(detail));
     expect(looks).toEqual([
       'SEARCH runs USING INDEX runs_due',
-      'SEARCH runs USING INDEX runs_due (planner>?)',
+      'SEARCH runs USING INDEX runs_due (agent>?)',
       'SEARCH runs USING INTEGER PRIMARY KEY (rowid=?)',
-      'SEARCH runs USING INDEX runs_due (planner=? AND due_at=?)',
-      'SEARCH runs USING INDEX runs_due (planner=? AND due_at>? AND due_at<?)',
-      'SEARCH runs USING INDEX runs_due (planner=? AND due_at>?)',
+      'SEARCH runs USING INDEX runs_due (agent=? AND due_at=?)',
+      'SEARCH runs USING INDEX runs_due (agent=? AND due_at>? AND due_at<?)',
+      'SEARCH runs USING INDEX runs_due (agent=? AND due_at>?)',
     ]);
   });
 

@@ -35,14 +35,20 @@ interface OldRun {
   readonly owner?: string;
   readonly leaseUntil?: number;
   readonly wakeAt?: number | null;
-  readonly planner?: string;
+  readonly agent?: string;
   /** In place of the text of the first entry. */
   readonly firstBody?: string;
 }
 
+/** As an entry of version 1: the agent was its planner. */
+function inOldWords(body: string): string {
+  const { agent, ...rest } = JSON.parse(body);
+  return JSON.stringify({ ...rest, v: 1, planner: agent });
+}
+
 /** A run with two entries, as versions 1 and 2 stored it. Returns its key. */
 function insertOldRun(db: DatabaseSync, run: string, old: OldRun = {}): number {
-  const { status = 'running', fence = 0, owner = null, leaseUntil = null, wakeAt = 0, planner = 'react' } = old;
+  const { status = 'running', fence = 0, owner = null, leaseUntil = null, wakeAt = 0, agent = 'react' } = old;
   const inserted = db
     .prepare(`
       INSERT INTO runs (id, tenant, user, session, priority, status, created_at, updated_at, head, signals, fence, wake_at, owner, lease_until)
@@ -50,7 +56,7 @@ function insertOldRun(db: DatabaseSync, run: string, old: OldRun = {}): number {
     .run(run, status, fence, wakeAt, owner, leaseUntil);
   const key = Number(inserted.lastInsertRowid);
   const insert = db.prepare('INSERT INTO entries (run, seq, previous, body) VALUES (?, ?, ?, ?)');
-  const body = old.firstBody ?? encodeEntry(startedEntry(identity(run), { planner }));
+  const body = old.firstBody ?? inOldWords(encodeEntry(startedEntry(identity(run), { agent })));
   const first = insert.run(key, 1, null, body).lastInsertRowid;
   const last = insert.run(key, 2, first, encodeEntry(stepEntry(2))).lastInsertRowid;
   db.prepare('UPDATE runs SET first_entry = ?, last_entry = ? WHERE key = ?').run(first, last, key);
@@ -106,24 +112,24 @@ describe('the file of an older version', () => {
 
   it('of format 2 keeps its runs, and those that nobody has claimed are pending', async () => {
     const path = oldFile(2, (db) => {
-      insertOldRun(db, 'new', { planner: 'deep "x"' });
+      insertOldRun(db, 'new', { agent: 'deep "x"' });
       insertOldRun(db, 'leased', { fence: 3, owner: 'dead', leaseUntil: 9e15 });
       insertOldRun(db, 'parked', { fence: 1, wakeAt: null, status: 'paused' });
       insertOldRun(db, 'timed', { fence: 1, wakeAt: 9e15 });
       insertOldRun(db, 'over', { fence: 1, owner: 'dead', leaseUntil: 9e15, status: 'finished' });
     });
     const journal = openJournal(path);
-    const parts = { query: 'query of new', planner: 'deep "x"', priority: 4, createdAt: 10, updatedAt: 20, head: 2 };
+    const parts = { query: 'query of new', agent: 'deep "x"', priority: 4, createdAt: 10, updatedAt: 20, head: 2 };
     expect(await journal.get('new')).toEqual({
       identity: identity('new'),
       status: 'pending',
       ...parts,
       readAt: expect.any(Number),
     });
-    const rest = (await journal.list({})).map(({ identity: { run }, status, planner, wakeAt }) => [
+    const rest = (await journal.list({})).map(({ identity: { run }, status, agent, wakeAt }) => [
       run,
       status,
-      planner,
+      agent,
       wakeAt,
     ]);
     expect(rest).toEqual([
@@ -133,12 +139,12 @@ describe('the file of an older version', () => {
       ['leased', 'running', 'react', undefined],
       ['new', 'pending', 'deep "x"', undefined],
     ]);
-    expect(await journal.read('new')).toEqual([startedEntry(identity('new'), { planner: 'deep "x"' }), stepEntry(2)]);
+    expect(await journal.read('new')).toEqual([startedEntry(identity('new'), { agent: 'deep "x"' }), stepEntry(2)]);
     const lease = { owner: 'heir', leaseMs: 60_000 };
-    expect(await journal.claim({ ...lease, planners: ['finish'] })).toBe(undefined);
-    expect(await journal.claim({ ...lease, planners: ['react'] })).toBe(undefined);
-    expect((await journal.claim({ ...lease, planners: ['react'], from: 'dead' }))?.run).toBe('leased');
-    expect((await journal.claim({ ...lease, planners: ['deep "x"'] }))?.run).toBe('new');
+    expect(await journal.claim({ ...lease, agents: ['finish'] })).toBe(undefined);
+    expect(await journal.claim({ ...lease, agents: ['react'] })).toBe(undefined);
+    expect((await journal.claim({ ...lease, agents: ['react'], from: 'dead' }))?.run).toBe('leased');
+    expect((await journal.claim({ ...lease, agents: ['deep "x"'] }))?.run).toBe('new');
     expect(await journal.claim({ ...lease, from: 'dead' })).toBe(undefined);
   });
 
@@ -175,7 +181,7 @@ describe('the file of an older version', () => {
       insertOldRun(db, 'whole');
     });
     const journal = openJournal(path);
-    expect((await journal.get('whole'))?.planner).toBe('react');
+    expect((await journal.get('whole'))?.agent).toBe('react');
     expect(await journal.get('torn')).toMatchObject({ query: '', problem: { code: 'journal_corrupt' } });
   });
 });

@@ -29,7 +29,7 @@ describe('a run that cannot be read', () => {
       ['r2', code],
       ['r1', undefined],
     ]);
-    expect(await journal.get('r2')).toMatchObject({ status: 'pending', query: '', planner: 'finish' });
+    expect(await journal.get('r2')).toMatchObject({ status: 'pending', query: '', agent: 'finish' });
     const runtime = createRuntime({ planner: () => ({ kind: 'finish', reason: 'goal' }), journal, onFault: () => {} });
     expect(await runtime.list()).toHaveLength(3);
     expect(await runtime.tasks.list(identity('r1'))).toMatchObject([

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { Planner } from '#core';
 import type { FlowError } from '#flow';
 import { createRuntime, type Runtime, type RuntimeOptions } from '#runtime';
-import type { AnyTool, EquippedPlanner } from '#tools';
+import type { Agent, AnyTool } from '#tools';
 import { temporaryFile } from './files.ts';
 
 const idle: Planner = { name: 'idle', next: () => ({ kind: 'finish', reason: 'goal' }) };
@@ -13,8 +13,8 @@ export interface PlacedOptions extends Partial<RuntimeOptions> {
 }
 
 /** A runtime that knows these flows. It is closed after the test. */
-export function placed(flows: readonly EquippedPlanner[], options: PlacedOptions = {}): Runtime {
-  const runtime = createRuntime({ planner: idle, planners: flows, journal: temporaryFile(), ...options });
+export function placed(flows: readonly Agent[], options: PlacedOptions = {}): Runtime {
+  const runtime = createRuntime({ planner: idle, agents: flows, journal: temporaryFile(), ...options });
   onTestFinished(() => runtime.close());
   return runtime;
 }

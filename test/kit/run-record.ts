@@ -20,7 +20,7 @@ export async function entriesOf<K extends EntryKind>(
 /** The first entry of a run that nobody has begun. */
 export function startedEntry(run: string, at: number): Entry {
   const identity = local('ana', { run });
-  return { kind: 'started', seq: 1, at, identity, query: 'q', planner: 'function', limits: {}, scopes: [] };
+  return { kind: 'started', seq: 1, at, identity, query: 'q', agent: 'function', limits: {}, scopes: [] };
 }
 
 /** Puts a control into the inbox as another process would: nobody here is told. */

@@ -24,13 +24,13 @@ export function world(options: WorldOptions): World {
   const journal = options.journal ?? memoryJournal({ clock });
   const faults: unknown[] = [];
   const room = { maxLiveRuns: 1_000, maxLiveRunsPerTenant: 1_000 };
-  // Scripts are functions of all kinds of names; to the journal they are one planner.
+  // Scripts are functions of all kinds of names; to the journal they are one agent.
   const { planner: given } = options;
   const planner = typeof given === 'function' ? { name: 'function', next: given } : given;
   const runtime = createRuntime({
     ...room,
     ...options,
-    planner,
+    ...(planner === undefined ? {} : { planner }),
     journal,
     clock,
     onFault: (error) => faults.push(error),

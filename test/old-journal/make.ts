@@ -33,6 +33,15 @@ await start(runtime, 'gate', RUNS.gated).then((run) => run.result());
 const asking = await start(runtime, 'ask', RUNS.asking);
 await asking.result();
 await asking.steer('USER_MESSAGE', { message: 'a word in between' }, { until: 'applied' });
+await start(runtime, 'delegate', RUNS.delegating).then((run) => run.result());
+await runtime
+  .start('shipping', {
+    identity: local('ana', { session: 'work', run: RUNS.flowed }),
+    agent: 'shipping',
+    conversation: false,
+    context: { args: { parcel: 1 } },
+  })
+  .then((run) => run.result());
 await start(runtime, 'parent', RUNS.parent).then((run) => run.result());
 holds.add('fails');
 const inDoubt = await start(runtime, 'doubt', RUNS.inDoubt);
@@ -58,8 +67,8 @@ rmSync(folder, { recursive: true });
 // Nothing is closed: what is held is what a process leaves that dies.
 process.exit();
 
-function start(on: Runtime, query: string, run: string, session = 'work', planner?: string): Promise<Run> {
-  const of = planner === undefined ? {} : { planner };
+function start(on: Runtime, query: string, run: string, session = 'work', agent?: string): Promise<Run> {
+  const of = agent === undefined ? {} : { agent };
   return on.start(query, { identity: local('ana', { session, run }), ...of });
 }
 

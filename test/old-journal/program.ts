@@ -2,11 +2,16 @@
  * The program whose journal is kept here as an earlier version wrote it: a planner with one script for each query, a planner on a
  * scripted model, and tools of every effect. A process that holds calls is as good as dead when its file is copied.
  */
+
+import { flow, node } from '#flow';
 import {
+  type Agent,
+  type AgentTool,
+  agent,
+  agentTool,
   type Branch,
   createRuntime,
   type Decision,
-  type EquippedPlanner,
   type Journal,
   type Json,
   type Planner,
@@ -31,6 +36,8 @@ export const RUNS = {
   inDoubt: 'old-in-doubt',
   parent: 'old-parent',
   pending: 'old-pending',
+  flowed: 'old-flowed',
+  delegating: 'old-delegating',
 } as const;
 
 export interface World {
@@ -79,6 +86,7 @@ const SCRIPTS: Readonly<Record<string, readonly Decision[]>> = {
   ],
   helper: [call('guarded', { what: 'shed' }), answer('helped')],
   pending: [call('look', { at: 'late' }), answer('done late')],
+  delegate: [call('delegate', { to: 'somebody' }), answer('delegated')],
 };
 
 function tools({ done, holds }: World): readonly Tool[] {
@@ -104,13 +112,33 @@ function tools({ done, holds }: World): readonly Tool[] {
 }
 
 /** Four words a reply: one call, and then an answer that says how many turns were in the request. */
-function reacting(world: World): EquippedPlanner {
+function reacting(world: World): Agent {
   const model = scriptedModel(({ prompt }) =>
     prompt.some(({ role }) => role === 'tool')
       ? { text: `Answered after ${prompt.filter(({ role }) => role === 'user').length} user turns.` }
       : { calls: [{ id: 'call_1', tool: 'look', args: { at: 'model' } }] },
   );
-  return { planner: react({ model }), tools: tools(world) };
+  return { name: 'react', planner: react({ model }), tools: tools(world) };
+}
+
+/** A call of it is a run of its own, which waits for an approval. */
+function delegate(world: World): AgentTool {
+  const next: PlannerFunction = ({ trajectory }) =>
+    trajectory.count === 0 ? call('guarded', { what: 'gate' }) : answer('as you wish');
+  const delegated = agent({ name: 'delegate', planner: { name: 'delegate', next }, tools: tools(world) });
+  return agentTool(delegated, { description: 'Has it done.', inputSchema: ANY, effect: 'pure' });
+}
+
+function shipping({ done }: World): Agent {
+  const send = node('send', {
+    effect: 'once',
+    needsApproval: true,
+    execute: (args: Json, { idempotencyKey }) => {
+      done.push(`send ${idempotencyKey}`);
+      return { sent: args };
+    },
+  });
+  return flow({ name: 'shipping', inputSchema: ANY, entry: send, exit: send });
 }
 
 export function program(world: World, journal: Journal, more: Partial<RuntimeOptions> = {}): Runtime {
@@ -122,8 +150,8 @@ export function program(world: World, journal: Journal, more: Partial<RuntimeOpt
   const planner: Planner = { name: 'scripts', version: '1', wakeMode: 'push', next };
   return createRuntime({
     planner,
-    tools: tools(world),
-    planners: [reacting(world)],
+    tools: [...tools(world), delegate(world)],
+    agents: [reacting(world), shipping(world)],
     journal,
     memory: { strategy: 'window' },
     maxLiveRuns: 50,

@@ -18,7 +18,7 @@ import { react } from '#planners/react';
 import { rules } from '#planners/rules';
 import { createRuntime, type RunResult, type Runtime } from '#runtime';
 import { type ScriptedReply, scriptedModel } from '#testing';
-import { type EquippedPlanner, type Tool, tool } from '#tools';
+import { type Agent, type Tool, tool } from '#tools';
 
 const SECRET = 'sk-7f3a';
 const ANY = { type: 'object' } as const;
@@ -63,10 +63,10 @@ function ledger(page: Json): Ledger {
   };
 }
 
-function runtimeOf(planner: Planner, tools: readonly Tool[], planners: readonly EquippedPlanner[] = []): Runtime {
+function runtimeOf(planner: Planner, tools: readonly Tool[], agents: readonly Agent[] = []): Runtime {
   const folder = mkdtempSync(join(tmpdir(), 'pilotage-values-'));
   folders.push(folder);
-  const runtime = createRuntime({ planner, tools, planners, journal: join(folder, 'runs.db') });
+  const runtime = createRuntime({ planner, tools, agents, journal: join(folder, 'runs.db') });
   open.push(runtime);
   return runtime;
 }

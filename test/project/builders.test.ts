@@ -126,7 +126,7 @@ describe('builders', async () => {
       'flow has no option "edge". Did you mean edges?',
     ],
     ['flow', { name: 'f', inputSchema: {}, entry: {}, exit: {}, edges: {} }, 'edges of flow is an object; give a list'],
-    ['createRuntime', { planner: () => null, tools: 7 }, 'tools is neither a list of tools nor a record'],
+    ['createRuntime', { planner: () => null, tools: 7 }, 'has the tools 7; give a list of tools'],
     ['createRuntime', { planner: () => null, random: 1 }, 'random of createRuntime is the number 1; give a function'],
     ['react', { model: 'm', systemPromt: 'x' }, 'react has no option "systemPromt". Did you mean systemPrompt?'],
     ['react', { model: 'm', compaction: null }, 'compaction of react is null; give an object, or leave it out'],

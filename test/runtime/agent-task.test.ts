@@ -7,7 +7,7 @@ import { sqliteJournal } from '#journal/sqlite';
 import { graph } from '#planners/graph';
 import { react } from '#planners/react';
 import { scriptedModel, VirtualClock } from '#testing';
-import { type AnyTool, createCatalogue, type PlannerTool, type Tool } from '#tools';
+import { type AgentTool, type AnyTool, createCatalogue, type Tool } from '#tools';
 import { call, finish, parallel, pause, script } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { temporaryFile } from '../kit/files.ts';
@@ -19,14 +19,20 @@ import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 
 /** A tool that a planner function with tools of its own carries out. */
-function carried(name: string, next: PlannerFunction, tools: readonly AnyTool[] = [], more: Partial<PlannerTool> = {}) {
+function carried(name: string, next: PlannerFunction, tools: readonly AnyTool[] = [], more: Partial<AgentTool> = {}) {
   const planner = { name: `by ${name}`, next };
-  return { name, description: name, inputSchema: ANY, ...more, carriedOutBy: { planner, tools } } satisfies PlannerTool;
+  return {
+    name,
+    description: name,
+    inputSchema: ANY,
+    ...more,
+    agent: { name: planner.name, planner, tools },
+  } satisfies AgentTool;
 }
 
 /** The same with a budget. */
-function budgeted(tool: PlannerTool, budget: NonNullable<PlannerTool['carriedOutBy']['budget']>): PlannerTool {
-  return { ...tool, carriedOutBy: { ...tool.carriedOutBy, budget } };
+function budgeted(tool: AgentTool, budget: NonNullable<AgentTool['agent']['limits']>): AgentTool {
+  return { ...tool, agent: { ...tool.agent, limits: budget } };
 }
 
 const argsOf = ({ context }: RunView): Json => context.args ?? null;
@@ -89,7 +95,7 @@ describe('a call that a task carries out', () => {
     const seen = events.map(({ type }) => type).filter((type) => type.startsWith('task.') || type.startsWith('tool.'));
     expect(seen).toEqual(['tool.invoked', 'task.spawned', 'task.completed', 'tool.completed']);
     const [task] = await made.journal.read('p.0.0', 1, 1);
-    expect(task).toMatchObject({ query: 'double', planner: 'by double', conversation: false, pin: { tools: {} } });
+    expect(task).toMatchObject({ query: 'double', agent: 'by double', conversation: false, pin: { tools: {} } });
     expect(await made.runtime.run('p.0.0').payload()).toEqual(await payloadOf(run));
   });
 
@@ -138,7 +144,7 @@ describe('a call that a task carries out', () => {
         ],
       },
     });
-    const outer: PlannerTool = { ...carried('outer', giveArgs), carriedOutBy: { planner: plan, tools: [whole] } };
+    const outer: AgentTool = { ...carried('outer', giveArgs), agent: { name: 'plan', planner: plan, tools: [whole] } };
     const made = onSqlite({ planner: script(call('outer'), finish()), tools: [outer] });
     const run = await start(made, { identity: PARENT });
     await run.result();
@@ -206,7 +212,7 @@ describe('a call that a task carries out', () => {
   });
 
   it('a tool that nobody may use, a policy, and a run too deep below refuse it before it starts', async () => {
-    const deep = (depth: number): PlannerTool =>
+    const deep = (depth: number): AgentTool =>
       carried(`deep${depth}`, thenTell(call(`deep${depth + 1}`)), depth > 5 ? [] : [deep(depth + 1)]);
     const made = onSqlite({
       planner: script(call('hidden'), call('forbidden'), call('deep1')),
@@ -572,7 +578,7 @@ describe('registration', () => {
 
   it('arguments of a typed schema are those that the gate is asked with', () => {
     const input = z.object({ n: z.number() });
-    const typed: PlannerTool<typeof input> = {
+    const typed: AgentTool<typeof input> = {
       ...carried('typed', giveArgs),
       inputSchema: input,
       needsApproval: ({ n }) => {
@@ -592,7 +598,7 @@ describe('beside tasks that a planner spawns', () => {
     const made = onSqlite({ planner: thenTell(call('whole')), tools: [carried('whole', inner)] });
     const run = await start(made, { identity: PARENT });
     expect(await payloadOf(run)).toMatchObject({ result: 'a part' });
-    expect((await made.journal.read('p.0.0.0.0', 1, 1))[0]).toMatchObject({ planner: 'by whole' });
+    expect((await made.journal.read('p.0.0.0.0', 1, 1))[0]).toMatchObject({ agent: 'by whole' });
   });
 
   it('a call can be awaited by its task’s id, as any task', async () => {

@@ -5,7 +5,7 @@ import type { Branch, Decision, Json, Limits, PlannerFunction, RunView } from '#
 import { memoryJournal } from '#journal';
 import { foldEntries, type RunState } from '#state';
 import { VirtualClock } from '#testing';
-import { type AnyTool, LoginRequired, type PlannerTool, type Tool } from '#tools';
+import { type AgentTool, type AnyTool, LoginRequired, type Tool } from '#tools';
 import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { changed, cutJournal } from '../kit/journals.ts';
@@ -49,9 +49,9 @@ const plan = (...branches: Branch[]): Decision => ({
 const node = (id: string, after: string[] = []): Branch => ({ id, tool: 'work', args: { id }, after });
 
 /** A tool whose calls are carried out by runs of this planner. */
-function carriedOut(next: PlannerFunction, tools: readonly Tool[]): PlannerTool {
+function carriedOut(next: PlannerFunction, tools: readonly Tool[]): AgentTool {
   const planner = { name: 'carrier', next };
-  return { name: 'carried', description: 'd', inputSchema: ANY, carriedOutBy: { planner, tools } };
+  return { name: 'carried', description: 'd', inputSchema: ANY, agent: { name: 'carrier', planner, tools } };
 }
 
 async function ran(planner: PlannerFunction, tools: readonly AnyTool[], limits: Limits) {

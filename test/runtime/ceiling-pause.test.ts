@@ -129,7 +129,7 @@ describe('BG-01 a call that does not fit what is left', () => {
     let ran = 0;
     const first = node('first', { effect: 'once', costUsd: usd(300), execute: () => ++ran });
     const made = flow({ name: 'dear', inputSchema: {}, entry: first as never, exit: first });
-    const run = await start(world({ planner: made }), {
+    const run = await start(world({ agents: [made] }), {
       context: { args: null },
       limits: { costUsd: usd(100), onCeiling: 'pause' },
     });

@@ -104,7 +104,7 @@ describe.each([
   it('a run whose owner fell silent is claimed when its lease is over, and asked for no more often than that', async () => {
     const time = new VirtualClock(START_MS);
     const journal = memoryJournal({ clock: time });
-    const entry = { ...startedEntry('r', time.now()), identity, planner: 'asks' } as Entry;
+    const entry = { ...startedEntry('r', time.now()), identity, agent: 'asks' } as Entry;
     const silent = { owner: 'somebody', leaseMs: 30 * SECOND };
     await journal.create({ identity, priority: 0, entries: [entry], claim: silent });
     let claims = 0;

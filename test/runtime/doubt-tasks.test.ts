@@ -17,7 +17,7 @@ function carried(name: string, tool: AnyTool): AnyTool {
     name,
     description: name,
     inputSchema: ANY,
-    carriedOutBy: { planner: { name, next: planner }, tools: [tool] },
+    agent: { name, planner: { name, next: planner }, tools: [tool] },
   };
 }
 

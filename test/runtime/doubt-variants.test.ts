@@ -62,7 +62,7 @@ describe('a once call that was cut off, of a tool that says something else of it
       name: 'pay',
       description: 'pay',
       inputSchema: ANY,
-      carriedOutBy: { planner, tools: [] },
+      agent: { name: 'carrier', planner, tools: [] },
     };
     const run = await resumeWith(carried);
     expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ reason: 'in_doubt' }] });

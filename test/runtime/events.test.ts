@@ -336,7 +336,7 @@ describe('a run that somebody else drives', () => {
           at: clock.now(),
           identity: local('ana', { run: 'r' }),
           query: 'q',
-          planner: 'function',
+          agent: 'function',
           limits: {},
           scopes: [],
         },

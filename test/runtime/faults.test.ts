@@ -40,7 +40,7 @@ function counted(more: Parameters<typeof make>[2] = {}) {
 const moves = (...list: readonly (Move | Move['decision'])[]) =>
   watched((run) => list[run.trajectory.count] ?? finish('done'));
 
-async function played(planner: WorldOptions['planner'], options: Omit<WorldOptions, 'planner'> = {}) {
+async function played(planner: NonNullable<WorldOptions['planner']>, options: Omit<WorldOptions, 'planner'> = {}) {
   const made = world({ tools: [echo], planner, ...options });
   const run = await start(made);
   const events = await collect(run);

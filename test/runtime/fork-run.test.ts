@@ -33,7 +33,15 @@ interface Side {
 function fork({ journal, planner, tools }: Side, run: Run, options: ForkOptions = {}): Promise<Identity> {
   const catalogue = createCatalogue([...tools], []);
   const toolsOf = (scopes: readonly string[], found: readonly string[]) => catalogue.view(scopes, found);
-  const deps = { journal, clock: new VirtualClock(), planner, toolsOf, unpriced: [], redaction: new Redaction() };
+  const deps = {
+    journal,
+    clock: new VirtualClock(),
+    agent: planner.name,
+    planner,
+    toolsOf,
+    unpriced: [],
+    redaction: new Redaction(),
+  };
   return forkRun(deps, run.id, options);
 }
 
@@ -85,7 +93,7 @@ describe.each(journals)('a fork on the %s journal', (_, open) => {
     expect(await forked.result()).toMatchObject({ status: 'finished', payload: 'by the second' });
     const [a, b] = [await run.state(), await forked.state()];
     expect(b).toMatchObject({
-      planner: 'second',
+      agent: 'second',
       fork: { run: run.id, step: 1, effects: 'held' },
       conversation: false,
     });

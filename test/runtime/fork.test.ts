@@ -8,14 +8,14 @@ import { applyEntry, foldEntries, openState, type RunState, viewOf } from '#stat
 const OLD = { tenant: 't', user: 'u', session: 's', run: 'old' };
 const NEW = { ...OLD, run: 'new' };
 const PIN = { version: '2', tools: { a: 'digest' } };
-const plan: ForkPlan = { identity: NEW, planner: 'other', pin: PIN, at: 1_000, effects: 'held' };
+const plan: ForkPlan = { identity: NEW, agent: 'other', pin: PIN, at: 1_000, effects: 'held' };
 const NO_TOOLS = { list: () => [], all: () => [], get: () => undefined };
 
 const STARTED = {
   kind: 'started',
   identity: OLD,
   query: 'q',
-  planner: 'p',
+  agent: 'p',
   limits: {},
   scopes: ['mail'],
 } as const satisfies EntryBody;
@@ -78,7 +78,7 @@ describe('forkEntries', () => {
     expect(entries[0]).toEqual({
       ...STARTED,
       identity: NEW,
-      planner: 'other',
+      agent: 'other',
       pin: PIN,
       conversation: false,
       fork: { run: 'old', step: 1, effects: 'allowed', entries: 3 },
@@ -367,7 +367,7 @@ const BETWEEN: readonly Choice[] = [
     },
   ],
   (state) => [{ kind: 'no_progress', step: state.steps.length, period: 1, times: 3 }],
-  () => [{ kind: 'repinned', planner: 'q', pin: { tools: {} } }],
+  () => [{ kind: 'repinned', agent: 'q', pin: { tools: {} } }],
   () => [{ kind: 'watched', by: 'w' }],
   (state) => endsOf(state),
 ];

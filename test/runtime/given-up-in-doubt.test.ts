@@ -151,8 +151,7 @@ describe('a new goal after a process died in the middle of a keyed call of a pla
     const clock = new VirtualClock();
     const journal = memoryJournal({ clock });
     const dying = cutJournal(journal);
-    const here = (store: Journal): Runtime =>
-      createRuntime({ planner: line.planner, tools: line.tools, journal: store, clock });
+    const here = (store: Journal): Runtime => createRuntime({ agents: [line], journal: store, clock });
     const { id } = await line.start(here(dying.journal), 'ana', { identity: local('ana') });
     await until(() => paid.length === 1);
     await quiet();

@@ -133,12 +133,12 @@ describe('a model that is away', () => {
     const model = scriptedModel(() => busy());
     const planner = react({ model, retries: 0, clock: new ImpatientClock() });
     const clock = new VirtualClock();
-    const other = { planner: finishPlanner({ payload: 'through' }), tools: [] };
-    const made = world({ planner, planners: [other], clock, maxLiveRuns: 8, maxLiveRunsPerTenant: 8 });
+    const other = { name: 'finish', planner: finishPlanner({ payload: 'through' }), tools: [] };
+    const made = world({ planner, agents: [other], clock, maxLiveRuns: 8, maxLiveRunsPerTenant: 8 });
     const runs = await Promise.all(Array.from({ length: 100 }, () => start(made)));
     await until(() => model.calls.length === 100);
     for (const { id } of runs) await until(async () => (await made.journal.get(id))?.status === 'waiting');
-    const run = await start(made, { planner: 'finish' });
+    const run = await start(made, { agent: 'finish' });
     expect(await run.result()).toMatchObject({ answer: 'through' });
     expect(model.calls).toHaveLength(100);
   });

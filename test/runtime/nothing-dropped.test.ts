@@ -182,7 +182,7 @@ describe('a run that the code of one process cannot carry out', () => {
   it('keeps nobody from the runs behind it', async () => {
     const { journal, clock, ids } = await stored(40);
     const other = version('2', journal, clock);
-    const entry = { ...startedEntry('mine', 0), planner: 'p' } as Entry;
+    const entry = { ...startedEntry('mine', 0), agent: 'p' } as Entry;
     await journal.create({ identity: local('ana', { run: 'mine' }), priority: -1, entries: [entry] });
     other.runtime.work();
     const begun = clock.now();

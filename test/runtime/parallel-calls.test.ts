@@ -115,12 +115,15 @@ describe('PX-22 calls of a parallel step', () => {
 
   it('the entry of a planner may set less than the runtime, and never more', async () => {
     for (const [own, limit, by] of [
-      [2, 2, 'planner'],
+      [2, 2, 'agent'],
       [9, 4, 'runtime'],
     ] as const) {
       const work = working();
       const planner = { name: 'agent', next: script(fan(7)) };
-      const seen = await ran(work, { parallelCalls: 4, planner: { planner, tools: [work.tool], parallelCalls: own } });
+      const seen = await ran(work, {
+        parallelCalls: 4,
+        agents: [{ name: 'agent', planner, tools: [work.tool], parallelCalls: own }],
+      });
       expect(seen).toMatchObject({ most: limit, held: [{ by, limit, calls: 7 }] });
     }
   });
@@ -148,7 +151,7 @@ describe('PX-22 calls of a parallel step', () => {
   it.each([0, 51, 1.5, Number.NaN])('%s is refused, of the runtime and of a planner', (parallelCalls) => {
     const planner = script();
     expect(() => world({ planner, parallelCalls })).toThrow(/parallelCalls is .*1 to 50/);
-    const entry = { planner: { name: 'p', next: planner }, tools: [], parallelCalls };
-    expect(() => world({ planner: entry })).toThrow(/parallelCalls of the planner "p" is/);
+    const entry = { name: 'p', planner: { name: 'p', next: planner }, tools: [], parallelCalls };
+    expect(() => world({ agents: [entry] })).toThrow(/parallelCalls of the agent "p" is/);
   });
 });

@@ -101,16 +101,16 @@ describe('the stored run', () => {
       seen = body;
       return body;
     });
-    expect(JSON.parse(seen)).toMatchObject({ v: 1, kind: 'paused', reason: 'approval_required' });
+    expect(JSON.parse(seen)).toMatchObject({ v: 2, kind: 'paused', reason: 'approval_required' });
   });
 
   it.each([
     ['0', '"v":0', 'journal_newer'],
-    ['2', '"v":2', 'journal_newer'],
+    ['3', '"v":3', 'journal_newer'],
     ['none', '"w":1', 'journal_newer'],
   ])('SP-31 of the format %s is refused', async (_, version, code) => {
     const { path, id } = await stored();
-    tamper(path, (body) => body.replace('"v":1', version));
+    tamper(path, (body) => body.replace('"v":2', version));
     await expect(read(path, id)).rejects.toMatchObject({ code });
   });
 

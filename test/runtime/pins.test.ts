@@ -73,8 +73,8 @@ describe('a paused run under changed code', () => {
     [
       'another planner',
       { name: 'other', version: '1' },
-      [{ what: 'planner', was: 'payer', now: 'other' }],
-      ['planner: payer → other'],
+      [{ what: 'agent', was: 'payer', now: 'other' }],
+      ['agent: payer → other'],
     ],
     [
       'another version of it',
@@ -148,11 +148,11 @@ describe('a paused run under changed code', () => {
     // It was accepted, and still waits for its approval.
     const [open] = await pausesOf(run);
     expect(open).toMatchObject({ reason: 'approval_required' });
-    expect(await entriesOf(journal, run, 'repinned')).toMatchObject([{ planner: 'payer', pin: { version: '2' } }]);
+    expect(await entriesOf(journal, run, 'repinned')).toMatchObject([{ agent: 'payer', pin: { version: '2' } }]);
     await run.approve(open?.token);
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(paid).toEqual([{ sum: 5 }]);
-    expect(only(await collect(run), 'run.repinned')).toMatchObject([{ planner: 'payer' }]);
+    expect(only(await collect(run), 'run.repinned')).toMatchObject([{ agent: 'payer' }]);
     expect(await entriesOf(journal, run, 'repinned')).toHaveLength(1);
     expect(second.faults).toEqual([]);
   });
@@ -165,7 +165,7 @@ describe('a paused run under changed code', () => {
     await run.resume({ acceptChanges: true });
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(paid).toEqual([{ sum: 5 }]);
-    expect((await run.state()).planner).toBe('other');
+    expect((await run.state()).agent).toBe('other');
     expect((await kindsOf(journal, run)).slice(2, 6)).toEqual(['paused', 'repinned', 'control', 'resumed']);
   });
 

@@ -21,7 +21,7 @@ const limits = { costUsd: 0.5 };
 const MISSING = { code: 'price_missing', message: expect.stringContaining('"gpt-x"') };
 const domain = htnDomain({ operators: {} });
 
-function made(options: Partial<RuntimeOptions> & Pick<RuntimeOptions, 'planner'>) {
+function made(options: RuntimeOptions) {
   return createRuntime({ journal: memoryJournal(), ...options });
 }
 
@@ -32,7 +32,7 @@ function agent(planner = react({ model })) {
     name: 'agent',
     description: 'd',
     inputSchema,
-    carriedOutBy: { planner: { ...planner, name: 'inner' }, tools: [] },
+    agent: { name: 'inner', planner: { ...planner, name: 'inner' }, tools: [] },
   };
 }
 
@@ -64,11 +64,11 @@ describe('a limit of cost where a model has no prices is refused', () => {
   it('also of a planner that carries out a tool, and of one beside the main one', () => {
     const planner = { name: 'main', next: () => finish() };
     expect(() => made({ planner, tools: [agent()], limits })).toThrow(expect.objectContaining(MISSING));
-    expect(() => made({ planner, planners: [{ planner: react({ model }), tools: [] }], limits })).toThrow(
+    expect(() => made({ planner, agents: [{ name: 'other', planner: react({ model }), tools: [] }], limits })).toThrow(
       expect.objectContaining(MISSING),
     );
-    const budgeted = { planner: react({ model }), tools: [], budget: limits };
-    expect(() => made({ planner, planners: [budgeted] })).toThrow(expect.objectContaining(MISSING));
+    const budgeted = { name: 'other', planner: react({ model }), tools: [], limits };
+    expect(() => made({ planner, agents: [budgeted] })).toThrow(expect.objectContaining(MISSING));
   });
 
   it('by a configuration file', async () => {

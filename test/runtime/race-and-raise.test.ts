@@ -93,7 +93,12 @@ describe('a race beside a call that does not fit the budget', () => {
     const { tool } = dear();
     const slow = make('slow', () => slowly.opened.then(() => 1));
     const planner = { name: 'inner', next: script({ kind: 'call_tool', tool: 'slow', args: {} }) };
-    const agent = { name: 'agent', description: 'a', inputSchema: ANY, carriedOutBy: { planner, tools: [slow] } };
+    const agent = {
+      name: 'agent',
+      description: 'a',
+      inputSchema: ANY,
+      agent: { name: 'inner', planner, tools: [slow] },
+    };
     const [run, made] = await begun(parallel([branch('agent'), branch('dear')], { join: first }), [tool, agent]);
     await until(() => isAsked(made, run));
     slowly.open();

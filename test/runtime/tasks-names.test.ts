@@ -71,7 +71,7 @@ describe('the id of a task that another run has', () => {
       description: 'd',
       inputSchema: { type: 'object' },
       effect: 'read',
-      carriedOutBy: { planner: { name: 'finder', next: () => finish('found') }, tools: [] },
+      agent: { name: 'finder', planner: { name: 'finder', next: () => finish('found') }, tools: [] },
     } as const;
     const made = world({
       planner: plays({ q: script(call('lookup')), theirs: script(pause) }),

@@ -8,7 +8,7 @@ import { pipeline } from '#planners/pipeline';
 import { react } from '#planners/react';
 import { type Rule, rules } from '#planners/rules';
 import { scriptedModel } from '#testing';
-import type { EquippedPlanner, Tool } from '#tools';
+import type { Agent, Tool } from '#tools';
 import { Dice } from './dice.ts';
 import type { SimulatedProcess } from './process.ts';
 import type { AgentName, Errand, SimulationScript } from './script.ts';
@@ -26,8 +26,8 @@ export interface AgentWorld {
   readonly life: number;
 }
 
-export function agentIn(name: AgentName, world: AgentWorld): EquippedPlanner {
-  return { planner: plannerOf(name, world), tools: world.tools };
+export function agentIn(name: AgentName, world: AgentWorld): Agent {
+  return { name, planner: plannerOf(name, world), tools: world.tools };
 }
 
 function plannerOf(name: AgentName, world: AgentWorld): Planner {

@@ -191,7 +191,7 @@ function checkRoom(entry: Entry, account: Account, { id, entries }: EndedRun, le
 
 /** The moves of a flow, and of a list in one, cost nothing. */
 function isFree([first]: readonly Entry[]): boolean {
-  return first?.kind === 'started' && /^(flow|map):/.test(first.planner);
+  return first?.kind === 'started' && /^(flow|map):/.test(first.agent);
 }
 
 /** Whoever is stopped by a limit has nothing left of it. */

@@ -9,9 +9,9 @@ type Runs = ReadonlyMap<string, EndedRun>;
 export function checkFlow(run: EndedRun, runs: Runs, ledger: Ledger): void {
   const [first] = run.entries;
   const last = run.entries.at(-1);
-  if (first?.kind !== 'started' || !first.planner.startsWith('flow:') || first.fork !== undefined) return;
+  if (first?.kind !== 'started' || !first.agent.startsWith('flow:') || first.fork !== undefined) return;
   const input = first.context?.args as unknown as FlowInput;
-  const name = first.planner.slice('flow:'.length);
+  const name = first.agent.slice('flow:'.length);
   const wanted = wayOf(name, input);
   if (last?.kind === 'finished' && last.reason === 'goal') {
     const path = (last.payload as { readonly path?: Json } | undefined)?.path;

@@ -147,7 +147,7 @@ async function readInPart(run: Run, how: Exclude<Reader['how'], 'replayed'>, aft
 /** Models may say something else today, and a plan that came in parts comes in parts. */
 function hasModel(run: string, ledger: Ledger): boolean {
   const first = ledger.runs.get(run)?.entries[0];
-  return first?.kind === 'started' && /^(react|pipeline|graph-stream)/.test(first.planner);
+  return first?.kind === 'started' && /^(react|pipeline|graph-stream)/.test(first.agent);
 }
 
 /** A plan that grows is recorded as far as it has come, and one that breaks off stays so. */

@@ -65,13 +65,13 @@ export async function play(script: SimulationScript, recording = false): Promise
   return { violations: ledger.violations, timeline: ledger.timeline, runs: runs.length, entries };
 }
 
-function plannerFor({ agent, flow }: Root): Pick<StartOptions, 'planner' | 'context'> {
+function agentFor({ agent, flow }: Root): Pick<StartOptions, 'agent' | 'context'> {
   if (flow !== undefined) {
     // A script is JSON.
     const args: unknown = flow.input;
-    return { planner: `flow:${flow.name}`, context: { args: args as JsonObject } };
+    return { agent: flow.name, context: { args: args as JsonObject } };
   }
-  return agent === undefined ? {} : { planner: agent };
+  return agent === undefined ? {} : { agent };
 }
 
 function attachment(run: string, index: number): InputFile {
@@ -205,7 +205,7 @@ class Stage {
         scopes,
         inputs,
         ...(aside ? { conversation: false } : {}),
-        ...plannerFor(root),
+        ...agentFor(root),
       };
       const query = root.agent === undefined ? root.plan : queryOf(root.plan);
       await this.#workers[index]?.does((runtime) => runtime.start(query, options));

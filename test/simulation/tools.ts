@@ -2,10 +2,10 @@
 
 import { type Json, type JsonObject, microUsdOf, type Planner } from '#core';
 import {
+  type AgentTool,
   type AnyTool,
   type ApprovalGate,
   LoginRequired,
-  type PlannerTool,
   type Reconciled,
   type Tool,
   type ToolContext,
@@ -81,7 +81,7 @@ export const TOOL_KINDS: Readonly<Record<string, Kind>> = {
 };
 
 /** Tools whose calls are carried out by a run that works by the plan that the arguments name. */
-export const CARRIED: Readonly<Record<string, Pick<PlannerTool, 'concurrency'>>> = {
+export const CARRIED: Readonly<Record<string, Pick<AgentTool, 'concurrency'>>> = {
   carry: {},
   carry_one: { concurrency: 1 },
 };
@@ -96,7 +96,7 @@ const CARRIED_INPUT: JsonObject = {
 /** The tools of a process, with those that runs of the planner carry out, which have all of them again. */
 export function withCarried(tools: readonly Tool[], planner: Planner, more: readonly AnyTool[]): readonly AnyTool[] {
   const all: AnyTool[] = [...tools, ...more];
-  const carriedOutBy = { planner, tools: all };
+  const agent = { name: planner.name, planner, tools: all };
   for (const [name, kind] of Object.entries(CARRIED)) {
     all.push({
       ...kind,
@@ -104,7 +104,7 @@ export function withCarried(tools: readonly Tool[], planner: Planner, more: read
       description: `Has ${name} done.`,
       inputSchema: CARRIED_INPUT,
       effect: 'pure',
-      carriedOutBy,
+      agent,
     });
   }
   return all;

@@ -1,7 +1,7 @@
 /** A place where one process after another drives runs. */
 import { describeThrown, PilotageError } from '#core';
 import { createRuntime, type Runtime } from '#runtime';
-import type { EquippedPlanner, Tool } from '#tools';
+import type { Agent, Tool } from '#tools';
 import { agentIn } from './agents.ts';
 import type { ToolWorld } from './deeds.ts';
 import { Dice } from './dice.ts';
@@ -226,7 +226,7 @@ export class Worker {
         simulatedPlanner('carrier', planners),
         flows.map((flow) => flow.asTool()),
       ),
-      planners: [...flows, ...this.#agents(process, tools)],
+      agents: [...flows, ...this.#agents(process, tools)],
       journal: store,
       clock: process.clock,
       random: () => this.#jitter.next(),
@@ -245,7 +245,7 @@ export class Worker {
   }
 
   /** The planners that come with Pilotage, as far as runs of this history are of them. */
-  #agents(process: SimulatedProcess, tools: readonly Tool[]): EquippedPlanner[] {
+  #agents(process: SimulatedProcess, tools: readonly Tool[]): Agent[] {
     const { script } = this.#world;
     const names = new Set(script.roots.flatMap(({ agent }) => (agent === undefined ? [] : [agent])));
     const life = 100 * this.#index + this.#lives;

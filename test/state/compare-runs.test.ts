@@ -24,7 +24,7 @@ const GOAL: EntryBody = { kind: 'finished', reason: 'goal', payload: 'done', met
 function runOf(run: string, taken: readonly Taken[], ending?: EntryBody): RunState {
   const identity = { tenant: 't', user: 'u', session: 's', run };
   const bodies: EntryBody[] = [
-    { kind: 'started', identity, query: 'q', planner: `planner of ${run}`, limits: {}, scopes: [] },
+    { kind: 'started', identity, query: 'q', agent: `agent of ${run}`, limits: {}, scopes: [] },
   ];
   for (const [step, { decision, outcomes = [], costMicroUsd = 0, rejected }] of taken.entries()) {
     const usage = { inputTokens: 10, outputTokens: 2, costMicroUsd: 3 };
@@ -46,7 +46,7 @@ describe('compareRuns', () => {
     } as EntryBody);
     const compared = compareRuns(a, b);
     expect(compared.steps.map(({ verdict }) => verdict)).toEqual(['same']);
-    expect(compared).toMatchObject({ sameEnding: true, a: { run: 'a' }, b: { run: 'b', planner: 'planner of b' } });
+    expect(compared).toMatchObject({ sameEnding: true, a: { run: 'a' }, b: { run: 'b', agent: 'agent of b' } });
     expect(compared).not.toHaveProperty('firstDivergence');
   });
 

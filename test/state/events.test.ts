@@ -114,7 +114,7 @@ const ECHO = { tool: 'works', args: {} };
 
 /** What the payload of each type has to have, beside the optional parts. */
 const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] } = {
-  'run.started': ['query', 'planner'],
+  'run.started': ['query', 'agent'],
   token: ['step', 'channel', 'text', 'offset'],
   'token.reset': ['step'],
   'planner.decision': ['step', 'decisionKind', 'reasoningChars', 'latencyMs'],
@@ -138,7 +138,7 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'task.group_resolved': ['groupId', 'ownerTaskId', 'finalStatus', 'resolvedAt', 'members'],
   'task.progress': ['task', 'status', 'entries'],
   'planner.no_progress': ['step', 'period', 'times'],
-  'run.repinned': ['planner'],
+  'run.repinned': ['agent'],
   'run.paused': ['pauses'],
   'control.received': ['control'],
   'control.undelivered': ['control'],
@@ -258,7 +258,7 @@ describe('planner.decision', () => {
       kind: 'started',
       identity: local('a'),
       query: 'q',
-      planner: 'p',
+      agent: 'p',
       limits: {},
       scopes: [],
       seq: 1,

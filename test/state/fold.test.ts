@@ -125,7 +125,7 @@ function newsOf(state: RunState, draw: fc.GeneratorValue): EntryBody[] {
     { kind: 'no_progress', step: state.steps.length, period: 1, times: 3 },
     {
       kind: 'repinned',
-      planner: draw(() => fc.string()),
+      agent: draw(() => fc.string()),
       pin: { tools: { a: 'd' } },
       renamedTools: { a: draw(() => fc.string()) },
     },
@@ -267,7 +267,7 @@ const journal: fc.Arbitrary<Entry[]> = fc
       kind: 'started',
       identity,
       query: 'q',
-      planner: 'p',
+      agent: 'p',
       limits: {},
       scopes: Object.keys(history),
       context: { externalMemory: copyOf(history) },

@@ -10,7 +10,7 @@ const started: Entry = {
   at: 1,
   identity: local('ana', { run: 'r' }),
   query: 'q',
-  planner: 'p',
+  agent: 'p',
   limits: {},
   scopes: [],
 };

@@ -23,7 +23,7 @@ const started: EntryBody = {
   kind: 'started',
   identity: { ...local('ana'), run: 'run_1' },
   query: 'q',
-  planner: 'plans',
+  agent: 'plans',
   limits: {},
   scopes: [],
 };

@@ -6,7 +6,7 @@ const STARTED: EntryBody = {
   kind: 'started',
   identity: { tenant: 't', user: 'u', session: 's', run: 'r' },
   query: 'q',
-  planner: 'p',
+  agent: 'p',
   limits: { steps: 5 },
   scopes: [],
 };
@@ -118,7 +118,7 @@ describe('the fold', () => {
       history: [],
       context: {},
       conversation: true,
-      planner: 'p',
+      agent: 'p',
       limits: { steps: 5 },
       scopes: [],
       startedAt: 100,

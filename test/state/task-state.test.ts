@@ -30,7 +30,7 @@ const STARTED: Started = {
   kind: 'started',
   identity: { tenant: 't', user: 'u', session: 's', run: 'r' },
   query: 'q',
-  planner: 'p',
+  agent: 'p',
   limits: {},
   scopes: [],
 };
@@ -361,9 +361,9 @@ describe('the budget of a run with tasks', () => {
 describe('what is found out on the way', () => {
   it('a run that was accepted with other code goes on with it, and renamings add up', () => {
     const pin = { version: '2', tools: { t: 'x' } };
-    const first: EntryBody = { kind: 'repinned', planner: 'p2', pin, renamedTools: { a: 'b' } };
-    const second: EntryBody = { kind: 'repinned', planner: 'p2', pin, renamedTools: { c: 'd' } };
-    expect(fold(first, second)).toMatchObject({ planner: 'p2', pin, renamedTools: { a: 'b', c: 'd' } });
+    const first: EntryBody = { kind: 'repinned', agent: 'p2', pin, renamedTools: { a: 'b' } };
+    const second: EntryBody = { kind: 'repinned', agent: 'p2', pin, renamedTools: { c: 'd' } };
+    expect(fold(first, second)).toMatchObject({ agent: 'p2', pin, renamedTools: { a: 'b', c: 'd' } });
   });
 
   it('a round that brings nothing new is kept, and the watch over it begins anew when somebody lets the run go on', () => {

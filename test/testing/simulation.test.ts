@@ -46,7 +46,7 @@ describe('what the simulation plays', () => {
       at: 0,
       identity: identity(user, run),
       query: `asked by ${user}`,
-      planner: 'simulated',
+      agent: 'simulated',
       limits: {},
       scopes: [],
       ...(history.length === 0 ? {} : { history }),

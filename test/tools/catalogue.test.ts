@@ -137,7 +137,7 @@ describe('registration', () => {
   it('gives a tool that tasks carry out its name from a record too', () => {
     const { name: _, execute: __, ...rest } = made('x');
     const planner = { name: 'p', next: () => ({ kind: 'finish', reason: 'goal' }) as const };
-    const tools = { carry: { ...rest, carriedOutBy: { planner, tools: [] } } };
+    const tools = { carry: { ...rest, agent: { planner, tools: [] } } };
     expect(createCatalogue(tools).view([]).get('carry')).toMatchObject({ name: 'carry' });
   });
 

@@ -144,11 +144,11 @@ export const entryCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'a record tells status, query, planner, priority, times, head and lease',
+    name: 'a record tells status, query, agent, priority, times, head and lease',
     async run({ journal, clock }) {
       const createdAt = clock.now();
       await journal.create(newRun('r1', { priority: 7 }));
-      const parts = { identity: identity('r1'), query: 'query of r1', planner: 'finish', priority: 7, createdAt };
+      const parts = { identity: identity('r1'), query: 'query of r1', agent: 'finish', priority: 7, createdAt };
       const pending = { ...parts, status: 'pending', updatedAt: createdAt, readAt: createdAt, head: 1 };
       assert.deepEqual(await journal.get('r1'), pending);
       const claim = present(await journal.claim(ana));

@@ -36,7 +36,7 @@ export function identity(run: string, parts: Partial<Identity> = {}): Identity {
 
 export function startedEntry(id: Identity, more: Partial<Started> = {}): Entry {
   const query = `query of ${id.run}`;
-  const body = { kind: 'started', identity: id, query, planner: 'finish', limits: {}, scopes: [] } as const;
+  const body = { kind: 'started', identity: id, query, agent: 'finish', limits: {}, scopes: [] } as const;
   return Object.freeze({ ...body, ...more, seq: 1, at: 1 });
 }
 
@@ -55,7 +55,7 @@ export function newRun(run: string, more: Partial<NewRun> = {}): NewRun {
 export function newTask(run: string, parent: string, root: string = parent): NewRun {
   const description = `task ${run}`;
   const task = { parent, root, depth: 1, kind: 'foreground', description, group: run, onCancel: 'cascade' } as const;
-  return newRun(run, { entries: [startedEntry(identity(run), { task, planner: 'worker', conversation: false })] });
+  return newRun(run, { entries: [startedEntry(identity(run), { task, agent: 'worker', conversation: false })] });
 }
 
 /** Stores a run with one entry and claims it. */

@@ -49,10 +49,10 @@ export const listingCases: readonly JournalCase[] = [
       const claim = present(await journal.claim({ ...ana, run: 'a' }));
       await journal.append(step(claim, 1, { status: 'failed' }));
       assert.deepEqual(await listed(journal, { parent: 'top', status: ['failed'] }), ['a']);
-      const { planner, parent, root } = present(await journal.get('a.1'));
-      assert.deepEqual([planner, parent, root], ['worker', 'a', 'top']);
+      const { agent, parent, root } = present(await journal.get('a.1'));
+      assert.deepEqual([agent, parent, root], ['worker', 'a', 'top']);
       const top = present(await journal.get('top'));
-      assert.equal(top.planner, 'finish');
+      assert.equal(top.agent, 'finish');
       assert.equal('parent' in top || 'root' in top, false);
     },
   },

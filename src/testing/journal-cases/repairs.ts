@@ -27,7 +27,7 @@ export const repairCases: readonly JournalCase[] = [
       );
       assert.deepEqual([examined.head, examined.signals, examined.inbox.map(({ id }) => id)], [4, 1, ['c1']]);
       const entries = [3, 4, 5].map((seq) => stepEntry(seq, `other ${seq}`));
-      const planner = 'finish';
+      const agent = 'finish';
       const request: RepairRequest = {
         run: 'r1',
         head: 4,
@@ -35,7 +35,7 @@ export const repairCases: readonly JournalCase[] = [
         keep: 2,
         entries,
         status: 'paused',
-        planner,
+        agent,
         drops: ['c1'],
       };
       await expectCode(journal.repair(request), 'journal_conflict');

@@ -29,9 +29,9 @@ async function claimAll(journal: Journal, request: ClaimRequest): Promise<string
   return runs;
 }
 
-async function createOf(journal: Journal, planner: string, tenant: string): Promise<void> {
-  const id = identity(`${planner}.${tenant}`, { tenant });
-  await journal.create(newRun(id.run, { identity: id, entries: [startedEntry(id, { planner })] }));
+async function createOf(journal: Journal, agent: string, tenant: string): Promise<void> {
+  const id = identity(`${agent}.${tenant}`, { tenant });
+  await journal.create(newRun(id.run, { identity: id, entries: [startedEntry(id, { agent })] }));
 }
 
 export const statusCases: readonly JournalCase[] = [
@@ -173,50 +173,49 @@ export const statusCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'a claim chooses among the due runs of some planners, and of tenants that are not excepted',
+    name: 'a claim chooses among the due runs of some agents, and of tenants that are not excepted',
     async run({ journal, clock }) {
-      for (const planner of ['x', 'y', 'z'])
-        for (const tenant of ['t1', 't2', 't3']) await createOf(journal, planner, tenant);
-      assert.equal(await journal.claim({ ...ana, planners: ['nobody'] }), undefined);
-      assert.equal(await journal.claim({ ...ana, planners: [] }), undefined);
+      for (const agent of ['x', 'y', 'z'])
+        for (const tenant of ['t1', 't2', 't3']) await createOf(journal, agent, tenant);
+      assert.equal(await journal.claim({ ...ana, agents: ['nobody'] }), undefined);
+      assert.equal(await journal.claim({ ...ana, agents: [] }), undefined);
       assert.equal(await journal.claim({ ...ana, exceptTenants: ['t1', 't2', 't3'] }), undefined);
-      assert.deepEqual(await claimAll(journal, { ...ana, planners: ['y'], exceptTenants: ['t2'] }), ['y.t1', 'y.t3']);
-      assert.deepEqual(await claimAll(journal, { ...ana, planners: ['y'], exceptTenants: [] }), ['y.t2']);
+      assert.deepEqual(await claimAll(journal, { ...ana, agents: ['y'], exceptTenants: ['t2'] }), ['y.t1', 'y.t3']);
+      assert.deepEqual(await claimAll(journal, { ...ana, agents: ['y'], exceptTenants: [] }), ['y.t2']);
       assert.deepEqual(await claimAll(journal, { ...ana, exceptTenants: ['t1', 't3', 't"3'] }), ['x.t2', 'z.t2']);
       assert.deepEqual(await claimAll(journal, ana), ['x.t1', 'x.t3', 'z.t1', 'z.t3']);
       clock.advance(LEASE_MS);
-      assert.deepEqual(await claimAll(journal, { ...ben, planners: ['z', 'nobody'], exceptTenants: ['t1'] }), [
+      assert.deepEqual(await claimAll(journal, { ...ben, agents: ['z', 'nobody'], exceptTenants: ['t1'] }), [
         'z.t2',
         'z.t3',
       ]);
-      const named = present(await journal.claim({ ...ben, run: 'x.t1', planners: ['y'], exceptTenants: ['t1'] }));
+      const named = present(await journal.claim({ ...ben, run: 'x.t1', agents: ['y'], exceptTenants: ['t1'] }));
       assert.equal(named.run, 'x.t1');
     },
   },
   {
-    name: 'of the due runs of several planners the one with the highest priority comes first, then the oldest',
+    name: 'of the due runs of several agents the one with the highest priority comes first, then the oldest',
     async run({ journal, clock }) {
-      for (const tenant of ['t1', 't2'])
-        for (const planner of ['z', 'x', 'y']) await createOf(journal, planner, tenant);
+      for (const tenant of ['t1', 't2']) for (const agent of ['z', 'x', 'y']) await createOf(journal, agent, tenant);
       const urgent = identity('y.urgent');
-      const entries = [startedEntry(urgent, { planner: 'y' })];
+      const entries = [startedEntry(urgent, { agent: 'y' })];
       await journal.create(newRun('y.urgent', { identity: urgent, entries, priority: 5 }));
       const inOrder = ['y.urgent', 'z.t1', 'y.t1', 'z.t2', 'y.t2'];
-      assert.deepEqual(await claimAll(journal, { ...ana, planners: ['y', 'z'] }), inOrder);
+      assert.deepEqual(await claimAll(journal, { ...ana, agents: ['y', 'z'] }), inOrder);
       clock.advance(LEASE_MS);
       // Order and repetition in the list say nothing.
-      assert.deepEqual(await claimAll(journal, { ...ben, planners: ['z', 'y', 'z', '"', ''] }), inOrder);
-      assert.deepEqual(await claimAll(journal, { ...ben, planners: ['x'] }), ['x.t1', 'x.t2']);
+      assert.deepEqual(await claimAll(journal, { ...ben, agents: ['z', 'y', 'z', '"', ''] }), inOrder);
+      assert.deepEqual(await claimAll(journal, { ...ben, agents: ['x'] }), ['x.t1', 'x.t2']);
     },
   },
   {
-    name: 'of a dead owner’s runs, too, only those of the planners and of other tenants are taken',
+    name: 'of a dead owner’s runs, too, only those of the agents and of other tenants are taken',
     async run({ journal }) {
-      for (const planner of ['x', 'y']) for (const tenant of ['t1', 't2']) await createOf(journal, planner, tenant);
+      for (const agent of ['x', 'y']) for (const tenant of ['t1', 't2']) await createOf(journal, agent, tenant);
       assert.equal((await claimAll(journal, ana)).length, 4);
       const heir = { ...ben, from: 'ana' };
-      assert.deepEqual(await claimAll(journal, { ...heir, planners: ['y'], exceptTenants: ['t1'] }), ['y.t2']);
-      assert.deepEqual(await claimAll(journal, { ...heir, planners: ['x', 'nobody'] }), ['x.t1', 'x.t2']);
+      assert.deepEqual(await claimAll(journal, { ...heir, agents: ['y'], exceptTenants: ['t1'] }), ['y.t2']);
+      assert.deepEqual(await claimAll(journal, { ...heir, agents: ['x', 'nobody'] }), ['x.t1', 'x.t2']);
       assert.deepEqual(await claimAll(journal, heir), ['y.t1']);
     },
   },

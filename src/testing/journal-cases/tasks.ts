@@ -80,7 +80,7 @@ export const taskCases: readonly JournalCase[] = [
         identity: identity('k2'),
         status: 'pending',
         query: 'query of k2',
-        planner: 'worker',
+        agent: 'worker',
         parent: 'parent',
         root: 'parent',
         priority: 5,

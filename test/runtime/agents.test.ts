@@ -1,4 +1,4 @@
-/** One runtime, several planners: each run has the planner it was started with, its tools and its budget. */
+/** One runtime, several agents: each run has the agent it was started with, its planner, its tools and its limits. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -13,7 +13,7 @@ import {
 import { type Journal, memoryJournal } from '#journal';
 import { limitsWithin, type StartOptions } from '#runtime';
 import { VirtualClock } from '#testing';
-import type { AnyTool, EquippedPlanner, PlannerTool, RunBudget } from '#tools';
+import { type Agent, type AgentLimits, type AgentTool, type AnyTool, agent, agentTool } from '#tools';
 import { call, finish, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
 import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
@@ -31,25 +31,25 @@ interface Second {
   readonly wakeMode?: WakeMode;
   readonly next?: PlannerFunction;
   readonly tools?: readonly AnyTool[];
-  readonly budget?: RunBudget;
+  readonly budget?: AgentLimits;
 }
 
 function second({ tools = [own], budget, name = 'second', next = script(call('own')), ...more }: Second = {}) {
   const planner: Planner = { name, next, ...more };
-  return { planner, tools, ...(budget === undefined ? {} : { budget }) } satisfies EquippedPlanner;
+  return { name, planner, tools, ...(budget === undefined ? {} : { limits: budget }) } satisfies Agent;
 }
 
-function both(other: EquippedPlanner, more: Partial<WorldOptions> = {}): World {
-  return world({ planner: mainPlanner, tools: [echo], planners: [other], ...more });
+function both(other: Agent, more: Partial<WorldOptions> = {}): World {
+  return world({ planner: mainPlanner, tools: [echo], agents: [other], ...more });
 }
 
-/** A tool that the planner carries out. */
-function carriedOutBy(given: EquippedPlanner, name = `ask_${given.planner.name}`): PlannerTool {
-  return { name, description: name, inputSchema: ANY, carriedOutBy: given };
+/** A tool that the agent carries out. */
+function asking(given: Agent, name = `ask_${given.name}`): AgentTool {
+  return { name, description: name, inputSchema: ANY, agent: given };
 }
 
-describe('several planners in one runtime', () => {
-  it('a run is the planner’s that it names, with its own tools and pin; the others are as without it', async () => {
+describe('several agents in one runtime', () => {
+  it('a run is the agent’s that it names, with its own tools and pin; the others are as without it', async () => {
     const seen: string[][] = [];
     const noted =
       (next: PlannerFunction): PlannerFunction =>
@@ -60,30 +60,30 @@ describe('several planners in one runtime', () => {
     const other = second({ version: '7', next: noted(script(call('own'), call('echo'))) });
     const planner = { ...mainPlanner, next: noted(script(call('echo'), call('own'))) };
     const made = both(other, { planner });
-    const run = await start(made, { planner: 'second' });
+    const run = await start(made, { agent: 'second' });
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', payload: 'done' });
     expect(observations(await run.state())).toMatchObject(['of the other', { error: { code: 'tool_not_found' } }]);
     const [started] = await entriesOf(made.journal, run, 'started');
-    expect(started).toMatchObject({ planner: 'second', pin: { version: '7', tools: { own: expect.any(String) } } });
+    expect(started).toMatchObject({ agent: 'second', pin: { version: '7', tools: { own: expect.any(String) } } });
     expect(Object.keys(started?.pin?.tools ?? {})).toEqual(['artifact_fetch', 'own']);
-    expect((await made.journal.get(run.id))?.planner).toBe('second');
+    expect((await made.journal.get(run.id))?.agent).toBe('second');
     expect(seen.splice(0)).toEqual(Array.from({ length: 3 }, () => ['artifact_fetch', 'own']));
 
     const plain = await start(made);
     expect(await plain.result()).toMatchObject({ status: 'finished' });
     expect(observations(await plain.state())).toMatchObject([{}, { error: { code: 'tool_not_found' } }]);
     expect(seen).toEqual(Array.from({ length: 3 }, () => ['artifact_fetch', 'echo']));
-    expect((await made.journal.get(plain.id))?.planner).toBe('main');
-    expect(await (await start(made, { planner: 'main' })).result()).toMatchObject({ status: 'finished' });
+    expect((await made.journal.get(plain.id))?.agent).toBe('main');
+    expect(await (await start(made, { agent: 'main' })).result()).toMatchObject({ status: 'finished' });
     expect(made.faults).toEqual([]);
   });
 
   it('refuses a name that it does not know, with those it does, and stores nothing', async () => {
     const made = both(second());
-    await expect(start(made, { planner: 'flow:gone' })).rejects.toMatchObject({
-      code: 'planner_unknown',
-      message: expect.stringMatching(/"flow:gone".*main, second.*createRuntime.*planners/),
-      data: { planner: 'flow:gone', known: ['main', 'second'] },
+    await expect(start(made, { agent: 'gone' })).rejects.toMatchObject({
+      code: 'agent_unknown',
+      message: expect.stringMatching(/"gone".*main, second.*agents of createRuntime/),
+      data: { agent: 'gone', known: ['main', 'second'] },
     });
     expect(await made.runtime.list()).toEqual([]);
   });
@@ -91,12 +91,12 @@ describe('several planners in one runtime', () => {
   it('knows those that carry out tools, and tools of theirs; a circle of them ends', async () => {
     const tools: AnyTool[] = [own];
     const inner = second({ name: 'inner', tools });
-    const middle = second({ name: 'middle', tools: [own, carriedOutBy(inner), carriedOutBy(inner, 'once_more')] });
-    tools.push(carriedOutBy(middle));
-    const named = second({ tools: [own, carriedOutBy(inner)] });
-    const made = both(named, { tools: { echo, ask_middle: carriedOutBy(middle) } });
-    for (const planner of ['inner', 'middle', 'second']) {
-      const run = await start(made, { planner });
+    const middle = second({ name: 'middle', tools: [own, asking(inner), asking(inner, 'once_more')] });
+    tools.push(asking(middle));
+    const named = second({ tools: [own, asking(inner)] });
+    const made = both(named, { tools: { echo, ask_middle: asking(middle) } });
+    for (const name of ['inner', 'middle', 'second']) {
+      const run = await start(made, { agent: name });
       expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
       expect(observations(await run.state())).toEqual(['of the other']);
     }
@@ -105,27 +105,27 @@ describe('several planners in one runtime', () => {
   it('has the program’s policy for the tools of each', async () => {
     const policy = ({ tool }: { tool: string }): true | string => (tool === 'own' ? 'not today' : true);
     const made = both(second(), { policy: (asked) => policy(asked as never) });
-    const run = await start(made, { planner: 'second' });
+    const run = await start(made, { agent: 'second' });
     await run.result();
     expect(observations(await run.state())).toMatchObject([{ error: { code: 'policy_refused' } }]);
   });
 
-  it('gives tasks that a planner starts to the same planner', async () => {
+  it('gives tasks that an agent starts to the same agent', async () => {
     const next = plays({ q: script(spawns('child')), child: script(call('own')) });
     const made = both(second({ next }));
-    await (await start(made, { identity: PARENT, planner: 'second' })).result();
+    await (await start(made, { identity: PARENT, agent: 'second' })).result();
     const task = made.runtime.run('p.0.0');
     expect(await task.result()).toMatchObject({ status: 'finished', reason: 'goal' });
-    expect(await task.state()).toMatchObject({ planner: 'second', task: { parent: 'p' } });
+    expect(await task.state()).toMatchObject({ agent: 'second', task: { parent: 'p' } });
     expect(observations(await task.state())).toEqual(['of the other']);
   });
 
-  it('starts tasks of a session with it, under a key that is for this planner', async () => {
+  it('starts tasks of a session with it, under a key that is for this agent', async () => {
     const made = both(second());
     const { run: _, ...scope } = local('ana', { session: 's' });
-    const spawned = await made.runtime.tasks.spawn('q', { identity: scope, idempotencyKey: 'k', planner: 'second' });
+    const spawned = await made.runtime.tasks.spawn('q', { identity: scope, idempotencyKey: 'k', agent: 'second' });
     expect(await spawned.run.result()).toMatchObject({ status: 'finished' });
-    expect((await spawned.run.state()).planner).toBe('second');
+    expect((await spawned.run.state()).agent).toBe('second');
     await expect(made.runtime.tasks.spawn('q', { identity: scope, idempotencyKey: 'k' })).rejects.toMatchObject({
       code: 'idempotency_conflict',
     });
@@ -136,7 +136,7 @@ describe('several planners in one runtime', () => {
     ['push', 'hybrid', 'main', false],
     ['hybrid', 'push', 'second', false],
     ['hybrid', 'push', 'main', true],
-  ])('main %s, other %s: readers of a run of %s see its tasks move: %s', async (ofMain, ofOther, planner, shown) => {
+  ])('main %s, other %s: readers of a run of %s see its tasks move: %s', async (ofMain, ofOther, name, shown) => {
     const held = holding();
     const child = holding();
     const tools = [held.tool, { ...child.tool, name: 'held' }];
@@ -145,7 +145,7 @@ describe('several planners in one runtime', () => {
       planner: { name: 'main', wakeMode: ofMain, next },
       tools,
     });
-    const run = await start(made, { identity: PARENT, planner });
+    const run = await start(made, { identity: PARENT, agent: name });
     await Promise.all([held.entered, child.entered]);
     const reading = collect(run);
     await quiet();
@@ -157,67 +157,95 @@ describe('several planners in one runtime', () => {
   });
 });
 
-describe('what a runtime refuses of its planners', () => {
-  const again: EquippedPlanner = second();
-  const other: EquippedPlanner = second({ next: script(finish('other')) });
-  const twice = /"second" is given twice, with other tools or another budget/;
-  const equals: readonly [string, readonly EquippedPlanner[], readonly AnyTool[]][] = [
+describe('what a runtime refuses of its agents', () => {
+  const again: Agent = second();
+  const other: Agent = second({ next: script(finish('other')) });
+  const twice = /Two agents are named "second", and have other planners, tools or limits/;
+  const main = { name: 'main', planner: mainPlanner };
+  const equals: readonly [string, readonly Agent[], readonly AnyTool[]][] = [
     ['the same object', [again, again], []],
-    ['the same parts', [again, { ...again, tools: [...again.tools] }], []],
-    ['one that a tool brings along too', [again], [carriedOutBy(again)]],
-    ['the main one', [{ planner: mainPlanner, tools: [echo] }], []],
-    ['the main one, with a budget', [{ planner: mainPlanner, tools: [echo], budget: { steps: 1 } }], []],
+    ['the same parts', [again, { ...again, tools: [own] }], []],
+    ['one that a tool brings along too', [again], [asking(again)]],
+    ['the default one', [{ ...main, tools: [echo] }], []],
     [
-      'an equal budget',
+      'equal limits',
       [
-        { ...again, budget: { steps: 1, calls: 2 } },
-        { ...again, budget: { calls: 2, steps: 1 } },
+        { ...again, limits: { steps: 1, calls: 2 } },
+        { ...again, limits: { calls: 2, steps: 1 } },
       ],
       [],
     ],
   ];
 
-  it.each(equals)('a planner that is given twice is one: %s', (_, planners, tools) => {
-    const main = planners.some(({ planner }) => planner === mainPlanner) ? [echo] : [echo, ...tools];
-    expect(() => world({ planner: mainPlanner, tools: main, planners })).not.toThrow();
+  it.each(equals)('an agent that is given twice is one: %s', (_, agents, tools) => {
+    expect(() => world({ planner: mainPlanner, tools: [echo, ...tools], agents })).not.toThrow();
   });
 
-  it.each<[string, readonly EquippedPlanner[], readonly AnyTool[], RegExp]>([
-    ['two of one name', [again, other], [], /Two planners are named "second"/],
-    ['one named as the main one', [second({ name: 'main' })], [], /Two planners are named "main"/],
-    ['two of one name, one brought by a tool', [again], [carriedOutBy(other)], /Two planners are named "second"/],
+  it.each<[string, readonly Agent[], readonly AnyTool[], RegExp]>([
+    ['two of one name', [again, other], [], twice],
+    ['one named as the default one', [second({ name: 'main' })], [], /Two agents are named "main"/],
+    ['two of one name, one brought by a tool', [again], [asking(other)], twice],
     ['other tools', [again, { ...again, tools: [own, echo] }], [], twice],
     ['fewer tools', [{ ...again, tools: [own, echo] }, again], [], twice],
-    ['other tools of the main one', [{ planner: mainPlanner, tools: [] }], [], /"main" is given twice/],
-    ['another budget', [again, { ...again, budget: { steps: 2 } }], [], twice],
-    ['no budget after one', [{ ...again, budget: { steps: 2 } }], [carriedOutBy(again)], twice],
-    ['a budget below 0', [second({ budget: { calls: -1 } })], [], /planner "second" has calls -1/],
-    ['a time that is no number', [second({ budget: { deadlineMs: Number.NaN } })], [], /has deadlineMs NaN/],
-    ['no list', { second: again } as never, [], /planners is no list/],
-    ['a planner without tools', [mainPlanner as never], [], /^planners\[0\] has no list of tools/],
+    ['other tools of the default one', [{ ...main, tools: [] }], [], /Two agents are named "main"/],
     [
-      'a tool without its planner',
+      'limits of the default one',
+      [{ ...main, tools: [echo], limits: { steps: 1 } }],
       [],
-      [carriedOutBy(again), { ...carriedOutBy(other), carriedOutBy: null as never }],
-      /^The carriedOutBy of a tool has no list of tools/,
+      /Two agents are named "main"/,
     ],
-  ])('%s', (_, planners, tools, message) => {
-    const making = (): unknown => world({ planner: mainPlanner, tools: [echo, ...tools], planners });
+    ['other limits', [again, { ...again, limits: { steps: 2 } }], [], twice],
+    ['no limits after some', [{ ...again, limits: { steps: 2 } }], [asking(again)], twice],
+    ['a limit below 0', [second({ budget: { calls: -1 } })], [], /agent "second" has the limit calls -1/],
+    ['a time that is no number', [second({ budget: { deadlineMs: Number.NaN } })], [], /has the limit deadlineMs NaN/],
+    [
+      'a limit that there is not',
+      [second({ budget: { step: 1 } as never })],
+      [],
+      /the limit step 1; there are steps, calls/,
+    ],
+    ['limits by another name', [{ ...again, limit: { steps: 2 } } as never], [], /limit/],
+    ['no list', { second: again } as never, [], /agents must be a list/],
+    ['a planner in place of an agent', [mainPlanner as never], [], /agent/],
+    ['nothing in place of an agent', [null as never], [], /^agents\[0\] is null/],
+    ['no name', [{ ...again, name: ' ' }], [], /has no name/],
+    [
+      'a tool without its agent',
+      [],
+      [{ ...asking(other), agent: null as never }],
+      /^The agent of a tool of "main" is null/,
+    ],
+  ])('%s', (_, agents, tools, message) => {
+    const making = (): unknown => world({ planner: mainPlanner, tools: [echo, ...tools], agents });
     expect(making).toThrow(
       expect.objectContaining({ code: 'invalid_config', message: expect.stringMatching(message) }),
     );
   });
 
+  it.each<[string, Partial<WorldOptions>, string, RegExp]>([
+    ['none at all', {}, 'no_planner', /give planner and tools, or agents/],
+    ['an empty list', { agents: [] }, 'no_planner', /give planner and tools, or agents/],
+    [
+      'tools that no planner has',
+      { agents: [again], tools: [echo] },
+      'invalid_config',
+      /Give them to the agent "second"/,
+    ],
+    ['an agent as the planner', { planner: again as never }, 'invalid_config', /Give it in agents/],
+  ])('%s', (_, options, code, message) => {
+    expect(() => world(options)).toThrow(expect.objectContaining({ code, message: expect.stringMatching(message) }));
+  });
+
   it('a tool of another planner as one of its own', () => {
     expect(() => both(second({ tools: [own, own] }))).toThrow(expect.objectContaining({ code: 'tool_name_taken' }));
-    expect(() => both({ planner: { name: 'x' } as never, tools: [] })).toThrow(
+    expect(() => both({ name: 'x', planner: { name: 'x' } as never, tools: [] })).toThrow(
       expect.objectContaining({ code: 'no_planner' }),
     );
   });
 });
 
 describe('the budget of a planner', () => {
-  it.each<[string, RunBudget | undefined, Limits | undefined, Limits | undefined, RunLimits]>([
+  it.each<[string, AgentLimits | undefined, Limits | undefined, Limits | undefined, RunLimits]>([
     ['none', undefined, { calls: 4 }, undefined, { calls: 4 }],
     [
       'only its own',
@@ -251,7 +279,7 @@ describe('the budget of a planner', () => {
     ['more than the default', { steps: 500 }, undefined, undefined, { steps: 500 }],
   ])('%s', async (_, budget, given, limits, expected) => {
     const made = both(second(budget === undefined ? {} : { budget }), limits === undefined ? {} : { limits });
-    const run = await start(made, { planner: 'second', ...(given === undefined ? {} : { limits: given }) });
+    const run = await start(made, { agent: 'second', ...(given === undefined ? {} : { limits: given }) });
     expect((await run.state()).limits).toEqual(expected);
     // The main planner has none.
     const plain = await start(made, given === undefined ? {} : { limits: given });
@@ -263,7 +291,7 @@ describe('the budget of a planner', () => {
     made.clock.advance(40);
     const now = made.clock.now();
     const deadline = async (limits: Limits): Promise<number | undefined> =>
-      (await (await start(made, { planner: 'second', limits })).state()).limits.deadlineAt;
+      (await (await start(made, { agent: 'second', limits })).state()).limits.deadlineAt;
     expect(await deadline({})).toBe(now + 500);
     expect(await deadline({ deadlineAt: now + 501 })).toBe(now + 500);
     expect(await deadline({ deadlineAt: now + 499 })).toBe(now + 499);
@@ -271,15 +299,27 @@ describe('the budget of a planner', () => {
 
   it('ends a run that has used it up', async () => {
     const made = both(second({ budget: { steps: 2 }, next: () => call('own') }));
-    const run = await start(made, { planner: 'second', limits: { steps: 50 } });
+    const run = await start(made, { agent: 'second', limits: { steps: 50 } });
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'max_steps' });
     expect((await run.state()).steps).toHaveLength(2);
   });
 
-  it('that one of the others says of the main planner, holds for its runs', async () => {
-    const budget: RunBudget = { calls: 3 };
-    const made = both({ planner: mainPlanner, tools: [echo], budget });
-    expect((await (await start(made)).state()).limits).toEqual({ calls: 3 });
+  it('without planner the first of agents is the default one, with its limits', async () => {
+    const first = agent({ name: 'first', planner: mainPlanner, tools: { echo }, limits: { calls: 3 } });
+    const made = world({ agents: [first, second()] });
+    const run = await start(made);
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(await run.state()).toMatchObject({ agent: 'first', limits: { calls: 3 } });
+  });
+
+  it('agentTool gives an agent to a planner as a tool of its name', async () => {
+    const writer = agent({ name: 'writer', planner: () => finish('a poem') });
+    const ask = agentTool(writer, { description: 'Writes.', inputSchema: ANY });
+    const made = world({ planner: { name: 'main', next: script(call('writer')) }, tools: [ask] });
+    const run = await start(made, { identity: PARENT });
+    await run.result();
+    expect(observations(await run.state())).toEqual(['a poem']);
+    expect(await made.runtime.run('p.0.0').state()).toMatchObject({ agent: 'writer' });
   });
 
   it('limitsWithin: never more than either says, and never less than the smaller', () => {
@@ -297,7 +337,7 @@ describe('the budget of a planner', () => {
           ...same,
           deadlineMs,
           costUsd: costMicroUsd === undefined ? undefined : costMicroUsd / 1_000_000,
-        }) as RunBudget;
+        }) as AgentLimits;
         const within = limitsWithin(given, budgeted, now);
         const other = defined({ ...same, costMicroUsd, deadlineAt: deadlineMs && now + deadlineMs }) as RunLimits;
         if (deadlineMs === 0) Object.assign(other, { deadlineAt: now });
@@ -318,14 +358,14 @@ interface Parked {
 }
 
 const gatedTool = make('own', () => 'paid', { effect: 'once', needsApproval: true });
-const gated = (more: Second = {}): EquippedPlanner => second({ tools: [gatedTool], ...more });
+const gated = (more: Second = {}): Agent => second({ tools: [gatedTool], ...more });
 
 /** A run of the second planner that is left paused by a process that is gone. */
-async function parked(other: EquippedPlanner = gated()): Promise<Parked> {
+async function parked(other: Agent = gated()): Promise<Parked> {
   const clock = new VirtualClock();
   const journal = memoryJournal({ clock });
   const first = both(other, { journal, clock });
-  const run = await start(first, { planner: other.planner.name });
+  const run = await start(first, { agent: other.planner.name });
   await pausesOf(run);
   await first.runtime.close();
   return { id: run.id, journal, clock, before: JSON.stringify(await journal.read(run.id)) };
@@ -337,7 +377,7 @@ describe('a run of the second planner, in another process', () => {
     const journal = memoryJournal({ clock });
     const { tool: hold, entered } = holding();
     const first = both(second({ next: script(call('own')), tools: [{ ...hold, name: 'own' }] }), { journal, clock });
-    const run = await start(first, { planner: 'second' });
+    const run = await start(first, { agent: 'second' });
     await entered;
     await first.runtime.close();
     const other = both(second({ tools: [{ ...own, effect: 'pure' }] }), { journal, clock });
@@ -383,13 +423,13 @@ describe('a run of the second planner, in another process', () => {
     for (const attempt of [() => run.approve(open?.token), () => run.resume()]) {
       await expect(attempt()).rejects.toMatchObject({
         code: 'run_changed',
-        message: expect.stringContaining('planner: second → main'),
-        data: { run: id, changes: expect.arrayContaining([{ what: 'planner', was: 'second', now: 'main' }]) },
+        message: expect.stringContaining('agent: second → main'),
+        data: { run: id, changes: expect.arrayContaining([{ what: 'agent', was: 'second', now: 'main' }]) },
       });
     }
     expect(JSON.stringify(await journal.read(id))).toBe(before);
     expect(await journal.inbox(id)).toMatchObject([{ message: { type: 'APPROVE' } }]);
-    expect(await journal.get(id)).toMatchObject({ status: 'paused', planner: 'second' });
+    expect(await journal.get(id)).toMatchObject({ status: 'paused', agent: 'second' });
     await lost.runtime.close();
     const back = both(gated(), { journal, clock });
     await back.runtime.run(id).resume();
@@ -404,11 +444,11 @@ describe('a run of the second planner, in another process', () => {
     const lost = world({ planner: next, tools: [echo], journal, clock });
     const run = lost.runtime.run(id);
     await run.resume({ acceptChanges: true });
-    expect(await entriesOf(journal, run, 'repinned')).toMatchObject([{ planner: 'main' }]);
+    expect(await entriesOf(journal, run, 'repinned')).toMatchObject([{ agent: 'main' }]);
     await run.approve();
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(planner.views[0]?.tools.all().map(({ name }) => name)).toEqual(['artifact_fetch', 'echo']);
-    expect((await journal.get(id))?.planner).toBe('main');
+    expect((await journal.get(id))?.agent).toBe('main');
   });
 
   it('another version or tool of its own planner is a change, those of the main one are none', async () => {
@@ -440,13 +480,13 @@ describe('fork and replay of a run of the second planner', () => {
 
   it('are made with its planner and tools', async () => {
     const made = both(second({ version: '2', next: branching }));
-    const run = await start(made, { planner: 'second' });
+    const run = await start(made, { agent: 'second' });
     await run.result();
     expect(await run.replay()).toEqual({ run: run.id, from: 0, compared: 3 });
     const fork = await run.fork({ step: 1 });
     expect(await fork.result()).toMatchObject({ status: 'finished', reason: 'goal' });
     expect(await fork.state()).toMatchObject({
-      planner: 'second',
+      agent: 'second',
       pin: { version: '2' },
       fork: { run: run.id, step: 1 },
     });
@@ -464,7 +504,7 @@ describe('fork and replay of a run of the second planner', () => {
     });
     const fork = await lost.runtime.run(id).fork({ step: 0 });
     expect(await fork.result()).toMatchObject({ status: 'finished' });
-    expect((await fork.state()).planner).toBe('main');
+    expect((await fork.state()).agent).toBe('main');
     await expect(lost.runtime.run('nobody').fork()).rejects.toMatchObject({ code: 'run_not_found' });
     await expect(lost.runtime.run('nobody').replay()).rejects.toMatchObject({ code: 'run_not_found' });
   });
@@ -477,7 +517,7 @@ describe('fork and replay of a run of the second planner', () => {
     await lost.runtime.close();
     const back = both(gated(), { journal, clock });
     const fork = await back.runtime.run(id).fork({ step: 0 });
-    expect((await fork.state()).planner).toBe('main');
+    expect((await fork.state()).agent).toBe('main');
   });
 });
 
@@ -485,7 +525,7 @@ describe('what a run is called with', () => {
   const given = async (context: StartOptions['context']) => {
     const planner = watched(script(call('own')));
     const made = both(second({ next: planner }));
-    const run = await start(made, { planner: 'second', ...(context === undefined ? {} : { context }) });
+    const run = await start(made, { agent: 'second', ...(context === undefined ? {} : { context }) });
     await run.result();
     const [started] = await entriesOf(made.journal, run, 'started');
     return { recorded: started?.context, seen: planner.views.map((view) => view.context) };
@@ -520,7 +560,7 @@ describe('what a run is called with', () => {
     ['meta that is no JSON', { meta: { run: () => 1 } }, 'unserializable', /context\.meta\.run/],
   ])('refuses %s, and starts nothing', async (_, context, code, message) => {
     const made = both(second());
-    await expect(start(made, { planner: 'second', context })).rejects.toMatchObject({
+    await expect(start(made, { agent: 'second', context })).rejects.toMatchObject({
       code,
       message: expect.stringMatching(message),
     });

@@ -1,0 +1,100 @@
+/** Entries as stored texts. */
+import type { Entry, EntryKind } from './entry.ts';
+import { PilotageError } from './errors.ts';
+import { deepFreeze, isJsonObject, type JsonObject } from './json.ts';
+import { readDecision } from './validate-decision.ts';
+
+/** The version of the entry format that this code writes. */
+export const ENTRY_VERSION = 2;
+
+const KINDS: Readonly<Record<EntryKind, true>> = {
+  started: true,
+  moved: true,
+  plan_grown: true,
+  call_began: true,
+  call_ended: true,
+  paused: true,
+  resumed: true,
+  control: true,
+  spawned: true,
+  awaiting: true,
+  task_ended: true,
+  task_paused: true,
+  watched: true,
+  group_ended: true,
+  no_progress: true,
+  repinned: true,
+  compacted: true,
+  compaction_failed: true,
+  model_away: true,
+  reopened: true,
+  repaired: true,
+  finished: true,
+  failed: true,
+};
+
+/** The stored text of an entry. `seq` is the store's own column. */
+export function encodeEntry(entry: Entry): string {
+  const { seq: _, ...body } = entry;
+  return JSON.stringify({ v: ENTRY_VERSION, ...body });
+}
+
+/**
+ * Reads an entry back, frozen.
+ * @throws PilotageError `journal_corrupt`, `journal_newer`, `journal_entry_unknown` or `unknown_decision_kind`.
+ */
+export function decodeEntry(text: string, seq: number): Entry {
+  let stored: unknown;
+  try {
+    stored = JSON.parse(text);
+  } catch (cause) {
+    throw new PilotageError('journal_corrupt', `Entry ${seq} is not JSON. Restore the journal from a backup.`, {
+      cause,
+    });
+  }
+  if (!isJsonObject(stored)) {
+    throw new PilotageError('journal_corrupt', `Entry ${seq} is not an object. Restore the journal from a backup.`);
+  }
+  const { v, kind } = stored;
+  if (v !== 1 && v !== ENTRY_VERSION) {
+    throw new PilotageError(
+      'journal_newer',
+      `Entry ${seq} has format ${String(v)}; this version of Pilotage reads up to ${ENTRY_VERSION}. Upgrade it.`,
+    );
+  }
+  if (typeof kind !== 'string' || !Object.hasOwn(KINDS, kind)) {
+    throw new PilotageError(
+      'journal_entry_unknown',
+      `Entry ${seq} is of the unknown kind ${JSON.stringify(kind)}; a newer version of Pilotage may have written it.`,
+      { data: { seq, kind: String(kind) } },
+    );
+  }
+  if (isDeeper(stored, MAX_LEVELS)) {
+    const message = `Entry ${seq} is nested deeper than ${MAX_LEVELS} levels, which nothing that is recorded is. Restore the journal from a backup.`;
+    throw new PilotageError('journal_corrupt', message);
+  }
+  if (kind === 'moved' && stored['rejected'] === undefined) readDecision(stored['decision'] ?? null);
+  const { v: _, ...body } = v === 1 ? inTodaysWords(stored) : stored;
+  const entry = { ...body, seq };
+  return deepFreeze(entry) as unknown as Entry;
+}
+
+/** The first format named agents by their planners, and the agent of a flow `flow:` and its name. */
+function inTodaysWords({ planner, ...stored }: JsonObject): JsonObject {
+  const { kind, atOnce } = stored;
+  if ((kind === 'started' || kind === 'repinned') && typeof planner === 'string') {
+    return { ...stored, agent: planner.replace(/^flow:/, '') };
+  }
+  if (!isJsonObject(atOnce) || atOnce['by'] !== 'planner') return stored;
+  return { ...stored, atOnce: { ...atOnce, by: 'agent' } };
+}
+
+/** The deepest value that the JSON guard takes has 512; some more stand around it. */
+const MAX_LEVELS = 600;
+
+function isDeeper(value: unknown, levelsLeft: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levelsLeft === 0) return true;
+  for (const key in value) if (isDeeper((value as Record<string, unknown>)[key], levelsLeft - 1)) return true;
+  return false;
+}

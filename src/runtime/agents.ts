@@ -1,0 +1,137 @@
+/** The agents that a runtime knows. */
+import { asPlanner, PilotageError, type Planner, type PlannerFunction } from '#core';
+import { type Agent, type AgentLimits, agent, agentsOf, asAgent, type Catalogue, type ToolSet } from '#tools';
+import { callLimit } from './at-once.ts';
+import type { ReadyAgent } from './driver-deps.ts';
+import { assertPriced, unpricedOf } from './prices.ts';
+
+export interface AgentParts {
+  /** The agents that runs can be started with, by their names. Runs that name none have the first; agents that tools bring along need not be named. */
+  readonly agents?: readonly Agent[];
+  /** With `tools` the short form of one agent, which has the planner's name. It comes before those of `agents`. */
+  readonly planner?: Planner | PlannerFunction;
+  /** Of `planner`: a list, or a record by name whose values may be AI SDK `tool()` objects. */
+  readonly tools?: ToolSet;
+}
+
+/** The agents of a runtime, the default one first. */
+export class Agents {
+  readonly all: readonly ReadyAgent[];
+  /** Of runs that name none. */
+  readonly default: ReadyAgent;
+  readonly #byName: ReadonlyMap<string, ReadyAgent>;
+
+  /**
+   * @param given the default one first. Beside them those agents are known that carry out tools of any of them.
+   * @param atOnce so many calls of a step run at once, as the runtime says.
+   * @throws PilotageError `price_missing` for a limit of cost that could not hold, `invalid_config` for two agents of one name;
+   * or a tool's registration error.
+   */
+  constructor(given: readonly [Agent, ...Agent[]], catalogueOf: (tools: ToolSet) => Catalogue, atOnce?: number) {
+    const catalogues = new Map<ToolSet, Catalogue>();
+    const ready = (made: Agent): ReadyAgent => {
+      const { name, planner, tools, limits, parallelCalls } = made;
+      // Agents that have the very same set share what was made of it.
+      const catalogue = catalogues.get(tools) ?? catalogueOf(tools);
+      catalogues.set(tools, catalogue);
+      const limit = callLimit(atOnce, parallelCalls);
+      const unpriced = unpricedOf(planner, tools);
+      assertPriced(name, unpriced, limits?.costUsd !== undefined);
+      const readArgs = made.readArgs?.bind(made);
+      const toolsOf: ReadyAgent['toolsOf'] = (scopes, found) => catalogue.view(scopes, found);
+      return { agent: name, planner, limits, limit, unpriced, readArgs, toolsOf };
+    };
+    const [first] = given;
+    const byName = new Map([...gathered(given)].map(([name, found]) => [name, ready(found)]));
+    this.default = byName.get(first.name) ?? ready(first);
+    this.#byName = byName;
+    this.all = [...byName.values()];
+  }
+
+  get names(): readonly string[] {
+    return [...this.#byName.keys()];
+  }
+
+  /** Who goes on with a run of the agent of that name: the default one, when it is not known any more. */
+  successorOf(name: string | undefined): ReadyAgent {
+    return (name === undefined ? undefined : this.find(name)) ?? this.default;
+  }
+
+  find(name: string): ReadyAgent | undefined {
+    return this.#byName.get(name);
+  }
+
+  /** @throws PilotageError `agent_unknown`. */
+  named(name: string): ReadyAgent {
+    const found = this.find(name);
+    if (found !== undefined) return found;
+    throw new PilotageError(
+      'agent_unknown',
+      `This runtime has no agent ${JSON.stringify(name)}, only ${this.names.join(', ')}. Add it to agents of createRuntime.`,
+      { data: { agent: name, known: this.names } },
+    );
+  }
+}
+
+/**
+ * The agents that a runtime is given, the default one first: the one made of `planner` and `tools`, or the first of `agents`.
+ * @throws PilotageError `no_planner`, or `invalid_config` for what makes no agent.
+ */
+export function agentsGiven({ planner, tools, agents = [] }: AgentParts): readonly [Agent, ...Agent[]] {
+  if (!Array.isArray(agents)) {
+    throw new PilotageError('invalid_config', 'agents must be a list: agents: [agent({ name, planner, tools })].');
+  }
+  const others = agents.map((each: Agent, index) => asAgent(each, `agents[${index}]`));
+  if (planner === undefined) {
+    const [first, ...rest] = others;
+    if (first === undefined) {
+      throw new PilotageError('no_planner', 'createRuntime needs an agent: give planner and tools, or agents.');
+    }
+    if (tools === undefined) return [first, ...rest];
+    const message = `tools belong to a planner, and each of agents has its own. Give them to the agent ${JSON.stringify(first.name)}, or give planner too.`;
+    throw new PilotageError('invalid_config', message);
+  }
+  if (typeof planner === 'object' && planner !== null && 'planner' in planner) {
+    throw new PilotageError(
+      'invalid_config',
+      'planner is an agent with tools of its own. Give it in agents: agents: [it].',
+    );
+  }
+  const own = asPlanner(planner);
+  return [agent({ name: own.name, planner: own, ...(tools === undefined ? {} : { tools }) }), ...others];
+}
+
+/** The agents by name, with those that their tools bring along; a circle of tools ends where it began. */
+function gathered(given: readonly Agent[]): ReadonlyMap<string, Agent> {
+  const known = new Map<string, Agent>();
+  const open = [...given].reverse();
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const before = known.get(next.name);
+    if (before === undefined) {
+      known.set(next.name, next);
+      const { name } = next;
+      open.push(...agentsOf(next.tools).map((each) => asAgent(each, `The agent of a tool of ${JSON.stringify(name)}`)));
+    } else if (before !== next) assertSame(before, next);
+  }
+  return known;
+}
+
+function assertSame(first: Agent, second: Agent): void {
+  const isSame = sameLimits(first.limits, second.limits) && first.parallelCalls === second.parallelCalls;
+  if (isSame && first.planner === second.planner && sameTools(first.tools, second.tools)) return;
+  const name = JSON.stringify(first.name);
+  throw new PilotageError(
+    'invalid_config',
+    `Two agents are named ${name}, and have other planners, tools or limits. Every run records the name: rename one.`,
+  );
+}
+
+function sameTools(first: ToolSet, second: ToolSet): boolean {
+  const [one, other] = [Object.values(first), new Set<unknown>(Object.values(second))];
+  return one.length === other.size && one.every((tool) => other.has(tool));
+}
+
+function sameLimits(first: AgentLimits = {}, second: AgentLimits = {}): boolean {
+  const axes = new Set([...Object.keys(first), ...Object.keys(second)] as (keyof AgentLimits)[]);
+  return [...axes].every((axis) => first[axis] === second[axis]);
+}

@@ -1,0 +1,182 @@
+/** Agents: a planner with tools, limits and a name. */
+import {
+  asPlanner,
+  assertOptions,
+  type Identity,
+  type Json,
+  type Limits,
+  MAX_AT_ONCE,
+  type OptionShape,
+  PilotageError,
+  type Planner,
+  type PlannerFunction,
+  shownAmount,
+  whyNoUsd,
+} from '#core';
+import type { InputSchema, Tool, ToolOptions } from './tool.ts';
+import type { UnnamedTool } from './unnamed-tool.ts';
+
+/** What a run of an agent may use at most, beside the limits that it is started with: the smaller one counts on each axis. */
+export interface AgentLimits extends Pick<Limits, 'steps' | 'calls' | 'costUsd' | 'tokens'> {
+  /** From the start of the run on. */
+  readonly deadlineMs?: number;
+}
+
+/** A planner with tools of its own, limits and a name. Its runs see these tools and no others. */
+export interface Agent {
+  /** Every run records the name of its agent, and goes on with the agent of that name. */
+  readonly name: string;
+  readonly planner: Planner;
+  /** A list, or a record by name whose values may be AI SDK `tool()` objects. */
+  readonly tools: ToolSet;
+  readonly limits?: AgentLimits;
+  /** Calls of one step that run at once, 1 to 50. Default 50, or fewer when the runtime says so. */
+  readonly parallelCalls?: number;
+  /**
+   * For a run that is started with the agent: checks `context.args` (`undefined`: there are none), and gives what the planner gets as such.
+   * @throws what `Runtime.start` is to throw; nothing is stored then.
+   */
+  readArgs?(args: Json | undefined, identity: Identity): Json | Promise<Json>;
+}
+
+/**
+ * A tool whose calls are carried out by a run of their own, a task of the run that calls: it has the arguments as
+ * `context.args`, may pause, and goes on after a crash where it was. What it finishes with is the value.
+ */
+export interface AgentTool<S extends InputSchema = InputSchema>
+  extends Omit<
+    ToolOptions<S>,
+    'execute' | 'reconcile' | 'inDoubt' | 'timeoutMs' | 'retries' | 'backoff' | 'costUsd' | 'handles'
+  > {
+  /** Whose runs they are. */
+  readonly agent: Agent;
+}
+
+export type AnyTool = Tool | AgentTool;
+
+/** A list of tools, or a record by name. In a record a tool may leave out its name, as AI SDK `tool()` objects do. */
+export type ToolSet = readonly AnyTool[] | Readonly<Record<string, AnyTool | Unnamed>>;
+
+/** In a record, where the key is the name. */
+export type Unnamed = UnnamedTool | (Omit<AgentTool, 'name'> & { readonly name?: never });
+
+export interface AgentOptions extends Omit<Agent, 'planner' | 'tools'> {
+  readonly planner: Planner | PlannerFunction;
+  /** Default: none. */
+  readonly tools?: ToolSet;
+}
+
+const OPTIONS: OptionShape<AgentOptions> = {
+  name: 'any',
+  planner: 'any',
+  tools: 'any?',
+  limits: 'object?',
+  parallelCalls: 'any?',
+  readArgs: 'function?',
+};
+
+/** Agents that were checked when they were made. */
+const CHECKED = new WeakSet<object>();
+
+/**
+ * Makes an agent: `createRuntime({ agents: [agent({ name: 'writer', planner, tools })] })`.
+ * @throws PilotageError `invalid_config` naming the option that is wrong, `no_planner`.
+ */
+export function agent(options: AgentOptions): Agent {
+  assertOptions('agent', options, OPTIONS);
+  const { name, tools = [], limits, parallelCalls } = options;
+  if (typeof name !== 'string' || name.trim() === '') {
+    throw new PilotageError('invalid_config', 'The agent has no name. Give it one: every run records it.');
+  }
+  const owner = `The agent ${JSON.stringify(name)}`;
+  assertParallelCalls(parallelCalls, `parallelCalls of the agent ${JSON.stringify(name)}`);
+  if (limits !== undefined) assertLimits(owner, limits);
+  if (typeof tools !== 'object' || tools === null) {
+    throw new PilotageError(
+      'invalid_config',
+      `${owner} has the tools ${shownAmount(tools)}; give a list of tools, or an object of them by name.`,
+    );
+  }
+  return checkedAgent({ ...options, planner: asPlanner(options.planner), tools });
+}
+
+/** An agent that was made of checked parts, such as a flow. */
+export function checkedAgent<A extends Agent>(made: A): A {
+  CHECKED.add(made);
+  return Object.freeze(made);
+}
+
+/** @param where the agent stands, for messages. @throws as `agent`. */
+export function asAgent(given: Agent, where: string): Agent {
+  if (typeof given !== 'object' || given === null) {
+    throw new PilotageError(
+      'invalid_config',
+      `${where} is ${shownAmount(given)}; give an agent: agent({ name, planner, tools }).`,
+    );
+  }
+  return CHECKED.has(given) ? given : agent(given);
+}
+
+export type AgentToolOptions<S extends InputSchema = InputSchema> = Omit<AgentTool<S>, 'agent' | 'name'> & {
+  /** Default: the agent's name. */
+  readonly name?: string;
+};
+
+const TOOL_OPTIONS: OptionShape<AgentToolOptions> = {
+  name: 'any?',
+  description: 'any',
+  inputSchema: 'any',
+  outputSchema: 'any?',
+  effect: 'any?',
+  needsApproval: 'any?',
+  tags: 'any?',
+  loading: 'any?',
+  mimeTypes: 'any?',
+  scopes: 'any?',
+  concurrency: 'any?',
+  examples: 'any?',
+};
+
+/**
+ * A tool whose calls are carried out by runs of the agent: `agentTool(writer, { description, inputSchema })`. The tool has the name
+ * of the agent when it is given none.
+ * @throws as `agent`.
+ */
+export function agentTool<const S extends InputSchema>(given: Agent, options: AgentToolOptions<S>): AgentTool<S> {
+  const made = asAgent(given, 'The agent of agentTool');
+  assertOptions('agentTool', options, TOOL_OPTIONS);
+  const { name, ...rest } = options;
+  return { name: name ?? made.name, ...rest, agent: made } as AgentTool<S>;
+}
+
+/** @param where it stands, for the message. @throws PilotageError `invalid_config`. */
+export function assertParallelCalls(value: number | undefined, where: string): void {
+  if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= MAX_AT_ONCE)) return;
+  throw new PilotageError(
+    'invalid_config',
+    `${where} is ${String(value)}; give a whole number from 1 to ${MAX_AT_ONCE}, or leave it out.`,
+  );
+}
+
+/** @throws PilotageError `invalid_config` naming the limit that is no number from 0 up, or that there is not. */
+function assertLimits(owner: string, limits: AgentLimits): void {
+  for (const [axis, value] of Object.entries(limits)) {
+    const why = value === undefined ? undefined : whyWrong(axis, value);
+    if (why === undefined) continue;
+    throw new PilotageError('invalid_config', `${owner} has the limit ${axis} ${shownAmount(value)}; ${why}.`);
+  }
+}
+
+const LIMITS: OptionShape<AgentLimits> = {
+  steps: 'any?',
+  calls: 'any?',
+  tokens: 'any?',
+  costUsd: 'any?',
+  deadlineMs: 'any?',
+};
+
+function whyWrong(axis: string, value: unknown): string | undefined {
+  if (!Object.hasOwn(LIMITS, axis)) return `there are ${Object.keys(LIMITS).join(', ')}. costUsd is in US dollars`;
+  if (axis === 'costUsd') return whyNoUsd(value);
+  return Number.isFinite(value) && (value as number) >= 0 ? undefined : 'give a number from 0 up, or leave it out';
+}
