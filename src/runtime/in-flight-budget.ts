@@ -87,8 +87,10 @@ export class InFlightBudget {
   }
 
   #promised(): number {
+    const known = this.#state.open?.promised ?? [];
     let sum = 0;
-    for (const money of this.#money.values()) sum += money;
+    // What the state has counted meanwhile is not counted twice.
+    for (const [call, money] of this.#money) if (!known.some((promise) => promise.call === call)) sum += money;
     return sum;
   }
 }
