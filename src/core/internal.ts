@@ -22,7 +22,7 @@ export {
 export { callEnded } from './call-ended.ts';
 export { isOwnRemark, MAX_OWN_REMARKS, remarkName, whyNoRemark } from './check-remark.ts';
 export type { Clock } from './clock.ts';
-export { LONGEST_NAP_MS, steadyMs, systemClock } from './clock.ts';
+export { LONGEST_NAP_MS, limitTime, steadyMs, systemClock } from './clock.ts';
 export type { Compaction, CompactionAttempt, CompactionErrorCode, CompactionFailures, Summary } from './compaction.ts';
 export type {
   ArtifactRow,

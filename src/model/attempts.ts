@@ -24,7 +24,7 @@ import {
   whyUnavailable,
 } from './failure.ts';
 import { paceOf } from './pace.ts';
-import { generateReply, type Reply, streamedReply, streamReply } from './reply.ts';
+import { generatedReply, type Reply, streamedReply, streamReply } from './reply.ts';
 import { StreamedContent } from './streamed-content.ts';
 import { estimated, priced } from './usage.ts';
 import { Watch } from './watch.ts';
@@ -76,15 +76,19 @@ export interface ModelAnswer {
 export async function askModel(options: AskOptions): Promise<ModelAnswer> {
   const tries = new Tries(options);
   for (;;) {
-    let reply: Reply;
+    const { model } = tries.model;
+    const watch = watchOver(tries.model, options, Number.POSITIVE_INFINITY);
+    let failure: unknown;
     try {
-      reply = await generate(tries, options);
+      const reply = generatedReply(model, await watch.until(model.doGenerate(watched(tries.request, watch))));
+      options.signal.throwIfAborted();
+      return tries.asked(reply);
     } catch (error) {
-      await tries.next(error, false);
-      continue;
+      failure = error;
+    } finally {
+      watch.end(false);
     }
-    options.signal.throwIfAborted();
-    return tries.asked(reply);
+    await tries.next(failure, false);
   }
 }
 
@@ -137,23 +141,8 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDe
   }
 }
 
-async function generate({ model, request }: Tries, options: AskOptions): Promise<Reply> {
-  const watch = watchOver(model, options, Number.POSITIVE_INFINITY);
-  try {
-    return await watch.until(generateReply(model.model, watched(request, watch)));
-  } finally {
-    watch.end(false);
-  }
-}
-
-/** The request with the signal of the watch, which is made when the provider asks for it. */
 function watched(request: LanguageModelV4CallOptions, watch: Watch): LanguageModelV4CallOptions {
-  return {
-    ...request,
-    get abortSignal() {
-      return watch.signal;
-    },
-  };
+  return { ...request, abortSignal: watch.signal };
 }
 
 function watchOver(

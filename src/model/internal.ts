@@ -12,7 +12,7 @@ export type { ProviderState } from './provider-state.ts';
 export type { MeasuresData, ModelCallResult, ModelRegistry, RecordedModelCall } from './registry.ts';
 export { createModelRegistry } from './registry.ts';
 export type { ModelCall, Reply, StopReason } from './reply.ts';
-export { generateReply, streamReply } from './reply.ts';
+export { generatedReply, streamReply } from './reply.ts';
 export type { Needs } from './selector.ts';
 export { rankModels } from './selector.ts';
 export { StreamedContent } from './streamed-content.ts';

@@ -4,6 +4,7 @@ import type {
   LanguageModelV4CallOptions,
   LanguageModelV4Content,
   LanguageModelV4FinishReason,
+  LanguageModelV4GenerateResult,
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider';
@@ -41,11 +42,10 @@ export interface Reply {
   readonly providerState?: Json;
 }
 
-/** @throws the model's own error, or a BrokenReply for a reply that is too large. */
-export function generateReply(model: LanguageModelV4, options: LanguageModelV4CallOptions): Promise<Reply> {
-  return Promise.resolve(model.doGenerate(options)).then(({ content, finishReason, usage, response, warnings }) =>
-    replyOf(content, finishReason, usage, warnings, response?.modelId ?? model.modelId),
-  );
+/** What a model gave in one piece. @throws BrokenReply for a reply that is too large. */
+export function generatedReply(model: LanguageModelV4, generated: LanguageModelV4GenerateResult): Reply {
+  const { content, finishReason, usage, response, warnings } = generated;
+  return replyOf(content, finishReason, usage, warnings, response?.modelId ?? model.modelId);
 }
 
 export interface StreamOptions {

@@ -1,5 +1,5 @@
 /** Waiting for a provider no longer than one should: the caller's abort ends a wait at once, and so does a long silence. */
-import { type Clock, LazySignal, steadyMs } from '#core';
+import { type Clock, limitTime, steadyMs } from '#core';
 import { BrokenReply } from './failure.ts';
 
 export interface WatchOptions {
@@ -14,7 +14,7 @@ export interface WatchOptions {
 /** For one try. Whoever makes it calls `end` when the try is over. */
 export class Watch {
   readonly #options: WatchOptions;
-  readonly #lazy = new LazySignal();
+  readonly #controller = new AbortController();
   readonly #onAbort = (): void => this.#giveUp(this.#options.signal.reason);
   #fail: ((reason: unknown) => void) | undefined;
   /** By the steady clock: a wait is as long as it is, whoever sets the other one. */
@@ -31,7 +31,7 @@ export class Watch {
 
   /** For the provider: aborted with the caller's signal, by a stall, and when the try is left. */
   get signal(): AbortSignal {
-    return this.#lazy.signal;
+    return this.#controller.signal;
   }
 
   /**
@@ -55,7 +55,7 @@ export class Watch {
           if (!isOver()) reject(error);
         },
       );
-      if (this.#lazy.aborted) this.#giveUp(this.#lazy.signal.reason);
+      if (this.#controller.signal.aborted) this.#giveUp(this.#controller.signal.reason);
     });
   }
 
@@ -64,13 +64,13 @@ export class Watch {
     this.#options.signal.removeEventListener('abort', this.#onAbort);
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
-    if (left) this.#lazy.abort();
+    if (left) this.#controller.abort();
   }
 
   #giveUp(reason: unknown): void {
     const fail = this.#fail;
     this.#fail = undefined;
-    this.#lazy.abort(reason);
+    this.#controller.abort(reason);
     fail?.(reason);
   }
 
@@ -79,7 +79,7 @@ export class Watch {
     const { clock, stallMs, limitMs = Number.POSITIVE_INFINITY } = this.#options;
     const leftMs = Math.min(stallMs - silentMs, limitMs - this.#waitedMs - silentMs);
     if (leftMs === Number.POSITIVE_INFINITY) return;
-    this.#cancelTimer = clock.after(leftMs, () => {
+    this.#cancelTimer = limitTime(clock, leftMs, () => {
       this.#cancelTimer = undefined;
       if (this.#fail === undefined) return;
       const waitMs = steadyMs(clock) - this.#waitingSince;

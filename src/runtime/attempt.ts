@@ -2,7 +2,7 @@
  * Something started that must not outlive its owner: a tool's attempts or a planner's move. An attempt ends with its
  * value, its error, its time limit, or, some grace after an abort that it ignores, as abandoned. What comes later is late.
  */
-import { type Clock, fieldOf, LazySignal, PilotageError, Thrown } from '#core';
+import { type Clock, fieldOf, LazySignal, limitTime, PilotageError, Thrown } from '#core';
 
 export type Settled<T> =
   | { readonly kind: 'value'; readonly value: T }
@@ -157,7 +157,7 @@ class Hearing<T> {
   limit(): void {
     const { timeoutMs, isHeardOut, signal } = this.#limits;
     if (timeoutMs === undefined) return;
-    this.#cancelTimer = this.#clock.after(timeoutMs, () => {
+    this.#cancelTimer = limitTime(this.#clock, timeoutMs, () => {
       this.#isLate = isHeardOut;
       if (isHeardOut) this.#cancelTimer = this.#clock.after(ABORT_GRACE_MS, () => this.#timeOut());
       else this.#timeOut();

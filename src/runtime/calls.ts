@@ -48,7 +48,6 @@ import { askForRaise, asksForRaise, type Lacking } from './raise.ts';
 import type { RunWriter } from './run-writer.ts';
 import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
-import { SharedTimer } from './shared-timer.ts';
 import { type Landing, refused, spawn, spawnCalled } from './spawn.ts';
 import { isCarried, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
 import { type Beside, besideOf } from './task-budget-share.ts';
@@ -83,12 +82,10 @@ export class Calls {
   #refusal: { readonly error: unknown } | undefined;
   readonly #keyPrefix: string;
   readonly #dispatchPorts: DispatchPorts;
-  readonly #timer: SharedTimer;
   readonly #earlier: EarlierCalls;
 
   constructor(ports: CallPorts) {
     this.#ports = ports;
-    this.#timer = new SharedTimer(ports.deps.clock);
     const { deps, state } = ports;
     const { identity } = state;
     const { clock, artifacts } = deps;
@@ -127,11 +124,6 @@ export class Calls {
   /** Nothing is in flight, and nothing has landed that was not taken. */
   get isIdle(): boolean {
     return this.#inFlight.size === 0 && this.#landed.length === 0;
-  }
-
-  /** Nothing is in flight any more, and nothing more will be. */
-  close(): void {
-    this.#timer.stop();
   }
 
   abort(reason: unknown, isPatient: boolean): void {
@@ -268,21 +260,26 @@ export class Calls {
   }
 
   async #beginAlone(open: OpenStep, branch: Branch): Promise<Landing> {
-    let landed: Landed;
     try {
-      landed = await this.#begin(open, 0, branch);
+      const other = this.#beginOther(open, 0, branch);
+      const landed = other === undefined ? this.#landedCall(open, 0, await this.#fly(open, 0, branch)) : await other;
+      return typeof landed === 'function' ? landed() : { entries: landed };
     } finally {
       this.#inFlight.delete(0);
     }
-    return typeof landed === 'function' ? landed() : { entries: landed };
   }
 
-  #begin(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
+  async #begin(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
+    const other = this.#beginOther(open, index, branch);
+    return other ?? this.#landedCall(open, index, await this.#fly(open, index, branch));
+  }
+
+  /** A call that no tool's own function carries out. */
+  #beginOther(open: OpenStep, index: number, branch: Branch): Promise<Landed> | undefined {
     const carried = open.waits.find(({ call, called }) => call === index && called !== undefined);
     if (carried !== undefined) return this.#endCalled(open, branch, carried);
     if (isTaskTool(branch.tool)) return this.#beginTask(open, index, branch);
-    if (isPlanTool(branch.tool) && isPlan(open.move.decision)) return this.#beginGiven(open, index, branch);
-    return this.#fly(open, index, branch).then((result) => this.#landedCall(open, index, result));
+    return isPlanTool(branch.tool) && isPlan(open.move.decision) ? this.#beginGiven(open, index, branch) : undefined;
   }
 
   /** What a call that does not fit the budget comes to. */
@@ -365,7 +362,7 @@ export class Calls {
     const { deps, state, tools } = this.#ports;
     const { end } = state.tasks.findLast(({ id }) => id === task) ?? {};
     if (end === undefined) return [];
-    this.#inFlight.set(call, new Attempt(this.#timer, () => {}));
+    this.#inFlight.set(call, new Attempt(deps.clock, () => {}));
     const { identity } = state;
     const { tool } = branch;
     const outcome = await outcomeOfTask(end, tool, tools().ready(tool), { identity, artifacts: deps.artifacts });
@@ -385,7 +382,7 @@ export class Calls {
   /** A message, or the end of the plan: what it is given is what it comes to. */
   async #beginGiven(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
     const { deps, state } = this.#ports;
-    this.#inFlight.set(index, new Attempt(this.#timer, () => {}));
+    this.#inFlight.set(index, new Attempt(deps.clock, () => {}));
     if (branch.refusal !== undefined) {
       return [
         callEnded(
@@ -416,7 +413,7 @@ export class Calls {
     const { deps, state } = this.#ports;
     const { step } = open.move;
     const at = { step, call: index };
-    this.#inFlight.set(index, new Attempt(this.#timer, () => {}));
+    this.#inFlight.set(index, new Attempt(deps.clock, () => {}));
     if (branch.refusal !== undefined) {
       const outcome = { kind: 'error' as const, error: branch.refusal };
       return [callEnded(at, { outcome, attempts: 0 })];
@@ -449,7 +446,7 @@ export class Calls {
     const { step } = open.move;
     const { identity } = state;
     const { tool } = branch;
-    const attempt = new Attempt(this.#timer, () =>
+    const attempt = new Attempt(deps.clock, () =>
       deps.hub.tell(identity.run, { type: 'late', step, call: index, tool }),
     );
     this.#inFlight.set(index, attempt);

@@ -127,7 +127,6 @@ export class RunDriver {
       return { kind: 'broken', error };
     } finally {
       this.#deadline.cancel();
-      this.#calls.close();
     }
   }
 

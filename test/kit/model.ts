@@ -1,11 +1,16 @@
 /** Asking a model, and what is heard of its reply. */
-import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { Clock, SpokenDelta } from '#core';
-import { type AskOptions, type LanguageModel, type ModelEntry, readyModel } from '#model';
+import { type AskOptions, generatedReply, type LanguageModel, type ModelEntry, type Reply, readyModel } from '#model';
 
 export const request: LanguageModelV4CallOptions = {
   prompt: [{ role: 'user', content: [{ type: 'text', text: 'hello' }] }],
 };
+
+/** The reply that a model gives in one piece. */
+export async function generateReply(model: LanguageModelV4, options: LanguageModelV4CallOptions): Promise<Reply> {
+  return generatedReply(model, await model.doGenerate(options));
+}
 
 export function askOptions(
   models: readonly (LanguageModel | ModelEntry)[],

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SpokenDelta } from '#core';
-import { generateReply, streamReply } from '#model';
+import { streamReply } from '#model';
 import { openaiCompatible } from '#model/openai-compatible';
 import { type OpenAIServer, openaiServer } from '#testing';
+import { generateReply } from '../kit/model.ts';
 
 let server: OpenAIServer | undefined;
 afterEach(async () => {

@@ -2,9 +2,10 @@ import type { LanguageModelV4CallOptions, LanguageModelV4Content, LanguageModelV
 import { MockLanguageModelV4 } from 'ai/test';
 import { describe, expect, it } from 'vitest';
 import type { SpokenDelta } from '#core';
-import { generateReply, type Reply, streamReply } from '#model';
+import { type Reply, streamReply } from '#model';
 import { restoreParts } from '#prompt';
 import { type ScriptedReply, scriptedModel } from '#testing';
+import { generateReply } from '../kit/model.ts';
 
 const request: LanguageModelV4CallOptions = { prompt: [] };
 

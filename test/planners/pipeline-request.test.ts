@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { generateReply, type ModelEntry, readyModel } from '#model';
+import { type ModelEntry, readyModel } from '#model';
 import { PLAN_SCHEMA } from '#planners/graph';
 import { planRequest, readPlan } from '#planners/pipeline';
 import { userTurn } from '#prompt';
 import { scriptedModel } from '#testing';
+import { generateReply } from '../kit/model.ts';
 
 const ready = (entry: Partial<ModelEntry> = {}) => readyModel({ model: scriptedModel([]), ...entry });
 const PLAN = { planId: 'p1', steps: [{ id: 's1', type: 'finish' }] };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { generateReply, streamReply } from '#model';
+import { streamReply } from '#model';
 import { recordingModel, scriptedModel } from '#testing';
+import { generateReply } from '../kit/model.ts';
 
 const request = { prompt: [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'hi' }] }] };
 
