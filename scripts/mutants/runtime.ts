@@ -4,9 +4,9 @@ import type { Mutant } from './mutant.ts';
 export const RUNTIME: readonly Mutant[] = [
   {
     name: 'start a branch although what it needs has failed',
-    file: 'runtime/schedule.ts',
-    find: "if (outcome.kind === 'value') continue;",
-    replace: "if (outcome.kind === 'value' || outcome.kind === 'error') continue;",
+    file: 'core/branch-verdict.ts',
+    find: "if (outcome.kind !== 'value') {",
+    replace: "if (outcome.kind !== 'value' && outcome.kind !== 'error') {",
   },
   {
     name: 'never close a plan that nobody goes on with',

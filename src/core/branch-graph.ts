@@ -49,6 +49,68 @@ export function dependentsOf(needs: readonly (readonly number[])[]): number[][] 
   return dependents;
 }
 
+const NONE: ReadonlySet<number> = new Set();
+
+/** Branches by their index, with what each waits for. Branches never change; more may be added at the end. */
+export class BranchGraph {
+  readonly #branches: Branch[] = [];
+  readonly #links: BranchLinks = { indexById: new Map(), needs: [] };
+  readonly #dependents: number[][] = [];
+  readonly #passable: ReadonlySet<number>[] = [];
+
+  /** @throws PilotageError `invalid_decision` as `linkBranches`. */
+  constructor(branches: readonly Branch[] = []) {
+    this.grow(branches);
+  }
+
+  get size(): number {
+    return this.#branches.length;
+  }
+
+  /** @throws PilotageError `invalid_decision` as `linkBranches`. */
+  grow(branches: readonly Branch[]): void {
+    const first = this.size;
+    linkBranches(branches, this.#links);
+    for (const branch of branches) {
+      const { behind } = branch;
+      this.#branches.push(branch);
+      this.#dependents.push([]);
+      this.#passable.push(behind === undefined ? NONE : new Set(behind.map((id) => this.indexOf(id) as number)));
+    }
+    for (let call = first; call < this.size; call += 1) {
+      for (const need of this.needs(call)) this.#dependents[need]?.push(call);
+    }
+  }
+
+  branch(call: number): Branch {
+    return this.#branches[call] as Branch;
+  }
+
+  indexOf(id: string): number | undefined {
+    return this.#links.indexById.get(id);
+  }
+
+  /** The branches that this one waits for, each once, in the order in which it names them. */
+  needs(call: number): readonly number[] {
+    return this.#links.needs[call] as readonly number[];
+  }
+
+  /** The branches that wait for this one. */
+  dependents(call: number): readonly number[] {
+    return this.#dependents[call] as readonly number[];
+  }
+
+  /** The branch goes on also when this need of it was passed over. */
+  mayBePassed(call: number, need: number): boolean {
+    return this.#passable[call]?.has(need) === true;
+  }
+
+  /** Those from `first` on, each behind its needs. */
+  orderFrom(first: number): readonly number[] {
+    return orderOf(this.#links.needs, first);
+  }
+}
+
 /**
  * The branches from `first` on, each behind those that it waits for. No branch before `first` waits for one behind it.
  * @returns indices of branches; those in a cycle, and what waits for them, are left out.

@@ -4,8 +4,16 @@ export type { ArtifactRef } from './artifact.ts';
 export type { AtOnce, HeldBack } from './at-once.ts';
 export { MAX_AT_ONCE } from './at-once.ts';
 export { assertPayloadBounds, PAYLOAD_BOUNDS } from './bounds.ts';
-export type { BranchLinks } from './branch-graph.ts';
-export { dependenciesOf, dependentsOf, linkBranches, orderOf, topologicalOrder } from './branch-graph.ts';
+export { BranchGraph, dependenciesOf, dependentsOf, linkBranches, orderOf, topologicalOrder } from './branch-graph.ts';
+export {
+  BranchEnds,
+  type BranchVerdict,
+  type CallOver,
+  type EndOf,
+  judgeBranch,
+  nothingJudged,
+  winnersOf,
+} from './branch-verdict.ts';
 export {
   ARTIFACT_FETCH,
   AWAIT_TOOL,
@@ -175,7 +183,7 @@ export type {
   RepairCounter,
   RepairTier,
 } from './remark.ts';
-export { blockOf, needsOf, openRoute, waysOf } from './routes.ts';
+export { needsOf, openRoute, waysOf } from './routes.ts';
 export { oneLine, shownName } from './shown-name.ts';
 export type { SkillHit, SkillView } from './skills.ts';
 export { SHOWN_SKILLS, skillView } from './skills.ts';

@@ -7,20 +7,18 @@
 import {
   type AtOnce,
   type Branch,
-  type BranchLinks,
-  blockOf,
+  BranchEnds,
+  BranchGraph,
+  type BranchVerdict,
+  type CallOver,
   type CallParallel,
   type CallRecord,
-  FINISH_TOOL,
-  isPassedOver,
-  jsonEquals,
-  linkBranches,
+  type EndOf,
+  judgeBranch,
+  nothingJudged,
   type Outcome,
-  openRoute,
-  orderOf,
-  waysOf,
 } from '#core';
-import { atOnceOf, isFailure, winnersOf } from '#state';
+import { atOnceOf } from '#state';
 import { ReadyQueue } from './ready-queue.ts';
 
 export interface Ended {
@@ -30,15 +28,9 @@ export interface Ended {
 
 interface Node {
   readonly branch: Branch;
-  readonly needs: readonly number[];
-  /** Those of its needs that may be passed over. */
-  readonly behind: ReadonlySet<number>;
-  readonly dependents: number[];
   /** Branches in the longest chain that waits for it. */
   chain: number;
-  /** How many of its needs, from the first one on, have ended: with a value, but for those of a branch with routes. */
-  met: number;
-  /** A branch that is no need of its own, but is before one that was passed over: it waits for that too. */
+  /** The last branch that it waits for without naming it. */
   held: number | undefined;
   state: 'waiting' | 'ready' | 'taken' | 'parked' | 'ended';
   outcome: Outcome | undefined;
@@ -51,10 +43,9 @@ type HowToRun = Pick<CallParallel, 'join' | 'concurrency' | 'plan' | 'failFast'>
 export class Schedule {
   /** Branches that may run at once. */
   readonly concurrency: number;
-  readonly #isPlan: boolean;
-  /** With so many values nothing more is wanted. */
-  readonly #winners: number;
-  readonly #links: BranchLinks = { indexById: new Map(), needs: [] };
+  readonly #graph = new BranchGraph();
+  /** What becomes of all that has not ended when nothing more is wanted. */
+  readonly #ends: BranchEnds;
   readonly #nodes: Node[] = [];
   readonly #ready = new ReadyQueue();
   #readyCount = 0;
@@ -65,14 +56,10 @@ export class Schedule {
   readonly #parked = new Set<number>();
   #settled: Ended[] = [];
   #open = 0;
-  #values = 0;
-  #isFinished = false;
-  readonly #isFailFast: boolean;
-  #hasFailed = false;
-  /** Of skipped branches, as far as somebody has asked: whether they were passed over. */
-  readonly #passed = new Map<number, boolean>();
-  /** Skipped branches before which all has ended. */
-  readonly #clear = new Set<number>();
+  readonly #before = nothingJudged();
+  readonly #endOf: EndOf = (call) => this.#nodes[call]?.outcome;
+  /** By a branch that has not ended: others that wait for it without naming it. */
+  readonly #holds = new Map<number, number[]>();
   /** What becomes of every branch that has not been started, but for those that are spared. */
   #closed: Outcome | undefined;
   /** Started by a process that died, or in doubt: what became of them is to be found out, whatever else is wanted. */
@@ -81,11 +68,8 @@ export class Schedule {
   #spared: ReadonlySet<number> = NONE;
 
   constructor(how: HowToRun, atOnce?: AtOnce) {
-    const { join, plan, failFast } = how;
-    this.#isFailFast = failFast === true;
-    this.#isPlan = plan !== undefined;
+    this.#ends = new BranchEnds(how);
     this.concurrency = atOnceOf(how, atOnce);
-    this.#winners = winnersOf(join) ?? Number.POSITIVE_INFINITY;
   }
 
   get size(): number {
@@ -104,14 +88,7 @@ export class Schedule {
 
   /** The join has what it needs, or the plan its end, or a branch has failed that stops the others: what still runs is to be stopped. */
   get isMet(): boolean {
-    return this.#ending !== undefined;
-  }
-
-  /** What becomes of all that has not ended when nothing more is wanted. */
-  get #ending(): Outcome | undefined {
-    if (this.#isFinished) return PLAN_ENDED;
-    if (this.#values >= this.#winners) return JOIN_MET;
-    return this.#isFailFast && this.#hasFailed ? FAILED_FAST : undefined;
+    return this.#ends.over !== undefined;
   }
 
   branch(call: number): Branch {
@@ -119,7 +96,7 @@ export class Schedule {
   }
 
   indexOf(id: string): number | undefined {
-    return this.#links.indexById.get(id);
+    return this.#graph.indexOf(id);
   }
 
   hasEnded(call: number): boolean {
@@ -132,13 +109,13 @@ export class Schedule {
    */
   grow(branches: readonly Branch[], records: readonly (CallRecord | null)[]): void {
     const first = this.size;
-    const { needs } = linkBranches(branches, this.#links);
-    for (const [at, branch] of branches.entries()) {
-      this.#nodes.push(newNode(branch, needs[first + at] ?? [], this.#behind(branch)));
+    this.#graph.grow(branches);
+    for (const branch of branches) {
+      this.#nodes.push(newNode(branch));
+      this.#before.met.push(0);
     }
     this.#open += branches.length;
     for (let call = first; call < this.size; call += 1) {
-      for (const need of this.#node(call).needs) this.#node(need).dependents.push(call);
       const outcome = records[call]?.outcome;
       if (outcome !== undefined) this.#end(call, outcome);
     }
@@ -152,7 +129,7 @@ export class Schedule {
   ended(ends: readonly Ended[]): void {
     for (const { call, outcome } of ends) this.#end(call, outcome);
     if (this.#closeWhenMet()) return;
-    for (const { call } of ends) this.#consider(this.#node(call).dependents);
+    for (const { call } of ends) this.#consider(this.#followers(call));
   }
 
   /** Branches that will never run, with the outcome to record. Each is given once. */
@@ -222,8 +199,9 @@ export class Schedule {
   }
 
   #closeWhenMet(): boolean {
-    const outcome = this.#ending;
-    if (outcome === undefined) return false;
+    const { over } = this.#ends;
+    if (over === undefined) return false;
+    const outcome = OVER[over];
     if (this.#closed !== outcome) this.#close(outcome);
     return true;
   }
@@ -251,83 +229,46 @@ export class Schedule {
         const closed = this.#isSpared(call) ? undefined : this.#closed;
         const outcome = closed ?? this.#judge(call);
         if (outcome === 'ready') this.#makeReady(call);
-        else if (outcome !== 'wait') {
+        else if (typeof outcome === 'object') {
           this.#settle(call, outcome);
-          left.push(this.#node(call).dependents);
+          left.push(this.#followers(call));
         }
       }
     }
   }
 
-  /** Ready, still waiting, or why the branch will never run: of needs that failed the first one, whichever failed first. */
-  #judge(call: number): 'ready' | 'wait' | Outcome {
-    const node = this.#node(call);
-    if (node.branch.routes !== undefined) return this.#judgeRoutes(node);
-    for (; node.met < node.needs.length; node.met += 1) {
-      const need = node.needs[node.met] as number;
-      const { outcome } = this.#node(need);
-      if (outcome === undefined) return 'wait';
-      if (outcome.kind === 'value') continue;
-      if (!node.behind.has(need) || this.#isLost(need)) {
-        return skipped(`It needs branch ${need}, which did not end with a value.`, need);
-      }
-      if (this.#isHeld(call, need)) return 'wait';
-    }
-    const { when } = node.branch;
-    if (when === undefined) return 'ready';
-    const route = this.indexOf(when.branch) as number;
-    const { outcome } = this.#node(route);
-    return outcome?.kind === 'value' && jsonEquals(outcome.value, when.equals)
-      ? 'ready'
-      : skipped(`Its condition on branch ${route} does not hold.`, route);
+  #judge(call: number): BranchVerdict {
+    const verdict = judgeBranch(this.#graph, call, this.#endOf, this.#before);
+    if (typeof verdict === 'number') this.#hold(call, verdict);
+    return verdict;
   }
 
-  /**
-   * Whether something before the need, which was passed over, has not ended: what stands behind a step stands behind all that
-   * the step waited for, though it was passed over before that.
-   */
-  #isHeld(call: number, need: number): boolean {
+  /** A branch may wait for one that it does not name: for what is before a branch that was passed over. */
+  #hold(call: number, open: number): void {
     const node = this.#node(call);
-    const open = this.#openBefore(need);
-    if (open !== undefined && open !== node.held) this.#node(open).dependents.push(call);
+    if (node.held === open || this.#graph.needs(call)[this.#met(call)] === open) return;
     node.held = open;
-    return open !== undefined;
+    const holds = this.#holds.get(open);
+    if (holds === undefined) this.#holds.set(open, [call]);
+    else holds.push(call);
   }
 
-  #openBefore(skipped: number): number | undefined {
-    const seen = new Set<number>();
-    const left = [skipped];
-    for (let at = left.pop(); at !== undefined; at = left.pop()) {
-      if (seen.has(at) || this.#clear.has(at)) continue;
-      const { outcome, needs } = this.#node(at);
-      if (outcome === undefined) return at;
-      seen.add(at);
-      // What has run did so when all before it had ended.
-      if (outcome.kind === 'skipped') for (const need of needs) left.push(need);
-    }
-    for (const each of seen) this.#clear.add(each);
-    return undefined;
+  /** Those that may go on, or will never run, when this one has ended. */
+  #followers(call: number): readonly number[] {
+    const dependents = this.#graph.dependents(call);
+    const held = this.#holds.get(call);
+    return held === undefined ? dependents : [...dependents, ...held];
   }
 
-  /** The first route that is open is taken, and which that is is known only when all that any of them needs has ended. */
-  #judgeRoutes(node: Node): 'ready' | 'wait' | Outcome {
-    const { branch, needs } = node;
-    for (; node.met < needs.length; node.met += 1) {
-      if (this.#node(needs[node.met] as number).outcome === undefined) return 'wait';
-    }
-    const outcomeOf = (id: string): Outcome | undefined => this.#node(this.indexOf(id) as number).outcome;
-    if (openRoute(branch, outcomeOf) !== undefined) return 'ready';
-    const failed = needs.find((need) => this.#isLost(need));
-    if (failed !== undefined) return skipped(`None of its routes is open; branch ${failed} came to nothing.`, failed);
-    const [first] = waysOf(branch);
-    const passed = this.indexOf((first && blockOf(first, outcomeOf)) ?? '') ?? 0;
-    return skipped(`None of its routes is open; branch ${passed} led elsewhere, or was passed over.`, passed);
+  /** How many of its needs do not hold it up any more. */
+  #met(call: number): number {
+    return this.#before.met[call] ?? 0;
   }
 
-  /** It failed, or was skipped because of one that did. */
-  #isLost(call: number): boolean {
-    const outcomeOf = (other: number): Outcome | undefined => this.#nodes[other]?.outcome;
-    return outcomeOf(call)?.kind !== 'value' && !isPassedOver(call, outcomeOf, this.#passed);
+  /** All before it have run too. Of a branch with routes some of them may have been skipped, and what is before those not have run. */
+  #hasRun(call: number): boolean {
+    const { state, branch } = this.#node(call);
+    return state === 'ended' && this.#met(call) === this.#graph.needs(call).length && branch.routes === undefined;
   }
 
   #makeReady(call: number): void {
@@ -349,10 +290,7 @@ export class Schedule {
     this.#open -= 1;
     this.#parked.delete(call);
     if (wasTaken) this.#giveWay(node.branch.tool);
-    if (isFailure(outcome, node.branch)) this.#hasFailed = true;
-    if (outcome.kind !== 'value') return;
-    this.#values += 1;
-    if (this.#isPlan && node.branch.tool === FINISH_TOOL) this.#isFinished = true;
+    this.#ends.note(node.branch, outcome);
   }
 
   /** One of those for which the tool had no room may try again: there is room now, or was for another. */
@@ -374,21 +312,17 @@ export class Schedule {
     return made;
   }
 
-  #behind({ behind }: Branch): ReadonlySet<number> {
-    return behind === undefined ? NONE : new Set(behind.map((id) => this.indexOf(id) as number));
-  }
-
   #measureChains(first: number): void {
-    const order = orderOf(this.#links.needs, first);
+    const order = this.#graph.orderFrom(first);
     for (let last = order.length - 1; last >= 0; last -= 1) this.#lengthen(order[last] as number, first);
   }
 
   /** The branches that this one waits for have chains longer than its own; what that means for those before `first` is left for later. */
   #lengthen(call: number, first: number): void {
-    const { needs, chain } = this.#node(call);
-    for (const need of needs) {
+    const { chain } = this.#node(call);
+    for (const need of this.#graph.needs(call)) {
       const node = this.#node(need);
-      if (node.chain > chain || hasRun(node)) continue;
+      if (node.chain > chain || this.#hasRun(need)) continue;
       node.chain = chain + 1;
       if (need < first) this.#longer.push(need);
     }
@@ -415,32 +349,15 @@ export class Schedule {
   }
 }
 
-/** All before it have run too. Of a branch with routes some of them may have been skipped, and what is before those not have run. */
-function hasRun({ state, met, needs, branch }: Node): boolean {
-  return state === 'ended' && met === needs.length && branch.routes === undefined;
+function newNode(branch: Branch): Node {
+  return { branch, chain: 0, held: undefined, state: 'waiting', outcome: undefined };
 }
 
-function newNode(branch: Branch, needs: readonly number[], behind: ReadonlySet<number>): Node {
-  return {
-    branch,
-    needs,
-    behind,
-    dependents: [],
-    chain: 0,
-    met: 0,
-    held: undefined,
-    state: 'waiting',
-    outcome: undefined,
-  };
-}
-
-function skipped(message: string, branch: number): Outcome {
-  return { kind: 'skipped', error: { code: 'branch_not_started', message, data: { branch } } };
-}
-
-const JOIN_MET: Outcome = cancelled('The join had what it needed before this branch ended.');
-const PLAN_ENDED: Outcome = cancelled('The plan came to its end before this branch did.');
-const FAILED_FAST: Outcome = cancelled('Another branch failed, which stops all that had not ended.');
+const OVER: Readonly<Record<CallOver, Outcome>> = {
+  join_met: cancelled('The join had what it needed before this branch ended.'),
+  plan_ended: cancelled('The plan came to its end before this branch did.'),
+  failed_fast: cancelled('Another branch failed, which stops all that had not ended.'),
+};
 const REDIRECTED: Outcome = {
   kind: 'skipped',
   error: { code: 'plan_redirected', message: 'The goal was changed before this branch was started.' },

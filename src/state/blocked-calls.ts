@@ -1,19 +1,17 @@
 /** What a run waits for: which calls of the open step are parked, and whether anything here can still move it. */
 import {
   type Branch,
-  type BranchLinks,
+  BranchEnds,
+  BranchGraph,
   type CallParallel,
   type CallRecord,
   type Control,
   type Decision,
-  dependentsOf,
-  FINISH_TOOL,
-  failureKindOf,
   isPlan,
-  type Join,
-  linkBranches,
-  type Outcome,
+  judgeBranch,
+  nothingJudged,
   type TaskPause,
+  winnersOf,
 } from '#core';
 import { atOnceOf } from './held-back.ts';
 import type { OpenPause, OpenStep, RunState, TaskWait } from './state.ts';
@@ -111,49 +109,33 @@ function hasRoom(open: OpenStep, decision: CallParallel, parked: ReadonlySet<num
     const isSame = (other: TaskWait): boolean => toolOf(other.call) === toolOf(call);
     if (called?.atOnce !== undefined && carried.filter(isSame).length >= called.atOnce) full.add(toolOf(call));
   }
-  const mayStart = (record: CallRecord | null, call: number): boolean =>
-    record === null && !parked.has(call) && !full.has(toolOf(call)) && !isWaiting(decision, calls, call);
-  return calls.some(mayStart);
-}
-
-/** One that it needs has not ended, and none before that one has settled already that it never runs. */
-function isWaiting({ branches }: CallParallel, calls: readonly (CallRecord | null)[], call: number): boolean {
-  const hasRoutes = branches[call]?.routes !== undefined;
-  for (const need of linksOf(branches).needs[call] ?? []) {
-    const record = calls[need];
-    if (record == null) return true;
-    if (!hasRoutes && record.outcome.kind !== 'value') return false;
-  }
-  return false;
-}
-
-interface PlanLinks extends BranchLinks {
-  /** Branches that end their plan. */
-  readonly finishes: readonly number[];
-  /** For each branch those that wait for it. */
-  readonly dependents: readonly (readonly number[])[];
+  const graph = graphOf(decision.branches);
+  const before = nothingJudged(graph.size);
+  const isWaiting = (call: number): boolean =>
+    typeof judgeBranch(graph, call, (other) => calls[other]?.outcome, before) === 'number';
+  return calls.some(
+    (record, call) => record === null && !parked.has(call) && !full.has(toolOf(call)) && !isWaiting(call),
+  );
 }
 
 /** Branches never change, and while something waits it is asked at every turn how they hang together. */
-const known = new WeakMap<readonly Branch[], PlanLinks>();
+const known = new WeakMap<readonly Branch[], BranchGraph>();
 
-function linksOf(branches: readonly Branch[]): PlanLinks {
+function graphOf(branches: readonly Branch[]): BranchGraph {
   const found = known.get(branches);
   if (found !== undefined) return found;
-  const finishes = branches.flatMap(({ tool }, call) => (tool === FINISH_TOOL ? [call] : []));
-  const links = linkBranches(branches);
-  const made = { ...links, finishes, dependents: dependentsOf(links.needs) };
+  const made = new BranchGraph(branches);
   known.set(branches, made);
   return made;
 }
 
 /** The open calls of the step that cannot begin before this one has ended. */
 export function openBehind({ calls }: OpenStep, { branches }: CallParallel, call: number): Set<number> {
-  const { dependents } = linksOf(branches);
+  const graph = graphOf(branches);
   const behind = new Set<number>();
   const open = [call];
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
-    for (const next of dependents[at] ?? []) {
+    for (const next of graph.dependents(at)) {
       if (calls[next] !== null || behind.has(next)) continue;
       behind.add(next);
       open.push(next);
@@ -162,26 +144,14 @@ export function openBehind({ calls }: OpenStep, { branches }: CallParallel, call
   return behind;
 }
 
-/** Enough branches have ended well for what the join asks, the plan has its end, or one has failed that stops the others. */
+/** Nothing more is wanted of the call. */
 function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): boolean {
-  const { join, branches, failFast } = decision;
-  const hasValue = (call: number): boolean => calls[call]?.outcome.kind === 'value';
-  if (isPlan(decision) && linksOf(branches).finishes.some(hasValue)) return true;
-  if (failFast === true && calls.some((record, call) => isFailure(record?.outcome, branches[call]))) return true;
-  const wanted = winnersOf(join);
-  return wanted !== undefined && calls.filter((_, call) => hasValue(call)).length >= wanted;
-}
-
-/** What stops the other branches of a call that fails fast. */
-export function isFailure(outcome: Outcome | undefined, branch: Branch | undefined): boolean {
-  const kind = outcome && failureKindOf(outcome);
-  return kind !== undefined && branch?.tolerates?.includes(kind) !== true;
-}
-
-/** After how many values a join wants no more; `undefined`: it wants them all. */
-export function winnersOf(join: Join | undefined): number | undefined {
-  if (join?.kind === 'first_success') return 1;
-  return join?.kind === 'n' ? join.n : undefined;
+  const ends = new BranchEnds(decision);
+  for (const [call, branch] of decision.branches.entries()) {
+    const outcome = calls[call]?.outcome;
+    if (outcome !== undefined) ends.note(branch, outcome);
+  }
+  return ends.over !== undefined;
 }
 
 /** Whether a call of this may be given up before it has ended: for a new goal, or since nothing more is wanted. */

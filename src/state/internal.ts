@@ -6,7 +6,6 @@ export {
   hasEndedUnderRaise,
   holdsDoubt,
   isBlocked,
-  isFailure,
   isHeld,
   isInDoubt,
   isPaused,
@@ -20,7 +19,6 @@ export {
   unneededRaise,
   unneededTasks,
   wakesByTasks,
-  winnersOf,
 } from './blocked-calls.ts';
 export type { Amounts, ShareAxis, Split } from './budget.ts';
 export { countsAsCall, leftOf, reachedLimit, setAsideFor, shareFor } from './budget.ts';

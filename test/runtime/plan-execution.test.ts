@@ -106,6 +106,23 @@ describe('AG-40 the order of a plan', () => {
     expect(await ends(run)).toEqual({ a: 'value', b: 'value', c: 'value', d: 'value' });
   });
 
+  it('is paused, and given back, also when all that is left stands behind a step that was passed over and one that waits for an approval', async () => {
+    const branches: Branch[] = [
+      node('first', [], { tool: 'read', args: { n: 1 } }),
+      node('other', [], { tool: 'read', args: { n: 2 }, when: { branch: 'first', equals: 'something else' } }),
+      node('asked', [], { tool: 'pay', args: {} }),
+      { id: 'last', tool: 'read', args: { n: 3 }, behind: ['other', 'asked'] },
+    ];
+    const tools = [make('read', ({ n }) => n), make('pay', () => 'paid', { effect: 'once', needsApproval: true })];
+    const { runtime, journal } = world({ planner: script(plan(branches)), tools });
+    const run = await start({ runtime });
+    expect(await pausesOf(run)).toMatchObject([{ reason: 'approval_required', call: 2 }]);
+    await until(async () => (await journal.get(run.id))?.lease === undefined);
+    expect((await journal.get(run.id))?.status).toBe('paused');
+    await run.approve();
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+  });
+
   it('carries out a graph of 10,000 nodes, each once and behind what it needs', async () => {
     const graph = RANDOM_GRAPHS.find(({ name }) => name === 'wide 10k');
     const { branches = [], needs = [] } = graph ?? {};
