@@ -74,7 +74,7 @@ export function whyNoRemark(value: Json): string | undefined {
   if (isKnown(type)) return whyMisshapen(type, value);
   if (OWN_TYPE.test(type) && type.length <= MAX_TYPE_CHARS) return whyNotOwn(value);
   return (
-    `${JSON.stringify(shortened(type))} is no remark of Pilotage, and no name with a slash. Write { type: "yourname/what.happened", ` +
+    `${JSON.stringify(shortened(type))} is neither a remark type of Pilotage nor a name with a slash. Write { type: "yourname/what.happened", ` +
     `data }, with letters, digits, ".", "_" and "-", ${MAX_TYPE_CHARS} characters at most.`
   );
 }
@@ -96,17 +96,19 @@ function isKnown(type: string): type is KnownType {
 function whyMisshapen(type: KnownType, remark: JsonObject): string | undefined {
   const fields: Readonly<Record<string, Field>> = FIELDS[type];
   const wrong = Object.keys(fields).find((name) => fields[name]?.(remark[name]) === false);
-  return wrong === undefined ? undefined : `Its ${wrong} is not what a remark of this type has.`;
+  return wrong === undefined
+    ? undefined
+    : `The field ${wrong} of the remark is missing, or has the wrong type for ${type}.`;
 }
 
 function whyNotOwn({ type: _, data, ...rest }: JsonObject): string | undefined {
   const [other] = Object.keys(rest);
   if (other !== undefined)
-    return `It has the field ${JSON.stringify(shortened(other))}. Put all that it says into data.`;
-  if (data === undefined) return 'It has no data. Give what it says, or null.';
+    return `The remark has the field ${JSON.stringify(shortened(other))}; only type and data are kept. Put everything into data.`;
+  if (data === undefined) return 'The remark has no data. Give a JSON value, or null.';
   const bytes = encodedBytes(data);
   if (bytes <= MAX_OWN_REMARK_BYTES) return undefined;
-  return `Its data has ${bytes} bytes of JSON; ${MAX_OWN_REMARK_BYTES} is the most. Tell less, or a reference to the rest.`;
+  return `The data of the remark has ${bytes} bytes of JSON; the most is ${MAX_OWN_REMARK_BYTES}. Give less, or a reference to the rest.`;
 }
 
 function shortened(name: string): string {

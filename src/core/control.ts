@@ -82,7 +82,7 @@ export function validateControl(control: Control): Control {
   if (!TYPES.has(type)) {
     throw new PilotageError(
       'unknown_control_type',
-      `${JSON.stringify(type)} is no control. Use one of ${CONTROL_TYPES.join(', ')}.`,
+      `${JSON.stringify(type)} is not a control. Use one of ${CONTROL_TYPES.join(', ')}.`,
     );
   }
   const sender = from === undefined ? {} : { from: validateCaller(from, type) };
@@ -98,7 +98,7 @@ export function assertCaller({ tenant, user, session, scope }: Caller): Caller {
   if (!CONTROL_SCOPES.includes(scope)) {
     throw new PilotageError(
       'scope_invalid',
-      `${JSON.stringify(scope)} is no scope. Use one of ${CONTROL_SCOPES.join(', ')}.`,
+      `${JSON.stringify(scope)} is not a scope. Use one of ${CONTROL_SCOPES.join(', ')}.`,
     );
   }
   return Object.freeze({ tenant, user, session, scope });
@@ -163,10 +163,9 @@ function assertShape(type: ControlType, payload: JsonObject): void {
     const value = payload[key];
     if (value === undefined && required !== true) continue;
     if (value !== undefined && isOfKind(value, kind)) continue;
-    const given = value === undefined ? 'is missing' : 'is none';
-    throw new PilotageError('payload_invalid', `${type} needs a payload with ${key}, ${ARTICLES[kind]}; it ${given}.`, {
-      data: { path: `payload.${key}` },
-    });
+    const problem = value === undefined ? 'is missing' : 'has another type';
+    const message = `The payload of ${type} needs ${key}, ${ARTICLES[kind]}; ${key} ${problem}.`;
+    throw new PilotageError('payload_invalid', message, { data: { path: `payload.${key}` } });
   }
 }
 

@@ -70,7 +70,7 @@ export function decodeEntry(text: string, seq: number): Entry {
     );
   }
   if (isDeeper(stored, MAX_LEVELS)) {
-    const message = `Entry ${seq} is nested deeper than ${MAX_LEVELS} levels, which nothing that is recorded is. Restore the journal from a backup.`;
+    const message = `Entry ${seq} is nested deeper than ${MAX_LEVELS} levels, which is more than Pilotage writes. Restore the journal from a backup.`;
     throw new PilotageError('journal_corrupt', message);
   }
   if (kind === 'moved' && stored['rejected'] === undefined) readDecision(stored['decision'] ?? null);

@@ -85,7 +85,7 @@ export function givenLimits(limits: Limits | undefined): Limits {
 function assertNames(limits: Limits): void {
   const other = Object.keys(limits).find((key) => !KEYS.has(key));
   if (other === undefined) return;
-  throw refusal(`limits.${other} is none of the limits; there are ${[...KEYS].join(', ')}. costUsd is in US dollars.`);
+  throw refusal(`limits.${other} is not a limit; the limits are ${[...KEYS].join(', ')}. costUsd is in US dollars.`);
 }
 
 /** @throws PilotageError `invalid_config` naming what is no limit, or a limit that cannot be meant. */

@@ -19,5 +19,5 @@ export function whyNoUsd(value: unknown): string | undefined {
   if (value > 0 && value * MICRO_USD < 1)
     return 'that is less than a millionth of a US dollar; give more, or leave it out';
   if (value <= MOST_USD) return undefined;
-  return `that is more than ${MOST_USD.toLocaleString('en')} US dollars. It is meant in dollars, not in cents or millionths`;
+  return `that is more than ${MOST_USD.toLocaleString('en')} US dollars; give the amount in dollars, not in cents or millionths`;
 }

@@ -67,7 +67,7 @@ export function assertWords(of: string, name: string, given: readonly unknown[],
   const other = given.find((one) => typeof one !== 'string' || !words.includes(one));
   // A list may have a hole, or `undefined`, which is no word either.
   if (other === undefined && !given.includes(undefined)) return;
-  throw refusal(`The option ${name} of ${of} has ${shown(other)} in it; there are ${words.join(', ')}.`);
+  throw refusal(`The option ${name} of ${of} contains ${shown(other)}; each item must be one of ${words.join(', ')}.`);
 }
 
 function isOf(kind: Exclude<Kind, 'any'>, value: unknown): boolean {

@@ -157,7 +157,10 @@ export function asPlanner(planner: Planner | PlannerFunction): Planner {
     resolveWakeMode(planner);
     return planner;
   }
-  throw new PilotageError('no_planner', 'A planner is needed: a function, or an object with next(run, signal).');
+  throw new PilotageError(
+    'no_planner',
+    'The planner is missing. Give a function, or an object with next(run, signal).',
+  );
 }
 
 /** @throws PilotageError `invalid_config` for a word that is no wake mode. */

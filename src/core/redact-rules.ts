@@ -47,7 +47,8 @@ const RULES: readonly RedactRule[] = [
  * @throws PilotageError `invalid_config` for a rule without a name or a pattern.
  */
 export function redactor(more: readonly RedactRule[] = []): (text: string) => string {
-  if (!Array.isArray(more)) throw new PilotageError('invalid_config', 'redactor takes a list of rules.');
+  if (!Array.isArray(more))
+    throw new PilotageError('invalid_config', 'redactor takes a list of rules, such as [{ name, pattern }].');
   const rules = [...RULES, ...more.map(checked)];
   return (text) => {
     // Each is looked for in the text as it is: what one rule takes away may be how another knows its secret.

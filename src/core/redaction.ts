@@ -54,9 +54,12 @@ export class Redaction {
     assertOptions('redact', options, OPTIONS);
     const { rules = [], also = [] } = options;
     if (!Array.isArray(rules))
-      throw refusal('redact.rules is no list', 'Give texts, regular expressions or functions.');
+      throw refusal('redact.rules is not a list', 'Give a list of texts, regular expressions or functions.');
     if (!Array.isArray(also) || !also.every((part) => PARTS.has(part))) {
-      throw refusal('redact.also names no part', `Give some of ${[...PARTS].join(', ')}.`);
+      throw refusal(
+        'redact.also has a value that it does not know',
+        `Give a list of some of ${[...PARTS].join(', ')}.`,
+      );
     }
     for (const [index, rule] of rules.entries()) assertRule(rule, index);
     for (const rule of rules) if (typeof rule === 'string') this.#own.add(rule);
@@ -308,7 +311,7 @@ function assertRule(rule: unknown, index: number): void {
   if (rule instanceof RegExp || typeof rule === 'function') return;
   if (typeof rule === 'string' && rule.trim().length >= LEAST_SECRET_CHARS) return;
   throw refusal(
-    `redact.rules[${index}] is no rule`,
+    `redact.rules[${index}] is not a rule`,
     `Give a text of ${LEAST_SECRET_CHARS} characters and more, a regular expression, or a function.`,
   );
 }

@@ -134,13 +134,13 @@ function faultOf(part: JsonObject): string | undefined {
   if (asLiteral(part) !== undefined) return undefined;
   const shown = JSON.stringify(part).slice(0, MAX_SHOWN_CHARS);
   if (Object.hasOwn(part, '$literal'))
-    return `${shown} has a "$literal" that is not alone: it is the only key of its object`;
+    return `${shown} has keys beside "$literal", which must be the only key of its object`;
   const { path = '' } = asReference(part) ?? {};
   if (asReference(part) === undefined) {
-    return `${shown} is no reference, which is {"$from": "<id>", "path": "<JSON Pointer>"}; write {"$literal": …} around what is meant as it stands`;
+    return `${shown} is not a reference such as {"$from": "<id>", "path": "<JSON Pointer>"}; write {"$literal": …} around a value that is meant as it stands`;
   }
   if (isPointer(path)) return undefined;
-  return `the path ${JSON.stringify(path.slice(0, MAX_SHOWN_CHARS))} is no JSON Pointer; write ${JSON.stringify(pointerFor(path))}`;
+  return `the path ${JSON.stringify(path.slice(0, MAX_SHOWN_CHARS))} is not a JSON Pointer; write ${JSON.stringify(pointerFor(path))}`;
 }
 
 const MAX_SHOWN_CHARS = 100;

@@ -46,7 +46,7 @@ export interface ReadUsage {
 /** Reads what somebody says was used. A limit that counts it must not be lifted by a number that cannot be. */
 export function readUsage(given: unknown): ReadUsage {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    return { usage: {}, wrong: 'it is no object' };
+    return { usage: {}, wrong: 'it is not an object' };
   }
   const said = given as { readonly [part: string]: unknown };
   const usage: { -readonly [K in keyof Usage]: Usage[K] } = {};

@@ -41,7 +41,7 @@ export function captureDecision(given: Decision): Decision {
   }
   const captured = asDecision(() => captureJson(given, 'decision').json);
   if (isJsonObject(captured)) return captured as unknown as Decision;
-  throw invalid('the planner returned a list or a text in place of a decision');
+  throw invalid('the planner returned a list or a string in place of a decision');
 }
 
 /**
@@ -61,7 +61,7 @@ export function checkDecision(decision: Decision): Decision {
       optionalText(decision.callId, 'callId');
       validateSpawn(decision.spec);
       if (decision.spec.quorum !== undefined && decision.groupId === undefined) {
-        throw invalid('spec.quorum is of a group: give the groupId that its tasks share');
+        throw invalid('spec.quorum needs a group: give the groupId that the tasks of the group share');
       }
       break;
     case 'await_task':
@@ -77,7 +77,8 @@ export function checkDecision(decision: Decision): Decision {
       break;
     case 'finish':
       requireMember(decision.reason, FINISH_REASONS, 'reason');
-      if (decision.metadata !== undefined && !isJsonObject(decision.metadata)) throw invalid('metadata is no object');
+      if (decision.metadata !== undefined && !isJsonObject(decision.metadata))
+        throw invalid('metadata must be an object');
       validateStored(decision);
       break;
     default:
@@ -104,7 +105,7 @@ function validateStored({ stored, payload }: Finish): void {
   if (stored === undefined) return;
   requireMember(String(stored), ['true'], 'stored');
   if (isJsonObject(payload as Json) && typeof (payload as JsonObject)['artifactRef'] === 'string') return;
-  throw invalid('stored says that the payload is the reference of an artifact, and it is none');
+  throw invalid('stored is true, so payload must be the reference of an artifact: { artifactRef, … }');
 }
 
 function validatePausePayload(payload: Json): void {
@@ -145,10 +146,10 @@ function validateParallel(decision: CallParallel): void {
 }
 
 function validateBranch(branch: Branch, name: string, isOfPlan: boolean): void {
-  if (!isJsonObject(branch)) throw invalid(`${name} is no branch`);
+  if (!isJsonObject(branch)) throw invalid(`${name} is not a branch`);
   requireText(branch.tool, `${name}.tool`);
   if (isPlanTool(branch.tool) && !isOfPlan && branch.refusal === undefined) {
-    throw invalid(`${name}.tool is ${branch.tool}, which only the branches of a plan can be`);
+    throw invalid(`${name}.tool is ${branch.tool}, which is allowed in the branches of a plan alone`);
   }
   optionalText(branch.id, `${name}.id`);
   optionalText(branch.callId, `${name}.callId`);
@@ -176,10 +177,10 @@ function validateRoutes({ tool, args, after, behind, when, routes }: Branch, nam
   if (after !== undefined || when !== undefined) {
     throw invalid(`${name}.${after === undefined ? 'when' : 'after'} must stand in its routes`);
   }
-  if (behind !== undefined) throw invalid(`${name}.behind is not for a branch with routes`);
+  if (behind !== undefined) throw invalid(`${name}.behind must be left out of a branch with routes`);
   if (isTaskTool(tool)) throw invalid(`${name} is a call of ${tool}, which cannot have routes`);
   for (const [index, route] of routes.entries()) {
-    if (!isJsonObject(route)) throw invalid(`${name}.routes[${index}] is no route`);
+    if (!isJsonObject(route)) throw invalid(`${name}.routes[${index}] is not a route`);
     validateWay(route as unknown as Route, `${name}.routes[${index}]`);
     validateReferences(route as unknown as Route, `${name}.routes[${index}]`);
   }
@@ -220,7 +221,7 @@ const MAX_NAMED = 50;
 
 function validateJoin(join: Join | undefined, branches: number): void {
   if (join === undefined) return;
-  if (!isJsonObject(join)) throw badJoin('it is no object');
+  if (!isJsonObject(join)) throw badJoin('the join must be an object');
   // An empty kind is a missing one (behaviour PX-02).
   const kind: string = join.kind;
   if (kind === '' || kind === 'all' || kind === 'first_success') return;
@@ -236,7 +237,7 @@ function validateJoin(join: Join | undefined, branches: number): void {
     if (new Set(join.keys).size !== branches) throw badJoin('keyed names the same key twice');
     return;
   }
-  throw badJoin(`its kind is ${shown(kind)}, not one of all, first_success, n, keyed`);
+  throw badJoin(`kind is ${shown(kind)}, and must be one of all, first_success, n, keyed`);
 }
 
 function validateSpawn(spec: SpawnSpec): void {
@@ -256,7 +257,7 @@ function validateSpawn(spec: SpawnSpec): void {
   }
   if (typeof spec.description !== 'string') throw invalid('spec.description must be a string');
   if (limits === undefined) return;
-  if (!isJsonObject(limits)) throw invalid('spec.limits is no object');
+  if (!isJsonObject(limits)) throw invalid('spec.limits must be an object');
   asDecision(() => assertLimits(limits));
 }
 
@@ -302,7 +303,7 @@ function badJoin(what: string): PilotageError {
 
 function unknownKind(decision: never): PilotageError {
   const { kind } = decision as { kind?: unknown };
-  return invalid(`its kind is ${shown(kind)}, which is none of the six: ${Object.keys(DECISION_NAMES).join(', ')}`);
+  return invalid(`kind is ${shown(kind)}, and must be one of ${Object.keys(DECISION_NAMES).join(', ')}`);
 }
 
 /**

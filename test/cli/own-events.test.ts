@@ -27,7 +27,7 @@ describe('pilotage', () => {
     for (const shown of [ran.stderr, inspected.stdout]) {
       expect(shown).toContain('◇ acme/plan.scored  {"score":0.7,"why":"\\u001b[31mred"}');
       expect(shown).toContain('◇ acme/said  two lines');
-      expect(shown).toMatch(/! a remark of the planner was dropped: "scored" is no remark of Pilotage/);
+      expect(shown).toMatch(/! a remark of the planner was dropped: "scored" is neither a remark type of Pilotage/);
       expect(shown).not.toContain('\u001b[31mred');
     }
     const json = await folder.run(['inspect', id, '--json']);

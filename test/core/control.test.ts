@@ -125,7 +125,7 @@ describe('a control', () => {
   ])('SP-08 %s with %j is refused, naming %s and no value', (type, payload, key) => {
     const error = refusal(() => send(type, payload));
     expect(error).toMatchObject({ code: 'payload_invalid', data: { path: `payload.${key}` } });
-    expect(error.message).toMatch(new RegExp(`^${type} needs a payload with ${key}, `));
+    expect(error.message).toMatch(new RegExp(`^The payload of ${type} needs ${key}, `));
   });
 
   it('SP-08 a priority of 3.0 is a whole number, and keys of the own are passed on', () => {

@@ -68,11 +68,11 @@ describe('references in arguments', () => {
 
   it.each<[Json, string]>([
     [{ $from: 's1', path: '/items', note: 1 }, 'write {"$literal": …} around'],
-    [{ $from: 's1', path: 5 }, 'is no reference'],
-    [{ a: [{ $from: 5 }] }, '{"$from":5} is no reference'],
-    [{ $from: 's1', step: -1 }, 'is no reference'],
+    [{ $from: 's1', path: 5 }, 'is not a reference'],
+    [{ a: [{ $from: 5 }] }, '{"$from":5} is not a reference'],
+    [{ $from: 's1', step: -1 }, 'is not a reference'],
     [{ $literal: 1, more: 2 }, 'the only key of its object'],
-    [{ $from: 's1', path: 'hits.0' }, 'the path "hits.0" is no JSON Pointer; write "/hits/0"'],
+    [{ $from: 's1', path: 'hits.0' }, 'the path "hits.0" is not a JSON Pointer; write "/hits/0"'],
     [{ $from: 's1', path: 'hits' }, 'write "/hits"'],
     [{ $from: 's1', path: '$.hits[0].id' }, 'write "/hits/0/id"'],
     [{ $from: 's1', path: "hits['a b']" }, 'write "/hits/a b"'],

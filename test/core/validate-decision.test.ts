@@ -205,7 +205,7 @@ describe('validateDecision', () => {
     ['metadata that is a list', { kind: 'finish', reason: 'goal', metadata: [] }, 'metadata'],
     ['a call id that is a number', { kind: 'call_tool', tool: 't', args: {}, callId: 1 }, 'callId'],
     ['DV-21 a seventh kind', { kind: 'no_op' }, '"no_op"'],
-    ['DV-21 no kind', {}, 'none of the six: call_tool, call_parallel, spawn_task, await_task, request_pause, finish'],
+    ['DV-21 no kind', {}, 'must be one of call_tool, call_parallel, spawn_task, await_task, request_pause, finish'],
     ['nothing', null, 'null'],
     ['nothing at all', undefined, 'undefined'],
     ['text', 'finish', 'string'],
@@ -243,7 +243,7 @@ describe('validateDecision', () => {
       parallel({ args: [{ $from: 'a', path: 'x', step: 0 }] }),
       'branches[0].args',
     ],
-    ['what only looks like a reference', parallel({ args: { a: { $from: 1 } } }), '{"$from":1} is no reference'],
+    ['what only looks like a reference', parallel({ args: { a: { $from: 1 } } }), '{"$from":1} is not a reference'],
     [
       'a path of a route that is no pointer',
       parallel({ id: 'a' }, { args: null, routes: [{ args: { $from: 'a', path: 'x' } }] }),
@@ -251,7 +251,7 @@ describe('validateDecision', () => {
     ],
     ['routes that are no list', parallel({ args: null, routes: {} }), 'branches[0].routes must be'],
     ['no routes', parallel({ args: null, routes: [] }), 'branches[0].routes must be'],
-    ['a route that is null', parallel({ args: null, routes: [null] }), 'branches[0].routes[0] is no route'],
+    ['a route that is null', parallel({ args: null, routes: [null] }), 'branches[0].routes[0] is not a route'],
     ['a route without arguments', parallel({ args: null, routes: [{}] }), 'branches[0].routes[0].args is missing'],
     ['routes beside arguments', parallel({ routes: [{ args: {} }] }), 'branches[0].args must be null'],
     [

@@ -288,7 +288,7 @@ const BROKEN: readonly Broken[] = [
     why: 'it waits when nobody answers',
     base: PROGRAM,
     by: changed(({ trajectory }) => (isVerdict(trajectory.step(0), 'timeout') ? { kind: 'wait' } : undefined)),
-    message: /answered with timeout: .* none of the six/,
+    message: /answered with timeout: .* must be one of call_tool/,
   },
   {
     fails: 'closed union',

@@ -333,7 +333,7 @@ describe('a value stays a value', () => {
       const say = stream ? inLines : submitted;
       const model = scriptedModel([say(page('page'), post('post', written)), say(page('page'), post('post', PAGE))]);
       expect(await play(pipeline({ model, stream }), book)).toMatchObject({ status: 'finished' });
-      expect(JSON.stringify(model.calls[1]?.prompt)).toContain('no JSON Pointer');
+      expect(JSON.stringify(model.calls[1]?.prompt)).toContain('not a JSON Pointer');
     }
     expect(book.posted).toEqual([{ body: { hits: [1] } }, { body: { hits: [1] } }]);
   });

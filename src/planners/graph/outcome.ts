@@ -56,7 +56,11 @@ export function planNodes(step: Step): readonly PlanNode[] {
         return { ...node, status: outcome.kind, error: outcome.error };
       case 'verdict':
       case undefined:
-        return { ...node, status: 'cancelled', error: { code: 'branch_not_started', message: 'It was not started.' } };
+        return {
+          ...node,
+          status: 'cancelled',
+          error: { code: 'branch_not_started', message: 'The call was not started.' },
+        };
       default:
         return outcome satisfies never;
     }
