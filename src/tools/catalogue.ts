@@ -93,7 +93,7 @@ const MAX_VIEWS = 1_000;
  */
 export function createCatalogue(tools: ToolSet, builtins: readonly Tool[] = [], policy?: ToolPolicy): Catalogue {
   if (policy !== undefined && typeof policy !== 'function') {
-    throw new PilotageError('invalid_config', 'The policy is no function. Give one that is asked about each call.');
+    throw new PilotageError('invalid_config', 'The option policy must be a function, which is asked about each call.');
   }
   const ready = new Map<string, ReadyTool>();
   for (const tool of [...listOf(builtins), ...listOf(tools)]) {
@@ -146,7 +146,7 @@ function isAgentTool(tool: unknown): tool is AgentTool {
 function listOf(tools: ToolSet): readonly AnyTool[] {
   if (Array.isArray(tools)) return tools as readonly AnyTool[];
   if (!isOptionsRecord(tools)) {
-    throw new PilotageError('invalid_config', 'tools is neither a list of tools nor a record of them by name.');
+    throw new PilotageError('invalid_config', 'tools must be a list of tools, or an object of tools by their names.');
   }
   return Object.entries(tools as Readonly<Record<string, AnyTool | Unnamed>>).map(([name, tool]) => {
     if (typeof tool !== 'object' || tool === null) {
@@ -231,7 +231,7 @@ const OPTIONS: OptionShape<Partial<Tool & AgentTool>> = {
 
 function prepare(tool: AnyTool): ReadyTool {
   if (typeof tool?.name !== 'string' || tool.name.trim() === '') {
-    throw new PilotageError('tool_name_empty', 'A tool has no name. Give it one that the model can call.');
+    throw new PilotageError('tool_name_empty', 'A tool has no name. Give it a name that the model can call.');
   }
   const owner = `The tool ${tool.name}`;
   if (tool.name.startsWith('_')) {
@@ -259,7 +259,7 @@ function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
   if (typeof tool.execute !== 'function') {
     throw new PilotageError(
       'tool_without_execute',
-      `${owner} has no execute function. Give one: it does what the tool is for.`,
+      `${owner} has no execute function. Give \`execute\`, which does what the tool is for.`,
     );
   }
   const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
@@ -267,7 +267,7 @@ function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
   const costMicroUsd = priceOf(tool, owner);
   const backoff = backoffOf(tool, owner);
   if (tool.inDoubt !== undefined && tool.inDoubt !== 'hold' && tool.inDoubt !== 'tell') {
-    throw new PilotageError('invalid_config', `${owner} has an inDoubt that is none: give 'hold' or 'tell'.`);
+    throw new PilotageError('invalid_config', `${owner}: \`inDoubt\` must be 'hold' or 'tell'.`);
   }
   const handles = namedHandles(tool.handles, owner);
   const tries = { retries: ready.effect === 'once' ? 0 : retries, lookUps: retries };
@@ -290,7 +290,7 @@ function backoffOf({ backoff = {} }: Tool, owner: string): Required<Backoff> {
   }
   throw new PilotageError(
     'invalid_config',
-    `${owner} has a backoff that is none: give { baseMs, multiplier, maxMs }, milliseconds from 0 and a multiplier from 1 up.`,
+    `${owner}: \`backoff\` must be { baseMs, multiplier, maxMs }, with milliseconds from 0 up and a multiplier from 1 up.`,
   );
 }
 
@@ -333,7 +333,7 @@ function gateOf({ needsApproval }: AnyTool, owner: string): ApprovalGate | undef
   if (isGate(needsApproval)) return needsApproval;
   throw new PilotageError(
     'invalid_config',
-    `${owner} has a needsApproval that cannot be read: give true, a function, or { when, reason, approver, onReject, expiresInMs }.`,
+    `${owner}: \`needsApproval\` must be true, a function, or { when, reason, approver, onReject, expiresInMs }.`,
   );
 }
 

@@ -70,7 +70,10 @@ export type NamedHandle = readonly [key: string, handle: Handle];
 export function namedHandles(given: unknown, owner: string): readonly NamedHandle[] | undefined {
   if (given === undefined) return undefined;
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw new PilotageError('invalid_config', `${owner} has handles that are none: give { page: handle({ … }) }.`);
+    throw new PilotageError(
+      'invalid_config',
+      `${owner}: \`handles\` must be an object such as { page: handle({ … }) }.`,
+    );
   }
   const named = Object.entries(given);
   for (const [key, each] of named) assertHandle(each, `${owner} has a handle ${JSON.stringify(key)} that`);
@@ -81,15 +84,16 @@ const NAME = /^[A-Za-z][\w.-]{0,99}$/;
 
 function assertHandle(given: unknown, what: string): void {
   const refuse = (why: string): PilotageError => new PilotageError('invalid_config', `${what} ${why}`);
-  if (typeof given !== 'object' || given === null) throw refuse('is none: give handle({ name, open, close }).');
+  if (typeof given !== 'object' || given === null) throw refuse('is not a handle: give handle({ name, open, close }).');
   const { name, open, close, isOpen, onLost = 'reopen', keepMs = 0, timeoutMs = 1 } = given as Partial<Handle>;
   if (typeof name !== 'string' || !NAME.test(name)) {
-    throw refuse('has no name: give it one of letters, digits, ".", "_" and "-", the first a letter.');
+    throw refuse('needs a name of letters, digits, ".", "_" and "-" that begins with a letter.');
   }
   if (typeof open !== 'function' || typeof close !== 'function') {
-    throw refuse('has no open or no close. Say how the value is opened and closed; close may do nothing.');
+    throw refuse('needs the functions open and close; close may do nothing.');
   }
-  if (isOpen !== undefined && typeof isOpen !== 'function') throw refuse('has an isOpen that is no function.');
+  if (isOpen !== undefined && typeof isOpen !== 'function')
+    throw refuse('has an isOpen that is not a function. Give a function, or leave isOpen out.');
   if (onLost !== 'reopen' && onLost !== 'fail')
     throw refuse(`has the onLost ${JSON.stringify(onLost)}; use reopen or fail.`);
   if (!Number.isInteger(keepMs) || keepMs < 0) throw refuse(`has keepMs ${keepMs}; give a whole number from 0 up.`);

@@ -61,7 +61,10 @@ function matching(tools: readonly ToolSchema[], pattern: string): readonly ToolS
       for (const schema of tools) if (expression.test(textOf(schema).slice(0, MAX_TEXT_CHARS))) hits.push(schema);
     });
   } catch (cause) {
-    throw new ToolFailure('The query between slashes is no regular expression.', { code: 'tool_invalid_args', cause });
+    throw new ToolFailure('The query between slashes is not a valid regular expression.', {
+      code: 'tool_invalid_args',
+      cause,
+    });
   }
   if (inTime) return hits;
   throw new ToolFailure('The regular expression takes too long. Give plain words.', { code: 'tool_invalid_args' });

@@ -28,7 +28,7 @@ export function withName(name: string, tool: UnnamedTool): Tool {
   if (typeof execute !== 'function') {
     throw new PilotageError(
       'tool_without_execute',
-      `The tool ${name} has no execute function. Give one: Pilotage carries the calls out itself.`,
+      `The tool ${name} has no execute function. Give \`execute\`: Pilotage carries the calls out itself.`,
     );
   }
   const asked =

@@ -48,17 +48,18 @@ const REFUSALS: Readonly<Record<Refusal, string>> = {
   parent: `The path has "..", which is not followed. ${HOW}`,
   outside: `The path leads out of the workspace through a symbolic link, which is not followed. ${HOW}`,
   not_found: `Nothing is at this path. ${HOW}`,
-  not_a_file: 'This is no regular file. Use list_files for a folder; devices, pipes and sockets cannot be read.',
-  not_a_folder: 'This is no folder. Use read_file for a file, or leave the path out for the whole workspace.',
+  not_a_file: 'The path is not a regular file. Use list_files for a folder; devices, pipes and sockets cannot be read.',
+  not_a_folder: 'The path is not a folder. Use read_file for a file, or leave the path out for the whole workspace.',
   hard_linked:
     "The file has a second name (a hard link), which may lie outside of the workspace, so it is not read. Whoever runs this may allow it with workspaceTools({ root, hardLinks: 'read' }); package managers such as pnpm link their files so.",
   unreadable: 'The system does not let this be read. Go on without it.',
   too_large: 'The file is too large to be read. Use search_files for a smaller one, or go on without it.',
   binary: 'The file is binary and has no text to show. Go on without it.',
-  after: 'The mark in "after" is none that a result gave. Pass the value of next.after unchanged, or leave it out.',
+  after: 'The value of "after" was not given by a result. Pass the value of next.after unchanged, or leave it out.',
   line_and_offset: 'Both "line" and "offset" are given. Give one of them.',
   past_the_end: 'The file ends before the place that was asked for. Start at an earlier line or offset.',
-  bad_pattern: 'The pattern is no valid regular expression. Correct it, or leave "regex" out to search for plain text.',
+  bad_pattern:
+    'The pattern is not a valid regular expression. Correct it, or leave "regex" out to search for plain text.',
   slow_pattern:
     'The pattern takes too long. Avoid repeats inside repeats, or leave "regex" out to search for plain text.',
   git_missing: 'The program git is not installed here, so the history cannot be read. Go on without it.',

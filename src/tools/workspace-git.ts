@@ -65,7 +65,7 @@ async function log(fence: Fence, args: GitArgs, signal: AbortSignal): Promise<Js
   await assertOwnFiles(fence, join(root, '.git'));
   const found = await git(root, ['rev-parse', ...GIT_PATHS], signal);
   if (found.failed?.includes('not a git repository')) {
-    return { repository: false, note: 'This folder is no git repository, so that it has no history.' };
+    return { repository: false, note: 'The workspace is not a git repository, so that it has no history.' };
   }
   if (found.failed !== undefined) throw refuse('git_failed', { detail: found.failed });
   await assertDataInside(fence, found.output);

@@ -46,5 +46,5 @@ function realFolder(root: string): string {
       cause,
     });
   }
-  throw new PilotageError('invalid_config', `The workspace ${root} is no folder. Give an existing folder.`);
+  throw new PilotageError('invalid_config', `The workspace ${root} is not a folder. Give an existing folder.`);
 }

@@ -597,9 +597,9 @@ describe('the handles of a runtime', () => {
   const open = { open: () => 1, close: () => {} };
 
   it.each<[string, readonly Tool[], RegExp]>([
-    ['no name', [tool({ page: { ...open } })], /has no name/],
+    ['no name', [tool({ page: { ...open } })], /needs a name/],
     ['a name with a blank', [tool({ page: { ...open, name: 'a page' } })], /letters, digits/],
-    ['no close', [tool({ page: { name: 'page', open: () => 1 } })], /no open or no close/],
+    ['no close', [tool({ page: { name: 'page', open: () => 1 } })], /needs the functions open and close/],
     ['a value in its place', [tool({ page: 1 })], /give handle\(\{ name, open, close \}\)/],
     ['a list', [tool([{ ...open, name: 'page' }])], /give \{ page: handle/],
     ['another onLost', [tool({ page: { ...open, name: 'page', onLost: 'ask' } })], /use reopen or fail/],

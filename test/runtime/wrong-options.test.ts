@@ -20,8 +20,8 @@ it.each<[string, object]>([
   ['memory has no option "turn". Did you mean turns?', { memory: { strategy: 'window', turn: 3 } }],
   ['The option limits of createRuntime is a function; give an object', { limits: () => ({ steps: 1 }) }],
   ['The option limits of createRuntime is an object of the class Map', { limits: new Map([['steps', 1]]) }],
-  ['tools is neither a list of tools nor a record', { tools: new Set() }],
-  ['tools is neither a list of tools nor a record', { tools: Promise.resolve([]) }],
+  ['tools must be a list of tools, or an object of tools by their names', { tools: new Set() }],
+  ['tools must be a list of tools, or an object of tools by their names', { tools: Promise.resolve([]) }],
   ['journal is no journal', { journal: Promise.resolve(memoryJournal()) }],
   ['journal is no journal', { journal: null }],
 ])('a runtime is not made with what it would not hear: %s', (message, options) => {

@@ -40,7 +40,7 @@ describe('workspaceTools', () => {
   });
 
   it('refuses a root that is no folder', () => {
-    expect(() => workspaceTools({ root: join(root, 'inside.txt') })).toThrow(/is no folder/);
+    expect(() => workspaceTools({ root: join(root, 'inside.txt') })).toThrow(/is not a folder/);
     expect(() => workspaceTools({ root: join(root, 'missing') })).toThrow(/cannot be read/);
   });
 

@@ -55,7 +55,7 @@ describe('git_log', () => {
     const { root, call, refusal } = makeScene();
     expect(await call('git_log')).toEqual({
       repository: false,
-      note: 'This folder is no git repository, so that it has no history.',
+      note: 'The workspace is not a git repository, so that it has no history.',
     });
     git(root, 'init', '-q');
     expect(await call('git_log')).toEqual({ repository: true, commits: [] });
