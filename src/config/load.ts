@@ -17,7 +17,7 @@ const EXTENSIONS: readonly string[] = ['.ts', '.mts', '.js', '.mjs'];
 export async function loadConfig(path: string): Promise<Config<DriverPart>> {
   if (typeof path !== 'string') throw new PilotageError('invalid_config', 'loadConfig takes the path of a file.');
   const file = resolve(path);
-  if (!EXTENSIONS.includes(extname(file))) throw unusable(path, `is none of ${EXTENSIONS.join(', ')}`);
+  if (!EXTENSIONS.includes(extname(file))) throw unusable(path, `must end in one of ${EXTENSIONS.join(', ')}`);
   if (!existsSync(file)) throw unusable(path, 'does not exist');
   const config = await defaultExport(file, path);
   if (!isRecord(config)) {

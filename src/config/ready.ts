@@ -111,7 +111,7 @@ function isPlanner(part: unknown): part is Planner | PlannerFunction {
 function limitsOf(maxSteps: number | undefined, limits: Limits | undefined): Pick<RuntimeOptions, 'limits'> {
   if (maxSteps === undefined || maxSteps === 0) return limits === undefined ? {} : { limits };
   if (limits?.steps === undefined) return { limits: { ...limits, steps: maxSteps } };
-  throw invalidConfig('planner.maxSteps', 'and limits.steps are one limit, and both are given. Give one of them.');
+  throw invalidConfig('planner.maxSteps', 'and limits.steps are the same limit, and both are given. Give one of them.');
 }
 
 function hintsOf(part: Config['planningHints']): Pick<ReadyConfig, 'hints'> {

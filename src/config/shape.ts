@@ -61,7 +61,8 @@ export function shape<T>(keys: ConfigShape<T>, beside: readonly string[] = []): 
     for (const [key, part] of Object.entries(value)) {
       const inner = path === '' ? key : `${path}.${key}`;
       const checkPart = Object.hasOwn(checks, key) ? checks[key] : undefined;
-      if (checkPart === undefined) throw invalidConfig(inner, `is no key of the configuration. ${advice(key, known)}`);
+      if (checkPart === undefined)
+        throw invalidConfig(inner, `is not a key of the configuration. ${advice(key, known)}`);
       if (part !== undefined) checkPart(part, inner);
     }
   };

@@ -63,7 +63,7 @@ describe('a configuration file', () => {
 
   it.each([
     ['that does not exist', 'gone.config.ts', undefined, 'does not exist'],
-    ['of another kind', 'pilotage.yaml', 'planner: react', 'is none of .ts, .mts, .js, .mjs'],
+    ['of another kind', 'pilotage.yaml', 'planner: react', 'must end in one of .ts, .mts, .js, .mjs'],
     ['that throws', 'throws.mjs', "throw new Error('no key');", 'could not be read: no key'],
     ['that is no program', 'broken.mjs', 'export default {', 'could not be read: '],
     [

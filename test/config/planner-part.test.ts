@@ -306,14 +306,14 @@ describe('the options of react in a configuration', () => {
   ])('RG-18 refuses the unknown key %s, and names the one that may be meant', async (path, planner, meant) => {
     const { code, message, data } = await refusalOf({ planner });
     expect({ code, data }).toEqual({ code: 'invalid_config', data: { path } });
-    expect(message).toMatch(new RegExp(`^${path} is no key .*\\b${meant}\\b`));
+    expect(message).toMatch(new RegExp(`^${path} is not a key .*\\b${meant}\\b`));
     expect(message).not.toContain('sk-1');
   });
 
   it('RG-18 names all keys when none is near', async () => {
     const { message } = await refusalOf({ planner: { driver: 'finish', extra: { fast: true } } });
     expect(message).toBe(
-      'planner.extra is no key of the configuration. The keys here are driver, maxSteps, payload, metadata, reason.',
+      'planner.extra is not a key of the configuration. The keys here are driver, maxSteps, payload, metadata, reason.',
     );
   });
 });

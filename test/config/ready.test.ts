@@ -192,7 +192,7 @@ describe('a configuration that is made ready', () => {
   ])('RG-18 refuses the unknown key %s, and names the one that may be meant', async (key, meant) => {
     const { code, message, data } = await refusalOf({ planner, [key]: {} });
     expect({ code, data }).toEqual({ code: 'invalid_config', data: { path: key } });
-    expect(message).toMatch(new RegExp(`^${key} is no key of the configuration\\. .*\\b${meant}\\b`));
+    expect(message).toMatch(new RegExp(`^${key} is not a key of the configuration\\. .*\\b${meant}\\b`));
   });
 
   it.each([
