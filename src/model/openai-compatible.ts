@@ -64,13 +64,16 @@ export function openaiCompatible(options: OpenAICompatibleOptions): LanguageMode
 /** Of what is no address of a server, `fetch` says the same as of a server that is away: a run would wait for it. */
 function assertBaseUrl(baseUrl: unknown): asserts baseUrl is string {
   if (typeof baseUrl !== 'string') {
-    throw new PilotageError('invalid_config', 'baseUrl is no text; give an address such as http://127.0.0.1:11434/v1.');
+    throw new PilotageError(
+      'invalid_config',
+      'baseUrl must be a string: give an address such as http://127.0.0.1:11434/v1.',
+    );
   }
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   if (url !== undefined && (url.username !== '' || url.password !== '')) {
     throw new PilotageError(
       'invalid_config',
-      'baseUrl has a user or a password in it. Give the key as apiKey, or in headers.',
+      'baseUrl must not hold a user or a password. Give the key as apiKey, or in headers.',
     );
   }
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return;

@@ -23,7 +23,7 @@ const MOST_PRICE = 1_000;
 export function assertPrices(prices: Prices): void {
   const other = Object.keys(prices).find((key) => !PRICES.some((name) => name === key));
   if (other !== undefined) {
-    throw new PilotageError('invalid_config', `prices.${other} is no price; there are ${PRICES.join(', ')}.`);
+    throw new PilotageError('invalid_config', `prices.${other} is not a price; the prices are ${PRICES.join(', ')}.`);
   }
   for (const name of PRICES) {
     const price: unknown = prices[name];

@@ -69,7 +69,7 @@ it.each([
 it('headers that would not be sent are refused, and an address that is no text', () => {
   const made = (options: object) => openaiCompatible({ baseUrl: 'http://127.0.0.1:1/v1', model: 'm', ...options });
   expect(() => made({ headers: new Headers({ 'x-key': 'k' }) })).toThrow(/headers .* of the class Headers/);
-  expect(() => made({ baseUrl: new URL('http://127.0.0.1:1/v1') })).toThrow(/baseUrl is no text/);
+  expect(() => made({ baseUrl: new URL('http://127.0.0.1:1/v1') })).toThrow(/baseUrl must be a string/);
 });
 
 it('what is no id names no run', async () => {
