@@ -347,7 +347,7 @@ export class JsonStream {
       if (!isExact) this.#note('number_as_text', start);
       this.#place(isExact ? number : text);
     } else {
-      this.#break(start, 'a value that is no JSON begins here');
+      this.#break(start, 'the value that begins here is not JSON');
       return;
     }
     this.#endValue();

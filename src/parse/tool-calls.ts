@@ -127,7 +127,10 @@ function present(
   const kept = selected.filter(({ found }) => isSureEnough(found.form, strictness));
   for (const { found } of selected) {
     if (isSureEnough(found.form, strictness)) continue;
-    issues.push({ code: 'not_taken', message: `a call of ${shownName(found.name)} in a form that is not sure enough` });
+    issues.push({
+      code: 'not_taken',
+      message: `a call of ${shownName(found.name)} in a form that is too uncertain to be made`,
+    });
   }
   for (const name of new Set(unknown.slice(0, limits.maxCalls).map(({ found }) => shownName(found.name))))
     issues.push({ code: 'unknown_tool', message: `there is no tool named ${name}` });

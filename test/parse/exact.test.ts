@@ -125,7 +125,9 @@ describe('exact calls', () => {
   it('are told when they are asked for and the form is another', () => {
     const { calls, issues } = parseToolCalls(CALL, tools, { strictness: 'exact' });
     expect(calls).toEqual([]);
-    expect(issues).toEqual([{ code: 'not_taken', message: 'a call of search in a form that is not sure enough' }]);
+    expect(issues).toEqual([
+      { code: 'not_taken', message: 'a call of search in a form that is too uncertain to be made' },
+    ]);
   });
 
   it('tell an unknown tool beside a known one', () => {

@@ -73,7 +73,7 @@ describe('NdjsonStream', () => {
       'a bad row between good ones',
       ['{"id":1}', '{"id":2 oops}', '{"id":3}'],
       [{ id: 1 }, { id: 3 }],
-      [['lost', 2, /this row was left out: a value that is no JSON begins here|a comma or }/]],
+      [['lost', 2, /this row was left out: the value that begins here is not JSON|a comma or }/]],
     ],
     [
       'a row that is never closed',
