@@ -110,7 +110,10 @@ export function readTrajectory(text: string): RunTrajectory {
     throw new PilotageError('journal_newer', message);
   }
   if (format !== FORMAT || !Array.isArray(steps) || !isJsonObject(identity)) {
-    throw new PilotageError('journal_corrupt', 'This is no trajectory: it lacks its format, identity or steps.');
+    throw new PilotageError(
+      'journal_corrupt',
+      'The value is not a trajectory: its format, identity or steps are missing.',
+    );
   }
   return deepFreeze(value) as unknown as RunTrajectory;
 }
