@@ -42,7 +42,7 @@ export function judgeBranch(graph: BranchGraph, call: number, endOf: EndOf, befo
     if (outcome === undefined) return need;
     if (outcome.kind !== 'value') {
       if (!graph.mayBePassed(call, need) || isLost(need, endOf, before)) {
-        return skipped(`It needs branch ${need}, which did not end with a value.`, need);
+        return skipped(`The branch needs branch ${need}, which did not end with a value.`, need);
       }
       const open = openBefore(graph, need, endOf, before);
       if (open !== undefined) return open;
@@ -55,7 +55,7 @@ export function judgeBranch(graph: BranchGraph, call: number, endOf: EndOf, befo
   const outcome = endOf(route);
   return outcome?.kind === 'value' && jsonEquals(outcome.value, when.equals)
     ? 'ready'
-    : skipped(`Its condition on branch ${route} does not hold.`, route);
+    : skipped(`The condition on branch ${route} does not hold.`, route);
 }
 
 /** The first route that is open is taken, and which that is is known only when all that any of them needs has ended. */
@@ -70,10 +70,11 @@ function judgeRoutes(graph: BranchGraph, call: number, endOf: EndOf, before: Jud
   const outcomeOf = (id: string): Outcome | undefined => endOf(graph.indexOf(id) as number);
   if (openRoute(branch, outcomeOf) !== undefined) return 'ready';
   const failed = needs.find((need) => isLost(need, endOf, before));
-  if (failed !== undefined) return skipped(`None of its routes is open; branch ${failed} came to nothing.`, failed);
+  if (failed !== undefined)
+    return skipped(`No route of the branch is open; branch ${failed} did not end with a value.`, failed);
   const [first] = waysOf(branch);
   const passed = graph.indexOf((first && blockOf(first, outcomeOf)) ?? '') ?? 0;
-  return skipped(`None of its routes is open; branch ${passed} led elsewhere, or was passed over.`, passed);
+  return skipped(`No route of the branch is open; branch ${passed} led elsewhere, or was skipped.`, passed);
 }
 
 /** It failed, or was skipped because of one that did. */

@@ -7,7 +7,7 @@ import { cutUtf8, LARGE_VALUE_BYTES } from './large-values.ts';
 
 const DEFAULT_PAGE_BYTES = 16_384;
 const MAX_PAGE_BYTES = 28_672;
-const NOT_TEXT = 'It is not text, and cannot be shown as such.';
+const NOT_TEXT = 'The artifact is not text, and cannot be shown as text.';
 
 /** One object for all runtimes, so that its check is compiled once. */
 const INPUT: JsonObject = {

@@ -122,7 +122,7 @@ function answerOf(
   const made = settled.value;
   if (Growing.is(made)) return [startGrowth(made, step, startedAt, ask, said)];
   if (typeof made !== 'object' || made === null) {
-    return [plannerFailed(new Error(`it returned ${describeThrown(made)} in place of a decision`), step)];
+    return [plannerFailed(new Error(`next() returned ${describeThrown(made)} in place of a decision`), step)];
   }
   try {
     return entriesOf(readMove(made), step, startedAt, ask);

@@ -54,5 +54,7 @@ function readDelta(given: SpokenDelta): SpokenDelta {
   if (type === 'reset') return { type };
   const { text }: { readonly text: unknown } = given;
   if ((type === 'text' || type === 'reasoning') && typeof text === 'string') return { type, text };
-  throw new Error('it yielded what is no delta: { type: "text" | "reasoning", text }, or { type: "reset" }');
+  throw new Error(
+    'next() yielded a value that is not a delta; a delta is { type: "text" | "reasoning", text }, or { type: "reset" }',
+  );
 }

@@ -79,7 +79,7 @@ async function begin(
   const cycle = await cycleTo(state.identity.run, target, ports.journal);
   if (cycle !== undefined) {
     const path = [state.identity.run, ...cycle].join(' → ');
-    return [refused(at, 'await_cycle', `Waiting for ${task} would never end: ${path}. It was not awaited.`)];
+    return [refused(at, 'await_cycle', `Waiting for ${task} would never end: ${path}. The task was not awaited.`)];
   }
   const ended = group === undefined ? await watch(target, at, own, ports) : undefined;
   if (ended !== undefined) return [callEnded(at, { outcome: taskOutcome(ended), attempts: 0 })];
@@ -99,7 +99,7 @@ export function endOfWait(state: RunState, { task, group, until }: TaskWait, now
   if (known !== undefined && known !== 'unknown group') return known;
   if (until !== undefined && until <= now) {
     const what = group === undefined ? `The task ${task}` : `The group ${group}`;
-    return { kind: 'error', error: { code: 'await_timeout', message: `${what} has not ended in time. It goes on.` } };
+    return { kind: 'error', error: { code: 'await_timeout', message: `${what} has not ended in time, and goes on.` } };
   }
   // A message came first.
   return { kind: 'value', value: { task_id: task, status: 'running' } };

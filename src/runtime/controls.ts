@@ -219,7 +219,7 @@ async function settlement(
   const { token: _, value, payload: words, ...said } = payload;
   const rest = { ...(isJsonObject(words) ? words : {}), ...said };
   if (reason !== 'in_doubt' || call === undefined || open === null) {
-    return refuse('payload_invalid', 'No call is in doubt here: SETTLE is no answer to this pause.');
+    return refuse('payload_invalid', 'No call is in doubt here, so that SETTLE does not answer this pause.');
   }
   const tool = branchesOf(open.move.decision)[call]?.tool ?? String(doubt['tool']);
   const given = Object.keys(rest).length === 0 ? {} : { payload: rest };
@@ -232,7 +232,7 @@ async function settlement(
       `${tool} has no reconcile that could say whether the call has happened. ${SAY_SO}`,
     );
   }
-  if (type !== 'SETTLE') return refuse('payload_invalid', `${type} is no answer to a call in doubt. ${SAY_SO}`);
+  if (type !== 'SETTLE') return refuse('payload_invalid', `${type} does not answer a call in doubt. ${SAY_SO}`);
   if (rest['happened'] !== true) {
     if (value === undefined) return { kind: 'resumed', token, verdict: 'settle', ...given, ...by };
     return refuse('payload_invalid', 'A call that did not happen has no value: leave it out, or say that it happened.');
@@ -251,8 +251,9 @@ function isToEnd({ cancel, rejectedCall, limits: { deadlineAt, onCeiling } }: Ru
 }
 
 const OVER =
-  'The run is to end, and nothing of it is carried out any more, no look-up either. Settle the call: say that it happened, or that it did not.';
-const SAY_SO = 'Settle it: say that it happened, with its value, or that it did not; then it is made.';
+  'The run is about to end, and carries out nothing more, not even a look-up. Settle the call: say that it happened, or that it did not.';
+const SAY_SO =
+  'Settle the call: say that it happened, with its value, or that it did not happen; then the call is made.';
 
 function pauseOf(
   type: string,

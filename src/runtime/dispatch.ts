@@ -104,8 +104,8 @@ async function forbiddenBy(
     (signal) => policy({ tool, args, identity }, signal.signal),
     (settled) => {
       if (settled.kind === 'value' && settled.value === true) return undefined;
-      const why = settled.kind === 'value' ? describeThrown(settled.value) : 'it could not be asked';
-      const failed = settled.kind === 'thrown' ? `it failed: ${settled.error.message}` : why;
+      const why = settled.kind === 'value' ? describeThrown(settled.value) : 'the policy could not be asked';
+      const failed = settled.kind === 'thrown' ? `the policy failed: ${settled.error.message}` : why;
       return { code: 'policy_refused', message: `The policy does not allow this call of ${tool}: ${failed}` };
     },
   );
@@ -258,16 +258,16 @@ function refused(
   const tool = tools.ready(branch.tool);
   const isKnown = !call.interrupted || (tool !== undefined && tool.effect !== 'once' && !call.begunOnce);
   if (isKnown) return listed({ outcome: { kind: 'error', error }, attempts: 0 }, call, ports);
-  const why = `It was under way when its process died, and cannot be looked up: ${error.message}`;
+  const why = `The call was under way when its process died, and cannot be looked up: ${error.message}`;
   const tells = tool !== undefined && 'source' in tool && tool.source.inDoubt === 'tell';
   const told = inDoubt(doubtOf(call, given, begunAt ?? ports.clock.now(), why, false), tells);
   return told.kind === 'pause' ? told : listed({ outcome: told, attempts: 0 }, call, ports);
 }
 
-const CUT_OFF = 'It was under way when its process died, or stopped.';
+const CUT_OFF = 'The call was under way when its process died, or stopped.';
 /** Of a call that was begun when its tool was a function. */
-const CARRIED_NOW: ErrorData = { code: 'not_done', message: 'A planner carries its tool out now.' };
-const AT_WORK = 'An attempt that was given up is at work still.';
+const CARRIED_NOW: ErrorData = { code: 'not_done', message: 'The tool of this call is carried out by a planner now.' };
+const AT_WORK = 'An attempt that was given up is still running.';
 /** It has not happened, and is made. */
 const NOT_DONE: Outcome = { kind: 'error', error: { code: 'not_done', message: 'The call did not happen.' } };
 

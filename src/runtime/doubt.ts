@@ -34,7 +34,7 @@ function payloadOf({ tool, args, key, since, why, canLookUp }: Doubt): JsonObjec
 /** What a call in doubt comes to: a pause, unless its tool wants the planner to be told. */
 export function inDoubt(doubt: Doubt, tells: boolean): PauseAsk | Outcome {
   if (!tells) return { kind: 'pause', reason: 'in_doubt', payload: payloadOf(doubt) };
-  const message = `${doubt.tool} may have happened and may not. ${doubt.why}`;
+  const message = `${doubt.tool} may or may not have happened. ${doubt.why}`;
   return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
 }
 
@@ -85,7 +85,7 @@ export function unsureOf(
     const message = `${name} did not end within ${timeoutMs} ms.`;
     const otherwise: Outcome = {
       kind: 'error',
-      error: { code: 'tool_timeout', message: `${message} It did not happen.` },
+      error: { code: 'tool_timeout', message: `${message} The call did not happen.` },
     };
     return { kind: 'unsure', why: message, otherwise, isAtWork: settled.isAtWork };
   }

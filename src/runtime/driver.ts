@@ -145,7 +145,8 @@ export class RunDriver {
         case 'end':
           return { kind: 'ended' };
         case 'record':
-          if (todo.cancels !== undefined) await this.#stopTasks(todo.cancels, 'Its group does not need it any more.');
+          if (todo.cancels !== undefined)
+            await this.#stopTasks(todo.cancels, 'The group of the task does not need it any more.');
           await this.#record(todo.entries);
           break;
         case 'dismiss':
@@ -208,7 +209,11 @@ export class RunDriver {
 
   async #dismiss(tasks: readonly string[]): Promise<void> {
     const by = this.state.identity.run;
-    await stopTasks(this.#deps, tasks, { by, reason: 'Its call is not needed any more.', dismisses: true });
+    await stopTasks(this.#deps, tasks, {
+      by,
+      reason: 'The call that started the task is not needed any more.',
+      dismisses: true,
+    });
     for (const task of tasks) this.#dismissed.add(task);
   }
 

@@ -160,28 +160,28 @@ export class Growth implements PlanGrowth {
   /** What the whole plan has beyond what was given on the way. @throws PilotageError `invalid_decision`. */
   #rest(decision: Decision): readonly Branch[] {
     if (decision?.kind !== 'call_parallel' || !isSameFrame(decision, this.moved.decision)) {
-      throw invalid('it ended with something else than the plan that it had begun');
+      throw invalid('next() ended with something else than the plan that it had begun');
     }
     const differs = this.#branches.findIndex((branch, index) => {
       const given = decision.branches[index];
       const named = given && { ...given, id: branchId(given, index) };
       return named === undefined || !jsonEquals(branch as unknown as Json, named as unknown as Json);
     });
-    if (differs !== -1) throw invalid(`branches[${differs}] is another one than was given on the way`);
+    if (differs !== -1) throw invalid(`branches[${differs}] differs from the branch that was given on the way`);
     const rest = decision.branches.slice(this.#branches.length);
     return rest.length === 0 ? [] : this.#added({ type: 'branches', plan: this.#plan, branches: rest });
   }
 
   /** The new branches, checked and frozen. Those before them stand in by their ids alone. @throws PilotageError. */
   #added({ plan, branches: given }: BranchesDelta): readonly Branch[] {
-    if (plan !== this.#plan) throw invalid(`it went on with another plan than ${JSON.stringify(this.#plan)}`);
+    if (plan !== this.#plan) throw invalid(`next() went on with another plan than ${JSON.stringify(this.#plan)}`);
     const branches = capturedBranches(given);
     if (this.#branches.length + branches.length > MAX_PLAN_BRANCHES) {
-      throw invalid(`it has more than ${MAX_PLAN_BRANCHES} branches`);
+      throw invalid(`the plan has more than ${MAX_PLAN_BRANCHES} branches`);
     }
     const ids = branches.map((branch, index) => branchId(branch, this.#branches.length + index));
     const twice = ids.find((id) => this.#ids.has(id));
-    if (twice !== undefined) throw invalid(`two of its branches have the id ${JSON.stringify(twice)}`);
+    if (twice !== undefined) throw invalid(`two branches have the id ${JSON.stringify(twice)}`);
     const named = branches.map((branch, index) => ({ ...branch, id: ids[index] as string }));
     const needs = new Set(named.flatMap((branch) => dependenciesOf(branch)).filter((id) => this.#ids.has(id)));
     const known = [...needs].map((id): Branch => ({ id, tool: MESSAGE_TOOL, args: null }));
@@ -195,8 +195,8 @@ export class Growth implements PlanGrowth {
 
 function capturedBranches(given: unknown): readonly Branch[] {
   const { json } = captureJson(given ?? null, 'branches');
-  if (!Array.isArray(json) || json.length === 0) throw invalid('it gave no branches');
-  if (!json.every(isJsonObject)) throw invalid('one of its branches is no object');
+  if (!Array.isArray(json) || json.length === 0) throw invalid('the plan has no branches');
+  if (!json.every(isJsonObject)) throw invalid('a branch of the plan is not an object');
   return json as unknown as readonly Branch[];
 }
 

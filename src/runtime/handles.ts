@@ -228,7 +228,7 @@ export class Handles {
     const settled = await attempt.run(work, (how) => how, { timeoutMs: CLOSE_MS });
     if (settled.kind === 'value') return;
     const thrown = settled.kind === 'thrown' ? settled.error : undefined;
-    const why = thrown === undefined ? `it did not end within ${CLOSE_MS} ms` : thrown.message;
+    const why = thrown === undefined ? `close() did not end within ${CLOSE_MS} ms` : thrown.message;
     const message = `The handle ${handle.name} of the run ${identity.run} could not be closed: ${why}`;
     this.#ports.onFault(new PilotageError('handle_failed', message, { cause: thrown?.value }));
   }

@@ -66,10 +66,7 @@ export async function withReadArgs(
 function pickGiven(context: GivenContext, identity: Identity): GivenContext {
   const { args, meta, hints, externalMemory, conversationMemory, retrieved, skills, reasoningReplay } = context;
   if (meta !== undefined && !isJsonObject(meta)) {
-    throw new PilotageError(
-      'invalid_config',
-      'context.meta is no object. Give one, with what tools may read as its keys.',
-    );
+    throw new PilotageError('invalid_config', 'context.meta must be an object: its keys hold what tools may read.');
   }
   for (const [name, block] of Object.entries({ externalMemory, conversationMemory, retrieved })) {
     if (block !== undefined) assertBlock(name, block, identity);
@@ -110,7 +107,7 @@ function assertInput(input: InputArtifact | InputFile, index: number): void {
   if (isNamed && (isFile(input) ? input.bytes instanceof Uint8Array : isReference(input))) return;
   throw new PilotageError(
     'invalid_config',
-    `inputs[${index}] is no attachment. Give { bytes, mime, fileName? } or { artifactRef, mime, sizeBytes, fileName? }.`,
+    `inputs[${index}] is not an attachment. Give { bytes, mime, fileName? } or { artifactRef, mime, sizeBytes, fileName? }.`,
   );
 }
 

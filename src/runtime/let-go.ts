@@ -53,7 +53,7 @@ export async function giveUp(held: Held, error: unknown): Promise<void> {
 /** What had landed here is not recorded; it is for the new owner to find out what became of those calls. */
 export function lost({ deps, state }: Held): Exit {
   const { run } = state.identity;
-  const message = `Another process took over the run ${run}, and goes on with it. This one was silent for too long.`;
+  const message = `Another process took over the run ${run}, and goes on with it. This process was silent for too long.`;
   deps.onFault(new PilotageError('lease_lost', message, { data: { run } }));
   return { kind: 'lost' };
 }

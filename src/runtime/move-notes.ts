@@ -90,7 +90,7 @@ function dropped(remark: Json | undefined, why: string): Remark {
 
 /** Nobody can say what it was in truth, and limits of cost and tokens must not go on without it. */
 export function wrongUsage(of: 'move' | 'compaction', wrong: string): PilotageError {
-  const message = `The usage of the planner's ${of} cannot be: ${wrong}. Give whole numbers from 0 up, or leave out what is not known.`;
+  const message = `The usage of the planner's ${of} is not valid: ${wrong}. Give whole numbers from 0 up, or leave out what is not known.`;
   return new PilotageError('invalid_decision', message);
 }
 

@@ -202,7 +202,7 @@ function cutOffCalls(state: RunState, { newToken, isInFlight }: NextDeps): Pause
   const cutOff = open.began.filter(
     ({ call, once }) => once && open.calls[call] === null && !isInFlight(call) && !isInDoubt(state, call),
   );
-  const why = 'It was under way when its process died, and the run was to end.';
+  const why = 'The call was under way when its process died, and the run was to end.';
   return cutOff.map(({ call }) => doubtPause({ identity, open, call, why, token: newToken() }));
 }
 
@@ -217,7 +217,7 @@ function abandonCalls(state: RunState): CallEnded[] {
           kind: 'unknown',
           error: {
             code: 'outcome_unknown',
-            message: 'The run ended while the call was under way; it may have happened.',
+            message: 'The run ended while the call was under way; the call may have happened.',
           },
         }
       : { kind: 'cancelled', error: { code: 'cancelled', message: 'The run ended before the call did.' } };

@@ -24,7 +24,7 @@ interface Stores {
 }
 
 export function effectHeldBack({ schema: { name } }: ReadyTool): Outcome {
-  const message = `${name} has an effect that happens once. A fork does not make such calls unless it is allowed to.`;
+  const message = `${name} has an effect that happens once. To make such calls too, fork with effects set to allowed.`;
   return { kind: 'error', error: { code: 'effect_held_back', message } };
 }
 
@@ -78,7 +78,7 @@ export function abortedOutcome(settled: Settled<unknown>, tool: ReadyFunction): 
 
 /** Of a call that was under way and whose result is not known. */
 function maybeHappened({ effect }: ReadyFunction): string {
-  return effect === 'keyed' ? ' It may have happened all the same.' : '';
+  return effect === 'keyed' ? ' The call may have happened all the same.' : '';
 }
 
 const STOPPED = 'The call was stopped before it ended.';

@@ -23,7 +23,7 @@ export function assertPriced(planner: string, unpriced: readonly string[], hasCo
 
 export function priceMissing(planner: string, models: readonly string[]): PilotageError {
   const names = models.map((name) => JSON.stringify(name)).join(', ');
-  const message = `The cost is limited, and of the planner ${planner} nobody knows what ${names} ${models.length === 1 ? 'costs' : 'cost'}. Give prices beside each model, { model, prices: { input: 2.5, output: 10 } } in US dollars for a million tokens (0 for one that is free), or limit tokens in place of costUsd.`;
+  const message = `The run has a limit on cost, but the planner ${planner} uses ${models.length === 1 ? 'a model' : 'models'} without prices: ${names}. Give prices beside each model, { model, prices: { input: 2.5, output: 10 } } in US dollars for a million tokens (0 for one that is free), or limit tokens in place of costUsd.`;
   return new PilotageError('price_missing', message, { data: { planner, models: [...models] } });
 }
 
@@ -36,6 +36,6 @@ export function uncounted(
   if (limit === undefined || usage === undefined || usage.costMicroUsd !== undefined) return undefined;
   const { inputTokens = 0, outputTokens = 0 } = usage;
   if (inputTokens + outputTokens === 0) return undefined;
-  const message = `The cost is limited, and the planner ${planner} has used ${inputTokens + outputTokens} tokens without saying what they cost. Give costMicroUsd with the usage of its moves, or limit tokens in place of costUsd.`;
+  const message = `The run has a limit on cost, but the planner ${planner} has used ${inputTokens + outputTokens} tokens without saying what they cost. Give costMicroUsd with the usage of its moves, or limit tokens in place of costUsd.`;
   return new PilotageError('price_missing', message, { data: { planner } });
 }

@@ -197,11 +197,11 @@ function look(run: string, examined: Examined): Looked {
 const MOST_MISSING = 10_000;
 
 function otherCount(head: number, last: number): ErrorData {
-  const message = `The run is said to have ${head} entries, and there are entries up to ${last}.`;
+  const message = `The record of the run counts ${head} entries, but the journal holds entries up to ${last}.`;
   return { code: 'journal_corrupt', message };
 }
 
-const MISSING: ErrorData = { code: 'journal_corrupt', message: 'The entry is not there.' };
+const MISSING: ErrorData = { code: 'journal_corrupt', message: 'The entry is missing.' };
 const NO_CALLS: Calls = { lostCalls: [], begun: [], unreadable: [] };
 
 type Calls = Pick<Diagnosis, 'lostCalls' | 'begun' | 'unreadable'>;
@@ -296,7 +296,7 @@ const MAX_LISTED = 100;
 
 /** What whoever answers has to know: once it goes on, the run may make calls again that it does not remember. */
 const MAY_BE_AGAIN =
-  'Calls that these entries tell of may have been made, and would be made again: look into the world before the run goes on.';
+  'Calls that these entries record may have been made, and would be made again: check what they have changed before the run goes on.';
 
 function pausedBy(
   { refused, messages, lostCalls, unreadable }: Diagnosis,

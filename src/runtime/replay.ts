@@ -102,7 +102,9 @@ async function ask(planner: ReplayRequest['planner'], view: RunView, signal: Abo
     return { error: { code: 'planner_failed', message: describeThrown(thrown) } };
   }
   if (typeof move !== 'object' || move === null) {
-    return { error: { code: 'planner_failed', message: `It returned ${String(move)} in place of a decision.` } };
+    return {
+      error: { code: 'planner_failed', message: `The planner returned ${String(move)} in place of a decision.` },
+    };
   }
   return moveOf(isMove(move) ? move : { decision: move });
 }

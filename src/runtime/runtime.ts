@@ -276,7 +276,7 @@ export class Runtime {
     this.#assertOpen();
     assertOptions('run', options, RUN);
     if (typeof id !== 'string')
-      throw new PilotageError('invalid_config', 'A run is named by its id, a text: run.id of a handle.');
+      throw new PilotageError('invalid_config', 'A run is named by its id, a string such as run.id of a handle.');
     return this.#handle(id, options.as);
   }
 
@@ -404,7 +404,8 @@ export class Runtime {
   }
 
   #startedEntry(query: string, identity: Identity, options: StartOptions, asked?: StartRequest): Entry {
-    if (typeof query !== 'string') throw new PilotageError('invalid_config', 'The query must be a string.');
+    if (typeof query !== 'string')
+      throw new PilotageError('invalid_config', 'The query must be a string, such as the goal of the user.');
     const { agent, planner, toolsOf, limits, unpriced } = this.#agentFor(options);
     const given = { ...givenLimits(this.#options.limits), ...givenLimits(options.limits) };
     assertRunLimits(given);

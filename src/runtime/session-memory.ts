@@ -72,7 +72,7 @@ export function assertMemoryOptions(options: MemoryOptions): void {
       assertCount('turns', options.turns);
       assertCount('retries', options.retries);
       if (typeof options.summarise === 'function') return;
-      throw new PilotageError('invalid_config', 'memory.summarise is no function; it writes the summary.');
+      throw new PilotageError('invalid_config', 'memory.summarise must be a function: it writes the summary.');
     default:
       options satisfies never;
       throw new PilotageError('invalid_config', 'memory.strategy must be none, window or summary.');
@@ -265,5 +265,5 @@ export class SummaryKeeper {
 
 function assertText(summary: unknown): string {
   if (typeof summary === 'string' && summary.trim() !== '') return summary.toWellFormed();
-  throw new PilotageError('invalid_config', 'memory.summarise gave no text; it must give the summary.');
+  throw new PilotageError('invalid_config', 'memory.summarise must return the summary, a string that is not empty.');
 }

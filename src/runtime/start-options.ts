@@ -68,7 +68,7 @@ export function assertStartOptions(options: StartOptions): void {
   for (const [index, turn] of (options.history ?? []).entries()) {
     const isTurn = (turn?.role === 'user' || turn?.role === 'assistant') && typeof turn.text === 'string';
     if (isTurn) continue;
-    const message = `history[${index}] is no turn. Give { role, text }, with the role user or assistant.`;
+    const message = `history[${index}] is not a turn. Give { role, text }, with the role user or assistant.`;
     throw new PilotageError('invalid_config', message);
   }
 }

@@ -119,7 +119,10 @@ async function standingOf(journal: Journal, { identity, status, head }: RunRecor
     case 'cancelled': {
       const [last] = await journal.read(identity.run, head, 1);
       if (last?.kind === 'finished' || last?.kind === 'failed') return endOf(identity.run, last);
-      throw new PilotageError('journal_corrupt', `The run ${identity.run} has ended, and its last entry is no ending.`);
+      throw new PilotageError(
+        'journal_corrupt',
+        `The run ${identity.run} has ended, but its last entry does not say how.`,
+      );
     }
     default:
       return status satisfies never;

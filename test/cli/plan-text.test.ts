@@ -34,7 +34,7 @@ const refund = plan(
     id: 'photo',
     after: ['courier'],
     status: 'skipped',
-    error: { code: 'branch_not_started', message: 'It needs branch 1.', data: { branch: 1 } },
+    error: { code: 'branch_not_started', message: 'The branch needs branch 1.', data: { branch: 1 } },
   },
   { id: 'end', tool: '_finish', after: ['say', 'photo'] },
 );
@@ -62,7 +62,7 @@ plan refund: 7 nodes (1 done, 1 failed, 1 running, 1 paused, 2 waiting, 1 skippe
       plan(
         { id: 'a', status: 'done' },
         { id: 'b', after: ['a'], when: { branch: 'a', equals: 'yes' }, ...skipped('It does not hold.', { branch: 0 }) },
-        { id: 'c', after: ['b'], ...skipped('It needs branch 1.', { branch: 1 }) },
+        { id: 'c', after: ['b'], ...skipped('The branch needs branch 1.', { branch: 1 }) },
         { id: 'd', ...skipped('Somebody took it out of the plan.') },
         { id: 'e', status: 'unknown', error: { code: 'outcome_unknown', message: 'It may have happened.' } },
         { id: 'f', status: 'cancelled', error: { code: 'cancelled', message: 'The plan has ended.' } },

@@ -344,7 +344,7 @@ describe('while the task is under way', () => {
     await run.result();
     await until(() => hasEnded(made, 'p.0.0'));
     expect(await made.runtime.run('p.0.0').result()).toMatchObject({
-      ...{ reason: 'cancelled', metadata: { reason: 'Its call is not needed any more.' } },
+      ...{ reason: 'cancelled', metadata: { reason: 'The call that started the task is not needed any more.' } },
     });
     expect(outcomes(await run.state())[0]).toBe('cancelled');
     expect((await run.state()).background).toEqual([]);

@@ -553,9 +553,9 @@ describe('what a run is called with', () => {
   });
 
   it.each<[string, object, string, RegExp]>([
-    ['meta that is a list', { meta: [1] }, 'invalid_config', /context\.meta is no object/],
-    ['meta that is a text', { meta: 'x' }, 'invalid_config', /context\.meta is no object/],
-    ['meta that is null', { meta: null }, 'invalid_config', /context\.meta is no object/],
+    ['meta that is a list', { meta: [1] }, 'invalid_config', /context\.meta must be an object/],
+    ['meta that is a text', { meta: 'x' }, 'invalid_config', /context\.meta must be an object/],
+    ['meta that is null', { meta: null }, 'invalid_config', /context\.meta must be an object/],
     ['arguments that are no JSON', { args: { at: [() => 1] } }, 'unserializable', /context\.args\.at/],
     ['meta that is no JSON', { meta: { run: () => 1 } }, 'unserializable', /context\.meta\.run/],
   ])('refuses %s, and starts nothing', async (_, context, code, message) => {

@@ -119,7 +119,7 @@ describe('TL-10 a time limit', () => {
       kind: 'error',
       error: {
         code: 'tool_timeout',
-        message: 'deaf did not end within 1000 ms. It may have happened all the same.',
+        message: 'deaf did not end within 1000 ms. The call may have happened all the same.',
       },
     });
     expect(only(await events, 'tool.late')).toMatchObject([{ step: 0, call: 0, tool: 'deaf' }]);

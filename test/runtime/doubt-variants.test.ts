@@ -158,7 +158,7 @@ describe('a run that is to end', () => {
     );
     expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ payload: { can_look_up: false } }] });
     const [before] = await pausesOf(run);
-    const message = expect.stringContaining('no look-up');
+    const message = expect.stringContaining('not even a look-up');
     await expect(run.resume()).rejects.toMatchObject({ code: 'payload_invalid', message });
     expect(await pausesOf(run)).toMatchObject([{ token: before?.token }]);
     await run.settle(before?.token, { happened: true, value: 'found' });

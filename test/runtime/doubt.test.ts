@@ -82,7 +82,7 @@ describe('RL-33 a call that was under way when its process died', () => {
       args: ARGS,
       key: done[0],
       since: began?.at,
-      why: 'It was under way when its process died, or stopped.',
+      why: 'The call was under way when its process died, or stopped.',
       can_look_up: false,
     });
     expect([step, call, planner.views.length]).toEqual([0, 0, 0]);
@@ -141,7 +141,7 @@ describe('RL-33 a call that was under way when its process died', () => {
     await doubtOf(run);
     const { code, message } = await refusalOf(run.resume());
     expect(code).toBe('payload_invalid');
-    expect(message).toContain('Settle it');
+    expect(message).toContain('Settle the call');
     await doubtOf(run);
   });
 
@@ -289,7 +289,7 @@ describe('a call that its time limit met under way', () => {
     await run.result();
     expect((await run.state()).steps[0]?.calls[0]?.outcome).toMatchObject({
       kind: 'error',
-      error: { code: 'tool_timeout', message: 'pay did not end within 100 ms. It did not happen.' },
+      error: { code: 'tool_timeout', message: 'pay did not end within 100 ms. The call did not happen.' },
     });
   });
 
@@ -299,7 +299,7 @@ describe('a call that its time limit met under way', () => {
     const { run } = await timedOut(made);
     await run.settle((await doubtOf(run)).token, { happened: false });
     const { token, payload } = await doubtOf(run);
-    expect([payload?.['why'], made.done.length]).toEqual(['An attempt that was given up is at work still.', 1]);
+    expect([payload?.['why'], made.done.length]).toEqual(['An attempt that was given up is still running.', 1]);
     late.open('late');
     await quiet();
     await run.settle(token, { happened: false });

@@ -55,8 +55,8 @@ describe('after', () => {
     expect(outcomes(state)).toEqual(['error', 'skipped', 'skipped', 'value']);
     expect(observations(state)[0]).toMatchObject([
       { error: { code: 'tool_failed' } },
-      { error: { code: 'branch_not_started', message: 'It needs branch 0, which did not end with a value.' } },
-      { error: { code: 'branch_not_started', message: 'It needs branch 1, which did not end with a value.' } },
+      { error: { code: 'branch_not_started', message: 'The branch needs branch 0, which did not end with a value.' } },
+      { error: { code: 'branch_not_started', message: 'The branch needs branch 1, which did not end with a value.' } },
       { value: { n: 1 } },
     ]);
   });
@@ -109,7 +109,7 @@ describe('when', () => {
     );
     expect(outcomes(state)).toEqual(['value', 'value', 'skipped', 'value']);
     expect(state.steps[0]?.calls[2]?.outcome).toMatchObject({
-      error: { code: 'branch_not_started', message: 'Its condition on branch 0 does not hold.' },
+      error: { code: 'branch_not_started', message: 'The condition on branch 0 does not hold.' },
     });
   });
 

@@ -265,7 +265,7 @@ describe('the closing of a handle', () => {
     expect(made.faults).toMatchObject([
       {
         code: 'handle_failed',
-        message: `The handle tab of the run ${run.id} could not be closed: it did not end within 5000 ms`,
+        message: `The handle tab of the run ${run.id} could not be closed: close() did not end within 5000 ms`,
       },
       { code: 'handle_failed', message: `The handle page of the run ${run.id} could not be closed: still loading` },
     ]);

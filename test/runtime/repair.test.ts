@@ -246,7 +246,7 @@ describe('a stored run that is damaged', () => {
     await expect(openRuntime(journal).run('r').result()).rejects.toMatchObject({ code: 'journal_corrupt' });
     // Whoever went through all that it says would never come to an end.
     const found = await run.diagnose();
-    expect(found?.refused.at(-1)?.problem.message).toContain(`said to have ${head} entries`);
+    expect(found?.refused.at(-1)?.problem.message).toContain(`counts ${head} entries`);
     await run.repair({ by: 'olga' });
     expect(await run.diagnose()).toBeUndefined();
     expect((await journal.examine('r')).entries.slice(0, entries.length)).toEqual(entries);

@@ -501,13 +501,14 @@ class Model {
     for (const need of this.#needs(call)) {
       const outcome = this.outcomes[need];
       if (outcome === undefined) return 'wait';
-      if (outcome.kind !== 'value') return skipped(`It needs branch ${need}, which did not end with a value.`, need);
+      if (outcome.kind !== 'value')
+        return skipped(`The branch needs branch ${need}, which did not end with a value.`, need);
     }
     if (when === undefined) return 'ready';
     const route = this.#index(when.branch);
     const outcome = this.outcomes[route];
     const holds = outcome?.kind === 'value' && jsonEquals(outcome.value, when.equals);
-    return holds ? 'ready' : skipped(`Its condition on branch ${route} does not hold.`, route);
+    return holds ? 'ready' : skipped(`The condition on branch ${route} does not hold.`, route);
   }
 
   #judgeRoutes(call: number, routes: readonly Route[]): 'ready' | 'wait' | Outcome {

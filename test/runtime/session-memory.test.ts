@@ -189,7 +189,7 @@ describe('the memory of a session', () => {
     [{ strategy: 'window', turns: 0 }, 'memory.turns is 0'],
     [{ strategy: 'summary', turns: 1.5, summarise }, 'memory.turns is 1.5'],
     [{ strategy: 'summary', retries: 0, summarise }, 'memory.retries is 0'],
-    [{ strategy: 'summary' }, 'memory.summarise is no function'],
+    [{ strategy: 'summary' }, 'memory.summarise must be a function'],
     [{ strategy: 'all' }, 'memory.strategy must be'],
   ])('refuses %j', (memory, message) => {
     expect(() => createRuntime({ planner: answering, memory: memory as MemoryOptions })).toThrow(message);

@@ -208,7 +208,7 @@ describe('what ignores its signal', () => {
     const message = ended?.outcome.kind === 'cancelled' ? ended.outcome.error.message : '';
     expect(message).toContain('was abandoned');
     // A call of it that was under way may have had its effect.
-    expect(message.includes('It may have happened all the same.')).toBe(effect === 'keyed');
+    expect(message.includes('The call may have happened all the same.')).toBe(effect === 'keyed');
   });
 
   it('a planner does not hold a deadline’s result back', async () => {

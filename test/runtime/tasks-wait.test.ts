@@ -95,7 +95,7 @@ describe('await_task', () => {
     const made = world({ planner: thenTell(awaits('p')) });
     const payload = await payloadOf(await start(made, { identity: PARENT }));
     expect(payload).toEqual({
-      error: { code: 'await_cycle', message: 'Waiting for p would never end: p → p. It was not awaited.' },
+      error: { code: 'await_cycle', message: 'Waiting for p would never end: p → p. The task was not awaited.' },
     });
   });
 
@@ -173,7 +173,7 @@ describe('await_task', () => {
     await advanceUntil(made.clock, async () => (await run.state()).ending !== null);
     expect(made.clock.now() - began).toBeLessThanOrEqual(7_000);
     expect(observations(await run.state())[1]).toEqual({
-      error: { code: 'await_timeout', message: 'The task p.0.0 has not ended in time. It goes on.' },
+      error: { code: 'await_timeout', message: 'The task p.0.0 has not ended in time, and goes on.' },
     });
     expect((await made.runtime.tasks.get(ANA, 'p.0.0'))?.status).toBe('running');
     release();

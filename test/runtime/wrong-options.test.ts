@@ -36,7 +36,7 @@ it.each<[string, object]>([
     { signal: new AbortController() },
   ],
   [
-    'history[1] is no turn',
+    'history[1] is not a turn',
     {
       history: [
         { role: 'user', text: 'a' },
@@ -44,7 +44,7 @@ it.each<[string, object]>([
       ],
     },
   ],
-  ['history[0] is no turn', { history: [null] }],
+  ['history[0] is not a turn', { history: [null] }],
   ['The option context of start is an object of the class Map', { context: new Map() }],
 ])('a run is not started with what it would not hear: %s', async (message, options) => {
   const runtime = create({});

@@ -90,7 +90,11 @@ describe('the plan of a run', () => {
   });
 
   it('AG-42 tells what ended without a value, and why, also when the step is closed', () => {
-    const skipped: ErrorData = { code: 'branch_not_started', message: 'It needs branch 1.', data: { branch: 1 } };
+    const skipped: ErrorData = {
+      code: 'branch_not_started',
+      message: 'The branch needs branch 1.',
+      data: { branch: 1 },
+    };
     const entries = [
       moved(diamond),
       value(0),
