@@ -288,13 +288,13 @@ describe('domains that are not sound', () => {
   });
 
   it.each([
-    ['maybe', /operator maybe gave neither true nor false/],
+    ['maybe', /operator maybe returned neither true nor false/],
     ['throws', /operator throws failed: no such thing/],
-    ['unknown', /method unknown of the task unknown gave nowhere, which nobody knows/],
-    ['text', /method text of the task text gave no list/],
+    ['unknown', /method unknown of the task unknown returned nowhere, which the domain does not have/],
+    ['text', /method text of the task text must return a list/],
     ['noTask', /gave no task/],
     ['writes', /changed the state/],
-    ['later', /method waits of the task later gave a promise/],
+    ['later', /method waits of the task later returned a promise/],
     ['deep', /operator throws failed/],
     ['nobody', /The todo list gave nobody/],
   ])('%s is an error that names it, and the state is as before', (task, message) => {

@@ -32,7 +32,7 @@ it.each<[string, Plan]>([
     metadata: {
       error: {
         code: 'plan_end_missed',
-        message: 'The plan came to none of its ends. "done": its condition on "a" does not hold.',
+        message: 'The plan reached none of its finish steps. "done": the condition on "a" does not hold.',
         nodes: ['done'],
       },
     },
@@ -46,7 +46,7 @@ it('AG-44 says which step before the finish was passed over', async () => {
     metadata: {
       error: {
         message: expect.stringContaining(
-          '"done": the step "b" before it was passed over: its condition on "a" does not hold.',
+          '"done": the step "b" before it was skipped: the condition on "a" does not hold.',
         ),
       },
     },

@@ -38,7 +38,7 @@ export function deterministic(options: DeterministicOptions): Planner {
   const { name = 'deterministic', version } = options;
   if (typeof name !== 'string' || name === '') throw misconfigured('The name of a planner must be a non-empty string.');
   if (version !== undefined && typeof version !== 'string')
-    throw misconfigured('The version of a planner is a string.');
+    throw misconfigured('The version of a planner must be a string.');
   const steps = readySteps(options.steps);
   const planner: Planner = { name, wakeMode: 'poll', next: (run, signal) => firstClaim(steps, run, signal) };
   return Object.freeze(version === undefined ? planner : { ...planner, version });

@@ -160,10 +160,11 @@ const KEYS: Readonly<Record<ObjectStep['do'], readonly string[]>> = {
 };
 
 function assertShape(step: ObjectStep): void {
-  if (typeof step !== 'object' || step === null) throw new Error('it is neither a step nor a function');
-  if (!Object.hasOwn(KEYS, step.do)) throw new Error(`its \`do\` must be one of ${Object.keys(KEYS).join(', ')}`);
+  if (typeof step !== 'object' || step === null) throw new Error('the value is neither a step nor a function');
+  if (!Object.hasOwn(KEYS, step.do)) throw new Error(`\`do\` must be one of ${Object.keys(KEYS).join(', ')}`);
   const unknown = Object.keys(step).filter((key) => !KEYS[step.do].includes(key));
-  if (unknown.length > 0) throw new Error(`it has no ${unknown.join(', ')}; its keys are ${KEYS[step.do].join(', ')}`);
+  if (unknown.length > 0)
+    throw new Error(`a step of this kind has no key ${unknown.join(', ')}; the keys are ${KEYS[step.do].join(', ')}`);
   if (step.id !== undefined) assertText(step.id, 'id');
   if (step.when !== undefined) assertFunction(step.when, 'when');
   if ('once' in step && step.once !== undefined && typeof step.once !== 'boolean') {

@@ -152,7 +152,7 @@ function checkOptions(options: GraphOptions): void {
   const { name = 'graph', version, plan, concurrency, internal, maxSteps } = options;
   assertText(name, 'name');
   if (version !== undefined && typeof version !== 'string')
-    throw misconfigured('The version of a planner is a string.');
+    throw misconfigured('The version of a planner must be a string.');
   if (internal !== undefined) assertText(internal, 'internal');
   assertCount(concurrency, 'concurrency', MAX_AT_ONCE);
   assertCount(maxSteps, 'maxSteps', MAX_PLAN_BRANCHES);

@@ -145,7 +145,7 @@ export function finishOfNodes(nodes: readonly PlanNode[], notes: JsonObject): Fi
 function noEndReached(ends: readonly PlanNode[], nodes: readonly PlanNode[]): JsonObject {
   const told = ends.slice(0, MAX_ERRORS).map((end) => `${JSON.stringify(end.id)}: ${whyPassed(end, nodes)}`);
   const more = ends.length > told.length ? ` And ${ends.length - told.length} more.` : '';
-  const message = `The plan came to none of its ends. ${told.join(' ')}${more}`;
+  const message = `The plan reached none of its finish steps. ${told.join(' ')}${more}`;
   return { code: 'plan_end_missed', message, nodes: ends.map(({ id }) => id).slice(0, MAX_ERRORS) };
 }
 
@@ -160,9 +160,9 @@ function whyPassed(end: PlanNode, nodes: readonly PlanNode[]): string {
     at = cause;
   }
   const cause = causeOf(at);
-  const about = at === end ? '' : `the step ${JSON.stringify(at.id)} before it was passed over: `;
-  if (cause === undefined) return `${about}${at.error?.message ?? 'It was passed over.'}`;
-  return `${about}its condition on ${JSON.stringify(cause.id)} does not hold.`;
+  const about = at === end ? '' : `the step ${JSON.stringify(at.id)} before it was skipped: `;
+  if (cause === undefined) return `${about}${at.error?.message ?? 'The step was skipped.'}`;
+  return `${about}the condition on ${JSON.stringify(cause.id)} does not hold.`;
 }
 
 /** What did not end well, and was not meant to be passed over. */

@@ -55,5 +55,5 @@ function methodIn(text: string, methods: readonly string[]): string {
   if (methods.includes(bare)) return bare;
   const method = parseToolArgs(text, { name: 'choice', inputSchema: schemaFor(methods) })?.args['method'];
   if (typeof method === 'string' && methods.includes(method)) return method;
-  throw new Error('The answer is the name of none of the ways.');
+  throw new Error('The answer does not name one of the ways.');
 }

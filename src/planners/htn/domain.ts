@@ -113,7 +113,7 @@ function listed(given: Methods): readonly (readonly [name: string, run: Method])
 }
 
 function assertFunction(value: unknown, what: string): void {
-  if (typeof value !== 'function') throw misconfigured(`${what} is no function.`);
+  if (typeof value !== 'function') throw misconfigured(`${what} must be a function.`);
 }
 
 function misconfigured(message: string): PilotageError {

@@ -126,10 +126,13 @@ const OPTIONS: OptionShape<HtnOptions> = {
 /** @throws PilotageError `invalid_config`. */
 export function assertDomain(domain: HtnDomain): void {
   if (domain?.entries instanceof Map && domain.goals instanceof Map) return;
-  throw new PilotageError('invalid_config', 'The domain is none. Give what htnDomain or readHddl makes.');
+  throw new PilotageError(
+    'invalid_config',
+    'The option domain must be a domain: give what htnDomain or readHddl returns.',
+  );
 }
 
 function assertLimit(name: string, limit: number): void {
   if (Number.isInteger(limit) && limit >= 1) return;
-  throw new PilotageError('invalid_config', `The limit ${name} is to be a whole number from 1.`);
+  throw new PilotageError('invalid_config', `The limit ${name} must be a whole number from 1 up.`);
 }

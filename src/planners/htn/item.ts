@@ -104,9 +104,12 @@ export function itemsOf(tasks: readonly HtnTask[], resolve: Resolve, parent?: It
 }
 
 function unknownTask(task: unknown, parent: Item | undefined): PilotageError {
-  const what = Array.isArray(task) && typeof task[0] === 'string' ? `${task[0]}, which nobody knows` : 'no task';
+  const what =
+    Array.isArray(task) && typeof task[0] === 'string'
+      ? `${task[0]}, which the domain does not have`
+      : 'a value that is not a task';
   const help = 'A task is a list that begins with the name of an operator or a task of the domain, or with goal.';
-  return badDecomposition(parent, `gave ${what}. ${help}`);
+  return badDecomposition(parent, `returned ${what}. ${help}`);
 }
 
 /** An error about what the domain's function for this item did. No item: about the list that the search began with. */

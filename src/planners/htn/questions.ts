@@ -97,7 +97,7 @@ export class Questions {
     this.#note(given);
     const steps: unknown = given?.steps;
     if (isSteps(steps)) return steps;
-    const message = `\`fill\` gave no list of steps for ${named(task)}. One with nothing to do gives an empty list.`;
+    const message = `\`fill\` must return a list of steps for ${named(task)}; if there is nothing to do, return an empty list.`;
     throw new PilotageError('htn_invalid_decomposition', message, { data: { task: task[0] } });
   }
 
@@ -129,7 +129,7 @@ export class Questions {
     if (wrong === undefined) return;
     throw new PilotageError(
       'htn_invalid_decomposition',
-      `The usage of an answer cannot be: ${wrong}. Give whole numbers from 0 up.`,
+      `The usage of an answer is not valid: ${wrong}. Give whole numbers from 0 up.`,
     );
   }
 }

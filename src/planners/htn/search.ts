@@ -66,7 +66,8 @@ export function findPlan(
     status = search.run();
   }
   if (status === 'none' && search.cycle !== undefined) throw search.cycle;
-  if (status === 'asked') throw search.misfit('gave a promise, which only a planner waits for.');
+  if (status === 'asked')
+    throw search.misfit('returned a promise; only the planner waits for promises, the plain search does not.');
   return {
     ...(status === 'found' ? { actions: actionsOf(search.plan) } : {}),
     nodes: search.nodes,
@@ -275,7 +276,7 @@ export class Search {
     const { operator } = item.entry;
     const applies = operator !== undefined && call(operator, this.#state, item.task, 1);
     if (applies === true) return this.#done(item);
-    if (applies !== false) throw badDecomposition(item, 'gave neither true nor false.');
+    if (applies !== false) throw badDecomposition(item, 'returned neither true nor false.');
     // What it has changed is taken back on the way to the choice before it.
     return this.#dead(item, 'precondition');
   }
@@ -396,7 +397,7 @@ export class Search {
       return false;
     }
     if (!Array.isArray(given))
-      throw badDecomposition(item, 'gave no list of tasks; one that does not apply gives undefined.');
+      throw badDecomposition(item, 'must return a list of tasks, or undefined when the method does not apply.');
     const { kind, task, entry, next } = item;
     const end = kind === 'goal' ? new Item(task, 'check', entry, item, next) : next;
     item.first = itemsOf(given, this.spec.resolve, item, end);
@@ -500,6 +501,6 @@ function cycleOf(item: Item, first: Item): PilotageError {
   const path = [item.task[0]];
   for (let at = item; at !== first && at.parent !== undefined; at = at.parent) path.push(at.parent.task[0]);
   path.reverse();
-  const message = `The task ${item.task[0]} comes to itself with nothing changed: ${path.join(' > ')}.`;
+  const message = `The task ${item.task[0]} leads back to itself with nothing changed: ${path.join(' > ')}.`;
   return new PilotageError('htn_cycle', message, { data: { path } });
 }

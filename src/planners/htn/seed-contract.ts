@@ -84,9 +84,7 @@ function taskOf(given: unknown): HtnTask {
   const node = isJsonObject(given) ? given : {};
   const { id, kind, primitive } = node as Readonly<Record<string, Json | undefined>>;
   if (typeof id !== 'string' || id === '' || (kind !== 'primitive' && kind !== 'compound')) {
-    throw invalid(
-      'A decomposition has something in it that is no node: a node has an id, and is primitive or compound.',
-    );
+    throw invalid('A decomposition holds a value that is not a node: a node has an id, and is primitive or compound.');
   }
   if (kind === 'primitive' && !isJsonObject(primitive)) {
     throw invalid(`The primitive node ${id} has no step: give it \`primitive\`, or make it compound.`, id);
@@ -110,7 +108,7 @@ function resolverFor(planner: HTNPlanner, state: PlannerState, signal: AbortSign
       signal.throwIfAborted();
       return thrown instanceof Error ? thrown : new Error(describeThrown(thrown));
     }
-    if (!Array.isArray(nodes)) throw invalid(`The decomposition of ${node.id} is no list of nodes.`, node.id);
+    if (!Array.isArray(nodes)) throw invalid(`The decomposition of ${node.id} is not a list of nodes.`, node.id);
     return nodes.length === 0 ? undefined : nodes.map(taskOf);
   };
   return ([, given]) => {

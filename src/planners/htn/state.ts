@@ -167,7 +167,7 @@ class Keys implements IterableIterator<string> {
 
 function assertRows(table: string, rows: unknown): void {
   if (typeof rows === 'object' && rows !== null && Symbol.iterator in rows) return;
-  throw new PilotageError('invalid_config', `The table ${JSON.stringify(table)} is no list of [key, value].`);
+  throw new PilotageError('invalid_config', `The table ${JSON.stringify(table)} must be a list of [key, value] pairs.`);
 }
 
 class State implements HtnState {

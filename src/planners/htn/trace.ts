@@ -122,7 +122,7 @@ const REASONS: Readonly<Record<NonNullable<HtnTraceNode['why']>, string>> = {
   goal_not_reached: 'the goal does not hold after its subgoals',
   excluded: 'it has failed before',
   repeated: 'the same was to be done in the same state before',
-  cycle: 'it comes to itself with nothing changed',
+  cycle: 'it leads back to itself with nothing changed',
   recursion: 'it begins with itself too often, with nothing changed between',
 };
 
@@ -149,7 +149,7 @@ function nodeText({ kind, method, task, why, message, answer }: HtnTraceNode): s
 
 function answerText(answer: string): string {
   if (answer === '') return ', where no method was chosen';
-  return `, where ${JSON.stringify(answer)} was chosen, which is no method that applies`;
+  return `, where ${JSON.stringify(answer)} was chosen, which is not a method that applies`;
 }
 
 export function taskText([name, ...args]: HtnTask): string {

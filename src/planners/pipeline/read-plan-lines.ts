@@ -143,7 +143,7 @@ export class PlanLines {
   #lose(code: string, message: string): void {
     this.lost.push({ code, message });
     if (this.lost.length < MAX_LOST) return;
-    this.#fault ??= { code: 'plan_line', message: `${MAX_LOST} rows are no steps.` };
+    this.#fault ??= { code: 'plan_line', message: `${MAX_LOST} rows are not steps.` };
   }
 
   #noteIssues(): void {

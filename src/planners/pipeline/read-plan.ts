@@ -204,8 +204,8 @@ function nothingIn(reply: PlanReply): PlanFault {
   if (call !== undefined) {
     const message =
       call.tool === SUBMIT_PLAN
-        ? `The arguments of ${SUBMIT_PLAN} are no plan: an object with "planId" and "steps" is needed.`
-        : `The reply calls ${shownName(call.tool)}, which is no plan.`;
+        ? `The arguments of ${SUBMIT_PLAN} are not a plan: an object with "planId" and "steps" is needed.`
+        : `The reply calls ${shownName(call.tool)}, which is not a plan.`;
     return { code: 'plan_unreadable', message };
   }
   if (text.trim() === '') return { code: 'plan_unreadable', message: 'The reply is empty.' };

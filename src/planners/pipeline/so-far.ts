@@ -63,7 +63,7 @@ function resultOf(outcome: Outcome): JsonObject {
     case 'verdict':
       return { status: 'done', result: outcome.verdict };
     case 'unknown':
-      return { status: 'unknown', error: errorText(outcome.error), note: 'It may have happened and may not.' };
+      return { status: 'unknown', error: errorText(outcome.error), note: 'The step may or may not have happened.' };
     case 'error':
       return { status: 'failed', error: errorText(outcome.error) };
     case 'cancelled':

@@ -16,7 +16,8 @@ export function readTaskCall(
   const schema = CONTROL_TOOLS.find(({ name }) => name === tool)?.inputSchema ?? {};
   const { value, issues } = coerceToSchema(args, schema);
   const misfits = misfitsIn(issues);
-  if (misfits !== undefined || !isJsonObject(value)) return misfit(tool, `${misfits ?? 'no object'}.`);
+  if (misfits !== undefined || !isJsonObject(value))
+    return misfit(tool, `${misfits ?? 'the arguments are not an object'}.`);
   const fitting = withoutEmptyGroup(value);
   // Ranges and empty texts, which the reading of the arguments does not look at.
   try {

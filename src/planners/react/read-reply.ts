@@ -42,7 +42,7 @@ function readNativeCall(
   // What ends a run is not guessed from less than an object.
   const parsed = tool === FINISH_TOOL && !input.trimStart().startsWith('{') ? null : parseToolArgs(input, known);
   if (parsed === null) {
-    const message = `The arguments of ${shownName(tool)} are no JSON object. Send one that fits its schema.`;
+    const message = `The arguments of ${shownName(tool)} are not a JSON object. Send an object that fits the schema of the tool.`;
     return { tool, callId, args: input, refusal: faultData('tool_invalid_args', message) };
   }
   issues.push(...parsed.issues);

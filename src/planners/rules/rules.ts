@@ -48,7 +48,7 @@ export function rules(options: RulesOptions): RulePlanner {
   const { name = 'rules', version, internal } = options;
   assertText(name, 'The name of a planner');
   if (version !== undefined && typeof version !== 'string')
-    throw misconfigured('The version of a planner is a string.');
+    throw misconfigured('The version of a planner must be a string.');
   if (internal !== undefined) assertText(internal, 'internal');
   const ordered = readyRules(options.rules);
   const how = internal === undefined ? {} : { internal };
@@ -110,7 +110,8 @@ function readyRules(given: readonly Rule[]): readonly Rule[] {
   // Array.from sees holes too.
   for (const [index, rule] of Array.from(given as readonly (Rule | undefined)[]).entries()) {
     const name = `rules[${index}]`;
-    if (typeof rule !== 'object' || rule === null) throw misconfigured(`${name} is no rule.`);
+    if (typeof rule !== 'object' || rule === null)
+      throw misconfigured(`${name} must be an object, { id, match, toPlanStep }.`);
     assertText(rule.id, `${name}.id`);
     if (typeof rule.match !== 'function') throw misconfigured(`${name}.match must be a function.`);
     if (typeof rule.toPlanStep !== 'function') throw misconfigured(`${name}.toPlanStep must be a function.`);
