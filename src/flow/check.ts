@@ -78,7 +78,7 @@ function budgetFaults(budget: FlowBudget): FlowFault[] {
   // By another name it would be no bound at all.
   const others = Object.keys(budget).filter((key) => !(AXES as readonly string[]).includes(key));
   const unknown = others.map((key) => {
-    const message = `budget.${key} is no axis; there are ${AXES.join(', ')}. costUsd is in US dollars.`;
+    const message = `budget.${key} is not an axis of a budget; the axes are ${AXES.join(', ')}. costUsd is in US dollars.`;
     return faultOf('bad_budget', message, []);
   });
   const amounts = AXES.flatMap((axis) => {
@@ -97,7 +97,7 @@ function whyNoAmount(amount: number): string | undefined {
 function hopFaults(hasCycle: boolean, { hops }: FlowBudget): FlowFault[] {
   if (!hasCycle || hops !== undefined) return [];
   const message =
-    'The flow has a cycle and no budget.hops, so that nothing bounds how often it is gone round. Give it one.';
+    'The flow has a cycle and no budget.hops, so that nothing bounds how often the cycle repeats. Give a budget with hops.';
   return [faultOf('cycle_without_hops', message, [])];
 }
 

@@ -101,12 +101,17 @@ function* tokensOf({ yaml, text, lines, refusal }: Reader): ReturnType<Parser['p
 function syntaxFaults({ errors, warnings, directives }: Document.Parsed, { spotAt }: Reader): DocumentFault[] {
   const faults = [...errors, ...warnings].map(({ code, message, pos }) => {
     const spot = spotAt(pos[0]);
-    if (code === 'NON_STRING_KEY') return faultAt('syntax', spot, 'Keys are texts; write this one as a text.');
+    if (code === 'NON_STRING_KEY')
+      return faultAt('syntax', spot, 'A key must be a string; write this key as a string.');
     if (code !== 'TAG_RESOLVE_FAILED') return faultAt('syntax', spot, sentence(message));
-    return faultAt('tag_refused', spot, `${sentence(message)} Tags make nothing here; write the value plainly.`);
+    return faultAt(
+      'tag_refused',
+      spot,
+      `${sentence(message)} Tags have no meaning here; write the value without a tag.`,
+    );
   });
   if (directives.yaml.version === '1.2') return faults;
-  return [...faults, faultAt('syntax', spotAt(0), 'Only YAML 1.2 is read; take the directive out.')];
+  return [...faults, faultAt('syntax', spotAt(0), 'Only YAML 1.2 is read; take the directive out of the document.')];
 }
 
 interface Walk extends Reader {
@@ -142,7 +147,7 @@ function partOfMap(pairs: readonly Pair[], here: Spot, depth: number, walk: Walk
       fields.set(name, { key: spot, part: partOfNode(value, spot, depth + 1, walk) });
       continue;
     }
-    const message = `The key ${quotedName(name)} stands here for the second time; take one out.`;
+    const message = `The key ${quotedName(name)} stands here for the second time; take one of the two out.`;
     walk.faults.push(faultAt('duplicate_key', spot, message));
   }
   // Not by assignment: a key `__proto__` is a key.

@@ -51,7 +51,7 @@ export function gatherGraph({ entry, exits, edges }: FlowParts): Gathered {
   const see = (given: unknown, where: string, near: readonly string[] = []): void => {
     if (!isNode(given)) {
       const what = typeof given === 'string' ? `the text ${JSON.stringify(given.slice(0, MAX_SHOWN))}` : String(given);
-      faults.push(faultOf('not_a_node', `${where} is ${what}, and no node. Give the node itself.`, near));
+      faults.push(faultOf('not_a_node', `${where} is ${what}, which is not a node. Give the node itself.`, near));
       return;
     }
     const other = found.get(given.name);

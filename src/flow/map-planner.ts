@@ -101,6 +101,6 @@ function progressOf({ name, itemTool }: MapOf, trajectory: Trajectory): MapProgr
 }
 
 function itemRemoved(flow: string, node: string, item: string): PilotageError {
-  const message = `The item ${item} of ${flow} was taken out of its plan: there is no list without it.`;
+  const message = `The item ${item} of ${flow} was taken out of its plan, and the list cannot be given without it.`;
   return new PilotageError('node_exception', message, { data: { flow, node, attempts: 0 } });
 }

@@ -86,7 +86,7 @@ function nodeNamed({ nodes }: FlowGraph, name: string): Pick<GraphNode, 'name' |
 function noExit(flow: string, { nodes }: Round): PilotageError {
   for (const [node, status] of nodes) {
     if (status.kind !== 'passed' || status.removed === undefined) continue;
-    const message = `The flow ${flow} has come to no exit: the node ${node}, on which one hangs, was taken out of its plan.`;
+    const message = `The flow ${flow} has come to no exit: the node ${node}, which an exit needs, was taken out of its plan.`;
     const data = { flow, node, attempts: 0, cause: { ...status.removed } };
     return new PilotageError('node_exception', message, { data });
   }

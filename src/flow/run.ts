@@ -128,7 +128,7 @@ function asJson(value: unknown, place: Place): Json {
     return captureJson(value, place.where).json;
   } catch (cause) {
     if (!PilotageError.is(cause)) throw cause;
-    throw unfit(place, `is no JSON: ${cause.message}`, cause);
+    throw unfit(place, `is not JSON: ${cause.message}`, cause);
   }
 }
 

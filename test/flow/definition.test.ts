@@ -50,13 +50,13 @@ describe('RT-26 a flow is checked when it is built', () => {
 
   it('refuses a flow without an entry, and one without an exit', () => {
     expect(faultsOf(() => flow({ ...parts, entry: undefined as never }))).toEqual([
-      { code: 'not_a_node', message: 'The entry is undefined, and no node. Give the node itself.', nodes: [] },
+      { code: 'not_a_node', message: 'The entry is undefined, which is not a node. Give the node itself.', nodes: [] },
     ]);
     expect(faultsOf(() => flow({ ...parts, exit: [] }))).toEqual([
       { code: 'no_exit', message: 'The flow has no exit. Name the node that gives its output.', nodes: [] },
     ]);
     expect(faultsOf(() => flow({ ...parts, exit: 'a' as never }))).toMatchObject([
-      { code: 'not_a_node', message: 'An exit is the text "a", and no node. Give the node itself.' },
+      { code: 'not_a_node', message: 'An exit is the text "a", which is not a node. Give the node itself.' },
     ]);
   });
 

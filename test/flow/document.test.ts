@@ -468,7 +468,7 @@ describe('a document that is wrong', () => {
       'not_json 14:41 /nodes/by_topic/router/branches/1/when/equals',
       'NaN',
     ],
-    ['a tag', 'equals: question', 'equals: !!js/function x', 'tag_refused 14:41 ', 'write the value plainly'],
+    ['a tag', 'equals: question', 'equals: !!js/function x', 'tag_refused 14:41 ', 'write the value without a tag'],
     [
       'a node that nothing leads to',
       'edges:\n',
