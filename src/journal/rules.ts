@@ -45,7 +45,7 @@ export function beginningOf(first: Started): Pick<RunRecord, 'query' | 'agent' |
 /** @throws PilotageError `invalid_config` for no whole number. */
 export function assertPriority(priority: number): void {
   if (Number.isSafeInteger(priority)) return;
-  throw new PilotageError('invalid_config', `The priority ${priority} is no whole number.`);
+  throw new PilotageError('invalid_config', `The priority is ${priority}; give a whole number.`);
 }
 
 /** @throws PilotageError `invalid_config` for a length that is no positive number. */
@@ -114,7 +114,7 @@ export function assertOwnStarts({ run, starts = [] }: Append, tree: StoredTree):
     if ((there.parent ?? undefined) === parent && ownedBy(there) === ownedBy(start.identity)) continue;
     throw new PilotageError(
       'task_id_taken',
-      `Run ${run} cannot start ${id}: another run has that id, which is none of its tasks. No task was started.`,
+      `Run ${run} cannot start ${id}: a run that is not one of its tasks has that id. No task was started.`,
       { data: { run, task: id } },
     );
   }
@@ -273,6 +273,7 @@ export function journalClosed(): PilotageError {
 export function assertJournal(given: unknown): void {
   const store: Partial<Journal> = typeof given === 'object' && given !== null ? given : {};
   if (typeof store.create === 'function' && typeof store.claim === 'function' && store.artifacts !== undefined) return;
-  const message = 'journal is no journal. Give sqliteJournal({ path }), memoryJournal(), or the path of a file.';
+  const message =
+    'The option journal must be a journal: give sqliteJournal({ path }), memoryJournal(), or the path of a file.';
   throw new PilotageError('invalid_config', message);
 }

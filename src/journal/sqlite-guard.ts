@@ -140,7 +140,7 @@ export class SqliteGuard {
   #lost(what: string): void {
     this.#gone ??= new PilotageError(
       'journal_replaced',
-      `The journal ${this.#path} is not the one any more that this process has open: ${what}. This process writes nothing more to it; open it again.`,
+      `The journal ${this.#path} is not the file any more that this process has open: ${what}. This process writes nothing more to it; open the journal again.`,
       { data: { path: this.#path } },
     );
   }

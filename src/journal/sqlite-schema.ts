@@ -227,7 +227,10 @@ export function loadSqlite(): typeof import('node:sqlite') {
 
 function makeFolder(path: string): void {
   if (path === '' || path === ':memory:') {
-    throw new PilotageError('invalid_config', 'sqliteJournal needs the path of a file; memoryJournal() needs none.');
+    throw new PilotageError(
+      'invalid_config',
+      'sqliteJournal needs the path of a file; memoryJournal() keeps a journal without a file.',
+    );
   }
   try {
     mkdirSync(dirname(path), { recursive: true });
@@ -273,7 +276,7 @@ function fileError(cause: unknown, path: string): PilotageError {
     code === 'EACCES' || code === 'EPERM' || code === 'EROFS'
       ? ([
           'journal_read_only',
-          `No right to write the journal ${path} (${code}). Give it, or use another path.`,
+          `This process has no right to write the journal ${path} (${code}). Give it the right, or use another path.`,
         ] as const)
       : (['invalid_config', `The journal cannot be at ${path} (${code}). Give the path of a file.`] as const);
   return new PilotageError(errorName, message, { cause, data: { path } });

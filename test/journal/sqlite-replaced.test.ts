@@ -73,7 +73,7 @@ describe('an open SQLite journal whose file is', () => {
     ];
     for (const write of writes) {
       const error = await expectCode(write(), 'journal_replaced');
-      expect(error.message).toContain('open it again');
+      expect(error.message).toContain('open the journal again');
     }
   });
 

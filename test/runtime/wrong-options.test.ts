@@ -22,8 +22,8 @@ it.each<[string, object]>([
   ['The option limits of createRuntime is an object of the class Map', { limits: new Map([['steps', 1]]) }],
   ['tools must be a list of tools, or an object of tools by their names', { tools: new Set() }],
   ['tools must be a list of tools, or an object of tools by their names', { tools: Promise.resolve([]) }],
-  ['journal is no journal', { journal: Promise.resolve(memoryJournal()) }],
-  ['journal is no journal', { journal: null }],
+  ['The option journal must be a journal', { journal: Promise.resolve(memoryJournal()) }],
+  ['The option journal must be a journal', { journal: null }],
 ])('a runtime is not made with what it would not hear: %s', (message, options) => {
   expect(() => create(options)).toThrow(
     expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining(message) }),
