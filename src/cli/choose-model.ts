@@ -75,13 +75,13 @@ function ollamaUrl(host: string): string {
 function checkedUrl(text: string, from: string): string {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text;
   // The value is not repeated: it may hold a password.
-  throw new UsageError(`${from} is no http or https URL. Give one such as http://127.0.0.1:11434/v1.`);
+  throw new UsageError(`${from} is not an http or https URL. Give a URL such as http://127.0.0.1:11434/v1.`);
 }
 
 function keyNamed(name: string, env: Environment): string {
   const key = filled(env, name);
   if (key !== undefined) return key;
-  throw new UsageError('--api-key-env names a variable that is not set. Set it, or name another.');
+  throw new UsageError('--api-key-env names a variable that is not set. Set the variable, or name another one.');
 }
 
 function filled(env: Environment, name: string): string | undefined {

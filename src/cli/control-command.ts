@@ -141,7 +141,7 @@ function assertIsAsked(state: RunState, { type, payload }: Control): void {
   if (pauses.length === 0) throw new PilotageError('pause_not_found', 'The run waits for no answer.');
   const pause = token === undefined ? pauses[0] : pauses.find((open) => open.token === token);
   if (pause === undefined) {
-    throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never was.');
+    throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never existed.');
   }
   const isDoubt = pause.reason === 'in_doubt';
   if (isDoubt === (type === 'SETTLE')) return;

@@ -99,7 +99,7 @@ export class EventLines {
       case 'handle.opened':
         return [line('quiet', `  ${shortLine(event.handle, 60)} was opened${event.opening === 1 ? '' : ' anew'}`)];
       case 'handle.lost':
-        return [line('bad', `! ${shortLine(event.handle, 60)} is gone, and all that it kept`)];
+        return [line('bad', `! ${shortLine(event.handle, 60)} is gone, with all that it kept`)];
       case 'token.reset':
         return [line('quiet', '  the answer begins anew')];
       case 'planner.no_progress':

@@ -80,7 +80,7 @@ export async function goOn(going: GoingOn): Promise<number> {
   return followRun(run, from, going);
 }
 
-const HAS_FAILED = 'The run has failed, and asks nothing: resume it as it is, and send it a message then.';
+const HAS_FAILED = 'The run has failed, and asks nothing: resume it without an answer, and send it a message then.';
 
 /** While another process has the run, which may live, it is followed from here. */
 async function showOwner({ journal, run, terminal }: GoingOn): Promise<void> {
@@ -88,7 +88,7 @@ async function showOwner({ journal, run, terminal }: GoingOn): Promise<void> {
   if (lease === undefined || isDeadOwner(lease.owner)) return;
   const silentFor = Math.max(1, Math.ceil((lease.until - readAt) / 1_000));
   const who = shortLine(ownerText(lease.owner), 100);
-  const text = `The run is with ${who}, which may live. If nothing is heard of it for ${silentFor} s, this process goes on with it.`;
+  const text = `The run is with ${who}, which may still be alive. If nothing is heard of it for ${silentFor} s, this process goes on with it.`;
   terminal.note(text, 'strong');
 }
 
@@ -108,7 +108,7 @@ function chosen(state: RunState, pauses: readonly PauseNotice[], { token, nodes 
   if (token === undefined) return pauses.length === 1 ? pauses[0] : undefined;
   const named = openPauses(state).find((pause) => pause.token === token);
   if (named !== undefined) return named;
-  throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never was.');
+  throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never existed.');
 }
 
 /** Whether what was given is the pause's answer: to most of them, that the run is to go on is one. */

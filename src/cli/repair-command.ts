@@ -43,13 +43,13 @@ function* lines(id: string, found: Diagnosis | undefined, options: Options): Gen
   }
   for (const message of messages) yield `message ${shortLine(message.id, 80)}: it is not JSON`;
   if (goodUpTo === 0)
-    return yield 'Its first entry cannot be read, and without it there is no run: restore the journal from a backup.';
+    return yield 'The first entry of the run cannot be read, and nothing can be repaired without it: restore the journal from a backup.';
   for (const { step, call } of lostCalls) {
-    yield `call ${step + 1}.${call + 1} may have been made, and its step is lost: look into the world before the run goes on`;
+    yield `call ${step + 1}.${call + 1} may have been made, and its step is lost: check what it has changed before the run goes on`;
   }
   if (unreadable.length > 0) {
     const which = unreadable.slice(0, MAX_SHOWN).join(', ') + (unreadable.length > MAX_SHOWN ? ', …' : '');
-    yield `${unreadable.length === 1 ? 'entry' : 'entries'} ${which} cannot be read: calls made there, also those that must not be made twice, are forgotten and may be made again: look into the world before the run goes on`;
+    yield `${unreadable.length === 1 ? 'entry' : 'entries'} ${which} cannot be read: calls made there, also those that must not be made twice, are forgotten and may be made again: check what they have changed before the run goes on`;
   }
   for (const call of begun)
     yield `call ${call + 1} of the open step may have been made: it is looked up, or held until it is settled`;

@@ -30,7 +30,7 @@ export function surveyRisks(facts: SurveyFacts, files: readonly FolderEntry[]): 
     [large.length > 0, `Large files: ${some(large)}.`],
     [matches.length >= MANY_OPEN_POINTS, `Many unfinished places: ${matches.length} or more.`],
     [links.length > 0, `${count(links.length, 'symbolic link')} that the tools do not follow: ${some(links)}.`],
-    [odd.length > 0, `Names that are no UTF-8: ${some(odd)}. Many programs cannot open them.`],
+    [odd.length > 0, `Names that are not UTF-8: ${some(odd)}. Many programs cannot open them.`],
   ];
   const found = risks.flatMap(([applies, text]) => (applies ? [`- ${text}`] : []));
   return found.length > 0 ? found : ['None of the usual ones.'];

@@ -86,7 +86,7 @@ export async function repairRun(
   const { examined, state, kept, diagnosis } = await lookAt(journal, run);
   if (isWhole(diagnosis)) return undefined;
   if (state === undefined) {
-    const message = `The first entry of run ${run} cannot be read, and without it there is no run: ${diagnosis.refused[0]?.problem.message} Restore the journal from a backup.`;
+    const message = `The first entry of run ${run} cannot be read, and nothing can be repaired without it: ${diagnosis.refused[0]?.problem.message} Restore the journal from a backup.`;
     throw new PilotageError('journal_corrupt', message, { data: { run } });
   }
   const artifact = await journal.artifacts.put(state.identity, setAside(examined, diagnosis), {

@@ -25,7 +25,7 @@ describe('while another process may have the run', () => {
     const { code, stderr } = await folder.run(['resume', run, '--message', 'the first']);
     expect(code).toBe(0);
     expect(stderr).toMatch(
-      /^The run is with process 7 on elsewhere, which may live\. If nothing is heard of it for [123] s, /,
+      /^The run is with process 7 on elsewhere, which may still be alive\. If nothing is heard of it for [123] s, /,
     );
   });
 });

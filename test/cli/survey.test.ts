@@ -74,7 +74,7 @@ describe('pilotage run without a model', () => {
     execFileSync('mkfifo', [join(folder.path, 'pipe')]);
     const { code, stdout, stderr } = await folder.run(['run', 'odd \u001b[2J\u009b2J goal']);
     expect(code).toBe(0);
-    expect(stdout).toContain('Names that are no UTF-8');
+    expect(stdout).toContain('Names that are not UTF-8');
     expect(stdout).toContain('1 symbolic link that the tools do not follow: `out`');
     expect(stdout).toContain('␛]0;title␇');
     // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be there

@@ -34,7 +34,7 @@ describe('the command line', () => {
     [['run', 'a', '--model'], '--model'],
     [['run', 'a', '--model', 'm'], '--model needs a server'],
     [['run', 'a', '--base-url', 'http://127.0.0.1:1/v1'], '--base-url needs a model'],
-    [['run', 'a', '--base-url', 'ftp://u:secret@x', '--model', 'm'], '--base-url is no http or https URL'],
+    [['run', 'a', '--base-url', 'ftp://u:secret@x', '--model', 'm'], '--base-url is not an http or https URL'],
     [['run', 'a', '--base-url', 'http://127.0.0.1:1', '--model', 'm', '--api-key-env', 'NOPE'], 'not set'],
     [['run', 'a', '--max-steps', '0'], '--max-steps takes a whole number'],
     [['run', 'a', '--max-steps', '1e3'], '--max-steps takes a whole number'],
