@@ -143,7 +143,7 @@ export class EventLines {
         return [line('quiet', `  ${shortLine(event.model, 60)} cannot keep to ${event.from}: ${event.to} from now on`)];
       case 'model.usage_refused':
         return [
-          line('bad', `! the usage told by ${shortLine(event.model, 60)} cannot be: ${shortLine(event.why, 200)}`),
+          line('bad', `! the usage told by ${shortLine(event.model, 60)} is not valid: ${shortLine(event.why, 200)}`),
         ];
       case 'input.unreadable':
         return [

@@ -41,7 +41,7 @@ function* lines(id: string, found: Diagnosis | undefined, options: Options): Gen
     yield `entry ${seq}${entry === undefined ? '' : ` (${entry.kind})`}: ${shortLine(problem.message, 300)}`;
     if (entry?.kind === 'control') yield `  it took ${entry.control.type}: say it again if it still holds`;
   }
-  for (const message of messages) yield `message ${shortLine(message.id, 80)}: it is not JSON`;
+  for (const message of messages) yield `message ${shortLine(message.id, 80)}: the body is not JSON`;
   if (goodUpTo === 0)
     return yield 'The first entry of the run cannot be read, and nothing can be repaired without it: restore the journal from a backup.';
   for (const { step, call } of lostCalls) {

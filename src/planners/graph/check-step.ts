@@ -39,7 +39,7 @@ function faultsOfType(step: GivenStep, rules: StepRules): PlanFault[] {
       return internalFaults(step, rules);
     case 'message':
       if (input !== undefined && input !== '') return [];
-      return [fault('input_invalid', `The message ${shownStep(step)} says nothing: its words are its input.`, id)];
+      return [fault('input_invalid', `The message ${shownStep(step)} is empty: give its words as input.`, id)];
     case 'finish':
     case undefined:
       return [];
