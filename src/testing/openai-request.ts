@@ -48,7 +48,7 @@ function toolsFault(tools: Json | undefined): string | undefined {
   for (const [index, tool] of (tools as readonly Json[]).entries()) {
     const spec = isJsonObject(tool) ? tool['function'] : undefined;
     const name = isJsonObject(spec ?? null) ? (spec as { name?: Json }).name : undefined;
-    if (typeof name !== 'string' || !TOOL_NAME.test(name)) return `tools[${index}].function.name is no tool name.`;
+    if (typeof name !== 'string' || !TOOL_NAME.test(name)) return `tools[${index}].function.name is not a tool name.`;
     if (names.has(name)) return `tools has ${name} twice.`;
     names.add(name);
   }
@@ -93,9 +93,10 @@ function callsFault(calls: Json | undefined, open: Set<string>): string | undefi
     open.add(id);
     if (!isJsonObject(called ?? null)) return `tool_calls[${index}].function is missing.`;
     const { name, arguments: input } = called as { name?: Json; arguments?: Json };
-    if (typeof name !== 'string' || !TOOL_NAME.test(name)) return `tool_calls[${index}].function.name is no tool name.`;
+    if (typeof name !== 'string' || !TOOL_NAME.test(name))
+      return `tool_calls[${index}].function.name is not a tool name.`;
     if (typeof input !== 'string' || !holdsObject(input))
-      return `tool_calls[${index}].function.arguments is no object.`;
+      return `tool_calls[${index}].function.arguments is not a JSON object.`;
   }
   return undefined;
 }

@@ -260,7 +260,7 @@ const BROKEN: readonly Broken[] = [
     why: 'it streams something else than deltas',
     base: REACT,
     by: before((view) => (view.streaming ? streamOf({ type: 'noise' }) : undefined)),
-    message: /which is no delta/,
+    message: /which is not a delta/,
   },
   {
     fails: 'wake mode',

@@ -117,7 +117,7 @@ async function decisionOf(planner: Planner, view: RunView, signal: AbortSignal):
 function assertDelta(delta: Delta): void {
   const isText = (delta?.type === 'text' || delta?.type === 'reasoning') && typeof delta.text === 'string';
   const isPlan = delta?.type === 'branches' && typeof delta.plan === 'string' && Array.isArray(delta.branches);
-  assert.ok(isText || isPlan || delta?.type === 'reset', `it yielded ${shown(delta)}, which is no delta`);
+  assert.ok(isText || isPlan || delta?.type === 'reset', `it yielded ${shown(delta)}, which is not a delta`);
 }
 
 /** The planner's move, which must be whole and valid. @param when what it was asked, for the message. */
@@ -136,10 +136,13 @@ export function checkedMove(made: unknown, when: string): Move {
   assert.ok(typeof made === 'object' && made !== null, `${when}: it gave ${shown(made)} in place of a decision`);
   const move = isMove(made as Decision | Move) ? (made as Move) : { decision: made as Decision };
   const { text = '', reasoning = '', remarks = [] } = move;
-  assert.ok(typeof text === 'string' && typeof reasoning === 'string', `${when}: its text or reasoning is no text`);
-  assert.ok(Array.isArray(remarks), `${when}: its remarks are no list`);
+  assert.ok(
+    typeof text === 'string' && typeof reasoning === 'string',
+    `${when}: the text or the reasoning of the move is not a string`,
+  );
+  assert.ok(Array.isArray(remarks), `${when}: the remarks of the move are not a list`);
   const wrong = remarks.map((remark) => whyNoRemark(remark as unknown as Json)).find((why) => why !== undefined);
-  assert.ok(wrong === undefined, `${when}: a remark of it is none. ${wrong}`);
+  assert.ok(wrong === undefined, `${when}: a remark of the move is not valid. ${wrong}`);
   try {
     return { ...move, decision: validateDecision(move.decision) };
   } catch (cause) {
