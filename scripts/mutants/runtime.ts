@@ -162,7 +162,11 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'let the run go on of a call that is given up',
     file: 'runtime/driver.ts',
-    find: "await stopTasks(this.#deps, tasks, { by, reason: 'The call that started the task is not needed any more.', dismisses: true });",
+    find: `await stopTasks(this.#deps, tasks, {
+      by,
+      reason: 'The call that started the task is not needed any more.',
+      dismisses: true,
+    });`,
     replace: 'void by;',
   },
   {

@@ -68,11 +68,11 @@ describe('RT-26 a flow is checked when it is built', () => {
     const messages = faultsOf(() => flow({ ...parts, exit: both, edges })).map(({ message }) => message);
     expect(messages.slice(0, 5)).toEqual(
       [
-        'The end of the edge 0 from a is undefined, and no node. Give the node itself.',
-        'The beginning of the edge 1 to a is undefined, and no node. Give the node itself.',
-        'The end of the edge 2 from a is the text "b", and no node. Give the node itself.',
-        'A parent of the join j is undefined, and no node. Give the node itself.',
-        'A target of the router r is undefined, and no node. Give the node itself.',
+        'The end of the edge 0 from a is undefined, which is not a node. Give the node itself.',
+        'The beginning of the edge 1 to a is undefined, which is not a node. Give the node itself.',
+        'The end of the edge 2 from a is the text "b", which is not a node. Give the node itself.',
+        'A parent of the join j is undefined, which is not a node. Give the node itself.',
+        'A target of the router r is undefined, which is not a node. Give the node itself.',
       ].map((message) => expect.stringContaining(message)),
     );
   });

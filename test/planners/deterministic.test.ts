@@ -243,7 +243,7 @@ describe('deterministic, when something is wrong', () => {
     ['DS-05 a hole', [DONE, , DONE] as DeterministicStep[], /steps\[1\] is empty/],
     ['DS-05 a text', [wrong('call')], /steps\[0\] .*neither/],
     ['DS-05 an unknown kind of step', [wrong({ do: 'wait' })], /`do` must be one of call,/],
-    ['DS-05 a misspelt guard', [wrong({ ...valid, guard: () => false })], /no guard; its keys are .*when/],
+    ['DS-05 a misspelt guard', [wrong({ ...valid, guard: () => false })], /no key guard; the keys are .*when/],
     ['DS-05 a guard that is no function', [wrong({ ...valid, when: true })], /when must be a function/],
     ['DS-05 a once that is no yes or no', [wrong({ ...valid, once: 'yes' })], /once/],
     ['DS-05 a blank id', [{ ...valid, id: ' ' }], /id must be/],

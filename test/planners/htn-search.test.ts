@@ -292,11 +292,11 @@ describe('domains that are not sound', () => {
     ['throws', /operator throws failed: no such thing/],
     ['unknown', /method unknown of the task unknown returned nowhere, which the domain does not have/],
     ['text', /method text of the task text must return a list/],
-    ['noTask', /gave no task/],
+    ['noTask', /returned a value that is not a task/],
     ['writes', /changed the state/],
     ['later', /method waits of the task later returned a promise/],
     ['deep', /operator throws failed/],
-    ['nobody', /The todo list gave nobody/],
+    ['nobody', /The todo list returned nobody/],
   ])('%s is an error that names it, and the state is as before', (task, message) => {
     const state = htnState({ n: [['n', 0]] });
     expect(() => findPlan(domain, state, [[task]])).toThrow(

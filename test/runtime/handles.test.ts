@@ -601,7 +601,7 @@ describe('the handles of a runtime', () => {
     ['a name with a blank', [tool({ page: { ...open, name: 'a page' } })], /letters, digits/],
     ['no close', [tool({ page: { name: 'page', open: () => 1 } })], /needs the functions open and close/],
     ['a value in its place', [tool({ page: 1 })], /give handle\(\{ name, open, close \}\)/],
-    ['a list', [tool([{ ...open, name: 'page' }])], /give \{ page: handle/],
+    ['a list', [tool([{ ...open, name: 'page' }])], /must be an object such as \{ page: handle/],
     ['another onLost', [tool({ page: { ...open, name: 'page', onLost: 'ask' } })], /use reopen or fail/],
     ['a keepMs that is none', [tool({ page: { ...open, name: 'page', keepMs: -1 } })], /keepMs -1/],
     ['a timeoutMs that is none', [tool({ page: { ...open, name: 'page', timeoutMs: 0 } })], /timeoutMs 0/],

@@ -115,13 +115,17 @@ const REFUSED: readonly (readonly [string, unknown, RegExp])[] = [
   ['a name with a line break', [{ type: 'acme/x\ny', data: 1 }], /letters, digits/],
   ['a name that is too long', [{ type: `acme/${'x'.repeat(100)}`, data: 1 }], /100 characters/],
   ['no data', [{ type: 'acme/x' }], /The remark has no data/],
-  ['fields beside the data', [{ type: 'acme/x', data: 1, seq: 99 }], /the field "seq"\. Put everything into data/],
+  [
+    'fields beside the data',
+    [{ type: 'acme/x', data: 1, seq: 99 }],
+    /the field "seq"; only type and data are kept\. Put everything into data/,
+  ],
   ['data that is too large', [{ type: 'acme/x', data: 'é'.repeat(16_384) }], /32770 bytes of JSON; the most is 32768/],
   ['data that is no JSON', [{ type: 'acme/x', data: { at: () => 1 } }], /remark\.data\.at/],
   [
     'a remark of ours without what its readers need',
     [{ type: 'model.fallback', from: 'a', to: 'b' }],
-    /Its error is not/,
+    /The field error of the remark/,
   ],
   [
     'a remark of ours with another shape',
