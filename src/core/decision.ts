@@ -5,13 +5,13 @@ import type { Json, JsonObject } from './json.ts';
 import { CEILING_REASONS, type CeilingReason, type Limits } from './limits.ts';
 import type { FailureKind } from './outcome.ts';
 
-/** `no_path`: the planner knows no way on. A limit that ends a run has its own word. */
+/** `no_path`: the planner sees no way to the goal. A run that a limit ends has a reason of its own (`CeilingReason`). */
 export type FinishReason = 'goal' | 'no_path' | 'cancelled' | 'constraints_conflict' | CeilingReason;
 /** What a planner may pause for. */
 export type AskReason = 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict';
 /**
  * Why a run waits for somebody. `in_doubt`: nobody knows whether one of its `once` calls has happened. `model_unavailable`: no
- * model could be asked, and waiting has not helped or cannot.
+ * model could be asked, and waiting has not helped or cannot help.
  */
 export type PauseReason = AskReason | 'in_doubt' | 'model_unavailable';
 
@@ -29,7 +29,7 @@ export const PAUSE_REASONS: readonly AskReason[] = [
   'constraints_conflict',
 ];
 
-/** One of several ways to a branch. It is open when all that it needs has ended with a value, and its condition holds. */
+/** A way to a branch, of several. A route is open when every branch that it needs has ended with a value and its condition holds. */
 export interface Route {
   readonly args: Json;
   readonly after?: readonly string[];
@@ -40,29 +40,30 @@ export interface Branch {
   /** Unique in its call; other branches refer to it. Default: its index, as text. */
   readonly id?: string;
   readonly tool: string;
-  /** May hold `{ "$from": "<branch id>", "path": "<JSON Pointer>" }` anywhere: an earlier branch's value. */
+  /** References `{ "$from": "<branch id>", "path": "<JSON Pointer>" }` anywhere inside stand for the value of an earlier branch. */
   readonly args: Json;
   readonly callId?: string;
-  /** The planner knows that the call cannot be made: it is not run, and this is its outcome. */
+  /** Set when the planner knows that the call cannot be made: the tool is not run, and the call's outcome is this error. */
   readonly refusal?: ErrorData;
-  /** Runs when these branches have ended with a value; if one did not, this branch is skipped. */
+  /** This branch runs when all of these branches have ended with a value; if one ends without, this branch is skipped. */
   readonly after?: readonly string[];
-  /** The same, but it runs also when such a branch was passed over: a condition did not hold, or somebody took it out. */
+  /** Like `after`, but a branch that was skipped counts too: its condition did not hold, or somebody took it out of the plan. */
   readonly behind?: readonly string[];
   /** Runs only if that branch's value equals this; otherwise the branch is skipped. */
   readonly when?: { readonly branch: string; readonly equals: Json };
   /**
-   * In place of `after`, `behind` and `when`, and of `args`, which is null then. When all that the routes need has ended, the branch
-   * runs with the arguments of the first open one; with none open it is skipped. Not for branches that spawn or await.
+   * Routes stand in place of `after`, `behind` and `when`, and of `args`, which is then null. When every branch that the routes
+   * need has ended, this branch runs with the arguments of the first open route; when no route is open, the branch is skipped. Branches
+   * that spawn or await cannot have routes.
    */
   readonly routes?: readonly Route[];
   /**
-   * The plan was made when the run had done something already. If the tool is `once` or `keyed` and a call of an earlier step had
-   * these arguments and has a value, or may have happened, that is the outcome and nothing is called; one of a `keyed` tool that
-   * may have happened is made again under its key.
+   * Set in a plan that was made after the run had done something. If the tool is `once` or `keyed`, and a call of an earlier step
+   * with the same arguments has a value or may have happened, its outcome is taken and the tool is not called. A `keyed` call that
+   * may have happened is made again under its old key.
    */
   readonly reuse?: true;
-  /** Failures of these kinds do not stop the others of a call that fails fast. */
+  /** In a call with `failFast`, failures of these kinds do not stop the other branches. */
   readonly tolerates?: readonly FailureKind[];
 }
 
@@ -77,17 +78,23 @@ export interface SpawnSpec {
   readonly query: string;
   /** -1000 to 1000; 0 is the middle, higher runs first. */
   readonly priority?: number;
-  /** The step stays open until the task has ended, and has its result. Default: true for a foreground task. */
+  /** True: the step stays open until the task has ended, and gets the result. Default: true for a foreground task. */
   readonly retainTurn?: boolean;
   /** What an ending of this run other than `goal` does to the task. Default `cascade`: it is cancelled too. */
   readonly onCancel?: 'cascade' | 'isolate';
-  /** At most what this run has left. Default: half of it on each axis that is limited. */
+  /** Limits of the task, at most what this run has left. Default: half of what is left, on each limited axis. */
   readonly limits?: TaskLimits;
-  /** This is the last task of its group, which resolves when all have ended. A task without a group id is alone in its own. */
+  /**
+   * True: no task joins the group after this one; the group resolves when all its tasks have ended. A task without a group id has
+   * a group of its own.
+   */
   readonly seal?: boolean;
-  /** Of the group, set by its first task: one failure cancels the others. */
+  /** A setting of the group, made by its first task: the failure of one task cancels the others. */
   readonly failFast?: boolean;
-  /** Of the group, set by its first task: with so many complete the group is, and the others are cancelled. */
+  /**
+   * A setting of the group, made by its first task: when this many tasks are complete, the group is complete and the others are
+   * cancelled.
+   */
   readonly quorum?: number;
 }
 
@@ -99,9 +106,9 @@ export interface CallTool {
   readonly tool: string;
   readonly args: Json;
   readonly callId?: string;
-  /** As on a branch. */
+  /** See `Branch.refusal`. */
   readonly refusal?: ErrorData;
-  /** As on a branch. */
+  /** See `Branch.reuse`. */
   readonly reuse?: true;
 }
 export interface CallParallel {
@@ -112,16 +119,17 @@ export interface CallParallel {
   /** What one branch with bad arguments does to the others. Default `fail_all`: nothing is started. */
   readonly onInvalid?: 'fail_all' | 'per_branch';
   /**
-   * The first branch that ends as an error or unknown stops the others: those that run are aborted, and those that do not end
-   * as cancelled. The step has no error for it; the join says what it comes to. Not for a plan that is given in parts.
+   * The first branch that ends with an error or an unknown outcome stops the others: running branches are aborted, and branches
+   * that have not ended are cancelled. The step itself does not fail; the join decides its outcome. A plan that is given in parts
+   * cannot fail fast.
    */
   readonly failFast?: true;
-  /** Branches that may run at once, from 1. Default and at most 50. With 1 they run in order, whatever each comes to. */
+  /** Branches that may run at once, from 1. Default and at most 50. With 1 they run in order, however each of them ends. */
   readonly concurrency?: number;
   /**
    * The call carries out the plan of this id, and the branches are its nodes: up to 10,000, the longest chain first. A branch
-   * of the tool `_message` gives its arguments as they are, as something said to the user; one of `_finish` does so too, and
-   * ends the plan: the others are stopped.
+   * with the tool `_message` says its arguments to the user, unchanged; a branch with the tool `_finish` gives its arguments as
+   * the result and ends the plan: the other branches are stopped.
    */
   readonly plan?: string;
 }
@@ -135,9 +143,9 @@ export interface SpawnTask {
 export interface AwaitTask {
   readonly kind: 'await_task';
   readonly taskId: string;
-  /** Waits for the whole of this group of the run's, of which the task is a member, and seals it. */
+  /** Waits for the whole group of this id, to which the task belongs, and seals it. The group must be the run's own. */
   readonly groupId?: string;
-  /** From the moment of the decision. Default: until the run's deadline. */
+  /** How long to wait, counted from the decision. Default: until the run's deadline. */
   readonly timeoutMs?: number;
   readonly callId?: string;
 }

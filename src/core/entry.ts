@@ -1,4 +1,4 @@
-/** The facts of a run. A run is nothing but the list of these; everything else is computed from them. */
+/** The entries of a run's journal. A run is nothing but the list of its entries; everything else is computed from them. */
 
 import type { ArtifactRef } from './artifact.ts';
 import type { AtOnce } from './at-once.ts';
@@ -22,7 +22,7 @@ export interface Turn {
   readonly text: string;
 }
 
-/** What a run goes on with, so that a change of the code since is noticed. */
+/** The code that a run was started with: resuming compares it with today's code, so that a change is noticed. */
 export interface Pin {
   /** The planner's own version, if it states one. */
   readonly version?: string;
@@ -35,17 +35,17 @@ export interface ForkOrigin {
   readonly run: string;
   /** The first step that is the fork's own. */
   readonly step: number;
-  /** Entries that stand for the run's: nobody said them to the fork. */
+  /** How many entries of the fork were taken over from the run, and were not said to the fork itself. */
   readonly entries: number;
-  /** What becomes of `once` calls from there on: not made, or made as in any run. */
+  /** Whether the fork makes `once` calls: `held` makes none, `allowed` makes them as any run does. */
   readonly effects: 'held' | 'allowed';
 }
 
-/** What was asked, of a run that was started under an idempotency key. */
+/** The request that started a run under an idempotency key. */
 export interface StartRequest {
   /** Equal for equal requests. */
   readonly digest: string;
-  /** Unique: who asked first finds itself here. */
+  /** The id of the request that came first. Unique. */
   readonly by: string;
 }
 
@@ -55,7 +55,7 @@ export interface Started {
   readonly query: string;
   readonly history?: readonly Turn[];
   readonly context?: RunContext;
-  /** False for a run that is no turn of its session's conversation, such as a background task. */
+  /** False for a run that is not a turn of its session's conversation, such as a background task. */
   readonly conversation?: boolean;
   readonly agent: string;
   readonly limits: RunLimits;
@@ -72,39 +72,39 @@ export interface Moved extends MoveNotes {
   readonly decision: Decision;
   /** When the planner was asked. Milliseconds since the epoch. */
   readonly startedAt: number;
-  /** The decision did not pass validation, and may have any shape; nothing of it was carried out. */
+  /** Set when the decision did not pass validation: `decision` may then have any shape, and nothing of it was carried out. */
   readonly rejected?: ErrorData;
-  /** The planner's model gave nothing that could be carried out; the decision is what the planner would have ended with. */
+  /** Set when the planner's model gave nothing that can be carried out; `decision` is what the planner would end the run with now. */
   readonly fault?: ErrorData;
-  /** The decision is the beginning of a plan that is carried out while the rest of it is made. */
+  /** True: `decision` is the beginning of a plan that is carried out while the planner still makes the rest. */
   readonly growing?: true;
-  /** What keeps its calls from running all at once, beside what the decision says. */
+  /** Limits on how many of the step's calls run at once, beside the limit in the decision. */
   readonly atOnce?: AtOnce;
 }
 /** The planner goes on with the plan of the open step, whose move had `growing`. */
 export interface PlanGrown extends MoveNotes {
   readonly kind: 'plan_grown';
   readonly step: number;
-  /** Added at the end. */
+  /** New branches, added at the end of the plan. */
   readonly branches: readonly Branch[];
-  /** Nothing more comes. The notes of the move come with it. */
+  /** True: the plan is whole, and the notes of the move are in this entry. */
   readonly done?: true;
   /** The planner failed before its plan was whole. */
   readonly fault?: ErrorData;
-  /** Of the whole plan, in place of what the move says. It comes with the last. */
+  /** Replaces `atOnce` of the move, for the whole plan. Set in the last entry of the plan. */
   readonly atOnce?: AtOnce;
 }
 /**
- * Written, and durable, before a call starts whose effect must not happen twice, or that costs something; and before one of a `keyed` tool
- * that may be given up, for a new goal or since nothing more is wanted of its step.
+ * Durable before certain calls start: calls whose effect must not happen twice, calls that cost something, and `keyed` calls that may
+ * be given up because the goal may change or the step may end without them.
  */
 export interface CallBegan {
   readonly kind: 'call_began';
   readonly step: number;
   readonly call: number;
-  /** Set aside for it, and spent whatever it comes to. */
+  /** What the call costs: reserved before it starts, and spent however the call ends. */
   readonly costMicroUsd?: number;
-  /** Its effect lets it be made again, under its key, whatever became of it. */
+  /** True: the call may be made again under its key, however the first attempt ended. */
   readonly repeatable?: true;
 }
 /** What a call has come to, with what the journal is to know of it. */
@@ -118,9 +118,12 @@ export interface CallResult {
   readonly discovered?: readonly string[];
   /** What the tool stored beside its value; absent when there is nothing. */
   readonly artifacts?: readonly ArtifactRow[];
-  /** Live handles that the call was the first to use, or found gone. */
+  /** Live handles that this call used first, or found closed. */
   readonly handles?: readonly HandleNote[];
-  /** Nothing was done: the outcome is that of an equal call of an earlier step. With attempts: it was made under the key of that. */
+  /**
+   * The earlier, equal call whose outcome this is. With `attempts` 0 the tool was not called; otherwise it was called under the
+   * key of that call.
+   */
   readonly reuses?: CallPlace;
 }
 export interface CallEnded extends CallResult, CallPlace {
@@ -132,28 +135,28 @@ export interface Paused {
   readonly reason: PauseReason;
   readonly payload?: JsonObject;
   readonly expiresAt?: number;
-  /** Set when the pause is a step of the planner's; a pause by a budget or an operator is none. */
+  /** Set when the planner decided to pause: the step of that decision. Absent for a pause by a limit or by an operator. */
   readonly step?: number;
-  /** Set when it is one call of the step that waits: for an approval, for a login, or to be settled. */
+  /** Set when one call of the step waits for an approval or a login, or is in doubt and waits to be settled. */
   readonly call?: number;
-  /** Who may approve. Default `anyone`; `another`: nobody who is the run's own user. */
+  /** Who may approve. `another`: anyone but the run's own user. Default `anyone`. */
   readonly approver?: 'anyone' | 'another';
-  /** What a rejection of the call does. Default `tell`: it is the call's outcome. `end`: the run ends. */
+  /** What a rejection of the call does. `tell`: the planner gets it as the call's outcome. `end`: the run ends. Default `tell`. */
   readonly onReject?: 'tell' | 'end';
 }
 export interface Resumed {
   readonly kind: 'resumed';
   readonly token: string;
   readonly verdict: PauseVerdict;
-  /** The words of whoever answered, and why; nothing in it changes the run. */
+  /** What the answering person said, and why. Nothing in it changes the run. */
   readonly payload?: JsonObject;
   /** Arguments that the approver gave in place of the call's own. */
   readonly args?: Json;
-  /** They replace those of the run, each that is there. */
+  /** New limits. Each limit that is given replaces the limit of the run. */
   readonly limits?: RunLimits;
   /** Changes of nodes that have not begun, by their ids: `{ args }`, or `{ skip: true }`. */
   readonly nodes?: JsonObject;
-  /** What the call in doubt came to. Absent when it did not happen: then it is made. */
+  /** The outcome of the call in doubt. Absent when the call did not happen: then the call is made. */
   readonly outcome?: Outcome;
   readonly by?: Caller;
 }
@@ -163,7 +166,7 @@ export interface ControlTaken {
   readonly applied: boolean;
   /** Why it was not applied. */
   readonly error?: ErrorData;
-  /** It came while the run was ending. */
+  /** True: the control came while the run was ending. */
   readonly undelivered?: true;
 }
 /** A call started a task; the task's run was stored in the same commit. */
@@ -178,11 +181,11 @@ export interface Spawned {
   readonly onCancel: OnCancel;
   /** The call waits for the end of the task. */
   readonly retained: boolean;
-  /** The task carries out a call of a tool: what it finishes with is the call's value. */
+  /** True: the task carries out a call of a tool, and the result of the task is the value of the call. */
   readonly called?: true;
-  /** So many calls of its tool are under way at once, at most. */
+  /** How many calls of the tool may be under way at once. */
   readonly atOnce?: number;
-  /** What was set aside of the budget, on each axis that is limited. */
+  /** The part of the run's budget that was reserved for the task, on each limited axis. */
   readonly reserved: TaskShare;
   readonly seal: boolean;
   readonly failFast?: boolean;
@@ -201,12 +204,12 @@ export interface Awaiting {
 export interface TaskEnded extends TaskEnd {
   readonly kind: 'task_ended';
 }
-/** What a task, and those below it, wait for somebody to answer. */
+/** The open pauses of a task and of the tasks below it. */
 export interface TaskPaused {
   readonly kind: 'task_paused';
   readonly task: string;
   readonly pauses: readonly TaskPause[];
-  /** The position in the task's journal at which that was so. */
+  /** The position in the task's journal at which these pauses were open. */
   readonly asOf: number;
 }
 /** Another run waits for this one. */
@@ -249,12 +252,15 @@ export interface CompactionFailed {
   readonly tokenEstimate: number;
   readonly usage?: Usage;
 }
-/** No model could be asked for the move of step `step`. What the tries used counts. */
+/** No model could be asked for the move of step `step`. The usage of the tries counts. */
 export interface ModelAway {
   readonly kind: 'model_away';
   readonly step: number;
   readonly error: ErrorData;
-  /** When it is tried again. Absent: when somebody has resumed the run; its pause is the next entry. Milliseconds since the epoch. */
+  /**
+   * When the models are tried again, in milliseconds since the epoch. Absent: not before somebody resumes the run, whose pause is
+   * the next entry.
+   */
   readonly retryAt?: number;
   readonly usage?: Usage;
   readonly remarks?: readonly Remark[];
@@ -264,18 +270,18 @@ export interface Reopened {
   readonly kind: 'reopened';
   readonly by?: Caller;
 }
-/** Somebody set the run right: this stands in place of an entry that could not be read, or could not follow, or was not there. */
+/** A person repaired the run: this entry stands in place of an entry that could not be read, could not follow, or was missing. */
 export interface Repaired {
   readonly kind: 'repaired';
   readonly by: string;
   readonly reason?: string;
-  /** Why the entry could not stand. */
+  /** What was wrong with the entry. */
   readonly problem: ErrorData;
-  /** All that was set aside by the same repair, as it was stored: a line of JSON each. */
+  /** The artifact with every entry that the repair set aside, as it was stored, one line of JSON each. */
   readonly kept: ArtifactRef;
-  /** Messages that the entries which were set aside had taken. */
+  /** How many messages the entries that were set aside had taken from the inbox. */
   readonly taken?: number;
-  /** Calls of the open step that what was set aside may have begun. */
+  /** Indexes of calls of the open step that the entries that were set aside may have begun. */
   readonly begun?: readonly number[];
 }
 export interface Finished {
@@ -289,7 +295,7 @@ export interface Finished {
 export interface Failed {
   readonly kind: 'failed';
   readonly error: ErrorData;
-  /** Of the move that failed. */
+  /** Usage of the move that failed. */
   readonly usage?: Usage;
 }
 

@@ -1,4 +1,4 @@
-/** The seam: a planner is asked for one decision, and knows nothing of how it is carried out. */
+/** The planner's interface: a planner is asked for one decision at a time, and knows nothing of how decisions are carried out. */
 import type { Compaction, CompactionAttempt, CompactionFailures } from './compaction.ts';
 import type { LoadedInput, RunContext } from './context.ts';
 import type { Control } from './control.ts';
@@ -16,10 +16,10 @@ export type WakeMode = 'push' | 'poll' | 'hybrid';
 export interface Move extends MoveNotes {
   readonly decision: Decision;
   /**
-   * The model's reply was nothing that can be carried out. The move is recorded and the planner asked again; `decision`
-   * is what it would end with now. It counts as a step. Whoever sets it bounds how often. One with the code
-   * `model_unavailable` is no step: the run waits, and the planner is asked again; so it is when the planner throws an error of
-   * that code, or one of an AI SDK model (`AI_APICallError`, `AI_RetryError`) that calls itself retryable.
+   * Set when the model's reply cannot be carried out. The move is recorded as a step, and the planner is asked again; `decision` is
+   * what the planner would end the run with now. The planner itself limits how often it sets a fault. A fault with the code
+   * `model_unavailable` is not a step: the run waits, and then asks the planner again. The same happens when the planner throws an
+   * error with that code, or a retryable error of an AI SDK model (`AI_APICallError`, `AI_RetryError`).
    */
   readonly fault?: ErrorData;
 }
@@ -27,17 +27,17 @@ export interface Move extends MoveNotes {
 /** A piece of what a planner says on the way to its move. */
 export type SpokenDelta =
   | { readonly type: 'text' | 'reasoning'; readonly text: string }
-  /** What was said of this move so far does not count: it begins anew. */
+  /** Everything said for this move so far is void, and the move starts again. */
   | { readonly type: 'reset' };
 
 /** What a streaming planner yields on the way to its move. */
 export type Delta =
   | SpokenDelta
   /**
-   * Nodes of a plan that may start while the planner goes on. The move that comes in the end is a `call_parallel` of the
-   * same plan, and its first branches are all those that were given so, in that order. What fails after the first of them
-   * closes the plan as it is then, and is the error of the step. A branch refers only to those given with it or before it.
-   * The `concurrency` of the first counts.
+   * Nodes of a plan that may start while the planner goes on. The final move must be a `call_parallel` of the same plan, whose
+   * first branches are the ones yielded here, in the same order. If the planner fails after the first delta, the plan is closed with
+   * the branches it has, and the failure is the error of the step. A branch may refer only to branches of its own or an earlier
+   * delta. The `concurrency` of the first delta counts.
    */
   | {
       readonly type: 'branches';
@@ -46,7 +46,7 @@ export type Delta =
       readonly concurrency?: number;
     };
 
-/** A message that came in while the run was going, at the step that was next then. */
+/** A message that came in while the run was going. `atStep` is the step that was next at that time. */
 export interface SteeringTurn {
   readonly atStep: number;
   readonly control: Control;
@@ -62,15 +62,15 @@ export interface Trajectory {
   /** What this run has spawned, in order. */
   readonly tasks: readonly TaskView[];
   readonly groups: ReadonlyMap<string, GroupView>;
-  /** Groups whose results came by themselves, in the order in which they came; each once, and then for good. */
+  /** Results of groups that nobody awaited, in the order in which they came. Each group comes once, and stays in the list. */
   readonly background: readonly BackgroundResult[];
   /** The last summary of the first steps, if there is one. All steps are still here. */
   readonly compaction?: Compaction;
-  /** What has failed since then; absent when nothing has. */
+  /** Attempts to summarise that failed since then; absent when none did. */
   readonly compactionFailures?: CompactionFailures;
 }
 
-/** What is left of the run's budget; an absent part has no limit. */
+/** What is left of the run's budget. An absent part is unlimited. */
 export interface BudgetView {
   readonly stepsLeft: number;
   /** Calls of tools. With none left the run may still finish. */
@@ -96,51 +96,50 @@ export interface RunView {
   /** Controls applied since the last step, in order. */
   readonly controls: readonly Control[];
   readonly tools: ToolView;
-  /** Those of `context.skills`. */
+  /** The skills of `context.skills`. */
   readonly skills: SkillView;
   readonly budget: BudgetView;
   /** When the run started, as recorded: the only clock a planner may read. Milliseconds since the epoch. */
   readonly startedAt: number;
-  /** Decisions in a row, just before this one, that did not pass validation. */
+  /** How many decisions in a row, up to now, did not pass validation. */
   readonly rejections: number;
-  /** Tasks can be spawned and awaited: the run stands high enough in its tree. */
+  /** True: this run may spawn and await tasks. False for a task at the greatest depth. */
   readonly tasks: boolean;
-  /** What this run is, if it is a task of another. */
+  /** Set when this run is a task of another run. */
   readonly task?: Pick<TaskOrigin, 'kind' | 'depth' | 'description'>;
-  /** The last steps were the same `period` steps over and over, `times` times: another way is wanted. */
+  /** Set when the last steps repeat: the same `period` steps came `times` times. The planner should try something else. */
   readonly noProgress?: { readonly period: number; readonly times: number };
-  /** Somebody listens for tokens. */
+  /** True: somebody reads the events of the run, and streamed tokens reach them. */
   readonly streaming: boolean;
 }
 
 export type MoveSource = Decision | Move | Promise<Decision | Move> | AsyncGenerator<Delta, Decision | Move>;
 
-/** What may ask models. */
+/** The part of a planner that tells which models it may ask. */
 export interface AsksModels {
-  /** Those that have no prices, by their names. With any of them a limit of cost is refused, as it could not hold. */
+  /** Names of its models without prices. A limit on cost is refused when there is one, as the limit could not be kept. */
   readonly unpriced?: readonly string[];
 }
 
 export interface Planner extends AsksModels {
   readonly name: string;
-  /** Changes when a run that was started before is not to go on unasked: recorded with each run. */
+  /** Recorded with each run. Change it when runs that were started before must not go on with the changed planner unasked. */
   readonly version?: string;
   /** What wakes the planner when a task it started has ended. Default `push`. */
   readonly wakeMode?: WakeMode;
   /**
-   * Its moves cost nothing: a limit of money or tokens that is reached ends no run of it. Calls that would spend more are
-   * refused all the same.
+   * True: the planner's own moves cost nothing, so that a spent limit on money or tokens does not end its run. Calls that would
+   * spend more are still refused.
    */
   readonly costless?: true;
-  /** A model makes the decisions: an invalid one is given back to it before the run is failed. */
+  /** True: a model makes the decisions. An invalid decision is then shown to it again before the run fails. */
   readonly modelDriven?: boolean;
   /** @throws the signal's reason when it is aborted. */
   next(run: RunView, signal: AbortSignal): MoveSource;
   /**
-   * Asked before `next`, once a step: shortens the history when the request has become too long. `undefined`: it fits, or
-   * it is too early to try again.
-   * @throws the signal's reason when it is aborted; PilotageError `model_unavailable` when there is no going on without a summary.
-   * It reports every other failure.
+   * Called before `next`, once a step, to shorten the history when the request has become too long.
+   * @returns `undefined` when the history fits, or when it is too early to try again; other failures are reported in the attempt.
+   * @throws the signal's reason when it is aborted; PilotageError `model_unavailable` when the run cannot go on without a summary.
    */
   compact?(run: RunView, signal: AbortSignal): Promise<CompactionAttempt | undefined>;
 }
@@ -163,7 +162,7 @@ export function asPlanner(planner: Planner | PlannerFunction): Planner {
   );
 }
 
-/** @throws PilotageError `invalid_config` for a word that is no wake mode. */
+/** @throws PilotageError `invalid_config` for a word that is not a wake mode. */
 export function resolveWakeMode(planner: Planner): WakeMode {
   const mode: string = planner.wakeMode ?? 'push';
   if (mode === 'push' || mode === 'poll' || mode === 'hybrid') return mode;

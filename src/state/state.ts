@@ -1,4 +1,4 @@
-/** What a run's entries add up to: plain JSON data, made and changed by the fold alone. */
+/** The state of a run, computed from its entries: plain JSON data that only the fold makes and changes. */
 import {
   type BackgroundResult,
   branchesOf,
@@ -32,13 +32,13 @@ import {
 
 /** A step whose calls have not all ended. */
 export interface OpenStep {
-  /** Replaced when its plan grows. */
+  /** The entry is replaced when the plan of the step grows. */
   move: Moved;
-  /** One slot a branch; `null` until it has ended. */
+  /** One slot for each branch; `null` until the branch has ended. */
   readonly calls: (CallRecord | null)[];
-  /** Calls that were begun: after a crash such a call may have happened. */
+  /** Calls of which the journal says that they began: after a crash such a call may have happened. */
   readonly began: BegunCall[];
-  /** What calls under way cost. */
+  /** Money that is reserved for calls under way. */
   readonly promised: { readonly call: number; readonly costMicroUsd: number }[];
   /** Calls that somebody approved, with the arguments that were given in place of their own. */
   readonly approvals: ApprovedCall[];
@@ -46,7 +46,7 @@ export interface OpenStep {
   readonly waits: TaskWait[];
   /** Arguments that somebody gave to nodes of a plan that had not begun. */
   readonly edits: Edit[];
-  /** Calls that have not ended, and one more while the plan grows. */
+  /** How many calls have not ended, plus one while the plan grows. */
   pending: number;
 }
 
@@ -54,7 +54,7 @@ export interface BegunCall {
   readonly call: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** It must not be made twice. */
+  /** True: the call must not be made twice. */
   readonly once: boolean;
 }
 
@@ -73,7 +73,7 @@ export interface TaskWait {
   readonly task: string;
   readonly group?: string;
   readonly until?: number;
-  /** The task carries out the call, since then. `atOnce`: so many calls of its tool are under way at once, at most. */
+  /** Set when the task carries out a call of a tool. `atOnce`: how many calls of that tool may be under way at once. */
   readonly called?: { readonly startedAt: number; readonly atOnce?: number };
 }
 
@@ -81,12 +81,12 @@ export interface TaskWait {
 export interface TaskState extends TaskView {
   readonly call: number;
   readonly onCancel: OnCancel;
-  /** It carries out the call. */
+  /** True: the task carries out a call of a tool. */
   readonly called?: true;
   readonly reserved: TaskShare;
-  /** A spawn or an await has given the result. */
+  /** True: a spawn or an await has delivered the result to the planner. */
   readonly consumed: boolean;
-  /** The position in the task's journal of which its pauses are. */
+  /** The position in the task's journal at which its pauses were read. */
   readonly pausesAsOf: number;
 }
 
@@ -110,22 +110,22 @@ export interface OpenPause {
   readonly payload?: JsonObject;
   readonly requestedAt: number;
   readonly expiresAt?: number;
-  /** The step that asked for it, if a planner did. */
+  /** The step whose decision asked for the pause; absent when the planner did not ask. */
   readonly step?: number;
-  /** The one call that waits, if it is not the step as a whole. */
+  /** The call that waits; absent when the run waits as a whole. */
   readonly call?: number;
   readonly approver?: 'anyone' | 'another';
   readonly onReject?: 'tell' | 'end';
 }
 
 export interface ModelAwayState {
-  /** Milliseconds since the epoch, as all times here, by the clock of whoever tried. */
+  /** Since when no model could be asked. All times here are milliseconds since the epoch, by the clock of the process that tried. */
   readonly since: number;
-  /** For the last time. */
+  /** When the models were tried last. */
   readonly triedAt: number;
   /** How often all models were tried. */
   readonly tries: number;
-  /** Absent: nobody tries again before the run is resumed. */
+  /** When the models are tried again. Absent: not before somebody resumes the run. */
   readonly retryAt?: number;
 }
 
@@ -139,7 +139,7 @@ export type Ending =
     }
   | { readonly kind: 'failed'; readonly error: ErrorData };
 
-/** With what the run's tasks have used, but for steps and calls. */
+/** Usage of the run. Except for `steps` and `calls`, the usage of its tasks is included. */
 export interface RunTotals extends UsageTotals {
   steps: number;
   /** Steps of tasks that have ended. */
@@ -157,7 +157,7 @@ export interface RunState {
   goal: string;
   history: readonly Turn[];
   context: RunContext;
-  /** The run is a turn of its session's conversation. */
+  /** True: the run is a turn of its session's conversation. */
   conversation: boolean;
   agent: string;
   limits: RunLimits;
@@ -165,11 +165,11 @@ export interface RunState {
   pin: Pin | null;
   task: TaskOrigin | null;
   fork: ForkOrigin | null;
-  /** What recorded tool names are called now. */
+  /** Present names of tools, by the names that recorded calls use. */
   renamedTools: Readonly<Record<string, string>>;
   startedAt: number;
   updatedAt: number;
-  /** Closed steps, each frozen. The array only grows. */
+  /** Steps whose calls have all ended, each frozen. The array only grows. */
   steps: Step[];
   open: OpenStep | null;
   pauses: OpenPause[];
@@ -184,40 +184,40 @@ export interface RunState {
   /** Replaced when something changes, as the next two. */
   groups: readonly GroupState[];
   background: readonly BackgroundResult[];
-  /** Ends of tasks of others that this run waited for. */
+  /** Ends of other runs' tasks that this run waited for. */
   otherEnds: readonly TaskEnd[];
-  /** What tasks of others that this run waits for wait for themselves. */
+  /** Open pauses of other runs' tasks that this run waits for. */
   otherPauses: readonly OtherPauses[];
-  /** Runs that wait for this one, beside the one that spawned it. */
+  /** Ids of the runs that wait for this run, apart from the run that spawned it. */
   watchers: readonly string[];
-  /** Somebody rejected a call whose rejection ends the run. */
+  /** The token of the pause at which somebody rejected a call whose rejection ends the run; otherwise `null`. */
   rejectedCall: string | null;
   noProgress: { readonly step: number; readonly period: number; readonly times: number } | null;
-  /** No model can be asked for the next move, since then; `null` when one could, or nobody has tried since somebody resumed the run. */
+  /** Set while no model can be asked for the next move; `null` when a model answered, or nobody has tried since the run was resumed. */
   modelAway: ModelAwayState | null;
-  /** The first step that the watch over progress looks at. */
+  /** The first step that counts for the detection of repeated steps. */
   watchedFrom: number;
-  /** Moves in a row that did not pass validation. */
+  /** How many moves in a row, up to now, did not pass validation. */
   rejections: number;
   totals: RunTotals;
-  /** Live handles that calls have used, which may be gone by now. Replaced when something changes. */
+  /** Live handles that calls have used; some may be closed by now. Replaced when something changes. */
   handles: readonly HandleState[];
-  /** Tools that calls made known, in order of first sight. Replaced when it grows. */
+  /** Names of tools that searches have found, in the order in which they were found. Replaced when it grows. */
   found: readonly string[];
   compaction: Compaction | null;
-  /** The step before which the history was last tried to be shortened. -1: never. */
+  /** The step before which shortening the history was last tried; -1 when it never was. */
   compactedAt: number;
-  /** Tries since the last summary that gave none. */
+  /** Failed tries to summarise since the last summary. */
   compactionFailures: CompactionFailures | null;
   ending: Ending | null;
 }
 
-/** What a tool is called now that recorded calls know by this name. */
+/** The present name of the tool that recorded calls know by this name. */
 export function presentName({ renamedTools }: Pick<RunState, 'renamedTools'>, tool: string): string {
   return Object.hasOwn(renamedTools, tool) ? (renamedTools[tool] ?? tool) : tool;
 }
 
-/** The call was begun, here or by a process that has died since. */
+/** Whether the journal says that the call began, in this process or in one that has died since. */
 export function hasBegun({ began }: Pick<OpenStep, 'began'>, call: number): boolean {
   return began.some((begun) => begun.call === call);
 }
