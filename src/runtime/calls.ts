@@ -55,26 +55,29 @@ import { type Beside, besideOf } from './task-budget-share.ts';
 export interface CallPorts {
   readonly deps: DriverDeps;
   readonly state: RunState;
-  /** Makes durable that a call begins. */
+  /** Writes, durably, that a call begins. */
   begin(step: number, call: number, costMicroUsd: number | undefined, repeatable: boolean): Promise<void> | undefined;
   readonly writer: Pick<RunWriter, 'isWriting' | 'untilWritten'>;
   readonly lease: HeldLease;
   tools(): AuthorisedTools;
 }
 
-/** What a call came to: entries, or a task that is started when its turn comes. */
+/** The result of a call: entries, or a task that is started when its turn comes. */
 type Landed = EntryBody[] | (() => Landing);
 
 export class Calls {
   readonly #ports: CallPorts;
   readonly #inFlight = new Map<number, Attempt>();
   readonly #landed: Landed[] = [];
-  /** Calls that have landed since the schedule was last told. */
+  /** Calls that have ended since the schedule was last told. */
   #returned: number[] = [];
   #nudged = false;
-  /** A limit is to be raised, which is not recorded yet. */
+  /** True: somebody is to be asked to raise a limit, and the pause is not recorded yet. */
   #hasAsked = false;
-  /** Calls that do not fit the budget, and are perhaps not needed: others of their step may do. They take their turn again when none of those is under way. */
+  /**
+   * Calls that do not fit the budget, and that may not be needed because others of the step may end it. They take their turn again
+   * when no other call of the step is under way.
+   */
   readonly #unasked = new Set<number>();
   readonly #budget: InFlightBudget;
   #planned: { readonly step: number; readonly schedule: Schedule } | undefined;
@@ -116,12 +119,12 @@ export class Calls {
     return this.#inFlight.size;
   }
 
-  /** It is under way here, or what it came to is not recorded yet. */
+  /** Whether the call is under way here, or its outcome is not recorded yet. */
   isInFlight(call: number): boolean {
     return this.#inFlight.has(call) || this.#returned.includes(call);
   }
 
-  /** Nothing is in flight, and nothing has landed that was not taken. */
+  /** True when nothing is in flight, and every result has been taken. */
   get isIdle(): boolean {
     return this.#inFlight.size === 0 && this.#landed.length === 0;
   }
@@ -132,14 +135,14 @@ export class Calls {
   }
 
   /**
-   * One turn of the executor: what is refused or will never run, or, when there is no such thing, what lands next.
+   * One turn of the executor. Returns the calls that are refused or will never run; when there are none, the calls that end next.
    * @throws the journal's refusal to let a call begin.
    */
   advance(open: OpenStep): Promise<Landing> {
     const { step, decision } = open.move;
     this.#budget.lentIsKnown();
     this.#hasAsked = false;
-    // A call alone waits for nothing and nothing waits for it: the short cut changes no outcome.
+    // A single call waits for no other call, and no other call waits for it, so that this short cut changes no outcome.
     const { state } = this.#ports;
     if (decision.kind === 'call_tool') return this.#beginAlone(open, renamed(state, decision));
     if (isTaskCall(decision)) return this.#beginAlone(open, asBranch(decision));
@@ -159,7 +162,7 @@ export class Calls {
 
   #turn(open: OpenStep, decision: CallParallel, schedule: Schedule): Promise<Landing> {
     const { state, deps } = this.#ports;
-    // What landed while the last results were being written has ended, although the state does not say so yet.
+    // Calls that ended while the last results were being written count as ended, although the state does not say so yet.
     if (this.#landed.length > 0) return Promise.resolve(this.take());
     tellSchedule(schedule, state, open, decision, this.#returned.splice(0));
     if (schedule.isMet) for (const attempt of this.#inFlight.values()) attempt.dismiss(isMet());
@@ -171,7 +174,7 @@ export class Calls {
       called !== undefined && schedule.parked.has(call) ? [call] : [],
     );
     const isHeldNow = isHeld(state);
-    // What tasks have carried out ends also while the run is held; nothing else begins.
+    // Calls that tasks carry out may end also while the run is held; no other call begins.
     const waited = isHeldNow ? over.filter((call) => isCarried(open, call)) : over;
     while (!isHeldNow && this.#inFlight.size + carried.length < schedule.concurrency) {
       const call = schedule.next((tool) => this.#mayStart(schedule, tool, carried));
@@ -198,23 +201,23 @@ export class Calls {
     return this.#inFlight.size > 0 || this.#ports.state.open?.move.growing === true;
   }
 
-  /** Ends the wait for what is in flight, or for more of the plan, with nothing: there is something else to look at. */
+  /** Ends the wait for calls in flight, or for more of the plan, without a result: the driver has something else to look at. */
   nudge(): void {
     this.#nudged = true;
     this.#wake?.();
   }
 
-  /** Waits until something has landed, or nothing is in flight. */
+  /** Waits until a call has ended, or nothing is in flight. */
   async untilLanded(): Promise<void> {
     if (this.#landed.length === 0 && this.#inFlight.size > 0) await this.#change();
   }
 
-  /** Waits until nothing is in flight; what landed can be taken. */
+  /** Waits until nothing is in flight. The results can then be taken. */
   async settle(): Promise<void> {
     while (this.#inFlight.size > 0) await this.#change();
   }
 
-  /** What has landed and was not taken yet. One task is started at a time: each gets a share of what is left then. */
+  /** Takes the results that were not taken yet. Tasks start one at a time, since each gets a share of what is left at its start. */
   take(): Landing {
     const spawns = this.#landed.findIndex((landed) => typeof landed === 'function');
     if (spawns === -1) return { entries: (this.#landed.splice(0) as EntryBody[][]).flat() };
@@ -223,7 +226,7 @@ export class Calls {
     return typeof made === 'function' ? made() : { entries: made ?? [] };
   }
 
-  /** What has landed when nothing more is to be started. */
+  /** Takes the results when nothing more is to be started. */
   takeEnded(): EntryBody[] {
     return this.#landed.splice(0).flatMap((landed) => (typeof landed === 'function' ? [] : landed));
   }
@@ -234,7 +237,7 @@ export class Calls {
     });
   }
 
-  /** @param carried calls that tasks carry out, which take their places all the while. */
+  /** @param carried calls that tasks carry out; each keeps its place until it has ended. */
   #mayStart(schedule: Schedule, tool: string, carried: readonly number[]): boolean {
     const limit = this.#ports.tools().ready(tool)?.concurrency ?? Number.POSITIVE_INFINITY;
     if (limit === Number.POSITIVE_INFINITY) return true;
@@ -242,7 +245,7 @@ export class Calls {
     return busy.length < limit;
   }
 
-  /** Starts a call beside others; how it ends is heard through `#change`. */
+  /** Starts a call beside others. Its end is announced through `#change`. */
   #start(open: OpenStep, index: number, branch: Branch): void {
     this.#begin(open, index, branch).then(
       (landed) => {
@@ -282,7 +285,7 @@ export class Calls {
     return isPlanTool(branch.tool) && isPlan(open.move.decision) ? this.#beginGiven(open, index, branch) : undefined;
   }
 
-  /** What a call that does not fit the budget comes to. */
+  /** The outcome of a call that does not fit the budget. */
   #reserve(
     { open, index }: Pick<Call, 'open' | 'index'>,
     tool: ToolSchema,
@@ -297,7 +300,7 @@ export class Calls {
     return { kind: 'held', lacking: { ...shortage, tool: tool.name, needs } };
   }
 
-  /** What is being written may cost something too, such as more of a plan: the call has its place when that is known. */
+  /** Entries that are being written may cost something too, such as more of a plan. The call is placed when that cost is known. */
   async #makeBegin(
     call: Call,
     tool: ToolSchema,
@@ -310,7 +313,7 @@ export class Calls {
       const refused = this.#reserve(call, tool, costMicroUsd);
       if (refused !== undefined) return refused;
     }
-    // What is in the journal is set aside by the state; here it is only until then.
+    // The state reserves what the journal has recorded; this reservation lasts only until then.
     try {
       await this.#ports.begin(open.move.step, index, costMicroUsd, repeatable);
     } finally {
@@ -319,7 +322,10 @@ export class Calls {
     return undefined;
   }
 
-  /** The call takes its turn again when the run goes on. Of several that do not fit one asks, and where others may end the step, none while they are under way. */
+  /**
+   * The call takes its turn again when the run goes on. Of several calls that do not fit, one asks; while others that may end the
+   * step are under way, none asks.
+   */
   #hold(open: OpenStep, call: number, lacking: Lacking): EntryBody[] {
     if (this.#hasAsked) return [];
     if (mayGiveUp(open.move.decision) && this.#hasOthers(call)) {
@@ -331,13 +337,13 @@ export class Calls {
     return [askForRaise(state, lacking.axis, deps.newToken(), lacking)];
   }
 
-  /** Others are under way, or not recorded yet, beside those that do not fit either. */
+  /** Whether other calls are under way or not recorded yet, apart from those that do not fit either. */
   #hasOthers(call: number): boolean {
     if (this.#landed.some((landed) => typeof landed === 'function' || landed.length > 0)) return true;
     return [...this.#inFlight.keys()].some((other) => other !== call && !this.#unasked.has(other));
   }
 
-  /** Of a call that spawns: with nothing left for its task it is held, as one that does not fit. */
+  /** Holds a call that spawns when nothing is left for its task, like a call that does not fit. */
   #started(landing: Landing, { call }: CallPlace, tool: string): Landing {
     const { lacks } = landing;
     const { state } = this.#ports;
@@ -348,7 +354,7 @@ export class Calls {
   #landedCall(open: OpenStep, index: number, result: CallResult | PauseAsk | HeldCall | TaskAsk): Landed {
     if (!('kind' in result)) return [callEnded({ step: open.move.step, call: index }, result)];
     if (result.kind === 'held') return this.#hold(open, index, result.lacking);
-    // Nothing is under way yet; a task takes its place when its turn has come.
+    // The task is not under way yet: it takes its place when its turn comes.
     if (result.kind === 'task' || result.reason !== 'in_doubt') this.#budget.giveBack(index);
     if (result.kind === 'task') return () => this.#spawnCalled(open, index, result);
     const { kind: _, expiresInMs, ...asked } = result;
@@ -357,7 +363,7 @@ export class Calls {
     return [{ kind: 'paused', token: newToken(), step: open.move.step, call: index, ...asked, ...expiry }];
   }
 
-  /** A call that a task has carried out. Its arguments, its gate and the policy were looked at before the task was started. */
+  /** Ends a call that a task has carried out. Its arguments, approval and policy were checked before the task was started. */
   async #endCalled(open: OpenStep, branch: Branch, { call, task, called }: TaskWait): Promise<Landed> {
     const { deps, state, tools } = this.#ports;
     const { end } = state.tasks.findLast(({ id }) => id === task) ?? {};
@@ -370,7 +376,7 @@ export class Calls {
     return [callEnded({ step: open.move.step, call }, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
   }
 
-  /** The result with what it makes known: how to read on what was stored. */
+  /** Adds to the result how to read on in the value that was stored. */
   #given(branch: Branch, result: CallResult): CallResult {
     const { outcome } = result;
     if (outcome.kind !== 'value') return result;
@@ -379,7 +385,7 @@ export class Calls {
     return discovered.length === 0 ? result : { ...result, discovered };
   }
 
-  /** A message, or the end of the plan: what it is given is what it comes to. */
+  /** Carries out a message, or the end of the plan: its arguments are its value. */
   async #beginGiven(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
     const { deps, state } = this.#ports;
     this.#inFlight.set(index, new Attempt(deps.clock, () => {}));
@@ -408,7 +414,7 @@ export class Calls {
     }
   }
 
-  /** A call that spawns or awaits. What it needs of other branches is looked up first; the rest is a matter of entries. */
+  /** Carries out a call that spawns or awaits. References to other branches are resolved first; the rest needs only entries. */
   async #beginTask(open: OpenStep, index: number, branch: Branch): Promise<Landed> {
     const { deps, state } = this.#ports;
     const { step } = open.move;
@@ -468,7 +474,7 @@ export class Calls {
       held: state.fork?.effects === 'held',
     };
     const made = dispatch(call, this.#dispatchPorts);
-    // Whatever it comes to now, an attempt was made before.
+    // An attempt was made before, however this one ends.
     return interrupted ? made.then(withAttempt) : made;
   }
 
@@ -542,7 +548,7 @@ function isTaskCall(decision: Decision): decision is TaskCall {
   return decision.kind === 'spawn_task' || decision.kind === 'await_task';
 }
 
-/** A task call alone, in the shape of those that stand beside others. */
+/** Gives a single task call the shape of a branch of a parallel call. */
 function asBranch({ kind }: TaskCall): Branch {
   return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
 }

@@ -1,6 +1,6 @@
 /**
  * One call, from its arguments to its outcome: resolve in the authorised view, check, reserve, begin, attempt, check the
- * value, store it. Whatever goes wrong on the way is an outcome, never an exception.
+ * value, store it. Everything that goes wrong on the way becomes an outcome, never an exception.
  */
 
 import {
@@ -58,7 +58,7 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   }
   const isCarried = 'agent' in tool;
   if (isCarried && call.begunOnce) return refused(CARRIED_NOW, call, given, ports);
-  // The task is held as its owner is.
+  // The task is held while its owner is held.
   if (call.held && tool.effect === 'once' && !isCarried) return { outcome: effectHeldBack(tool), attempts: 0 };
   const asks = call.tools.policy !== undefined && !call.interrupted;
   const forbidden = asks ? await forbiddenBy(call, given) : undefined;
@@ -75,7 +75,7 @@ export async function dispatch(call: Call, ports: DispatchPorts): Promise<CallRe
   return 'kind' in made ? made : { ...made, reuses };
 }
 
-/** The task gets the arguments as a function would: with the defaults of the schema, and what it makes of them. */
+/** The task gets the arguments as a function would: with the defaults and transforms of the schema. */
 function askForTask(
   call: Call,
   tool: ReadyAgentTool,
@@ -94,7 +94,10 @@ function askForTask(
   }
 }
 
-/** Why the program's rule does not allow the call. What happened before a crash is looked up before it is asked. */
+/**
+ * Why the policy does not allow the call; `undefined` when it does. A call that was cut off by a crash is looked up before the
+ * policy is asked.
+ */
 async function forbiddenBy(
   { branch: { tool }, identity, attempt, tools: { policy } }: Call,
   args: Json,
@@ -112,7 +115,7 @@ async function forbiddenBy(
 }
 
 /**
- * Makes a call whose arguments fit and that nobody has to be asked for. An effect is entered only by the owner of the run.
+ * Makes a call whose arguments fit and that needs no approval. Only the owner of the run starts an effect.
  * @throws PilotageError `lease_lost`, or the error of the store.
  */
 async function make(
@@ -128,7 +131,7 @@ async function make(
   const startedAt = call.begunAt ?? ports.clock.now();
   const result = (outcome: Outcome, attempts: number, context?: CallContext): CallResult | Promise<CallResult> =>
     listed(ended(outcome, startedAt, attempts, cost), call, ports, context);
-  /** Found out, told, or asked of a person. */
+  /** Settles a call in doubt: looks it up, tells the planner, or asks a person. */
   const settle = async (unsure: Unsure): Promise<CallResult | PauseAsk> => {
     const settled = await settleDoubt({ call, tool, args, given, since: startedAt }, unsure, ports);
     return settled.kind === 'pause' ? settled : result(settled.outcome, 1, settled.context);
@@ -154,9 +157,9 @@ async function make(
     }
   }
   for (let attempt = 1; ; attempt += 1) {
-    // What is called for the first time has just been written down by its owner; what is called again is not.
+    // The beginning of a first attempt was just written by the owner of the run; a repeated attempt has no such proof of the lease.
     if (isOnce && call.interrupted) await ports.lease.prove();
-    // Old news when this process stood still since. From here to the effect nothing is waited for.
+    // The proof is old if this process stood still since. From here on to the effect there is no await.
     while (hasEffect(tool) && !ports.lease.isCertain && !call.attempt.aborted) await ports.lease.prove();
     if (call.attempt.aborted) return ended(cancelled(), startedAt, attempt - 1, cost, handed?.notes);
     const signal = new LazySignal();
@@ -179,16 +182,16 @@ async function make(
   }
 }
 
-/** A call whose handles are not there has not begun, and costs nothing; one that was begun before a crash may have happened. */
+/** A call without its handles has not begun, and costs nothing. A call that began before a crash may have happened. */
 function notHanded({ error, notes }: Handed, tool: ReadyFunction, startedAt: number): CallResult | PauseAsk {
   if (error === undefined) return ended(cancelled(), startedAt, 0, undefined, notes);
   const login = loginFor(error, tool.schema.name);
   if (login !== undefined) return login;
-  // A `once` call that was cut off was looked up before this: it has not happened.
+  // A `once` call that was cut off was looked up before, and has not happened.
   return ended({ kind: 'error', error: errorData(error, 'handle_failed') }, startedAt, 0, undefined, notes);
 }
 
-/** The result with what the call made known and stored. Only an attempt that ended with a value leaves something. */
+/** Adds to the result what the call found and stored. Only an attempt that ended with a value leaves something. */
 function listed(
   result: CallResult,
   call: Call,
@@ -219,7 +222,7 @@ async function withSaved(
 const NO_NAMES: readonly string[] = [];
 const NO_NOTES: readonly HandleNote[] = [];
 
-/** The tool itself and the given ones, as far as they are deferred and were not found before. Each once. */
+/** The deferred tools among this tool and the given ones that were not found before, each once. */
 export function newlyFound(
   { branch: { tool }, tools }: Pick<Call, 'branch' | 'tools'>,
   { found }: Pick<DispatchPorts, 'found'>,
@@ -247,7 +250,7 @@ function ended(
   return notes.length === 0 ? made : { ...made, handles: notes };
 }
 
-/** A call that is refused now, but was under way when its process died, may have happened. */
+/** The outcome of a call that is refused. If it was under way when its process died, it may have happened all the same. */
 function refused(
   error: ErrorData,
   call: Call,
@@ -265,13 +268,13 @@ function refused(
 }
 
 const CUT_OFF = 'The call was under way when its process died, or stopped.';
-/** Of a call that was begun when its tool was a function. */
+/** The error of a call that began when its tool was still a function. */
 const CARRIED_NOW: ErrorData = { code: 'not_done', message: 'The tool of this call is carried out by a planner now.' };
 const AT_WORK = 'An attempt that was given up is still running.';
-/** It has not happened, and is made. */
+/** The outcome of a call that has not happened and is made now. */
 const NOT_DONE: Outcome = { kind: 'error', error: { code: 'not_done', message: 'The call did not happen.' } };
 
-/** `undefined`: it failed in a way that may pass, and there are attempts left. */
+/** The outcome of an attempt. `undefined`: the failure may pass, and attempts are left. */
 function outcomeOf(
   settled: Settled<unknown>,
   attempt: number,
@@ -286,7 +289,7 @@ function outcomeOf(
   }
   const isStopped = call.attempt.aborted;
   const login = settled.kind === 'thrown' ? loginFor(settled.error, tool.schema.name) : undefined;
-  // Nothing has happened of a call that waits for a login.
+  // A call that waits for a login has not happened.
   if (login !== undefined) return isStopped ? cancelled() : login;
   const unsure = tool.effect === 'once' ? unsureOf(settled, tool, tool.timeoutMs, isStopped) : undefined;
   if (unsure !== undefined) return unsure;
@@ -294,7 +297,10 @@ function outcomeOf(
   return attempt > tool.retries || !mayRetry(settled) ? failedOutcome(settled, tool, attempt) : undefined;
 }
 
-/** Whoever gives the call up after a crash is to know that it may have happened: else a plan makes it again under another key. */
+/**
+ * Records that the call may have happened for a process that gives it up after a crash: otherwise a plan would make it again under
+ * another key.
+ */
 function isToBeKnown({ open }: Call, tool: ReadyFunction): boolean {
   return tool.effect === 'keyed' && mayGiveUp(open.move.decision);
 }

@@ -1,11 +1,11 @@
 /**
  * Carries one run forward while this process holds its lease: asks what the run needs, does it, writes it down, and asks
- * again. Every fact goes through the run writer.
+ * again. Every entry is written by the run writer.
  *
  * Invariants:
- * D1 Nothing is in flight when the driver exits, but for work that ignored its abort: of a `once` call for the whole grace, of
- *    others, which nobody waits for, only so long that they could notice.
- * D2 A refused append (lease or head) ends the driver; it never tries to win.
+ * D1 Nothing is in flight when the driver exits, except work that ignored its abort. The driver waits the whole grace period for a
+ *    `once` call, and for other calls only so long that they can notice the abort.
+ * D2 A refused append (the lease is lost, or the head has moved) ends the driver; it never competes with another owner.
  */
 import {
   type EntryBody,
@@ -46,9 +46,9 @@ export class RunDriver {
   readonly #moves: Moves;
   readonly #deadline: Deadline;
   #toolView: { readonly found: readonly string[]; readonly tools: AuthorisedTools } | undefined;
-  /** Tasks that were told that their calls are not needed any more. */
+  /** Tasks that this driver has told that their calls are not needed any more. */
   readonly #dismissed = new Set<string>();
-  /** Why everything in flight is being stopped, once it is. */
+  /** Set when everything in flight is being stopped: why. */
   #stop: Stop | undefined;
 
   constructor(deps: DriverDeps, state: RunState, claim: Pick<Claim, 'signals'>, lease: HeldLease) {
@@ -91,22 +91,22 @@ export class RunDriver {
     });
   }
 
-  /** Something came, or may have come, after the inbox was last read. */
+  /** Whether the inbox may hold something that came after it was last read. */
   get hasNews(): boolean {
     return this.#inbox.hasNews;
   }
 
-  /** Something may be new in the inbox. */
+  /** Called when the inbox may hold something new. */
   poke(): void {
     this.#inbox.poke();
   }
 
-  /** Lets go of the run: `closing` gives it back, `lost` only stops. */
+  /** Stops driving the run: `closing` gives the run back to the journal, `lost` only stops. */
   stop(why: 'closing' | 'lost'): void {
     this.#halt(why);
   }
 
-  /** Live handles are held as long as it drives, and closed, or kept for a while, before it has let go. */
+  /** Live handles are held while the driver runs. Before it has stopped, they are closed, or kept for a while. */
   async drive(): Promise<Exit> {
     const { handles } = this.#deps;
     const { run } = this.state.identity;
@@ -188,13 +188,13 @@ export class RunDriver {
     return this.#calls.isIdle && !this.#moves.isGrowing;
   }
 
-  /** Until nothing is in flight, and the planner has ended too. */
+  /** Waits until nothing is in flight and the planner has ended too. */
   async #settle(): Promise<void> {
     await this.#calls.settle();
     await this.#moves.settle();
   }
 
-  /** Between steps, while nothing can go on here, or on the way to an ending; after it nothing is taken. */
+  /** Reads the inbox between steps, while nothing can go on here, or on the way to an ending; after an ending nothing is taken. */
   #isBoundary(): boolean {
     const { open, ending } = this.state;
     if (ending !== null) return false;
@@ -217,7 +217,7 @@ export class RunDriver {
     for (const task of tasks) this.#dismissed.add(task);
   }
 
-  /** Calls that an ending finds in flight are stopped, and heard out, before it is written. */
+  /** Stops the calls that are in flight when the run ends, and waits for them before the ending is written. */
   async #record(entries: readonly EntryBody[]): Promise<void> {
     if (isExpiry(entries)) return this.#inbox.expire(entries);
     if (!isEnding(entries)) return this.#commit(entries);
@@ -229,7 +229,7 @@ export class RunDriver {
     await this.#commit(landed.length > 0 ? landed : entries);
   }
 
-  /** The open step's calls, until one has landed. */
+  /** Carries out the calls of the open step until one of them has ended. */
   #nextLanding(): Promise<Landing> {
     const { open } = this.state;
     if (open === null || this.#stop !== undefined) return this.#landed();
@@ -255,7 +255,7 @@ export class RunDriver {
     }
   }
 
-  /** Waits for calls in flight no longer than until something that others wait for is over by itself. */
+  /** Waits for calls in flight, at most until the time of the next time limit or expiry. */
   #untilTimeout<T>(wait: () => Promise<T>): Promise<T> {
     const { clock } = this.#deps;
     const at = nextTimeout(this.state);
@@ -264,7 +264,7 @@ export class RunDriver {
     return wait().finally(cancel);
   }
 
-  /** Nothing more is started. What is under way is recorded as it ends: one of them may end the step. */
+  /** Starts nothing more. Calls under way are recorded as they end, and one of them may end the step. */
   async #hearOut(): Promise<void> {
     if (this.#calls.inFlight > 0) await this.#calls.untilLanded();
     else await this.#settle();
@@ -276,7 +276,7 @@ export class RunDriver {
     return { entries: this.#calls.takeEnded() };
   }
 
-  /** Of what landed. A cancel ends a run also when a call is in doubt. */
+  /** Makes the entries of the calls that have ended. A cancel ends a run also when a call is in doubt. */
   #kept(landed: readonly EntryBody[]): readonly EntryBody[] {
     if (this.#isLettingGo()) return landed.filter(isResult);
     const { cancel } = this.state;
@@ -284,7 +284,7 @@ export class RunDriver {
     return isCancelled ? landed.filter((body) => !isDoubt(body)) : landed;
   }
 
-  /** A deadline that had stopped everything was moved: what was aborted stays so, and a fresh driver is needed. */
+  /** Whether the deadline that stopped everything was moved. Aborted work stays aborted, so that a fresh driver is needed. */
   async #startOver(): Promise<Exit> {
     await giveBack(this.#held);
     this.#inbox.look();
@@ -302,11 +302,11 @@ export class RunDriver {
   }
 
   #halt(why: Stop): void {
-    // A run that was lost or given back writes nothing more, whatever else stops it.
+    // The driver writes nothing more to a run that was lost or given back, also when something else stops it.
     if (this.#stop !== undefined && why !== 'lost' && why !== 'closing') return;
     this.#stop = why;
     const reason = new PilotageError('cancelled', `The run was stopped: ${why}.`);
-    // What is given back is gone on with elsewhere: what can still land here need not be done again.
+    // Another process goes on with a run that is given back: what is recorded here need not be done again there.
     const isPatient = this.#isLettingGo();
     this.#moves.abort(reason, isPatient);
     this.#calls.abort(reason, isPatient);
@@ -316,7 +316,7 @@ export class RunDriver {
     return this.#stop === 'closing' || this.#stop === 'lost';
   }
 
-  /** Gives the run back. Results that landed are kept; calls that were cut off are left to the next owner. */
+  /** Gives the run back. Results of calls that have ended are kept; calls that were cut off are left to the next owner. */
   async #letGo(): Promise<Exit> {
     await this.#settle();
     if (this.#stop === 'lost') return lost(this.#held);
@@ -326,22 +326,28 @@ export class RunDriver {
   }
 }
 
-/** The time of a pause is over. */
+/** Whether the time of a pause is over. */
 function isExpiry(entries: readonly EntryBody[]): boolean {
   return entries.some((entry) => entry.kind === 'resumed' && entry.verdict === 'timeout');
 }
 
-/** A call that ended by itself, not because it was stopped, or that waits for somebody. */
+/** Whether a call ended by itself rather than by being stopped, or waits for somebody. */
 function isResult(body: EntryBody): boolean {
   if (isDoubt(body)) return false;
   if (body.kind !== 'call_ended') return body.kind === 'paused' || body.kind === 'awaiting';
   return body.outcome.kind === 'value' || body.outcome.kind === 'error';
 }
 
-/** The next owner finds out for itself. */
+/**
+ * Whether the entry holds the run for a call in doubt. A run that is given back needs no such entry: the next owner finds out for
+ * itself.
+ */
 function isDoubt(body: EntryBody): boolean {
   return body.kind === 'paused' && body.reason === 'in_doubt';
 }
 
-/** A planner and tools that never wait would keep timers, signals and other runs from their turn for ever. */
+/**
+ * Steps after which the driver yields: a planner and tools that never wait would otherwise keep timers, signals and other runs
+ * waiting for ever.
+ */
 const STEPS_PER_TURN = 32;

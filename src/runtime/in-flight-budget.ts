@@ -1,4 +1,4 @@
-/** What calls of the open step take of the budget, as long as the state has not counted it. */
+/** The part of the budget that calls of the open step take, as long as the state has not counted them. */
 import { type Amounts, leftOf, type OpenStep, type RunState } from '#state';
 import type { Landing } from './spawn.ts';
 
@@ -11,12 +11,12 @@ export interface Shortage {
 
 export class InFlightBudget {
   readonly #state: RunState;
-  /** What is set aside for a task whose start is being written. */
+  /** Reserved for a task whose start is being written. */
   #spawning: Amounts = NOTHING;
-  /** Calls of `#open` that were started. */
+  /** Indexes of the calls of `#open` that were started. */
   readonly #started = new Set<number>();
   #open: OpenStep | undefined;
-  /** Money of calls whose beginning is being written, by call. */
+  /** Money of calls whose beginning is being written, by their indexes. */
   readonly #money = new Map<number, number>();
 
   constructor(state: RunState) {
@@ -24,13 +24,13 @@ export class InFlightBudget {
   }
 
   /**
-   * Takes the place of a call, and its money; what it has taken before is looked at again.
-   * @returns the axis that has no room for it, and what is left there: then nothing was taken.
+   * Reserves a place and the money for a call. What the call has reserved before is taken into account.
+   * @returns `undefined` on success; otherwise the axis that has no room, and what is left on it. Nothing is reserved then.
    */
   reserve(open: OpenStep, call: number, costMicroUsd: number): Shortage | undefined {
     const { calls = Number.POSITIVE_INFINITY, costMicroUsd: money = Number.POSITIVE_INFINITY } = leftOf(this.#state);
     const started = this.underWay(open);
-    // One that did not happen, and is made again, has its place and its money.
+    // A call that did not happen and is made again has its place and its money already.
     const others = started.has(call) ? started.size - 1 : started.size;
     const owed = open.promised.some((promise) => promise.call === call) ? 0 : costMicroUsd;
     started.delete(call);
@@ -44,17 +44,17 @@ export class InFlightBudget {
     return undefined;
   }
 
-  /** The state knows that the call has begun, and its money with it. */
+  /** Called when the state knows that the call has begun, and counts its money. */
   hasBegun(call: number): void {
     this.#money.delete(call);
   }
 
-  /** The call is not under way yet. */
+  /** Gives back the place of a call that did not start. */
   giveBack(call: number): void {
     this.#started.delete(call);
   }
 
-  /** Starts a task; what it is lent is taken until its start is written. */
+  /** Reserves the share of a task until the start of the task is written. */
   lend(start: (taken: Amounts) => Landing): Landing {
     const { open } = this.#state;
     const calls = open === null ? 0 : this.underWay(open).size;
@@ -64,14 +64,14 @@ export class InFlightBudget {
     return landing;
   }
 
-  /** The state has counted what was lent last. */
+  /** Called when the state has counted the share that was reserved last. */
   lentIsKnown(): void {
     this.#spawning = NOTHING;
   }
 
   /**
-   * Calls of the open step that are started and not counted yet, also those that a process began before it died: whatever
-   * becomes of such a call, it is one.
+   * Calls started in the open step but not yet recorded, including those that a crashed process started. Each counts once against the
+   * budget, however it ends.
    */
   underWay(open: OpenStep): Set<number> {
     const started = this.#started;

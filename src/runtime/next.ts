@@ -1,6 +1,6 @@
 /**
- * The loop's judgement, pure: what a run in this state needs now. The driver carries it out, the entries that come of it
- * change the state, and the question is asked again. After a crash the same question gives the same answer.
+ * Decides, as a pure function, what a run in this state needs next. The driver carries the answer out, the new entries change the
+ * state, and the question is asked again. After a crash the same state gives the same answer.
  */
 import {
   branchesOf,
@@ -44,32 +44,32 @@ import { askForRaise } from './raise.ts';
 
 export type Next =
   | { readonly do: 'end' }
-  /** Facts that follow from the state. Before they are written, these tasks are told to stop. */
+  /** Entries that follow from the state. Before they are written, these tasks are told to stop. */
   | { readonly do: 'record'; readonly entries: readonly EntryBody[]; readonly cancels?: readonly string[] }
-  /** Tasks that carry out calls which are not needed any more are told so, and heard out. */
+  /** These tasks carry out calls that are not needed any more. They are told so, and waited for. */
   | { readonly do: 'dismiss'; readonly tasks: readonly string[] }
   | { readonly do: 'plan' }
   /** The open step has calls to start or to wait for. */
   | { readonly do: 'calls' }
-  /** Nothing to do until an answer, a task's end, or this time. `null`: no time. */
+  /** Nothing to do until an answer, the end of a task, or this time. `null`: no time limit. */
   | { readonly do: 'park'; readonly wakeAt: number | null; readonly status: 'waiting' | 'paused' };
 
 export interface NextDeps {
-  /** Read only when something depends on the time. */
+  /** The clock. It is read only when the answer depends on the time. */
   readonly clock: Pick<Clock, 'now'>;
-  /** Gives a fresh pause token. */
+  /** Makes a token for a new pause. */
   newToken(): string;
   readonly wakeMode: WakeMode;
-  /** The planner's moves cost nothing. */
+  /** True: the planner's moves cost nothing. */
   readonly costless: boolean;
   readonly progress: ProgressGuard;
-  /** This process has the call of the open step under way. */
+  /** Whether this process has the call of the open step under way. */
   isInFlight(call: number): boolean;
-  /** This process has told the task that its call is not needed any more. */
+  /** Whether this process has told the task that its call is not needed any more. */
   isDismissed(task: string): boolean;
 }
 
-/** How often in a row a model may give a decision that does not pass before the run is failed. */
+/** How often in a row a model may give an invalid decision before the run fails. */
 export const MAX_REJECTIONS = 3;
 
 const PLAN: Next = { do: 'plan' };
@@ -114,7 +114,7 @@ function dismiss(tasks: readonly string[], { isDismissed }: NextDeps): Next | un
   return untold.length === 0 ? undefined : { do: 'dismiss', tasks: untold };
 }
 
-/** Between two steps, with nothing to wait for. */
+/** What a run needs between two steps when it waits for nothing. */
 function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   if (state.rejections >= MAX_REJECTIONS) return record([rejectedTooOften(state)]);
   const reached = reachedLimit(state, deps.costless);
@@ -131,8 +131,8 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
 }
 
 /**
- * The time of the next try is by the clock of whoever made the last one. Where that try is still to come, the clocks differ, and this
- * one says nothing of how much of the wait is left: the store has counted it.
+ * The time of the next try was set by the clock of the process that made the last one. If, by this clock, that last try is still to
+ * come, the clocks differ, and this clock cannot tell how much of the wait is left: the store counts the wait.
  */
 function mustWait({ modelAway }: RunState, now: number): boolean {
   const { triedAt = 0, retryAt = 0 } = modelAway ?? {};
@@ -143,7 +143,7 @@ function record(entries: readonly EntryBody[]): Next {
   return { do: 'record', entries };
 }
 
-/** A wait with a time limit may be over; the clock is read only for one. */
+/** Whether a wait is over. The clock is read only for a wait with a time limit. */
 function nowFor({ open }: RunState, { clock }: NextDeps): number | undefined {
   return open?.waits.some(({ until }) => until !== undefined) === true ? clock.now() : undefined;
 }
@@ -153,18 +153,18 @@ function expiredPause({ pauses }: RunState, now: number): Resumed | undefined {
   return expired && { kind: 'resumed', token: expired.token, verdict: 'timeout' };
 }
 
-/** What the raise was for is not needed any more: nobody has to answer. */
+/** Closes a pause for a higher limit that is not needed any more: nobody has to answer it. */
 function withdrawn(token: string): Resumed {
   const payload = { reason: 'The step is over without the calls that did not fit the budget.' };
   return { kind: 'resumed', token, verdict: 'resume', payload };
 }
 
-/** @param retryAt when the models are tried again; a limit of time that asks for a raise is met before. */
+/** @param retryAt when the models are tried again; a time limit that asks for a raise is checked before. */
 function park(state: RunState, retryAt?: number): Next {
   return { do: 'park', wakeAt: goesOnAt(state, retryAt), status: parkedStatus(state) };
 }
 
-/** When a run that nobody drives goes on by itself. Milliseconds since the epoch; `null`: never. */
+/** When a run that no process drives goes on by itself. Milliseconds since the epoch; `null`: never. */
 export function goesOnAt(state: RunState, retryAt: number | undefined): number | null {
   const { limits } = state;
   const own = Math.min(nextTimeout(state) ?? Number.POSITIVE_INFINITY, retryAt ?? Number.POSITIVE_INFINITY);
@@ -173,7 +173,7 @@ export function goesOnAt(state: RunState, retryAt: number | undefined): number |
   return wakeAt === Number.POSITIVE_INFINITY ? null : wakeAt;
 }
 
-/** A planner that pauses until something happens is woken by the results of its tasks, unless it asks for them itself. */
+/** A planner that waits in a pause of its own is woken by the results of its tasks, unless its wake mode is `poll`. */
 function wakePush(state: RunState, wakeMode: WakeMode): Next | undefined {
   const { background } = state;
   const pause = wakeMode === 'poll' ? undefined : ownPause(state);
@@ -184,7 +184,10 @@ function wakePush(state: RunState, wakeMode: WakeMode): Next | undefined {
   return record([{ kind: 'resumed', token: pause.token, verdict: 'resume', payload: { group_id: result.group.id } }]);
 }
 
-/** A run that would end, but for calls in doubt, also of tasks that carry out its calls: nothing else of it is carried out. */
+/**
+ * Whether a run would end but for calls in doubt, its own or those of tasks that carry out its calls. Nothing else of such a run
+ * is carried out.
+ */
 function awaitSettlement(state: RunState, { isInFlight }: NextDeps): Next {
   const carried = carriedTasks(state);
   const isCarried = (call: number): boolean =>
@@ -195,7 +198,7 @@ function awaitSettlement(state: RunState, { isInFlight }: NextDeps): Next {
   return { do: 'park', wakeAt: null, status: unsettledStatus(state) };
 }
 
-/** What an ending finds begun by a process that died: the run does not end before somebody has settled it. */
+/** Calls that a dead process had begun when the run is to end. The run does not end before somebody has settled them. */
 function cutOffCalls(state: RunState, { newToken, isInFlight }: NextDeps): Paused[] {
   const { open, identity } = state;
   if (open === null) return [];
@@ -238,7 +241,7 @@ function cancelled(state: RunState): Finished {
   };
 }
 
-/** The calls that a cancel leaves in doubt: whoever waits for the run is told, and decides with that. */
+/** The calls that a cancel leaves in doubt. Whoever waits for the run is told of them. */
 function leftUnknown({ identity, open, steps }: RunState): readonly JsonObject[] {
   const last = steps.at(-1);
   const left = (decision: Decision, step: number, isUnknown: (call: number) => boolean): readonly JsonObject[] =>

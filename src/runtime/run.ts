@@ -1,4 +1,4 @@
-/** A handle of one run. It holds no state: any process with the journal can make one. */
+/** A handle of one run. The handle holds no state: any process with the journal can make one. */
 
 import {
   assertOptions,
@@ -44,9 +44,9 @@ import type { TaskProgress } from './task-progress.ts';
 import { untilTaken } from './until-taken.ts';
 
 export interface ShownTasks {
-  /** The run is of such a planner. */
+  /** Whether the run belongs to such a planner. */
   isOf(state: RunState): boolean;
-  /** Looks at the tasks for a reader, until the returned function is called. */
+  /** Watches the tasks on behalf of a reader, until the returned function is called. */
   look(state: () => RunState | undefined, tell: (progress: TaskProgress) => void): () => void;
 }
 
@@ -56,83 +56,83 @@ export interface RunPorts {
   readonly hub: NoticeHub;
   readonly clock: Clock;
   isDriven(): boolean;
-  /** The run is followed here, and this is how far it has come: when it is parked, somebody has to know of its time. */
+  /** Tells how far a run that is followed here has come, so that its time is known when it is parked. */
   remind(state: RunState): void;
-  /** From now on the abort of the signal cancels the run. */
+  /** Makes the abort of the signal cancel the run. */
   cancelOn(signal: AbortSignal): void;
-  /** The state in which this process lets go of the run; `undefined` when it does not drive it. */
+  /** Resolves with the state in which this process stops driving the run; `undefined` when it does not drive the run. */
   settled(): Promise<RunState> | undefined;
-  /** For planners that want their readers to see their tasks move; absent: there is none. */
+  /** Set when the runtime has a planner that shows readers the progress of its tasks. */
   readonly shownTasks?: ShownTasks;
-  /** Who speaks through this handle; absent: the program itself. */
+  /** The caller that uses this handle; absent for the program itself. */
   readonly as?: Caller;
-  /** Another run of the same journal, for the same caller. */
+  /** A handle of another run of the same journal, for the same caller. */
   handle(run: string): Run;
-  /** @throws PilotageError `run_not_found` when who speaks through this handle may not know of the run. Absent: everybody may. */
+  /** @throws PilotageError `run_not_found` when the caller may not know of the run. Absent: every caller may. */
   readonly mayRead?: () => Promise<void>;
-  /** @throws PilotageError `scope_mismatch` when who speaks through this handle may not have the run resumed. */
+  /** @throws PilotageError `scope_mismatch` when the caller may not resume the run. */
   mayResume(): Promise<void>;
-  /** The run that this control is for: this one, or a task of it. */
+  /** The run that this control is for: this run, or one of its tasks. */
   addressee(control: Control): Promise<Addressee>;
   /** Stores a control and sees that somebody drives the run. */
   signal(control: Control): Promise<void>;
-  /** Writes down that the run, which has failed, goes on. */
+  /** Records that the failed run goes on. */
   reopen(): Promise<void>;
   fork(options: ForkOptions): Promise<Run>;
   replay(signal: AbortSignal | undefined): Promise<ReplayReport>;
   repair(options: RepairOptions): Promise<Diagnosis | undefined>;
-  /** Drives the run here, unless somebody else does. `acceptChanges`: also when the code has changed since it started. */
+  /** Drives the run here, unless another process does. `acceptChanges`: also when the code has changed since the run started. */
   drive(acceptChanges: boolean): Promise<void>;
 }
 
 export interface EventOptions {
-  /** Journal position. Default 1. */
+  /** The journal position of the first event, from 1. Default 1. */
   readonly from?: number;
   /**
-   * Every text of an event's payload passes through it before this reader gets the event; the journal keeps it whole. What
-   * it throws ends the stream. Tokens and chunks are left out, as a secret may be cut in two by them: the text is in the
-   * step's decision, and the value in the end of the call.
+   * A function that changes every text of an event's payload before this reader gets the event; the journal keeps the text whole.
+   * An error that it throws ends the stream. Tokens and chunks are left out, since a secret may be cut in two by them: the full text
+   * is in the step's decision, and the full value in the end of the call.
    */
   readonly redact?: Redact;
 }
 
-/** What became of a call in doubt, and why somebody knows. */
+/** Says what became of a call in doubt, and why the person who says it knows. */
 export type Settlement = { readonly reason?: string } & (
   | {
       readonly happened: true;
-      /** What the call came to; it has to fit the tool's output schema, if there is one. Default null. */
+      /** The value of the call. It must fit the tool's output schema, if the tool has one. Default null. */
       readonly value?: Json;
     }
-  /** It is made now, with the same idempotency key. */
+  /** The call did not happen. It is made now, with the same idempotency key. */
   | { readonly happened: false }
 );
 
-/** What comes with the answer to a pause. */
+/** Options of an answer to a pause. */
 export interface Answer {
-  /** What the planner gets as the pause's outcome, or a note to an approval. */
+  /** A JSON object that the planner gets as the pause's outcome, or a note that goes with an approval. */
   readonly payload?: JsonObject;
-  /** Why; for a rejected call the planner is told. */
+  /** The reason of the answer. When a call is rejected, the planner is told the reason. */
   readonly reason?: string;
 }
 
 export interface Approval extends Answer {
-  /** The arguments that the call is made with, in place of its own. They are checked against the tool's schema. */
+  /** Arguments that replace the call's own. They are checked against the tool's schema. */
   readonly args?: Json;
 }
 
 export interface Resumption {
-  /** Which pause; needed only when several are open. */
+  /** The token of the pause; needed only when several are open. */
   readonly token?: string;
-  /** What the planner gets as the pause's outcome. */
+  /** A JSON object that the planner gets as the pause's outcome. */
   readonly payload?: JsonObject;
-  /** New limits, as the answer to a pause at a reached one. */
+  /** New limits, to answer a pause at a limit that was reached. */
   readonly limits?: Limits;
   /**
-   * Of a run that was paused in the middle of a plan: what to change of nodes that have not begun, by their ids. Other
-   * arguments, which may refer to what the node comes after, or out of the plan.
+   * Changes to a run that was paused in the middle of a plan, by the ids of nodes that have not begun: `{ args }` gives a node
+   * other arguments, which may refer to nodes that it comes after; `{ skip: true }` takes the node out of the plan.
    */
   readonly nodes?: Readonly<Record<string, { readonly args: Json } | { readonly skip: true }>>;
-  /** Goes on although planner or tools are others than those that the run was started with. */
+  /** True: the run goes on although its planner or tools have changed since it was started. */
   readonly acceptChanges?: boolean;
   /** Aborting it cancels the run, as with `start`. */
   readonly signal?: AbortSignal;
@@ -145,7 +145,7 @@ export interface SteerOptions {
 
 export interface CancelOptions extends SteerOptions {
   readonly reason?: string;
-  /** False: what is in flight comes to its end. Default true. */
+  /** False: work in flight is allowed to end. True: it is aborted. Default true. */
   readonly hard?: boolean;
 }
 
@@ -197,7 +197,7 @@ export class Run {
       ...(shownTasks === undefined
         ? {}
         : { beside: (hear, state) => shownTasks.look(state, (progress) => hear({ type: 'progress', progress })) }),
-      // The planner sits in its own pause, and its tasks are what there is to see.
+      // The planner waits in its own pause, so that only its tasks can be seen to move.
       isOver: (state) => isSettled(state) && !(shownTasks?.isOf(state) === true && wakesByTasks(state)),
       onOver: (state) => (state.ending === null ? shown([pausedEvent(state)]) : []),
     });
@@ -205,7 +205,7 @@ export class Run {
     return mayRead === undefined ? follower.follow() : readAfter(mayRead, follower);
   }
 
-  /** Waits until the run has ended or is paused: the fold of the same stream. @throws PilotageError `run_not_found`. */
+  /** Waits until the run has ended or is paused. @throws PilotageError `run_not_found`. */
   async result(): Promise<RunResult> {
     if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
     const driven = await this.#ports.settled();
@@ -225,7 +225,7 @@ export class Run {
   }
 
   /**
-   * What the finished run gave, whole also when it is stored as an artifact. Waits as `result` does.
+   * The payload that the run finished with, read in full when it is stored as an artifact. Waits as `result` does.
    * @returns `undefined` for a run that failed, is paused, or gave nothing.
    * @throws PilotageError `run_not_found`, or `artifact_not_found`.
    */
@@ -238,7 +238,7 @@ export class Run {
     return storedJson(payload, identity, this.#ports.artifacts);
   }
 
-  /** The state as the journal has it now. @throws PilotageError `run_not_found`. */
+  /** The state of the run, as the journal has it now. @throws PilotageError `run_not_found`. */
   async state(): Promise<RunState> {
     if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
     return foldEntries(await this.#ports.journal.read(this.id));
@@ -251,9 +251,9 @@ export class Run {
   }
 
   /**
-   * Goes on: answers the open pause if there is one, and drives the run here if nobody does. A run that was cut off by a
-   * crash just goes on, and so does one that has failed, of whatever cause: that is recorded, as who it was. A task that has failed
-   * cannot: the run that it worked for was told.
+   * Resumes the run: answers the open pause, if there is one, and drives the run here unless another process does. A run that was cut
+   * off by a crash just goes on. A run that has failed goes on too, whatever the cause was; who resumed it is recorded. A task that
+   * has failed cannot be resumed, since the run that it worked for was told of the failure.
    * @throws PilotageError `run_not_found`, `run_ended` for a run that finished or was cancelled, `pause_not_found` for an answer to a pause that is not open, or
    * `run_changed`.
    */
@@ -275,7 +275,7 @@ export class Run {
       ...(nodes === undefined ? {} : { nodes }),
     };
     if (given && !acceptChanges) return this.steer('RESUME', answer);
-    // An answer that was stored, and that no process has taken yet, is all that the run waits for.
+    // The run waits only for an answer that is stored already, and that no process has taken yet.
     const isAnswered = (await this.#ports.journal.inbox(this.id)).length > 0;
     if (isAnswered && (!given || acceptChanges)) return this.#ports.drive(acceptChanges);
     const state = await this.state();
@@ -284,18 +284,18 @@ export class Run {
       return this.#ports.drive(acceptChanges);
     }
     if (acceptChanges) await this.#ports.drive(true);
-    // Only a pause of its own is answered; a run that was cut off, or waits for a task, just goes on.
+    // Only a pause of the run itself is answered; a run that was cut off, or waits for a task, just goes on.
     const asks = state.pauses.length > 0 && isPaused(state) && !acceptsOnly(state, acceptChanges);
     if (given || asks) return this.steer('RESUME', answer);
-    // A model that is away is no question to anybody: to resume is all the answer that there is, of any task that waits for one.
+    // A model that is away asks nobody anything: to resume is the whole answer, also for tasks that wait for a model.
     const away = pausesBelow(state).filter(({ reason }) => reason === 'model_unavailable');
     for (const { token } of away) await this.steer('RESUME', { token }).catch(unlessOldNews);
     return this.#ports.drive(acceptChanges);
   }
 
   /**
-   * Answers a pause with yes. A call that waits for approval is made.
-   * @param token which pause, of this run or of a task that it waits for; needed only when several are open.
+   * Approves: answers a pause with yes. A call that waits for approval is made.
+   * @param token the pause, of this run or of a task that it waits for; needed only when several pauses are open.
    * @throws PilotageError `pause_not_found`, `approver_refused`, or `payload_invalid` for arguments that do not fit.
    */
   async approve(token?: string, approval: Approval = {}): Promise<void> {
@@ -304,17 +304,17 @@ export class Run {
     return this.#answer('APPROVE', token, answer, args === undefined ? {} : { args });
   }
 
-  /** Answers a pause with no. A call that waits for approval is not made. @throws PilotageError `pause_not_found`. */
+  /** Rejects: answers a pause with no. A call that waits for approval is not made. @throws PilotageError `pause_not_found`. */
   async reject(token?: string, answer: Answer = {}): Promise<void> {
     assertOptions('reject', answer, ANSWER);
     return this.#answer('REJECT', token, answer, {});
   }
 
   /**
-   * Says what became of a call in doubt: one of which nobody knows whether it has happened.
-   * @param token which pause, of this run or of a task that it waits for; needed only when several are open.
-   * @throws PilotageError `pause_not_found`, or `payload_invalid` for a pause that is none of a call in doubt, or a value that does
-   * not fit.
+   * Settles a call in doubt, that is, a call of which nobody knows whether it has happened.
+   * @param token the pause, of this run or of a task that it waits for; needed only when several pauses are open.
+   * @throws PilotageError `pause_not_found`, or `payload_invalid` when the pause is not about a call in doubt, or when the
+   * value does not fit.
    */
   async settle(token: string | undefined, settlement: Settlement): Promise<void> {
     if (typeof settlement?.happened !== 'boolean') {
@@ -339,7 +339,7 @@ export class Run {
     return this.steer('PAUSE', undefined, options);
   }
 
-  /** Ends the run as cancelled. What is in flight is aborted at once, unless `hard` is false. */
+  /** Ends the run as cancelled. Work in flight is aborted at once, unless `hard` is false. */
   async cancel(options: CancelOptions = {}): Promise<void> {
     assertOptions('cancel', options, CANCEL);
     const { until, ...payload } = options;
@@ -363,14 +363,14 @@ export class Run {
     try {
       await this.#ports.handle(to.run).#send(control, until);
     } catch (error) {
-      // What this run knows of its task is old: it goes on, and hears the news.
+      // This run has an old view of its task: it goes on, and is told.
       if (isOldNews(error)) await this.#ports.drive(false);
       throw error;
     }
     if (to.token !== undefined && until === 'applied') await this.#untilAnswered(to.token);
   }
 
-  /** This run has heard that a pause of a task below it is answered. */
+  /** Waits until this run knows that a pause of a task below it is answered. */
   async #untilAnswered(token: string): Promise<void> {
     const follower = new Follower<never>({
       ...this.#sources(false),
@@ -410,7 +410,7 @@ export class Run {
   }
 
   /**
-   * A new run that shares this one's first steps, and goes on with this runtime's planner and tools. This one is not touched.
+   * Starts a new run that shares the first steps of this run, and goes on with this runtime's planner and tools. This run is not touched.
    * @throws PilotageError `run_not_found`, `scope_mismatch`, `idempotency_conflict`, `invalid_config` or `payload_invalid`.
    */
   async fork(options: ForkOptions = {}): Promise<Run> {
@@ -419,15 +419,18 @@ export class Run {
     return this.#ports.fork(options);
   }
 
-  /** What is wrong with a run that cannot be read or folded; `undefined`: nothing. @throws PilotageError `run_not_found`. */
+  /**
+   * Says what is wrong with a run that cannot be read or folded; `undefined` when nothing is wrong.
+   * @throws PilotageError `run_not_found`.
+   */
   async diagnose(): Promise<Diagnosis | undefined> {
     if (this.#ports.mayRead !== undefined) await this.#ports.mayRead();
     return diagnose(this.#ports.journal, this.id);
   }
 
   /**
-   * Sets such a run right: what cannot stand is set aside, whole, in an artifact, and `repaired` stands in its place. The run is paused
-   * then, unless it has ended.
+   * Repairs a run that cannot be read or folded: entries that cannot stand are set aside, whole, in an artifact, and a `repaired` entry
+   * takes their place. The run is paused then, unless it has ended.
    * @returns what was done; `undefined` when nothing is wrong.
    * @throws PilotageError `run_not_found`, `scope_mismatch`, `journal_conflict` while a process has the run, `journal_corrupt` when
    * not even its first entry can be read.
@@ -469,12 +472,12 @@ async function* readAfter(mayRead: () => Promise<void>, follower: Follower<RunEv
   yield* follower.follow();
 }
 
-/** Nothing more comes until somebody answers a pause. */
+/** Whether nothing more comes until somebody answers a pause. */
 function isSettled(state: RunState): boolean {
   return state.ending !== null || isPaused(state);
 }
 
-/** The run waits for an approval or another answer that `resume` alone cannot give. */
+/** Whether the run waits for an approval or another answer that `resume` alone cannot give. */
 function acceptsOnly({ pauses }: RunState, acceptChanges: boolean): boolean {
   if (!acceptChanges) return false;
   return pauses.some(

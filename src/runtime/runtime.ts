@@ -1,6 +1,6 @@
 /**
- * The face: starts runs, finds them again, and drives those whose lease this process holds. Everything about a run is in
- * the journal; what is kept here is only which runs are being driven.
+ * The runtime: starts runs, finds them again, and drives the runs whose lease this process holds. Everything about a run is in
+ * the journal; the runtime itself only knows which runs it drives.
  */
 
 import {
@@ -80,53 +80,59 @@ import { LargeTurns } from './turn.ts';
 export interface RuntimeOptions extends AgentParts {
   /**
    * A journal, or the path of an SQLite file. Default: `.pilotage/pilotage.db` in the current folder. A file is opened when
-   * it is first needed, and closed with the runtime; a journal that is passed in stays open.
+   * it is first needed, and closed with the runtime; a journal that the caller passes in stays open.
    */
   readonly journal?: Journal | string;
-  /** For runs that do not state their own. */
+  /** Limits of runs that do not set their own. */
   readonly limits?: Limits;
   /** At most this many runs are driven at once; others wait by priority, then age. A run that waits is not driven. Default 10. */
   readonly maxLiveRuns?: number;
-  /** Of one tenant. Default 10. */
+  /** At most this many runs of one tenant are driven at once. Default 10. */
   readonly maxLiveRunsPerTenant?: number;
   /**
-   * Calls of one step of a run that run at once, 1 to 50. Default 50. The entry of a planner and a tool may say less; what they
-   * hold back is told (event `tool.held_back`).
+   * How many calls of one step may run at once, 1 to 50. Default 50. A planner's entry and a tool may set less; calls that are held
+   * back by such a limit are reported (event `tool.held_back`).
    */
   readonly parallelCalls?: number;
-  /** How long a run stays with a process that says nothing. Default 5,000; renewed every third of it. */
+  /**
+   * How long a run stays with a process that does not renew its lease, in milliseconds. Default 5,000. The lease is renewed every
+   * third of that time.
+   */
   readonly leaseMs?: number;
   /**
-   * A run that was taken from a process of which nobody knows whether it is dead: for so long the answer of `reconcile` that a
-   * call did not happen is not believed, because that process may still be at it. Default: two leases.
+   * After a run was taken from a process that may still be alive, the answer `not_done` of `reconcile` is not believed for this long,
+   * because that process may still make the call. Milliseconds. Default: two leases.
    */
   readonly takeoverGraceMs?: number;
   readonly clock?: Clock;
   /** A number from 0 up to 1, for the jitter of retries. Default `Math.random`. */
   readonly random?: () => number;
-  /** How runs continue the earlier ones of their session. Default: not at all. */
+  /** How runs continue earlier runs of their session. Default: they do not. */
   readonly memory?: MemoryOptions;
-  /** What is done about a run that goes round in circles. Default: the planner is told after three times. */
+  /** What happens to a run that repeats the same steps. Default: the planner is told after three times. */
   readonly progress?: ProgressGuard;
   /**
-   * How long a run waits for its models when none of them can be asked, before it is paused as `model_unavailable`. 0: it is paused
-   * at once. Default 900,000 (15 minutes); 5,000 for a run without a step yet at whose model's address nobody listens, or ever has
-   * since this process began.
+   * How long a run waits while none of its models can be asked, before it is paused as `model_unavailable`, in milliseconds. With 0 it
+   * is paused at once. Default 900,000 (15 minutes); 5,000 for a run without steps when nothing listens at its model's address, and
+   * nothing has since this process began.
    */
   readonly patienceMs?: number;
   /**
-   * Asked before each call of a tool is made: what it does not allow is an error that the planner sees. Planners that make
-   * plans ask it first about a whole plan, with references to earlier steps as they stand.
+   * A function that is asked before each call of a tool. A call that it does not allow is not made, and the planner sees the error.
+   * Planners that make plans first ask it about the whole plan, in which references to earlier steps are not resolved yet.
    */
   readonly policy?: ToolPolicy;
-  /** Asked about a run whose planner or tools are others now. Default: it is left until somebody accepts the changes. */
+  /**
+   * A function that is asked about a run whose planner or tools have changed. Default: the run waits until somebody accepts the
+   * changes.
+   */
   readonly migrate?: Migrate;
   /**
-   * Secrets of the program's own. A text is left out of everything that is written; patterns and functions are for errors, faults
-   * and remarks, and for what `also` names. Keys that this process was given, and what looks like one, need no rule.
+   * The program's own secrets. A text is removed from everything that is written; patterns and functions apply to errors, faults and
+   * remarks, and to the parts that `also` names. Keys that this process was given, and texts that look like keys, need no rule.
    */
   readonly redact?: RedactionOptions;
-  /** Told of faults that no caller waits for. Default: a process warning. */
+  /** Called with faults that no caller waits for. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -165,7 +171,7 @@ const QUERY: OptionShape<RunQuery> = {
 
 const DEFAULT_LEASE_MS = 5_000;
 const DEFAULT_LIVE_RUNS = 10;
-/** A process may stand still for three leases before an effect that it has under way can meet a second one. */
+/** How many leases a process may stand still before an effect that it has under way can meet a second one. */
 const GRACE_IN_LEASES = 2;
 
 /** @throws PilotageError `no_planner`, `invalid_config`, or a tool's registration error. Nothing is opened yet. */
@@ -188,7 +194,7 @@ export class Runtime {
   #summaries: SummaryKeeper | undefined;
   #signals: CancelSignals | undefined;
   #closing: Promise<void> | undefined;
-  /** Runs as tasks: started once under a key, found, listed, stopped, watched. */
+  /** Tasks: runs that are started once under a key, found, listed, stopped and watched. */
   readonly tasks: Tasks = new Tasks({
     journal: () => {
       this.#assertOpen();
@@ -227,8 +233,8 @@ export class Runtime {
   }
 
   /**
-   * Stores a run, due at once, and drives it as soon as there is a slot. A run id that exists already is the same run:
-   * nothing is stored, and it goes on if nobody drives it.
+   * Stores a run, due at once, and drives it as soon as a slot is free. If a run with this id exists already, nothing is stored:
+   * that run goes on, unless another process drives it.
    * @throws PilotageError `identity_required`, `agent_unknown`, `unserializable`, `memory_block_unserializable`, `invalid_config`,
    * `runtime_closed`, `scope_mismatch` for a run id that somebody else uses or for their memory, `idempotency_conflict` for
    * that of a run that was started with something else, or a store error; the reason of a `signal` that is aborted already. For a
@@ -240,7 +246,7 @@ export class Runtime {
 
   async #start(query: string, options: StartOptions, asked?: StartRequest): Promise<Run> {
     this.#assertOpen();
-    // Who gives no options is told first what a run cannot do without.
+    // A caller without options is told first which options a run needs.
     if (options === undefined) assertIdentity(undefined);
     assertStartOptions(options);
     options.signal?.throwIfAborted();
@@ -268,9 +274,10 @@ export class Runtime {
   }
 
   /**
-   * A handle of a run, from any process. Whether it exists is found out when the handle is used.
-   * @param options `as`: who speaks through it, as the program has found out; default the program itself, which may do all.
-   * Controls, forks and replays need its scope, and a run of somebody else is to it as one that there is not: only an admin reads it.
+   * Makes a handle of a run, in any process. Whether the run exists is found out when the handle is used.
+   * @param options `as`: the caller that uses the handle, as the program has authenticated it; default the program itself, which may
+   * do everything. Controls, forks and replays need the caller's scope. For a caller, the run of somebody else does not exist,
+   * unless the caller is an admin.
    */
   run(id: string, options: { readonly as?: Caller } = {}): Run {
     this.#assertOpen();
@@ -280,7 +287,7 @@ export class Runtime {
     return this.#handle(id, options.as);
   }
 
-  /** For planners that want their readers to see their tasks move. */
+  /** For planners that show readers the progress of their tasks. */
   readonly #shownTasks: ShownTasks = {
     isOf: ({ agent }) => isHybrid(this.#agents.successorOf(agent)),
     look: (state, tell) =>
@@ -324,7 +331,7 @@ export class Runtime {
     });
   }
 
-  /** From now on the abort of the signal cancels the run. */
+  /** Makes the abort of the signal cancel the run. */
   #cancelOn(signal: AbortSignal | undefined, run: string): void {
     if (signal === undefined) return;
     const fleet = this.#readyFleet();
@@ -356,12 +363,12 @@ export class Runtime {
     return replayRun({ entries, planner, toolsOf, inputs, ...(signal === undefined ? {} : { signal }) });
   }
 
-  /** Who would go on with the run today. */
+  /** The planner that would go on with the run today. */
   async #successorOf(run: string): Promise<ReadyAgent> {
     return this.#agents.successorOf((await this.#recordOf(run)).agent);
   }
 
-  /** @throws PilotageError `run_not_found`, also for one that is stored a moment later. */
+  /** @throws PilotageError `run_not_found`, also when the run is stored a moment later. */
   async #recordOf(run: string): Promise<RunRecord> {
     const record = await this.#driverDeps().journal.get(run);
     if (record === undefined) throw runNotFound(run);
@@ -377,7 +384,7 @@ export class Runtime {
   }
 
   /**
-   * Takes over due runs of the whole journal, also those of processes that died, until the runtime is closed or the
+   * Takes over due runs of the whole journal, including runs of processes that died, until the runtime is closed or the
    * returned function is called.
    */
   work(): () => void {
@@ -392,7 +399,7 @@ export class Runtime {
   }
 
   async #close(): Promise<void> {
-    // Whoever is told now finds the runtime closed.
+    // A waiter that is told now finds the runtime closed.
     await Promise.resolve();
     this.#signals?.close();
     await this.#fleet?.close();
@@ -435,7 +442,7 @@ export class Runtime {
     return historyFor(this.#driverDeps().journal.memory, scope, this.#memory);
   }
 
-  /** A run id that somebody else used is never handed out, nor that of a run which was given something else to work on. */
+  /** Refuses a run id that somebody else used, and the id of a run that was started with something else. */
   async #assertSameRun(asked: Entry, agent: string | undefined): Promise<void> {
     if (asked.kind !== 'started') return;
     const { identity, context } = asked;
@@ -531,7 +538,7 @@ export class Runtime {
 }
 
 function warn(error: unknown): void {
-  // A warning is printed later, outside of every guard: it has nothing that may throw then.
+  // A warning is printed later, outside of every guard, so that it must hold nothing that can throw then.
   const warning = new Error(describeThrown(error));
   const stack = fieldOf(error, 'stack');
   if (typeof stack === 'string') warning.stack = stack;
