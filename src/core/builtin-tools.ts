@@ -15,9 +15,12 @@ export const SKILL_GET = 'skill_get';
 export const SPAWN_TOOL = '_spawn_task';
 export const AWAIT_TOOL = '_await_task';
 
-/** As a branch of a plan, a message to the user; no tool carries it out. */
+/** The name of a plan's branch that is a message to the user; no tool carries it out. */
 export const MESSAGE_TOOL = '_message';
-/** As a branch of a plan, its end and its result. Models know it as the way to end; it is never declared. */
+/**
+ * The name of a plan's branch that is its end and its result. Models know it as the way to end a run; it is never declared as a
+ * tool.
+ */
 export const FINISH_TOOL = '_finish';
 
 export function isPlanTool(tool: string): boolean {

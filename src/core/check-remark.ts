@@ -1,4 +1,4 @@
-/** Whether a value is a remark. What is none must not become an event: its readers go by the type. */
+/** Whether a value is a remark. Any other value must not become an event, because readers of events go by the type. */
 import { encodedBytes, isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { OwnRemarkType, Remark, RemarkPayloads, RemarkType } from './remark.ts';
 import { readUsage } from './usage.ts';
@@ -65,7 +65,7 @@ const FIELDS: { readonly [K in KnownType]: { readonly [F in keyof RemarkPayloads
 const OWN_TYPE = /^[A-Za-z0-9][\w.-]*(?:\/[\w.-]+)+$/;
 const MAX_TYPE_CHARS = 100;
 
-/** Why `value` is no remark, and what to write instead; `undefined` when it is one. */
+/** Why `value` is not a remark, and what to write instead; `undefined` when it is a remark. */
 export function whyNoRemark(value: Json): string | undefined {
   const type = isJsonObject(value) ? value['type'] : undefined;
   if (!isJsonObject(value) || typeof type !== 'string') {

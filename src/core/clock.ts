@@ -1,6 +1,6 @@
 import { SharedTimer } from './shared-timer.ts';
 
-/** Time enters by this port only. A timer may fire early when the delay is very long: whoever waits looks at `now` again. */
+/** The clock: the only source of time. A timer with a very long delay may fire early, so that its caller must check `now` again. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
@@ -8,16 +8,16 @@ export interface Clock {
   after(delayMs: number, wake: () => void, options?: TimerOptions): () => void;
   /** `after` for a time limit, which nearly always is cancelled before its time, and holds no process. Absent: `after` is one. */
   limit?(delayMs: number, wake: () => void): () => void;
-  /** Milliseconds since some moment, by a clock that nobody sets. Absent: `now` is one. */
+  /** Milliseconds on a monotonic clock, which nobody sets. Absent: `now` is monotonic. */
   steady?(): number;
 }
 
 export interface TimerOptions {
-  /** The process stays alive for it. Default true. */
+  /** True: the timer keeps the process alive. Default true. */
   readonly holds?: boolean;
 }
 
-/** By this clock lengths of time are measured: the other one may be set meanwhile, and is for moments. */
+/** The monotonic time, for measuring durations. `now` may be set meanwhile, and is for points in time. */
 export function steadyMs(clock: Pick<Clock, 'now' | 'steady'>): number {
   return clock.steady?.() ?? clock.now();
 }
@@ -27,7 +27,10 @@ export function limitTime(clock: Clock, delayMs: number, wake: () => void): () =
   return clock.limit?.(delayMs, wake) ?? clock.after(delayMs, wake);
 }
 
-/** Whoever waits for a time of the wall clock looks at it again after so long: it may have been set, or the machine has slept. */
+/**
+ * The longest single wait for a time of the wall clock, in milliseconds: the clock may have been set, or the machine may have
+ * slept.
+ */
 export const LONGEST_NAP_MS = 10_000;
 
 // setTimeout fires at once for delays over 2^31 - 1 ms.

@@ -19,10 +19,10 @@ export interface Compaction {
 }
 
 /**
- * - `summariser_error`: it could not be asked, or its reply did not come.
- * - `empty_summary`: it said nothing.
- * - `invalid_summary`: a part is missing, says nothing or is cut off.
- * - `long_summary`: it is no shorter than what it would replace.
+ * - `summariser_error`: the summariser could not be asked, or did not reply.
+ * - `empty_summary`: the summary is empty.
+ * - `invalid_summary`: a part of the summary is missing, empty or cut off.
+ * - `long_summary`: the summary is not shorter than the steps that it would replace.
  * - `estimator_error`: the request could not be counted.
  */
 export type CompactionErrorCode =
@@ -32,14 +32,14 @@ export type CompactionErrorCode =
   | 'long_summary'
   | 'estimator_error';
 
-/** Tries in a row that gave no summary. Whoever tries again waits the longer the more there were. */
+/** Failed tries to summarise, in a row. The more there were, the longer is the wait before the next try. */
 export interface CompactionFailures {
   readonly times: number;
-  /** The step before which the last of them was made. */
+  /** The step before which the last try was made. */
   readonly step: number;
 }
 
-/** What came of trying to shorten a run's history. A failure is recorded, and tried again at a later step. */
+/** The result of trying to shorten a run's history. A failure is recorded, and the try is repeated at a later step. */
 export type CompactionAttempt = { readonly usage?: Usage } & (
   | { readonly compaction: Compaction }
   | { readonly failure: ErrorData & { readonly code: CompactionErrorCode }; readonly tokenEstimate: number }

@@ -1,19 +1,19 @@
-/** What a run is given beside its query. It is recorded with the run's start, so that every request can be made again. */
+/** What a run is given beside its query. All of it is recorded when the run starts, so that every request can be rebuilt. */
 import type { ArtifactRef } from './artifact.ts';
 import type { Json, JsonObject } from './json.ts';
 
-/** Advice to a planner. What is absent is not spoken of. */
+/** Advice to a planner. An absent field is not mentioned to the model. */
 export interface PlanningHints {
   readonly constraints?: string;
   /** Tool names in the order in which they are best used. */
   readonly preferredOrder?: readonly string[];
-  /** Tools that may well be called together. */
+  /** Names of tools that may be called in parallel. */
   readonly parallelGroups?: readonly (readonly string[])[];
-  /** Calls that are best made at once, at most. Advice: more are carried out all the same, up to the cap of 50. */
+  /** How many calls are best made at once. This is advice: more calls are still carried out, up to 50. */
   readonly maxParallel?: number;
   readonly disallowedTools?: readonly string[];
   readonly preferredTools?: readonly string[];
-  /** What the work should cost; advice, where `Limits` bind. */
+  /** What the work should cost. This is advice; `Limits` bind. */
   readonly budget?: {
     readonly steps?: number;
     readonly costUsd?: number;
@@ -34,15 +34,15 @@ export interface InputArtifact extends ArtifactRef {
   readonly fileName?: string;
 }
 
-/** An attachment with its bytes; without them it could not be read. */
+/** An attachment with its bytes. The bytes are absent when it could not be read. */
 export interface LoadedInput extends InputArtifact {
   readonly bytes?: Uint8Array;
 }
 
-/** One stored value of the session, without its bytes. */
+/** A stored value of the session, without its bytes. */
 export interface ArtifactRow extends ArtifactRef {
   readonly fileName?: string;
-  /** Who made it: `tool: <name>`, `user`, or `unknown`. */
+  /** Who made the value: `tool: <name>`, `user`, or `unknown`. */
   readonly source: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
@@ -51,9 +51,12 @@ export interface ArtifactRow extends ArtifactRef {
 export type ReasoningReplay = 'never' | 'text';
 
 export interface RunContext {
-  /** What a planner that is called as a function is gets: the input of a flow. */
+  /** Arguments of a planner that is called like a function, such as the input of a flow. */
   readonly args?: Json;
-  /** What goes with them, for every tool of the run to read. Under `route_policy`, the choice of a flow's routers. */
+  /**
+   * Data that goes with the arguments, which every tool of the run may read. The key `route_policy` holds choices for a flow's
+   * routers.
+   */
   readonly meta?: JsonObject;
   readonly hints?: PlanningHints;
   /** Facts from outside the session, such as a user profile: data for the model, never instructions. */
@@ -62,11 +65,11 @@ export interface RunContext {
   readonly conversationMemory?: Json;
   /** Documents that were looked up for this query. */
   readonly retrieved?: Json;
-  /** At most 5 are shown. */
+  /** Skills of the run. The model is shown at most 5; the others are found by search. */
   readonly skills?: readonly Skill[];
   readonly inputs?: readonly InputArtifact[];
   /** The newest artifacts of the session when the run started, and how many more there were. */
   readonly artifacts?: { readonly rows: readonly ArtifactRow[]; readonly more: number };
-  /** Wins over the planner's own setting. */
+  /** Replaces the planner's own setting. */
   readonly reasoningReplay?: ReasoningReplay;
 }

@@ -19,7 +19,7 @@ export const CONTROL_TYPES = [
 ] as const;
 export type ControlType = (typeof CONTROL_TYPES)[number];
 
-/** What a sender may do; each covers those before it. */
+/** What a sender may do. Each scope includes the scopes before it. */
 export const CONTROL_SCOPES = ['session_user', 'owner_user', 'admin'] as const;
 export type ControlScope = (typeof CONTROL_SCOPES)[number];
 
@@ -37,7 +37,7 @@ export const LEAST_SCOPE: Readonly<Record<ControlType, ControlScope>> = {
   PRIORITIZE: 'admin',
 };
 
-/** Who sends a control, as the program that took it in has found out. */
+/** The sender of a control, as the program that accepted it has authenticated it. */
 export interface Caller {
   readonly tenant: string;
   readonly user: string;
@@ -46,20 +46,20 @@ export interface Caller {
 }
 
 export interface Control {
-  /** Unique in its run: the same id twice is one control. */
+  /** Unique in its run: a second control with the same id is ignored. */
   readonly id: string;
   readonly type: ControlType;
   readonly payload?: JsonObject;
-  /** Absent: the program itself, which may do everything. */
+  /** The sender. Absent for the program itself, which may do everything. */
   readonly from?: Caller;
-  /** Of a CANCEL by a run above that goes on itself. Only the runtime says so: of what a sender gives, it is not kept. */
+  /** Set on a CANCEL by a run above that goes on itself. Only the runtime sets it: from a sender it is dropped. */
   readonly dismisses?: true;
 }
 
 /** What an inbox holds. */
 export type Message = Control | TaskMessage;
 
-/** An inbox holds at most this many controls that nobody has taken yet; a CANCEL is taken in all the same. */
+/** An inbox holds at most this many controls that were not taken yet. A CANCEL is accepted also above this number. */
 export const INBOX_CAP = 256;
 
 /** Whether the cap of an inbox is for this message. */
@@ -128,7 +128,7 @@ export function mayKnow(caller: Caller, owner: Scope): boolean {
   return caller.tenant === owner.tenant && caller.user === owner.user && caller.session === owner.session;
 }
 
-/** @throws PilotageError `scope_mismatch` for a sender of another tenant, user or session who is no admin. */
+/** @throws PilotageError `scope_mismatch` for a sender of another tenant, user or session who is not an admin. */
 function assertMaySteer(from: Caller | undefined, owner: Scope): void {
   if (from === undefined || mayKnow(from, owner)) return;
   throw new PilotageError('scope_mismatch', 'The run belongs to somebody else; only an admin may steer it.');
@@ -142,7 +142,7 @@ interface Field {
 
 const REASON: Field = { kind: 'string' };
 const TOKEN: Field = { kind: 'string' };
-/** `payload`: the sender's own words. What stands in there changes nothing of the run, whatever its parts are called. */
+/** `payload` holds the sender's own words. Nothing in it changes the run, whatever its keys are called. */
 const ANSWER: Readonly<Record<string, Field>> = { token: TOKEN, reason: REASON, payload: { kind: 'object' } };
 const FIELDS: Readonly<Record<ControlType, Readonly<Record<string, Field>>>> = {
   INJECT_CONTEXT: {},
@@ -183,8 +183,8 @@ function isOfKind(value: Json, kind: Kind): boolean {
 }
 
 /**
- * A cancel by a run above that goes on itself, and does not need this one any more. Nobody has decided past a call in doubt:
- * that holds the run all the same.
+ * A cancel by a run above that goes on itself and does not need this run any more. It decides nothing about a call in doubt: such a call
+ * still holds the run.
  */
 export function isDismissal(message: Message): boolean {
   return message.type === 'CANCEL' && message.dismisses === true;

@@ -1,15 +1,15 @@
 /**
- * One error class with a stable `code`. What a code leads to stands in one table, so that the loop never decides it by
- * reading messages.
+ * One error class with a stable `code`. One table says what follows from each code, so that the loop never reads
+ * messages to decide.
  */
 import type { JsonObject } from './json-type.ts';
 
 /**
- * Where an error of each code goes.
- * - `caller`: thrown at the edge to whoever called; nothing was written.
- * - `planner`: an outcome that the planner sees; the run goes on.
- * - `run`: ends the run as failed.
- * - `retry`: the store could not take it now; the same append is tried again.
+ * What follows from an error of each code.
+ * - `caller`: the error is thrown to the caller; nothing was written.
+ * - `planner`: the error is an outcome that the planner sees; the run goes on.
+ * - `run`: the error ends the run as failed.
+ * - `retry`: the store could not write now; the same append is tried again.
  */
 export const ERROR_CONSEQUENCES = {
   identity_required: 'caller',
@@ -169,7 +169,7 @@ export class PilotageError extends Error {
   }
 }
 
-/** One field of anything. `undefined` also when reading it throws: a getter, or a proxy. */
+/** A field of any value. `undefined` also when reading it throws, as a getter or a proxy may. */
 export function fieldOf(value: unknown, name: PropertyKey): unknown {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined;
   try {
@@ -182,8 +182,8 @@ export function fieldOf(value: unknown, name: PropertyKey): unknown {
 const MAX_WORDS_CHARS = 32_768;
 
 /**
- * What a thrown value says of itself, without its stack: also for `throw "x"` and `throw null`. Always a text, of at most
- * 32,768 characters, whatever the value does when it is read.
+ * The message of a thrown value, without its stack, also for `throw "x"` and `throw null`. Always a string of at most 32,768
+ * characters, also when reading the value throws.
  */
 export function describeThrown(thrown: unknown): string {
   const words = wordsOf(thrown);

@@ -1,8 +1,7 @@
 /**
  * What a reader of a run sees. Events are derived from entries, so that they can be read again at any time with the same
  * numbers; only `token`, `token.reset`, `tool.chunk`, `tool.late` and
- * `task.progress` pass by without being recorded, and `run.paused` says where the
- * reading of a paused run stops.
+ * `task.progress` are not recorded, and `run.paused` marks the end of what a reader of a paused run gets.
  */
 import type { HeldBack } from './at-once.ts';
 import type { Caller, Control } from './control.ts';
@@ -24,7 +23,7 @@ interface CallEndedPayload {
   readonly outcome: Outcome;
   readonly latencyMs: number;
   readonly attempts: number;
-  /** The outcome is that of an equal call of an earlier step; with attempts, the call was made under the key of that. */
+  /** The earlier, equal call whose outcome this call took. With attempts, this call was made under the key of that call. */
   readonly reuses?: CallPlace;
 }
 
@@ -37,14 +36,14 @@ export interface EventPayloads extends RemarkPayloads {
     readonly text: string;
     readonly offset: number;
   };
-  /** The model failed on the way, and its answer begins anew: what was shown of this step is to be taken back. */
+  /** The model failed on the way, and its answer begins again: a reader takes back what it has shown of this step. */
   'token.reset': { readonly step: number };
   'planner.decision': {
     readonly step: number;
     readonly decisionKind: string;
     /** Only for a single call. */
     readonly tool?: string;
-    /** Code points of the reasoning. */
+    /** Length of the reasoning, in code points. */
     readonly reasoningChars: number;
     readonly reasoningTrace?: string;
     readonly text?: string;
@@ -60,7 +59,10 @@ export interface EventPayloads extends RemarkPayloads {
     readonly callId?: string;
     readonly args: Json;
   };
-  /** Calls of a step that could run at once and do not: `limit` of `calls` do, by the word of `by`; with `tool` only of that. */
+  /**
+   * Calls of a step are held back: of `calls` that could run at once, `limit` do, because of the setting `by`; with `tool`, only
+   * calls of that tool.
+   */
   'tool.held_back': { readonly step: number } & HeldBack;
   'tool.completed': CallEndedPayload;
   /** An error, a cancelled call, or one whose outcome is unknown. */
@@ -68,17 +70,17 @@ export interface EventPayloads extends RemarkPayloads {
   /** A branch that never started: because of another branch, or because somebody took it out of its plan. */
   'tool.skipped': CallEndedPayload;
   /**
-   * A live handle that a tool has was opened. `opening` is 1 for the first time in the run; with a higher number it is a new
-   * value, and what the one before it kept is gone. Told with the end of the first call that used it.
+   * A tool's live handle was opened. `opening` is 1 for the first time in the run; a higher number means a new value, and everything
+   * that the value before it kept is gone. The event comes with the end of the first call that used the handle.
    */
   'handle.opened': { readonly step: number; readonly call: number; readonly handle: string; readonly opening: number };
-  /** That opening of a handle, which earlier calls used, is gone: after a crash, in another process, or while the run waited. */
+  /** The value of a handle that earlier calls used is gone: after a crash, in another process, or while the run waited. */
   'handle.lost': { readonly step: number; readonly call: number; readonly handle: string; readonly opening: number };
-  /** A result that came after its call had been given up. It is dropped. */
+  /** A result came after its call had been given up, and was dropped. */
   'tool.late': { readonly step: number; readonly call: number; readonly tool: string };
   /**
-   * A piece of what a call gives on its way. Also those of the tasks below the run that carry out its calls: `run` is whose
-   * it is. `index` counts from 1 in each attempt. It is not recorded.
+   * A piece of a call's result, given while the call runs. Pieces of tasks below the run that carry out its calls come too: `run` is
+   * the run whose call gave the piece. `index` counts from 1 in each attempt. The event is not recorded.
    */
   'tool.chunk': {
     readonly run: string;
@@ -137,13 +139,13 @@ export interface EventPayloads extends RemarkPayloads {
     }[];
     readonly reason?: string;
   };
-  /** The tasks of a run whose planner is woken in the `hybrid` way, while somebody listens. It is not recorded. */
+  /** The progress of a task of a run whose planner has the wake mode `hybrid`, while somebody listens. The event is not recorded. */
   'task.progress': { readonly task: string; readonly status: TaskStatus; readonly entries: number };
-  /** The last `times` times `period` steps were the same. */
+  /** The last steps repeat: the same `period` steps came `times` times. */
   'planner.no_progress': { readonly step: number; readonly period: number; readonly times: number };
   /**
-   * No model could be asked for the move of this step. The run tries again at `retryAt`; without one it is paused, and says so
-   * with the next event.
+   * No model could be asked for the move of this step. The run tries again at `retryAt`; without `retryAt` it is paused, as the
+   * next event says.
    */
   'model.away': {
     readonly step: number;
@@ -154,13 +156,13 @@ export interface EventPayloads extends RemarkPayloads {
   };
   /** Somebody resumed the run after it had failed. */
   'run.reopened': { readonly by?: Caller };
-  /** Somebody set the run right, in place of an entry that could not stand. */
+  /** Somebody repaired the run: this stands in place of an entry that could not stand. */
   'run.repaired': { readonly by: string; readonly reason?: string; readonly problem: ErrorData };
   /** Somebody accepted that the code of the run has changed. */
   'run.repinned': { readonly agent: string; readonly renamedTools?: Readonly<Record<string, string>> };
   /** Nothing more comes until somebody answers: the last event of a reader of a paused run. */
   'run.paused': { readonly pauses: readonly TaskPause[] };
-  /** The run has taken a control out of its inbox. What became of it is the event after this one. */
+  /** The run has taken a control out of its inbox. The next event says what became of the control. */
   'control.received': { readonly control: Control };
   /** The run ended before it could do what the control asks for. */
   'control.undelivered': { readonly control: Control };

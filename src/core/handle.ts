@@ -1,11 +1,11 @@
-/** What a journal knows of a live handle: that it was opened, and that it is gone. The value itself is never in it. */
+/** What a journal records of a live handle: that it was opened, and that it was lost. The value itself is never recorded. */
 
-/** Stands in the end of a call. */
+/** A note about a handle in the end of a call. */
 export interface HandleNote {
   readonly name: string;
-  /** Which opening of it: 1 for the first of the run. */
+  /** The number of the opening: 1 for the first of the run. */
   readonly opening: number;
-  /** The call was refused, because that opening is gone. Absent: the call used it, and nothing had been recorded of it. */
+  /** True: the call was refused, because the value of that opening is gone. Absent: the call was the first to use it. */
   readonly lost?: true;
 }
 
@@ -13,6 +13,6 @@ export interface HandleNote {
 export interface HandleState {
   readonly name: string;
   readonly opening: number;
-  /** It is gone, and calls of this step were told so. */
+  /** The step whose calls were told that the value is gone. */
   readonly lostAt?: number;
 }

@@ -35,7 +35,7 @@ export function newRunId(): string {
 export function assertIdentity(identity: Partial<Identity> | undefined): asserts identity is Identity {
   const missing = PARTS.filter((part) => {
     const value = identity?.[part];
-    // Half a surrogate pair is no text: it has no UTF-8 form, and no key could be made of it.
+    // A lone surrogate has no UTF-8 form, so that no key could be made of it.
     return typeof value !== 'string' || value.trim() === '' || !value.isWellFormed();
   });
   if (missing.length === 0) return;

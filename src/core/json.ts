@@ -31,7 +31,7 @@ export const JSON_LIMITS = {
 /**
  * Copies `value` into frozen JSON. `undefined` properties are dropped, valid dates become ISO 8601 text, byte arrays
  * become base64 and `toJSON` is honoured. Each part is read once. What is larger than `JSON_LIMITS` is refused before it is walked.
- * @throws PilotageError `unserializable` with `data.path`, which begins with `root`; nothing else, whatever the value does.
+ * @throws PilotageError `unserializable` with `data.path`, which begins with `root`; nothing else, also when reading the value throws.
  */
 export function captureJson(value: unknown, root: string): Captured {
   const walk: Walk = {
@@ -77,9 +77,9 @@ interface Walk {
   maxBytes: number;
   values: number;
   chars: number;
-  /** Those met behind the first `FEW_VALUES` values. */
+  /** Keys found after the first `FEW_VALUES` values. */
   keys: Set<string> | undefined;
-  /** Of what is being read. */
+  /** The depth of the value that is being read. */
   depth: number;
   /** The keys that lead there; `null` stands for a `toJSON()`. Only the first `depth` count. */
   readonly at: (string | number | null)[];
@@ -262,7 +262,7 @@ function isOfObject(value: object): boolean {
 /** An object that is not plain: what stands for it, if anything does. */
 function copyInstance(value: object, toJSON: unknown, walk: Walk, depth: number): Json {
   let plain: unknown;
-  // Not by `instanceof`: a proxy is no byte array, whatever it says of itself.
+  // `instanceof` is not used: a proxy is not a byte array, although it may claim to be one.
   if (isUint8Array(value)) {
     if (value.length > JSON_LIMITS.chars) refuse(walk, depth, `it has ${value.length} bytes; save it as an artifact`);
     plain = Buffer.from(value).toString('base64');

@@ -1,6 +1,6 @@
 /**
  * Values that are secret, whoever says them: keys that this process was given. They are known to the whole process, because a key
- * that one runtime sends is no less a key in what another one writes.
+ * that one runtime sends is still a key in what another runtime writes.
  */
 
 /** A shorter one would take words out of texts that have nothing to do with it. */
@@ -44,7 +44,7 @@ export class KnownSecrets {
   }
 }
 
-/** Those of the process. */
+/** The known secrets of the process. */
 export const knownSecrets: KnownSecrets = new KnownSecrets();
 
 /** Texts are cut before they come here, with or without a mark: of errors, of outputs, of replies that are no use. */
@@ -86,7 +86,7 @@ export function knowKeysOf(named: Readonly<Record<string, string | undefined>>):
   }
 }
 
-/** A key that a model is given. Servers that need none are given a short word, such as `not-needed`, which is no secret. */
+/** Adds the key of a model. Servers without keys are given a short word, such as `not-needed`, which is not a secret. */
 export function knowKey(key: string): void {
   if (key.trim().length >= LEAST_KEY_CHARS || /\d/.test(key)) knownSecrets.add(key);
 }
@@ -98,7 +98,7 @@ function allFormsOf(values: Iterable<string>): Forms {
   return { literals, pattern: new RegExp(literals.map(escaped).join('|'), 'g') };
 }
 
-/** As it is, in JSON, in an address, and in base64 wherever it begins in what was encoded. */
+/** The forms of a secret: as it is, in JSON, in a URL, and in base64 at each of the three possible offsets. */
 function formsOf(value: string): string[] {
   const encodings = [0, 1, 2].flatMap((before) => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(value)]);

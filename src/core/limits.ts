@@ -1,51 +1,51 @@
-/** The budget of a whole run with its children. An absent limit is no limit, but for steps. */
+/** The budget of a run together with its tasks. An absent limit means unlimited, except for `steps`. */
 import { PilotageError } from './errors.ts';
 import { microUsdOf, whyNoUsd } from './money.ts';
 import { shownAmount } from './usage.ts';
 
 interface Common {
-  /** Decisions carried out. Default 64. 0 means none left. */
+  /** How many decisions are carried out. Default 64; with 0 the run decides nothing. */
   readonly steps?: number;
-  /** Calls of tools that are started. One more is refused, as the outcome of that call. */
+  /** How many calls of tools are started. A further call is refused: the refusal is the call's outcome. */
   readonly calls?: number;
   /** Milliseconds since the epoch. */
   readonly deadlineAt?: number;
   /** Input and output tokens of all model calls. */
   readonly tokens?: number;
   /**
-   * What happens when one is reached, or the next call does not fit what is left of it: `finish` ends the run, or refuses the call;
+   * What happens when a limit is reached, or the next call does not fit what is left: `finish` ends the run, or refuses the call;
    * `pause` holds the run until somebody raises the limit, and makes the call then. Tasks have `finish`. Default `finish`.
    */
   readonly onCeiling?: 'finish' | 'pause';
 }
 
-/** As people and programs write them. */
+/** Limits as people and programs write them. */
 export interface Limits extends Common {
   /** US dollars, for model calls and priced tools: 0.5 is fifty cents. Every model that may be asked needs prices. */
   readonly costUsd?: number;
-  /** Is of `RunLimits`. */
+  /** Only `RunLimits` has this field. */
   readonly costMicroUsd?: never;
 }
 
-/** As a run records them. */
+/** Limits as a run records them. */
 export interface RunLimits extends Common {
   /** Whole millionths of a US dollar. */
   readonly costMicroUsd?: number;
-  /** Is of `Limits`. */
+  /** Only `Limits` has this field. */
   readonly costUsd?: never;
 }
 
-/** The part of a run's limits that a task has, and that its owner sets aside. */
+/** The axes on which a task has limits, and on which its owner reserves a share for it. */
 export type TaskShare = Pick<RunLimits, 'steps' | 'calls' | 'deadlineAt' | 'costMicroUsd' | 'tokens'>;
 
 export const DEFAULT_STEP_LIMIT = 64;
 
 export type BudgetAxis = 'steps' | 'calls' | 'deadline' | 'cost' | 'tokens';
 
-/** The axes on which a run may come to its end: without calls it can still decide. */
+/** The axes whose limit ends a run. Calls are not among them: a run without calls can still decide. */
 export type CeilingAxis = Exclude<BudgetAxis, 'calls'>;
 
-/** What a run ends with that a limit has ended: each limit has a word of its own. */
+/** The reason that a run ends with when a limit ended it. Each limit has its own reason. */
 export type CeilingReason = 'max_steps' | 'max_cost' | 'max_tokens' | 'deadline_exceeded';
 
 export const CEILING_REASONS: Readonly<Record<CeilingAxis, CeilingReason>> = {
@@ -59,7 +59,7 @@ const AXES_BY_REASON: ReadonlyMap<string, CeilingAxis> = new Map(
   (Object.keys(CEILING_REASONS) as CeilingAxis[]).map((axis) => [CEILING_REASONS[axis], axis]),
 );
 
-/** Which limit has ended a run with this reason, if one has. */
+/** The limit that ends runs with this reason; `undefined` for other reasons. */
 export function ceilingOf(reason: string): CeilingAxis | undefined {
   return AXES_BY_REASON.get(reason);
 }
@@ -69,8 +69,8 @@ const KEYS: ReadonlySet<string> = new Set<keyof Required<Limits>>([
 ]);
 
 /**
- * The limits that are set, each read by its name: those of a class may be getters, which copying leaves behind.
- * @throws PilotageError `invalid_config` naming what is no limit.
+ * The limits that are set, each read by its name: a class may define them as getters, which copying would lose.
+ * @throws PilotageError `invalid_config` naming a key that is not a limit.
  */
 export function givenLimits(limits: Limits | undefined): Limits {
   if (limits === undefined) return {};
@@ -88,7 +88,7 @@ function assertNames(limits: Limits): void {
   throw refusal(`limits.${other} is not a limit; the limits are ${[...KEYS].join(', ')}. costUsd is in US dollars.`);
 }
 
-/** @throws PilotageError `invalid_config` naming what is no limit, or a limit that cannot be meant. */
+/** @throws PilotageError `invalid_config` naming a key that is not a limit, or a limit with a wrong value. */
 export function assertLimits(limits: Limits): void {
   assertNames(limits);
   for (const name of ['steps', 'calls', 'deadlineAt', 'tokens'] as const) {
@@ -104,7 +104,7 @@ export function assertLimits(limits: Limits): void {
   }
 }
 
-/** @throws PilotageError `invalid_config` also for a limit of no money at all: a run would end before its first move. */
+/** @throws PilotageError `invalid_config` also for `costUsd: 0`, with which a run would end before its first move. */
 export function assertRunLimits(limits: Limits): void {
   assertLimits(limits);
   if (limits.costUsd !== 0) return;
@@ -113,7 +113,7 @@ export function assertRunLimits(limits: Limits): void {
   );
 }
 
-/** As a run records them. @throws as `assertLimits`. */
+/** Converts limits to the form that a run records. @throws as `assertLimits`. */
 export function runLimitsOf(limits: Limits): RunLimits {
   assertLimits(limits);
   const { costUsd, ...same } = givenLimits(limits);

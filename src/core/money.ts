@@ -1,10 +1,10 @@
 /** Money as people write it, in US dollars, and as runs count it: in whole millionths of one, so that sums are exact. */
 const MICRO_USD = 1_000_000;
 
-/** Above this, in dollars, a number is meant in another unit. */
+/** Above this amount in dollars, a number was probably meant in another unit. */
 const MOST_USD = 100_000;
 
-/** To the nearest millionth. */
+/** Rounds to the nearest millionth. */
 export function microUsdOf(usd: number): number {
   return Math.round(usd * MICRO_USD);
 }
@@ -13,7 +13,7 @@ export function usdOf(microUsd: number): number {
   return microUsd / MICRO_USD;
 }
 
-/** Why this is no amount of dollars that somebody can mean; `undefined` when it is one. 0 is one. */
+/** Why the value is not a plausible amount of US dollars; `undefined` when it is. 0 is plausible. */
 export function whyNoUsd(value: unknown): string | undefined {
   if (typeof value !== 'number' || !(value >= 0)) return 'give US dollars, a number from 0 up, or leave it out';
   if (value > 0 && value * MICRO_USD < 1)

@@ -1,4 +1,7 @@
-/** What the planner is told about a step: the join's result over the outcomes of the branches. Pure, so never stored. */
+/**
+ * The observation of a step, which the planner sees: the join applied to the outcomes of the branches. It is computed, never
+ * stored.
+ */
 import { type Branch, branchesOf, type Decision } from './decision.ts';
 import type { ErrorData } from './errors.ts';
 import type { Json, JsonObject } from './json.ts';
@@ -22,11 +25,11 @@ function successes(calls: readonly CallRecord[]): { index: number; record: CallR
 /**
  * The value of a step as its join gives it: the value of a single call; for a parallel call a list of branch
  * observations (all branches in index order; for `first_success` and `n` the successes in the order they came) or the
- * object of `keyed`; for a pause the verdict and its payload; for a decision that did not pass its error.
+ * object of `keyed`; for a pause the verdict and its payload; for a decision that did not pass validation, its error.
  */
 export function observe(step: Step): Json {
   const { decision, calls, error } = step;
-  // A decision that did not pass has no calls: what it came to is why.
+  // A decision that did not pass validation has no calls: its observation is the error.
   if (calls.length === 0) return error === undefined ? null : { error: { code: error.code, message: error.message } };
   if (decision.kind !== 'call_parallel') {
     const outcome = calls[0]?.outcome;
@@ -60,8 +63,8 @@ export function observe(step: Step): Json {
 }
 
 /**
- * One observation for each branch, in index order, whatever the join: every call id gets exactly one answer. None for a
- * decision that did not pass.
+ * One observation for each branch, in index order, for every join: each call id gets exactly one answer. A decision that did not
+ * pass validation has none.
  */
 export function observeBranches(step: Step): readonly BranchObservation[] {
   if (step.calls.length === 0) return [];

@@ -2,7 +2,7 @@
 import { PilotageError } from './errors.ts';
 import { nearest } from './nearest.ts';
 
-/** Of `any` it is said elsewhere what is wrong. */
+/** Kinds of options. A value of the kind `any` is checked elsewhere. */
 type Kind =
   | 'text'
   | 'number'
@@ -62,10 +62,10 @@ export function assertOptions<T extends object>(of: string, given: unknown, shap
   }
 }
 
-/** @throws PilotageError `invalid_config` for a list in which something is none of these words. */
+/** @throws PilotageError `invalid_config` for a list with an item that is not one of these words. */
 export function assertWords(of: string, name: string, given: readonly unknown[], words: readonly string[]): void {
   const other = given.find((one) => typeof one !== 'string' || !words.includes(one));
-  // A list may have a hole, or `undefined`, which is no word either.
+  // A list may have a hole or `undefined`, which is not a word either.
   if (other === undefined && !given.includes(undefined)) return;
   throw refusal(`The option ${name} of ${of} contains ${shown(other)}; each item must be one of ${words.join(', ')}.`);
 }
@@ -89,7 +89,10 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What its keys say stands in its fields: not so of a map, a set, the headers of a request or a promise, of which nothing would be read. */
+/**
+ * What its keys say stands in its fields: not so of a map, a set, the headers of a request or a promise, of which nothing would be
+ * read.
+ */
 export function isOptionsRecord(value: unknown): value is object {
   return isObject(value) && !(Symbol.iterator in value) && !('then' in value && typeof value.then === 'function');
 }

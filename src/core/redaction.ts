@@ -6,7 +6,7 @@
  *   needs it there. The values, arguments and words that a run works with are left alone, unless the program asks for it: a call
  *   that is given `[redacted]` in place of an argument does something else.
  *
- * Ids, kinds and names are never touched, so that whatever a rule finds, an entry is still one that the fold takes.
+ * Ids, kinds and names are never changed, so that an entry can be folded whatever a rule removes.
  */
 import { isUtf8 } from 'node:buffer';
 import type { Control } from './control.ts';
@@ -49,7 +49,7 @@ export class Redaction {
   readonly #functions: readonly Clean[];
   readonly #also: ReadonlySet<RedactedPart>;
 
-  /** @throws PilotageError `invalid_config` for what is no rule. */
+  /** @throws PilotageError `invalid_config` for a value that is not a rule. */
   constructor(options: RedactionOptions = {}) {
     assertOptions('redact', options, OPTIONS);
     const { rules = [], also = [] } = options;
@@ -110,7 +110,7 @@ export class Redaction {
     return clean === undefined ? control : { ...control, payload: parted(payload, clean, ['token', 'task_id']) };
   }
 
-  /** Of an artifact that is text, whatever it is called. Bytes in which nothing is to be left out are left as they are. */
+  /** Redacts an artifact that is text, whatever its media type. Bytes without secrets are returned unchanged. */
   bytes(bytes: Uint8Array, mime: string): Uint8Array {
     const clean = this.#of('results');
     if (clean === undefined) return bytes;
@@ -248,7 +248,7 @@ function jsonOf(text: string): Json | undefined {
   }
 }
 
-/** The same with every text of these fields cleaned; the same object where nothing has changed. */
+/** The object with every text of these fields redacted; the same object when nothing has changed. */
 function within<T extends object>(of: T, clean: Clean | undefined, fields: readonly (keyof T)[]): T {
   if (clean === undefined) return of;
   let changed: T | undefined;
@@ -269,7 +269,7 @@ function parted(payload: JsonObject, clean: Clean, kept: readonly string[]): Jso
   );
 }
 
-/** What a decision says, not what it is. One that was rejected may have any shape, and nothing of it is carried out. */
+/** Redacts the texts of a decision, not its structure. A rejected decision may have any shape, and nothing of it is carried out. */
 function decisionOf(decision: Decision, clean: Clean, isRejected: boolean): Decision {
   if (isRejected) return mapTexts(decision as unknown as Json, clean) as unknown as Decision;
   switch (decision.kind) {

@@ -1,7 +1,7 @@
 /**
  * What the arguments of a branch may hold beside plain JSON: `{ "$from": "s1", "path": "/items/0/id" }` stands for the value of
- * an earlier branch, and `{ "$literal": … }` for the value inside as it is, whatever keys that has. Both are the words of
- * whoever wrote the plan. Values that come from elsewhere are put in through `literal`, and values of earlier calls by reference.
+ * an earlier branch, and `{ "$literal": … }` for the value inside as it is, whatever keys that has. Both are written by
+ * the author of the plan. Values that come from elsewhere are put in through `literal`, and values of earlier calls by reference.
  */
 import { PilotageError } from './errors.ts';
 import { atPointer, isJsonObject, type Json, type JsonObject } from './json.ts';
@@ -20,7 +20,7 @@ export function literal(value: Json): Json {
   return walk(value, isMarked) ? { $literal: value } : value;
 }
 
-/** The value, if it stands for another branch's. */
+/** The reference, if the value is one; otherwise `undefined`. */
 export function asReference(value: Json): Reference | undefined {
   if (!isJsonObject(value) || typeof value['$from'] !== 'string') return undefined;
   const { path, step } = value;
@@ -30,7 +30,7 @@ export function asReference(value: Json): Reference | undefined {
   return value as unknown as Reference;
 }
 
-/** The object, if it is an escape: its `$literal` is the value that it stands for. */
+/** The escape, if the value is one: its `$literal` is the value that it stands for. */
 export function asLiteral(value: Json): { readonly $literal: Json } | undefined {
   if (!isJsonObject(value) || !Object.hasOwn(value, '$literal')) return undefined;
   return Object.keys(value).length === 1 ? (value as { readonly $literal: Json }) : undefined;
@@ -52,7 +52,7 @@ export function allReferencesIn(args: Json): readonly Reference[] {
   return found;
 }
 
-/** Why `args` cannot be carried out whatever the branches come to: the first part that only looks like a reference. */
+/** Why `args` cannot be used, whatever values the branches have: names the first part that looks like a reference and is not valid. */
 export function referenceFault(args: Json): string | undefined {
   let fault: string | undefined;
   walk(args, (part) => {
@@ -125,7 +125,7 @@ function walk(value: Json, visit: (part: Json) => boolean): boolean {
   return false;
 }
 
-/** The object has a key of these: it is a reference or an escape, or looks like one. */
+/** Whether the value has the key of a reference or an escape: it is one, or looks like one. */
 export function isMarked(part: Json): boolean {
   return isJsonObject(part) && (Object.hasOwn(part, '$from') || Object.hasOwn(part, '$literal'));
 }
@@ -149,7 +149,7 @@ function isPointer(path: string): boolean {
   return /^(\/([^~]|~[01])*)?$/s.test(path);
 }
 
-/** What was meant by `hits.0`, `$.hits[0]` or `#/hits/0`. */
+/** The JSON Pointer that was probably meant by `hits.0`, `$.hits[0]` or `#/hits/0`. */
 function pointerFor(path: string): string {
   const keys = path.startsWith('/') || path.startsWith('#/') ? path.replace(/^#?\//, '').split('/') : keysIn(path);
   return keys

@@ -1,4 +1,4 @@
-/** What a planner tells about the making of a move. Each remark is recorded with the move and read back as an event. */
+/** Remarks: what a planner tells about how it made a move. Each remark is recorded with the move and read back as an event. */
 import type { ErrorData } from './errors.ts';
 import type { Json } from './json-type.ts';
 import type { Usage } from './usage.ts';
@@ -26,28 +26,31 @@ export interface RemarkPayloads {
   'planner.reply_repaired': { readonly issues: readonly { readonly code: string; readonly message: string }[] };
   /** A model failed in a way that may pass; the next try is with `to`, which may be the same one. */
   'model.fallback': { readonly from: string; readonly to: string; readonly error: ErrorData };
-  /** The model could not keep to a schema in the way asked for. */
+  /** The model could not produce output by a schema in the way that it was asked to. */
   'model.output_downgraded': { readonly model: string; readonly from: OutputMode; readonly to: OutputMode };
-  /** A provider said of what a call used what cannot be. It was estimated in its place. */
+  /** A provider reported usage that cannot be true. An estimate was used instead. */
   'model.usage_refused': { readonly model: string; readonly why: string };
-  /** What was looked up for the prompt of a plan. With an error the plan is made without. */
+  /** Documents were looked up for the prompt of a plan. With an error, the plan is made without documents. */
   'plan.retrieved': {
     readonly documents: number;
-    /** Estimated. */
+    /** The size of the documents in tokens, estimated. */
     readonly tokens: number;
     /** Documents that were left out or shortened, to keep to their share. */
     readonly cut: number;
     readonly error?: ErrorData;
   };
-  /** One call of a model on the way to a plan, whatever came of it. Prompt and output have passed through the redaction. */
+  /** A model was called on the way to a plan, with any result. Prompt and output are redacted. */
   'plan.try': PlanTry;
-  /** Of `candidates` plans the verifier chose one, or rejected all. With an error the first valid one was taken, unverified. */
+  /**
+   * The verifier chose one of `candidates` plans, or rejected all of them. With an error, the first valid plan was taken,
+   * unverified.
+   */
   'plan.verified': {
     readonly candidates: number;
     readonly valid: number;
-    /** The number of the try that gave it. Absent: all were rejected. */
+    /** The number of the try that gave the chosen plan. Absent: all plans were rejected. */
     readonly chosen?: number;
-    /** Of the valid ones, in their order; null for one that was rejected. */
+    /** The scores of the valid plans, in order; null for a plan that was rejected. */
     readonly scores?: readonly (number | null)[];
     /** Which tries were rejected, and why, with at most 256 characters. */
     readonly rejected?: readonly { readonly try: number; readonly reason: string }[];
@@ -62,9 +65,9 @@ export interface RemarkPayloads {
   };
   /** An attachment could not be read; the request says so. */
   'input.unreadable': { readonly artifactRef: string; readonly fileName?: string };
-  /** The planner remarked something that is no remark. `remark` is its type as far as it had one, at most 100 characters. */
+  /** A remark of the planner was dropped, because it is not valid. `remark` is its type, if it had one, of at most 100 characters. */
   'planner.remark_dropped': { readonly remark: string; readonly why: string };
-  /** An event of the planner's own: a name with a slash, such as `acme/plan.scored`, and whatever it has to say. */
+  /** An event of the planner's own: a name with a slash, such as `acme/plan.scored`, and any JSON data. */
   [own: OwnRemarkType]: { readonly data: Json };
 }
 
@@ -75,18 +78,18 @@ export type RemarkType = keyof RemarkPayloads;
 export interface PlanFault {
   readonly code: string;
   readonly message: string;
-  /** The id of the step that it is about. */
+  /** The id of the step that the fault is about. */
   readonly step?: string;
-  /** Of a cycle: the ids along it, the first again at the end. */
+  /** For a cycle: the ids along the cycle, with the first id again at the end. */
   readonly path?: readonly string[];
 }
 
 export type PlanTryPurpose = 'plan' | 'repair' | 'outline' | 'detail' | 'verify' | 'rest';
 
 export interface PlanTry {
-  /** From 1, within one move. */
+  /** The number of the try within its move, from 1. */
   readonly try: number;
-  /** The try before it, of which it is a repair or the next stage. */
+  /** The number of the try before, which this try repairs or continues. */
   readonly previous?: number;
   readonly purpose: PlanTryPurpose;
   readonly model: string;
@@ -98,7 +101,7 @@ export interface PlanTry {
   readonly output: string;
   readonly latencyMs: number;
   readonly usage?: Usage;
-  /** `unreadable`: no plan was found in it. `failed`: the model gave no reply. */
+  /** `unreadable`: no plan was found in the reply. `failed`: the model gave no reply. */
   readonly result: 'valid' | 'unreadable' | 'invalid' | 'forbidden' | 'failed';
   readonly faults: readonly PlanFault[];
 }

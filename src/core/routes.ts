@@ -20,7 +20,7 @@ export function needsOf(way: Way): ReadonlySet<string> {
   return ids;
 }
 
-/** Those that must have a value. */
+/** Ids of the branches that must have a value. */
 function strictNeedsOf({ after, when, args }: Route): Set<string> {
   const ids = new Set(after);
   if (when !== undefined) ids.add(when.branch);

@@ -1,7 +1,7 @@
-/** The skills that a run was given, to look up and to search. Pure; nothing in it fails for what is not there. */
+/** The skills that a run was given, to look up and to search. Pure; looking up an unknown skill does not throw. */
 import type { Skill } from './context.ts';
 
-/** So many are shown whole; the others are found by search. */
+/** How many skills are shown whole; the others are found by search. */
 export const SHOWN_SKILLS = 5;
 
 export interface SkillHit {
@@ -13,7 +13,7 @@ export interface SkillHit {
 export interface SkillView {
   list(): readonly Skill[];
   get(name: string): Skill | undefined;
-  /** Those with some word of the query, the best first. `limit`: default 10. */
+  /** Skills that have at least one word of the query, best first. `limit`: default 10. */
   search(query: string, limit?: number): readonly SkillHit[];
 }
 

@@ -1,4 +1,4 @@
-/** One decision that was carried out, with what became of it. */
+/** A step: a decision that was carried out, with its outcomes. */
 import type { AtOnce } from './at-once.ts';
 import type { ArtifactRow } from './context.ts';
 import type { Decision } from './decision.ts';
@@ -11,9 +11,9 @@ import type { Usage } from './usage.ts';
 
 export type { Usage } from './usage.ts';
 
-/** What a planner's move carries beside the decision. */
+/** Notes of a planner's move, beside the decision. */
 export interface MoveNotes {
-  /** What the model said beside its calls. */
+  /** Text of the model beside its calls. */
   readonly text?: string;
   readonly reasoning?: string;
   readonly usage?: Usage;
@@ -24,7 +24,7 @@ export interface MoveNotes {
   readonly remarks?: readonly Remark[];
 }
 
-/** A call of the run. */
+/** The place of a call in its run. */
 export interface CallPlace {
   readonly step: number;
   readonly call: number;
@@ -36,28 +36,28 @@ export interface CallRecord {
   readonly startedAt?: number;
   readonly endedAt: number;
   readonly attempts: number;
-  /** The entry that recorded it: a smaller one ended earlier. */
+  /** The position of the entry that recorded the end of the call: a smaller one ended earlier. */
   readonly seq: number;
   /** Tools that the call made known; they are listed from the next step on. */
   readonly discovered?: readonly string[];
   /** What the tool stored on the way, beside its value. */
   readonly artifacts?: readonly ArtifactRow[];
-  /** Live handles that the call was the first to use, or found gone. */
+  /** Live handles that the call used first, or found closed. */
   readonly handles?: readonly HandleNote[];
-  /** An earlier call of the same tool with the same arguments, whose outcome it took, or under whose idempotency key it was made. */
+  /** An earlier call of the same tool with the same arguments. This call took its outcome, or was made under its idempotency key. */
   readonly reuses?: CallPlace;
 }
 
 export interface Step extends MoveNotes {
   readonly index: number;
   readonly decision: Decision;
-  /** One record a branch, in branch order; one for a pause, a spawn or an await. */
+  /** One record for each branch, in branch order; a pause, a spawn or an await has one record. */
   readonly calls: readonly CallRecord[];
   /** Arguments that somebody gave to calls in place of those that were decided, as in a plan: with references and escapes. */
   readonly given?: readonly { readonly call: number; readonly args: Json }[];
-  /** What kept the calls from running all at once, beside what the decision says. */
+  /** Limits on how many of the calls ran at once, beside the limit in the decision. */
   readonly atOnce?: AtOnce;
-  /** The error of the step as a whole: a join that was not met, a set-up that was refused, a reply that was no move. */
+  /** The error of the step as a whole: its join was not met, its set-up was refused, or the planner's reply was not a move. */
   readonly error?: ErrorData;
   readonly startedAt: number;
   readonly endedAt: number;

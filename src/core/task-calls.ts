@@ -69,7 +69,7 @@ function specOf(spec: JsonObject): SpawnSpec {
   return limits === undefined ? plain : { ...plain, limits: limits as unknown as TaskLimits };
 }
 
-/** The same values under other names; keys that are not there are left out. */
+/** The same values under other names. Absent keys stay absent. */
 function renamed(from: JsonObject, names: Readonly<Record<string, string>>): JsonObject {
   return Object.fromEntries(
     Object.entries(names).flatMap(([key, name]) => (from[key] === undefined ? [] : [[name, from[key]]])),

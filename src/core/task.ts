@@ -8,13 +8,13 @@ export type TaskKind = 'foreground' | 'background';
 export type TaskStatus = 'pending' | 'running' | 'paused' | 'complete' | 'failed' | 'cancelled';
 export type OnCancel = 'cascade' | 'isolate';
 
-/** At most so many runs below each other, the first not counted. */
+/** The greatest depth of a tree of runs; the root has depth 0. */
 export const MAX_TASK_DEPTH = 4;
-/** Tasks of one run that have not ended; those that carry out its calls, which are limited as calls are, not counted. */
+/** How many tasks of one run may be unfinished at once. Tasks that carry out calls are not counted: they are limited as calls are. */
 export const MAX_LIVE_TASKS = 16;
-/** In a tree of so many runs under the first no task is spawned any more. */
+/** How many runs may stand under the root of a tree before no task is spawned any more. */
 export const MAX_TREE_TASKS = 64;
-/** In a tree of so many runs under the first no call is carried out by a task any more. */
+/** How many runs may stand under the root of a tree before no call is carried out by a task any more. */
 export const MAX_TREE_CALLS = 100_000;
 
 /** The id of the task that a call starts: the same however often it is tried. */
@@ -38,10 +38,10 @@ export function runsAbove(run: string, depth: number): readonly string[] {
   return above;
 }
 
-/** Where a run comes from that is a task of another. */
+/** The origin of a run that is a task of another run. */
 export interface TaskOrigin {
   readonly parent: string;
-  /** The run that nobody spawned, at the top. */
+  /** The root of the tree: the run that no other run spawned. */
   readonly root: string;
   /** 1 for a task of the root. */
   readonly depth: number;
@@ -51,7 +51,7 @@ export interface TaskOrigin {
   readonly onCancel: OnCancel;
 }
 
-/** What the budget of a run has set aside for a task, and what the task has used, with its own tasks. */
+/** The part of a run's budget that is reserved for a task, or what the task, with its own tasks, has used. */
 export interface TaskUsage extends Readonly<UsageTotals> {
   readonly steps: number;
   /** Calls of tools. Absent in journals from before they were counted: none. */
@@ -62,7 +62,7 @@ export interface TaskUsage extends Readonly<UsageTotals> {
 export interface TaskEnd {
   readonly task: string;
   readonly status: 'complete' | 'failed' | 'cancelled';
-  /** What the task finished with. */
+  /** The payload that the task finished with. */
   readonly result?: Json;
   /** The result is the reference of the artifact that holds it. */
   readonly stored?: true;
@@ -83,8 +83,8 @@ export interface TaskPause {
 export type TaskMessage =
   | { readonly id: string; readonly type: 'TASK_ENDED'; readonly end: TaskEnd }
   /**
-   * The pauses that the task and those below it wait at; none: it goes on. `asOf` is the position in the task's journal at
-   * which that was so: a process that stood still may tell it late.
+   * The open pauses of the task and of the tasks below it; an empty list: the task goes on. `asOf` is the position in the task's journal
+   * at which these pauses were open: a process that stood still may report them late.
    */
   | {
       readonly id: string;
@@ -93,7 +93,7 @@ export type TaskMessage =
       readonly pauses: readonly TaskPause[];
       readonly asOf: number;
     }
-  /** The run `by` waits for this one: it is to be told of the ending. */
+  /** The run `by` waits for this run, and must be told how it ends. */
   | { readonly id: string; readonly type: 'WATCH'; readonly by: string };
 
 /** A task as its owner's planner sees it. */
@@ -104,9 +104,9 @@ export interface TaskView {
   readonly description: string;
   /** The step that started it. */
   readonly step: number;
-  /** Absent while it is under way. */
+  /** How the task ended; absent while it is under way. */
   readonly end?: TaskEnd;
-  /** What it waits for somebody to answer; empty when it does not. */
+  /** Open pauses of the task, which somebody must answer; empty when there are none. */
   readonly pauses: readonly TaskPause[];
 }
 
@@ -118,13 +118,13 @@ export interface GroupView {
   readonly status: GroupStatus;
   /** In the order in which they were spawned. */
   readonly members: readonly TaskView[];
-  /** Why it was cancelled, or completed before all had ended: `fail-fast:<code>`, `quorum`. */
+  /** Why the group was cancelled, or was complete before all its tasks had ended: `fail-fast:<code>`, `quorum`. */
   readonly reason?: string;
   /** Milliseconds since the epoch. */
   readonly endedAt?: number;
 }
 
-/** A group whose results came to the run by themselves, at the step that was next then. */
+/** The results of a group that the run did not await, with the step that was next when they came. */
 export interface BackgroundResult {
   readonly atStep: number;
   readonly group: GroupView;

@@ -1,4 +1,4 @@
-/** What somebody's code has thrown, read once: whatever it does when it is read, and however it changes afterwards. */
+/** A value that foreign code has thrown, read exactly once, so that getters and later changes do no harm. */
 import { describeThrown, fieldOf, PilotageError } from './errors.ts';
 import { captureObject, type JsonObject } from './json.ts';
 
@@ -9,7 +9,7 @@ export class Thrown {
   readonly value: unknown;
   readonly message: string;
   readonly name: string;
-  /** Of our own class, or of another copy of the package. */
+  /** Whether the error is a `PilotageError`, of this or another copy of the package. */
   readonly isOurs: boolean;
   readonly code: string | undefined;
   readonly data: JsonObject | undefined;

@@ -4,9 +4,9 @@ import type { ToolPolicy } from './policy.ts';
 
 /**
  * What a call may do to the world, which decides what happens after a crash in the middle of it.
- * - `pure`, `read`: it runs again.
- * - `keyed`: it runs again with the same idempotency key.
- * - `once`: it never runs again unasked; its `reconcile` is asked, and what that cannot say somebody settles.
+ * - `pure`, `read`: the call runs again.
+ * - `keyed`: the call runs again with the same idempotency key.
+ * - `once`: the call never runs again by itself; the tool's `reconcile` is asked, and a person settles what it cannot tell.
  */
 export type Effect = 'pure' | 'read' | 'keyed' | 'once';
 
@@ -21,7 +21,7 @@ export interface ToolSchema {
   readonly tags: readonly string[];
   /** A deferred tool is listed only once the run has found it; it may be called before. */
   readonly loading: Loading;
-  /** Media types of artifacts that it reads, such as `text/*`; absent: it reads none. */
+  /** Media types of artifacts that the tool reads, such as `text/*`. Absent: the tool reads none. */
   readonly mimeTypes?: readonly string[];
   /** Arguments that show how the tool is used, the plainest first. */
   readonly examples: readonly JsonObject[];
@@ -29,11 +29,14 @@ export interface ToolSchema {
 
 /** The tools that this run's identity may use. Another tool's name gives the same answer as a name nobody knows. */
 export interface ToolView {
-  /** Sorted by name, then those found during the run; the same array as long as nothing changes. */
+  /**
+   * The listed tools: first those that are always listed, sorted by name, then tools found during the run. The array stays the
+   * same object as long as nothing changes.
+   */
   list(): readonly ToolSchema[];
-  /** All of them, the deferred ones too, sorted by name. */
+  /** All tools, deferred ones included, sorted by name. */
   all(): readonly ToolSchema[];
   get(name: string): ToolSchema | undefined;
-  /** The program's rule about calls, for planners that look ahead. It is asked again when a call is made. */
+  /** The program's policy about calls, for planners that look ahead. The policy is asked again when a call is made. */
   readonly policy?: ToolPolicy;
 }

@@ -6,16 +6,16 @@ export interface Usage {
   readonly cachedInputTokens?: number;
   /** The part of `inputTokens` that the provider wrote to its cache. */
   readonly cacheWriteInputTokens?: number;
-  /** The part of `outputTokens` that the model thought. */
+  /** The part of `outputTokens` that was reasoning. */
   readonly reasoningTokens?: number;
   readonly costMicroUsd?: number;
-  /** Some of the tokens, and what they cost, were estimated: the provider said nothing of them that can be believed. */
+  /** True: some of the tokens, and their cost, were estimated, because the provider reported nothing credible. */
   readonly estimated?: true;
 }
 
 /** More tokens, or millionths of a dollar, than one move can have used. */
 const MOST = 1e12;
-/** Parts of a part: never more than it, and absent where nobody was told of any. */
+/** Parts of another part: never more than that part, and absent where no provider reported them. */
 export const WITHIN = {
   cachedInputTokens: 'inputTokens',
   cacheWriteInputTokens: 'inputTokens',
@@ -24,7 +24,7 @@ export const WITHIN = {
 export const DETAILS = ['cachedInputTokens', 'cacheWriteInputTokens', 'reasoningTokens'] as const;
 const PARTS = ['inputTokens', 'outputTokens', 'costMicroUsd', ...DETAILS] as const;
 
-/** The sum; a part that neither knows stays absent. */
+/** The sum of two usages. A part that neither of them has stays absent. */
 export function addUsage(left: Usage | undefined, right: Usage): Usage {
   if (left === undefined) return right;
   const sum: { -readonly [K in keyof Usage]: Usage[K] } = { ...left };
@@ -37,13 +37,13 @@ export function addUsage(left: Usage | undefined, right: Usage): Usage {
 }
 
 export interface ReadUsage {
-  /** The parts that are right. */
+  /** The parts that are valid. */
   readonly usage: Usage;
-  /** What is wrong with the others; absent when nothing is. */
+  /** What is wrong with the other parts; absent when every part is valid. */
   readonly wrong?: string;
 }
 
-/** Reads what somebody says was used. A limit that counts it must not be lifted by a number that cannot be. */
+/** Reads usage that somebody reports. An impossible number must not lift a limit that counts it. */
 export function readUsage(given: unknown): ReadUsage {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     return { usage: {}, wrong: 'it is not an object' };
@@ -69,35 +69,35 @@ export function readUsage(given: unknown): ReadUsage {
   return wrong.length === 0 ? { usage } : { usage, wrong: wrong.join('; ') };
 }
 
-/** What the data of an error says that was used; nothing where it says nothing that can be. */
+/** The usage in the data of an error; empty when there is no valid usage. */
 export function usageIn(data: unknown): { readonly usage?: Usage } {
   const given: unknown = typeof data === 'object' && data !== null && 'usage' in data ? data.usage : undefined;
   const usage = given === undefined ? {} : readUsage(given).usage;
   return Object.keys(usage).length === 0 ? {} : { usage };
 }
 
-/** A number from 0 to `most`, a part of a whole counting as a whole; `undefined` for everything else. */
+/** A whole number from 0 to `most`, with fractions rounded up; `undefined` for every other value. */
 export function amountOf(value: unknown, most: number): number | undefined {
   return typeof value === 'number' && value >= 0 && value <= most ? Math.ceil(value) : undefined;
 }
 
-/** How a message names what is no amount. */
+/** How a message names a value that is not an amount. */
 export function shownAmount(value: unknown): string {
   if (typeof value === 'number') return String(value);
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 40));
   return value === null ? 'null' : `a ${typeof value}`;
 }
 
-/** Sums of what was used, that only grow. */
+/** Sums of usage. They only grow. */
 export interface UsageTotals {
   inputTokens: number;
   outputTokens: number;
   costMicroUsd: number;
-  /** Of the input tokens, those that providers read from their caches; absent when nobody was told of any. */
+  /** The part of the input tokens that providers read from their caches; absent when no provider reported it. */
   cachedInputTokens?: number;
-  /** Of the input tokens, those that providers wrote to their caches; as above. */
+  /** The part of the input tokens that providers wrote to their caches; absent when no provider reported it. */
   cacheWriteInputTokens?: number;
-  /** Of the output tokens, those that models thought; as above. */
+  /** The part of the output tokens that was reasoning; absent when no provider reported it. */
   reasoningTokens?: number;
   /** Some of the tokens, and of the cost, were estimated. */
   estimated?: true;
@@ -114,14 +114,14 @@ export function countUsage(totals: UsageTotals, usage: Usage): void {
   if (usage.estimated === true) totals.estimated = true;
 }
 
-/** What totals say beside their sums, without what nobody was told of. */
+/** The optional parts of the totals, without those that no provider reported. */
 export function detailsOf(totals: UsageTotals): Omit<UsageTotals, 'inputTokens' | 'outputTokens' | 'costMicroUsd'> {
   const { inputTokens: _, outputTokens: __, costMicroUsd: ___, ...rest } = totals;
   const known = [...DETAILS, 'estimated' as const].filter((part) => rest[part] !== undefined);
   return Object.fromEntries(known.map((part) => [part, rest[part]]));
 }
 
-/** A total with one amount more. What an entry says that is no amount counts for nothing, and a total never falls. */
+/** A total plus one amount. A value of an entry that is not an amount counts as 0, and a total never falls. */
 export function added(total: number, more: unknown): number {
   return Math.min(total + (amountOf(more, Number.MAX_SAFE_INTEGER) ?? 0), Number.MAX_SAFE_INTEGER);
 }

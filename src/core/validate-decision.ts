@@ -23,7 +23,7 @@ import { isTaskTool, taskCall } from './task-calls.ts';
 
 /** At most this many branches in one call. A longer list is refused whole, never cut short. */
 export const MAX_BRANCHES = 50;
-/** The same for a call that carries out a plan. */
+/** The cap on branches for a call that carries out a plan. */
 export const MAX_PLAN_BRANCHES = 10_000;
 
 /**
@@ -34,7 +34,7 @@ export function validateDecision(given: Decision): Decision {
   return checkDecision(captureDecision(given));
 }
 
-/** What a planner gave as frozen JSON, whatever it does when it is read. @throws PilotageError `invalid_decision`. */
+/** The planner's decision as frozen JSON, read exactly once. @throws PilotageError `invalid_decision`. */
 export function captureDecision(given: Decision): Decision {
   if (typeof given !== 'object' || given === null) {
     throw invalid(`the planner returned ${given === null ? 'null' : typeof given} in place of a decision`);

@@ -1,4 +1,4 @@
-/** What a run waits for: which calls of the open step are parked, and whether anything here can still move it. */
+/** What a run waits for: which calls of the open step are blocked, and whether this process can still move the run on. */
 import {
   type Branch,
   BranchEnds,
@@ -21,7 +21,7 @@ const BEFORE_ALL = Number.NEGATIVE_INFINITY;
 
 const NONE: ReadonlySet<number> = new Set();
 
-/** The calls that wait for an answer, for a task or for a group; nothing here can move them. */
+/** The calls that wait for an answer, for a task or for a group. This process cannot move them on. */
 export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFORE_ALL): ReadonlySet<number> {
   if (open.waits.length === 0 && state.pauses.length === 0) return NONE;
   const parked = new Set<number>();
@@ -32,25 +32,25 @@ export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFOR
 
 function isOver(state: RunState, wait: TaskWait, now: number): boolean {
   const { task, group, until = Number.POSITIVE_INFINITY, called } = wait;
-  // A call has its outcome when it has one, whatever is said to the run.
+  // A call with an outcome keeps it, whatever the run is told.
   if (called === undefined && (until <= now || state.fresh.some(isSteering))) return true;
   if (group !== undefined) return state.groups.find(({ id }) => id === group)?.end !== undefined;
   const own = state.tasks.findLast(({ id }) => id === task);
   return own === undefined ? state.otherEnds.some((end) => end.task === task) : own.end !== undefined;
 }
 
-/** A message that a waiting planner is to hear of before the task has ended. */
+/** Whether a message has come that a waiting planner must hear before its task has ended. */
 export function isSteering({ type }: Control): boolean {
   return type === 'USER_MESSAGE' || type === 'INJECT_CONTEXT' || type === 'REDIRECT';
 }
 
-/** Nobody knows whether this call of the open step has happened: somebody is to settle it. */
+/** Whether this call of the open step is in doubt, and waits to be settled. */
 export function isInDoubt({ open, pauses }: Pick<RunState, 'open' | 'pauses'>, call: number): boolean {
   const step = open?.move.step;
   return pauses.some((pause) => pause.reason === 'in_doubt' && pause.call === call && pause.step === step);
 }
 
-/** The run is held by a call in doubt: nothing but a cancel ends it. */
+/** Whether a call in doubt holds the run: only a cancel ends it. */
 export function holdsDoubt({ pauses }: Pick<RunState, 'pauses'>): boolean {
   return pauses.some(({ reason }) => reason === 'in_doubt');
 }
@@ -62,7 +62,7 @@ export function carriedTasks({ open, tasks }: RunState): readonly string[] {
   return open.waits.flatMap(({ task, called }) => (called !== undefined && live.has(task) ? [task] : []));
 }
 
-/** Those of them whose calls are not needed any more. Each is heard out: it may have a call in doubt. */
+/** The tasks among them whose calls are not needed any more. Each task is waited for, as it may have a call in doubt. */
 export function unneededTasks(state: RunState): readonly string[] {
   const { open } = state;
   if (open === null || open.waits.length === 0) return [];
@@ -70,12 +70,12 @@ export function unneededTasks(state: RunState): readonly string[] {
   return decision.kind === 'call_parallel' && isMet(decision, open.calls) ? carriedTasks(state) : [];
 }
 
-/** The goal was changed while a plan is carried out: none of its branches is started any more. */
+/** Whether the goal was changed while a plan is carried out: no further branch of the plan is started then. */
 export function isRedirected({ open, fresh }: RunState): boolean {
   return open !== null && isPlan(open.move.decision) && fresh.some(({ type }) => type === 'REDIRECT');
 }
 
-/** The open step has calls, and each of them is parked or needs one that has not ended. */
+/** Whether the open step has calls, and each of them is blocked or needs a call that has not ended. */
 export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   const { open } = state;
   if (open === null) return false;
@@ -86,7 +86,7 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   const parked = parkedCalls(state, open, now);
   const isOpenAndFree = (record: CallRecord | null, call: number): boolean => record === null && !parked.has(call);
   if (decision.kind === 'call_parallel') {
-    // What a met join needs no more is settled here, but for a call in doubt: somebody has to. A task may have one.
+    // Calls that a met join does not need are settled here, except calls in doubt, which a person must settle. A task may have one.
     if (isMet(decision, open.calls)) {
       const carried = new Set(open.waits.flatMap(({ call, called }) => (called !== undefined ? [call] : [])));
       const isHeardOut = (call: number): boolean => carried.has(call) && parked.has(call);
@@ -97,7 +97,7 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   return !open.calls.some(isOpenAndFree);
 }
 
-/** A call could be started, or be given what it waited for. Those that tasks carry out keep their places until they end. */
+/** Whether a call could be started, or could get what it waited for. Calls that tasks carry out keep their places until they end. */
 function hasRoom(open: OpenStep, decision: CallParallel, parked: ReadonlySet<number>): boolean {
   const { waits, calls, move } = open;
   if (waits.some(({ call }) => !parked.has(call))) return true;
@@ -129,7 +129,7 @@ function graphOf(branches: readonly Branch[]): BranchGraph {
   return made;
 }
 
-/** The open calls of the step that cannot begin before this one has ended. */
+/** The open calls of the step that cannot begin before this call has ended. */
 export function openBehind({ calls }: OpenStep, { branches }: CallParallel, call: number): Set<number> {
   const graph = graphOf(branches);
   const behind = new Set<number>();
@@ -154,7 +154,7 @@ function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): b
   return ends.over !== undefined;
 }
 
-/** Whether a call of this may be given up before it has ended: for a new goal, or since nothing more is wanted. */
+/** Whether a call of this decision may be given up before it has ended, for a new goal or because nothing more is needed. */
 export function mayGiveUp(decision: Decision): boolean {
   if (decision.kind !== 'call_parallel') return false;
   return isPlan(decision) || decision.failFast === true || winnersOf(decision.join) !== undefined;
@@ -168,7 +168,7 @@ export function ownPause({ open, pauses }: Pick<RunState, 'open' | 'pauses'>): O
   return pauses.find((pause) => pause.step === step);
 }
 
-/** A planner in its own pause that nothing but the end of a task is needed for, and a task is at work. */
+/** Whether the planner waits in its own pause for nothing but the end of a task, and a task is running. */
 export function wakesByTasks(state: RunState): boolean {
   if (state.ending !== null || ownPause(state) === undefined || isHeld(state)) return false;
   return state.tasks.some(
@@ -176,7 +176,7 @@ export function wakesByTasks(state: RunState): boolean {
   );
 }
 
-/** A pause of an operator's, or of a budget, holds the run as a whole. */
+/** Whether a pause of an operator or of a limit holds the run as a whole. */
 export function isHeld({ pauses }: RunState): boolean {
   return pauses.some(({ step }) => step === undefined);
 }
@@ -190,7 +190,10 @@ export function raiseOf({ open, pauses }: Pick<RunState, 'open' | 'pauses'>): Op
   return pauses.find(({ step, reason }) => step === undefined && reason === 'constraints_conflict');
 }
 
-/** A raise for which no call of the open step waits any more: the step is over without those that did not fit. */
+/**
+ * The pause for a higher limit when no call of the open step waits for it any more: the step ends without the calls that did not
+ * fit.
+ */
 export function unneededRaise(state: RunState): OpenPause | undefined {
   const raise = raiseOf(state);
   const { open } = state;
@@ -198,7 +201,10 @@ export function unneededRaise(state: RunState): OpenPause | undefined {
   return isMet(open.move.decision, open.calls) || isRedirected(state) ? raise : undefined;
 }
 
-/** The run is held for a raise alone, and a task that carries out a call of the open step has ended: that is the call's end. */
+/**
+ * Whether only a pause for a higher limit holds the run, and a task that carries out a call of the open step has ended: its end
+ * ends the call.
+ */
 export function hasEndedUnderRaise(state: RunState): boolean {
   const { open, pauses, tasks } = state;
   const raise = raiseOf(state);
@@ -209,7 +215,7 @@ export function hasEndedUnderRaise(state: RunState): boolean {
   return open.waits.some(({ called, task }) => called !== undefined && hasEnded(task));
 }
 
-/** Nothing moves the run before somebody answers, or before a task does for which somebody must answer. */
+/** Whether the run waits for people alone: for an answer to one of its own pauses, or to a pause of a task that it waits for. */
 export function isPaused(state: RunState): boolean {
   const { ending, open, pauses } = state;
   if (ending !== null) return false;
@@ -217,7 +223,7 @@ export function isPaused(state: RunState): boolean {
   return isBlocked(state) && (pauses.length > 0 || pausesOfTasks(state).length > 0);
 }
 
-/** The pauses of the tasks that the open step waits for; of a group once none of its members is at work any more. */
+/** The pauses of the tasks that the open step waits for. Those of a group count once none of its members is running any more. */
 export function pausesOfTasks({ open, tasks, otherPauses }: RunState): readonly TaskPause[] {
   if (open === null || open.waits.length === 0) return [];
   return open.waits
@@ -246,7 +252,7 @@ function taskPause(run: string, { token, reason, payload, expiresAt }: OpenPause
   };
 }
 
-/** The next moment at which something that the run waits for is over by itself; while the run is held, no wait ends. */
+/** The next time at which a wait of the run ends by itself. While the run is held, no wait ends. */
 export function nextTimeout(state: RunState): number | null {
   const { open, pauses } = state;
   if (pauses.length === 0 && (open === null || open.waits.length === 0)) return null;

@@ -4,10 +4,10 @@ import { hasBegun, type OpenStep, type RunState } from './state.ts';
 
 type SumAxis = Exclude<keyof TaskShare, 'deadlineAt'>;
 
-/** Amounts by axis; what is absent is nothing. */
+/** Amounts by axis. An absent axis means 0. */
 export type Amounts = Pick<TaskShare, SumAxis>;
 
-/** Axes on which a run may come to its end: without calls it can still decide. */
+/** Axes whose limit ends a run. Calls are not among them: a run without calls can still decide. */
 const STEP_AXES = ['steps', 'costMicroUsd', 'tokens'] as const;
 const STEPS_ALONE = ['steps'] as const;
 const AXES: readonly SumAxis[] = [...STEP_AXES, 'calls'];
@@ -31,8 +31,8 @@ function promisedTo({ open }: RunState): number {
 }
 
 /**
- * This end is that of a call of a tool: it was started, or begun before a crash. What waits for a task is none, and a task
- * that carries out a call was counted when it was started; nor are the nodes of a plan that no tool carries out.
+ * Whether an ended call counts as a call of a tool: it was started, or had begun before a crash. A call that waits for a task does not
+ * count, a task that carries out a call was counted when it started, and nodes of a plan that no tool carries out do not count.
  */
 export function countsAsCall(
   { move, began, waits }: OpenStep,
@@ -70,7 +70,7 @@ export function setAsideFor({ tasks }: Pick<RunState, 'tasks'>, axis: SumAxis): 
 /**
  * The first limit that leaves no room for another step, if any; the deadline, which is no sum, is looked at elsewhere.
  * `lent`: tasks under way may give some of it back.
- * @param costless a step itself costs nothing.
+ * @param costless true: a step itself costs nothing.
  */
 export function reachedLimit(
   state: RunState,
@@ -92,15 +92,15 @@ export function reachedLimit(
 /** An axis of which tasks have shares. */
 export type ShareAxis = Exclude<BudgetAxis, 'deadline'>;
 
-/** What a task gets of what is left on an axis that it does not ask for. */
+/** The share of what is left that a task gets on an axis that it does not ask for. */
 export type Split = (room: number, axis: SumAxis) => number;
 
 const half: Split = (room) => Math.ceil(room / 2);
 
 /**
- * What a task of this run gets: what it asks for as far as it is there, and by default half of what is left on each
+ * The share of a task of this run: what the task asks for, as far as it is left, and by default half of what is left on each
  * limited axis; or the axis on which nothing is left.
- * @param taken what calls under way take that the state does not know of.
+ * @param taken what calls under way take that the state does not count yet.
  */
 export function shareFor(
   state: RunState,

@@ -1,4 +1,4 @@
-/** Two runs side by side: which steps are the same, where they part, and what each has cost. Pure. */
+/** Compares two runs: which steps are the same, where the runs part, and what each has cost. Pure. */
 import {
   branchesOf,
   type Decision,
@@ -29,7 +29,7 @@ export interface RunSummary {
   readonly agent: string;
   readonly query: string;
   readonly goal: string;
-  /** Of all steps, with priced tools and tasks; `costMicroUsd` is in millionths of a US dollar. */
+  /** Usage of all steps, with priced tools and tasks. `costMicroUsd` is in millionths of a US dollar. */
   readonly totals: RunTotals;
   /** `null`: the run has not ended. */
   readonly ending: Ending | null;

@@ -129,7 +129,7 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
 }
 
 function heldEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
-  // Of a plan that grows it is told when all of it is there.
+  // For a growing plan, the event comes when the plan is whole.
   if (move.growing === true) return [];
   return heldBack(move).map((held) => event('tool.held_back', entry, identity, { step: move.step, ...held }));
 }

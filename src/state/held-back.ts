@@ -1,4 +1,4 @@
-/** Which calls of a step could run at once, and do not: by what its decision says, and by what was recorded with it. */
+/** Which calls of a step could run at once but are held back, by its decision and by the limits that were recorded with it. */
 import {
   type AtOnce,
   type Branch,
@@ -50,7 +50,10 @@ function whoLimits(
   return concurrency === limit && concurrency < MAX_AT_ONCE ? 'decision' : 'cap';
 }
 
-/** Of branches with equally many before them, which do not wait for each other: the most there are, in all and of each tool. */
+/**
+ * The most branches that could run at once, in all and for each tool: branches with equally many before them do not wait for each
+ * other.
+ */
 function widthsOf(branches: readonly Branch[]): { readonly all: number; readonly tools: ReadonlyMap<string, number> } {
   const { needs } = linkBranches(branches);
   const levels = new Array<number>(branches.length).fill(0);

@@ -18,7 +18,7 @@ import { noteParkedCallEnded } from './task-state.ts';
 export function applyCallBegan(state: RunState, began: CallBegan, entry: Entry): void {
   const open = openOf(state, entry, began.step);
   open.began.push({ call: began.call, at: entry.at, once: began.repeatable !== true });
-  // One that did not happen, and is made again under the same key, has been paid for.
+  // A call that did not happen and is made again under the same key has been paid for.
   const isPaid = open.promised.some(({ call }) => call === began.call);
   if (began.costMicroUsd !== undefined && !isPaid) {
     open.promised.push({ call: began.call, costMicroUsd: began.costMicroUsd });

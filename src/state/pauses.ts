@@ -62,7 +62,7 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
   }
 }
 
-/** Of a call in doubt. `resume` says nothing of it: it is looked up again. */
+/** The answer to a pause for a call in doubt. `resume` says nothing about the call: it is looked up again. */
 function applySettled(state: RunState, open: OpenStep, call: number, resumed: Resumed, entry: Entry): void {
   const { verdict, outcome } = resumed;
   if (verdict !== 'settle') return;

@@ -21,8 +21,8 @@ import { heldBack } from './held-back.ts';
 import type { OpenPause, OpenStep, RunState } from './state.ts';
 
 /**
- * `waiting`: for the nodes that it comes after. `ready`: it may start, or has; of tools that may be called twice the start is
- * not recorded. `running`: its start is recorded, or it waits for a task. `paused`: somebody has to answer.
+ * `waiting`: the node waits for the nodes that it comes after. `ready`: the node may start, or has started; the start of a tool that may be
+ * called twice is not recorded. `running`: the start is recorded, or the node waits for a task. `paused`: somebody must answer.
  */
 export type PlanNodeStatus =
   | 'waiting'
@@ -37,37 +37,37 @@ export type PlanNodeStatus =
 
 export interface PlanNodeView {
   readonly id: string;
-  /** Its index among the calls of the step. */
+  /** The index of the node among the calls of the step. */
   readonly call: number;
   readonly tool: string;
   /**
-   * As they were given, or as somebody changed them; references are not resolved. Of a node with routes those of the one
-   * that it goes; null as long as that is not known.
+   * The arguments as they were given, or as somebody changed them; references are not resolved. A node with routes has the
+   * arguments of the route that was taken; null as long as that is not known.
    */
   readonly args: Json;
-  /** Ids of the nodes that it comes after, each once: by order, condition or reference. */
+  /** Ids of the nodes that this node comes after, each once: by order, condition or reference. */
   readonly after: readonly string[];
   readonly when?: NonNullable<Branch['when']>;
-  /** The ways to it, of which the first open one is gone. */
+  /** The routes to the node, of which the first open one is taken. */
   readonly routes?: NonNullable<Branch['routes']>;
   readonly status: PlanNodeStatus;
   readonly error?: ErrorData;
 }
 
 export interface PlanView {
-  /** Its id. */
+  /** The id of the plan. */
   readonly plan: string;
-  /** The index of the step that carries it out. */
+  /** The index of the step that carries the plan out. */
   readonly step: number;
-  /** The planner goes on with it. */
+  /** True: the planner is still adding nodes. */
   readonly growing: boolean;
-  /** Nodes that could run at once, and do not. */
+  /** Nodes that could run at once but are held back. */
   readonly held: readonly HeldBack[];
   /** In the order in which they were given. */
   readonly nodes: readonly PlanNodeView[];
 }
 
-/** The plan of the open step, else the last one that was carried out; `undefined` when there is none. */
+/** The plan of the open step, else the last plan that was carried out; `undefined` for a run without a plan. */
 export function planOf({ open, pauses, steps }: RunState): PlanView | undefined {
   const now = open === null ? undefined : planOfOpenStep(open, pauses);
   if (now !== undefined) return now;
@@ -75,14 +75,14 @@ export function planOf({ open, pauses, steps }: RunState): PlanView | undefined 
   return last && planOfStep(last);
 }
 
-/** Of a step that has ended; `undefined` when it has carried out none. */
+/** The plan of a step that has ended; `undefined` when the step carried out no plan. */
 export function planOfStep({ decision, calls, index, atOnce }: Step): PlanView | undefined {
   // A plan that did not pass has no calls.
   if (calls.length === 0) return undefined;
   return view(decision, { step: index, calls, atOnce });
 }
 
-/** As it is made: nothing of it was begun. `undefined` for a decision that is no plan. */
+/** The plan of a decision, with no node begun; `undefined` for a decision that is not a plan. */
 export function planOfDecision(decision: Decision, step: number = 0, growing: boolean = false): PlanView | undefined {
   return view(decision, { step, growing });
 }
@@ -140,7 +140,7 @@ function view(decision: Decision, progress: Progress): PlanView | undefined {
   return { plan: decision.plan, step, growing, held: heldBack({ decision, atOnce: progress.atOnce }), nodes };
 }
 
-/** The way that the node goes; `undefined` before all that it needs has ended, and when it goes none. */
+/** The route that the node takes; `undefined` before everything that it needs has ended, and when no route is open. */
 function wayOf(
   branch: Branch,
   needs: readonly string[],

@@ -1,16 +1,16 @@
-/** Whether a run goes round in circles: the same calls with the same outcomes, over and over. Asked before each move. */
+/** Detects a run that repeats itself: the same calls with the same outcomes, over and over. Checked before each move. */
 import { type CallRecord, type Decision, type ErrorData, errorOf, jsonEquals, type Outcome, type Step } from '#core';
 import { decisionJson, sameDecision } from './same-decision.ts';
 
-/** The longest round that is looked for, in steps. */
+/** The longest repeated sequence that is looked for, in steps. */
 export const MAX_PERIOD = 4;
-/** So many times are counted and no more: a run that never moves is not looked at as a whole each step. */
+/** The greatest number of repetitions that is counted, so that a step never looks at the whole run. */
 export const MAX_TIMES = 12;
 
 export interface Repetition {
-  /** Steps of one round, 1 to `MAX_PERIOD`. */
+  /** Steps of the repeated sequence, 1 to `MAX_PERIOD`. */
   readonly period: number;
-  /** How often the round was taken, 2 to `MAX_TIMES`. */
+  /** How often the sequence came, 2 to `MAX_TIMES`. */
   readonly times: number;
 }
 
@@ -66,7 +66,7 @@ function sameTools(left: Decision, right: Decision): boolean {
 function sameOutcome(left: Outcome, right: Outcome): boolean {
   if (left.kind !== right.kind) return false;
   if (left.kind !== 'value' || right.kind !== 'value') return sameError(errorOf(left), errorOf(right));
-  // Of a large value only a preview is here.
+  // A large value is here only as a preview.
   return left.artifact?.artifactRef === right.artifact?.artifactRef && jsonEquals(left.value, right.value);
 }
 

@@ -1,5 +1,5 @@
 /**
- * The fold: a run's state is what its entries, applied in order, add up to. The state is plain JSON data, so a snapshot
+ * The fold: a run's state is computed by applying its entries in order. The state is plain JSON data, so a snapshot
  * of it is its JSON, and `applyEntry` on a snapshot goes on where the full fold would.
  */
 import {
@@ -43,7 +43,7 @@ export type {
 } from './state.ts';
 export { nextStep, openBranches } from './state.ts';
 
-/** The state of a run whose first entry is `started`. @throws PilotageError `journal_corrupt` when it is another. */
+/** The state of a run whose first entry is `started`. @throws PilotageError `journal_corrupt` when it is another entry. */
 export function openState(entry: Entry): RunState {
   if (entry.kind !== 'started' || entry.seq !== 1) {
     throw new PilotageError(
@@ -156,7 +156,7 @@ export function applyEntry(state: RunState, entry: Entry): void {
     apply(state, entry);
   } catch (error) {
     if (PilotageError.is(error)) throw error;
-    // No version writes such a one, and the state may be changed by half.
+    // No version writes such an entry, and the state may be half changed.
     throw new PilotageError(
       'journal_corrupt',
       `Entry ${entry.seq} (${entry.kind}) has a shape that cannot be folded.`,
@@ -236,7 +236,7 @@ function apply(state: RunState, entry: Entry): void {
       return;
     case 'model_away':
       addUsage(state.totals, entry.usage);
-      // What was copied into a fork is no wait of its own.
+      // A wait that was copied into a fork is not a wait of the fork's own.
       if (entry.seq > copiedEntries(state)) state.modelAway = awayFor(state.modelAway, entry, entry.at);
       return;
     case 'reopened':
@@ -265,7 +265,7 @@ function apply(state: RunState, entry: Entry): void {
   }
 }
 
-/** What a fork has copied did not come through its own inbox. */
+/** Controls that a fork has copied did not come through its own inbox. */
 function countMessage(state: RunState, { seq }: Entry): void {
   if (seq > copiedEntries(state)) state.messagesTaken += 1;
 }
@@ -319,7 +319,7 @@ function applyControl(state: RunState, control: Control): void {
   state.fresh = [...state.fresh, control];
   switch (control.type) {
     case 'CANCEL':
-      // One by a person ends also what is only held by a doubt.
+      // A cancel by a person ends also a run that only a call in doubt holds.
       if (state.cancel === null || isDismissal(state.cancel)) state.cancel = control;
       return;
     case 'REDIRECT':

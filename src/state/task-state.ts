@@ -113,7 +113,7 @@ export function applyGroupEnded(state: RunState, ended: GroupEnded, at: number):
   if (group !== undefined) state.background = [...state.background, deepFreeze({ atStep: nextStep(state), group })];
 }
 
-/** A call that waited for a task has its result, or does not need it any more. */
+/** Ends the wait of a call for a task: the call has its result, or does not need it any more. */
 export function noteParkedCallEnded(state: RunState, open: OpenStep, call: number): void {
   if (state.pauses.some((pause) => pause.step === open.move.step && pause.call === call)) {
     state.pauses = state.pauses.filter((pause) => pause.step !== open.move.step || pause.call !== call);

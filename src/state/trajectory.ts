@@ -51,7 +51,7 @@ export interface RunTrajectory {
   readonly steering: readonly { readonly kind: ControlType; readonly payload: JsonObject; readonly atStep: number }[];
   /** What groups of tasks came to, by their ids. */
   readonly background: Readonly<Record<string, GroupView>>;
-  /** What was given and stored, by file name; by its reference where there is none, or where two share one. */
+  /** Artifacts that were given or stored, by file name; by their references where they have no file name, or share one. */
   readonly artifacts: Readonly<Record<string, ArtifactRow>>;
   /** The last answer to a pause. */
   readonly resume?: { readonly token: string; readonly resumedAt: number; readonly payload: JsonObject };
@@ -94,7 +94,7 @@ export function trajectoryOf(entries: readonly Entry[]): RunTrajectory {
 
 /**
  * Reads what `JSON.stringify` made of a trajectory, frozen.
- * @throws PilotageError `journal_corrupt` for what is none, `journal_newer` for a format that this version does not know.
+ * @throws PilotageError `journal_corrupt` for a value that is not a trajectory, `journal_newer` for a format that this version does not know.
  */
 export function readTrajectory(text: string): RunTrajectory {
   let value: unknown;

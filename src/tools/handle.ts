@@ -3,13 +3,17 @@ import { type Identity, PilotageError } from '#core';
 
 export interface HandleContext {
   readonly identity: Identity;
-  /** Aborts at the time limit, and when the run is let go of. */
+  /** Is aborted at the time limit, and when this process stops driving the run. */
   readonly signal: AbortSignal;
-  /** 1 for the first of the run. With a higher one the value before it is gone, and whatever it kept. */
+  /**
+   * The number of the opening, 1 for the first of the run. With a higher number the value before is gone, with everything that it
+   * kept.
+   */
   readonly opening: number;
 }
 
 /**
+ * Why a handle is closed.
  * - `finished`, `failed`, `cancelled`: the run has ended so.
  * - `let_go`: the run waits for something, or could not go on for now, and any process may go on with it.
  * - `lost`: another process has the run, or the value was not usable any more.
@@ -23,32 +27,38 @@ export interface HandleClosing {
 }
 
 export interface Handle<T = unknown> {
-  /** Letters, digits, `.`, `_` and `-`, the first a letter. People and models read it when the handle was lost. */
+  /** The name, of letters, digits, `.`, `_` and `-`, beginning with a letter. People and models read it when the handle was lost. */
   readonly name: string;
   /**
-   * Called before the first call of a run that needs it, once for all calls of the run in this process. What it throws is the
-   * outcome of the calls that wait for it; the next call tries again. A `LoginRequired` pauses the run.
+   * Called before the first call of a run that needs it, once for all calls of the run in this process. An error that it throws is
+   * the outcome of the calls that wait for the value; the next call tries again. A `LoginRequired` pauses the run.
    */
   open(context: HandleContext): T | Promise<T>;
-  /** Called once for each value that was opened. It has 5,000 ms. What it throws is told to `onFault` of the runtime. */
+  /** Called once for each value that was opened. It has 5,000 ms. An error that it throws is reported to `onFault` of the runtime. */
   close(value: T, closing: HandleClosing): void | Promise<void>;
-  /** Asked before each call that uses the value. When it says no, or throws, the value is closed, and lost. Default: yes. */
+  /**
+   * Called before each call that uses the value. When it returns false or throws, the value is closed, and counts as lost.
+   * Default: true.
+   */
   isOpen?(value: T): boolean;
   /**
    * What a call finds when the value that earlier calls used is gone: after a crash, in another process, or because the run was
    * let go of meanwhile.
-   * - `reopen` (default): a new one, and the journal, readers and the model are told.
-   * - `fail`: all calls of that step that need it have the outcome `handle_lost`, and are not made. From the next step on, when
-   *   the planner has seen that, a new one is opened.
+   * - `reopen` (default): the call gets a new value, and the journal, readers and the model are told.
+   * - `fail`: all calls of that step that need the value have the outcome `handle_lost`, and are not made. From the next step on,
+   *   when the planner has seen that, a new value is opened.
    */
   readonly onLost?: 'reopen' | 'fail';
-  /** How long it is kept when the run waits and is let go of, in case that this process goes on with it. Default 0. */
+  /**
+   * Milliseconds for which the value is kept when this process stops driving a waiting run, in case it goes on with the run.
+   * Default 0.
+   */
   readonly keepMs?: number;
-  /** For opening it. Default 30,000. */
+  /** The time limit for opening the value, in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
 }
 
-/** By the names under which a tool gets the values. */
+/** Handles by the names under which a tool gets their values. */
 export type HandleSet = Readonly<Record<string, Handle>>;
 export type NoHandles = Readonly<Record<never, never>>;
 
@@ -66,7 +76,7 @@ export const DEFAULT_OPEN_MS = 30_000;
 /** The name under which a tool gets the value, and the handle. */
 export type NamedHandle = readonly [key: string, handle: Handle];
 
-/** @throws PilotageError `invalid_config` for what is no handle. */
+/** @throws PilotageError `invalid_config` for a value that is not a handle. */
 export function namedHandles(given: unknown, owner: string): readonly NamedHandle[] | undefined {
   if (given === undefined) return undefined;
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {

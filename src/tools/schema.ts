@@ -61,7 +61,7 @@ function plainSchema(schema: JsonObject, owner: string): JsonObject {
 }
 
 /**
- * The check, compiled. It never throws, whatever the schema's own code does.
+ * The compiled check. It never throws, also when the schema's own code does.
  * @throws PilotageError `tool_schema_invalid`.
  */
 export function checkOf(schema: InputSchema, owner: string): ValueCheck {

@@ -51,7 +51,7 @@ function rank(tools: readonly ToolSchema[], query: string): readonly ToolSchema[
   return pattern === undefined ? rankByWords(tools, query) : matching(tools, pattern);
 }
 
-/** @throws ToolFailure for a pattern that is none, or that takes too long. */
+/** @throws ToolFailure for a pattern that is not valid, or that takes too long. */
 function matching(tools: readonly ToolSchema[], pattern: string): readonly ToolSchema[] {
   const hits: ToolSchema[] = [];
   let inTime: boolean;

@@ -1,4 +1,4 @@
-/** What a user writes to give an agent a capability. */
+/** The definition of a tool: what a user writes to give an agent a capability. */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { ArtifactRef, Effect, Identity, Json, JsonObject, Loading, SkillView, ToolView } from '#core';
 import type { HandleSet, LiveHandles, NoHandles } from './handle.ts';
@@ -12,34 +12,34 @@ export type InputOf<S extends InputSchema> = S extends StandardSchemaV1
   : Record<string, Json>;
 
 export interface ToolContext<H extends HandleSet = NoHandles> {
-  /** Aborts at the tool's time limit, when the run is cancelled, and when a join has what it needs. */
+  /** Is aborted at the tool's time limit, when the run is cancelled, and when a join has what it needs. */
   readonly signal: AbortSignal;
-  /** The same on every attempt of this call, also after a restart; different for every other call. */
+  /** The idempotency key: the same for every attempt of this call, also after a restart; different for every other call. */
   readonly idempotencyKey: string;
   readonly identity: Identity;
-  /** 1 for the first. */
+  /** The number of the attempt, from 1. */
   readonly attempt: number;
   /** The tools that this run may use. */
   readonly tools: ToolView;
-  /** What the run was started with beside its query and arguments; empty when there is nothing. */
+  /** `context.meta` of the run, which it was started with; empty when nothing was given. */
   readonly meta: JsonObject;
-  /** Those that the run was given. */
+  /** The skills that the run was given. */
   readonly skills: SkillView;
-  /** The live values of the handles that the tool names. For `reconcile` there are none: what it asks about is over. */
+  /** The live values of the handles that the tool names. `reconcile` gets none. */
   readonly handles: LiveHandles<H>;
   /**
-   * Gives a piece of the result to whoever reads the run's events now, or those of a run above it: an event `tool.chunk`.
-   * It is not recorded. @throws PilotageError `unserializable` for what is no JSON.
+   * Sends a piece of the result, as an event `tool.chunk`, to everybody who reads the events of this run or of a run above it now.
+   * The piece is not recorded. @throws PilotageError `unserializable` for a value that is not JSON.
    */
   emit(chunk: unknown): void;
   /**
-   * Makes deferred tools known: they are listed from the next step on. Names that the run may not use, or that are listed
-   * already, are passed over. It counts when the attempt ends with a value.
+   * Lists deferred tools from the next step on. Names that the run may not use, or that are listed already, are ignored. The call
+   * has an effect only when the attempt ends with a value.
    */
   discover(names: readonly string[]): void;
   /**
-   * Stores bytes, or text as UTF-8, in the session, where the model can name them. They are told to the planner when the
-   * attempt ends with a value. @throws PilotageError of the store, which was tried for some seconds.
+   * Stores bytes, or text as UTF-8, in the session, where the model can name them. The planner is told of them when
+   * the attempt ends with a value. @throws PilotageError of the store, after it was tried for some seconds.
    */
   saveArtifact(bytes: Uint8Array | string, about: ArtifactDescription): Promise<ArtifactRef>;
 }
@@ -57,65 +57,68 @@ export interface ToolExample {
 }
 
 export type Reconciled =
-  /** It happened; this is its value. */
+  /** The call happened, and this is its value. */
   | { readonly status: 'done'; readonly value: unknown }
-  /** It did not happen; it may be run. */
+  /** The call did not happen, and may be made. */
   | { readonly status: 'not_done' }
   | { readonly status: 'unknown' };
 
-/** Who is asked before a call is made. */
+/** An approval: who is asked before a call is made, and when. */
 export interface ApprovalGate<A = unknown> {
   /**
-   * Whether this call is to be asked for; default: each one. It is asked once, and its answer is recorded. When it throws,
-   * the call is refused.
+   * Whether this call needs an approval. Default: every call does. The function is called once, and its answer is recorded. When it
+   * throws, the call is refused.
    */
   readonly when?: (args: A, context: { readonly identity: Identity }) => boolean | Promise<boolean>;
-  /** Shown to the person who decides. At most 1,000 characters. */
+  /** Why an approval is needed; shown to the person who decides. At most 1,000 characters. */
   readonly reason?: string;
-  /** `another`: not the run's own user. Default `anyone`. */
+  /** Who may approve. `another`: anyone but the run's own user. Default `anyone`. */
   readonly approver?: 'anyone' | 'another';
-  /** `tell`: a rejection is the call's outcome, and the run goes on. `end`: it ends the run. Default `tell`. */
+  /** What a rejection does. `tell`: it is the call's outcome, and the run goes on. `end`: it ends the run. Default `tell`. */
   readonly onReject?: 'tell' | 'end';
-  /** After so long the call is refused as `approval_timeout`. Default: never. */
+  /** Milliseconds after which the call is refused as `approval_timeout`. Default: never. */
   readonly expiresInMs?: number;
 }
 
 /** The wait before retry n is random, from 0 up to `baseMs * multiplier ** (n - 1)`, and to `maxMs` at most (full jitter). */
 export interface Backoff {
-  /** Default 100. */
+  /** Milliseconds, from 0. Default 100. */
   readonly baseMs?: number;
-  /** From 1. Default 2. */
+  /** A factor from 1 up. Default 2. */
   readonly multiplier?: number;
-  /** Default 30,000. */
+  /** Milliseconds, from 0. Default 30,000. */
   readonly maxMs?: number;
 }
 
 export interface ToolOptions<S extends InputSchema = InputSchema, H extends HandleSet = NoHandles> {
-  /** Any text that does not begin with `_`: such names belong to the planners. */
+  /** The name that the model calls. It must not begin with `_`: such names are reserved for planners. */
   readonly name: string;
   readonly description: string;
   readonly inputSchema: S;
-  /** Default `once`: the safest promise. */
+  /** What a call does to the world. Default `once`, the safest. */
   readonly effect?: Effect;
-  /** The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. */
+  /** Makes the call. The value must be JSON. Throw a `ToolFailure` to say whether trying again may help. */
   execute(args: InputOf<S>, context: ToolContext<H>): unknown;
   /**
-   * Asked when nobody knows whether a `once` call has happened: its process died, or a time limit or an abort met it under
-   * way. An error that may pass is tried again, as often as `retries` says.
+   * Called when nobody knows whether a `once` call has happened, because its process died, or it was under way at its time limit
+   * or when it was aborted. When it fails in a way that may pass, it is tried again, as often as `retries` says.
    */
   reconcile?(args: InputOf<S>, context: ToolContext): Reconciled | Promise<Reconciled>;
   /**
-   * Of a `once` call that may have happened, when `reconcile` cannot say. `hold`: the run is paused until somebody settles
-   * it. `tell`: the planner gets the outcome `unknown`, and decides. Default `hold`.
+   * What happens with a `once` call that may have happened when `reconcile` cannot tell. `hold`: the run is paused until somebody
+   * settles the call. `tell`: the planner gets the outcome `unknown`, and decides. Default `hold`.
    */
   readonly inDoubt?: 'hold' | 'tell';
-  /** Each call waits for somebody's approval, which may come with other arguments; a function says whether it does. */
+  /** True: each call waits for an approval, which may come with other arguments. A function decides it for each call. */
   readonly needsApproval?: boolean | ApprovalGate<InputOf<S>>['when'] | ApprovalGate<InputOf<S>>;
-  /** What calls of a run share while a process drives it. They are opened before `execute`, and the call is not made without them. */
+  /**
+   * Live values that the calls of a run share while a process drives it. They are opened before `execute`; without them the call
+   * is not made.
+   */
   readonly handles?: H;
   /** JSON Schema or Standard Schema of the value. A value that does not fit is the outcome `tool_invalid_output`. */
   readonly outputSchema?: InputSchema;
-  /** What `tool_search` can be narrowed to. */
+  /** Words by which `tool_search` can be narrowed. */
   readonly tags?: readonly string[];
   /**
    * A deferred tool is left out of the list, and of every request, until the run has found it with `tool_search` or
@@ -126,15 +129,18 @@ export interface ToolOptions<S extends InputSchema = InputSchema, H extends Hand
   readonly mimeTypes?: readonly string[];
   /** Scopes that a run must hold, all of them, to see and use the tool. */
   readonly scopes?: readonly string[];
-  /** For one attempt. Default 30,000. */
+  /** The time limit of one attempt, in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
-  /** Attempts after the first that failed in a way that may pass. Default 3; those of a `once` tool are of its `reconcile` alone. */
+  /**
+   * How many further attempts are made after a failure that may pass. Default 3. For a `once` tool the number counts for
+   * `reconcile` alone.
+   */
   readonly retries?: number;
-  /** How long it is waited before each of them. */
+  /** The wait before each further attempt. */
   readonly backoff?: Backoff;
-  /** Calls of this tool that may be in flight in one run. */
+  /** How many calls of this tool may be in flight in one run. */
   readonly concurrency?: number;
-  /** What one call costs, in US dollars: 0.002 is a fifth of a cent. Reserved before it starts. */
+  /** What one call costs, in US dollars: 0.002 is a fifth of a cent. The amount is reserved before the call starts. */
   readonly costUsd?: number;
   /** Arguments that show how the tool is used. They are checked against the schema. */
   readonly examples?: readonly ToolExample[];
@@ -167,7 +173,7 @@ export class LoginRequired extends Error {
   }
 }
 
-/** An error that says what it is, so that nobody has to search its text. Other errors are taken as permanent. */
+/** An error of a tool that says itself whether trying again may help. Other errors are taken as permanent. */
 export class ToolFailure extends Error {
   override readonly name: string = 'ToolFailure';
   readonly code: string;

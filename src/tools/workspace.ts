@@ -24,7 +24,7 @@ const OPTIONS: OptionShape<WorkspaceOptions> = { root: 'text', hardLinks: 'any?'
 /**
  * `list_files`, `read_file`, `search_files` and `git_log` for one folder, all with the effect `read`. What they refuse is
  * the outcome `workspace_refused`, whose `data.reason` says why.
- * @throws PilotageError `invalid_config` when `root` is no folder.
+ * @throws PilotageError `invalid_config` when `root` is not a folder.
  */
 export function workspaceTools(options: WorkspaceOptions): Tool[] {
   assertOptions('workspaceTools', options, OPTIONS);
