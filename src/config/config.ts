@@ -4,12 +4,12 @@ import type { Journal } from '#journal';
 import type { RuntimeOptions } from '#runtime';
 import type { DeterministicPart, DriverPart, FinishPart, GraphPart, PipelinePart, ReactPart } from './drivers.ts';
 
-/** What is passed on to the runtime as it is. */
+/** Options that are passed on to the runtime unchanged. */
 export type RuntimePart = Omit<RuntimeOptions, 'planner' | 'journal' | 'clock' | 'random' | 'onFault'>;
 
-/** @typeParam Other what is said of planners whose drivers are the program's own. */
+/** @typeParam Other the configuration of planners whose drivers are the program's own. */
 export interface Config<Other extends DriverPart = never> extends RuntimePart {
-  /** A planner, or what one is made of: `{ driver, … }`. Default driver: `react`. */
+  /** A planner, or the description of one: `{ driver, … }`. Default driver: `react`. */
   readonly planner?:
     | Planner
     | PlannerFunction
@@ -19,7 +19,7 @@ export interface Config<Other extends DriverPart = never> extends RuntimePart {
     | GraphPart
     | PipelinePart
     | Other;
-  /** For runs that are given no hints of their own. */
+  /** Hints for runs that are given no hints of their own. */
   readonly planningHints?: Pick<PlanningHints, 'constraints' | 'preferredTools'>;
   /** A journal, or the path of a SQLite file. */
   readonly journal?: Journal | string;

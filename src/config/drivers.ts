@@ -1,4 +1,4 @@
-/** The planners of the package, made from what a configuration says of them. */
+/** Makes the planners of the package from their descriptions in a configuration. */
 import { asPlanner, FINISH_REASONS, type Planner, type ReasoningReplay } from '#core';
 import { type DriverOptions, type PlannerRegistry, plannerRegistry } from '#planners';
 import { type DeterministicOptions, deterministic } from '#planners/deterministic';
@@ -26,11 +26,11 @@ import {
   whole,
 } from './shape.ts';
 
-/** What every planner that is named by its driver may say; the rest is its driver's. */
+/** The keys that every planner description may have; the other keys belong to its driver. */
 export interface DriverPart {
   /** The name of a driver. Default `react`. */
   readonly driver?: string;
-  /** The step limit of its runs: `limits.steps` by another name. 0 or absent: the default, 64. */
+  /** The step limit of the planner's runs: `limits.steps` by another name. 0 or absent: the default, 64. */
   readonly maxSteps?: number;
 }
 
@@ -77,9 +77,9 @@ export interface GraphPart extends DriverPart, Omit<GraphOptions, 'maxSteps'> {
 }
 
 export interface DriverDependencies {
-  /** For a `react` or a `pipeline` that names no model. */
+  /** The model for a `react` or a `pipeline` planner that names none. */
   readonly model?: ReactOptions['model'];
-  /** Where `apiKeyEnv` is looked up. Default: the process's own. */
+  /** The environment in which `apiKeyEnv` is looked up. Default: the environment of the process. */
   readonly env?: Environment;
 }
 
@@ -196,7 +196,7 @@ async function reactPlanner(options: DriverOptions, dependencies: DriverDependen
   );
 }
 
-/** @throws PilotageError `invalid_config` when neither the configuration nor the program has one. */
+/** @throws PilotageError `invalid_config` when neither the configuration nor the program has a model. */
 function modelsOf(part: ModelsPart | undefined, dependencies: DriverDependencies): ReturnType<typeof readModels> {
   const model = part ?? dependencies.model;
   if (model === undefined) {
@@ -220,7 +220,7 @@ async function graphPlanner(options: DriverOptions): Promise<Planner> {
   const { maxPlanSteps = 0, ...same } = options as Omit<GraphPart, DriverKey>;
   if (same.plan === undefined)
     throw invalidConfig('planner.plan', 'is missing; give a plan, or a function that makes one.');
-  // Whoever uses another planner does not load this one.
+  // A program that uses another planner does not load this one.
   const { graph } = await import('#planners/graph');
   return at('planner', () => graph({ ...same, ...(maxPlanSteps === 0 ? {} : { maxSteps: maxPlanSteps }) }));
 }

@@ -1,4 +1,4 @@
-/** The models of a configuration: AI SDK models as they are, or a server with the name of a model. */
+/** The models of a configuration: AI SDK models, or a server with the name of a model. */
 import { type LanguageModel, type ModelEntry, type ModelRegistry, type Prices, readyModel, readyModels } from '#model';
 import {
   amount,
@@ -42,7 +42,7 @@ const SERVER: ConfigShape<ModelServer> = {
 };
 const PRICES: ConfigShape<Prices> = { input: amount, cachedInput: amount, cacheWriteInput: amount, output: amount };
 export const prices: OptionCheck = shape(PRICES);
-/** What is `anything` here is judged with the model. */
+/** A key with the check `anything` is checked together with the model. */
 const ENTRY: ConfigShape<ModelEntryPart> = {
   model: anything,
   name: anything,
@@ -56,7 +56,7 @@ const ENTRY: ConfigShape<ModelEntryPart> = {
 const checkServer = shape(SERVER);
 const checkEntry = shape(ENTRY, Object.keys(SERVER));
 
-/** @throws PilotageError `invalid_config` naming the path of what is wrong. */
+/** @throws PilotageError `invalid_config` naming the path of the wrong value. */
 export async function readModels(
   part: unknown,
   path: string,
@@ -68,7 +68,7 @@ export async function readModels(
   return at(path, () => readyModels(entries));
 }
 
-/** @throws PilotageError `invalid_config` naming the path of what is wrong. */
+/** @throws PilotageError `invalid_config` naming the path of the wrong value. */
 export async function readModel(part: unknown, path: string, env: Environment): Promise<ModelEntry> {
   const entry = isEntry(part) ? await readEntry(part, path, env) : { model: await modelOf(part, path, env) };
   return at(path, () => readyModel(entry));
@@ -92,7 +92,7 @@ async function serverModel(part: ModelServer, path: string, env: Environment): P
   if (apiKeyEnv !== undefined && !apiKey) {
     throw invalidConfig(`${path}.apiKeyEnv`, 'names a variable that is not set. Set it, or name another.');
   }
-  // Whoever uses other models does not load this one's package.
+  // A program that uses other models does not load this package.
   const { openaiCompatible } = await import('#model/openai-compatible');
   return openaiCompatible({ baseUrl, model, ...(apiKey === undefined ? {} : { apiKey }) });
 }

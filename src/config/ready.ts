@@ -1,5 +1,5 @@
 /**
- * From a configuration to what a runtime takes. Whatever is malformed is refused here, before a run can start; nothing is
+ * Turns a configuration into the options of a runtime. Everything malformed is refused here, before a run can start. Nothing is
  * opened yet.
  */
 import {
@@ -35,13 +35,13 @@ export interface ReadyOptions {
 }
 
 export interface ReadyConfig {
-  /** For `createRuntime`. */
+  /** The options for `createRuntime`. */
   readonly runtime: RuntimeOptions & { readonly planner: Planner };
-  /** For the context of runs that have no hints of their own. Absent when the configuration has none. */
+  /** Hints for the context of runs that have no hints of their own. Absent when the configuration has none. */
   readonly hints?: PlanningHints;
 }
 
-/** What is `anything` here is judged by the runtime, which names the key in the same way. */
+/** A key with the check `anything` is checked by the runtime, which names the key in the same way. */
 const CONFIG: ConfigShape<Config> = {
   planner: anything,
   agents: check('a list of agents, such as flows', Array.isArray),
@@ -80,14 +80,14 @@ export async function readyConfig(config: Config<DriverPart>, options: ReadyOpti
   const { planner: part = {}, planningHints, ...passedOn } = config;
   const made = await plannerOf(part, options.planners ?? shippedPlanners());
   const runtime = { ...passedOn, planner: made.planner, ...limitsOf(made.maxSteps, config.limits) };
-  // It opens nothing: it is asked whether it takes these options.
+  // The runtime opens nothing here: it only checks these options.
   createRuntime(runtime);
   return { runtime, ...hintsOf(planningHints) };
 }
 
 interface MadePlanner {
   readonly planner: Planner;
-  /** The limit that stands in the planner's part. */
+  /** The limit in the planner's part. */
   readonly maxSteps?: number;
 }
 
@@ -107,7 +107,7 @@ function isPlanner(part: unknown): part is Planner | PlannerFunction {
   return typeof part === 'function' || (isRecord(part) && typeof part['next'] === 'function');
 }
 
-/** The step limit is one, whichever of its two places it is given in. */
+/** Returns the step limit, from whichever of its two places it is given in. */
 function limitsOf(maxSteps: number | undefined, limits: Limits | undefined): Pick<RuntimeOptions, 'limits'> {
   if (maxSteps === undefined || maxSteps === 0) return limits === undefined ? {} : { limits };
   if (limits?.steps === undefined) return { limits: { ...limits, steps: maxSteps } };

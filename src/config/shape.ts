@@ -8,21 +8,21 @@ import { captureJson, captureObject, nearest, PilotageError } from '#core';
  */
 export type OptionCheck = (value: unknown, path: string) => void;
 
-/** One check for each key of `T`: a key that comes later cannot be forgotten. */
+/** One check for each key of `T`, so that a new key of `T` cannot be forgotten. */
 export type ConfigShape<T> = { readonly [K in keyof Required<T>]: OptionCheck };
 
 export function invalidConfig(path: string, problem: string, cause?: unknown): PilotageError {
   return new PilotageError('invalid_config', `${path} ${problem}`, { data: { path }, cause });
 }
 
-/** Refuses values that `is` does not take. @param wanted what to give in their place. */
+/** Refuses values for which `is` returns false. @param wanted what to give instead. */
 export function check(wanted: string, is: (value: unknown) => boolean): OptionCheck {
   return (value, path) => {
     if (!is(value)) throw invalidConfig(path, `is ${shown(value)}; give ${wanted}.`);
   };
 }
 
-/** For a value that is judged elsewhere. */
+/** Accepts every value; another part checks it. */
 export const anything: OptionCheck = () => {};
 export const text: OptionCheck = check('a string', (value) => typeof value === 'string');
 export const filledText: OptionCheck = check('a string that is not empty', isFilled);
@@ -50,8 +50,8 @@ export function oneOf(words: readonly string[]): OptionCheck {
 }
 
 /**
- * An object that has no other keys than these; keys that are `undefined` are not there.
- * @param beside keys that are taken out before: to be suggested for a misspelt one.
+ * Checks an object that may have only these keys; a key with the value `undefined` counts as absent.
+ * @param beside keys that were taken out before, to be suggested for a misspelt key.
  */
 export function shape<T>(keys: ConfigShape<T>, beside: readonly string[] = []): OptionCheck {
   const checks: Readonly<Record<string, OptionCheck>> = keys;
@@ -68,7 +68,7 @@ export function shape<T>(keys: ConfigShape<T>, beside: readonly string[] = []): 
   };
 }
 
-/** Puts the path before what another part says of a value. */
+/** Puts the path before another part's message about a value. */
 export function at<T>(path: string, read: () => T): T {
   try {
     return read();

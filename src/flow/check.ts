@@ -1,4 +1,4 @@
-/** Whether a flow can be carried out. Everything that is wrong is told at once. */
+/** Checks whether a flow can be carried out. All faults are reported at once. */
 import { MAX_AT_ONCE, MAX_PLAN_BRANCHES, MAX_TASK_DEPTH, whyNoUsd } from '#core';
 import { type AnyTool, agentsOf, type ToolSet } from '#tools';
 import { cyclesOf } from './cycles.ts';
@@ -61,7 +61,7 @@ function inFlow({ toolIn, ...node }: GraphNode, flow: string, { ways }: Sketch):
   return Object.freeze({ ...node, tool: toolIn({ flow, waysOut: ways.get(node.name) ?? [] }) });
 }
 
-/** Of nodes, and of flows, whose names stand in the names of agents. */
+/** Checks names of nodes, and of flows, whose names become names of agents. */
 function isName(name: string): boolean {
   return /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/.test(name);
 }
@@ -75,7 +75,7 @@ function nameFaults(owner: string, name: unknown): FlowFault[] {
 const AXES = ['hops', 'deadlineMs', 'costUsd', 'tokens'] as const;
 
 function budgetFaults(budget: FlowBudget): FlowFault[] {
-  // By another name it would be no bound at all.
+  // A misspelt axis would bound nothing.
   const others = Object.keys(budget).filter((key) => !(AXES as readonly string[]).includes(key));
   const unknown = others.map((key) => {
     const message = `budget.${key} is not an axis of a budget; the axes are ${AXES.join(', ')}. costUsd is in US dollars.`;
@@ -132,7 +132,7 @@ function levelsOf(tools: ToolSet): number {
   return Math.max(0, ...agentsOf(tools).map((agent) => 1 + levelsOf(agent.tools)));
 }
 
-/** Of failure edges, what can be said of each by itself. */
+/** Checks each failure edge by itself. */
 function failureFaults({ nodes, failures }: Sketch): FlowFault[] {
   return [...failures].flatMap(([from, ways]) => {
     const faults: FlowFault[] = [];
@@ -160,7 +160,7 @@ function failureFaults({ nodes, failures }: Sketch): FlowFault[] {
   });
 }
 
-/** What each kind of node asks of those around it. */
+/** Checks what each kind of node requires of the nodes around it. */
 function shapeFaults({ nodes, ways, exits, entry }: Sketch): FlowFault[] {
   const faults: FlowFault[] = [];
   const add = (code: FlowFault['code'], message: string, ...names: string[]): void => {

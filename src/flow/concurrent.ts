@@ -76,7 +76,7 @@ function runAll<T, R>(
   return promise;
 }
 
-/** Gives the next item; nothing when there is none, or when all is to stop: then the iterable is closed. */
+/** Returns the next item; nothing at the end, or when everything is to stop: then the iterable is closed. */
 function takingFrom<T>(items: Iterable<T>, stop: Stop): () => { readonly item: T } | undefined {
   let source: Iterator<T> | undefined;
   let ended = false;

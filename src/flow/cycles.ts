@@ -2,7 +2,7 @@
 import { type FlowFault, faultOf } from './fault.ts';
 import { reachOf, type Sketch, withFailures } from './gather.ts';
 
-/** For each node the nodes to which its edges lead back. Without these edges there is no cycle. */
+/** For each node, the nodes to which its edges lead back. Without these edges the graph has no cycle. */
 export type BackEdges = ReadonlyMap<string, ReadonlySet<string>>;
 
 export interface Cycles {

@@ -54,7 +54,7 @@ export function readNode(name: string, { key, part }: Field, reading: DocumentRe
   return form === undefined ? undefined : { name, spot: key, failures, ...form };
 }
 
-/** They lead to nodes that may need this one: they are edges, and no part of it. */
+/** Keys of failure edges. They lead to nodes that may need this node, so that they are read as edges, not as parts of the node. */
 function readFailures({ fields }: Part, reading: DocumentReading): readonly FailureWay[] {
   return FAILURE_KEYS.flatMap(([key, on]) => {
     const target = fields?.get(key);
@@ -141,7 +141,7 @@ function readSubflow(name: string, part: Part, reading: DocumentReading): Form |
   if (fields === undefined || named === undefined) return undefined;
   const subflow = namedOf(named, reading.flows, 'flow', reading);
   const options = givenField('allowCycle', fields, (value) => flagOf(value, reading));
-  // One that is missing is a fault already; what stands for it keeps the graph whole.
+  // A missing node is a fault already; a stand-in keeps the graph whole.
   return { needs: [], make: () => subflow?.asNode(name, options) ?? node(name, { ...options, execute: NEVER }) };
 }
 

@@ -8,19 +8,19 @@ const MAX_ALIASES = 100;
 
 export interface Part extends Spot {
   readonly json: Json;
-  /** Of an object. */
+  /** The fields of an object. */
   readonly fields?: ReadonlyMap<string, Field>;
-  /** Of a list. */
+  /** The items of a list. */
   readonly items?: readonly Part[];
 }
 
 export interface Field {
-  /** Where its key stands. */
+  /** The place of its key. */
   readonly key: Spot;
   readonly part: Part;
 }
 
-/** @throws PilotageError `flow_invalid` for what is no JSON object, or too large. */
+/** @throws PilotageError `flow_invalid` for a value that is not a JSON object, or is too large. */
 export function readObject(document: unknown, source: string): Part {
   try {
     return partOfJson(captureObject(document, 'document').json, TOP, 0, new Size(source));

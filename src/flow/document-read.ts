@@ -176,7 +176,7 @@ export function nodeNameOf(part: Part, reading: DocumentReading): string | undef
   return noteFault(reading, 'unknown_node', part, message);
 }
 
-/** Names of nodes; nothing when one of them is none. */
+/** Names of nodes; `undefined` when one of them is not the name of a node. */
 export function nodeNamesOf(part: Part, reading: DocumentReading): readonly string[] | undefined {
   if (part.items === undefined) return wrongType(part, 'a list of nodes', reading);
   const names = part.items.flatMap((item) => nodeNameOf(item, reading) ?? []);

@@ -24,7 +24,7 @@ export interface ReadText {
   readonly faults: readonly DocumentFault[];
 }
 
-/** @throws PilotageError `flow_invalid` with all faults when it is no YAML, or no JSON can be made of it. */
+/** @throws PilotageError `flow_invalid` with all faults when the text is not YAML, or cannot be read as JSON. */
 export function readDocumentText(given: string, source: string): ReadText {
   const text = given.replace(/^\uFEFF/, '');
   if (text.length > MAX_CHARS) {

@@ -27,13 +27,13 @@ import type { FlowFault } from './fault.ts';
 import { edge, type Flow, flow } from './flow.ts';
 import type { FlowBudget, GraphNode } from './graph.ts';
 
-/** What a document refers to, by the names that it uses. */
+/** The functions, flows and schemas that a document refers to, by the names that it uses. */
 export interface FlowFromOptions {
-  /** What nodes run, routers ask, and approvals and lookups call. */
+  /** Functions that nodes run, routers ask, and approvals and look-ups call. */
   readonly functions: Readonly<Record<string, (...args: never[]) => unknown>>;
   readonly flows?: Readonly<Record<string, Flow>>;
   readonly schemas?: Readonly<Record<string, InputSchema>>;
-  /** Where the text comes from: it stands before each fault. Default `document`. */
+  /** Where the text comes from, such as its path; it stands before each fault. Default `document`. */
   readonly file?: string;
 }
 

@@ -1,4 +1,4 @@
-/** How a flow fails: from the outcome of a node to the error of the run, and from there to the one who called. */
+/** The failure of a flow: from the outcome of a node to the error of the run, and from there to the caller. */
 import {
   ceilingOf,
   type ErrorCode,
@@ -13,18 +13,18 @@ import type { GraphNode } from './graph.ts';
 import type { Failure } from './progress.ts';
 
 export interface FlowErrorParts {
-  /** Of the run. */
+  /** The identity of the run. */
   readonly identity: Identity;
   readonly flow: string;
-  /** Absent when it was no node that failed, but the run as a whole. */
+  /** The node that failed. Absent when the run failed as a whole. */
   readonly node?: string;
-  /** How often the node was tried; 0 when it never was. */
+  /** How often the node was tried; 0 when it was not. */
   readonly attempts: number;
   readonly data?: JsonObject;
   readonly cause?: PilotageError;
 }
 
-/** Why a flow gave no output. What a node says of its error is in `cause`, and changes no field here. */
+/** The error of a flow that gave no output. The node's own error is in `cause`, and changes no field here. */
 export class FlowError extends PilotageError {
   override readonly name: string = 'FlowError';
   readonly identity: Identity;
@@ -127,7 +127,7 @@ export type FlowEnd =
   | { readonly status: 'failed'; readonly error: ErrorData }
   | { readonly status: 'finished'; readonly reason: string; readonly metadata?: JsonObject };
 
-/** The error of a run that ended without an output. One that is no flow's is given as it is. */
+/** The error of a run that ended without an output. An error that is not a flow's is returned unchanged. */
 export function flowError(end: FlowEnd, identity: Identity, flow: string): PilotageError {
   return end.status === 'failed' ? fromFailure(end.error, identity, flow) : fromFinish(end, identity, flow);
 }

@@ -4,7 +4,7 @@ import { PilotageError } from '#core';
 export interface FlowFault {
   readonly code: FlowFaultCode;
   readonly message: string;
-  /** The names of those that it is about. */
+  /** The names of the nodes that the fault is about. */
   readonly nodes: readonly string[];
 }
 

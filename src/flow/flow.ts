@@ -26,23 +26,23 @@ export type { Edge } from './gather.ts';
 export type { Flow, FlowToolOptions } from './types.ts';
 
 export interface FlowDefinition<In, Args, Exit, Fits, Read> {
-  /** A letter, then letters, digits, `_`, `-` and `.`, 64 at most. */
+  /** The name: a letter, then letters, digits, `_`, `-` and `.`, 64 characters at most. */
   readonly name: string;
   readonly description?: string;
-  /** What the flow takes. The entry gets what the schema makes of it. */
+  /** The schema of the input. The entry gets the input after the schema's defaults and transforms. */
   readonly inputSchema: Schema<In, Args>;
-  /** What it gives. Default: what its exits give. */
+  /** The schema of the output. Default: what the exits give. */
   readonly outputSchema?: Schema<Fits, Read>;
-  /** A flow with a cycle must have hops. */
+  /** The budget of a run. A flow with a cycle must have `hops`. */
   readonly budget?: FlowBudget;
   readonly entry: Takes<NoInfer<AsJson<Args>>>;
-  /** One node or several, of which exactly one runs. */
+  /** The exit: one node, or several of which exactly one runs. */
   readonly exit: Exit & Exits<NoInfer<Fits>>;
-  /** Beside those that routers and joins bring along. */
+  /** Edges beside those that routers and joins imply. */
   readonly edges?: readonly Edge[];
 }
 
-/** What the first node gives, the second takes. */
+/** An edge: the second node takes what the first one gives. */
 export function edge<T>(from: Gives<T>, to: Takes<NoInfer<T>>): Edge {
   return { from, to };
 }
@@ -60,9 +60,9 @@ const DEFINITION: OptionShape<FlowDefinition<never, never, unknown, never, never
 const SUBFLOW: OptionShape<SubflowOptions> = { allowCycle: 'flag?', onError: 'any?', onRejected: 'any?' };
 
 /**
- * Builds a flow of its parts, and checks it.
+ * Builds a flow from its parts, and checks it.
  * @throws PilotageError `flow_invalid` with everything that is wrong: `data.faults` is `[{ code, message, nodes }]`.
- * `tool_schema_invalid` for a schema that is none.
+ * `tool_schema_invalid` for a value that is not a schema.
  */
 export function flow<Exit extends Exits<unknown>, In = Json, Args = never, Fits = unknown, Read = unknown>(
   definition: FlowDefinition<In, Args, Exit, Fits, Read>,

@@ -2,11 +2,11 @@
 import { type FlowFault, faultOf, listedNames } from './fault.ts';
 import type { FailureKind, GraphNode } from './graph.ts';
 
-/** A connection that is given to a flow. */
+/** An edge that is given to a flow. */
 export interface Edge {
   readonly from: GraphNode;
   readonly to: GraphNode;
-  /** It is taken when `from` has failed, as `onError` and `onRejected` of a node are. */
+  /** Set on an edge that is taken when `from` has failed, like `onError` and `onRejected` of a node. */
   readonly on?: FailureKind;
 }
 
@@ -37,7 +37,7 @@ export interface Sketch {
 }
 
 export interface Gathered {
-  /** Absent when there is no entry. */
+  /** Absent when the flow has no entry. */
   readonly sketch?: Sketch;
   readonly faults: readonly FlowFault[];
 }

@@ -13,20 +13,20 @@ export interface GraphNode {
   readonly kind: NodeKind;
   readonly tool: AnyTool;
   readonly effect: Effect;
-  /** It may be on a cycle. */
+  /** True: the node may be on a cycle. */
   readonly allowCycle: boolean;
-  /** Of a join, the nodes whose values it gets, keyed by their names. */
+  /** For a join: the nodes whose values it gets, keyed by their names. */
   readonly parents?: readonly GraphNode[];
-  /** Of a router, the nodes it may pick, in the order of its branches, its default last; each is a way out of it. */
+  /** For a router: the nodes that it may pick, in the order of its branches, with its default last. Each is an outgoing edge. */
   readonly targets?: readonly GraphNode[];
-  /** Of a flow as a node, the name of that flow. */
+  /** For a flow as a node: the name of that flow. */
   readonly flow?: string;
-  /** Where it leads when it fails, with the error as input: `rejected` when somebody said no to it. */
+  /** Where the node leads when it fails, with the error as input: `rejected` when somebody rejected it. */
   readonly onError?: GraphNode;
   readonly onRejected?: GraphNode;
-  /** Of a map, the items that are worked on at once. */
+  /** For a map: how many items are worked on at once. */
   readonly concurrency?: number;
-  /** Of a router and a map, whose tools have to know where they stand: the tool in a flow. `flow` asks it for each node. */
+  /** For a router and a map, whose tools must know their flow: makes the tool in a flow. `flow` calls it for each node. */
   toolIn?(place: NodePlace): AnyTool;
 }
 
@@ -40,9 +40,9 @@ export interface NodePlace {
 export interface GraphEdge {
   readonly from: string;
   readonly to: string;
-  /** It leads back: taking it begins another round of the flow, with a fresh instance of each node that it reaches. */
+  /** True: the edge leads back. Taking it begins another round of the flow, with a fresh instance of each node that it reaches. */
   readonly back: boolean;
-  /** A failure edge: it is taken when the node has failed in this way, and begins another round. */
+  /** Set on a failure edge: it is taken when the node has failed in this way, and begins another round. */
   readonly on?: FailureKind;
 }
 

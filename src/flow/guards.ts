@@ -99,7 +99,7 @@ class Guards {
     const never = this.#joinsThatNeverRun(joins);
     // Where a join never runs, an exit behind it is not reached: that is told already.
     const told = never.length === 0 ? faults : [...never, ...faults.filter(({ code }) => code !== 'no_exit_reached')];
-    // Of a fault of several rounds the first is told.
+    // A fault in several rounds is reported for the first one.
     return [...Map.groupBy(told, ({ code, nodes }) => `${code} ${nodes.join(' ')}`).values()].flatMap(
       ([first]) => first ?? [],
     );
@@ -120,7 +120,7 @@ class Guards {
     if (heads.includes(name)) return ALWAYS;
     const parents = this.#parentsOf(name);
     if (parents === undefined) return sets.any(this.#waysIn(name, round).map(({ when }) => when)).any;
-    // A parent outside a later round may have a value of an earlier one; in the first there is none.
+    // A parent outside a later round may have a value of an earlier round; in the first round it has none.
     const outside = (parent: string) => (isFirst && this.#sketch.reached.has(parent) ? NEVER : ALWAYS);
     return sets.all(parents.map((parent) => (parent === mute ? NEVER : (round.runs.get(parent) ?? outside(parent)))));
   }
@@ -310,7 +310,7 @@ class Guards {
 
   /**
    * The heads whose rounds have to be looked at. What a head reaches is known from the first round when nothing leads to it
-   * but over the head, and when the round comes to an end whatever its routers pick.
+   * but over the head, and when the round reaches an end under every choice of its routers.
    */
   #headsToLookAt(first: Round): readonly string[] {
     if (this.#reach.size === 0) return [];

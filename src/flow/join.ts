@@ -5,20 +5,20 @@ import type { GraphNode } from './graph.ts';
 import { CALL, type CallOptions, callTool, failureEdges } from './node.ts';
 import type { AsJson, Node, OutOf } from './types.ts';
 
-/** What a join gets: by the name of each parent the value that it gave. */
+/** The input of a join: the value of each parent, by the parent's name. */
 export type JoinInput<Parents extends readonly GraphNode[]> = {
   [Parent in Parents[number] as Parent['name']]: OutOf<Parent>;
 };
 
 export interface JoinOptions<Parents extends readonly GraphNode[], Raw, H extends HandleSet = NoHandles>
   extends CallOptions<JoinInput<Parents>, Raw, H> {
-  /** At least one. The edges to the join are these, and no others can lead to it. */
+  /** The parents, at least one. They are the only edges to the join. */
   readonly of: Parents;
 }
 
 const JOIN: OptionShape<JoinOptions<readonly GraphNode[], never>> = { ...CALL, of: 'list' };
 
-/** A node that runs when all its parents have ended with a value, and not if one of them was passed over. */
+/** A join runs when all its parents have ended with a value, and not if one of them was skipped. */
 export function join<
   const Name extends string,
   const Parents extends readonly GraphNode[],

@@ -17,7 +17,7 @@ import { nodeFailed } from './error.ts';
 import { finishWith, inputOf } from './planner.ts';
 import { failureOf } from './progress.ts';
 
-/** So many items a map may have. */
+/** The most items of a map. */
 export const MAX_ITEMS = 10_000;
 
 /**

@@ -6,11 +6,11 @@ import { MAX_ITEMS, mapPlanner } from './map-planner.ts';
 import { ANYTHING, CALL, type CallOptions, callTool, failureEdges } from './node.ts';
 import type { AsJson, Node, Schema } from './types.ts';
 
-/** Everything but `concurrency` and `allowCycle` is of one item: its value, its time, its retries, its price, who is asked. */
+/** Everything but `concurrency` and `allowCycle` is about one item: its value, time limit, retries, price and approval. */
 export interface MapOptions<Args, In, Raw, H extends HandleSet = NoHandles> extends CallOptions<Args, Raw, H> {
-  /** Of one item. Without it nothing is checked, and the type of what `execute` takes is believed. */
+  /** The schema of one item. Without it nothing is checked, and the declared type of `execute` is trusted. */
   readonly itemSchema?: Schema<In, Args>;
-  /** Items that are worked on at once, from 1 to 50. Default 8. */
+  /** How many items are worked on at once, from 1 to 50. Default 8. */
   readonly concurrency?: number;
 }
 
@@ -19,7 +19,7 @@ const LIST: JsonObject = Object.freeze({ type: 'array', maxItems: MAX_ITEMS });
 const MAP: OptionShape<MapOptions<never, never, never>> = { ...CALL, itemSchema: 'schema?', concurrency: 'any?' };
 const DEFAULT_CONCURRENCY = 8;
 
-/** A node that takes a list of at most 10,000 items, and gives the list of their values. It is a task of the flow's run. */
+/** A node that takes a list of at most 10,000 items, and gives the list of their values. It runs as a task of the flow's run. */
 export function map<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(
   name: Name,
   options: MapOptions<Args, In, Raw, H>,

@@ -17,42 +17,48 @@ import type { GraphNode } from './graph.ts';
 import type { AsJson, Node, Schema, Takes } from './types.ts';
 
 export interface NodePolicy {
-  /** For one attempt. Default 30,000. */
+  /** The time limit of one attempt, in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
   /**
-   * Attempts after the first that failed. Default 0; a node with the effect `once` has none. With retries given, an error is
-   * tried again unless it says of itself that this is of no use: by `retryable: false`, or an HTTP status below 500 other than 429.
+   * How many further attempts are made after a failed one. Default 0; a node with the effect `once` has none. With retries given, an error is
+   * tried again unless the error says that this is useless: by `retryable: false`, or an HTTP status below 500 other than 429.
    */
   readonly retries?: number;
-  /** How long it is waited before each of them. */
+  /** The wait before each further attempt. */
   readonly backoff?: Backoff;
 }
 
-/** What a node says of its function. */
+/** The options of a node with a function. */
 export interface CallOptions<Args, Raw, H extends HandleSet = NoHandles> {
   readonly description?: string;
-  /** Of the value. One that does not fit fails the node. It is handed on as it was, without transforms of the schema. */
+  /**
+   * The schema of the value. A value that does not fit fails the node. A value that fits is handed on unchanged, without
+   * transforms.
+   */
   readonly outputSchema?: Schema<Raw, unknown>;
-  /** Default `once`: the safest promise. */
+  /** What the function does to the world. Default `once`, the safest. */
   readonly effect?: Effect;
-  /** The value must be JSON; nothing is null. */
+  /** The function. Its value must be JSON; no value means null. */
   execute(args: Args, context: ToolContext<H>): Raw | Promise<Raw>;
-  /** Live handles that it needs; the nodes of a flow's run share them, and a map has its own. */
+  /** Live handles that the node needs. The nodes of a flow's run share them; a map has its own. */
   readonly handles?: H;
   readonly policy?: NodePolicy;
-  /** Somebody is asked before it runs. */
+  /** The approval that is asked for before the node runs. */
   readonly needsApproval?: boolean | ApprovalGate<Args>['when'] | ApprovalGate<Args>;
-  /** What one call costs, in millionths of a US dollar; reserved before it starts. */
+  /** What one call costs, in millionths of a US dollar. The amount is reserved before the call starts. */
   readonly costUsd?: number;
-  /** Asked when nobody knows whether a `once` node has happened. */
+  /** Called when nobody knows whether a `once` node has happened. */
   reconcile?(args: Args, context: ToolContext): Reconciled | Promise<Reconciled>;
-  /** When that cannot say: `hold` pauses the run until somebody settles it, `tell` fails the node. Default `hold`. */
+  /**
+   * What happens when `reconcile` cannot tell: `hold` pauses the run until somebody settles the call, `tell` fails the node.
+   * Default `hold`.
+   */
   readonly inDoubt?: 'hold' | 'tell';
-  /** The node may be on a cycle. Default false. */
+  /** True: the node may be on a cycle. Default false. */
   readonly allowCycle?: boolean;
-  /** Where the flow goes on when the node has failed, with the error as input: then it is no failure of the flow. */
+  /** The node at which the flow goes on when this node has failed, with the error as input. The flow itself does not fail then. */
   readonly onError?: Takes<FlowFailure>;
-  /** The same when somebody has rejected it, or nobody has approved it in time. */
+  /** The node at which the flow goes on when somebody has rejected this node, or nobody has approved it in time. */
   readonly onRejected?: Takes<FlowFailure>;
 }
 
@@ -68,11 +74,11 @@ export function failureEdges({
 export const ANYTHING: JsonObject = Object.freeze({});
 
 export interface NodeOptions<Args, In, Raw, H extends HandleSet = NoHandles> extends CallOptions<Args, Raw, H> {
-  /** Of what it takes. Without it nothing is checked, and the type of what `execute` takes is believed. */
+  /** The schema of the input. Without it nothing is checked, and the declared type of `execute` is trusted. */
   readonly inputSchema?: Schema<In, Args>;
 }
 
-/** Of everything with a function. What is no function is for the check of the flow to see. */
+/** Options of everything with a function. The check of the flow reports a value that is not a function. */
 export const CALL: OptionShape<CallOptions<never, never>> = {
   description: 'text?',
   outputSchema: 'schema?',
@@ -91,7 +97,7 @@ export const CALL: OptionShape<CallOptions<never, never>> = {
 const NODE: OptionShape<NodeOptions<never, never, never>> = { ...CALL, inputSchema: 'schema?' };
 const POLICY: OptionShape<NodePolicy> = { timeoutMs: 'any?', retries: 'any?', backoff: 'any?' };
 
-/** A node of a flow: it runs once a round, when a node that leads to it has ended and, of a router, has picked it. */
+/** A node of a flow. It runs once a round, when a node that leads to it has ended, or a router has picked it. */
 export function node<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(
   name: Name,
   options: NodeOptions<Args, In, Raw, H>,
@@ -124,7 +130,7 @@ export function callTool<Args, Raw, H extends HandleSet>(
     inputSchema,
     effect,
     retries,
-    // What is no function stays as it is, for the check of the flow to see.
+    // A value that is not a function stays unchanged: the check of the flow reports it.
     execute: retries > 0 && typeof options.execute === 'function' ? tryingAgain(options) : options.execute,
     ...(outputSchema === undefined ? {} : { outputSchema }),
     ...(needsApproval === undefined ? {} : { needsApproval }),
@@ -158,7 +164,7 @@ function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-/** What does not say whether trying again may help is taken to pass. */
+/** An error that does not say whether trying again may help is taken as one that may pass. */
 function mayPass(thrown: unknown): unknown {
   const said = Thrown.of(thrown);
   const { code, message, data, retryable, status } = said;

@@ -17,13 +17,13 @@ import { type Done, type Round, roundNotes, type Steps } from './progress.ts';
 import { nextPart } from './rounds.ts';
 import { type FlowShape, flowShapeOf } from './shape.ts';
 
-/** Nodes of a flow that may run at once. */
+/** How many nodes of a flow may run at once. */
 
 const NO_STEPS: Steps = { count: 0, step: () => undefined };
 
 /**
  * Each round of the flow is one plan, whose branches are its nodes. The run has the flow's input as `context.args`; it
- * finishes with what the exit has come to, and fails with the error of the first node that does.
+ * finishes with the value of the exit, and fails with the error of the first node that fails.
  * @throws PilotageError `flow_invalid` when too many ways lead to a node.
  */
 export function flowPlanner(graph: FlowGraph): Planner {
@@ -64,7 +64,7 @@ function decide(shape: FlowShape, run: RunView): Move {
 
 /**
  * What a planner that is called as a function is given.
- * @throws PilotageError `validation_failed` when that is nothing.
+ * @throws PilotageError `validation_failed` when it is missing.
  */
 export function inputOf(name: string, { context: { args } }: RunView): Json {
   if (args !== undefined) return args;

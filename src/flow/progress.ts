@@ -1,4 +1,4 @@
-/** What the nodes of a flow have come to, as the steps of its run say it. */
+/** The state of a flow's nodes, read from the steps of its run. */
 import {
   type ArtifactRef,
   type Branch,
@@ -24,7 +24,7 @@ export interface Done {
   readonly artifact?: ArtifactRef;
 }
 
-/** Of a node of a round. `open`: it is still to be run, or to be passed over. */
+/** The status of a node in a round. `open`: the node is still to be run or skipped. */
 export type Status = Done | Passed | { readonly kind: 'open' };
 
 export interface Passed {
@@ -43,7 +43,7 @@ export interface Round {
   readonly nodes: Map<string, Status>;
 }
 
-/** What was planned of a node last, in whichever round. */
+/** What was planned for a node last, in any round. */
 export interface Last {
   readonly id: string;
   /** The value of its last instance, unless that was passed over. */
@@ -72,7 +72,7 @@ export function hasOpen({ nodes }: Round): boolean {
   return false;
 }
 
-/** Of each node what was planned last; looked for from the end on, no further than needed. */
+/** For each node what was planned last, searched from the end and no further than needed. */
 export function lastOf({ nodes }: FlowGraph, steps: Steps): ReadonlyMap<string, Last> {
   const last = new Map<string, Last>();
   for (let index = steps.count - 1; index >= 0 && last.size < nodes.size; index -= 1) {
@@ -156,8 +156,8 @@ function statusOf(branch: Branch, call: number, outcome: Outcome | undefined, st
 }
 
 /**
- * Of the calls that failed the one that ended first. Those that were stopped for it are no reason.
- * @param isTaken the failure leads to another node, and is none of the flow's.
+ * Among the failed calls, the one that ended first. Calls that were stopped because of it are not the reason.
+ * @param isTaken whether the failure leads to another node, so that the flow does not fail.
  */
 export function failureOf(
   { decision, calls }: Pick<Step, 'decision' | 'calls'>,
@@ -172,7 +172,7 @@ export function failureOf(
   return first;
 }
 
-/** Of the failures of the round those that ended first come first. */
+/** The failures of the round, ordered by the time at which they ended. */
 export function failuresOf({ nodes }: Round): readonly Failure[] {
   const failures = [...nodes.values()].flatMap((status) => (status.kind === 'passed' ? (status.failure ?? []) : []));
   return failures.sort((one, other) => one.record.seq - other.record.seq);

@@ -54,7 +54,7 @@ function run(shape: FlowShape, progress: Progress): NextPart {
   return { do: 'run', branches: branchesOfRound(shape, progress), round: progress.round };
 }
 
-/** Of a round that was cut short some nodes may never have their turn. */
+/** In a round that was cut short, some nodes may never have their turn. */
 function passUnreachable(shape: FlowShape, progress: Progress): void {
   visit(shape, progress, ({ name }, status, routes) => {
     if (status.kind === 'open' && routes.length === 0) progress.round.nodes.set(name, PASSED);
@@ -91,7 +91,7 @@ function roundFrom(
   return { number, heads, nodes };
 }
 
-/** A join that lacks one of its parents cannot run, whatever the round comes to. */
+/** A join without one of its parents cannot run, however the round goes on. */
 function isReached(
   { sources }: FlowShape,
   { name, parents }: GraphNode,

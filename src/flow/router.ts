@@ -14,10 +14,10 @@ import type { GraphNode } from './graph.ts';
 import { ANYTHING } from './node.ts';
 import type { InOf, Node, Takes } from './types.ts';
 
-/** By the names of routers the names of the nodes that they are to pick, whatever their branches say. */
+/** The names of the nodes that routers must pick, by the names of the routers. They override the routers' branches. */
 export type RoutePolicy = Readonly<Record<string, string>>;
 
-/** The policy that rides in the meta of a run under `route_policy`; nothing when there is none, or something else. */
+/** The route policy in the meta of a run, under `route_policy`; `undefined` when it is absent or not a policy. */
 export function routePolicyOf(meta: JsonObject | undefined): RoutePolicy | undefined {
   const policy = meta?.['route_policy'];
   if (!isJsonObject(policy)) return undefined;
@@ -25,7 +25,7 @@ export function routePolicyOf(meta: JsonObject | undefined): RoutePolicy | undef
 }
 
 export interface Router<In> {
-  /** A node of a flow. Its targets are its ways out: no edges need be given to them. */
+  /** Makes the router a node of a flow. Its targets are its outgoing edges: no other edges need be given. */
   asNode<const Name extends string>(name: Name, options?: RouterOptions): RouterNode<Name, In>;
 }
 
@@ -52,12 +52,12 @@ export interface RouterNode<Name extends string, In> extends Node<Name, In, In> 
 }
 
 export interface PredicateBranch<In> {
-  /** Gets the payload, and says true or false. */
+  /** A predicate of the payload. */
   when(payload: In): boolean;
   readonly to: Takes<In>;
 }
 
-/** Asks its branches in order: the first that says true is taken, and no later one is asked. None: the default. */
+/** A router that asks its branches in order and takes the first that returns true; when none does, the default. */
 export function predicateRouter<In>(options: {
   readonly branches: readonly PredicateBranch<In>[];
   readonly default?: Takes<In>;
@@ -82,8 +82,8 @@ export type UnionOf<Key extends string, Branches extends Readonly<Record<string,
   | ([Default] extends [never] ? never : InOf<Default>);
 
 /**
- * Looks up a tag of the payload: the field that `select` names, or what it gives as a function. A tag that no branch has, or
- * none, leads to the default. With a default, what that takes is taken whatever its tag: its branch may find it does not fit.
+ * A router that looks up a tag of the payload: the field that `select` names, or the value that `select` returns. A tag without a
+ * branch, or no tag, leads to the default. With a default, a payload that the default takes is accepted with any tag.
  */
 export function unionRouter<
   const Branches extends Readonly<Record<string, GraphNode>>,
@@ -144,9 +144,9 @@ function holds(ask: () => unknown, router: string, branch: number): boolean {
 }
 
 /**
- * The name of the node that a router picks: the one of the meta's route policy, if that speaks of it, or else by its branches.
- * @throws PilotageError `route_not_found` when it finds none, when the policy names none of its targets, and for no router;
- * `node_exception` when what it asks throws.
+ * The name of the node that a router picks: the one in the run's route policy, if it names the router, or else by the router's branches.
+ * @throws PilotageError `route_not_found` when no target is found, when the policy names a node that is not a target, and when the value is not a router;
+ * `node_exception` when a predicate or `select` throws.
  */
 export function select(
   router: Pick<RouterNode<string, never>, 'select'> | undefined,
@@ -159,7 +159,7 @@ export function select(
 
 type Kind = 'predicate' | 'union';
 
-/** The target for a payload, or why there is none. */
+/** The target for a payload, or why no target is found. */
 type Picking = (payload: unknown, router: string) => GraphNode | string;
 
 function routerOf<In>(kind: Kind, targets: readonly GraphNode[], isComplete: boolean, pick: Picking): Router<In> {

@@ -184,7 +184,7 @@ export class RoutingSets {
       const { test, yes, rest } = this.#node(at);
       const { router, target } = this.#tests[test] as Test;
       const holds = yes !== other;
-      // Of a diagram node one side at least leads to each end.
+      // At least one side of a diagram node leads to each end.
       const place = holds ? target : target + 1;
       picks.set(router.name, router.targets[place] as string);
       at = holds ? yes : rest;

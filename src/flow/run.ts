@@ -14,9 +14,9 @@ import { FlowError, flowError } from './error.ts';
 
 export interface FlowOptions {
   readonly identity: Identity;
-  /** For every node to read as `context.meta`. Under `route_policy`, what routers are to pick, by their names. */
+  /** Data that every node may read as `context.meta`. The key `route_policy` holds what routers must pick, by their names. */
   readonly meta?: JsonObject;
-  /** Beside the flow's own budget: the smaller counts on each axis. */
+  /** Limits beside the flow's own budget. The smaller value counts on each axis. */
   readonly limits?: Limits;
   /** Scopes that the user holds. Default none. */
   readonly scopes?: readonly string[];
@@ -26,22 +26,22 @@ export interface FlowOptions {
   readonly conversation?: boolean;
 }
 
-/** What a runtime is started with for a flow. */
+/** The options with which a runtime starts a flow. */
 export interface FlowStart extends Omit<FlowOptions, 'meta'> {
   readonly agent: string;
   readonly context: { readonly args: Json; readonly meta?: JsonObject };
 }
 
-/** A runtime that knows the flow's planner. */
+/** A runtime that knows the flow. */
 export interface FlowRuntime<R> {
   start(query: string, options: FlowStart): Promise<R>;
 }
 
-/** What is asked of its runs. */
+/** The part of a run that a flow uses. */
 export interface FlowRun {
   readonly id: string;
   result(): Promise<FlowResult>;
-  /** What the run has finished with, whole also when it was stored. */
+  /** The payload that the run finished with, read in full when it was stored. */
   payload(): Promise<Json | undefined>;
 }
 
@@ -49,7 +49,7 @@ type FlowResult =
   | Parameters<typeof flowError>[0]
   | { readonly status: 'paused'; readonly pauses: readonly { readonly token: string; readonly reason: string }[] };
 
-/** What of a flow it takes to run it. */
+/** The parts of a flow that are needed to run it. */
 export interface Runnable {
   readonly name: string;
   readonly planner: Planner;
@@ -91,7 +91,7 @@ export async function readInput(flow: Runnable, args: Json | undefined, identity
 /**
  * Runs the flow to its end.
  * @returns the output, as JSON, after the flow's output schema.
- * @throws FlowError why there is none; `run_paused` when somebody has to answer first.
+ * @throws FlowError that says why the flow gave no output; `run_paused` when somebody has to answer first.
  */
 export async function runFlow(
   flow: Runnable,
@@ -116,7 +116,7 @@ interface Place {
   readonly where: 'input' | 'output';
 }
 
-/** What a schema makes of the value, as JSON. */
+/** The value after the schema's transforms, as JSON. */
 async function checkedBy(check: ValueCheck, given: unknown, place: Place): Promise<Json> {
   const checked = await check(asJson(given, place));
   if (!checked.ok) throw unfit(place, `does not fit its schema: ${checked.why}`);

@@ -7,7 +7,7 @@ export interface TopologyNode {
   readonly kind: NodeKind;
   readonly effect: Effect;
   readonly allowCycle: boolean;
-  /** Of a flow as a node, the name of that flow. */
+  /** For a flow as a node: the name of that flow. */
   readonly flow?: string;
 }
 

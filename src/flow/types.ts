@@ -1,4 +1,4 @@
-/** What the types of a flow promise: nodes whose shapes do not fit cannot be connected. Nothing here exists at run time. */
+/** The types of flows: nodes whose shapes do not fit cannot be connected. Nothing here exists at run time. */
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Json, JsonObject } from '#core';
 import type { Agent, AgentLimits, AgentTool, AnyTool, InputSchema, ValueCheck } from '#tools';
@@ -55,7 +55,7 @@ type FieldAsJson<T> = Json extends T ? T : T extends undefined ? undefined : AsJ
 export type Exits<Out> = Gives<Out> | readonly Gives<Out>[];
 export type ExitsOut<E> = E extends readonly (infer N)[] ? OutOf<N> : OutOf<E>;
 
-/** Of a flow as a node, as of a node that runs a function. */
+/** Options of a flow as a node; they mean the same as for a node that runs a function. */
 export interface SubflowOptions {
   readonly allowCycle?: boolean;
   readonly onError?: Takes<FlowFailure>;
@@ -66,7 +66,7 @@ export interface SubflowOptions {
 export type FlowToolOptions = Partial<Omit<AgentTool, 'inputSchema' | 'outputSchema' | 'effect' | 'agent'>>;
 
 /**
- * A flow. It is an agent: a runtime knows it when it is among its `agents`, or when one of its tools is the flow.
+ * A flow. A flow is an agent: a runtime knows it when it is among the runtime's `agents`, or when a tool is the flow.
  * `In` is what it takes, `Out` what its exit gives, `Read` what `run` gives: after the transforms of `outputSchema`.
  */
 export interface Flow<In = never, Out = unknown, Read = Out> extends Agent {
@@ -89,7 +89,7 @@ export interface Flow<In = never, Out = unknown, Read = Out> extends Agent {
   start<Run>(runtime: FlowRuntime<Run>, input: In, options: FlowOptions): Promise<Run>;
   /**
    * Runs the flow to its end.
-   * @throws FlowError why there is no output; `run_paused` when somebody has to answer first.
+   * @throws FlowError that says why the flow gave no output; `run_paused` when somebody has to answer first.
    */
   run(runtime: FlowRuntime<FlowRun>, input: In, options: FlowOptions): Promise<Read>;
   topology(): Topology;

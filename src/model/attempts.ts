@@ -1,6 +1,6 @@
 /**
- * One reply from a list of models. What may pass is tried again, then with the next model; what may not is thrown as it
- * is. Each failed try is told as a remark.
+ * Gets one reply from a list of models. After a failure that may pass, the request is tried again, then with the next model; any other
+ * failure is thrown unchanged. Each failed try is reported as a remark.
  */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import {
@@ -34,25 +34,25 @@ const DEFAULT_STALL_MS = 120_000;
 const DEFAULT_CALL_TIMEOUT_MS = 600_000;
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 8_000;
-/** A provider that asks for more is not waited for within the asking: a run that waits holds no slot, and this would. */
+/** The longest wait, in milliseconds, within one request. When a provider asks for more, the run waits instead, which holds no slot. */
 const MAX_ASKED_MS = 2_000;
-/** Models that have given a sign of life to this process: what they do not answer later is an outage. */
+/** Models that have answered this process at least once. If such a model does not answer later, that is an outage. */
 const ALIVE = new WeakSet<ReadyModel['model']>();
 
 export interface AskOptions {
-  /** Tried in this order; at least one. */
+  /** The models, at least one, tried in this order. */
   readonly models: readonly ReadyModel[];
   /** The request, made once for each model that is asked. Its abort signal is set here. */
   readonly requestFor: (model: ReadyModel) => LanguageModelV4CallOptions;
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** From 0 up to, not including, 1: spreads the waits. Default `Math.random`. */
+  /** A number from 0 up to, not including, 1, which spreads the waits. Default `Math.random`. */
   readonly random?: () => number;
-  /** Tries on one model after the first, for failures that may pass. Default 2. */
+  /** How many further tries one model gets after a failure that may pass. Default 2. */
   readonly retries?: number;
   /**
-   * No part of a reply for so long is a failure that may pass. Default 120,000 for a stream; for a reply that comes in one piece the
-   * model's `callTimeoutMs`.
+   * Milliseconds without any part of a reply after which the try counts as a failure that may pass. Default 120,000 for a stream; for a
+   * reply in one piece the model's `callTimeoutMs`.
    */
   readonly stallMs?: number;
 }
@@ -61,17 +61,17 @@ export interface ModelAnswer {
   readonly reply: Reply;
   /** The one that gave the reply. */
   readonly model: ReadyModel;
-  /** A `model.fallback` for each failed try, a `model.usage_refused` for each usage that cannot be. */
+  /** A `model.fallback` for each failed try, a `model.usage_refused` for each usage that cannot be true. */
   readonly remarks: readonly Remark[];
-  /** Of all tries that began, estimated where a provider did not say it; with the cost where the model has prices. */
+  /** Usage of all tries that began, estimated where a provider did not report it, with the cost where the model has prices. */
   readonly usage: Usage;
-  /** Of the try that gave the reply. */
+  /** How long the try that gave the reply took, in milliseconds. */
   readonly latencyMs: number;
 }
 
 /**
  * @throws the reason of the signal; a failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model
- * is to be had, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
+ * is available, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
  */
 export async function askModel(options: AskOptions): Promise<ModelAnswer> {
   const tries = new Tries(options);
@@ -93,8 +93,8 @@ export async function askModel(options: AskOptions): Promise<ModelAnswer> {
 }
 
 /**
- * Yields what the models say while they say it. A `reset` goes ahead of a new try when something was shown of the one
- * before. The provider's stream is cancelled by an abort, by a stall, and when the consumer stops.
+ * Yields what the models say while they say it. A `reset` comes before a new try when something of the failed try was
+ * shown. The provider's stream is cancelled by an abort, by a stall, and when the consumer stops.
  * @throws as `askModel`.
  */
 export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDelta, ModelAnswer> {
@@ -112,7 +112,7 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDe
     try {
       for (;;) {
         let next: IteratorResult<SpokenDelta, Reply>;
-        // Only reading is guarded: what the consumer throws in at `yield` is no failure of the model.
+        // Only reading is guarded: an error that the consumer throws in at `yield` is not a failure of the model.
         try {
           next = await stream.next();
         } catch (error) {
@@ -153,7 +153,7 @@ function watchOver(
   return new Watch({ signal, clock, stallMs: stallMs ?? usualMs, limitMs: callTimeoutMs });
 }
 
-/** Where an interrupted reply says something, the planner judges what it is worth. */
+/** An interrupted reply that says something is given to the planner, which judges it. */
 function isNothing({ finish, text, calls }: Reply): boolean {
   return finish === 'interrupted' && calls.length === 0 && text.trim() === '';
 }
@@ -161,12 +161,12 @@ function isNothing({ finish, text, calls }: Reply): boolean {
 /** Most replies come at the first try. */
 const NOTHING: readonly never[] = Object.freeze([]);
 
-/** Which model is asked now, and what became of the tries before. */
+/** Knows which model is asked now, and how the tries before ended. */
 class Tries {
   readonly #options: AskOptions;
   #remarks: readonly Remark[] = NOTHING;
   #failed: readonly JsonObject[] = NOTHING;
-  /** For each model that was given up. */
+  /** Why each model that was given up is unavailable. */
   #given: readonly GivenUp[] = NOTHING;
   #usage: Usage | undefined;
   #place = 0;
@@ -198,7 +198,7 @@ class Tries {
     signal.throwIfAborted();
     const why = this.#whyUnavailable(error, inStream);
     if (why === undefined) throw error;
-    // The provider took the request, and wants its money.
+    // The provider accepted the request, and charges for it.
     if (said !== undefined) this.#count(said);
     const from = this.model.name;
     const data = failureData(error);
@@ -222,7 +222,7 @@ class Tries {
     this.#startedAt = steadyMs(clock);
   }
 
-  /** A server that has answered before, in whatever way, is known to be there. */
+  /** A server that has answered before, in any way, is known to exist. */
   #whyUnavailable(error: unknown, inStream: boolean): Unavailable | undefined {
     const why = whyUnavailable(error, inStream);
     const { model } = this.model;
@@ -250,7 +250,7 @@ class Tries {
     return this.#usage;
   }
 
-  /** There is hope as long as one of the models may come back; the first of those says how long to wait. */
+  /** The run may wait as long as one of the models may come back; the first of those says how long. */
   #unavailable(cause: unknown): PilotageError {
     const count = this.#failed.length;
     const { code, message } = failureData(cause);
@@ -277,7 +277,7 @@ class Tries {
 /** A model that has had its tries. */
 interface GivenUp {
   readonly why: Unavailable;
-  /** How long its provider asks to be left alone. */
+  /** How long its provider asks not to be called again, in milliseconds. */
   readonly askedMs: number | undefined;
   readonly remedy: string | undefined;
 }

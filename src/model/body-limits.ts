@@ -2,7 +2,7 @@
 import { isTooLarge, LARGE_CHARS } from '#core';
 import { BrokenReply } from './failure.ts';
 
-/** Of one JSON text: an event of a stream, or a reply that comes whole. Reading more takes over 50 ms in one go. */
+/** Bounds of one JSON text: an event of a stream, or a whole reply. Parsing more takes over 50 ms without a break. */
 const MAX_JSON_BYTES = 8 * 1024 * 1024;
 const LF = 10;
 const CR = 13;
@@ -12,7 +12,7 @@ export class BodyLimits {
   readonly #maxBytes: number;
   readonly #isStream: boolean;
   #bytes = 0;
-  /** Of the JSON text that is coming. */
+  /** Counters of the JSON text that is being read. */
   #text: Uint8Array[] = [];
   #textBytes = 0;
   /** Nothing but its end came of the line so far. */

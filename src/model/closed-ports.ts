@@ -1,4 +1,7 @@
-/** Ports to which `fetch` sends nothing, whoever listens there: they belong to other protocols. The list is that of the Fetch standard. */
+/**
+ * Ports to which `fetch` sends nothing, whoever listens there: they belong to other protocols. The list is that of the Fetch
+ * standard.
+ */
 
 const CLOSED: ReadonlySet<number> = new Set([
   1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
@@ -7,7 +10,7 @@ const CLOSED: ReadonlySet<number> = new Set([
   6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ]);
 
-/** The port of the address, if it is one of them. */
+/** The port of the address, if `fetch` sends nothing to it. */
 export function closedPort(url: string): number | undefined {
   const port = URL.canParse(url) ? Number(new URL(url).port) : 0;
   return CLOSED.has(port) ? port : undefined;

@@ -1,4 +1,4 @@
-/** What a planner knows of a model beside how to call it. */
+/** A model with what a planner knows about it. */
 import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { type OutputMode, PilotageError } from '#core';
 import { asLanguageModel, type LanguageModel } from './language-model.ts';
@@ -6,25 +6,28 @@ import { assertPrices, type Prices } from './usage.ts';
 
 export interface ModelEntry {
   readonly model: LanguageModel;
-  /** Default: the model's own id. Names it in provenance, events and measures; unique in a pool. */
+  /** The model's name in provenance, events and measures; unique in a pool. Default: the model's own id. */
   readonly name?: string;
   /** `text`: the model has no native tool calls; calls are read from its text. Default `native`. */
   readonly toolCalls?: 'native' | 'text';
-  /** The best way in which it keeps to a schema. Default `json_schema`. */
+  /** The best way in which the model produces output by a schema. Default `json_schema`. */
   readonly structuredOutput?: OutputMode;
   /**
-   * Media types that it takes as file parts, such as `image/*` or `application/pdf`. Default: `image/*` and what its
-   * `supportedUrls` name, when those are there without waiting.
+   * Media types that the model takes as file parts, such as `image/*` or `application/pdf`. Default: `image/*` and the types in
+   * its `supportedUrls`, when those are known without waiting.
    */
   readonly inputs?: readonly string[];
-  /** The window: tokens of a request and its reply together. Absent: not known. */
+  /** The context window: tokens of a request and its reply together. Absent: not known. */
   readonly contextTokens?: number;
-  /** One call of it may take so long, whole or in parts; then it is a failure that may pass. Default 600,000. */
+  /**
+   * The time limit of one call, streamed or not, in milliseconds; after it the call counts as a failure that may pass. Default
+   * 600,000.
+   */
   readonly callTimeoutMs?: number;
   readonly prices?: Prices;
 }
 
-/** An entry with every default filled in, and checked. It is an entry itself. */
+/** A checked entry with every default filled in. It can be used as an entry itself. */
 export interface ReadyModel {
   readonly model: LanguageModelV4;
   readonly name: string;
@@ -37,14 +40,14 @@ export interface ReadyModel {
 }
 
 export interface ModelDefaults {
-  /** For entries that name no prices of their own. */
+  /** Prices for entries without prices of their own. */
   readonly prices?: Prices;
 }
 
 const CALL_WAYS: ReadonlySet<unknown> = new Set(['native', 'text'] satisfies ReadyModel['toolCalls'][]);
 const OUTPUT_MODES: ReadonlySet<unknown> = new Set(['json_schema', 'json_object', 'text'] satisfies OutputMode[]);
 
-/** @throws PilotageError `invalid_config` for what is no model, and naming the field that is wrong. */
+/** @throws PilotageError `invalid_config` for a value that is not a model, or naming the field that is wrong. */
 export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDefaults = {}): ReadyModel {
   const entry: ModelEntry = isEntry(given) ? given : { model: given };
   const model = asLanguageModel(entry.model);
@@ -100,7 +103,7 @@ export function readyModels(
   return Object.freeze(models);
 }
 
-/** Does the model take a file of this media type? A pattern for all types at once does not count: nobody takes them all. */
+/** Whether the model takes a file of this media type. A pattern for all types does not count: no model takes them all. */
 export function takesMedia({ inputs }: ReadyModel, mime: string): boolean {
   const [full = ''] = mime.toLowerCase().split(';');
   const type = full.trim();

@@ -9,19 +9,19 @@ const MAX_MESSAGE_CHARS = 256;
 const MAX_URL_CHARS = 200;
 const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1_000;
 const MAX_CAUSES = 5;
-/** Of a reply that is read as JSON, and of what its error lists. */
+/** Fields of a JSON error reply, and of the items that its error lists. */
 const MAX_BODY_CHARS = 16_384;
 const MAX_DETAILS = 16;
 const MAX_HEADER_CHARS = 256;
 const NUMBER = /^\d+(\.\d+)?$/;
-/** Begins with the name of a day, as HTTP writes dates, or with a year. What else `Date.parse` takes for one is none. */
+/** A date begins with the name of a day, as HTTP writes dates, or with a year. `Date.parse` takes other texts for dates too. */
 const LOOKS_LIKE_DATE = /^\s*((Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,?\s|\d{4}-\d\d-\d\d)/;
 
 /** Statuses below 500 of a server that may take the same request later. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 409, 425, 429]);
-/** No key, a wrong one, one that may not use this model, or one whose account is empty. */
+/** Statuses of a refused key: it is missing or wrong, it may not use this model, or its account is empty. */
 const KEY_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
-/** The same in a provider's own word, whatever the status: some say 429 of an empty account, which no wait fills. */
+/** Providers' own codes for a refused key, with any status: some send 429 for an empty account, which no wait fills. */
 const KEY_WORDS: ReadonlySet<unknown> = new Set([
   'insufficient_quota',
   'insufficient_balance',
@@ -36,7 +36,7 @@ const KEY_WORDS: ReadonlySet<unknown> = new Set([
   // Of Google, which says 400 of a wrong key.
   'API_KEY_INVALID',
 ]);
-/** Of a server that may take the same request later. Without a status that says something else. */
+/** Providers' own codes of a server that may take the same request later. A status that says otherwise counts more. */
 const PASSING_WORDS: ReadonlySet<unknown> = new Set([
   'overloaded_error',
   'api_error',
@@ -49,7 +49,7 @@ const PASSING_WORDS: ReadonlySet<unknown> = new Set([
   // The model wrote a call that its server cannot read.
   'tool_use_failed',
 ]);
-/** Of a request that will never do, in a stream that was accepted before. */
+/** Codes of a request that can never succeed, in a stream that was accepted before. */
 const LASTING_WORDS: ReadonlySet<unknown> = new Set([
   'invalid_request_error',
   'request_too_large',
@@ -57,19 +57,19 @@ const LASTING_WORDS: ReadonlySet<unknown> = new Set([
   'not_found_error',
   'model_not_found',
 ]);
-/** Names of errors that somebody's key cannot be read, or is too old, whatever the status. */
+/** Names of errors about a key that cannot be read or is too old, with any status. */
 const KEY_NAMES: ReadonlySet<unknown> = new Set([
   'AI_LoadAPIKeyError',
   'CredentialsProviderError',
   'ExpiredTokenException',
   'UnrecognizedClientException',
 ]);
-/** There is nothing of that name, or nothing that takes such requests: the address is another one's. */
+/** Statuses of a wrong address: nothing has that name, or nothing there takes such requests. */
 const UNKNOWN_STATUSES: ReadonlySet<number> = new Set([404, 405, 410]);
 const TOO_EARLY = 425;
-/** Nobody listens at the address, or there is none of that name. */
+/** Codes when nothing listens at the address, or the host name is unknown. */
 const NOBODY_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND']);
-/** Somebody listens, but not over TLS, or with a certificate that is not trusted. */
+/** Codes when a server listens, but not over TLS, or with a certificate that is not trusted. */
 const TLS_CODE: RegExp = /^(ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_)|SELF_SIGNED_CERT/;
 const NETWORK_CODES: ReadonlySet<string> = new Set([
   ...NOBODY_CODES,
@@ -84,7 +84,7 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
   'EHOSTUNREACH',
   'ERR_NETWORK',
 ]);
-/** Of a client that was used wrongly: nothing was sent. */
+/** Names of errors of a client that was used wrongly: nothing was sent. */
 const MISUSED_CODE: RegExp = /^UND_ERR_(INVALID_|NOT_SUPPORTED)/;
 /** Names of errors that end a call which the caller has not given up, and of those that say no more than that it may pass. */
 const PASSING_NAMES: ReadonlySet<unknown> = new Set([
@@ -106,18 +106,18 @@ const UNREADABLE: ReadonlySet<unknown> = new Set([
 
 /**
  * Why a model gives no reply, when it is not the request's fault.
- * - `away`: it may reply later.
- * - `unreachable`: the same, but nobody listens at its address.
- * - `key_refused`, `model_unknown`, `misdirected`: it will not before somebody has changed something.
+ * - `away`: the model may reply later.
+ * - `unreachable`: the model may reply later, but nothing listens at its address now.
+ * - `key_refused`, `model_unknown`, `misdirected`: the model does not reply before somebody has changed something.
  */
 export type Unavailable = 'away' | 'unreachable' | 'key_refused' | 'model_unknown' | 'misdirected';
 
 /**
  * A reply that broke off without an error of the provider, or that we broke off. It may pass.
  * - `model_stalled`: nothing came for too long.
- * - `model_interrupted`: it just ended.
- * - `model_timeout`: it was not whole in time.
- * - `model_reply_too_large`: there is no end to it.
+ * - `model_interrupted`: the reply ended without a finish.
+ * - `model_timeout`: the reply was not whole in time.
+ * - `model_reply_too_large`: the reply is longer than any that is read.
  */
 export class BrokenReply extends Error {
   override readonly name: string = 'BrokenReply';
@@ -137,7 +137,7 @@ export class MisdirectedRequest extends Error {
   readonly isRetryable: boolean = false;
 }
 
-/** Why the model is not to be had; `undefined`: the error is about the request, or says nothing of itself. */
+/** Why the model is not available; `undefined` when the error is about the request, or says nothing. */
 export function whyUnavailable(error: unknown, inStream: boolean): Unavailable | undefined {
   if (isKeyRefused(error)) return 'key_refused';
   if (closedPortOf(error) !== undefined) return 'misdirected';
@@ -147,7 +147,7 @@ export function whyUnavailable(error: unknown, inStream: boolean): Unavailable |
   if (KEY_STATUSES.has(status)) return 'key_refused';
   const isUnknown =
     providerWordsOf(error).includes('model_not_found') || namesOf(error).includes('AI_NoSuchModelError');
-  // A redirect that leads nowhere, and what else is no answer to a request.
+  // A redirect that leads nowhere, and other statuses that do not answer a request.
   const isElsewhere = status >= 300 && status < 400;
   return isUnknown || isElsewhere || UNKNOWN_STATUSES.has(status) ? 'model_unknown' : undefined;
 }
@@ -200,7 +200,7 @@ export function isTransientFailure(error: unknown, inStream: boolean): boolean {
   const status = statusOf(error);
   // The AI SDK's errors derive the flag from the status; below 300 the request was taken, and what came in reply was unreadable.
   const wasTaken = status !== undefined && status < 300;
-  // One that was sent somewhere else is a fault of the address, whatever the provider makes of it.
+  // A request that was sent somewhere else means a wrong address, whatever the provider says.
   if (causeOf(error, MisdirectedRequest) !== undefined) return false;
   // The AI SDK does not know that one.
   if (said === true || status === TOO_EARLY) return true;
@@ -240,7 +240,10 @@ function saidToPass(error: unknown): unknown {
   return undefined;
 }
 
-/** Of the error and what it wraps. Many a client leaves the name of its errors as it was, and they are known by their class. */
+/**
+ * Names of the error and of the errors that it wraps. Many clients do not set the name of their errors, which are then known by
+ * their class.
+ */
 function namesOf(error: unknown): readonly unknown[] {
   return layersOf(error).map((layer) => {
     const name = field(layer, 'name');
@@ -347,7 +350,10 @@ function causeOf<E>(error: unknown, kind: abstract new (...args: never) => E): E
   return layersOf(error).find((layer): layer is E => layer instanceof kind);
 }
 
-/** The port that the request was for, where `fetch` sends nothing at all. With a status, or a word of the network, something was sent. */
+/**
+ * The port that the request was for, where `fetch` sends nothing at all. With a status, or a word of the network, something was
+ * sent.
+ */
 function closedPortOf(error: unknown): number | undefined {
   if (statusOf(error) !== undefined || networkCodeOf(error) !== undefined) return undefined;
   const url = layersOf(error)
@@ -369,7 +375,10 @@ function providerWordsOf(error: unknown): readonly unknown[] {
   );
 }
 
-/** The reply as it came, where that is JSON: of its error a client may have left out what says most. Google's client has it as its message. */
+/**
+ * The reply as it came, where that is JSON: of its error a client may have left out what says most. Google's client has it as its
+ * message.
+ */
 function repliedIn(layer: unknown): unknown {
   for (const text of [field(layer, 'responseBody'), field(layer, 'message')]) {
     if (typeof text !== 'string' || !text.startsWith('{') || text.length > MAX_BODY_CHARS) continue;
@@ -382,7 +391,7 @@ function repliedIn(layer: unknown): unknown {
   return undefined;
 }
 
-/** Where the request went, without what may be secret of it. */
+/** Where the request went, without parts of the address that may be secret. */
 function urlOf(error: unknown): string | undefined {
   const given = field(error, 'url');
   if (typeof given !== 'string' || !URL.canParse(given)) return undefined;
@@ -390,7 +399,7 @@ function urlOf(error: unknown): string | undefined {
   return `${origin}${pathname}`.slice(0, MAX_URL_CHARS);
 }
 
-/** Of the reply that the error is about: a record, whose values may be lists, or `Headers`. */
+/** Headers of the reply that the error is about: an object, whose values may be lists, or `Headers`. */
 function headerOf(error: unknown, name: string): string | undefined {
   for (const layer of layersOf(error)) {
     for (const given of [

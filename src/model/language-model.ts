@@ -1,4 +1,4 @@
-/** Which models there are: any AI SDK language model. Types only, so that no vendor's code is loaded. */
+/** The models that are supported: every AI SDK language model. Types only, so that no vendor's code is loaded. */
 import type { LanguageModelV3, LanguageModelV4 } from '@ai-sdk/provider';
 import { PilotageError } from '#core';
 import { asVersion4 } from './version-3.ts';
@@ -6,7 +6,7 @@ import { asVersion4 } from './version-3.ts';
 export type LanguageModel = LanguageModelV4 | LanguageModelV3;
 
 /**
- * The model as version 4: itself, or something around a model of version 3.
+ * The model in version 4: the model itself, or a wrapper of a model of version 3.
  * @throws PilotageError `invalid_config` for anything else, saying what to pass.
  */
 export function asLanguageModel(model: LanguageModel): LanguageModelV4 {

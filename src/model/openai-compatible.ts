@@ -10,10 +10,13 @@ export interface OpenAICompatibleOptions {
   readonly baseUrl: string;
   /** The server's name of the model. */
   readonly model: string;
-  /** Sent as a bearer token. */
+  /** The key, sent as a bearer token. */
   readonly apiKey?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A reply that goes on after so many bytes is broken off, as a failure that may pass. Default 67,108,864 (64 MiB). One JSON text of it may have 8 MiB. */
+  /**
+   * The most bytes of a reply. A longer reply is broken off, as a failure that may pass. Default 67,108,864 (64 MiB). One JSON
+   * text in it may have 8 MiB.
+   */
   readonly maxReplyBytes?: number;
 }
 
@@ -61,7 +64,10 @@ export function openaiCompatible(options: OpenAICompatibleOptions): LanguageMode
   };
 }
 
-/** Of what is no address of a server, `fetch` says the same as of a server that is away: a run would wait for it. */
+/**
+ * `fetch` reports a wrong address in the same way as a server that is away, and a run would wait for it: so the address is checked
+ * here.
+ */
 function assertBaseUrl(baseUrl: unknown): asserts baseUrl is string {
   if (typeof baseUrl !== 'string') {
     throw new PilotageError(

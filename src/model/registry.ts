@@ -1,19 +1,19 @@
 /**
- * How well each model of a pool does: rates over its last calls, each call weighing half as much a half-life later. A
- * value that its owner passes around; nothing global. What it holds goes out and comes in as JSON.
+ * Measures how well each model of a pool does: rates over its last calls, each call weighing half as much a half-life later.
+ * The registry is a value that its owner passes around; nothing is global. Its contents go out and come in as JSON.
  */
 
 import { assertOptions, type Clock, type OptionShape, PilotageError, systemClock } from '#core';
 import { type ModelEntry, type ReadyModel, readyModels } from './entry.ts';
 import type { LanguageModel } from './language-model.ts';
 
-/** How one call went. A stage that was not reached is left out, and does not count in its rate. */
+/** The result of one call. A stage that was not reached is left out, and does not count in its rate. */
 export interface ModelCallResult {
-  /** What the model said could be read. */
+  /** Whether the model's output could be read. */
   readonly parsed?: boolean;
-  /** What was read passed validation. */
+  /** Whether the output passed validation. */
   readonly valid?: boolean;
-  /** The call came to its end with something usable. */
+  /** Whether the call ended with something usable. */
   readonly succeeded: boolean;
   readonly latencyMs?: number;
 }
@@ -25,7 +25,7 @@ export interface ModelMeasures {
   readonly successRate: number;
   /** Absent before the first call with a latency. */
   readonly avgLatencyMs?: number;
-  /** Calls that the rates are made of. */
+  /** How many calls the rates are made of. */
   readonly calls: number;
 }
 
@@ -34,30 +34,30 @@ export interface RecordedModelCall extends ModelCallResult {
   readonly at: number;
 }
 
-/** JSON: by the model's name, the oldest call first. */
+/** The contents of a registry as JSON: by the model's name, the oldest call first. */
 export type MeasuresData = { readonly [name: string]: readonly RecordedModelCall[] };
 
 export interface RegistryOptions {
   readonly clock?: Clock;
-  /** The last calls of each model that count. Default 50. */
+  /** How many of the last calls of each model count. Default 50. */
   readonly windowCalls?: number;
-  /** After so long a call weighs half. Default 900,000: a quarter of an hour. */
+  /** Milliseconds after which a call weighs half. Default 900,000: a quarter of an hour. */
   readonly halfLifeMs?: number;
 }
 
 export interface ModelRegistry {
-  /** In the order listed. */
+  /** The models, in the order listed. */
   readonly models: readonly ReadyModel[];
   /** Adds a call of the model with this name. @throws PilotageError `invalid_config` for a name that is not in the pool. */
   record(name: string, result: ModelCallResult): void;
   /** @throws PilotageError `invalid_config` for a name that is not in the pool. */
   measures(name: string): ModelMeasures;
   export(): MeasuresData;
-  /** Takes the place of what is held. Names that are not in the pool are left out. */
+  /** Replaces the contents. Names that are not in the pool are left out. */
   import(data: MeasuresData): void;
 }
 
-/** What is taken for granted of a model that nobody has asked yet: it mostly works, and has yet to show it. */
+/** The prior of a model that nobody has asked yet: it mostly works. */
 const PRIOR_FAIL_RATE = 0.05;
 /** As many calls make a rate of their own; what is missing to it, also by decay, is filled up with the prior. */
 const ENOUGH_CALLS = 5;
@@ -101,7 +101,7 @@ export function createModelRegistry(
 }
 
 function measure(calls: readonly RecordedModelCall[], now: number, halfLifeMs: number): ModelMeasures {
-  // A clock may be set back: a call of the future weighs as one of now.
+  // A clock may be set back: a call in the future weighs as one of now.
   const weights = calls.map(({ at }) => 2 ** -(Math.max(now - at, 0) / halfLifeMs));
   const rates = {
     parseFailRate: failRate(calls, weights, ({ parsed }) => parsed),

@@ -19,10 +19,10 @@ import type { Watch } from './watch.ts';
 export type StopReason = LanguageModelV4FinishReason['unified'];
 
 export interface ModelCall {
-  /** As the provider gave it: perhaps empty, perhaps not unique. */
+  /** The id as the provider gave it, which may be empty, and may not be unique. */
   readonly callId: string;
   readonly tool: string;
-  /** Meant to be JSON text; nobody has checked it. */
+  /** The arguments as text. It should be JSON, but is not checked. */
   readonly input: string;
 }
 
@@ -32,13 +32,13 @@ export interface Reply {
   readonly calls: readonly ModelCall[];
   readonly finish: StopReason;
   readonly modelId: string;
-  /** What the provider said, as far as it can be. */
+  /** The usage that the provider reported, as far as it can be true. */
   readonly usage?: Usage;
-  /** What it said of the usage that cannot be. */
+  /** The part of the reported usage that cannot be true. */
   readonly refusedUsage?: string;
-  /** What the provider could not do as it was asked; absent when it has nothing to say. */
+  /** Warnings of the provider about what it could not do as asked; absent when there are none. */
   readonly warnings?: readonly SharedV4Warning[];
-  /** To be sent back with the reply; absent when nothing of it is opaque. */
+  /** Provider data that must be sent back with the reply; absent when nothing is opaque. */
   readonly providerState?: Json;
 }
 
@@ -49,11 +49,11 @@ export function generatedReply(model: LanguageModelV4, generated: LanguageModelV
 }
 
 export interface StreamOptions {
-  /** Limits each wait for the provider. */
+  /** A limit on each wait for the provider. */
   readonly watch?: Watch;
   /** Shared with the other streams of the process. Default: that of the system's clock. */
   readonly pace?: Pace;
-  /** What came so far, for whoever looks after a failure. */
+  /** What came so far, to be looked at after a failure. */
   readonly streamed?: StreamedContent;
 }
 

@@ -13,7 +13,7 @@ export interface Needs {
  */
 const WITHOUT = 0.75;
 
-/** The models of the registry, the best first; equal ones in the order listed. */
+/** The models of the registry, best first; equal models in the order listed. */
 export function rankModels(registry: ModelRegistry, { needs }: Needs = {}): readonly ReadyModel[] {
   const scored = registry.models.map((model) => ({
     model,
@@ -30,7 +30,7 @@ function fitness({ toolCalls, structuredOutput }: ReadyModel, needs: Needs['need
   return calls * structured;
 }
 
-/** How likely one call is to give something that can be read, and that is valid. */
+/** The estimated chance that one call gives output that can be read and is valid. */
 function reliability({ successRate, parseFailRate, validationFailRate }: ModelMeasures): number {
   return successRate * (1 - parseFailRate) * (1 - validationFailRate);
 }

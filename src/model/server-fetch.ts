@@ -4,7 +4,7 @@ import { BodyLimits } from './body-limits.ts';
 import { MisdirectedRequest } from './failure.ts';
 import { paceOf } from './pace.ts';
 
-/** Of one reply as it came over the wire. A streamed token takes some 300 bytes. */
+/** The most bytes of one reply on the wire. A streamed token takes some 300 bytes. */
 export const MAX_REPLY_BYTES: number = 64 * 1024 * 1024;
 const MAX_HOPS = 3;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -12,7 +12,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const SAME_REQUEST: ReadonlySet<number> = new Set([307, 308]);
 
 /**
- * @param isStream what is asked for is a stream of events; what comes with the status of an error is none.
+ * @param isStream the request asks for a stream of events; a reply with the status of an error is not a stream.
  * @throws MisdirectedRequest; reading the body throws a BrokenReply when it is over `maxReplyBytes`, or holds JSON that is too large.
  */
 export function serverFetch(maxReplyBytes: number, isStream: boolean): typeof globalThis.fetch {

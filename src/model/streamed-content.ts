@@ -15,7 +15,7 @@ import { BrokenReply } from './failure.ts';
 /** Of one reply, all that it says: more than any model gives at once, and little enough to be read without keeping others waiting. */
 const MAX_REPLY_CHARS = 2_000_000;
 
-/** @throws BrokenReply when a reply with so many characters is none. */
+/** @throws BrokenReply when a reply has more characters than are read. */
 export function assertReplySize(chars: number): void {
   if (chars <= MAX_REPLY_CHARS) return;
   const message = `The model went on after ${MAX_REPLY_CHARS} characters, and was broken off.`;
@@ -28,7 +28,7 @@ export type Prose = Exclude<SpokenDelta, { type: 'reset' }>;
 type ProseContent = LanguageModelV4Text | LanguageModelV4Reasoning;
 
 export class StreamedContent {
-  /** In the order in which the parts began. */
+  /** The parts of the content, in the order in which they began. */
   readonly content: LanguageModelV4Content[] = [];
   /** A stream that ends without a finish part was interrupted. */
   finishReason: LanguageModelV4FinishReason = { unified: 'interrupted', raw: undefined };
@@ -43,7 +43,10 @@ export class StreamedContent {
   #chars = 0;
   readonly #inputs = new Map<string, LanguageModelV4ToolCall>();
 
-  /** Returns what a listener may be shown of the part. @throws the error of an error part, or a BrokenReply when there is no end to it. */
+  /**
+   * Returns what a listener may be shown of the part.
+   * @throws the error of an error part, or a BrokenReply when the reply is too long.
+   */
   add(part: LanguageModelV4StreamPart): Prose | undefined {
     if ('delta' in part) this.#count(part.delta);
     switch (part.type) {

@@ -1,4 +1,4 @@
-/** A reply that keeps to a JSON schema, in the best way that the model has: json_schema, json_object, or its text. */
+/** Structured output: a reply by a JSON schema, in the best mode that the model has: json_schema, json_object, or text. */
 import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider';
 import { addUsage, type JsonObject, type OutputMode, type Remark, type Usage } from '#core';
 import { type AskOptions, askModel } from './attempts.ts';
@@ -8,7 +8,7 @@ import type { Reply } from './reply.ts';
 
 export interface StructuredFormat {
   readonly responseFormat?: NonNullable<LanguageModelV4CallOptions['responseFormat']>;
-  /** To be added as the last turn of the user. */
+  /** Text to be added as the last turn of the user. */
   readonly instruction?: string;
 }
 
@@ -16,11 +16,11 @@ export interface StructuredOptions<T> extends Omit<AskOptions, 'models' | 'reque
   readonly model: ReadyModel;
   readonly request: LanguageModelV4CallOptions;
   readonly schema: JsonObject;
-  /** Names the schema to providers that want a name. Default `answer`. */
+  /** The name of the schema, for providers that want a name. Default `answer`. */
   readonly name?: string;
-  /** Reads and validates the model's text. @throws what is wrong with it. */
+  /** Reads and validates the model's text. @throws an error that says what is wrong with the text. */
   readonly parse: (text: string) => T;
-  /** Where to begin. Default: the model's best. Whoever asks more than once begins with the `mode` of the time before. */
+  /** The mode to begin with. Default: the model's best. For a second request, pass the `mode` that the first one returned. */
   readonly mode?: OutputMode;
 }
 
@@ -29,7 +29,7 @@ export type Structured<T> = {
   readonly mode: OutputMode;
   /** A `model.output_downgraded` for each step down, and what the calls themselves remarked. */
   readonly remarks: readonly Remark[];
-  /** Of all calls. */
+  /** Usage of all calls. */
   readonly usage?: Usage;
 } & Read<T>;
 
@@ -122,7 +122,7 @@ function formatted(
   };
 }
 
-/** The next mode down, if there is one. */
+/** The next lower mode; `undefined` for the lowest. */
 export function oneLower(mode: OutputMode): OutputMode | undefined {
   switch (mode) {
     case 'json_schema':

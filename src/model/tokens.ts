@@ -1,5 +1,5 @@
 /**
- * How many tokens a request has, by rule of thumb: characters / 4 + 1 a text, 4 more a message, 256 for what is no text.
+ * How many tokens a request has, by rule of thumb: characters / 4 + 1 a text, 4 more a message, 256 for a part that is not text.
  * It counts what is sent: system prompt, messages, tools and response format. What providers want back (signatures) is
  * theirs to count: their own number of the last call, as the base, sets the estimate right.
  */
@@ -7,12 +7,12 @@ import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk
 
 export type CountedRequest = Pick<LanguageModelV4CallOptions, 'prompt' | 'tools' | 'responseFormat'>;
 
-/** What the provider counted for an earlier request that this one goes on from. */
+/** The provider's own count for an earlier request that this request continues. */
 export interface CountedBefore {
   readonly inputTokens: number;
   /** How many messages, from the first on, are the same in both; later ones are estimated. */
   readonly messages: number;
-  /** The same for the tools. Default: all of them. */
+  /** How many tools, from the first on, are the same in both. Default: all of them. */
   readonly tools?: number;
 }
 
@@ -29,7 +29,7 @@ export interface CountedReply {
   readonly calls: readonly { readonly tool: string; readonly input: string }[];
 }
 
-/** What of a reply is to be seen: a provider may have counted more, such as thoughts that it keeps to itself. */
+/** Counts what can be seen of a reply: the provider may have counted more, such as reasoning that it does not send. */
 export function estimateReplyTokens({ text, reasoning, calls }: CountedReply): number {
   let tokens = 0;
   for (const said of [text, reasoning]) if (said !== '') tokens += textTokens(said);

@@ -3,23 +3,23 @@ import type { LanguageModelV4Usage } from '@ai-sdk/provider';
 import { amountOf, DETAILS, PilotageError, shownAmount, type Usage, usageIn } from '#core';
 import { type CountedReply, type CountedRequest, estimateReplyTokens, estimateTokens } from './tokens.ts';
 
-/** US dollars for a million tokens, as providers state them: 3 is three dollars. 0 is for a model that costs nothing. */
+/** Prices in US dollars for a million tokens, as providers state them: 3 is three dollars. 0 is for a model that costs nothing. */
 export interface Prices {
   readonly input: number;
-  /** For input tokens that the provider read from its cache. Default: as `input`. */
+  /** The price of input tokens that the provider read from its cache. Default: `input`. */
   readonly cachedInput?: number;
-  /** For input tokens that the provider wrote to its cache. Default: as `input`. */
+  /** The price of input tokens that the provider wrote to its cache. Default: `input`. */
   readonly cacheWriteInput?: number;
-  /** For output tokens, with those of reasoning. */
+  /** The price of output tokens, including reasoning. */
   readonly output: number;
 }
 
 const PRICES = ['input', 'cachedInput', 'cacheWriteInput', 'output'] as const;
-/** What lies outside of these, in dollars a million tokens, is meant in another unit. */
+/** A price outside of these bounds, in dollars for a million tokens, was probably meant in another unit. */
 const LEAST_PRICE = 0.0001;
 const MOST_PRICE = 1_000;
 
-/** @throws PilotageError `invalid_config` naming the price that is none, or that cannot be meant. */
+/** @throws PilotageError `invalid_config` naming a key that is not a price, or a price that cannot be meant. */
 export function assertPrices(prices: Prices): void {
   const other = Object.keys(prices).find((key) => !PRICES.some((name) => name === key));
   if (other !== undefined) {
@@ -49,16 +49,16 @@ const MOST_TOKENS = 1e9;
 
 const TOKENS = ['inputTokens', 'outputTokens', ...DETAILS] as const;
 
-/** Of a provider that tells the parts and not the whole. `undefined` when it tells none. */
+/** The sum of the parts, for a provider that reports the parts and not the whole; `undefined` when it reports none. */
 function sumOf(...parts: readonly unknown[]): number | undefined {
   const known = parts.filter((part) => typeof part === 'number');
   return known.length === 0 ? undefined : known.reduce((sum, part) => sum + part, 0);
 }
 
 export interface ProviderUsage {
-  /** What the provider said, as far as it can be; absent when that is nothing. */
+  /** The usage that the provider reported, as far as it can be true; absent when there is none. */
   readonly usage?: Usage;
-  /** What it said that cannot be. */
+  /** What the provider reported that cannot be true. */
   readonly refused?: string;
 }
 
@@ -93,7 +93,7 @@ export function usageOf(given: LanguageModelV4Usage | undefined): ProviderUsage 
   };
 }
 
-/** What was said, with an estimate in the place of each part that was not. */
+/** The reported usage, with an estimate for each part that was not reported. */
 export function estimated(said: Usage | undefined, request: CountedRequest, reply: CountedReply): Usage {
   const { inputTokens, outputTokens = 0 } = said ?? {};
   const output = outputTokens > 0 ? outputTokens : estimateReplyTokens(reply);
@@ -127,6 +127,6 @@ export function priced(usage: Usage, prices: Prices): Usage {
   const plain = Math.max(0, inputTokens - cachedInputTokens - cacheWriteInputTokens);
   const cost =
     plain * input + cachedInputTokens * cachedInput + cacheWriteInputTokens * cacheWriteInput + outputTokens * output;
-  // What floating point adds to a whole number is no part of the price.
+  // The rounding error of floating point is not part of the price.
   return { ...usage, costMicroUsd: Math.ceil(cost - 1e-6) };
 }

@@ -1,4 +1,4 @@
-/** A model of version 3 as one of version 4. Of what is used here, only the data of files has another shape. */
+/** Wraps a model of version 3 as one of version 4. Of what is used here, only the data of files has another shape. */
 import type {
   LanguageModelV3,
   LanguageModelV4,

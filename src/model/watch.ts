@@ -1,13 +1,13 @@
-/** Waiting for a provider no longer than one should: the caller's abort ends a wait at once, and so does a long silence. */
+/** Limits waits for a provider: the caller's abort ends a wait at once, and so does a long silence. */
 import { type Clock, limitTime, steadyMs } from '#core';
 import { BrokenReply } from './failure.ts';
 
 export interface WatchOptions {
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** One wait may take so long. Time in which nobody waits does not count. */
+  /** The most milliseconds of one wait. Time in which nobody waits does not count. */
   readonly stallMs: number;
-  /** All waits together may. Default: no limit. */
+  /** The most milliseconds of all waits together. Default: no limit. */
   readonly limitMs?: number;
 }
 
