@@ -48,7 +48,10 @@ export interface ClaimRequest extends LeaseRequest {
   readonly run?: string;
   /** Claims although this owner's lease is not over: the caller knows that it is dead. */
   readonly from?: string;
-  /** With `run`: also when it has failed, whatever became of the lease. The caller appends `reopened`, with the status. */
+  /**
+   * With `run`: claims the run also when it has failed, whatever state its lease is in. The caller then appends `reopened`, with
+   * the status.
+   */
   readonly reopens?: true;
   /** Whether an owner whose lease ran out is known to be dead. Asked of the run that is claimed only. Default: nobody is. */
   readonly isDead?: (owner: string) => boolean;
@@ -91,7 +94,7 @@ export interface Append {
   readonly status?: RunStatus;
   /** Ids of controls that these entries take out of the inbox. */
   readonly takes?: readonly string[];
-  /** Runs that these entries start. One that is there already, as a task of the same parent, is passed over. */
+  /** Runs that these entries start. A run that exists already as a task of the same parent is left as it is. */
   readonly starts?: readonly NewRun[];
   /** Refuses the append when a start would be more than so many runs under one root. */
   readonly treeLimit?: number;
@@ -142,7 +145,7 @@ export interface RunRecord {
   readonly priority: number;
   /** The agent's name, as the run has recorded it last. */
   readonly agent: string;
-  /** The run that this one is a task of, and the one at the top of the tree. */
+  /** The run of which this run is a task, and the root of the tree. */
   readonly parent?: string;
   readonly root?: string;
   readonly createdAt: number;
@@ -181,7 +184,7 @@ export interface Examined {
   readonly head: number;
   /** Counts the signals that the run has ever had. */
   readonly signals: number;
-  /** In the order of their seq. One that is missing up to `head` is not there. */
+  /** The entries in the order of their seq. A missing entry up to `head` is left out. */
   readonly entries: readonly StoredText[];
   readonly inbox: readonly StoredMessage[];
 }
@@ -224,7 +227,7 @@ export interface Journal {
    * A lease that is over but that nobody has claimed still appends. Ids in `takes` that are not in the inbox are passed over.
    * An old fence is told before a head that moved: `journal_conflict` says that the fence is current.
    * @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), `run_not_found`, `task_limit`,
-   * `task_id_taken` (a start has the id of a run that is no task of its parent), `inbox_changed`, or a store error: always as a
+   * `task_id_taken` (a start has the id of a run that is not a task of its parent), `inbox_changed`, or a store error: always as a
    * rejection. A store that has the entries at once gives nothing, and then nobody waits.
    */
   append(append: Append): Promise<void> | undefined;
@@ -238,7 +241,10 @@ export interface Journal {
   /** A run whose beginning cannot be read has its `problem`, and an empty query. */
   get(run: string): Promise<RunRecord | undefined>;
 
-  /** One run that cannot be read does not hide the others. @throws PilotageError `invalid_config` for a page over 200 or below 1, `run_not_found` for an unknown `after`. */
+  /**
+   * One run that cannot be read does not hide the others.
+   * @throws PilotageError `invalid_config` for a page over 200 or below 1, `run_not_found` for an unknown `after`.
+   */
   list(query: RunQuery): Promise<RunRecord[]>;
 
   /**

@@ -42,13 +42,13 @@ export function beginningOf(first: Started): Pick<RunRecord, 'query' | 'agent' |
   return { query, agent, ...(task === undefined ? {} : { parent: task.parent, root: task.root }) };
 }
 
-/** @throws PilotageError `invalid_config` for no whole number. */
+/** @throws PilotageError `invalid_config` for a priority that is not a whole number. */
 export function assertPriority(priority: number): void {
   if (Number.isSafeInteger(priority)) return;
   throw new PilotageError('invalid_config', `The priority is ${priority}; give a whole number.`);
 }
 
-/** @throws PilotageError `invalid_config` for a length that is no positive number. */
+/** @throws PilotageError `invalid_config` for a length that is not a positive number. */
 export function assertLease(lease: Pick<LeaseRequest, 'leaseMs'>): void {
   if (Number.isFinite(lease.leaseMs) && lease.leaseMs > 0) return;
   throw new PilotageError('invalid_config', `leaseMs is ${lease.leaseMs}; give a positive number.`);
@@ -92,7 +92,7 @@ export function assertSeen({ run, seenSignals }: Append, signals: number): void 
 
 /** What a store knows of trees of runs. */
 export interface StoredTree {
-  /** Whose the run is; `undefined` when there is none of this id. */
+  /** The owner of the run; `undefined` when no run has this id. */
   find(run: string): Owned | undefined;
   /** How many runs have this root. */
   size(root: string): number;
@@ -140,7 +140,7 @@ export function assertAsExamined(
   { run, head, signals, keep, entries }: RepairRequest,
   now: {
     readonly head: number;
-    /** Of the last entry that is there, whatever the run says of itself. */
+    /** The seq of the last stored entry, whatever the run's row says. */
     readonly last: number;
     readonly signals: number;
     readonly isLeased: boolean;
@@ -269,7 +269,7 @@ export function journalClosed(): PilotageError {
   return new PilotageError('journal_closed', 'The journal was closed. Open it again to use it.');
 }
 
-/** @throws PilotageError `invalid_config` for what is no store: another object, or the promise of one. */
+/** @throws PilotageError `invalid_config` for a value that is not a journal, such as the promise of one. */
 export function assertJournal(given: unknown): void {
   const store: Partial<Journal> = typeof given === 'object' && given !== null ? given : {};
   if (typeof store.create === 'function' && typeof store.claim === 'function' && store.artifacts !== undefined) return;

@@ -122,7 +122,7 @@ export class SqliteGuard {
     }
   }
 
-  /** Of the database, as SQLite has it. */
+  /** The length of the database in bytes, as SQLite reads it. */
   #lengthBytes(): number {
     try {
       return Number(this.#length().get()?.['bytes']);

@@ -39,7 +39,7 @@ export class SqlitePassedOver {
       this.#held.delete(run);
     }
     for (const run of wanted) {
-      // One that is not stored yet is asked for again.
+      // A run that is not stored yet is asked for again.
       if (!this.#held.has(run) && this.#sql.add.run(run).changes > 0) this.#held.add(run);
     }
     this.#last = this.#held.size === wanted.size ? runs : undefined;

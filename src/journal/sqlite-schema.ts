@@ -22,7 +22,7 @@ const MAGIC = 'SQLite format 3\0';
  * run that was claimed, parked or ended since cannot lose its end unseen; `at` is the store's time of the append, 0 in older rows.
  * Until then `entries` was a log in the order of the commits, and each row pointed at the one before it of the same run.
  * `due_at` is when a run may be claimed: 0 now, NULL never by itself. A taken control keeps its id and loses its body;
- * since version 3 `controls` also holds what runs tell each other, which is no control.
+ * since version 3 `controls` also holds messages between runs, which are not controls.
  * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
  * The turns of a session are numbered from 0.
  * `stored_at` is when a message was accepted; of those from before version 6 it is 0.
@@ -143,7 +143,7 @@ export const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE controls ADD COLUMN stored_at INTEGER NOT NULL DEFAULT 0;
   `,
-  // Of two rows with one seq the later counts: the other one was taken out of its run by a repair.
+  // When two rows have the same seq, the later one counts: a repair took the other one out of its run.
   `
   ALTER TABLE entries RENAME TO chained;
   CREATE TABLE entries (
@@ -241,7 +241,7 @@ function makeFolder(path: string): void {
 
 /** Looks at the header only. An empty file becomes a new journal. */
 export function assertOurs(path: string, flags: 'a+' | 'r'): void {
-  // One that is open here was looked at then, and is not to be closed by anybody but SQLite.
+  // A journal that is open in this process was checked when it was opened, and only SQLite may close its files.
   if (isOpenHere(path)) return;
   const header = readHeader(path, flags);
   if (header.length === 0) return;

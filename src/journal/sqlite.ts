@@ -74,7 +74,7 @@ const WATCH_INTERVAL_MS = 200;
 /**
  * Opens the file, or makes it.
  * @throws PilotageError `journal_newer` (with `data.found` and `data.supported`), `journal_corrupt`, `journal_read_only`,
- * `journal_busy`, `journal_unavailable`, or `invalid_config` for a path that is no file of ours. With `readOnly` also
+ * `journal_busy`, `journal_unavailable`, or `invalid_config` for a path that is not a journal of Pilotage. With `readOnly` also
  * `journal_older`: then it has to be opened for writing once.
  */
 export function sqliteJournal(options: SqliteJournalOptions): Journal {

@@ -6,18 +6,21 @@ import type { ReadyAgent } from './driver-deps.ts';
 import { assertPriced, unpricedOf } from './prices.ts';
 
 export interface AgentParts {
-  /** The agents that runs can be started with, by their names. Runs that name none have the first; agents that tools bring along need not be named. */
+  /**
+   * The agents that runs can be started with, by their names. Runs that name none have the first; agents that tools bring along
+   * need not be named.
+   */
   readonly agents?: readonly Agent[];
   /** With `tools` the short form of one agent, which has the planner's name. It comes before those of `agents`. */
   readonly planner?: Planner | PlannerFunction;
-  /** Of `planner`: a list, or a record by name whose values may be AI SDK `tool()` objects. */
+  /** The tools of `planner`: a list, or an object of tools by their names, whose values may be AI SDK `tool()` objects. */
   readonly tools?: ToolSet;
 }
 
 /** The agents of a runtime, the default one first. */
 export class Agents {
   readonly all: readonly ReadyAgent[];
-  /** Of runs that name none. */
+  /** The agent of runs that name none. */
   readonly default: ReadyAgent;
   readonly #byName: ReadonlyMap<string, ReadyAgent>;
 

@@ -149,7 +149,7 @@ async function closeSource({ source }: Growing): Promise<void> {
   await source.return(undefined as never);
 }
 
-/** Whatever form a planner answers in, to one move. */
+/** Turns every form of a planner's answer into a move. */
 function moveOf(
   source: MoveSource,
   ask: Ask,
@@ -229,7 +229,10 @@ function entriesOf(
   return [{ ...moved, ...atOnce }];
 }
 
-/** An invalid decision can be recorded, in whatever shape, when it is a JSON object. A program's is a fault of the program; a model is told what was wrong and asked again. */
+/**
+ * An invalid decision can be recorded in any shape, when it is a JSON object. A program's invalid decision is a fault of the
+ * program; a model is told what was wrong, and asked again.
+ */
 function rejected(moved: Moved, decision: Decision | undefined, error: PilotageError, planner: Planner): EntryBody {
   const { step } = moved;
   if (planner.modelDriven === true && decision === undefined && PilotageError.is(error.cause, 'unserializable')) {

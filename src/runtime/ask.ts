@@ -38,7 +38,7 @@ export interface PlanGrowth {
   take(): readonly EntryBody[];
 }
 
-/** @throws Error for what is no delta: the planner has failed. */
+/** @throws Error for a value that is not a delta: the planner has failed. */
 export function say(given: SpokenDelta, said: StreamedText, ask: Ask): void {
   const delta = readDelta(given);
   if (delta.type === 'reset') {

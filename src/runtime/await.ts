@@ -46,7 +46,7 @@ export async function beginAwait(
   }
 }
 
-/** What another run holds is not this one's fault, and does not pass by trying again. */
+/** A refusal because of another run is not this run's fault, and trying again does not help. */
 function isUnreadable(error: unknown): error is PilotageError {
   if (!PilotageError.is(error) || isJournalGone(error)) return false;
   return UNREADABLE.has(error.code);

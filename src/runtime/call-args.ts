@@ -59,7 +59,7 @@ export async function argsInStep(step: Step, index: number, ports: ArgsPorts): P
   return asGiven(at, branches[index] as Branch, edited, (id) => records.get(id), ports);
 }
 
-/** What was planned for it, whatever somebody has put in its place. Like `argsInStep` otherwise. */
+/** The arguments that were planned, even when somebody has replaced them. Otherwise like `argsInStep`. */
 export function plannedArgs({ given: _, ...step }: Step, index: number, ports: ArgsPorts): Promise<Json> {
   return argsInStep(step, index, ports);
 }

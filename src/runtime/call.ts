@@ -38,7 +38,7 @@ export interface Call {
   readonly interrupted: boolean;
   /** When it was begun, if it was. Milliseconds since the epoch. */
   readonly begunAt: number | undefined;
-  /** It was begun as a `once` call, whatever its tool says of itself today. */
+  /** True: the call began as a `once` call, whatever effect its tool has today. */
   readonly begunOnce: boolean;
   /** Somebody has approved it. */
   readonly approval: ApprovedCall | undefined;
@@ -59,7 +59,10 @@ export interface DispatchPorts {
   tellChunk(call: OwnCall, piece: Piece): void;
   /** From 0 up to 1. */
   random(): number;
-  /** Makes durable that the call begins. What it comes to when what was written meanwhile leaves no room for it. @throws the journal's refusal. */
+  /**
+   * Makes durable that the call begins. What it comes to when what was written meanwhile leaves no room for it.
+   * @throws the journal's refusal.
+   */
   begin(
     call: Call,
     tool: ToolSchema,

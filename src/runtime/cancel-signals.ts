@@ -22,7 +22,7 @@ export class CancelSignals {
     this.#ports = ports;
   }
 
-  /** Of a run that is stored. */
+  /** Cancels the stored run when the signal is aborted. */
   add(run: string, signal: AbortSignal): void {
     const { journal, cancel, onFault } = this.#ports;
     const act = (): void => {

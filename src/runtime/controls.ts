@@ -277,7 +277,7 @@ function noneOpen(type: string, expired: readonly OpenPause[], isPaused: boolean
   return refuse('pause_not_found', `${type} ${why}.`);
 }
 
-/** Why this answer is none to this pause. */
+/** Why this answer does not fit this pause; `undefined` when it does. */
 function refusalOf(
   { type, from, payload }: Control,
   pause: OpenPause,

@@ -111,7 +111,7 @@ export class AtWork {
   }
 
   /**
-   * Passes on what the tool gives, and remembers the key until it has ended. Of a lazy thenable `then` is what does the work:
+   * Passes on what the tool gives, and remembers the key until it has ended. With a lazy thenable, `then` does the work:
    * it is asked once.
    */
   watch<T>(key: string, made: T): T | Promise<Awaited<T>> {

@@ -32,7 +32,7 @@ export interface Earlier {
 export interface EarlierPorts {
   readonly state: RunState;
   readonly artifacts: ArtifactStore;
-  /** A recorded tool as it is known today; `undefined` when there is none. */
+  /** The present form of a recorded tool; `undefined` when it does not exist any more. */
   toolOf(tool: string): KnownTool | undefined;
 }
 
@@ -88,7 +88,10 @@ export class EarlierCalls {
   }
 }
 
-/** @param isReuse a call that has left its key alone went under the key of an equal one before it, also where its end does not say so. */
+/**
+ * @param isReuse a call that has left its key alone went under the key of an equal one before it, also where its end does not say
+ * so.
+ */
 async function note(
   left: Earlier,
   { name, checkArgs }: KnownTool,

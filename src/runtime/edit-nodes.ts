@@ -25,7 +25,7 @@ interface EditPorts {
 }
 
 /**
- * Why an edit is refused; `undefined` when it may be made, or there is none. Only nodes that have not begun can be changed:
+ * Why an edit is refused; `undefined` when the edit may be made, or no edit was given. Only nodes that have not begun can be changed:
  * other arguments, which may refer to what the node came after all along, or out of the plan. Those of a node with routes stand
  * in for the arguments of whichever route is open.
  * @param nodes by the id of the node, `{ args }` or `{ skip: true }`.
@@ -65,7 +65,7 @@ export async function editRefusal(
   return undefined;
 }
 
-/** One that is no need of the branch's, by whichever of its ways it comes to run: its new arguments stand in for those of all. */
+/** A branch that the edited branch does not need on any of its routes: the new arguments replace the arguments of all routes. */
 function foreignReference(branch: Branch, now: number, args: Json): string | undefined {
   const needs = waysOf(branch).map(needsOf);
   const isKnown = ({ $from, step }: Reference): boolean =>

@@ -5,9 +5,9 @@ const SWEEP_MS = 1_000;
 
 interface SweepDeps {
   readonly clock: Clock;
-  /** Takes over one due run. False when there is none, or no room. */
+  /** Takes over one due run. False when no run is due, or no slot is free. */
   readonly driveNext: () => Promise<boolean>;
-  /** Calls `wake` when there is room again, if there is none now. */
+  /** Calls `wake` when a slot is free again, if none is free now. */
   readonly onRoom: (wake: () => void) => void;
   readonly onFault: (error: unknown) => void;
 }

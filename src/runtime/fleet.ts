@@ -176,7 +176,7 @@ export class Fleet {
     return times;
   }
 
-  /** Takes over one due run of a planner that is known here. False when there is none, or no room. */
+  /** Takes over one due run of an agent that is known here. False when no run is due, or no slot is free. */
   async #driveNext(): Promise<boolean> {
     if (!this.#slots.takeAny()) return false;
     let tenant: string | undefined;

@@ -137,7 +137,7 @@ export class Follower<T> {
     try {
       return this.#options.onEntry(entry, before);
     } catch (error) {
-      // Of an entry that cannot stand there may be nothing to tell: then that is what is wrong.
+      // An entry that cannot stand may yield no event: then the entry itself is the problem.
       if (before !== undefined) applyEntry(before, entry);
       throw error;
     }
@@ -188,7 +188,7 @@ export class Follower<T> {
   }
 }
 
-/** Or a chunk. A reset is no token: it is never dropped. */
+/** Whether a notice is a token or a chunk. A reset is neither, and is never dropped. */
 function isToken(notice: Notice): boolean {
   return notice.type === 'chunk' || (notice.type === 'delta' && notice.delta.type !== 'reset');
 }

@@ -41,7 +41,7 @@ import { assertPriced } from './prices.ts';
 import { foldable } from './readable.ts';
 
 export interface ForkOptions {
-  /** Of the run's own tenant, user and session. Default: theirs, with a fresh run id. */
+  /** The identity of the fork, with the run's own tenant, user and session. Default: those, with a fresh run id. */
   readonly identity?: Identity;
   /** The first step that is the fork's own. Default: the one after the last step that was carried out and has ended. */
   readonly step?: number;
@@ -88,14 +88,14 @@ export function assertForkOptions(options: ForkOptions): void {
 export interface ForkPlan extends Omit<ForkOptions, 'identity' | 'effects' | 'signal'> {
   readonly identity: Identity;
   readonly effects: ForkOrigin['effects'];
-  /** Of the planner that goes on. */
+  /** The name of the agent that goes on with the fork. */
   readonly agent: string;
   readonly pin: Pin;
   /** Milliseconds since the epoch. */
   readonly at: number;
 }
 
-/** Of the runtime that is to go on: its planner and tools may be others than those of the run. */
+/** The runtime that goes on with the fork. Its planner and tools may differ from those of the run. */
 export type ForkDeps = Pick<
   DriverDeps,
   'journal' | 'clock' | 'agent' | 'planner' | 'toolsOf' | 'unpriced' | 'redaction'
@@ -110,7 +110,7 @@ export type ForkDeps = Pick<
  */
 export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions = {}): Promise<Identity> {
   const { identity: given, effects = 'held', ...rest } = options;
-  // Of a run that cannot be read to its end, as far as it can be.
+  // A run that cannot be read to its end is read as far as it can be.
   const { entries } = await foldable(deps.journal, run);
   const { identity: owner, scopes } = foldEntries(entries.slice(0, 1));
   const identity = given === undefined ? { ...owner, run: newRunId() } : identityOf(given, owner);
@@ -125,7 +125,7 @@ export async function forkRun(deps: ForkDeps, run: string, options: ForkOptions 
   assertHasRoom(forked);
   await journal.create({ identity, priority: 0, entries: forked });
   const stored = await journal.read(identity.run, 1, forked.length);
-  // The same fork twice is one.
+  // Asking for the same fork twice makes one fork.
   if (forked.every((entry, index) => jsonEquals(withoutTime(entry), withoutTime(stored[index])))) return identity;
   throw new PilotageError(
     'idempotency_conflict',

@@ -66,7 +66,7 @@ export class Growth implements PlanGrowth {
   #pending: EntryBody[] = [];
   #isEnded = false;
 
-  /** @throws PilotageError `invalid_decision` for branches that are none. */
+  /** @throws PilotageError `invalid_decision` for branches that are not valid. */
   constructor(ask: Ask, { first }: Growing, step: number, startedAt: number) {
     this.#ask = ask;
     const { plan, concurrency } = first;

@@ -20,11 +20,11 @@ export interface HandleUser {
   readonly step: number;
 }
 
-/** What a call that needs handles gets: the values, or why there are none; neither when it was aborted. */
+/** What a call that needs handles gets: the values, or why it gets none; neither when the call was aborted. */
 export interface Handed {
   readonly values?: Readonly<Record<string, unknown>>;
   readonly error?: unknown;
-  /** They are recorded with the end of the call, whatever that is. */
+  /** Notes that are recorded with the end of the call, however it ends. */
   readonly notes: readonly HandleNote[];
 }
 

@@ -12,7 +12,10 @@ import { listenersOf } from './task-end.ts';
 /** Why a driver let go of its run. */
 export type Exit =
   | { readonly kind: 'ended' }
-  /** Although `hasNews`: it has to be claimed again. `wakeAt`: it goes on by itself then; until then somebody may answer one that `isPaused`. */
+  /**
+   * Although `hasNews`: it has to be claimed again. `wakeAt`: it goes on by itself then; until then somebody may answer one that
+   * `isPaused`.
+   */
   | { readonly kind: 'parked'; readonly wakeAt?: number; readonly isPaused?: boolean }
   /** Another process has the run. */
   | { readonly kind: 'lost' }
@@ -33,7 +36,7 @@ export const TRY_AGAIN_MS = 5_000;
 /** False: something was said to the run meanwhile, and it stays due. */
 export async function park(held: Held, wakeAt: number | null, status: 'waiting' | 'paused'): Promise<boolean> {
   if (status === 'paused') await tellPauses(held);
-  // How long it is until then, not when: the store's clock may be ahead of this one, or behind.
+  // A duration is stored, not a time: the store's clock may be ahead of this clock, or behind it.
   const wakeInMs = wakeAt === null ? null : Math.max(0, wakeAt - held.deps.clock.now());
   return release(held, { wakeInMs, status, seenSignals: held.state.messagesTaken });
 }

@@ -30,7 +30,7 @@ export async function settleDoubt(
   ports: DispatchPorts,
 ): Promise<PauseAsk | { readonly kind: 'settled'; readonly outcome: Outcome; readonly context?: CallContext }> {
   const ask = (): Promise<LookedUp> => lookUp(call, tool, args, ports);
-  // Of what is at work here `not_done` says nothing, however long it is waited for.
+  // `not_done` says nothing about an attempt that is still running in this process.
   const { found, context } = await (isAtWork ? ask() : believed(call, ports, ask));
   if (found !== undefined && found !== 'not_done') return { kind: 'settled', outcome: found, context };
   if (found === 'not_done' && !isAtWork) return { kind: 'settled', outcome: otherwise };

@@ -53,7 +53,7 @@ function nextWaitMs({ deps, state }: Ask, { why }: JsonObject, asked: unknown, n
   const { since = now, tries = 0 } = state.modelAway ?? {};
   const isFirstContact = why === NOBODY_THERE && state.totals.steps === 0;
   const patienceMs = deps.patienceMs ?? (isFirstContact ? FIRST_CONTACT_MS : PATIENCE_MS);
-  // A clock that was set back is no reason to wait longer.
+  // A clock that was set back must not make the wait longer.
   const leftMs = Math.min(since, now) + patienceMs - now;
   if (leftMs <= 0) return 0;
   const boundMs = Math.min(FIRST_WAIT_MS * 2 ** tries, LONGEST_WAIT_MS);

@@ -57,7 +57,7 @@ function remarksOf(given: readonly Remark[]): readonly Remark[] {
   }
 }
 
-/** Those that are remarks. In the place of what is none stands a remark that says so: it costs a run nothing else. */
+/** The valid remarks. A value that is not a remark is replaced by a remark that says so, and has no other effect on the run. */
 function toldOf(given: readonly Remark[]): readonly Remark[] {
   if (!Array.isArray(given)) return [dropped(undefined, 'The remarks of a move are a list.')];
   const told: Remark[] = [];

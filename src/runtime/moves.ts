@@ -38,7 +38,10 @@ export class Moves {
     return this.#growth !== undefined;
   }
 
-  /** The entries of the planner's next move; `undefined` when there is nothing yet, or it was stopped: what the run needs is asked again. */
+  /**
+   * The entries of the planner's next move; `undefined` when there is nothing yet, or it was stopped: what the run needs is asked
+   * again.
+   */
   next(): readonly EntryBody[] | undefined | Promise<readonly EntryBody[] | undefined> {
     const { inputs } = this.#ports.state.context;
     if (inputs !== undefined && this.#inputs === undefined) return this.#load(inputs);
@@ -101,7 +104,7 @@ export class Moves {
         deps.hub.tell(run, { type: 'delta', step, delta: spoken, offset: 0 });
         return;
       }
-      // One that comes in two pieces is seen by who listens, and is written nowhere.
+      // A secret that comes in two pieces is seen by listeners, and is written nowhere.
       const delta = { ...spoken, text: deps.redaction.known(spoken.text) };
       deps.hub.tell(run, { type: 'delta', step, delta, offset: offsets[delta.type] });
       offsets[delta.type] += delta.text.length;

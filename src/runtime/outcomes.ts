@@ -76,7 +76,7 @@ export function abortedOutcome(settled: Settled<unknown>, tool: ReadyFunction): 
   return { kind: 'cancelled', error: { code, message: `${what}${maybeHappened(tool)}` } };
 }
 
-/** Of a call that was under way and whose result is not known. */
+/** The outcome of a call that was under way and whose result is not known. */
 function maybeHappened({ effect }: ReadyFunction): string {
   return effect === 'keyed' ? ' The call may have happened all the same.' : '';
 }

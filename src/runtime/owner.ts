@@ -10,7 +10,7 @@ export interface ProcessSurroundings {
   readonly boot: string | undefined;
   /** Processes have different numbers in different ones. */
   readonly pidNamespace: string | undefined;
-  /** When the process with this number of the same namespace was started, in whatever unit, or that there is none. */
+  /** When the process with this number in the same namespace was started, in any unit; or that no such process exists. */
   startOf(pid: number): string | 'gone' | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface ProgressGuard {
 const OPTIONS: OptionShape<ProgressGuard> = { hintAfter: 'any?', action: 'any?', actAfter: 'any?' };
 const HINT_AFTER = 3;
 
-/** @throws PilotageError `invalid_config` naming the number that is none. */
+/** @throws PilotageError `invalid_config` naming the wrong number. */
 export function assertProgressGuard(guard: ProgressGuard): void {
   assertOptions('progress', guard, OPTIONS);
   const { hintAfter = HINT_AFTER, action, actAfter = Math.min(2 * hintAfter, MAX_TIMES) } = guard;

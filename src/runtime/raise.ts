@@ -20,7 +20,7 @@ const LIMIT_OF = {
   deadline: 'deadlineAt',
 } as const satisfies Record<BudgetAxis, keyof Limits>;
 
-/** Of a task the limits cannot be raised: its owner has set them aside, and what does not fit is refused there. */
+/** The limits of a task cannot be raised, since its owner has reserved them: a call that does not fit is refused there. */
 export function asksForRaise({ limits, task }: Pick<RunState, 'limits' | 'task'>): boolean {
   return limits.onCeiling === 'pause' && task === null;
 }

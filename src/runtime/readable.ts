@@ -9,7 +9,10 @@ export interface Readable {
   readonly problem?: PilotageError;
 }
 
-/** Entries from seq `from` on, up to the last before one that cannot be read. @throws PilotageError `run_not_found`, or a store error. */
+/**
+ * Entries from seq `from` on, up to the last before one that cannot be read.
+ * @throws PilotageError `run_not_found`, or a store error.
+ */
 export async function readable(journal: Journal, run: string, from = 1): Promise<Readable> {
   try {
     return { entries: await journal.read(run, from) };
@@ -52,7 +55,7 @@ function read(text: string, seq: number): Entry | undefined {
   }
 }
 
-/** Of this run: the journal as a whole can be read. */
+/** Whether the error is about this run alone: the journal as a whole can be read. */
 function isUnreadable(error: unknown): error is PilotageError {
   if (!PilotageError.is(error)) return false;
   const { code, data } = error;

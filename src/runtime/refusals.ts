@@ -19,7 +19,7 @@ export function problemOf(error: unknown): ErrorData {
   return { code: code ?? name, message: message.slice(0, MOST_WORDS_CHARS) };
 }
 
-/** This process can use its journal no more: trying again is no use, whichever run it is about. */
+/** Whether this process cannot use its journal any more: trying again is useless, for every run. */
 export function isJournalGone(error: unknown): boolean {
   if (!PilotageError.is(error)) return false;
   if (error.code === 'journal_newer') return error.data?.['run'] === undefined;

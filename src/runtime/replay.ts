@@ -126,7 +126,7 @@ function moveOf({ decision, fault }: Move): ReplayedMove {
   }
 }
 
-/** A decision that does not pass is shown, and compared, in whatever shape it has. */
+/** An invalid decision is shown, and compared, in the shape that it has. */
 function asFarAsJson(decision: Decision): ReplayedMove {
   try {
     return { decision: captureObject(decision, 'decision').json as unknown as Decision };

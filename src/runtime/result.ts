@@ -22,7 +22,7 @@ export type RunResult =
     };
 
 export interface PauseNotice extends Omit<OpenPause, 'requestedAt'> {
-  /** The run that waits: this one, or a task that it waits for. An answer can be given through either. */
+  /** The run that waits: this run, or a task that it waits for. An answer can be given through either of them. */
   readonly run: string;
   /** Absent for a task's. */
   readonly requestedAt?: number;

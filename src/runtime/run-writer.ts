@@ -117,7 +117,7 @@ export class RunWriter {
     try {
       appending = this.#deps.journal.append(request);
     } catch (error) {
-      // One that throws in place of rejecting.
+      // The journal may throw in place of rejecting.
       appending = Promise.reject(error);
     }
     if (appending !== undefined) return this.#whenAppended(request, appending);

@@ -62,7 +62,7 @@ export class Schedule {
   readonly #holds = new Map<number, number[]>();
   /** What becomes of every branch that has not been started, but for those that are spared. */
   #closed: Outcome | undefined;
-  /** Started by a process that died, or in doubt: what became of them is to be found out, whatever else is wanted. */
+  /** Calls that a dead process started, or that are in doubt: their outcomes must be found out in any case. */
   readonly #begun = new Set<number>();
   /** Beside those. */
   #spared: ReadonlySet<number> = NONE;
@@ -86,7 +86,10 @@ export class Schedule {
     return this.#parked;
   }
 
-  /** The join has what it needs, or the plan its end, or a branch has failed that stops the others: what still runs is to be stopped. */
+  /**
+   * The join has what it needs, or the plan its end, or a branch has failed that stops the others: what still runs is to be
+   * stopped.
+   */
   get isMet(): boolean {
     return this.#ends.over !== undefined;
   }
@@ -144,7 +147,7 @@ export class Schedule {
    * @param mayStart whether a tool has room for one more call.
    */
   next(mayStart: (tool: string) => boolean): number | undefined {
-    // Of one there is nothing to choose.
+    // With one call there is nothing to choose.
     if (this.#readyCount > 1) this.#lengthenAll();
     for (;;) {
       const call = this.#ready.pop();
@@ -187,7 +190,7 @@ export class Schedule {
     else this.#settle(call, this.#closed);
   }
 
-  /** What the parked call waited for is there: it counts as started, whatever else runs. */
+  /** Called when a blocked call has what it waited for: the call counts as started. */
   takeParked(call: number): void {
     this.#parked.delete(call);
     this.#become(this.#node(call), 'taken');
@@ -265,7 +268,10 @@ export class Schedule {
     return this.#before.met[call] ?? 0;
   }
 
-  /** All before it have run too. Of a branch with routes some of them may have been skipped, and what is before those not have run. */
+  /**
+   * Whether all branches before this one have run too. Before a branch with routes, some may have been skipped, and branches
+   * before those may not have run.
+   */
   #hasRun(call: number): boolean {
     const { state, branch } = this.#node(call);
     return state === 'ended' && this.#met(call) === this.#graph.needs(call).length && branch.routes === undefined;
@@ -293,7 +299,7 @@ export class Schedule {
     this.#ends.note(node.branch, outcome);
   }
 
-  /** One of those for which the tool had no room may try again: there is room now, or was for another. */
+  /** Lets a call for which its tool had no room try again, when the tool has room now or took another call. */
   #giveWay(tool: string): void {
     const held = this.#held.get(tool);
     for (let call = held?.pop(); call !== undefined; call = held?.pop()) {
@@ -317,7 +323,10 @@ export class Schedule {
     for (let last = order.length - 1; last >= 0; last -= 1) this.#lengthen(order[last] as number, first);
   }
 
-  /** The branches that this one waits for have chains longer than its own; what that means for those before `first` is left for later. */
+  /**
+   * The branches that this one waits for have chains longer than its own; what that means for those before `first` is left for
+   * later.
+   */
   #lengthen(call: number, first: number): void {
     const { chain } = this.#node(call);
     for (const need of this.#graph.needs(call)) {

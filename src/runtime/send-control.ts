@@ -16,7 +16,7 @@ import { foldEntries, type RunState } from '#state';
 import { limitOf } from './answerable.ts';
 import { isVerdict } from './controls.ts';
 
-/** Of a process that has no rules of its own. */
+/** The redaction of a process that has no rules of its own. */
 const PLAIN = new Redaction();
 
 /**

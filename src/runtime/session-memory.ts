@@ -22,7 +22,7 @@ import type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } f
 import type { RunState } from '#state';
 
 export interface SummaryInput {
-  /** The summary of all turns before `turns`. `undefined`: there are none. */
+  /** The summary of all turns before `turns`. `undefined`: no turn is summarised. */
   readonly previous: string | undefined;
   /** What the new summary has to cover beside them, oldest first. */
   readonly turns: readonly SessionTurn[];
@@ -123,7 +123,7 @@ function chat(turns: readonly SessionTurn[]): readonly Turn[] {
   ]);
 }
 
-/** The run's turn, when `last` ends a run that is one. */
+/** The run's turn, when `last` ends a run that is a turn of its session. */
 export function turnOf(state: RunState, last: EntryBody | undefined, at: number): SessionTurn | undefined {
   if (!state.conversation || (last?.kind !== 'finished' && last?.kind !== 'failed')) return undefined;
   const answer = last.kind === 'finished' && last.reason === 'goal' ? answerText(last.payload) : undefined;

@@ -56,7 +56,7 @@ export class Slots {
     return true;
   }
 
-  /** Gives a slot that was taken for any tenant to this one, if it may have one more. */
+  /** Gives a slot that was taken for any tenant to this tenant, if it may have one more. */
   assign(tenant: string): boolean {
     const count = this.#byTenant.get(tenant) ?? 0;
     if (count >= this.#limits.perTenant) return false;

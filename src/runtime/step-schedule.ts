@@ -13,7 +13,7 @@ export function renamed<T extends { readonly tool: string }>(state: RunState, ca
 /** A schedule of the step as it stands: at its beginning, or after a crash with all that was recorded before. */
 export function scheduleOf(state: RunState, open: OpenStep, decision: CallParallel): Schedule {
   const schedule = new Schedule(decision, open.move.atOnce);
-  // Of a task that has ended since, a call is to have the result before others begin.
+  // A call gets the result of a task that has ended since before other calls begin.
   const parked = new Set([...parkedCalls(state, open), ...open.waits.map(({ call }) => call)]);
   schedule.spare([...mayHaveHappened(open), ...carriedOf(open)]);
   if (isRedirected(state)) schedule.redirect([...begunOf(open), ...parked]);
@@ -26,7 +26,7 @@ function begunOf({ began }: OpenStep): readonly number[] {
   return began.map(({ call }) => call);
 }
 
-/** Whatever else is wanted of the step: it is to be found out what became of these. */
+/** Calls whose outcomes must be found out, whatever else the step needs. */
 function mayHaveHappened({ began }: OpenStep): readonly number[] {
   return began.flatMap(({ call, once }) => (once ? [call] : []));
 }
@@ -86,7 +86,7 @@ export function tellSchedule(
 /**
  * Lets those parked calls go on whose waiting is over.
  * @param unasked calls that do not fit the budget, and are to wait until others have ended.
- * @returns those that go on at once, whatever else is wanted; they are parked still. They have waited for a task, and get
+ * @returns the calls that go on at once in any case; they are still blocked. They have waited for a task, and get
  * what that came to, or were in doubt, and are looked up again.
  */
 export function unpark(
@@ -104,7 +104,10 @@ export function unpark(
   return over.filter((call) => atOnce.has(call));
 }
 
-/** What becomes of calls that will never run, or that nobody waits for any more. One that a process began before it died was an attempt. */
+/**
+ * The outcomes of calls that will never run, or that nobody waits for any more. A call that a dead process began counts as an
+ * attempt.
+ */
 export function settling(open: OpenStep, settled: readonly Ended[]): Landing {
   const { step } = open.move;
   const attemptsOf = (call: number): number => (hasBegun(open, call) ? 1 : 0);

@@ -3,10 +3,10 @@ import { isPlanTool, isTaskTool } from '#core';
 import { atOnceOf, openBehind, presentName, type RunState, type Split } from '#state';
 
 export interface Beside {
-  /** Calls of tools that need no task: each is one call, and costs what it costs. */
+  /** How many calls need no task: each counts as one call, with its price. */
   readonly plain: number;
   readonly plainMicroUsd: number;
-  /** Calls that tasks carry out, with this one. */
+  /** How many calls are carried out by tasks, including this one. */
   readonly tasks: number;
 }
 

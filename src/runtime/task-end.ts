@@ -13,7 +13,7 @@ import {
 import type { Told } from '#journal';
 import { countsAsCall, type Ending, type RunState, setAsideFor } from '#state';
 
-/** The runs that are told how this one ends. */
+/** The runs that are told how this run ends. */
 export function listenersOf({ task, watchers }: RunState): readonly string[] {
   return task === null ? watchers : [...new Set([task.parent, ...watchers])];
 }
@@ -77,7 +77,7 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
   const { totals } = state;
   const usage = { ...totals, steps: totals.steps + totals.taskSteps, calls: totals.calls + totals.taskCalls };
   for (const body of bodies) {
-    // What a task of another run used, which this one waited for, is not its own.
+    // Usage of another run's task that this run waited for does not count as its own.
     if (body.kind === 'task_ended' && !state.tasks.some(({ id }) => id === body.task)) continue;
     countUsage(usage, usedBy(body));
     if (body.kind === 'task_ended') {

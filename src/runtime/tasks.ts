@@ -91,7 +91,7 @@ export class Tasks {
     const asked: StartRequest = { digest: jsonDigest(requestOf(query, rest)), by: crypto.randomUUID() };
     assertSameRequest(await this.#asked(id), asked);
     const run = await start(id, asked);
-    // Of several who ask at once one is first.
+    // When several callers ask at once, one of them is first.
     const stored = await this.#asked(id);
     assertSameRequest(stored, asked);
     return { run, reused: stored?.by !== asked.by };
@@ -158,7 +158,7 @@ export class Tasks {
     yield* this.#ports.handle(id).events(options);
   }
 
-  /** A group of the run `owner`; `undefined` when there is none, or it is none of this scope. */
+  /** A group of the run `owner`; `undefined` when it does not exist, or is not in this scope. */
   async group(scope: Scope, owner: string, groupId: string): Promise<GroupView | undefined> {
     const record = await this.#find(scope, owner);
     return record && groupView(await this.#state(owner), groupId);
