@@ -32,7 +32,7 @@ export function limitsOf({ maxSteps, maxCalls, maxCostUsd, timeoutMs }: Options)
   };
 }
 
-/** A runtime on the journal, closed whatever happens. */
+/** Uses a runtime on the journal, and closes it in every case. */
 export async function withRuntime<T>(
   { runtime: made }: ReadyConfig,
   journal: Journal,

@@ -111,7 +111,7 @@ function chosen(state: RunState, pauses: readonly PauseNotice[], { token, nodes 
   throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never existed.');
 }
 
-/** Whether what was given is the pause's answer: to most of them, that the run is to go on is one. */
+/** Whether the options answer the pause. For most pauses, going on is an answer. */
 function isAnswered(pause: PauseNotice, unread: readonly Unread[], options: Options): boolean {
   if (needsVerdict(pause)) return false;
   const hasWords = options.message !== undefined || options.payload !== undefined;
@@ -165,7 +165,7 @@ interface Unread {
   readonly messages: readonly Message[];
 }
 
-/** Of the run, and of its tasks that wait for somebody. */
+/** Messages that were not taken yet, of the run and of its tasks that wait for somebody. */
 async function unreadOf(journal: Journal, state: RunState): Promise<readonly Unread[]> {
   const runs = new Set([state.identity.run, ...openPauses(state).map(({ run }) => run)]);
   const unread = await Promise.all([...runs].map(async (run) => ({ run, messages: await messagesOf(journal, run) })));

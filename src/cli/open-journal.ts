@@ -15,7 +15,10 @@ export function journalOf(options: Options, project: Project | undefined): Journ
 /** What a command does with the journal: one that only looks changes nothing, on a full disk as well. */
 export type Use = 'look' | 'write';
 
-/** Of a command that looks for runs: a journal that does not exist is not made. @throws PilotageError `journal_unavailable` */
+/**
+ * Opens the journal for a command that looks for runs: a journal that does not exist is not made.
+ * @throws PilotageError `journal_unavailable`
+ */
 export function storedJournal(options: Options, project: Project | undefined, use: Use): Journal {
   const place = placeOf(options, project);
   if (typeof place !== 'string') return place;
@@ -28,7 +31,7 @@ export async function openJournal(options: Options, use: Use): Promise<Journal> 
   return storedJournal(options, options.journal === undefined ? await findProject(options) : undefined, use);
 }
 
-/** Closes the journal, whatever happens. */
+/** Uses the journal, and closes it in every case. */
 export async function withJournal<T>(journal: Journal, use: (journal: Journal) => Promise<T>): Promise<T> {
   try {
     return await use(journal);

@@ -37,7 +37,7 @@ export function notNegative(text: string | undefined, name: string): number | un
   throw new UsageError(`--${name} takes a number from 0 up.`);
 }
 
-/** NaN for what is none. */
+/** NaN for a text that is not a number. */
 function plainNumber(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   return /^[\d.]+$/.test(text) && Number.isFinite(Number(text)) ? Number(text) : Number.NaN;

@@ -43,7 +43,7 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, optio
   return [{ tone: 'strong', text: `${title} Go on with: ${command}` }, ...lines];
 }
 
-/** Resuming alone is no answer: somebody has to say yes or no. */
+/** Whether resuming alone does not answer the pause: somebody has to approve or reject. */
 export function needsVerdict(pause: TaskPause): boolean {
   return pause.reason === 'approval_required' || (isDoubt(pause) && pause.payload?.['can_look_up'] !== true);
 }

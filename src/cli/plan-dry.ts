@@ -53,7 +53,7 @@ export async function dryPlan(goal: string, ready: ReadyConfig, options: Options
   );
 }
 
-/** Of a run that is none. */
+/** Events of a stored run, which a dry run does not show. */
 const OF_THE_RUN: ReadonlySet<string> = new Set(['run.started', 'planner.decision', 'planner.finish']);
 
 function shown(move: Move, { json }: Options): readonly string[] {

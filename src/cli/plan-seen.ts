@@ -21,13 +21,13 @@ export class PlanSeen {
     }
   }
 
-  /** As it was made; `undefined` when the step is none of a plan. */
+  /** The plan as it was made; `undefined` when the step does not carry out a plan. */
   view(step: number): PlanView | undefined {
     if (this.#plan === undefined || step !== this.#step) return undefined;
     return planOfDecision(this.#plan, step, this.#growing);
   }
 
-  /** The name of a node with a space behind it; '' for a call that is none. */
+  /** The name of a node with a space behind it; '' for a call that is not a node. */
   nameOf({ step, call }: { readonly step: number; readonly call: number }): string {
     const branch = step === this.#step ? this.#plan?.branches[call] : undefined;
     return branch === undefined ? '' : `${shortLine(branchId(branch, call), 32)}  `;

@@ -137,7 +137,7 @@ function namesModel({ model, baseUrl }: Options): boolean {
 
 type ModelPlannerPart = ReactPart | PipelinePart;
 
-/** What a planner with a model is made of; a planner that is made already, or of another driver, is none. */
+/** Whether this describes a planner with a model, and is neither a ready planner nor one of another driver. */
 function isModelPart(planner: PlannerPart): planner is ModelPlannerPart {
   if (!isRecord(planner) || 'next' in planner) return false;
   const { driver = 'react' } = planner as DriverPart;

@@ -101,7 +101,7 @@ function parse(text: string | undefined): Json {
   try {
     return text === undefined ? null : (JSON.parse(text) as Json);
   } catch {
-    // A broken manifest is one that says nothing.
+    // A broken manifest counts as an empty one.
     return null;
   }
 }

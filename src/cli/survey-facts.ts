@@ -39,7 +39,7 @@ export interface SurveyFacts {
   readonly following: readonly Page[];
   /** Text of the files that were read; `undefined` for one that could not be. */
   readonly texts: ReadonlyMap<string, string | undefined>;
-  /** `undefined`: its history was not read, and why is one of the failures. */
+  /** `undefined`: the history was not read, and one of the failures says why. */
   readonly isRepository: boolean | undefined;
   readonly commits: readonly Commit[];
   readonly matches: readonly Match[];

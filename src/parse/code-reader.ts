@@ -33,7 +33,7 @@ function isExpressionEnd(text: string, at: number): boolean {
   return isHardStop(text, at);
 }
 
-/** The index of the quote that closes the one at `at`, on the same line; `at` itself when there is none. */
+/** The index of the quote that closes the one at `at`, on the same line; `at` itself when the quote is not closed. */
 function quotedEnd(text: string, at: number): number {
   const quote = text[at];
   for (let index = at + 1; index < text.length; index += 1) {
@@ -59,7 +59,7 @@ const DATE = /^\d+(?:[-/]\d+){2,}$|(?:^|[-/])0\d/;
 const RANGE = /^\d+-\d+$/;
 
 /**
- * The value of an expression of plain numbers such as `1/6` or `2**3`; dates are none. In quotes, `5-10` is a range and
+ * The value of an expression of plain numbers such as `1/6` or `2**3`. A date is not an expression. In quotes, `5-10` is a range and
  * not a difference.
  */
 export function evaluateArithmetic(text: string, isQuoted: boolean): number | undefined {

@@ -256,7 +256,7 @@ function listIn(value: Loose, schema: JsonObject, coercion: Coercion): readonly 
   return splitText(text, schema, coercion) ?? [value];
 }
 
-/** `a, b` is two items only where every part clearly is one: a number, or a word of the enum. */
+/** `a, b` is two items only where every part clearly is an item: a number, or a word of the enum. */
 function splitText(text: string, schema: JsonObject, coercion: Coercion): readonly Loose[] | undefined {
   const items = isJsonObject(schema['items']) ? followReference(schema['items'], coercion.root) : undefined;
   if (items === undefined || !text.includes(',') || text.length > 10_000) return undefined;

@@ -1,4 +1,4 @@
-/** Calls in the very form that the text-mode prompt teaches (`prompt/system-prompt.ts`). What is not quite that is none. */
+/** Calls in the very form that the text-mode prompt teaches (`prompt/system-prompt.ts`). A text that differs is not a call. */
 import { isJsonObject, type Json, type JsonObject } from '#core';
 import { isDefinition } from './call-shapes.ts';
 import { NO_SOURCES } from './fit-arguments.ts';

@@ -214,7 +214,7 @@ function readName(scan: Scan, at: number): number | undefined {
   return (object === undefined ? undefined : readNamedObject(scan, name, object, at)) ?? end;
 }
 
-/** The end of a dotted name. A dot at the end of a sentence is no part of it. */
+/** The end of a dotted name. A dot at the end of a sentence is not part of the name. */
 function nameEnd(text: string, at: number): number {
   let end = at + 1;
   for (; end < text.length; end += 1) {

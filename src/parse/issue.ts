@@ -10,8 +10,8 @@
  * - `mismatch`: a value still does not fit the schema.
  * - `unresolved`: code stands where the schema wants a value, such as a variable for the result of another call. Such a call
  *   is left out when there are others.
- * - `unknown_tool`: a call of a tool that was not given; it is none of the calls.
- * - `not_taken`: a call in a form less sure than the strictness asks for; it is none of the calls.
+ * - `unknown_tool`: a call of a tool that was not given; it is not among the calls.
+ * - `not_taken`: a call in a form that is less certain than the strictness asks for; it is not among the calls.
  * - `duplicate_dropped`: the same call written again, or a call of a draft that a later version replaces.
  * - `truncated`: the text ends inside this call; its last value may be cut short. Such a call should not be run.
  * - `limit`: a limit ended the reading early.

@@ -5,7 +5,7 @@ import type { Reader } from './reader.ts';
 const NUMBER = /[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?/y;
 const HEX = /0[xX][0-9a-fA-F]{1,13}/y;
 
-/** The number at the cursor. One that its value does not render keeps its text. */
+/** The number at the cursor. A number that a double cannot represent keeps its text. */
 export function readNumber(reader: Reader): Loose | undefined {
   HEX.lastIndex = reader.at;
   NUMBER.lastIndex = reader.at;

@@ -1,7 +1,7 @@
 /** Values as a model wrote them: JSON, and beside it what only a schema can turn into JSON. */
 import type { Json } from '#core';
 
-/** Source text that is no literal: a variable, an expression, a constructor. */
+/** Source text that is not a literal: a variable, an expression, a constructor. */
 export class CodeText {
   readonly text: string;
 

@@ -1,7 +1,7 @@
 /** The tools of a parse by their names, as declared and as models write them. */
 import { isJsonObject, type JsonObject, PilotageError } from '#core';
 
-/** A tool as the parser needs it. `ToolSchema` is one; so is a definition with `parameters`. */
+/** A tool as the parser needs it: a `ToolSchema`, or a definition with `parameters`. */
 export interface ParseTool {
   readonly name: string;
   /** JSON Schema of the arguments. */
@@ -20,7 +20,7 @@ export interface ToolNames {
   readonly tools: readonly ParseTool[];
   /** False when no tool's name ends with this character, so that most words of a text are not even cut out of it. */
   mayEndWith(code: number): boolean;
-  /** The one tool that can be meant, if there is one. */
+  /** The tool that is meant, when exactly one can be. */
   resolve(name: string): Resolved | undefined;
 }
 
@@ -56,7 +56,7 @@ export function plainName(name: string): string {
 const MAX_NAME_CHARS = 200;
 const MAX_REMEMBERED = 5000;
 
-/** @throws PilotageError `invalid_config` for what is no list: this is the caller's mistake, and no text's. */
+/** @throws PilotageError `invalid_config` for a value that is not a list, since that is the caller's mistake. */
 export function toolNames(tools: readonly ParseTool[]): ToolNames {
   if (!Array.isArray(tools)) {
     throw new PilotageError('invalid_config', 'The tools are a list, of which each has a name: [{ name, … }].');
@@ -64,7 +64,7 @@ export function toolNames(tools: readonly ParseTool[]): ToolNames {
   const exact = new Map<string, ParseTool>();
   const plain = new Map<string, ParseTool | undefined>();
   const endings = new Map<string, ParseTool | undefined>();
-  // A name ends as one of the tools does, in whatever way it is written: most words of a text are told apart by that.
+  // A name ends as one of the tools does, in every way of writing it: most words of a text are excluded by that.
   const lastChars = new Set<string>();
   for (const tool of tools) {
     if (exact.has(tool.name)) continue;
@@ -98,7 +98,7 @@ export function toolNames(tools: readonly ParseTool[]): ToolNames {
   };
 }
 
-/** By the code of an ASCII letter or digit: 1 when a name may end with it. What is none of them may be anything. */
+/** By the code of an ASCII letter or digit: 1 when a name may end with it. Any other character may be anything. */
 function endCodes(lastChars: ReadonlySet<string>): Uint8Array {
   const codes = new Uint8Array(128).fill(1);
   for (let code = 48; code < 123; code += 1) {

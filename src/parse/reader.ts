@@ -63,7 +63,7 @@ export function isWordStart(code: number): boolean {
   return isWordCode(code) && !(code >= 48 && code <= 57);
 }
 
-/** The index of the first character from `at` on that is no space. */
+/** The index of the first character from `at` on that is not a space. */
 export function afterSpace(text: string, at: number): number {
   let index = at;
   while (index < text.length && isSpaceCode(text.charCodeAt(index))) index += 1;

@@ -1,11 +1,11 @@
 /** Counts brackets in text that comes by characters. */
 
-/** Tells where all brackets that were opened are closed, whatever stands in strings between them. */
+/** Tells where all brackets that were opened are closed. Brackets inside strings do not count. */
 export class Brackets {
   depth = 0;
   #quote = '';
   #isEscaped = false;
-  /** The last character that is no white space: an apostrophe after a letter opens no string. */
+  /** The last character that is not white space: an apostrophe after a letter opens no string. */
   #last = '';
 
   /** @returns whether this character closes the outermost bracket. */

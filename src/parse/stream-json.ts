@@ -108,7 +108,7 @@ export class JsonStream {
   #escape = '';
   /** Whether the open string already stands in its container. */
   #shown = false;
-  /** Characters of the pieces before this one. */
+  /** How many characters the earlier pieces had. */
   #before = 0;
 
   /** `complete` once the value has ended, `broken` once it cannot go on: see `fault`. */

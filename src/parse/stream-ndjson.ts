@@ -21,7 +21,7 @@ interface Row {
 }
 
 /**
- * A row begins with `{` or `[`, the first character of its line that is no white space. Inside an open row only a line that
+ * A row begins with `{` or `[`, the first character of its line that is not white space. Inside an open row only a line that
  * is indented more may begin so: at the same depth it is the next row, and the open one is given up. So rows in an array that
  * is not indented come out one by one. Other lines, such as fences and prose, are left out with an issue. It never throws.
  */

@@ -17,7 +17,7 @@ export interface ParsedArguments {
 }
 
 /**
- * The arguments of a native call of `tool`, or `null` when nothing can be made of the text. An empty text is no arguments.
+ * The arguments of a native call of `tool`, or `null` when the text cannot be read. An empty text means no arguments.
  * Never throws.
  */
 export function parseToolArgs(text: string, tool: ParseTool, limits?: ParseLimits): ParsedArguments | null {

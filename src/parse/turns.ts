@@ -33,7 +33,7 @@ export function withoutThoughts(text: string): string | undefined {
   }
 }
 
-/** Where the text goes on after thinking that has an end but no beginning; 0 when there is none. */
+/** Where the text goes on after thinking that has an end but no beginning; 0 without such thinking. */
 export function answerStart(text: string): number {
   const end = text.indexOf('</think>');
   return end >= 0 && !text.slice(0, end).includes('<think>') ? end + 8 : 0;
@@ -67,7 +67,7 @@ export function endsText(text: string, end: number): boolean {
 }
 
 /**
- * Where the next value may begin, from `from` on: what stands in a thought is none yet.
+ * Where the next value may begin, from `from` on: a value inside a thought does not count.
  * @param opener global; has `<` among what it finds, with which thoughts begin.
  */
 export function nextOpener(text: string, opener: RegExp, from: number, work: ParseWork): number | undefined {

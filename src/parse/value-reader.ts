@@ -9,7 +9,7 @@ import { CodeText, isLooseObject, type Loose, type MutableLoose, NumberText, set
 import { afterSpace, isHardStop, isWordStart, type Reader, skipSpace, spend } from './reader.ts';
 import { isQuote, readEscapedString, readString, type ValuePlace } from './string-reader.ts';
 
-/** The value at the cursor, or `undefined` when there is none. */
+/** The value at the cursor; `undefined` when no value is there. */
 export function readValue(reader: Reader, place: ValuePlace): Loose | undefined {
   skipSpace(reader);
   countValue(reader.work);
@@ -20,7 +20,7 @@ export function readValue(reader: Reader, place: ValuePlace): Loose | undefined 
   return readRest(reader, place, start, value);
 }
 
-/** The bracketed value at the cursor alone, whatever stands behind it. */
+/** The bracketed value at the cursor alone, with any text after it. */
 export function readContainer(reader: Reader): Loose | undefined {
   const start = reader.at;
   const value = readPrimary(reader, 'list');

@@ -26,7 +26,7 @@ export interface ModelPool {
 
 /**
  * @param prices for models of a list that state none.
- * @throws PilotageError `invalid_config` for what is no model.
+ * @throws PilotageError `invalid_config` for a value that is not a model.
  */
 export function modelPool(model: GivenModels, prices: Prices | undefined, needs: Needs = {}): ModelPool {
   if (isRegistry(model)) {
@@ -40,7 +40,7 @@ export function modelPool(model: GivenModels, prices: Prices | undefined, needs:
   return { models, ranked: () => models, record: () => {} };
 }
 
-/** @throws PilotageError `invalid_config` for what is no model. */
+/** @throws PilotageError `invalid_config` for a value that is not a model. */
 export function listedModels(
   model: Exclude<GivenModels, ModelRegistry>,
   prices: Prices | undefined,

@@ -13,7 +13,7 @@ export function isAct(tool: string, tools: ToolView): boolean {
   return effect === 'once' || effect === 'keyed' || tool === SPAWN_TOOL;
 }
 
-/** One that failed was not made, and one that was skipped was not begun. */
+/** A call that failed was not made, and a call that was skipped did not begin. */
 export function mayHaveHappened({ kind }: Outcome): boolean {
   return kind === 'value' || kind === 'unknown' || kind === 'cancelled';
 }
@@ -37,7 +37,7 @@ export function actLines(step: Step, tools: ToolView): ActLine[] {
 
 const MAX_ARGS = 300;
 const MAX_RESULT = 200;
-/** Of those whose outcome is known, so many are shown, the newest. */
+/** How many calls with a known outcome are shown, the newest ones. */
 const MAX_LINES = 50;
 
 /** All of them whose outcome is not known, and of the others the newest. */

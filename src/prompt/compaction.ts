@@ -8,7 +8,7 @@ import { userTurn } from './messages.ts';
 import { steeringText } from './steering-text.ts';
 import { callsOf, replyTo } from './step-parts.ts';
 
-/** Of any one text that is to be summed up, a summariser gets at most this many characters. */
+/** A summariser gets at most this many characters of each text. */
 const MAX_TEXT = 4000;
 
 const SUMMARISE = `You sum up the earlier steps of an agent's run, so that it can go on without seeing them.
@@ -47,7 +47,7 @@ export function summaryRequest({ query, trajectory }: RunView, before: number): 
 }
 
 /**
- * How many of the newest steps stay in full when they may take `budget` together: at least one, of whatever size. A step
+ * How many of the newest steps stay in full when they may take `budget` together: at least one, of any size. A step
  * is kept or summed up as a whole, so no call is parted from its result.
  * @param sizes of the steps that are sent in full now, oldest first, in the unit of `budget`.
  */

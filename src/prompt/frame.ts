@@ -154,7 +154,7 @@ export function quotedJson(json: string): string {
 
 const BACKSLASH = 0x5c;
 
-/** A JSON value on one line, whatever a reader takes for the end of a line. */
+/** A JSON value on one line, for every character that a reader may take for the end of a line. */
 export function jsonLine(value: unknown): string {
   return JSON.stringify(value).replace(/[\u0085\u2028\u2029]/g, escaped);
 }

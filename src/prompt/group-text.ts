@@ -2,7 +2,7 @@
 import type { ErrorData, GroupView, Json, JsonObject, TaskView } from '#core';
 import { asText } from './outcome-text.ts';
 
-/** Of one result the model is sent at most this many characters; it gets all of it when it awaits the task. */
+/** The model is sent at most this many characters of one result; when it awaits the task, it gets the whole result. */
 const MAX_RESULT = 8_192;
 const MAX_DESCRIPTION = 256;
 

@@ -78,7 +78,10 @@ function followingAll(left: readonly Branch[], sign: string): readonly Branch[] 
   return [...new Set(left.flatMap((each) => following(each, sign)))];
 }
 
-/** `List<Goal>` is code; a mark is not glued to a word. The letter before it may be the end of an escape: `\n` in JSON is no word. */
+/**
+ * `List<Goal>` is code; a mark is not glued to a word. The letter before it may be the end of an escape: `\n` in JSON is not a
+ * word.
+ */
 function isTypeArgument(text: string, at: number): boolean {
   const before = text.slice(Math.max(0, at - ESCAPE_LENGTH), at);
   return /[\w$]$/.test(before) && !/(?:\\(?:[a-z]|u[\da-f]{4}|x[\da-f]{2}|[0-7]{1,3})|%[\da-f]{2})$/i.test(before);

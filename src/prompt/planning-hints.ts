@@ -25,7 +25,7 @@ function budgetParts({ steps, costUsd, latencyMs }: NonNullable<PlanningHints['b
   return parts;
 }
 
-/** Of several lines none may pass for a line of ours. */
+/** No line of a text may look like a line that Pilotage wrote. */
 function onOneLine(text: string): string {
   return /^"|[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? jsonLine(text) : text;
 }

@@ -211,7 +211,7 @@ async function inspect({ record }: Play, journal: Journal): Promise<void> {
       record.faults.push(...lostEntries(record.acknowledged(run), entries));
       const open = entries.length === 0 ? null : foldEntries(entries).open;
       for (const { call, once } of open?.began ?? []) {
-        // One that may be made again keeps its key, whatever it comes to.
+        // A call that may be made again keeps its key, however it ends.
         if (once && open?.calls[call] === null) record.interrupted.add(callName(run, open.move.step, call));
       }
     } catch (error) {

@@ -22,7 +22,7 @@ export interface RecordingModel extends LanguageModelV4 {
   readonly calls: readonly RecordedCall[];
 }
 
-/** @throws PilotageError `invalid_config` for something that is no model. */
+/** @throws PilotageError `invalid_config` for a value that is not a model. */
 export function recordingModel(given: LanguageModel): RecordingModel {
   const model = asLanguageModel(given);
   const calls: RecordedCall[] = [];

@@ -30,7 +30,7 @@ export interface DeterministicOptions {
 const OPTIONS: OptionShape<DeterministicOptions> = { name: 'any?', version: 'any?', steps: 'any' };
 
 /**
- * A step that throws, or decides what is no decision, fails the run with `deterministic_step`, which names it.
+ * A step that throws, or returns a value that is not a decision, fails the run with `deterministic_step`, which names it.
  * @throws PilotageError `invalid_config` for no steps, for two with one id, and for what is wrong with one of them.
  */
 export function deterministic(options: DeterministicOptions): Planner {

@@ -143,7 +143,7 @@ async function valueFor<T>(given: Given<T>, run: RunView): Promise<T> {
   return isBuilder(given) ? given(run) : given;
 }
 
-/** A value that is given as it was then, whatever its owner does with it later. */
+/** A copy of the given value, so that later changes by its owner do no harm. */
 function captured<T>(given: Given<T> | undefined, name: string): Given<T | undefined> {
   if (given === undefined || isBuilder(given)) return given;
   return captureJson(given, name).json as T;

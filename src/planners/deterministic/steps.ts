@@ -33,7 +33,7 @@ interface Common {
 
 interface Repeatable extends Common {
   /**
-   * Claims until its decision has been carried out, whatever that came to; then the steps after it have their turn. For a
+   * Claims until its decision has been carried out, with any outcome; then the steps after it have their turn. For a
    * call it is false by default: the call is made again and again while its guard holds.
    */
   readonly once?: boolean;
@@ -53,7 +53,7 @@ export interface ParallelStep extends Repeatable, Pick<CallParallel, 'join' | 'o
 /**
  * Starts a task, waits for its group, hands the results to `onResolved` once, and is passed over from then on. A task that
  * fails is a result; one that cannot be started, or waited for, fails the step. The task is a run that asks the same
- * planner: steps before this one, whose guards know the query of the task, decide for it.
+ * planner: steps before this step, whose guards know the query of the task, decide for it.
  */
 export interface SpawnAndAwaitStep extends Common {
   readonly do: 'spawn_and_await';
@@ -85,7 +85,7 @@ export interface FinishStep extends Common {
   readonly do: 'finish';
   readonly reason: FinishReason;
   readonly payload?: Given<Json | ArtifactRef>;
-  /** The run's id is added as `run_id`, unless there is one. */
+  /** The run's id is added as `run_id`, unless `run_id` is given. */
   readonly metadata?: Given<JsonObject>;
 }
 

@@ -27,7 +27,7 @@ export type CheckedPlan = { readonly plan: ReadyPlan } | { readonly faults: read
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Never throws, whatever it is given. The same plan gives the same faults in the same order. */
+/** Never throws, for any value. The same plan gives the same faults in the same order. */
 export function checkPlan(given: unknown, rules: PlanRules): CheckedPlan {
   const { maxSteps = MAX_PLAN_STEPS, earlier = NONE, planId = 'plan' } = rules;
   const read = readGivenPlan(given);
@@ -39,7 +39,7 @@ export function checkPlan(given: unknown, rules: PlanRules): CheckedPlan {
   return faults.length > 0 ? { faults } : { plan: { planId: read.planId ?? planId, steps: ordered.steps } };
 }
 
-/** The steps of a plan in an order that can be followed, whatever tools there are. @throws PilotageError `plan_invalid`. */
+/** The steps of a plan in an order in which they can be carried out. Tools are not checked. @throws PilotageError `plan_invalid`. */
 export function stepsInOrder(given: unknown): readonly ReadyStep[] {
   const read = readGivenPlan(given);
   const { steps, faults } = orderGiven(read, NONE);

@@ -6,7 +6,7 @@ import { STEP_TYPES } from './plan-schema.ts';
 
 export interface StepRules {
   readonly tools: ToolView;
-  /** The tool that carries out `internal` steps, called with `{ id, input, meta }`. Default: there are none. */
+  /** The tool that carries out `internal` steps, called with `{ id, input, meta }`. Default: plans have no internal steps. */
   readonly internal?: string;
 }
 

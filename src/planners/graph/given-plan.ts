@@ -1,4 +1,4 @@
-/** From whatever was given as a plan to steps that can be checked one by one. Nothing is thrown: what is wrong is a fault. */
+/** Turns a value that was given as a plan into steps that can be checked one by one. Nothing is thrown: every mistake is a fault. */
 import { captureJson, describeThrown, isJsonObject, type Json, type JsonObject, type PlanFault } from '#core';
 import { explainSchemaError, type SchemaError, schemaErrors } from '#schema';
 import type { PlanStep, PlanStepType } from './plan.ts';
@@ -45,7 +45,7 @@ export function readGivenPlan(given: unknown): GivenPlan {
 }
 
 interface Entry {
-  /** Of a node: the key under which it stands. */
+  /** For a node: the key under which it stands. */
   readonly key?: string;
   readonly value: Json;
 }
@@ -68,7 +68,7 @@ function keyFaults(entries: readonly Entry[]): PlanFault[] {
   });
 }
 
-/** @param key of a node: its id, whatever it says itself. */
+/** @param key of a node: it is the node's id, also when the node names another one. */
 function readStep(value: Json, place: string, key: string | undefined): GivenStep {
   const raw: JsonObject = isJsonObject(value) ? value : {};
   const id = key === undefined || key === '' ? textOf(raw['id']) : key;
@@ -116,7 +116,7 @@ function readEdges(edges: Json | undefined): (readonly [string, string])[] {
 
 function shapeFaults(errors: readonly SchemaError[], steps: readonly GivenStep[]): PlanFault[] {
   return errors.flatMap((error) => {
-    // Of the two forms there is one to be: `oneOf` says so by itself.
+    // The fault of `oneOf` itself is enough: a plan has exactly one of the two forms.
     if (error.schemaPath.startsWith('#/oneOf/')) return [];
     if (error.keyword === 'oneOf') return [fault('plan_shape', 'A plan has either `steps` or `nodes`.')];
     const message =

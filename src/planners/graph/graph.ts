@@ -32,7 +32,7 @@ export type PlanFunction = (
 export interface GraphOptions {
   /** Default `graph`. */
   readonly name?: string;
-  /** Change it when runs that were started with another plan are not to go on with this one unasked. */
+  /** Recorded with each run. Change it when runs that were started with another plan must not go on with this plan unasked. */
   readonly version?: string;
   /**
    * The plan, or who makes it. A maker that gives a plan is asked once for each goal; one that gives a single step is asked
@@ -77,7 +77,7 @@ export function graph(options: GraphOptions): Planner {
 
 interface Maker {
   readonly make: (run: RunView, signal: AbortSignal) => PlanSource;
-  /** The plan is the same whatever the goal is. */
+  /** True: the plan is the same for every goal. */
   readonly isFixed: boolean;
 }
 
@@ -121,7 +121,7 @@ async function* made(
 /** The process died while the maker was streaming. */
 const INTERRUPTED = 'plan_interrupted';
 
-/** The nodes of the plans before this one that were cut off, and of which it is the rest. */
+/** The nodes of earlier plans that were cut off, and of which this plan is the rest. */
 function interruptedBefore({ trajectory }: RunView, { index }: Step): readonly PlanNode[] {
   const nodes: PlanNode[] = [];
   for (let at = index - 1; at >= 0; at -= 1) {
@@ -141,7 +141,7 @@ function outdated(last: Step): Move {
 function makerOf(given: GraphOptions['plan']): Maker {
   if (typeof given === 'function') return { make: given, isFixed: false };
   if ('plan' in given) return { make: (run) => given.plan(plannerState(run)), isFixed: false };
-  // As it is now, whatever its owner does with it later.
+  // A copy, so that later changes by its owner do no harm.
   const plan = captureJson(given, 'plan').json as unknown as Plan;
   stepsInOrder(plan);
   return { make: () => plan, isFixed: true };

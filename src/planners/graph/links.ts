@@ -11,7 +11,7 @@ import { isLooseFinish, type Placeable, Placement, type StepPlace } from './plac
 export interface Links {
   /** For each step, those before it, each once. */
   readonly before: readonly (readonly number[])[];
-  /** Of those in `before` the ones that may be passed over: then the step goes on all the same. */
+  /** The steps of `before` that may be skipped without skipping this step. */
   readonly behind: readonly (readonly number[])[];
   /** References, in a plan with edges, that no edge leads to directly: they are to be found on a longer way. */
   readonly distant: readonly Pair[];

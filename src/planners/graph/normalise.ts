@@ -12,11 +12,11 @@ import {
 import { stepsInOrder } from './check-plan.ts';
 import type { Plan, PlannerState, PlanStep, PlanYield } from './plan.ts';
 
-/** Whatever a maker gives. */
+/** Everything that a maker may return. */
 export type PlanSource = Plan | PlanStep | Promise<Plan | PlanStep> | AsyncIterable<PlanYield>;
 
 /**
- * One form for all. Of a plan its steps, each behind those that come before it, and then the end; of a step that step; a
+ * Brings every form into one. A plan becomes its steps, each after those that come before it, and then the end; a step stays that step; a
  * stream as it is. The stream of a promise that rejects throws the same when it is read, and that of a plan without an
  * order PilotageError `plan_invalid`.
  */

@@ -6,7 +6,7 @@ export type Before = readonly (readonly number[])[];
 export interface Order {
   /** Each step behind those before it; otherwise as they were written. Means nothing when there are cycles. */
   readonly order: readonly number[];
-  /** Of each knot of steps that wait for each other at least one cycle, in the order in which they would run. */
+  /** At least one cycle of each group of steps that wait for each other, in the order in which they would run. */
   readonly cycles: readonly (readonly number[])[];
 }
 

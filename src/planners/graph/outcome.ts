@@ -28,7 +28,10 @@ export interface PlanNode {
   /** The whole value; `value` is a preview of it. */
   readonly artifact?: ArtifactRef;
   readonly error?: ErrorData;
-  /** Of a skipped node: it was meant so. A condition did not hold, or somebody took it out; or so for a node before it. */
+  /**
+   * True for a node that was skipped on purpose: its condition did not hold, somebody took it out, or this is so for a node before
+   * it.
+   */
   readonly passed?: true;
 }
 
@@ -67,7 +70,7 @@ export function planNodes(step: Step): readonly PlanNode[] {
   });
 }
 
-/** The last step of the run that carried out a plan; a message by itself is none. */
+/** The last step of the run that carried out a plan. A single message is not a plan. */
 export function lastPlan({ trajectory }: RunView): Step | undefined {
   for (let index = trajectory.count - 1; index >= 0; index -= 1) {
     const step = trajectory.step(index);
@@ -105,7 +108,7 @@ export function freshPlanId({ trajectory }: RunView, wanted = 'plan'): string {
  * How a run ends with this plan. `goal` with the value of the finish node; of a plan that has none, when nothing is left undone,
  * with `{ results }` by node. Otherwise `no_path`. What failed, and what was skipped for it, stands in the metadata; when every
  * finish was passed over, so does `error` with the code `plan_end_missed`.
- * @param earlier nodes of the plans of which this one is the rest.
+ * @param earlier nodes of the plans of which this plan is the rest.
  */
 export function finishOfPlan(step: Step, earlier: readonly PlanNode[] = []): Finish {
   const { error } = step;

@@ -4,10 +4,10 @@
  */
 import type { PlanStep } from './plan.ts';
 
-/** A step, as far as its place goes, under whatever key it is known by. */
+/** The part of a step that decides its place, under the key that it is known by. */
 export interface Placeable<K> extends Pick<PlanStep, 'type' | 'when'> {
   readonly key: K;
-  /** It says `after`, whatever that names. */
+  /** True: the step has `after`, whatever it names. */
   readonly saysAfter: boolean;
   /** What it names in `after`, `when` and references, of the same list. */
   readonly needs: readonly K[];
@@ -16,7 +16,10 @@ export interface Placeable<K> extends Pick<PlanStep, 'type' | 'when'> {
 export interface StepPlace<K> {
   /** Beside what the step names. */
   readonly after: readonly K[];
-  /** The same, of steps that may be passed over, for their conditions or those of steps that they need; then it goes on all the same. */
+  /**
+   * The same, of steps that may be passed over, for their conditions or those of steps that they need; then it goes on all the
+   * same.
+   */
   readonly behind: readonly K[];
 }
 

@@ -10,7 +10,7 @@ export interface PlanStep {
   /** Unique in its plan. */
   readonly id: string;
   readonly type: PlanStepType;
-  /** Of a `tool` step: the name of the tool. */
+  /** For a `tool` step: the name of the tool. */
   readonly toolId?: string;
   /**
    * The arguments of a tool, the words of a message, the result of a finish. It may hold
@@ -25,7 +25,7 @@ export interface PlanStep {
   /** It is run only if the value of that step equals this; that step comes before it. */
   readonly when?: { readonly step: string; readonly equals: Json };
   /**
-   * Of a step with a `once` or `keyed` tool, in a plan that is made when the run has done something already: it is carried out
+   * For a step with a `once` or `keyed` tool, in a plan that is made after the run has done something: the step is carried out
    * also when an earlier plan has done the same. Otherwise it takes what that came to.
    */
   readonly again?: boolean;
@@ -45,7 +45,7 @@ export interface Plan {
   readonly edges?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Of a plan that was checked: `after` and `behind` name every step that comes before it, once, in whichever way. */
+/** A step of a checked plan: `after` and `behind` name every step that comes before it, each once. */
 export interface ReadyStep extends PlanStep {
   readonly after: readonly string[];
 }

@@ -7,7 +7,7 @@ import { knownArgs } from './references.ts';
 
 /**
  * Asks the policy of the run, if it has one, about every call of the plan; one that throws, or gives anything but `true`,
- * forbids it. What a step says, and how a plan ends, is no call. Faults have the code `plan_forbidden` and the order of the
+ * forbids it. Message and finish steps are not calls. Faults have the code `plan_forbidden` and the order of the
  * steps.
  * @param internal the tool that carries out `internal` steps.
  */

@@ -16,7 +16,7 @@ import { boundToEarlier, type ResultLocation } from './references.ts';
 
 /**
  * @param before the nodes of the plan that was interrupted, if the maker is asked for the rest of it.
- * @throws PilotageError `plan_invalid` at the first step that cannot be carried out, and whatever the maker throws.
+ * @throws PilotageError `plan_invalid` at the first step that cannot be carried out, and every error of the maker.
  */
 export async function* streamedMove(
   source: AsyncIterable<PlanYield>,
@@ -67,7 +67,7 @@ class StreamedSteps {
   readonly #same = new Set<string>();
   /** Steps that will not run: they failed before, or hang on one that did, or were passed over. */
   readonly #passed = new Set<string>();
-  /** Of those the ones whose condition does not hold, or that hang on such a one. */
+  /** The steps among them whose condition does not hold, or that depend on such a step. */
   readonly #over = new Set<string>();
   readonly #placement = new Placement<string>();
 
@@ -104,7 +104,7 @@ class StreamedSteps {
     return branch;
   }
 
-  /** Of a plan that goes on after an interruption: the maker has given the same under another id, and means both. */
+  /** For a plan that goes on after an interruption: the maker has given the same step under another id, and means both. */
   #isSecond({ tool, args }: Branch): boolean {
     if (this.#before.size === 0) return false;
     const same = JSON.stringify([tool, args]);
@@ -190,7 +190,7 @@ class StreamedSteps {
   }
 }
 
-/** Whether it has come to something, and is one of these: the same words under another id are another step. */
+/** Whether the step has a result and is one of these. The same content under another id is another step. */
 function hasRun({ status, branch }: PlanNode, same: readonly Branch[]): boolean {
   if (status !== 'done' && status !== 'failed' && status !== 'unknown') return false;
   return same.some(({ tool, args }) => tool === branch.tool && jsonEquals(args, branch.args));

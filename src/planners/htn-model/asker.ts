@@ -44,7 +44,7 @@ const OPTIONS: OptionShape<HtnModelOptions> = {
   clock: 'object?',
 };
 
-/** @throws PilotageError `invalid_config` for what is no model, and for bad prices. */
+/** @throws PilotageError `invalid_config` for a value that is not a model, and for wrong prices. */
 export function askerOf(given: LanguageModel | ModelEntry, options: HtnModelOptions): Asker {
   assertOptions('the asking of a model', options, OPTIONS);
   const { prices, clock = systemClock, retries, stallMs } = options;
@@ -63,7 +63,7 @@ export function askerOf(given: LanguageModel | ModelEntry, options: HtnModelOpti
         ...(retries === undefined ? {} : { retries }),
         ...(stallMs === undefined ? {} : { stallMs }),
       });
-      // An answer that is no good in any mode says nothing of the modes.
+      // An answer that is not usable in any mode says nothing about the modes.
       if (asked.ok) mode = asked.mode;
       return asked;
     },

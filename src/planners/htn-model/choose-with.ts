@@ -9,7 +9,7 @@ import { aboutTask, askerOf, asking, described, type HtnModelOptions } from './a
 /**
  * For `htn({ choose })`: asks the model which of the methods is to be tried first. An answer that names none is given on as
  * it is, so the first method is tried and the trace tells what was said. While the model is away, the run waits for it.
- * @throws PilotageError `invalid_config` for what is no model, and for bad prices.
+ * @throws PilotageError `invalid_config` for a value that is not a model, and for wrong prices.
  */
 export function chooseWith(
   model: LanguageModel | ModelEntry,
@@ -49,7 +49,7 @@ function schemaFor(methods: readonly string[]): JsonObject {
   };
 }
 
-/** @throws Error when it is none of them. */
+/** @throws Error when the answer names none of the methods. */
 function methodIn(text: string, methods: readonly string[]): string {
   const bare = text.trim();
   if (methods.includes(bare)) return bare;

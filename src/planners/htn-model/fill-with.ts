@@ -25,7 +25,7 @@ import { aboutTask, askerOf, asking, described, type HtnModelOptions } from './a
  * For `htn({ fill })`: asks the model for the steps of the task, each a call of a tool or a message. Steps that no tool can
  * carry out go back to it once, with all that is wrong with them. When they are no good then either, the run fails with
  * `plan_invalid`. While the model is away, the run waits for it.
- * @throws PilotageError `invalid_config` for what is no model, and for bad prices.
+ * @throws PilotageError `invalid_config` for a value that is not a model, and for wrong prices.
  */
 export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOptions = {}): FillLeaf & AsksModels {
   const asker = askerOf(model, options);
@@ -76,7 +76,7 @@ function schemaFor(tools: ToolView): JsonObject {
     additionalProperties: false,
     properties: {
       type: { enum: STEP_TYPES },
-      // An empty list of values is no schema.
+      // An empty list of values is not a valid schema.
       ...(names.length === 0 ? {} : { toolId: { type: 'string', enum: names } }),
       input: { description: 'The arguments of the tool, or the words of the message.' },
     },

@@ -69,7 +69,7 @@ const SPEC: OptionShape<HtnDomainSpec> = {
   fingerprint: 'function?',
 };
 
-/** @throws PilotageError `invalid_config` for a name that is used twice, or something that is no function. */
+/** @throws PilotageError `invalid_config` for a name that is used twice, or a value that is not a function. */
 export function htnDomain(spec: HtnDomainSpec): HtnDomain {
   assertOptions('htnDomain', spec, SPEC);
   const { operators, tasks = {}, goals = {}, fingerprint } = spec;

@@ -10,7 +10,7 @@ import type { HtnTables } from './state.ts';
 import { withTaskValues } from './task-values.ts';
 import type { HtnStep } from './work.ts';
 
-/** Of `depth` and `nodes`, for planners. */
+/** Default values of `depth` and `nodes` for planners. */
 export const DEFAULT_DEPTH = 32;
 export const DEFAULT_NODES = 1_000;
 
@@ -70,7 +70,7 @@ export interface HtnOptions {
  *
  * A run fails with `htn_depth`, `htn_nodes`, `htn_cycle` (when there is no plan because a task comes to itself), `htn_invalid_decomposition`, or with `plan_invalid` for a step
  * that no tool can carry out; it finishes with `no_path` when there is no plan.
- * @throws PilotageError `invalid_config` for a limit that is no whole number from 1.
+ * @throws PilotageError `invalid_config` for a limit that is not a whole number from 1 up.
  */
 export function htn(options: HtnOptions): Planner {
   assertOptions('htn', options, OPTIONS);

@@ -90,7 +90,7 @@ export function resolverOf({ entries, goals }: HtnDomain): Resolve {
 
 /**
  * The items of a list of tasks, in front of `next`.
- * @throws PilotageError `htn_invalid_decomposition` for a task that nobody knows, or what is no task.
+ * @throws PilotageError `htn_invalid_decomposition` for a task that the domain does not have, or a value that is not a task.
  */
 export function itemsOf(tasks: readonly HtnTask[], resolve: Resolve, parent?: Item, next?: Item): Item | undefined {
   let head = next;

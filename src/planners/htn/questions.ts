@@ -45,7 +45,7 @@ export interface Helpers {
   readonly fill?: ((task: HtnTask) => ReturnType<FillLeaf>) | undefined;
 }
 
-/** Of an answer that names no method, so much is kept. */
+/** How many characters are kept of an answer that names no method. */
 const MAX_ANSWER_CHARS = 200;
 
 export class Questions {
@@ -89,7 +89,7 @@ export class Questions {
     return methods.includes(answer) ? answer : answer.slice(0, MAX_ANSWER_CHARS);
   }
 
-  /** @throws as `fill`, with what was asked; PilotageError `htn_invalid_decomposition` for what is no list. */
+  /** @throws as `fill`, with what was asked; PilotageError `htn_invalid_decomposition` for a value that is not a list. */
   async fill(task: HtnTask): Promise<readonly HtnStep[]> {
     const { fill } = this.#helpers;
     const given = await this.#ask(() => fill?.(task), `\`fill\` failed for ${named(task)}`);

@@ -26,7 +26,7 @@ export interface Past {
   readonly work?: HtnWork;
   /** The last step of the planner's own. */
   readonly step?: Step;
-  /** Of its items those that are not done. */
+  /** The items of the list that are not done. */
   readonly left: readonly Item[];
   /** The first of these that has a step which did not end well, and that step. */
   readonly failed?: { readonly item: Item; readonly id: string; readonly node: PlanNode };

@@ -66,7 +66,7 @@ export async function planRest(work: HtnWork, means: Means, signal: AbortSignal,
   return { rest: [], trace };
 }
 
-/** Of a goal that does not hold after its subgoals, it is the method that failed: the one that gave them. */
+/** When a goal does not hold after its subgoals, the method that gave the subgoals has failed. */
 function noteFailure(stuck: Item, { failed }: Notes): void {
   for (let above = stuck.parent; above !== undefined; above = above.parent) {
     const method = stuck.kind === 'check' && above === stuck.parent ? methodOf(above) : undefined;

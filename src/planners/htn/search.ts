@@ -40,8 +40,8 @@ export interface HtnResult {
 }
 
 /**
- * The first plan for the tasks. The state is then as the plan leaves it, and as it was before when there is none.
- * @throws PilotageError `htn_depth`, `htn_nodes`; `htn_cycle` when there is none, and a task that comes to itself with nothing
+ * The first plan for the tasks. The state is then as the plan leaves it; without a plan it is as it was before.
+ * @throws PilotageError `htn_depth`, `htn_nodes`; `htn_cycle` when no plan is found, and a task leads back to itself with nothing
  * changed is why: such a branch is given up, so a plan in which a task is begun by itself again is not found.
  * `htn_invalid_decomposition` for a function of the domain that throws or gives what it must not. The signal's reason.
  */
@@ -122,13 +122,13 @@ export class Search {
   /** The actions so far, with the checks of goals among them. */
   readonly plan: Item[] = [];
   nodes = 0;
-  /** Of a search that ended early: what is left to do. */
+  /** For a search that ended early: what is left to do. */
   rest: Item | undefined;
   /** Where and why there was no going on the last time. */
   end: Item | undefined;
   why: DeadEnd = 'no_method';
   asked: Promise<unknown> | undefined;
-  /** The first branch that was given up because a task came to itself. Of a search without a plan it is to be told. */
+  /** The first branch that was given up because a task led back to itself. It is reported when the search finds no plan. */
   cycle: PilotageError | undefined;
   /** The methods among which is to be chosen, when that is what was asked. */
   #choosing: readonly number[] | undefined;
@@ -150,7 +150,7 @@ export class Search {
   /** So often it may, when there is a bound; it is tried with more when that has cut something off. */
   #bound = Number.POSITIVE_INFINITY;
   #hasCut = false;
-  /** Nodes of the tries before this one. */
+  /** How many nodes earlier tries have visited. */
   #before = 0;
 
   constructor(spec: SearchSpec) {
@@ -328,7 +328,10 @@ export class Search {
     return 'recursion';
   }
 
-  /** A search that has come to a limit among ways that begin with themselves may do better where these are short, or a little longer. */
+  /**
+   * A search that has come to a limit among ways that begin with themselves may do better where these are short, or a little
+   * longer.
+   */
   #nextBound(): number | undefined {
     if (this.#bound === Number.POSITIVE_INFINITY) return this.#recurs ? 1 : undefined;
     return this.#hasCut && this.#bound < MOST_RECURSIONS ? 2 * this.#bound : undefined;

@@ -19,9 +19,9 @@ import type { HtnStep } from './work.ts';
 export interface HTNNode {
   readonly id: string;
   readonly kind: 'primitive' | 'compound';
-  /** Of a primitive node: what is carried out. Its `id` is that of the node when it has none. */
+  /** For a primitive node: the step that is carried out. Without an `id` of its own, the step has the id of the node. */
   readonly primitive?: HtnStep;
-  /** Of a compound node: it is decomposed by each of these in turn, until one leads to a plan. */
+  /** For a compound node: methods that are tried in turn, until one leads to a plan. */
   readonly methods?: readonly string[];
 }
 
@@ -79,7 +79,7 @@ export function fromHtnPlanner(given: HTNPlanner, options: FromHtnPlannerOptions
   });
 }
 
-/** @throws PilotageError `htn_invalid_decomposition` for what is no node, and for a primitive one without a step. */
+/** @throws PilotageError `htn_invalid_decomposition` for a value that is not a node, and for a primitive node without a step. */
 function taskOf(given: unknown): HtnTask {
   const node = isJsonObject(given) ? given : {};
   const { id, kind, primitive } = node as Readonly<Record<string, Json | undefined>>;

@@ -9,15 +9,15 @@ export interface HtnTraceNode {
   /** Index in the list; absent at the top. */
   readonly parent?: number;
   readonly kind: 'task' | 'goal' | 'action' | 'leaf' | 'method';
-  /** What is to be done. Of a method: where it led nowhere, when it is not the task itself. */
+  /** The task. For a method: the task at which it led nowhere, when that is not the task of the method. */
   readonly task?: HtnTask;
-  /** Of a method: its name. */
+  /** For a method: its name. */
   readonly method?: string;
   /** `open`: it was not looked at. */
   readonly status: 'done' | 'failed' | 'open';
   readonly why?: DeadEnd | 'not_applicable';
   /**
-   * Of a task or a goal: what was said when a method was to be chosen, and names none that applies; the first was tried
+   * For a task or a goal: the answer when a method was to be chosen, if it names no method that applies; the first was tried
    * then. Empty: nothing was said.
    */
   readonly answer?: string;
@@ -93,11 +93,11 @@ function failedNode({ name, end, why, message }: FailedMethod, of: Item, parent:
   };
 }
 
-/** How the plan of this step was found, or that there is none. `undefined`: no such planner has decided it. */
+/** How the plan of this step was found, or why no plan was found. `undefined` when another planner decided the step. */
 export function traceOfStep({ provenance }: Pick<Step, 'provenance'>): HtnTrace | undefined {
   const record = provenance?.[RECORD];
   const trace = isJsonObject(record) ? record['trace'] : undefined;
-  // The provenance is whatever the planner of the step made of it.
+  // The provenance may be anything: the planner of the step made it.
   return isTrace(trace) ? (trace as unknown as HtnTrace) : undefined;
 }
 

@@ -110,7 +110,7 @@ export function rootOf(item: Item, { roots }: Notes): number {
   return 0;
 }
 
-/** A task on the way up from what is left; `of` is the index of the one above it, and of the first there is none. */
+/** A task on the way up from what is left; `of` is the index of the task above it; the first task has none. */
 interface PlaceRow {
   readonly task: HtnTask;
   readonly of?: number;

@@ -71,7 +71,7 @@ export function refusedPlan(reason: Finish['reason'], via: string, faults: reado
   return { kind: 'finish', reason, metadata: { via, faults: shown } };
 }
 
-/** Of a plan. Of other calls the runtime tells the planner by their outcomes. */
+/** Only for plans: the runtime tells the planner of other calls by their outcomes. */
 function planFaults(
   decision: Decision,
   { tools }: RunView,

@@ -43,7 +43,7 @@ export function requestFor(
   });
 }
 
-/** Of a reply that goes into a prompt. */
+/** The most characters of a reply that goes into a prompt. */
 export const MAX_REPLY_CHARS = 32_000;
 const MAX_FAULTS = 200;
 
@@ -59,7 +59,7 @@ export function repairTurn(output: string, faults: readonly PlanFault[]): Langua
   );
 }
 
-/** Of a plan in lines what is good stays; the lines that are bad or missing are asked for. */
+/** Valid lines of a plan stay; only bad or missing lines are asked for. */
 export function restTurn(kept: readonly Json[], faults: readonly PlanFault[]): LanguageModelV4Message {
   return userTurn(
     [

@@ -15,7 +15,7 @@ export interface PlanMetricsRow {
   readonly repairs: number;
   /** How often the fallback took over when this had been tried last. */
   readonly fallbacks: number;
-  /** Of all tries together. */
+  /** Totals over all tries. */
   readonly latencyMs: number;
   readonly inputTokens: number;
   readonly outputTokens: number;

@@ -18,11 +18,11 @@ import type { MeasuresStore } from './measures.ts';
 import type { PromptStore } from './prompt-store.ts';
 import type { Retriever } from './retrieve.ts';
 
-/** Of a plan: its score, or why it must not be carried out. */
+/** The verdict on a plan: its score, or why it must not be carried out. */
 export type PlanVerdict = number | { readonly reject: string };
 
 /**
- * A verdict for each plan, in their order. Of those that are not rejected the highest score wins, of equal ones the first; when
+ * Gives a verdict for each plan, in their order. Among the plans that are not rejected the highest score wins, the first of equal ones; when
  * all are rejected, the models are told why and asked again.
  */
 export type ScorePlans = (

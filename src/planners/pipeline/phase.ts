@@ -22,7 +22,7 @@ export type Phase =
 
 /** What was done for the present goal. */
 export interface GoalProgress {
-  /** Plans before this one. */
+  /** How many plans came before this plan. */
   readonly plans: number;
   /** By id, the steps that have ended with a value. */
   readonly done: ReadonlyMap<string, PlanNode>;
@@ -95,7 +95,7 @@ function isFinish({ status, branch }: PlanNode): boolean {
   return status === 'done' && branch.tool === FINISH_TOOL;
 }
 
-/** What ended with a value in these plans; how a plan ends is no result. */
+/** The steps of these plans that ended with a value. The end of a plan is not a result. */
 function doneIn(plans: readonly Step[]): ReadonlyMap<string, PlanNode> {
   const done = plans
     .flatMap(planNodes)

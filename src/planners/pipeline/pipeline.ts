@@ -33,7 +33,7 @@ import { wholeReplies } from './whole-reply.ts';
 /** Raised by hand when a run that was started before should not go on unasked. */
 const VERSION = 'pipeline.1';
 
-/** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
+/** @throws PilotageError `invalid_config` for a value that is not a model, and for wrong options. */
 export function pipeline(options: PipelineOptions): Planner {
   const setup = setUpPipeline(options);
   const { stream = false, name = 'pipeline', version = VERSION } = options;

@@ -32,7 +32,7 @@ export interface PromptAudit {
   readonly at: number;
 }
 
-/** Why a template must not be used, if it must not. One that throws refuses. */
+/** Says why a template must not be used; `undefined` when it may be. A policy that throws refuses the template. */
 export type TemplatePolicy = (template: Pick<PromptTemplate, 'id' | 'text' | 'requiredVars'>) => string | undefined;
 
 export interface PromptStoreOptions {

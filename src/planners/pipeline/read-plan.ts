@@ -28,13 +28,13 @@ export type ReadPlan =
       readonly value: JsonObject;
       /** What was not well formed, and was read all the same. */
       readonly repaired: readonly ParseIssue[];
-      /** Of a plan that came in lines: what is not there. The steps that are there are good as far as they go. */
+      /** For a plan in lines: what is missing. The steps that came are usable as they are. */
       readonly missing?: readonly PlanFault[];
     }
   | { readonly fault: PlanFault };
 
 /**
- * The plan of a call of `submit_plan`; else the last JSON value of the text that has the shape of a plan, whatever stands around
+ * The plan of a call of `submit_plan`; else the last JSON value of the text that has the shape of a plan, with any text around
  * it; else the lines that are steps. For `ndjson` lines come before values. It never throws.
  */
 export function readPlan(reply: PlanReply, form: PlanForm): ReadPlan {
@@ -85,7 +85,10 @@ const SHAPE: JsonObject = {
 };
 const STEP_LIST: JsonObject = { type: 'array', items: STEP };
 
-/** The last that has the whole shape, else the last that is meant to be one. If the very last may not be whole, none before it counts. */
+/**
+ * The last that has the whole shape, else the last that is meant to be one. If the very last may not be whole, none before it
+ * counts.
+ */
 function chosen(candidates: readonly Candidate[], reply: PlanReply): ReadPlan | undefined {
   const last = candidates.at(-1);
   if (last === undefined) return undefined;
@@ -106,7 +109,7 @@ const REPAIRED: ParseIssue = { code: 'repaired', message: 'the text is not well-
 const BARE_LIST: ParseIssue = { code: 'repaired', message: 'the steps are a list without the plan around it' };
 const OPENER = /[{[<]/g;
 
-/** Values that are meant as plans. Of a text that takes too much work to read there are none: the last one would be missed. */
+/** Values that are meant as plans; none for a text that takes too much work to read, as the last one would be missed. */
 function blocksIn(text: string, cutOff: boolean): Candidate[] {
   const { maxChars, maxDepth } = DEFAULT_PARSE_LIMITS;
   if (text.length > maxChars) return [];

@@ -63,7 +63,7 @@ function failureOf(error: unknown, timeoutMs: number): ErrorData {
   return { code: 'retrieval_failed', message: failureData(error).message };
 }
 
-/** @throws TypeError for what is no list of documents. */
+/** @throws TypeError for a value that is not a list of documents. */
 function documentsIn(found: unknown): readonly RetrievedDocument[] {
   if (Array.isArray(found) && found.every(isDocument)) return found;
   throw new TypeError('The retriever must give a list of { id, text }, both of them texts.');
@@ -85,7 +85,7 @@ function shown(found: readonly RetrievedDocument[], tokens: number): Retrieved {
 /** Tokens are counted as characters / 4; a text and its message have 5 of their own. */
 const CHARS_PER_TOKEN = 4;
 const OVERHEAD_TOKENS = 5;
-/** Of a document that does not fit whole, less is not worth showing. */
+/** The least part of a document that is worth showing when the whole does not fit, in characters. */
 const LEAST_CHARS = 80;
 const MAX_ID_CHARS = 200;
 

@@ -26,7 +26,7 @@ export interface Setup {
   note(record: PlanTry): void;
 }
 
-/** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
+/** @throws PilotageError `invalid_config` for a value that is not a model, and for wrong options. */
 export function setUpPipeline(options: PipelineOptions): Setup {
   const numbers = assertPipelineOptions(options);
   const { clock = systemClock, prices, prompts = promptStore({ clock }), verifier, retries, stallMs } = options;

@@ -47,7 +47,7 @@ class LineReader {
     try {
       for (;;) {
         let next: IteratorResult<SpokenDelta, ModelAnswer>;
-        // Only reading is guarded: what the consumer throws in at `yield` is no failure of the model.
+        // Only reading is guarded: an error that the consumer throws in at `yield` is not a failure of the model.
         try {
           next = await stream.next();
         } catch (error) {

@@ -1,4 +1,4 @@
-/** The calls of models for one move: each is numbered, redacted and recorded, whatever came of it, and what it cost counts. */
+/** The calls of models for one move. Each is numbered, redacted and recorded, whatever its result, and its cost counts. */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import {
   addUsage,

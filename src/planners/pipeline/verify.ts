@@ -1,4 +1,4 @@
-/** Of valid plans the best one, by a verdict on each: a score, or a rejection. */
+/** Chooses the best of several valid plans, by a verdict on each: a score, or a rejection. */
 import { describeThrown, type ErrorData, isJsonObject, type Json, type JsonObject, type Remark } from '#core';
 import { BrokenReply, type Reply, structuredFormat, Watch } from '#model';
 import { JsonStream } from '#parse';
@@ -24,8 +24,8 @@ const TIMEOUT_MS = 60_000;
 const MAX_MESSAGE_CHARS = 256;
 
 /**
- * Of those that are not rejected the one with the highest score, of equal ones the first. Verdicts that do not come in time, or
- * are none, leave the first one, unverified.
+ * Returns the plan with the highest score among those that are not rejected, the first of equal ones. When verdicts do not come in
+ * time, or are not valid, the first plan is taken, unverified.
  * @param valid at least one. @throws the signal's reason.
  */
 export async function chooseBest(valid: readonly Candidate[], making: PlanMaking): Promise<Candidate | Rejected> {
@@ -73,7 +73,7 @@ function failureOf(error: unknown, making: PlanMaking): ErrorData {
   return { code: 'verifier_failed', message: shortened(describeThrown(error), making) };
 }
 
-/** @throws BrokenReply when they do not come in time, the signal's reason, and whatever the verifier throws. */
+/** @throws BrokenReply when the verdicts do not come in time; the signal's reason; every error of the verifier. */
 async function verdictsInTime(valid: readonly Candidate[], making: PlanMaking): Promise<unknown> {
   const { setup, run, signal } = making;
   const { verifier, verifierTimeoutMs: stallMs = TIMEOUT_MS } = setup.options;

@@ -8,7 +8,7 @@ import type { PlanMaking } from './making.ts';
 import { readPlan } from './read-plan.ts';
 
 export function wholeReplies(making: PlanMaking): ModelTry {
-  // Of the last reply, with the steps that were bad in it: the mended ones take their places.
+  // The order of the steps in the last reply, bad ones included: repaired steps take their places.
   let order: readonly string[] = [];
   // Nothing is said on the way.
   return async function* ask(call, kept) {

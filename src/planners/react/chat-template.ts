@@ -1,7 +1,7 @@
 /**
  * Calls that a model with native calls wrote as text all the same: in the template of its training, which its server should
  * have turned into native calls. What such a template looks like is known, so nothing is guessed here: the whole text is
- * calls in one of these forms, whole and well formed, or it is no call.
+ * calls in one of these forms, whole and well formed; otherwise it is not a call.
  */
 import { answerStart } from '#parse';
 import {
@@ -20,7 +20,7 @@ import {
 } from './template-calls.ts';
 import { TemplateText } from './template-text.ts';
 
-/** `prose`: it does not begin like a template. `broken`: it does, and is no whole call. */
+/** `prose`: the text does not begin like a template. `broken`: it does, but is not a whole call. */
 export type TemplateReading =
   | { readonly kind: 'prose' }
   | { readonly kind: 'broken' }
@@ -82,7 +82,7 @@ const TEMPLATES: readonly Template[] = [
   { open: /\[TOOL_REQUEST\]/y, calls: objects, close: /\[END_TOOL_REQUEST\]/y },
 ];
 
-/** How a template begins, also one that is none of the above or broke off in its first token. */
+/** How a template begins, also an unknown one, or one that broke off in its first token. */
 const OPENERS: readonly string[] = [
   '<tool_call',
   '<seed:tool_call',

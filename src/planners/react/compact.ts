@@ -31,7 +31,10 @@ const KEPT_SHARE = 0.5;
 /** Less than this share of the budget is not worth a call of the summariser. */
 const WORTH_SHARE = 0.1;
 
-/** The model that writes summaries, where it is one of its own. @throws PilotageError `invalid_config` for one that is no model. */
+/**
+ * The model that writes summaries, if it has one of its own.
+ * @throws PilotageError `invalid_config` for a value that is not a model.
+ */
 export function summariserOf({ compaction, prices }: ReactOptions): ReadyModel | undefined {
   const given = compaction?.summariser;
   return given === undefined ? undefined : readyModel(given, prices === undefined ? {} : { prices });

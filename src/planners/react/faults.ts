@@ -54,7 +54,7 @@ export function faultData(code: FaultCode, message: string): ErrorData {
 
 const NONE: readonly Fault[] = Object.freeze([]);
 
-/** What was wrong with the reply that made this step. A tool that ran and failed is no fault of the reply's. */
+/** What was wrong with the reply that made this step. A tool that ran and failed is not a fault of the reply. */
 export function faultsOf(step: Step): readonly Fault[] {
   const { calls, error, decision } = step;
   if (calls.length === 0) return error === undefined ? NONE : [replyFault(error)];

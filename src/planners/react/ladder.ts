@@ -11,11 +11,11 @@ export type Counters = Readonly<Record<RepairCounter, number>>;
 export interface Rung {
   /** Names of the models that have had their tries: each has `reasks + 1`. */
   readonly spent: readonly string[];
-  /** The model that is being asked again; it keeps its turn, whatever its rank is by now. */
+  /** The model that is being asked again. It keeps its turn even if its rank has changed. */
   readonly current: string | undefined;
   /** What the model is to be reminded of. */
   readonly counters: Counters;
-  /** Steps in a row, just before this one, that came to nothing; their faults, oldest first. */
+  /** The faults of the steps in a row, up to now, whose replies could not be used; oldest first. */
   readonly failed: number;
   readonly faults: readonly Fault[];
 }

@@ -23,7 +23,7 @@ export interface MadeCall {
 export class MadeCalls {
   readonly #runs = new WeakMap<Identity, CallsOfRun>();
 
-  /** The last call like this one that was made, or may have been made, in the run. One that failed was not made. */
+  /** The last call like this one that was made, or may have been made, in the run. A call that failed was not made. */
   find(view: RunView, tool: string, args: Json): MadeCall | undefined {
     let calls = this.#runs.get(view.identity);
     if (calls?.isPastOf(view) !== true) {

@@ -49,7 +49,7 @@ export function moveOf(asked: ModelAnswer, before: readonly Remark[], view: RunV
   return move;
 }
 
-/** Of a reply that came to nothing, so much is kept and shown to the model again. */
+/** How many characters of a reply that could not be used are kept and shown to the model again. */
 const MAX_FAULTY_CHARS = 8_192;
 
 /** How a reply of the model is read. */

@@ -39,7 +39,10 @@ export interface ReactOptions {
    * before it ends the run. Default false.
    */
   readonly tasks?: boolean;
-  /** JSON Schema of the answer. One that does not fit is given back to the model; the payload is then the JSON value. */
+  /**
+   * JSON Schema of the answer. An answer that does not fit is given back to the model. With a schema, the payload of the run is a
+   * JSON value.
+   */
   readonly answerSchema?: JsonObject;
   /** How often in a row a model is asked again after a faulty reply. Then the next model's turn comes. Default 2. */
   readonly reasks?: number;

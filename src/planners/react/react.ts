@@ -32,7 +32,7 @@ import { proseOnly } from './text-stream.ts';
  */
 const VERSION = 'react.1';
 
-/** @throws PilotageError `invalid_config` for something that is no model, and for bad options. */
+/** @throws PilotageError `invalid_config` for a value that is not a model, and for wrong options. */
 export function react(options: ReactOptions): Planner {
   assertReactOptions(options);
   const pool = modelPool(options.model, options.prices, { needs: 'calls' });

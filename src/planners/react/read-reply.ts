@@ -51,13 +51,13 @@ function readNativeCall(
 }
 
 /**
- * What a model with native calls wrote in place of them. Words are an answer, whatever they look like; so is JSON. Only the
+ * What a model with native calls wrote in place of them. Words are always an answer, and so is JSON. Only the
  * template of a call counts, and only when nothing of it is missing, to be mended, or of a tool that was not offered. One
- * that does not count is no answer either: nobody wants to read its tokens.
+ * that does not count is not an answer either: nobody wants to read its tokens.
  */
 function readLeaked({ text, finish }: Reply, options: ReadOptions): ReadReply {
   const words: ReadReply = { text, calls: [], remarks: [] };
-  // Whatever is JSON may be that answer, and nothing else is asked for.
+  // Any JSON may be that answer, and nothing else is asked for.
   if (options.readAnswer !== undefined) return words;
   const reading = readTemplate(text, (tool, argument) => typeOf(options.tools.get(tool), argument));
   if (reading.kind === 'prose') return words;

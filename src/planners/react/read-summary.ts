@@ -24,7 +24,7 @@ export function summaryIn(text: string, earlier: Summary | undefined): SummaryRe
   for (const { value, isCut } of objectsIn(text)) {
     const read = isCut ? refuse('invalid_summary', 'The summary ends before it is whole.') : readOne(value, earlier);
     if ('summary' in read) found = read;
-    // What stands inside an object is no better than the object.
+    // A value inside an object is not better than the object.
     else if (isMeant(value)) last = read;
   }
   return found ?? last;

@@ -22,7 +22,7 @@ export interface ReadReply {
   readonly text: string;
   readonly calls: readonly ReadCall[];
   readonly remarks: readonly Remark[];
-  /** The text was meant to be a call, and this is why it is none. */
+  /** Set when the text was meant to be a call: why it is not a call. */
   readonly unreadable?: string;
 }
 
@@ -55,7 +55,7 @@ export interface ReadOptions extends Callable {
   readonly mode: 'native' | 'text';
   /** Fits an answer to the schema that was asked for; without one every answer will do. */
   readonly readAnswer?: (answer: Json) => { readonly answer: Json } | { readonly misfit: string };
-  /** The last call like this one that the run has made already, if it may have changed something. */
+  /** The last equal call that the run has made already, if it may have changed something. */
   readonly madeBefore: (tool: string, args: Json) => MadeCall | undefined;
 }
 

@@ -28,7 +28,7 @@ export interface RulesOptions {
   readonly version?: string;
   /** Asked in order, anew for each step of the run. When none has a step, the run ends with `no_path`. */
   readonly rules: readonly Rule[];
-  /** The tool that carries out `internal` steps, called with `{ id, input, meta }`. Default: there are none. */
+  /** The tool that carries out `internal` steps, called with `{ id, input, meta }`. Default: plans have no internal steps. */
   readonly internal?: string;
 }
 
@@ -41,7 +41,7 @@ const OPTIONS: OptionShape<RulesOptions> = { name: 'any?', version: 'any?', rule
 
 /**
  * A rule that throws, or whose step cannot be carried out, fails the run with `rule_failed`, which names it.
- * @throws PilotageError `invalid_config` for no rules, for two with one id, and for one that is none.
+ * @throws PilotageError `invalid_config` when there are no rules, when two have the same id, and for a value that is not a rule.
  */
 export function rules(options: RulesOptions): RulePlanner {
   assertOptions('rules', options, OPTIONS);

@@ -96,7 +96,7 @@ const NEVER: AbortSignal = new AbortController().signal;
 /** The planner was asked, and neither decided nor failed. */
 export class Unsettled extends assert.AssertionError {}
 
-/** One call of `next`, with whatever it yields on the way. @throws Unsettled, or what the planner throws. */
+/** One call of `next`, with everything that it yields on the way. @throws Unsettled, or what the planner throws. */
 export function callNext(planner: Planner, view: RunView, signal: AbortSignal = NEVER): Promise<unknown> {
   const late = (): Unsettled =>
     new Unsettled({ message: `it never settled: next() neither decided nor failed within ${boundText()}` });

@@ -40,7 +40,7 @@ async function runSteeringDrain(bench: PlannerBench): Promise<void> {
 
 const FIRST: CallTool = { kind: 'call_tool', tool: LOOK_UP, args: { about: 'trains' }, callId: 'kit_0' };
 
-/** The kit makes the first move, so that there is a call in flight whatever the planner is; then the planner is asked. */
+/** The kit makes the first move, so that a call is in flight for every planner; then the planner is asked. */
 function afterFirst(planner: Planner): WatchedPlanner {
   return watched(planner, ({ trajectory }) => (trajectory.count === 0 ? FIRST : undefined));
 }

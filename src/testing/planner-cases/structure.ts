@@ -1,4 +1,4 @@
-/** What holds for any planner, whatever it decides. */
+/** Properties that hold for every planner, whatever it decides. */
 import assert from 'node:assert/strict';
 import { type Decision, type DecisionKind, local, type Planner, resolveWakeMode } from '#core';
 import type { RunState } from '#state';

@@ -79,7 +79,7 @@ function refuseUnread(list: List): void {
   throw invalidHddl(list.place, `found ${found(list)}: ${what} outside the subset read here`);
 }
 
-/** An empty list is no effect. Cost is not read: `(increase (total-cost) …)` is no effect either. */
+/** An empty list has no effect. Cost is not read: `(increase (total-cost) …)` has no effect either. */
 export function readEffect(tree: Tree, scope: VariableScope): HddlEffect {
   const list = listOf(tree, 'an effect such as (and …)', tree.place);
   switch (headOf(list)) {

@@ -75,7 +75,7 @@ export interface HddlProblem {
   readonly slots: number;
 }
 
-/** Of a predicate, a task or an action: how many arguments it takes. */
+/** How many arguments a predicate, a task or an action takes. */
 export interface Signature {
   readonly arity: number;
   readonly place: SourcePosition;

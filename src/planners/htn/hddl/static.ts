@@ -1,6 +1,6 @@
 /**
  * What can be said of a method before its subtasks are tried: of the actions among them, those conditions that no action of the
- * domain ever changes. A binding under which one does not hold leads nowhere, whatever comes before.
+ * domain ever changes. A binding under which one does not hold leads nowhere in any case.
  */
 import type { Condition, HddlAction, HddlDomain, HddlEffect, HddlMethod, Term } from './model.ts';
 
