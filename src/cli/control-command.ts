@@ -96,7 +96,7 @@ function controlOf({ command, text }: ControlCommand, identity: Identity, option
   };
 }
 
-/** Whoever has the journal in hand may do everything; in the name of a user, what that user may do. */
+/** A person who has the journal may do everything; in the name of a user, only what that user may do. */
 function senderOf({ tenant, session }: Identity, { as: user, admin }: Options): Caller | undefined {
   if (user !== undefined) return { tenant, session, user, scope: admin ? 'admin' : 'owner_user' };
   if (admin) throw new UsageError('--admin goes with --as.');

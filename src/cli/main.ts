@@ -81,7 +81,7 @@ function version(): string {
 }
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // Whoever read the output has gone; a run that was under way can be resumed.
+  // The reader of the output has gone; a run that was under way can be resumed.
   if (error.code === 'EPIPE') process.exit(EXIT.brokenPipe);
   throw error;
 });

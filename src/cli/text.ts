@@ -56,7 +56,7 @@ export function dollars(microUsd: number): string {
   return `$${(microUsd / 1_000_000).toFixed(microUsd % 10_000 === 0 ? 2 : 6)}`;
 }
 
-/** As a word of a POSIX shell, for a command that is shown to be copied. */
+/** Quotes a word for a POSIX shell, for a command that is shown to be copied. */
 export function shellWord(text: string): string {
   return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,28 +1,28 @@
 /** How many calls of one step run at once. */
 
-/** Nothing lets more of them run. */
+/** The most calls of one step that may run at once. */
 export const MAX_AT_ONCE = 50;
 
 /**
- * What keeps calls of a step from running all at once, beside what the decision says of itself. It is recorded with the move:
- * whoever goes on with the run keeps to it.
+ * Limits on how many calls of a step run at once, beside the limit in the decision. They are recorded with the move, so that
+ * every process that goes on with the run keeps to them.
  */
 export interface AtOnce {
-  /** Fewer than `MAX_AT_ONCE`, as the runtime or the entry of its planner says. */
+  /** The limit of the runtime or of the agent, when it is lower than `MAX_AT_ONCE`. */
   readonly calls?: number;
   readonly by?: 'runtime' | 'agent';
-  /** For tools of which the step has more calls than may be in flight. */
+  /** Limits of the tools of which the step has more calls than may be in flight. */
   readonly tools?: Readonly<Record<string, number>>;
 }
 
-/** Calls of a step that could run at once, and do not. */
+/** Calls of a step that could run at once but are held back. */
 export interface HeldBack {
   /** `cap`: `MAX_AT_ONCE`. */
   readonly by: 'cap' | 'decision' | 'agent' | 'runtime' | 'tool';
   /** By which it is. */
   readonly tool?: string;
-  /** So many calls, of the tool or in all, run at once. */
+  /** How many calls, of the tool or in all, run at once. */
   readonly limit: number;
-  /** So many wait for no other call at some time. */
+  /** How many calls could run at once, since none of them waits for another. */
   readonly calls: number;
 }

@@ -1,4 +1,4 @@
-/** How the branches of a parallel call hang together: which waits for which, and in what order they may run. */
+/** The graph of the branches of a parallel call: which branch waits for which, and in what order they may run. */
 import { type Branch, branchId } from './decision.ts';
 import { PilotageError } from './errors.ts';
 import { needsOf } from './routes.ts';
@@ -6,7 +6,7 @@ import { needsOf } from './routes.ts';
 export interface BranchLinks {
   /** By the names that other branches know them by. */
   readonly indexById: Map<string, number>;
-  /** For each branch, the indices of those that it waits for, each once. */
+  /** For each branch, the indices of the branches that it waits for, each once. */
   readonly needs: (readonly number[])[];
 }
 
@@ -36,13 +36,13 @@ export function linkBranches(
   return links;
 }
 
-/** The ids of the branches that must have ended before this one can start, by whichever way. */
+/** The ids of the branches that must have ended before this branch can start, over all its routes. */
 export function dependenciesOf(branch: Branch): string[] {
   if (branch.routes === undefined) return [...needsOf(branch)];
   return [...new Set(branch.routes.flatMap((route) => [...needsOf(route)]))];
 }
 
-/** For each of them, those that wait for it. */
+/** For each branch, the branches that wait for it. */
 export function dependentsOf(needs: readonly (readonly number[])[]): number[][] {
   const dependents = needs.map((): number[] => []);
   for (const [index, list] of needs.entries()) for (const need of list) dependents[need]?.push(index);

@@ -51,7 +51,10 @@ export interface EventPayloads extends RemarkPayloads {
     readonly latencyMs: number;
     readonly rejected?: ErrorData;
   };
-  /** As the four that end a call or pass one over, also of the nodes `_message` and `_finish` of a plan, which no tool carries out. */
+  /**
+   * Like the four events that end or skip a call, this event comes also for the nodes `_message` and `_finish` of a plan, which no
+   * tool carries out.
+   */
   'tool.invoked': {
     readonly step: number;
     readonly call: number;

@@ -282,7 +282,7 @@ function copyInstance(value: object, toJSON: unknown, walk: Walk, depth: number)
 }
 
 const MAX_NAME_CHARS = 60;
-/** So many keys of a map are looked at to say what is wrong with it. */
+/** How many keys of a map are looked at to say what is wrong with it. */
 const MAX_MAP_KEYS = 100;
 
 function refuseInstance(value: object, walk: Walk, depth: number): never {

@@ -10,7 +10,7 @@ const STOP = /[\s"'\\]/g;
 
 /**
  * A password is all up to the last `@` within 256 characters. Where an address ends and where its last `@` is only ever moves on
- * with the place that is looked at, so each character is looked at a few times, whatever stands in the text.
+ * with the place that is looked at, so that each character is looked at a few times for every text.
  */
 export function addressPasswords(text: string): SecretSpan[] {
   const found: SecretSpan[] = [];
@@ -25,7 +25,7 @@ export function addressPasswords(text: string): SecretSpan[] {
       if (stop < start) stop = indexOf(STOP, text, start);
       const end = Math.min(start + MAX_PASSWORD_CHARS + 1, stop);
       for (scanned = Math.max(scanned, start); scanned < end; scanned += 1) if (text[scanned] === '@') lastAt = scanned;
-      // An empty password is none.
+      // An empty password is not a secret.
       if (lastAt > start) {
         found.push({ name: 'password', start, end: lastAt });
         next = lastAt + 1;

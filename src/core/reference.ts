@@ -1,6 +1,6 @@
 /**
  * What the arguments of a branch may hold beside plain JSON: `{ "$from": "s1", "path": "/items/0/id" }` stands for the value of
- * an earlier branch, and `{ "$literal": … }` for the value inside as it is, whatever keys that has. Both are written by
+ * an earlier branch, and `{ "$literal": … }` for the value inside, unchanged and with any keys. Both are written by
  * the author of the plan. Values that come from elsewhere are put in through `literal`, and values of earlier calls by reference.
  */
 import { PilotageError } from './errors.ts';

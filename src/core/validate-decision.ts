@@ -216,7 +216,7 @@ function assertGraph(branches: readonly Branch[]): void {
   throw invalid(`branches ${stuck.slice(0, MAX_NAMED).join(', ')}${more} wait for each other in a cycle`);
 }
 
-/** So many branches are named in a message. */
+/** How many branches are named in a message. */
 const MAX_NAMED = 50;
 
 function validateJoin(join: Join | undefined, branches: number): void {

@@ -31,7 +31,7 @@ function hasCycle({ nodes, ways }: Sketch): boolean {
   return groups.some(([first = '', ...others]) => others.length > 0 || (ways.get(first) ?? []).includes(first));
 }
 
-/** One fault for each group of nodes that lead to each other, of which some allow no cycle. */
+/** One fault for each group of nodes that lead to each other and of which some do not allow a cycle. */
 function forbiddenCycles({ nodes, ways }: Sketch): readonly FlowFault[] {
   return groupsOf([...nodes.keys()], ways).flatMap((group) => {
     const members = new Set(group);
@@ -158,7 +158,7 @@ function backEdges({ nodes, ways }: Sketch): { readonly back: BackEdges; readonl
   return { back, endless };
 }
 
-/** Those of a group from which one comes out of it without passing its head. */
+/** The nodes of a group from which a way leads out of it without passing its head. */
 function leaversOf(
   group: readonly string[],
   head: string,

@@ -32,7 +32,7 @@ export interface Sketch {
   readonly failures: ReadonlyMap<string, readonly FailureWay[]>;
   readonly entry: string;
   readonly exits: readonly string[];
-  /** Those to which edges lead from the entry, those of failures too. */
+  /** The nodes that edges reach from the entry, including failure edges. */
   readonly reached: ReadonlySet<string>;
 }
 

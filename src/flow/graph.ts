@@ -54,7 +54,7 @@ export interface FlowGraph {
   /** With those that joins and routers imply, each once. */
   readonly edges: readonly GraphEdge[];
   readonly entry: string;
-  /** Of these exactly one runs, in the last round. */
+  /** The exits, of which exactly one runs, in the last round. */
   readonly exits: readonly string[];
   readonly budget: FlowBudget;
 }

@@ -247,7 +247,7 @@ class Guards {
     }
     const others = [...this.#returns(round), ...this.#failureWays(round)];
     return others.flatMap((other) => {
-      // Of several that lead to one node the first is taken.
+      // When several lead to one node, the first is taken.
       if (other.from === name || other.to === to || beside(other.when) === NEVER) return [];
       if (!this.#leadsTo(to, other.to) && !this.#leadsTo(other.to, to)) {
         pairs.set([to, other.to].sort().join(' '), [to, other.to]);

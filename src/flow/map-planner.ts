@@ -70,7 +70,7 @@ function itemsOf(name: string, run: RunView): readonly Json[] {
 }
 
 interface MapProgress {
-  /** Of each item that has ended, where its value is. */
+  /** For each item that has ended, the place of its value. */
   readonly values: ReadonlyMap<string, Reference>;
   readonly parts: number;
   readonly finish?: Finish;

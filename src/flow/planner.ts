@@ -94,7 +94,10 @@ function noExit(flow: string, { nodes }: Round): PilotageError {
   return new PilotageError('node_exception', message, { data: { flow, attempts: 0 } });
 }
 
-/** Of what decides which nodes run, and with what: a run is not to go on unasked when that has changed. */
+/**
+ * The version of a flow: a digest of everything that decides which nodes run, and with what. A run must not go on unasked when it
+ * has changed.
+ */
 function digestOf({ nodes, edges, entry, exits }: FlowGraph): string {
   const described = [...nodes.values()].map(({ name, kind, parents }) => [
     name,

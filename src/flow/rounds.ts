@@ -66,7 +66,7 @@ function headsAfter(shape: FlowShape, progress: Progress): ReadonlyMap<string, J
   const heads = new Map<string, Json>();
   for (const failure of failuresOf(progress.round)) {
     const to = wayOfFailure(shape.graph, failure);
-    // Of several that fail and lead to one node, the first is what it gets.
+    // When several fail and lead to one node, the node gets the first failure.
     if (to !== undefined && !heads.has(to)) heads.set(to, inputOfFailure(failure));
   }
   if (shape.heads.size === 0) return heads;

@@ -13,7 +13,7 @@ export const ALWAYS: Routings = 1;
 /** What some routers pick, by their names. */
 export type Picks = ReadonlyMap<string, string>;
 
-/** So many diagram nodes are made at most: then the alternatives of a flow are too many to look at. */
+/** The most diagram nodes that are made. A flow that needs more has too many alternatives to be checked. */
 const MAX_SIZE = 100_000;
 
 export class TooManyRoutings extends Error {
@@ -65,7 +65,7 @@ export class RoutingSets {
     }
   }
 
-  /** Those under which the router picks the target. */
+  /** The routings under which the router picks the target. */
   picking(router: string, target: string): Routings {
     const { targets, first } = this.#routers.get(router) ?? NO_ROUTER;
     const place = targets.indexOf(target);

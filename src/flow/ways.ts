@@ -4,7 +4,7 @@ import type { GraphNode } from './graph.ts';
 import type { Done, Progress } from './progress.ts';
 import type { FlowShape } from './shape.ts';
 
-/** So many ways may lead to one node; more come only from routers behind routers, each with several ways in. */
+/** The most ways that may lead to one node. More come only from routers behind routers, each with several ways in. */
 const MAX_WAYS = 1_000;
 
 /** The name of the next instance of a node: its own, then with `#2` behind it, and so on. */

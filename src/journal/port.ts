@@ -4,11 +4,11 @@
  *
  * Invariants, held by `testing/journal-conformance`:
  * J1 Entries of a run are numbered 1, 2, 3 … without gaps and never change, but by the `repair` of an operator.
- * J2 An append lands whole, or not at all, and only at `expected + 1` under the current fence.
+ * J2 An append is written whole or not at all, and only at `expected + 1` under the current fence.
  * J3 A signal is stored when `signal` returns, once per control id, and makes a parked run due.
  * J4 A run has at most one unexpired lease; each claim raises its fence.
- * J5 That somebody who had the lease may be at its calls still is not forgotten: each later claim says how long ago that was.
- * J6 A message has the time at which the store took it; whether it came in time is judged by that alone.
+ * J5 If a former owner may still be at work on the run's calls, each later claim says how long ago it had the lease.
+ * J6 A message has the time at which the store accepted it; that time alone decides whether it came in time.
  */
 import type { ArtifactRef, ArtifactRow, Entry, ErrorData, Identity, Message, Scope } from '#core';
 import type { SessionMemoryStore, SessionTurn } from './session-memory.ts';
@@ -16,14 +16,14 @@ import type { SessionMemoryStore, SessionTurn } from './session-memory.ts';
 export const RUN_STATUSES = ['pending', 'running', 'waiting', 'paused', 'finished', 'failed', 'cancelled'] as const;
 
 /**
- * `pending`: nobody has claimed it yet. `waiting`: parked until a task, a time or a signal. `paused`: parked until somebody
+ * `pending`: no process has claimed the run yet. `waiting`: parked until a task, a time or a signal. `paused`: parked until somebody
  * answers.
  */
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
 export interface NewRun {
   readonly identity: Identity;
-  /** Higher is claimed first; equal ones by age. */
+  /** A higher priority is claimed first; equal priorities by age. */
   readonly priority: number;
   /** The first entries, from seq 1. */
   readonly entries: readonly Entry[];
@@ -31,29 +31,29 @@ export interface NewRun {
   readonly claim?: LeaseRequest;
 }
 
-/** Something that a run tells another in the commit that makes it true, or passes on to it. */
+/** A message from one run to another, stored in the commit that makes it true. */
 export interface Told {
   readonly run: string;
   readonly message: Message;
 }
 
 export interface LeaseRequest {
-  /** Names the process that owns the lease. */
+  /** The name of the process that owns the lease. */
   readonly owner: string;
   readonly leaseMs: number;
 }
 
 export interface ClaimRequest extends LeaseRequest {
-  /** Only this run; absent: the due run with the highest priority, then the oldest. */
+  /** Claims only this run. Absent: claims the due run with the highest priority, then the oldest. */
   readonly run?: string;
-  /** Claims although this owner's lease is not over: the caller knows that it is dead. */
+  /** Claims the run although the lease of this owner is not over: the caller knows that the owner is dead. */
   readonly from?: string;
   /**
    * With `run`: claims the run also when it has failed, whatever state its lease is in. The caller then appends `reopened`, with
    * the status.
    */
   readonly reopens?: true;
-  /** Whether an owner whose lease ran out is known to be dead. Asked of the run that is claimed only. Default: nobody is. */
+  /** Whether an owner whose lease ran out is known to be dead. Called only for the run that is claimed. Default: false. */
   readonly isDead?: (owner: string) => boolean;
   /** Without `run`: only runs of these agents, of none of these tenants, and none of these runs. */
   readonly agents?: readonly string[];
@@ -65,11 +65,11 @@ export interface Claim {
   readonly run: string;
   readonly fence: number;
   readonly head: number;
-  /** Counts the signals that the run has ever had. */
+  /** How many signals the run has ever had. */
   readonly signals: number;
   /**
-   * How long ago somebody last had the run who may be at its calls still: an owner whose lease ran out and that was not known
-   * to be dead, with this claim or an earlier one, or one that said so when it gave the run back. By the store's clock; absent
+   * How long ago an owner last had the run that may still be at work on its calls: its lease ran out and it was not known to be
+   * dead, at this claim or an earlier one, or it said so when it gave the run back. By the store's clock; absent
    * when that never happened.
    */
   readonly workLeftMsAgo?: number;
@@ -77,10 +77,10 @@ export interface Claim {
   readonly before: Standing;
 }
 
-/** How a run stood when it was claimed. */
+/** The state of a run when it was claimed. */
 export interface Standing {
   readonly status: RunStatus;
-  /** When it was to become due by itself, by the store's clock: 0 at once, `null` never. */
+  /** When the run was to become due by itself, by the store's clock: 0 at once, `null` never. */
   readonly wakeAt: number | null;
 }
 
@@ -96,9 +96,12 @@ export interface Append {
   readonly takes?: readonly string[];
   /** Runs that these entries start. A run that exists already as a task of the same parent is left as it is. */
   readonly starts?: readonly NewRun[];
-  /** Refuses the append when a start would be more than so many runs under one root. */
+  /** Refuses the append when a start would make more than this number of runs under one root. */
   readonly treeLimit?: number;
-  /** Stored once per message id, beside the cap; runs that have ended, or are not there, are passed over. */
+  /**
+   * Messages to other runs, stored once per message id and not counted against the cap. Messages to runs that have ended or do not
+   * exist are dropped.
+   */
   readonly tells?: readonly Told[];
   /** Refuses the append when the run has had more signals than this. */
   readonly seenSignals?: number;
@@ -106,7 +109,7 @@ export interface Append {
   readonly turn?: SessionTurn;
 }
 
-/** A message that nobody has taken yet. */
+/** A message that the run has not taken yet. */
 export interface Received {
   readonly message: Message;
   /** When the store accepted it, by the store's clock. Milliseconds since the epoch. */
@@ -114,9 +117,12 @@ export interface Received {
 }
 
 export interface SignalOptions {
-  /** The run has this priority from now on. */
+  /** The new priority of the run. */
   readonly priority?: number;
-  /** Refuses the message when it is this late by the store's clock: what it answers expires then. Milliseconds since the epoch. */
+  /**
+   * The time from which on the store refuses the message, by the store's clock: the pause that it answers expires then.
+   * Milliseconds since the epoch.
+   */
   readonly before?: number;
 }
 
@@ -130,11 +136,11 @@ export interface Park {
   readonly wakeInMs?: number | null;
   readonly seenSignals: number;
   readonly status?: 'waiting' | 'paused';
-  /** In place of the two above: the run is left as the claim found it, due when it was to be due. */
+  /** In place of the two fields above: the run is left as the claim found it, and becomes due when it was to be due. */
   readonly asBefore?: Standing;
-  /** A call of the run goes on in this process although it was given up. */
+  /** True: a call of the run that was given up goes on in this process. */
   readonly leavesWork?: boolean;
-  /** Why this process cannot go on with the run. It stands in the record until somebody claims the run. */
+  /** Why this process cannot go on with the run. The reason stays in the record until a process claims the run. */
   readonly problem?: ErrorData;
 }
 
@@ -150,17 +156,20 @@ export interface RunRecord {
   readonly root?: string;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** When the store was asked for this record. All times in it are by the store's clock, which no other needs to agree with. */
+  /**
+   * When the store was asked for this record. All times in the record are by the store's clock, and need not agree with any other
+   * clock.
+   */
   readonly readAt: number;
   readonly head: number;
   /**
-   * When the run becomes due by itself, were it not leased. Absent: due now. `null`: only a signal wakes it, or nothing
-   * because it has ended.
+   * When the run becomes due by itself, if it is not leased. Absent: it is due now. `null`: only a signal makes it due, or it has
+   * ended.
    */
   readonly wakeAt?: number | null;
   /** The owner whose lease is not over. */
   readonly lease?: { readonly owner: string; readonly until: number };
-  /** What of the run cannot be read, or why whoever had it last let go of it: others may be able to go on with it. */
+  /** Which part of the run cannot be read, or why its last owner gave it back: another process may be able to go on with it. */
   readonly problem?: ErrorData;
 }
 
@@ -173,16 +182,16 @@ export interface RunQuery {
   readonly parent?: string;
   /** Only runs created at or after this time. Milliseconds since the epoch. */
   readonly since?: number;
-  /** Newest first. Default 50, at most 200. */
+  /** How many runs a page has, newest first. Default 50, at most 200. */
   readonly limit?: number;
-  /** Runs older than this one: the last of the page before. */
+  /** The last run of the page before: only older runs are listed. */
   readonly after?: string;
 }
 
-/** A run as it is stored, whether it can be read or not. */
+/** A run as it is stored, readable or not. */
 export interface Examined {
   readonly head: number;
-  /** Counts the signals that the run has ever had. */
+  /** How many signals the run has ever had. */
   readonly signals: number;
   /** The entries in the order of their seq. A missing entry up to `head` is left out. */
   readonly entries: readonly StoredText[];
@@ -199,15 +208,15 @@ export interface StoredMessage {
   readonly text: string;
 }
 
-/** What an operator sets right of a run that cannot be read, or folded. */
+/** A repair by an operator of a run that cannot be read or folded. */
 export interface RepairRequest {
   readonly run: string;
   /** As it was examined. */
   readonly head: number;
   readonly signals: number;
-  /** Entries up to here stay. What stands after it is taken out of the run. */
+  /** Entries up to this seq stay. Entries after it are taken out of the run. */
   readonly keep: number;
-  /** In its place, from `keep + 1` on, at least up to `head`. */
+  /** Entries in their place, from `keep + 1` on, at least up to `head`. */
   readonly entries: readonly Entry[];
   readonly status: RunStatus;
   readonly agent: string;
@@ -217,15 +226,15 @@ export interface RepairRequest {
 
 export interface Journal {
   /**
-   * Stores a run once: a second call with the same run id changes nothing, whoever the run belongs to.
+   * Stores a run once. A second call with the same run id changes nothing, also when the run belongs to somebody else.
    * @returns the claim that was asked for, or `undefined` when the run was there already or none was asked for.
    * @throws PilotageError `identity_required`, or `invalid_config` for entries that do not start with `started` at seq 1.
    */
   create(run: NewRun): Promise<Claim | undefined>;
 
   /**
-   * A lease that is over but that nobody has claimed still appends. Ids in `takes` that are not in the inbox are passed over.
-   * An old fence is told before a head that moved: `journal_conflict` says that the fence is current.
+   * A lease that is over but that nobody has claimed still appends. Ids in `takes` that are not in the inbox are ignored.
+   * An old fence is reported before a head that moved: `journal_conflict` says that the fence is current.
    * @throws PilotageError `journal_conflict` (head moved), `lease_lost` (fence is old), `run_not_found`, `task_limit`,
    * `task_id_taken` (a start has the id of a run that is not a task of its parent), `inbox_changed`, or a store error: always as a
    * rejection. A store that has the entries at once gives nothing, and then nobody waits.
@@ -248,9 +257,9 @@ export interface Journal {
   list(query: RunQuery): Promise<RunRecord[]>;
 
   /**
-   * Takes a lease when it is free or over. With `run` it need not be due. A claimed run is due again when its lease is
+   * Takes the lease of a run when it is free or over. With `run`, the run need not be due. A claimed run is due again when its lease is
    * over, until `release` parks it. A pending or waiting run is running from then on.
-   * @returns `undefined` when nothing is due, somebody else has it, or the run has ended (but see `reopens`) or is not there.
+   * @returns `undefined` when nothing is due, another owner has the run, or the run has ended (but see `reopens`) or does not exist.
    */
   claim(request: ClaimRequest): Promise<Claim | undefined>;
 
@@ -275,27 +284,33 @@ export interface Journal {
    */
   signal(run: string, message: Message, options?: SignalOptions): Promise<boolean>;
 
-  /** Messages that nobody has taken yet, in the order in which they came. @throws PilotageError `run_not_found`. */
+  /** Messages that the run has not taken yet, in the order in which they came. @throws PilotageError `run_not_found`. */
   inbox(run: string): Promise<Received[]>;
 
-  /** The run as it is stored, also what of it cannot be read. For somebody who sets it right. @throws PilotageError `run_not_found`. */
+  /**
+   * The run as it is stored, including parts that cannot be read, for an operator who repairs it.
+   * @throws PilotageError `run_not_found`.
+   */
   examine(run: string): Promise<Examined>;
 
   /**
-   * Puts other entries in place of those that cannot stand: the one exception to J1, for an operator, who has kept what is taken out.
-   * The run is due then, and nobody has it.
+   * Replaces entries that cannot stand: the one exception to J1, for an operator who has kept the entries that are taken out.
+   * The run is then due and without an owner.
    * @throws PilotageError `journal_conflict` when the run is not as it was examined, or a process has its lease; `run_not_found`.
    */
   repair(request: RepairRequest): Promise<void>;
 
-  /** Calls `wake` when entries or signals of the run arrive, from any process. May call it for nothing. Returns the way to stop. */
+  /**
+   * Calls `wake` when entries or signals of the run arrive, from any process. It may be called without news. Returns a function
+   * that stops the watch.
+   */
   watch(run: string, wake: () => void): () => void;
 
   readonly artifacts: ArtifactStore;
 
   readonly memory: SessionMemoryStore;
 
-  /** Waits for what is on its way and lets go of files and timers. A second call does nothing. */
+  /** Waits for work under way, and closes files and timers. A second call does nothing. */
   close(): Promise<void>;
 }
 
@@ -304,7 +319,7 @@ export interface ArtifactStore {
   put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef>;
   /** `undefined` for an unknown reference and for one of another tenant, user or session alike. */
   get(scope: Scope, artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;
-  /** What the scope holds, newest first and then by reference, without bytes. At most `limit` rows; `total` counts all. */
+  /** The artifacts of the scope, newest first and then by reference, without bytes. At most `limit` rows; `total` counts all. */
   list(scope: Scope, limit: number): Promise<{ readonly rows: readonly ArtifactRow[]; readonly total: number }>;
 }
 

@@ -29,11 +29,11 @@ const KEY_WORDS: ReadonlySet<unknown> = new Set([
   'billing_hard_limit_reached',
   'account_deactivated',
   'invalid_api_key',
-  // Of Anthropic, also in a stream, where no status comes with them.
+  // Anthropic sends these, also in a stream, where no status comes with them.
   'authentication_error',
   'permission_error',
   'billing_error',
-  // Of Google, which says 400 of a wrong key.
+  // Google sends this with 400 for a wrong key.
   'API_KEY_INVALID',
 ]);
 /** Providers' own codes of a server that may take the same request later. A status that says otherwise counts more. */

@@ -1,7 +1,10 @@
 /** Reading what is there already, without keeping others waiting: between so much of it the event loop goes round. */
 import type { Clock } from '#core';
 
-/** Of one turn, for all streams of a process together: so many short parts, or 64 KiB. The shortest events take about 20 ms of work then. */
+/**
+ * The work of one turn of the event loop, for all streams of a process together: this many short parts, or 64 KiB. The shortest
+ * events take about 20 ms of work then.
+ */
 const UNITS_A_TURN = 256;
 /** What is longer counts as several. */
 const UNIT_CHARS = 256;

@@ -8,7 +8,7 @@ import { paceOf } from './pace.ts';
 export const MAX_REPLY_BYTES: number = 64 * 1024 * 1024;
 const MAX_HOPS = 3;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-/** Those after which the request stays what it is. */
+/** Redirect statuses after which the request keeps its method and body. */
 const SAME_REQUEST: ReadonlySet<number> = new Set([307, 308]);
 
 /**

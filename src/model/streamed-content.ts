@@ -12,7 +12,7 @@ import type {
 import type { SpokenDelta } from '#core';
 import { BrokenReply } from './failure.ts';
 
-/** Of one reply, all that it says: more than any model gives at once, and little enough to be read without keeping others waiting. */
+/** The most characters of one reply: more than any model gives at once, and few enough to be read without keeping others waiting. */
 const MAX_REPLY_CHARS = 2_000_000;
 
 /** @throws BrokenReply when a reply has more characters than are read. */

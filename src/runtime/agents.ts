@@ -78,7 +78,7 @@ export class Agents {
 
 /**
  * The agents that a runtime is given, the default one first: the one made of `planner` and `tools`, or the first of `agents`.
- * @throws PilotageError `no_planner`, or `invalid_config` for what makes no agent.
+ * @throws PilotageError `no_planner`, or `invalid_config` for options that make no agent.
  */
 export function agentsGiven({ planner, tools, agents = [] }: AgentParts): readonly [Agent, ...Agent[]] {
   if (!Array.isArray(agents)) {

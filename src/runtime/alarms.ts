@@ -4,9 +4,9 @@
  */
 import { type Clock, LONGEST_NAP_MS } from '#core';
 
-/** A store's clock may be behind this one: its runs are looked at a moment later. */
+/** The delay, in milliseconds, with which due runs are looked at: the store's clock may be behind this clock. */
 const LEAST_DELAY_MS = 10;
-/** So many of those that are due at once ring in one turn of the event loop. */
+/** How many due alarms ring in one turn of the event loop. */
 const RINGS_A_TURN = 64;
 
 export class Alarms {
@@ -14,7 +14,7 @@ export class Alarms {
   readonly #ring: (run: string) => void;
   /** Milliseconds since the epoch, by run. */
   readonly #times = new Map<string, number>();
-  /** Those for which the process stays alive: they wait for nobody. */
+  /** Runs for which the process stays alive, since they wait for nobody. */
   readonly #holding = new Set<string>();
   #armed: { readonly at: number; readonly holds: boolean; readonly cancel: () => void } | undefined;
 

@@ -176,7 +176,7 @@ interface Changes extends Pick<Resumed, 'args' | 'nodes'> {
 }
 
 /**
- * What an answer changes, and what it only says. A change has a field of its own for the pause that it is an answer to: whatever
+ * What an answer changes, and what it only says. A change has a field of its own for the kind of pause that it answers: whatever
  * a person's own `payload` calls its parts, it changes nothing.
  */
 function partsOf(

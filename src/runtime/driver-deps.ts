@@ -1,4 +1,4 @@
-/** What a runtime lends to the drivers of its runs. */
+/** The parts of a runtime that the drivers of its runs use. */
 import type { Clock, Planner, Redaction } from '#core';
 import type { ArtifactStore, Journal } from '#journal';
 import type { Agent, AgentLimits, AuthorisedTools } from '#tools';
@@ -16,9 +16,9 @@ export interface ReadyAgent {
   readonly planner: Planner;
   /** The tools of a run. `found`: those that its calls made known, listed after the others. */
   toolsOf(scopes: readonly string[], found: readonly string[]): AuthorisedTools;
-  /** What a run of it may use at most. */
+  /** The most that a run of the agent may use. */
   readonly limits: AgentLimits | undefined;
-  /** So many calls of a step of it run at once, when that is said. */
+  /** How many calls of one of its steps may run at once, when the agent limits it. */
   readonly limit: CallLimit | undefined;
   /** Models without prices that its runs may ask, also through agents that carry out their calls. */
   readonly unpriced: readonly string[];
@@ -30,14 +30,14 @@ export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'tool
   readonly artifacts: ArtifactStore;
   /** Calls that this process has under way. */
   readonly atWork: AtWork;
-  /** Of the event loop, for what is large. */
+  /** The pace at which large values are worked on, so that the event loop goes on. */
   readonly turns: LargeTurns;
   /** The agent of that name, if the runtime knows it. */
   agentNamed(name: string): ReadyAgent | undefined;
   readonly clock: Clock;
   /** From 0 up to 1. */
   random(): number;
-  /** What is open of the runs that are driven here. */
+  /** Live handles that are open for the runs driven here. */
   readonly handles: Handles;
   readonly hub: NoticeHub;
   /** What is written leaves secrets out. */
@@ -46,10 +46,10 @@ export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'tool
   /** How long runs wait for their models. Absent: as long as is usual. */
   readonly patienceMs?: number;
   newToken(): string;
-  /** A run that was told something, or that was just stored: somebody has to drive it. */
+  /** Called for a run that was told something, or that was just stored: some process must drive it. */
   woke(run: string): void;
   /** Runs leave a turn to the later ones of their session. */
   readonly remembers: boolean;
-  /** A fault that ends nothing but must be seen. */
+  /** Called with a fault that ends nothing but must be seen. */
   onFault(error: unknown): void;
 }

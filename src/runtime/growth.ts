@@ -1,6 +1,6 @@
 /**
- * A plan that is carried out while the planner goes on with it. The first of its branches are the move; what comes after
- * them is added to the open step, and what the planner ends with closes it.
+ * A plan that is carried out while the planner still makes it. Its first branches are the move, later branches are added to the
+ * open step, and the final decision of the planner closes the plan.
  */
 import {
   type Branch,
@@ -36,7 +36,7 @@ import { uncounted } from './prices.ts';
 export type BranchesDelta = Extract<Delta, { type: 'branches' }>;
 type Source = AsyncGenerator<Delta, Decision | Move>;
 
-/** A planner that has given the first branches of a plan, and has more to say. */
+/** A planner that has given the first branches of a plan, and will give more. */
 export class Growing {
   readonly first: BranchesDelta;
   readonly source: Source;
@@ -54,7 +54,7 @@ export class Growing {
 }
 
 export class Growth implements PlanGrowth {
-  /** The move as far as it is known. */
+  /** The move, as far as it is known. */
   readonly moved: Moved;
   onMore: () => void = () => {};
   settled: Promise<void> = Promise.resolve();
@@ -78,7 +78,7 @@ export class Growth implements PlanGrowth {
     this.moved = { kind: 'moved', step, decision, startedAt, growing: true, ...this.#atOnce(decision) };
   }
 
-  /** Goes on with the planner, beside the calls of the step. */
+  /** Runs the planner on, beside the calls of the step. */
   goOn({ source }: Growing, said: StreamedText): void {
     const { attempt, signal } = this.#ask;
     const ended = attempt.run(
@@ -147,7 +147,7 @@ export class Growth implements PlanGrowth {
     return atOnceFor(decision, this.#ask.tools, this.#ask.deps.limit);
   }
 
-  /** What the planner says that it has used counts all the same. */
+  /** Usage that the planner reports counts all the same. */
   #fail(fault: ErrorData): void {
     this.#tell({ branches: [], done: true, fault, ...usageIn(fault.data) });
   }
@@ -157,7 +157,7 @@ export class Growth implements PlanGrowth {
     this.onMore();
   }
 
-  /** What the whole plan has beyond what was given on the way. @throws PilotageError `invalid_decision`. */
+  /** The branches of the whole plan that were not given on the way. @throws PilotageError `invalid_decision`. */
   #rest(decision: Decision): readonly Branch[] {
     if (decision?.kind !== 'call_parallel' || !isSameFrame(decision, this.moved.decision)) {
       throw invalid('next() ended with something else than the plan that it had begun');
@@ -172,7 +172,7 @@ export class Growth implements PlanGrowth {
     return rest.length === 0 ? [] : this.#added({ type: 'branches', plan: this.#plan, branches: rest });
   }
 
-  /** The new branches, checked and frozen. Those before them stand in by their ids alone. @throws PilotageError. */
+  /** The new branches, checked and frozen. Earlier branches are represented by their ids alone. @throws PilotageError. */
   #added({ plan, branches: given }: BranchesDelta): readonly Branch[] {
     if (plan !== this.#plan) throw invalid(`next() went on with another plan than ${JSON.stringify(this.#plan)}`);
     const branches = capturedBranches(given);
@@ -200,7 +200,7 @@ function capturedBranches(given: unknown): readonly Branch[] {
   return json as unknown as readonly Branch[];
 }
 
-/** The same but for the branches. */
+/** Whether two decisions are the same apart from their branches. */
 function isSameFrame(made: Decision, begun: Decision): boolean {
   const frame = (decision: Decision): Json => ({ ...decision, branches: [] }) as unknown as Json;
   return jsonEquals(frame(made), frame(begun));
@@ -211,7 +211,7 @@ const CUT_OFF: ErrorData = {
   message: 'The planner was cut off before its plan was whole. What it had given is carried out.',
 };
 
-/** Closes a plan with which nobody goes on. */
+/** Closes a plan that no planner goes on with. */
 export function cutOff(step: number): PlanGrown {
   return { kind: 'plan_grown', step, branches: [], done: true, fault: CUT_OFF };
 }

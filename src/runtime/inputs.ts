@@ -21,7 +21,7 @@ export interface InputFile {
   readonly fileName?: string;
 }
 
-/** What the caller says of a run's context; the rest of it is found out at the start. */
+/** The parts of a run's context that the caller gives; the rest is found out at the start. */
 export type GivenContext = Omit<RunContext, 'inputs' | 'artifacts'>;
 
 interface StartMaterial {
@@ -52,7 +52,7 @@ export async function contextAtStart(
   return captureJson(made, 'context').json as unknown as RunContext;
 }
 
-/** With the arguments as the planner of the run is to get them, when that reads them. @throws what it throws. */
+/** The context with the arguments as the planner gets them, if its agent reads arguments. @throws the error of that reading. */
 export async function withReadArgs(
   given: StartMaterial,
   identity: Identity,
@@ -83,7 +83,7 @@ function pickGiven(context: GivenContext, identity: Identity): GivenContext {
   };
 }
 
-/** A block is JSON, and when it says whose it is, it is this session's. */
+/** A memory block must be JSON, and if it has an identity, that of this session. */
 function assertBlock(name: string, block: Json, identity: Identity): void {
   let json: Json;
   try {
@@ -133,7 +133,7 @@ async function stored(
 }
 
 /**
- * The attachments with their bytes, in order, frozen. One that is unknown in this scope, or damaged, comes without.
+ * The attachments with their bytes, in order, frozen. An attachment that is unknown in this scope, or damaged, comes without bytes.
  * @throws PilotageError of a store that cannot be read for now.
  */
 export async function loadInputs(

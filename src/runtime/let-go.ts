@@ -70,13 +70,13 @@ export function reasonOf({ kind }: Exit, { ending }: RunState): HandleReason {
   return ending.reason === 'cancelled' ? 'cancelled' : 'finished';
 }
 
-/** Whoever has the run next is told when a `once` call of it goes on here although it was given up. */
+/** The next owner of the run is told when a `once` call that was given up goes on in this process. */
 function release({ deps, state, lease }: Held, park: Park): Promise<boolean> {
   const leavesWork = deps.atWork.hasAny(keyPrefixOf(state.identity));
   return deps.journal.release(lease, leavesWork ? { ...park, leavesWork } : park);
 }
 
-/** Those who wait for this run are told what it waits for: somebody has to answer. */
+/** Tells the runs that wait for this run about its open pauses, which somebody must answer. */
 async function tellPauses({ deps: { journal, woke }, state }: Held): Promise<void> {
   const { identity, head } = state;
   const id = `pauses:${identity.run}:${head}`;

@@ -1,6 +1,6 @@
 /**
- * No model could be asked for a move: the run tries again later, and gives its slot back meanwhile. When its patience is over,
- * or waiting cannot help, it is paused, and `resume` begins anew. Whichever planner asked, this is what becomes of it.
+ * What happens when no model can be asked for a move: the run tries again later, and gives its slot back meanwhile. When the time for
+ * waiting is over, or waiting cannot help, the run is paused, and `resume` starts again. This is the same for every planner.
  */
 import {
   type EntryBody,
@@ -14,9 +14,9 @@ import {
 import { nextStep } from '#state';
 import type { Ask } from './ask.ts';
 
-/** How long a run waits for its models, unless the program says otherwise. */
+/** How long a run waits for its models by default, in milliseconds. */
 const PATIENCE_MS = 15 * 60_000;
-/** The same for a run without a step yet at whose model's address nobody has ever answered: most likely nobody is to. */
+/** How long a run without steps waits when nothing has ever answered at its model's address, and most likely nothing will. */
 const FIRST_CONTACT_MS = 5_000;
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
@@ -48,7 +48,10 @@ export function modelAway(ask: Ask, { code, message, data = {} }: ErrorData, not
   return [away];
 }
 
-/** How long until the next try; 0 when the patience is over. A provider that asks for more than is left of it gets what is left. */
+/**
+ * Milliseconds until the next try; 0 when the time for waiting is over. A provider that asks for a longer wait gets the time that
+ * is left.
+ */
 function nextWaitMs({ deps, state }: Ask, { why }: JsonObject, asked: unknown, now: number): number {
   const { since = now, tries = 0 } = state.modelAway ?? {};
   const isFirstContact = why === NOBODY_THERE && state.totals.steps === 0;

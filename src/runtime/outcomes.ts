@@ -110,7 +110,7 @@ export function valueOutcome(
 }
 
 /**
- * The call was made; whoever reads only that it failed would make it again. Its code says so too, whatever the value threw when
+ * The call was made; whoever reads only that it failed would make it again. Its code says so too, whatever error the value threw when
  * it was read, or the store when it was kept.
  */
 export function valueLost({ message, ...error }: ErrorData, { effect }: Valued): Outcome {

@@ -1,6 +1,6 @@
 /**
- * Asks a planner what it would decide today, for each step that a run has taken. What the steps came to is what was
- * recorded: no tool is called, no approval is asked for, and nothing is written.
+ * Asks a planner what it would decide today, for each step that a run has taken. The outcomes of the steps are the
+ * recorded ones: no tool is called, no approval is asked for, and nothing is written.
  */
 import {
   captureObject,
@@ -25,9 +25,9 @@ import { applyEntry, openState, sameDecision, viewOf, wholeMove } from '#state';
 export interface ReplayRequest {
   /** The whole journal of the run. */
   readonly entries: readonly Entry[];
-  /** A planner with a model asks it, and pays for it. */
+  /** The planner that is asked. A planner with a model asks the model, which costs money. */
   readonly planner: Pick<Planner, 'next'>;
-  /** The tools of a run with these scopes that has found these. */
+  /** The tools of a run with these scopes that has found these tools. */
   toolsOf(scopes: readonly string[], found: readonly string[]): ToolView;
   /** The attachments of the query, with their bytes. Default none. */
   readonly inputs?: readonly LoadedInput[];
@@ -36,9 +36,9 @@ export interface ReplayRequest {
 
 export interface ReplayReport {
   readonly run: string;
-  /** The first step that was asked for: of a fork, the first of its own. */
+  /** The first step that was compared; for a fork, the first step of its own. */
   readonly from: number;
-  /** So many decisions were asked for, with the one that ended the run. */
+  /** How many decisions were compared, including the one that ended the run. */
   readonly compared: number;
   /** The first step that would be decided otherwise; nothing is asked after it. */
   readonly divergence?: Divergence;
@@ -50,16 +50,16 @@ export interface Divergence {
   readonly now: ReplayedMove;
 }
 
-/** What a planner gave: a decision, with the reason if it was none to carry out; or only an error, when it failed. */
+/** What a planner returned: a decision, with the error if it could not be carried out; or only an error, when the planner failed. */
 export interface ReplayedMove {
   readonly decision?: Decision;
-  /** The decision did not pass, or stands in for a reply that was none. */
+  /** Set when the decision did not pass validation, or stands in for a reply that could not be used. */
   readonly error?: ErrorData;
 }
 
 /**
- * Stops at the first divergence. Decisions are compared as JSON without the ids of calls. One that did not pass, or that
- * stands for a reply that was none, is the same only if its error has the same code.
+ * Stops at the first divergence. Decisions are compared as JSON without the ids of calls. An invalid decision, or one
+ * that stands for a reply that could not be used, is the same only if its error has the same code.
  * @throws the signal's reason when it is aborted; PilotageError `journal_corrupt`.
  */
 export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {

@@ -1,7 +1,7 @@
 /**
- * The branch executor's judgement: of a graph of branches, what may start next and what will never run. It is told what
- * ends, and does no work for branches that nothing has happened to. It reads no clock and awaits nothing; what it knows can
- * be made again from the records of the calls.
+ * Schedules the branches of a graph: decides what may start next and what will never run. It is told which calls end, and does no
+ * work for branches that are not affected. It reads no clock and awaits nothing; its state can be rebuilt from the records of the
+ * calls.
  */
 
 import {
@@ -28,7 +28,7 @@ export interface Ended {
 
 interface Node {
   readonly branch: Branch;
-  /** Branches in the longest chain that waits for it. */
+  /** How many branches the longest chain has that waits for this branch. */
   chain: number;
   /** The last branch that it waits for without naming it. */
   held: number | undefined;
@@ -41,17 +41,17 @@ const NONE: ReadonlySet<number> = new Set();
 type HowToRun = Pick<CallParallel, 'join' | 'concurrency' | 'plan' | 'failFast'>;
 
 export class Schedule {
-  /** Branches that may run at once. */
+  /** How many branches may run at once. */
   readonly concurrency: number;
   readonly #graph = new BranchGraph();
-  /** What becomes of all that has not ended when nothing more is wanted. */
+  /** The outcome of every call that has not ended when nothing more is needed. */
   readonly #ends: BranchEnds;
   readonly #nodes: Node[] = [];
   readonly #ready = new ReadyQueue();
   #readyCount = 0;
-  /** Branches whose chain was made longer by what was added, and those before them do not know yet. */
+  /** Branches whose chain was made longer by new branches, and whose needs do not know it yet. */
   readonly #longer: number[] = [];
-  /** Ready, but there was no room at their tool. By the tool. */
+  /** Ready calls for which their tool had no room, by tool. */
   readonly #held = new Map<string, ReadyQueue>();
   readonly #parked = new Set<number>();
   #settled: Ended[] = [];
@@ -60,7 +60,7 @@ export class Schedule {
   readonly #endOf: EndOf = (call) => this.#nodes[call]?.outcome;
   /** By a branch that has not ended: others that wait for it without naming it. */
   readonly #holds = new Map<number, number[]>();
-  /** What becomes of every branch that has not been started, but for those that are spared. */
+  /** The outcome of every branch that was not started, except for the spared ones. */
   #closed: Outcome | undefined;
   /** Calls that a dead process started, or that are in doubt: their outcomes must be found out in any case. */
   readonly #begun = new Set<number>();
@@ -81,14 +81,14 @@ export class Schedule {
     return this.#open;
   }
 
-  /** Calls that were started, and wait for an answer or a task. */
+  /** Calls that were started, and are blocked by an answer or a task. */
   get parked(): ReadonlySet<number> {
     return this.#parked;
   }
 
   /**
-   * The join has what it needs, or the plan its end, or a branch has failed that stops the others: what still runs is to be
-   * stopped.
+   * Whether calls that still run must be stopped: the join has what it needs, the plan has reached its end, or a branch has failed
+   * that stops the others.
    */
   get isMet(): boolean {
     return this.#ends.over !== undefined;
@@ -128,7 +128,7 @@ export class Schedule {
     this.#consider(Array.from(branches, (_, at) => first + at));
   }
 
-  /** Takes note of branches that have ended, all of them before anything follows from one. */
+  /** Records branches that have ended, all of them before acting on any of them. */
   ended(ends: readonly Ended[]): void {
     for (const { call, outcome } of ends) this.#end(call, outcome);
     if (this.#closeWhenMet()) return;
@@ -143,7 +143,7 @@ export class Schedule {
   }
 
   /**
-   * The branch that is to start now; it counts as started. `undefined`: none may.
+   * Takes the branch that starts now, which counts as started from then on; `undefined` when none may start.
    * @param mayStart whether a tool has room for one more call.
    */
   next(mayStart: (tool: string) => boolean): number | undefined {
@@ -164,7 +164,7 @@ export class Schedule {
     }
   }
 
-  /** The call was started, and waits: it takes no place until it is started again. */
+  /** Called when a started call is blocked: it takes no place until it is started again. */
   park(call: number): void {
     const node = this.#node(call);
     if (node.state === 'ended') return;
@@ -177,12 +177,12 @@ export class Schedule {
     this.#giveWay(node.branch.tool);
   }
 
-  /** These may have happened: they are not given up with the others. */
+  /** Spares calls that may have happened: they are not given up with the others. */
   spare(calls: readonly number[]): void {
     for (const call of calls) this.#begun.add(call);
   }
 
-  /** What the parked call waited for is there: it takes its turn again. */
+  /** Called when a blocked call has what it waited for: it takes its turn again. */
   unpark(call: number): void {
     this.#parked.delete(call);
     if (this.hasEnded(call)) return;
@@ -196,7 +196,7 @@ export class Schedule {
     this.#become(this.#node(call), 'taken');
   }
 
-  /** Nothing more is started, but for the `begun` branches: calls that were cut off, of which something may have happened. */
+  /** Starts nothing more, except the `begun` branches: calls that were cut off, and may have happened. */
   redirect(begun: readonly number[]): void {
     if (this.#closed === undefined) this.#close(REDIRECTED, new Set(begun));
   }
@@ -222,7 +222,7 @@ export class Schedule {
     return this.#begun.has(call) || this.#spared.has(call);
   }
 
-  /** Makes ready those of these branches whose turn has come, and settles those whose turn never will, with all that follows. */
+  /** Makes the branches ready whose turn has come, and settles the branches that will never run, with all consequences. */
   #consider(calls: readonly number[]): void {
     // Chains of branches that are skipped may be thousands long.
     const left = [calls];
@@ -324,8 +324,8 @@ export class Schedule {
   }
 
   /**
-   * The branches that this one waits for have chains longer than its own; what that means for those before `first` is left for
-   * later.
+   * Makes the chains of the branches that this branch waits for longer than its own. The consequences for branches before `first` are
+   * left for later.
    */
   #lengthen(call: number, first: number): void {
     const { chain } = this.#node(call);

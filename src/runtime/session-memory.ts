@@ -31,15 +31,15 @@ export interface SummaryInput {
 /** How the runs of a session continue it. */
 export type MemoryOptions =
   | { readonly strategy: 'none' }
-  /** The last `turns` turns are sent as they were. Default 20. */
+  /** How many of the last turns are sent unchanged. Default 20. */
   | { readonly strategy: 'window'; readonly turns?: number }
   /** The turns before the window are sent as a text that `summarise` writes, in the background and as time allows. */
   | {
       readonly strategy: 'summary';
       readonly turns?: number;
-      /** Bounds its own time, and stops when the signal is aborted. */
+      /** Writes the summary. The function limits its own time, and stops when the signal is aborted. */
       readonly summarise: (input: SummaryInput, signal: AbortSignal) => Promise<string>;
-      /** Tries in a row that may fail before only the window is sent. Default 3. */
+      /** How many tries in a row may fail before only the window is sent. Default 3. */
       readonly retries?: number;
     };
 

@@ -31,11 +31,11 @@ import { type Beside, splitWith } from './task-budget-share.ts';
 export interface Landing {
   readonly entries: readonly EntryBody[];
   readonly starts?: readonly NewRun[];
-  /** Nothing was started, because nothing is left of the budget there; the entries refuse it. */
+  /** Set when nothing was started because nothing is left on this axis of the budget; the entries refuse the call. */
   readonly lacks?: ShareAxis;
 }
 
-/** @param taken what calls beside it take of the budget. */
+/** @param taken the part of the budget that calls beside it take. */
 export function spawn(
   state: RunState,
   at: CallPlace,
@@ -77,16 +77,16 @@ export interface CalledTask {
   readonly tool: string;
   readonly args: Json;
   readonly agent: ReadyAgent;
-  /** So many calls of the tool are under way at once, at most; `Infinity` for any number. */
+  /** How many calls of the tool may be under way at once; `Infinity` for any number. */
   readonly atOnce: number;
   /** What may be started while it is under way. */
   beside(): Beside;
 }
 
 /**
- * The task gets what its agent's limits ask for, as far as it is there. On the other axes it gets what is
- * left, but for what calls beside it may need: all of it when there are none.
- * @param taken what calls beside it take of the budget.
+ * The task gets what its agent's limits ask for, as far as it is left. On the other axes it gets what is left,
+ * without what calls beside it may need.
+ * @param taken the part of the budget that calls beside it take.
  */
 export function spawnCalled(state: RunState, at: CallPlace, called: CalledTask, now: number, taken: Amounts): Landing {
   const { tool, args, agent, atOnce } = called;
@@ -160,7 +160,7 @@ function taskIn({ identity }: RunState, { step, call }: CallPlace): string {
   return taskId(identity.run, step, call);
 }
 
-/** The group of a task that is in none with others. */
+/** The group of a task that shares no group with others. */
 function groupOf(task: string): string {
   return `group:${task}`;
 }

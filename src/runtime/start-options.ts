@@ -1,4 +1,4 @@
-/** What a run is started with. */
+/** Options with which a run is started. */
 import {
   assertOptions,
   type Identity,
@@ -11,27 +11,27 @@ import {
 import type { GivenContext, InputFile } from './inputs.ts';
 
 export interface StartOptions {
-  /** All four parts; `local('name')` makes one. */
+  /** The identity, with all four parts; `local('name')` makes one. */
   readonly identity: Identity;
   readonly limits?: Limits;
   /** The name of one of the runtime's agents. Default: the first of them. */
   readonly agent?: string;
-  /** Earlier turns of the conversation. Default: those that the session remembers, if `memory` says so. */
+  /** Earlier turns of the conversation. Default: the turns that the session remembers, if the runtime has `memory`. */
   readonly history?: readonly Turn[];
   /** False: the run neither continues its session's conversation nor becomes a turn of it. Default true. */
   readonly conversation?: boolean;
   /** Scopes that the user holds. Default none. */
   readonly scopes?: readonly string[];
   /**
-   * Aborting it cancels the run, and what is in flight, as `Run.cancel` does, for as long as this runtime is open. One that is aborted
+   * Aborting it cancels the run, and what is in flight, as `Run.cancel` does, as long as this runtime is open. A signal that is aborted
    * already starts nothing.
    */
   readonly signal?: AbortSignal;
-  /** -1000 to 1000; higher is driven first. Default 0. */
+  /** The priority, -1000 to 1000; a higher one is driven first. Default 0. */
   readonly priority?: number;
   /**
-   * What the planner is told beside the query. A memory block that has an `identity` of its own is refused when its
-   * tenant, user or session is another.
+   * Context for the planner beside the query. A memory block with an `identity` of its own is refused when its tenant, user or
+   * session differs.
    */
   readonly context?: GivenContext;
   /** Attachments: references of artifacts of the session, or bytes that are stored as such. */

@@ -34,9 +34,9 @@ export interface TaskPorts {
   journal(): Journal;
   readonly hub: NoticeHub;
   clock(): Clock;
-  /** This process drives the run now. */
+  /** Whether this process drives the run now. */
   isDriven(run: string): boolean;
-  /** Stores a run and drives it; one that is there already goes on. */
+  /** Stores a run and drives it. A run that exists already goes on. */
   start(query: string, options: StartOptions, asked?: StartRequest): Promise<Run>;
   /** Stores a control and sees that somebody drives the run. */
   signal(run: string, control: Control): Promise<void>;
@@ -46,7 +46,7 @@ export interface TaskPorts {
 export interface SpawnOptions extends Omit<StartOptions, 'identity' | 'conversation'> {
   /** Whose task it is. */
   readonly identity: Scope;
-  /** The same key in the same session is the same task. Default, and for an empty one: each call starts another. */
+  /** The idempotency key: the same key in the same session means the same task. Absent or empty: each call starts another task. */
   readonly idempotencyKey?: string;
 }
 
@@ -54,9 +54,9 @@ export interface TaskQuery {
   /** Only the tasks of this run. */
   readonly parent?: string;
   readonly status?: readonly TaskStatus[];
-  /** Newest first. Default 50, at most 200. */
+  /** How many tasks a page has, newest first. Default 50, at most 200. */
   readonly limit?: number;
-  /** Tasks older than this one: the last of the page before. */
+  /** The last task of the page before: only older tasks are listed. */
   readonly after?: string;
 }
 
@@ -77,7 +77,7 @@ export class Tasks {
   /**
    * Starts a task that no run waits for.
    * @returns `reused` when it was started before, under the same key; then nothing is stored.
-   * @throws PilotageError `idempotency_conflict` for another request under a key that was used, and what `Runtime.start` throws.
+   * @throws PilotageError `idempotency_conflict` for another request under a key that was used, and the errors of `Runtime.start`.
    */
   async spawn(query: string, options: SpawnOptions): Promise<{ readonly run: Run; readonly reused: boolean }> {
     assertOptions('tasks.spawn', options, SPAWN);
@@ -133,7 +133,7 @@ export class Tasks {
   }
 
   /**
-   * Asks a task, and by their own rules those below it, to stop. It has stopped when its status says so.
+   * Asks a task to stop, and the tasks below it by their own rules. The task has stopped when its status says so.
    * @returns false when it has ended.
    * @throws PilotageError `task_not_found`.
    */
@@ -167,7 +167,7 @@ export class Tasks {
   /**
    * Waits until a group is over; one that is over already resolves at once.
    * @param signal gives the waiting up: the promise rejects with its reason.
-   * @throws PilotageError `task_not_found` for a group that is not there, `run_ended` when its owner ended before it.
+   * @throws PilotageError `task_not_found` for an unknown group, `run_ended` when its owner ended before it.
    */
   async watchGroup(scope: Scope, owner: string, groupId: string, signal?: AbortSignal): Promise<GroupResolved> {
     signal?.throwIfAborted();
@@ -226,7 +226,7 @@ export class Tasks {
     return foldEntries(await this.#ports.journal().read(run));
   }
 
-  /** `undefined` when there is no such run yet. */
+  /** `undefined` when the run does not exist yet. */
   async #asked(run: string): Promise<StartRequest | undefined> {
     const journal = this.#ports.journal();
     if ((await journal.get(run)) === undefined) return undefined;
@@ -260,7 +260,7 @@ function notFound(what: 'task' | 'group', id: string): PilotageError {
   return new PilotageError('task_not_found', `There is no ${what} ${JSON.stringify(id)} in this session.`);
 }
 
-/** Everything that a task is asked for with; attachments by their bytes. */
+/** Everything in the request of a task; attachments by their bytes. */
 function requestOf(query: string, { inputs = [], ...rest }: Omit<SpawnOptions, 'identity' | 'idempotencyKey'>): Json {
   const attached = inputs.map((input) =>
     'bytes' in input ? { ...input, bytes: createHash('sha256').update(input.bytes).digest('base64url') } : input,

@@ -68,7 +68,7 @@ export function setAsideFor({ tasks }: Pick<RunState, 'tasks'>, axis: SumAxis): 
 }
 
 /**
- * The first limit that leaves no room for another step, if any; the deadline, which is no sum, is looked at elsewhere.
+ * The first limit that leaves no room for another step, if any; the deadline, which is not a sum, is checked elsewhere.
  * `lent`: tasks under way may give some of it back.
  * @param costless true: a step itself costs nothing.
  */

@@ -10,7 +10,7 @@ import {
   orderOf,
 } from '#core';
 
-/** So many calls of the step run at once. */
+/** How many calls of the step run at once. */
 export function atOnceOf({ concurrency = MAX_AT_ONCE }: Pick<CallParallel, 'concurrency'>, atOnce?: AtOnce): number {
   return Math.min(concurrency, atOnce?.calls ?? MAX_AT_ONCE, MAX_AT_ONCE);
 }
@@ -27,7 +27,7 @@ export function heldBack({
   const { branches, concurrency } = decision;
   const limit = atOnceOf(decision, atOnce);
   const tools = Object.entries(atOnce?.tools ?? {});
-  // One at a time is an order that the planner wants, and nothing that it goes without.
+  // With a concurrency of 1 the planner wants an order: no call counts as held back.
   if (concurrency === 1) return NONE;
   if (branches.length <= limit && tools.length === 0) return NONE;
   const widths = widthsOf(branches);

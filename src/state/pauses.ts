@@ -35,7 +35,7 @@ export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): v
     // The answer to a budget's pause: the limits it names replace the old ones.
     if (resumed.limits !== undefined) state.limits = { ...state.limits, ...resumed.limits };
     state.watchedFrom = nextStep(state);
-    // Whoever resumes a run begins its patience anew.
+    // Resuming a run restarts the time that it waits for its models.
     state.modelAway = null;
     editNodes(state, resumed, entry);
     return;
@@ -74,7 +74,7 @@ function applySettled(state: RunState, open: OpenStep, call: number, resumed: Re
   applyCallEnded(state, callEnded({ step: open.move.step, call }, { outcome, startedAt, attempts: 1 }), entry);
 }
 
-/** Whoever resumes a run that was paused in the middle of a plan may have changed nodes that had not begun. */
+/** A person who resumes a run in the middle of a plan may have changed nodes that had not begun. */
 function editNodes(state: RunState, { nodes }: Resumed, entry: Entry): void {
   const { open } = state;
   if (open === null) return;

@@ -16,7 +16,7 @@ export interface Repetition {
 
 /**
  * The shortest round that the last steps were, `least` times (default 2) or more in a row. A step counts with its decision,
- * but for call ids, and its outcomes; not with what was said or used. A pause that was answered is no repetition, nor are
+ * but for call ids, and its outcomes; not with what was said or used. A pause that was answered is not a repetition, nor are
  * steps none of which has made a call.
  * @param steps all closed steps of the run.
  * @param from steps before this index do not count.

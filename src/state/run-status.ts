@@ -1,4 +1,4 @@
-/** A run's status, as a journal lists it: of a run that has ended, of one that is driven, and of one that is given back. */
+/** The status of a run, as a journal lists it: for a run that has ended, is driven, or is given back. */
 import type { EntryBody, Failed, Finished, Paused } from '#core';
 import { isPaused, pausesOfTasks } from './blocked-calls.ts';
 import type { RunState } from './state.ts';
@@ -10,12 +10,12 @@ export function endedStatus(ending: Pick<Finished, 'kind' | 'reason'> | Pick<Fai
 
 type EndedStatus = 'finished' | 'failed' | 'cancelled';
 
-/** While one call waits the others go on: for its pause a run counts as paused only when it is given back. */
+/** While one call waits, the others go on: a pause of one call makes the run paused only when the run is given back. */
 function pausesRun({ call }: Pick<Paused, 'call'>): boolean {
   return call === undefined;
 }
 
-/** Of a run that is driven, with these pauses open. */
+/** The status of a run that is driven, with these pauses open. */
 export function drivenStatus(pauses: readonly Pick<Paused, 'call'>[]): 'running' | 'paused' {
   return pauses.some(pausesRun) ? 'paused' : 'running';
 }
@@ -28,12 +28,12 @@ export function statusAfter(bodies: readonly EntryBody[]): EndedStatus | 'runnin
   return last?.kind === 'resumed' ? 'running' : undefined;
 }
 
-/** Of a run that is given back because nothing here can move it. */
+/** The status of a run that is given back because this process cannot move it on. */
 export function parkedStatus(state: RunState): 'waiting' | 'paused' {
   return isPaused(state) ? 'paused' : 'waiting';
 }
 
-/** Of a run that would end, but for calls in doubt: whatever else it waits for is not needed any more. */
+/** The status of a run that would end but for calls in doubt. Nothing else that it waits for is needed any more. */
 export function unsettledStatus(state: RunState): 'waiting' | 'paused' {
   return state.pauses.length > 0 || pausesOfTasks(state).length > 0 ? 'paused' : 'waiting';
 }

@@ -1,4 +1,4 @@
-/** Whether two decisions are the same, whatever ids their planner gave to the calls. */
+/** Whether two decisions are the same, apart from the ids that their planner gave to the calls. */
 import { type Decision, isJsonObject, type Json, type JsonObject, jsonEquals } from '#core';
 
 /** Compares part by part, without a copy: most decisions that differ do so early. A decision that was refused may have any shape. */

@@ -135,7 +135,7 @@ function change(state: RunState, id: string, fields: Partial<TaskState>): void {
   if (task !== undefined) tasks[index] = Object.freeze({ ...task, ...fields });
 }
 
-/** A list that a planner was shown is left as it is. Of a thousand tasks each changes several times. */
+/** A list that a planner was shown is never changed. With a thousand tasks, each changes several times. */
 function ownTasks(state: RunState): TaskState[] {
   if (Object.isFrozen(state.tasks)) state.tasks = [...state.tasks];
   return state.tasks as TaskState[];

@@ -16,9 +16,9 @@ import {
 import type { InputSchema, Tool, ToolOptions } from './tool.ts';
 import type { UnnamedTool } from './unnamed-tool.ts';
 
-/** What a run of an agent may use at most, beside the limits that it is started with: the smaller one counts on each axis. */
+/** The most that a run of an agent may use. If the run is started with limits too, the smaller value counts on each axis. */
 export interface AgentLimits extends Pick<Limits, 'steps' | 'calls' | 'costUsd' | 'tokens'> {
-  /** From the start of the run on. */
+  /** Milliseconds from the start of the run. */
   readonly deadlineMs?: number;
 }
 
@@ -27,42 +27,42 @@ export interface Agent {
   /** Every run records the name of its agent, and goes on with the agent of that name. */
   readonly name: string;
   readonly planner: Planner;
-  /** A list, or a record by name whose values may be AI SDK `tool()` objects. */
+  /** The tools: a list, or an object of tools by their names, whose values may be AI SDK `tool()` objects. */
   readonly tools: ToolSet;
   readonly limits?: AgentLimits;
-  /** Calls of one step that run at once, 1 to 50. Default 50, or fewer when the runtime says so. */
+  /** How many calls of one step may run at once, 1 to 50. Default 50, or the runtime's limit when that is lower. */
   readonly parallelCalls?: number;
   /**
-   * For a run that is started with the agent: checks `context.args` (`undefined`: there are none), and gives what the planner gets as such.
-   * @throws what `Runtime.start` is to throw; nothing is stored then.
+   * Checks `context.args` of a run that is started with the agent (`undefined` when none were given), and returns the arguments that
+   * the planner gets. @throws the error that `Runtime.start` then throws; nothing is stored.
    */
   readArgs?(args: Json | undefined, identity: Identity): Json | Promise<Json>;
 }
 
 /**
- * A tool whose calls are carried out by a run of their own, a task of the run that calls: it has the arguments as
- * `context.args`, may pause, and goes on after a crash where it was. What it finishes with is the value.
+ * A tool whose calls are each carried out by a run, which is a task of the calling run. That run gets the arguments as
+ * `context.args`, may pause, and goes on after a crash where it was. Its result is the value of the call.
  */
 export interface AgentTool<S extends InputSchema = InputSchema>
   extends Omit<
     ToolOptions<S>,
     'execute' | 'reconcile' | 'inDoubt' | 'timeoutMs' | 'retries' | 'backoff' | 'costUsd' | 'handles'
   > {
-  /** Whose runs they are. */
+  /** The agent whose runs carry out the calls. */
   readonly agent: Agent;
 }
 
 export type AnyTool = Tool | AgentTool;
 
-/** A list of tools, or a record by name. In a record a tool may leave out its name, as AI SDK `tool()` objects do. */
+/** A list of tools, or an object of tools by their names. In an object a tool may leave out its name, as AI SDK `tool()` objects do. */
 export type ToolSet = readonly AnyTool[] | Readonly<Record<string, AnyTool | Unnamed>>;
 
-/** In a record, where the key is the name. */
+/** A tool in an object, where the key is its name. */
 export type Unnamed = UnnamedTool | (Omit<AgentTool, 'name'> & { readonly name?: never });
 
 export interface AgentOptions extends Omit<Agent, 'planner' | 'tools'> {
   readonly planner: Planner | PlannerFunction;
-  /** Default: none. */
+  /** The tools of the agent. Default: none. */
   readonly tools?: ToolSet;
 }
 
@@ -75,7 +75,7 @@ const OPTIONS: OptionShape<AgentOptions> = {
   readArgs: 'function?',
 };
 
-/** Agents that were checked when they were made. */
+/** Agents that were checked when they were made, and are not checked again. */
 const CHECKED = new WeakSet<object>();
 
 /**
@@ -118,7 +118,7 @@ export function asAgent(given: Agent, where: string): Agent {
 }
 
 export type AgentToolOptions<S extends InputSchema = InputSchema> = Omit<AgentTool<S>, 'agent' | 'name'> & {
-  /** Default: the agent's name. */
+  /** The name of the tool. Default: the agent's name. */
   readonly name?: string;
 };
 
@@ -149,7 +149,7 @@ export function agentTool<const S extends InputSchema>(given: Agent, options: Ag
   return { name: name ?? made.name, ...rest, agent: made } as AgentTool<S>;
 }
 
-/** @param where it stands, for the message. @throws PilotageError `invalid_config`. */
+/** @param where the number stands, for the message. @throws PilotageError `invalid_config`. */
 export function assertParallelCalls(value: number | undefined, where: string): void {
   if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= MAX_AT_ONCE)) return;
   throw new PilotageError(
@@ -158,7 +158,7 @@ export function assertParallelCalls(value: number | undefined, where: string): v
   );
 }
 
-/** @throws PilotageError `invalid_config` naming the limit that is no number from 0 up, or that there is not. */
+/** @throws PilotageError `invalid_config` naming a limit that is not a number from 0 up, or an unknown limit. */
 function assertLimits(owner: string, limits: AgentLimits): void {
   for (const [axis, value] of Object.entries(limits)) {
     const why = value === undefined ? undefined : whyWrong(axis, value);
