@@ -3,6 +3,7 @@ import {
   type Caller,
   type Control,
   type ControlType,
+  defined,
   type ErrorData,
   type Identity,
   type JsonObject,
@@ -92,7 +93,7 @@ function controlOf({ command, text }: ControlCommand, identity: Identity, option
     id: `control_${crypto.randomUUID().replaceAll('-', '')}`,
     type: TYPES[command],
     ...(Object.keys(payload).length === 0 ? {} : { payload }),
-    ...(from === undefined ? {} : { from }),
+    ...defined({ from }),
   };
 }
 
@@ -112,11 +113,7 @@ function payloadOf(command: ControlName, text: string, options: Options): JsonOb
   const isToPause = command === 'approve' || command === 'reject' || command === 'settle';
   return {
     ...(isToPause && payload !== undefined ? { payload } : payload),
-    ...(args === undefined ? {} : { args }),
-    ...(happened === undefined ? {} : { happened }),
-    ...(value === undefined ? {} : { value }),
-    ...(token === undefined ? {} : { token }),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ args, happened, value, token, reason }),
     ...(soft ? { hard: false } : {}),
     ...(command === 'send' ? { message: text } : {}),
     ...(command === 'redirect' ? { goal: text } : {}),
@@ -164,7 +161,7 @@ function tell(
   const error = 'error' in delivery ? delivery.error : undefined;
   if (options.json) {
     const task = to === run ? {} : { task: to };
-    const more = { ...(error === undefined ? {} : { error }), ...(next === undefined ? {} : { next }) };
+    const more = defined({ error, next });
     terminal.write(`${terminalJson({ run, ...task, control: control.type, state: delivery.state, ...more })}\n`);
   } else if (error !== undefined) terminal.note(refusalText(error), 'bad');
   else terminal.write(`${doneText(said, to, delivery, next)}\n`);

@@ -3,6 +3,7 @@ import type { ReadyConfig } from '#config/ready';
 import {
   ceilingOf,
   DECISION_NAMES,
+  defined,
   describeThrown,
   type Entry,
   type FinishReason,
@@ -25,9 +26,7 @@ import { count, dollars, harmless, shortLine, terminalJson, tokenWords } from '.
 
 export function limitsOf({ maxSteps, maxCalls, maxCostUsd, timeoutMs }: Options): Limits {
   return {
-    ...(maxSteps === undefined ? {} : { steps: maxSteps }),
-    ...(maxCalls === undefined ? {} : { calls: maxCalls }),
-    ...(maxCostUsd === undefined ? {} : { costUsd: maxCostUsd }),
+    ...defined({ steps: maxSteps, calls: maxCalls, costUsd: maxCostUsd }),
     ...(timeoutMs === undefined ? {} : { deadlineAt: Date.now() + timeoutMs }),
   };
 }

@@ -1,5 +1,5 @@
 /** `pilotage fork`: another way from one step of a run on, and what came of it. */
-import type { Step } from '#core';
+import { defined, type Step } from '#core';
 import { type ForkOptions, foldable } from '#runtime';
 import { compareRuns, type RunState } from '#state';
 import { followRun, limitsOf, withRuntime } from './drive.ts';
@@ -50,7 +50,7 @@ function planOf({ steps }: RunState, options: Options): ForkOptions {
   return {
     effects: allowEffects ? 'allowed' : 'held',
     ...(at === undefined ? {} : { step: at - 1 }),
-    ...(goal === undefined ? {} : { goal }),
+    ...defined({ goal }),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
     ...(result === undefined ? {} : { result: { value: result, ...(call === undefined ? {} : { call: call - 1 }) } }),
   };

@@ -1,5 +1,5 @@
 /** How a run that has not ended is gone on with: what it waits for is answered, or shown. */
-import { type ControlType, type JsonObject, type Message, PilotageError } from '#core';
+import { type ControlType, defined, type JsonObject, type Message, PilotageError } from '#core';
 import { assertInTime, type Journal } from '#journal';
 import {
   isDeadOwner,
@@ -133,7 +133,7 @@ async function answer({ run, journal, options }: GoingOn, pause: PauseNotice): P
     acceptChanges,
     ...(Object.keys(words).length === 0 ? {} : { payload: words }),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
-    ...(nodes === undefined ? {} : { nodes }),
+    ...defined({ nodes }),
   };
   await run.resume(resumption);
   await untilHeard(journal, run.id, [{ run: pause.run, messages: [] }]);

@@ -1,4 +1,5 @@
 /** `pilotage list`. */
+import { defined } from '#core';
 import type { RunRecord } from '#journal';
 import { EXIT } from './exit-code.ts';
 import { openJournal } from './open-journal.ts';
@@ -11,12 +12,7 @@ export async function listCommand(options: Options, terminal: Terminal): Promise
   const journal = await openJournal(options, 'look');
   try {
     const { status, limit, session, parent } = options;
-    const records = await journal.list({
-      ...(status === undefined ? {} : { status }),
-      ...(limit === undefined ? {} : { limit }),
-      ...(session === undefined ? {} : { session }),
-      ...(parent === undefined ? {} : { parent }),
-    });
+    const records = await journal.list(defined({ status, limit, session, parent }));
     for (const record of records) terminal.write(`${options.json ? terminalJson(record) : row(record)}\n`);
     if (records.length === 0 && !options.json) terminal.note('No runs.');
     return EXIT.goal;

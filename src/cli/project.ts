@@ -1,4 +1,5 @@
 /** What a run is made with: the configuration of the folder, and what the command line says in its place. */
+
 import { existsSync } from 'node:fs';
 import {
   type Config,
@@ -10,6 +11,7 @@ import {
   type ReactPart,
 } from '#config';
 import type { ReadyConfig } from '#config/ready';
+import { defined } from '#core';
 import type { RunState } from '#state';
 import { chooseModel, type ModelChoice } from './choose-model.ts';
 import { UsageError } from './exit-code.ts';
@@ -51,7 +53,7 @@ export async function setUpProject(options: Options, project?: Project, purpose:
     ...rest,
     memory,
     tools: tools ?? workspaceTools({ root: options.workspace ?? '.' }),
-    ...(patienceMs === undefined ? {} : { patienceMs }),
+    ...defined({ patienceMs }),
   };
   // The survey starts fast: of the planners that a configuration can name it needs none.
   if (planner === survey) return { runtime: { ...made, planner: survey } };
@@ -120,7 +122,7 @@ function planningOptions(
 ): Pick<ReactPart, 'prices' | 'converse'> {
   if (chat && driver === 'pipeline')
     throw new UsageError('--chat is for a react planner: a plan ends with its result.');
-  return { ...(prices === undefined ? {} : { prices }), ...(chat ? { converse: true } : {}) };
+  return { ...defined({ prices }), ...(chat ? { converse: true } : {}) };
 }
 
 function withoutModel(planner: PlannerPart, options: Options): PlannerPart {

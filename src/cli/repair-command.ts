@@ -1,5 +1,5 @@
 /** `pilotage repair`: what is wrong with a run that cannot be read, and, with `--apply`, sets it right. */
-import { Redaction, systemClock } from '#core';
+import { defined, Redaction, systemClock } from '#core';
 import { type Diagnosis, diagnose, repairRun } from '#runtime';
 import { EXIT, UsageError } from './exit-code.ts';
 import { hint } from './hint.ts';
@@ -21,7 +21,7 @@ export async function repairCommand(id: string, options: Options, terminal: Term
         ? await diagnose(journal, id)
         : await repairRun({ journal, clock: systemClock, redaction: new Redaction(), newToken }, id, {
             by,
-            ...(reason === undefined ? {} : { reason }),
+            ...defined({ reason }),
           });
     if (options.json)
       terminal.write(

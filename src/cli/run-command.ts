@@ -1,7 +1,7 @@
 /** `pilotage run`. */
 import { userInfo } from 'node:os';
 import type { ReadyConfig } from '#config/ready';
-import { type Limits, local } from '#core';
+import { defined, type Limits, local } from '#core';
 import { followRun, limitsOf, withRuntime } from './drive.ts';
 import { UsageError } from './exit-code.ts';
 import { journalOf, withJournal } from './open-journal.ts';
@@ -38,8 +38,8 @@ export async function startRun(made: RunRequest, options: Options, terminal: Ter
         identity: local(userName(), session === undefined ? {} : { session }),
         limits: { ...limitsOf(options), onCeiling: ceilingOf(options, project) },
         conversation: session !== undefined,
-        ...(agent === undefined ? {} : { agent }),
-        context: { ...(hints === undefined ? {} : { hints }), ...(input === undefined ? {} : { args: input }) },
+        ...defined({ agent }),
+        context: defined({ hints, args: input }),
       });
       return followRun(run, 1, { journal, options, terminal, showsPlans });
     }),

@@ -1,5 +1,5 @@
 /** What the steps of a survey have found out so far: a pure reading of the trajectory. */
-import { branchesOf, isJsonObject, type Json, type JsonObject, type Step } from '#core';
+import { branchesOf, defined, isJsonObject, type Json, type JsonObject, type Step } from '#core';
 
 export interface FolderEntry {
   readonly path: string;
@@ -92,7 +92,7 @@ class Gathered implements SurveyFacts {
     for (const { path, type, sizeBytes = 0, note } of listOf<Listed>(value?.['entries'])) {
       // The journal of this very run tells nothing of the folder.
       if (path === '.pilotage') continue;
-      this.entries.set(path, { path, type, sizeBytes, ...(note === undefined ? {} : { note }) });
+      this.entries.set(path, { path, type, sizeBytes, ...defined({ note }) });
     }
     const next = value?.['next'];
     if (isJsonObject(next ?? null)) this.following.push({ path, after: String((next as JsonObject)['after']) });

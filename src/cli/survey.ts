@@ -2,7 +2,7 @@
  * The survey: a planner without a model. It lists the folder, reads what says how it is built, looks at the history and
  * at open points, and writes a report. All that it knows it reads from the trajectory, so it goes on after any crash.
  */
-import type { Branch, Decision, Planner, RunView } from '#core';
+import { type Branch, type Decision, defined, type Planner, type RunView } from '#core';
 import { gatherFacts, type Page, pageKey, ROOT, type SurveyFacts } from './survey-facts.ts';
 import { surveyReport } from './survey-report.ts';
 
@@ -39,7 +39,7 @@ function decide(run: RunView): Decision {
     ...reads.map((path) => ({ tool: 'read_file', args: { path } })),
     ...open.slice(0, LISTS_A_ROUND).map(({ path, after }) => ({
       tool: 'list_files',
-      args: { path, depth: path === ROOT ? 1 : DEPTH, ...(after === undefined ? {} : { after }) },
+      args: { path, depth: path === ROOT ? 1 : DEPTH, ...defined({ after }) },
     })),
   ]);
 }

@@ -1,5 +1,5 @@
 /** Makes the planners of the package from their descriptions in a configuration. */
-import { asPlanner, FINISH_REASONS, type Planner, type ReasoningReplay } from '#core';
+import { asPlanner, defined, FINISH_REASONS, type Planner, type ReasoningReplay } from '#core';
 import { type DriverOptions, type PlannerRegistry, plannerRegistry } from '#planners';
 import { type DeterministicOptions, deterministic } from '#planners/deterministic';
 import { type FinishOptions, finish } from '#planners/finish';
@@ -191,7 +191,7 @@ async function reactPlanner(options: DriverOptions, dependencies: DriverDependen
       model: models,
       ...(maxToolExamplesPerTool === 0 ? {} : { maxToolExamples: maxToolExamplesPerTool }),
       ...(reasoningReplay === '' ? {} : { reasoningReplay }),
-      ...(compacting === undefined ? {} : { compaction: compacting }),
+      ...defined({ compaction: compacting }),
     }),
   );
 }
@@ -237,8 +237,7 @@ async function pipelinePlanner(options: DriverOptions, dependencies: DriverDepen
     pipeline({
       ...same,
       model: models,
-      ...(outline === undefined ? {} : { outlineModel: outline }),
-      ...(judge === undefined ? {} : { verifier: judge }),
+      ...defined({ outlineModel: outline, verifier: judge }),
       ...(maxPlanSteps === 0 ? {} : { maxSteps: maxPlanSteps }),
     }),
   );

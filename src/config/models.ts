@@ -1,4 +1,5 @@
 /** The models of a configuration: AI SDK models, or a server with the name of a model. */
+import { defined } from '#core';
 import { type LanguageModel, type ModelEntry, type ModelRegistry, type Prices, readyModel, readyModels } from '#model';
 import {
   amount,
@@ -94,7 +95,7 @@ async function serverModel(part: ModelServer, path: string, env: Environment): P
   }
   // A program that uses other models does not load this package.
   const { openaiCompatible } = await import('#model/openai-compatible');
-  return openaiCompatible({ baseUrl, model, ...(apiKey === undefined ? {} : { apiKey }) });
+  return openaiCompatible({ baseUrl, model, ...defined({ apiKey }) });
 }
 
 /** A model of the AI SDK may well have properties of these names. */

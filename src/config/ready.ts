@@ -4,6 +4,7 @@
  */
 import {
   asPlanner,
+  defined,
   type Limits,
   type Planner,
   type PlannerFunction,
@@ -98,7 +99,7 @@ async function plannerOf(part: unknown, planners: PlannerRegistry): Promise<Made
   text(driver, 'planner.driver');
   if (maxSteps !== undefined) checkMaxSteps(maxSteps, 'planner.maxSteps');
   const planner = asPlanner(await planners.resolve(driver, options));
-  return { planner, ...(maxSteps === undefined ? {} : { maxSteps }) };
+  return { planner, ...defined({ maxSteps }) };
 }
 
 const checkPart = check('a planner, a function, or { driver, … }', isRecord);

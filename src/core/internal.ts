@@ -74,6 +74,7 @@ export type {
   TaskLimits,
 } from './decision.ts';
 export { branchesOf, branchId, DECISION_NAMES, FINISH_REASONS, isPlan, PAUSE_REASONS } from './decision.ts';
+export { defined } from './defined.ts';
 export type {
   Awaiting,
   CallBegan,

@@ -1,6 +1,7 @@
 /** The failure of a flow: from the outcome of a node to the error of the run, and from there to the caller. */
 import {
   ceilingOf,
+  defined,
   type ErrorCode,
   type ErrorData,
   type Identity,
@@ -78,7 +79,7 @@ export function nodeFailed(
     instance: id,
     attempts,
     cause: { ...cause },
-    ...(axis === undefined ? {} : { axis }),
+    ...defined({ axis }),
   };
   const which = id === name ? name : `${name} (${id})`;
   const message =
@@ -109,7 +110,7 @@ function verdictOf({ code, data }: ErrorData, kind: GraphNode['kind']): Verdict 
   if (ceiling !== undefined) return { code: 'flow_budget_exceeded', axis: ceiling };
   if ((isRun || kind === 'router') && FLOW_CODES.has(code)) {
     const axis = axisOf(data?.['axis']);
-    return { code: code as ErrorCode, ...(axis === undefined ? {} : { axis }) };
+    return { code: code as ErrorCode, ...defined({ axis }) };
   }
   const mapped = Object.hasOwn(CODES, code) ? CODES[code] : undefined;
   if (mapped !== 'flow_budget_exceeded') return { code: mapped ?? 'node_exception' };
@@ -141,7 +142,7 @@ function fromFailure(error: ErrorData, identity: Identity, flow: string): Pilota
     flow,
     attempts: typeof attempts === 'number' ? attempts : 0,
     ...(typeof node === 'string' ? { node } : {}),
-    ...(error.data === undefined ? {} : { data: error.data }),
+    ...defined({ data: error.data }),
     ...(read === undefined ? {} : { cause: PilotageError.fromData(read) }),
   });
 }
@@ -158,7 +159,7 @@ function fromFinish(
     const message = `The flow ${flow} was ended: ${what}.`;
     return new FlowError('flow_budget_exceeded', message, { ...parts, data: { flow, axis } });
   }
-  const data = { flow, reason, ...(metadata === undefined ? {} : { metadata }) };
+  const data = { flow, reason, ...defined({ metadata }) };
   if (reason === 'cancelled') {
     return new FlowError('run_cancelled', `The run of the flow ${flow} was cancelled.`, { ...parts, data });
   }

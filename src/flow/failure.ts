@@ -1,6 +1,6 @@
 /** The failure of a node, which the node gets to which a failure edge leads. */
 
-import { failureKindOf, type Json, type JsonObject, literal } from '#core';
+import { defined, failureKindOf, type Json, type JsonObject, literal } from '#core';
 import { causeOf } from './error.ts';
 import type { FailureKind, FlowGraph } from './graph.ts';
 import type { Failure } from './progress.ts';
@@ -36,7 +36,7 @@ export function inputOfFailure({ node, record, error }: Failure): Json {
     code,
     message,
     attempts: record.attempts,
-    ...(data === undefined ? {} : { data }),
+    ...defined({ data }),
   };
   return literal({ ...told });
 }

@@ -1,6 +1,6 @@
 /** Nodes that run a function, and what all nodes with a function have in common. */
 
-import { assertOptions, type Effect, type Json, type JsonObject, type OptionShape, Thrown } from '#core';
+import { assertOptions, defined, type Effect, type Json, type JsonObject, type OptionShape, Thrown } from '#core';
 import {
   type ApprovalGate,
   type Backoff,
@@ -67,7 +67,7 @@ export function failureEdges({
   onError,
   onRejected,
 }: Pick<GraphNode, 'onError' | 'onRejected'>): Pick<GraphNode, 'onError' | 'onRejected'> {
-  return { ...(onError === undefined ? {} : { onError }), ...(onRejected === undefined ? {} : { onRejected }) };
+  return defined({ onError, onRejected });
 }
 
 /** The schema of what is not checked: one object, so that it is compiled once. */
@@ -132,14 +132,7 @@ export function callTool<Args, Raw, H extends HandleSet>(
     retries,
     // A value that is not a function stays unchanged: the check of the flow reports it.
     execute: retries > 0 && typeof options.execute === 'function' ? tryingAgain(options) : options.execute,
-    ...(outputSchema === undefined ? {} : { outputSchema }),
-    ...(needsApproval === undefined ? {} : { needsApproval }),
-    ...(costUsd === undefined ? {} : { costUsd }),
-    ...(reconcile === undefined ? {} : { reconcile }),
-    ...(handles === undefined ? {} : { handles }),
-    ...(inDoubt === undefined ? {} : { inDoubt }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(backoff === undefined ? {} : { backoff }),
+    ...defined({ outputSchema, needsApproval, costUsd, reconcile, handles, inDoubt, timeoutMs, backoff }),
   };
   // The arguments are what the schema puts out: what `execute` takes, by the types of the builder.
   return tool as Tool;
@@ -172,7 +165,6 @@ function mayPass(thrown: unknown): unknown {
   return new ToolFailure(message, {
     retryable: true,
     cause: thrown,
-    ...(code === undefined ? {} : { code }),
-    ...(data === undefined ? {} : { data }),
+    ...defined({ code, data }),
   });
 }

@@ -1,6 +1,6 @@
 /** A model with what a planner knows about it. */
 import type { LanguageModelV4 } from '@ai-sdk/provider';
-import { type OutputMode, PilotageError } from '#core';
+import { defined, type OutputMode, PilotageError } from '#core';
 import { asLanguageModel, type LanguageModel } from './language-model.ts';
 import { assertPrices, type Prices } from './usage.ts';
 
@@ -72,9 +72,7 @@ export function readyModel(given: LanguageModel | ModelEntry, defaults: ModelDef
     toolCalls,
     structuredOutput,
     inputs: Object.freeze(inputs.map((type) => type.toLowerCase())),
-    ...(contextTokens === undefined ? {} : { contextTokens }),
-    ...(callTimeoutMs === undefined ? {} : { callTimeoutMs }),
-    ...(prices === undefined ? {} : { prices }),
+    ...defined({ contextTokens, callTimeoutMs, prices }),
   });
 }
 

@@ -2,7 +2,7 @@
 
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4 } from '@ai-sdk/provider';
-import { assertOptions, knowKey, knowKeysOf, type OptionShape, PilotageError } from '#core';
+import { assertOptions, defined, knowKey, knowKeysOf, type OptionShape, PilotageError } from '#core';
 import { MAX_REPLY_BYTES, serverFetch } from './server-fetch.ts';
 
 export interface OpenAICompatibleOptions {
@@ -51,7 +51,7 @@ export function openaiCompatible(options: OpenAICompatibleOptions): LanguageMode
       includeUsage: true,
       // Without it a schema is left out in silence. A server that refuses it is asked again without (see structured.ts).
       supportsStructuredOutputs: true,
-      ...(apiKey === undefined ? {} : { apiKey }),
+      ...defined({ apiKey }),
       ...(headers === undefined ? {} : { headers: { ...headers } }),
     })(model);
   const whole = asking(false);

@@ -1,6 +1,6 @@
 /** Structured output: a reply by a JSON schema, in the best mode that the model has: json_schema, json_object, or text. */
 import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider';
-import { addUsage, type JsonObject, type OutputMode, type Remark, type Usage } from '#core';
+import { addUsage, defined, type JsonObject, type OutputMode, type Remark, type Usage } from '#core';
 import { type AskOptions, askModel } from './attempts.ts';
 import type { ReadyModel } from './entry.ts';
 import { statusOf } from './failure.ts';
@@ -118,7 +118,7 @@ function formatted(
   return {
     ...settings,
     prompt: instruction === undefined ? prompt : [...prompt, userTurn(instruction)],
-    ...(responseFormat === undefined ? {} : { responseFormat }),
+    ...defined({ responseFormat }),
   };
 }
 

@@ -3,6 +3,7 @@ import {
   addUsage,
   type Decision,
   type Delta,
+  defined,
   isMove,
   type Move,
   PilotageError,
@@ -27,7 +28,7 @@ export async function* askFallback(
   const used = usedWith(usage, move.usage);
   return {
     ...move,
-    ...(used === undefined ? {} : { usage: used }),
+    ...defined({ usage: used }),
     provenance: { ...move.provenance, fallback: fallback.name },
     remarks: [...remarks, ...(move.remarks ?? [])],
   };
@@ -53,6 +54,6 @@ async function* moveOf(
     signal.throwIfAborted();
     if (!PilotageError.is(error, 'model_unavailable')) throw error;
     const used = usageOfError(error);
-    return { decision: otherwise, fault: error.toJSON(), ...(used === undefined ? {} : { usage: used }) };
+    return { decision: otherwise, fault: error.toJSON(), ...defined({ usage: used }) };
   }
 }

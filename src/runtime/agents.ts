@@ -1,5 +1,5 @@
 /** The agents that a runtime knows. */
-import { asPlanner, PilotageError, type Planner, type PlannerFunction } from '#core';
+import { asPlanner, defined, PilotageError, type Planner, type PlannerFunction } from '#core';
 import { type Agent, type AgentLimits, agent, agentsOf, asAgent, type Catalogue, type ToolSet } from '#tools';
 import { callLimit } from './at-once.ts';
 import type { ReadyAgent } from './driver-deps.ts';
@@ -101,7 +101,7 @@ export function agentsGiven({ planner, tools, agents = [] }: AgentParts): readon
     );
   }
   const own = asPlanner(planner);
-  return [agent({ name: own.name, planner: own, ...(tools === undefined ? {} : { tools }) }), ...others];
+  return [agent({ name: own.name, planner: own, ...defined({ tools }) }), ...others];
 }
 
 /** The agents by name, with those that their tools bring along; a circle of tools ends where it began. */

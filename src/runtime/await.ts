@@ -3,6 +3,7 @@ import {
   type Awaiting,
   type AwaitTask,
   callEnded,
+  defined,
   type EntryBody,
   type ErrorCode,
   type GroupView,
@@ -87,7 +88,7 @@ async function begin(
     kind: 'awaiting',
     ...at,
     task,
-    ...(group === undefined ? {} : { group }),
+    ...defined({ group }),
     ...(timeoutMs === undefined ? {} : { until: now + timeoutMs }),
   };
   return [awaiting];
@@ -124,7 +125,7 @@ function taskValue({ task, status, result, error }: TaskEnd): Json {
   return {
     task_id: task,
     status,
-    ...(result === undefined ? {} : { result }),
+    ...defined({ result }),
     ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
   };
 }
@@ -136,7 +137,7 @@ function groupValue({ id, status, members, reason }: GroupView): Json {
     members: members.map((member) =>
       member.end === undefined ? { task_id: member.id, status: 'running' } : taskValue(member.end),
     ),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ reason }),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Tells tasks to stop, each by its own rule, through those that have ended already. */
-import { type OnCancel, PilotageError } from '#core';
+import { defined, type OnCancel, PilotageError } from '#core';
 import type { Journal } from '#journal';
 import type { RunState } from '#state';
 
@@ -40,7 +40,7 @@ async function stopTask(ports: CascadePorts, task: string, stop: Stop): Promise<
 /** The tasks of a run that has ended: it starts no more, and nobody else tells them. */
 async function stopTasksOf(ports: CascadePorts, run: string, stop: Stop): Promise<void> {
   for (let after: string | undefined; ; ) {
-    const page = await ports.journal.list({ parent: run, limit: PAGE, ...(after === undefined ? {} : { after }) });
+    const page = await ports.journal.list({ parent: run, limit: PAGE, ...defined({ after }) });
     for (const { identity } of page) {
       if ((await policyOf(ports.journal, identity.run)) === 'cascade') await stopTask(ports, identity.run, stop);
     }

@@ -4,6 +4,7 @@ import {
   branchesOf,
   type Control,
   type ControlTaken,
+  defined,
   type EntryBody,
   type ErrorCode,
   type ErrorData,
@@ -167,7 +168,7 @@ async function answer(
     verdict,
     ...words,
     ...recorded(changes),
-    ...(from === undefined ? {} : { by: from }),
+    ...defined({ by: from }),
   };
 }
 

@@ -1,6 +1,7 @@
 /** What a run is given beside its query: attachments, memory, skills, and what its session has stored. */
 import {
   captureJson,
+  defined,
   type Identity,
   type InputArtifact,
   isJsonObject,
@@ -71,16 +72,7 @@ function pickGiven(context: GivenContext, identity: Identity): GivenContext {
   for (const [name, block] of Object.entries({ externalMemory, conversationMemory, retrieved })) {
     if (block !== undefined) assertBlock(name, block, identity);
   }
-  return {
-    ...(args === undefined ? {} : { args }),
-    ...(meta === undefined ? {} : { meta }),
-    ...(hints === undefined ? {} : { hints }),
-    ...(externalMemory === undefined ? {} : { externalMemory }),
-    ...(conversationMemory === undefined ? {} : { conversationMemory }),
-    ...(retrieved === undefined ? {} : { retrieved }),
-    ...(skills === undefined ? {} : { skills }),
-    ...(reasoningReplay === undefined ? {} : { reasoningReplay }),
-  };
+  return defined({ args, meta, hints, externalMemory, conversationMemory, retrieved, skills, reasoningReplay });
 }
 
 /** A memory block must be JSON, and if it has an identity, that of this session. */

@@ -3,6 +3,7 @@
  * waiting is over, or waiting cannot help, the run is paused, and `resume` starts again. This is the same for every planner.
  */
 import {
+  defined,
   type EntryBody,
   type ErrorData,
   type JsonObject,
@@ -40,7 +41,7 @@ export function modelAway(ask: Ask, { code, message, data = {} }: ErrorData, not
     step: nextStep(state),
     error,
     ...(waitMs === 0 ? {} : { retryAt: now + waitMs }),
-    ...(usage === undefined ? {} : { usage }),
+    ...defined({ usage }),
     ...(remarks.length === 0 ? {} : { remarks }),
   };
   if (waitMs === 0) return [away, pausedBy(error, deps.newToken())];

@@ -1,5 +1,5 @@
 /** Whether a recorded run can go on with today's planner and tools. */
-import { PilotageError, type Planner, type Repinned } from '#core';
+import { defined, PilotageError, type Planner, type Repinned } from '#core';
 import { presentName, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { ReadyAgent } from './driver-deps.ts';
@@ -65,7 +65,7 @@ export function repinned(
     kind: 'repinned',
     agent,
     pin: pinOf(planner, tools),
-    ...(renamedTools === undefined ? {} : { renamedTools }),
+    ...defined({ renamedTools }),
   };
 }
 

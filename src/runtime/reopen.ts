@@ -1,5 +1,5 @@
 /** A run that has failed goes on from where it was: that is written down, and then it is driven like any other. */
-import { type Caller, type Clock, deepFreeze, type Entry, PilotageError, type TaskMessage } from '#core';
+import { type Caller, type Clock, deepFreeze, defined, type Entry, PilotageError, type TaskMessage } from '#core';
 import type { Journal, Told } from '#journal';
 import { answerable, foldEntries, isPaused, type RunState } from '#state';
 import { taskEndOf } from './task-end.ts';
@@ -64,7 +64,7 @@ async function tryToReopen(
     if (state.ending?.kind === 'failed') {
       const entry: Entry = deepFreeze({
         kind: 'reopened',
-        ...(by === undefined ? {} : { by }),
+        ...defined({ by }),
         seq: state.head + 1,
         at: clock.now(),
       });

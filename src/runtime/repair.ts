@@ -8,6 +8,7 @@ import {
   type Clock,
   decodeEntry,
   deepFreeze,
+  defined,
   type Entry,
   type EntryBody,
   type ErrorData,
@@ -104,7 +105,7 @@ export async function repairRun(
     const body: Repaired = {
       kind: 'repaired',
       by,
-      ...(reason === undefined ? {} : { reason }),
+      ...defined({ reason }),
       problem,
       kept: artifact,
       ...(seq === last && taken > 0 ? { taken } : {}),
@@ -176,7 +177,7 @@ function look(run: string, examined: Examined): Looked {
       kept.push(entry);
       continue;
     }
-    refused.push({ seq, problem: after.problem ?? MISSING, ...(entry === undefined ? {} : { entry }) });
+    refused.push({ seq, problem: after.problem ?? MISSING, ...defined({ entry }) });
     // Without its beginning there is no run.
     if (state === undefined) break;
     state.head = seq;
@@ -309,7 +310,7 @@ function pausedBy(
     ...(unreadable.length === 0 ? {} : { unreadable: unreadable.slice(0, MAX_LISTED), warning: MAY_BE_AGAIN }),
     ...(lostCalls.length === 0 ? {} : { lostCalls: lostCalls.map((place) => ({ ...place })) }),
   };
-  return { kind: 'paused', token, reason: 'external_event', payload, ...(step === undefined ? {} : { step }) };
+  return { kind: 'paused', token, reason: 'external_event', payload, ...defined({ step }) };
 }
 
 function isJson(text: string): boolean {

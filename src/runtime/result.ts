@@ -1,5 +1,5 @@
 /** What a run came to, as far as it has come. */
-import { answerText, type ErrorData, type FinishReason, type Json, type JsonObject } from '#core';
+import { answerText, defined, type ErrorData, type FinishReason, type Json, type JsonObject } from '#core';
 import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals } from '#state';
 
 export type RunResult =
@@ -41,11 +41,9 @@ export function runResultOf(state: RunState): RunResult | undefined {
     return {
       status: 'finished',
       reason,
-      ...(answer === undefined ? {} : { answer }),
+      ...defined({ answer }),
       usage,
-      ...(payload === undefined ? {} : { payload }),
-      ...(stored === undefined ? {} : { stored }),
-      ...(metadata === undefined ? {} : { metadata }),
+      ...defined({ payload, stored, metadata }),
     };
   }
   if (!isPaused(state)) return undefined;

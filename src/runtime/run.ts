@@ -6,6 +6,7 @@ import {
   type Clock,
   type Control,
   type ControlType,
+  defined,
   type ErrorCode,
   type EventPayloads,
   type Json,
@@ -269,10 +270,9 @@ export class Run {
   async #resume({ token, payload, limits, nodes, acceptChanges = false }: Resumption): Promise<void> {
     const given = token !== undefined || payload !== undefined || limits !== undefined || nodes !== undefined;
     const answer: JsonObject = {
-      ...(payload === undefined ? {} : { payload }),
-      ...(token === undefined ? {} : { token }),
+      ...defined({ payload, token }),
       ...(limits === undefined ? {} : { limits: { ...limits } }),
-      ...(nodes === undefined ? {} : { nodes }),
+      ...defined({ nodes }),
     };
     if (given && !acceptChanges) return this.steer('RESUME', answer);
     // The run waits only for an answer that is stored already, and that no process has taken yet.
@@ -328,9 +328,7 @@ export class Run {
     const value = settlement.happened ? settlement.value : undefined;
     await this.steer('SETTLE', {
       happened,
-      ...(value === undefined ? {} : { value }),
-      ...(reason === undefined ? {} : { reason }),
-      ...(token === undefined ? {} : { token }),
+      ...defined({ value, reason, token }),
     });
   }
 
@@ -357,7 +355,7 @@ export class Run {
     const { until = isVerdict({ type }) ? 'applied' : 'stored' } = options;
     const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
     const given = payload === undefined ? {} : { payload };
-    const control: Control = { id, type, ...given, ...(as === undefined ? {} : { from: as }) };
+    const control: Control = { id, type, ...given, ...defined({ from: as }) };
     const to = await this.#ports.addressee(control);
     if (to.run === this.id) return this.#send(control, until);
     try {
@@ -402,10 +400,9 @@ export class Run {
     more: JsonObject,
   ): Promise<void> {
     return this.steer(type, {
-      ...(payload === undefined ? {} : { payload }),
+      ...defined({ payload }),
       ...more,
-      ...(reason === undefined ? {} : { reason }),
-      ...(token === undefined ? {} : { token }),
+      ...defined({ reason, token }),
     });
   }
 

@@ -12,6 +12,7 @@ import {
   type Caller,
   type Clock,
   captureJson,
+  defined,
   describeThrown,
   type Entry,
   fieldOf,
@@ -360,7 +361,7 @@ export class Runtime {
     const entries = await journal.read(run);
     const { context, identity } = foldEntries(entries.slice(0, 1));
     const inputs = await loadInputs(context.inputs ?? [], identity, artifacts);
-    return replayRun({ entries, planner, toolsOf, inputs, ...(signal === undefined ? {} : { signal }) });
+    return replayRun({ entries, planner, toolsOf, inputs, ...defined({ signal }) });
   }
 
   /** The planner that would go on with the run today. */
@@ -426,9 +427,9 @@ export class Runtime {
       limits: limitsWithin(runLimitsOf(given), limits, at),
       scopes: options.scopes ?? [],
       pin: pinOf(planner, toolsOf(options.scopes ?? [], [])),
-      ...(options.history === undefined ? {} : { history: options.history }),
+      ...defined({ history: options.history }),
       ...(options.conversation === false ? { conversation: false } : {}),
-      ...(asked === undefined ? {} : { asked }),
+      ...defined({ asked }),
     };
     return captureJson({ ...body, seq: 1, at }, 'run').json as unknown as Entry;
   }
@@ -513,7 +514,7 @@ export class Runtime {
       handles: new Handles({ clock: this.#clock, onFault: (error) => this.#fault(error) }),
       hub: this.#hub,
       progress: this.#options.progress ?? {},
-      ...(this.#options.patienceMs === undefined ? {} : { patienceMs: this.#options.patienceMs }),
+      ...defined({ patienceMs: this.#options.patienceMs }),
       newToken: () => `pause_${crypto.randomUUID().replaceAll('-', '')}`,
       woke: (run) => this.#readyFleet().wake(run),
       remembers: this.#memory !== undefined,

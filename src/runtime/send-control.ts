@@ -4,6 +4,7 @@ import {
   assertMaySend,
   type Caller,
   type Control,
+  defined,
   type Message,
   mayKnow,
   PilotageError,
@@ -39,7 +40,7 @@ export async function sendControl(
   const priority = checked.type === 'PRIORITIZE' ? Number(checked.payload?.['priority']) : undefined;
   const options: SignalOptions = {
     ...(limit === undefined ? {} : { before: limit.expiresAt }),
-    ...(priority === undefined ? {} : { priority }),
+    ...defined({ priority }),
   };
   await journal.signal(run, checked satisfies Message, options).catch((error: unknown) => {
     throw limit !== undefined && PilotageError.is(error, 'pause_expired')

@@ -7,6 +7,7 @@ import {
   assertOptions,
   type Clock,
   deepFreeze,
+  defined,
   type Entry,
   type EntryBody,
   type Json,
@@ -103,7 +104,7 @@ export async function historyFor(store: SessionMemoryStore, scope: Scope, option
 export function withMaterial(started: Entry, given: RunContext | undefined, remembered?: Remembered): Entry {
   if (given === undefined && remembered === undefined) return started;
   const { history = [], conversationMemory } = remembered ?? {};
-  const context = { ...(conversationMemory === undefined ? {} : { conversationMemory }), ...given };
+  const context = { ...defined({ conversationMemory }), ...given };
   return deepFreeze({
     ...started,
     ...(history.length === 0 ? {} : { history }),

@@ -4,6 +4,7 @@ import {
   type CallPlace,
   callEnded,
   deepFreeze,
+  defined,
   type Entry,
   type EntryBody,
   type ErrorCode,
@@ -64,8 +65,7 @@ export function spawn(
     retained: retainTurn,
     reserved: share.reserved,
     seal: spec.seal ?? groupId === undefined,
-    ...(failFast === undefined ? {} : { failFast }),
-    ...(quorum === undefined ? {} : { quorum }),
+    ...defined({ failFast, quorum }),
   };
   if (retainTurn) return { entries: [spawned], starts: [run] };
   const outcome = { kind: 'value' as const, value: { task_id: id, kind, status: 'spawned' } };
@@ -144,7 +144,7 @@ function newTask(state: RunState, at: CallPlace, now: number, task: NewTask): Ne
     identity: { ...identity, run: taskIn(state, at) },
     query,
     conversation: false,
-    ...(context === undefined ? {} : { context }),
+    ...defined({ context }),
     agent,
     // A pause for a raise would leave what the owner has set aside.
     limits: { ...limits, onCeiling: 'finish' },
@@ -193,6 +193,6 @@ function groupRefusal({ groups }: RunState, groupId: string | undefined): Refusa
 
 /** The outcome of a task call that could not be made. */
 export function refused(at: CallPlace, code: ErrorCode, message: string, data?: JsonObject): CallEnded {
-  const error = { code, message, ...(data === undefined ? {} : { data }) };
+  const error = { code, message, ...defined({ data }) };
   return callEnded(at, { outcome: { kind: 'error', error }, attempts: 0 });
 }

@@ -1,5 +1,6 @@
 /** A run as a task: what a list of tasks shows of it. */
 import {
+  defined,
   ERROR_CONSEQUENCES,
   type ErrorData,
   type Json,
@@ -53,8 +54,7 @@ function unreadable(record: RunRecord, error: PilotageError): TaskRecord {
   return {
     id: identity.run,
     status: AS_TOLD[status],
-    ...(parent === undefined ? {} : { parent }),
-    ...(root === undefined ? {} : { root }),
+    ...defined({ parent, root }),
     depth: parent === undefined ? 0 : 1,
     kind: 'background',
     description: query,
@@ -91,9 +91,7 @@ async function readRecord(journal: Journal, record: RunRecord): Promise<TaskReco
     description: task?.description ?? query,
     priority,
     query,
-    ...(result === undefined ? {} : { result }),
-    ...(error === undefined ? {} : { error }),
-    ...(problem === undefined ? {} : { problem }),
+    ...defined({ result, error, problem }),
     createdAt,
     updatedAt,
   };

@@ -8,6 +8,7 @@ import {
   type Control,
   type ControlType,
   captureJson,
+  defined,
   type EventPayloads,
   type GroupView,
   type Json,
@@ -117,9 +118,7 @@ export class Tasks {
       const page = await journal.list({
         ...owner,
         limit,
-        ...(parent === undefined ? {} : { parent }),
-        ...(wanted === undefined ? {} : { status: wanted }),
-        ...(after === undefined ? {} : { after }),
+        ...defined({ parent, status: wanted, after }),
       });
       for (const record of page) {
         const task = await taskRecord(journal, record);
@@ -253,7 +252,7 @@ function ownerOf(scope: Scope): Scope {
 
 function payloadOf(event: RunEvent<'task.group_resolved'>): GroupResolved {
   const { groupId, ownerTaskId, finalStatus, resolvedAt, members, reason } = event;
-  return { groupId, ownerTaskId, finalStatus, resolvedAt, members, ...(reason === undefined ? {} : { reason }) };
+  return { groupId, ownerTaskId, finalStatus, resolvedAt, members, ...defined({ reason }) };
 }
 
 function notFound(what: 'task' | 'group', id: string): PilotageError {

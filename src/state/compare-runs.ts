@@ -2,6 +2,7 @@
 import {
   branchesOf,
   type Decision,
+  defined,
   isJsonObject,
   type Json,
   type JsonObject,
@@ -72,7 +73,7 @@ export function compareRuns(a: RunState, b: RunState): RunComparison {
     b: summaryOf(b),
     steps,
     sameEnding,
-    ...(first === undefined ? {} : { firstDivergence: first }),
+    ...defined({ firstDivergence: first }),
   };
 }
 

@@ -7,6 +7,7 @@ import {
   callEnded,
   DECISION_NAMES,
   DEFAULT_STEP_LIMIT,
+  defined,
   type Entry,
   type EventPayloads,
   type Finished,
@@ -83,7 +84,7 @@ export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[]
     }
     case 'model_away': {
       const { step, error, retryAt, usage } = entry;
-      const told = { ...(retryAt === undefined ? {} : { retryAt }), ...(usage === undefined ? {} : { usage }) };
+      const told = defined({ retryAt, usage });
       return [...remarkEvents(entry, entry, identity), event('model.away', entry, identity, { step, error, ...told })];
     }
     case 'reopened':
@@ -114,10 +115,7 @@ function moveEvents(entry: Entry, move: Moved, identity: Identity): RunEvent[] {
       reasoningChars: reasoning === undefined ? 0 : [...reasoning].length,
       latencyMs: since(move.startedAt, entry.at),
       ...(decision.kind === 'call_tool' && typeof decision.tool === 'string' ? { tool: decision.tool } : {}),
-      ...(reasoning === undefined ? {} : { reasoningTrace: reasoning }),
-      ...(text === undefined ? {} : { text }),
-      ...(usage === undefined ? {} : { usage }),
-      ...(rejected === undefined ? {} : { rejected }),
+      ...defined({ reasoningTrace: reasoning, text, usage, rejected }),
     }),
   ];
   if (rejected !== undefined) return events;
@@ -162,8 +160,7 @@ function grownEvents(entry: Entry, grown: PlanGrown, before: RunState): RunEvent
       step,
       nodes: known + branches.length,
       done,
-      ...(fault === undefined ? {} : { error: fault }),
-      ...(usage === undefined ? {} : { usage }),
+      ...defined({ error: fault, usage }),
     }),
     ...invokedEvents(entry, step, branches, known, identity),
     ...(before.open === null || !done ? [] : heldEvents(entry, grownMove(before.open.move, grown), identity)),
@@ -187,7 +184,7 @@ function callEvent(entry: Entry, ended: CallEnded, before: RunState): RunEvent {
     outcome.kind === 'value' ? 'tool.completed' : outcome.kind === 'skipped' ? 'tool.skipped' : 'tool.failed';
   return event(type, entry, before.identity, {
     ...{ step, call, tool, outcome, latencyMs, attempts },
-    ...(reuses === undefined ? {} : { reuses }),
+    ...defined({ reuses }),
   });
 }
 
@@ -212,11 +209,7 @@ function resumeEvents(entry: Entry, resumed: Resumed, before: RunState): RunEven
     token,
     reason,
     verdict,
-    ...(payload === undefined ? {} : { payload }),
-    ...(args === undefined ? {} : { args }),
-    ...(limits === undefined ? {} : { limits }),
-    ...(nodes === undefined ? {} : { nodes }),
-    ...(by === undefined ? {} : { by }),
+    ...defined({ payload, args, limits, nodes, by }),
   });
   if (step === undefined) return [answered, ...removedEvents(entry, before, nodes)];
   if (call !== undefined && outcome !== undefined) {
@@ -260,8 +253,7 @@ function finishEvents(entry: Entry, finished: Finished, before: RunState): RunEv
   const { reason, payload, metadata } = finished;
   const ending = event('planner.finish', entry, before.identity, {
     reason,
-    ...(payload === undefined ? {} : { payload }),
-    ...(metadata === undefined ? {} : { metadata }),
+    ...defined({ payload, metadata }),
   });
   if (metadata?.['max_steps_exceeded'] !== true) return [ending];
   const last = before.steps.at(-1);
@@ -269,7 +261,7 @@ function finishEvents(entry: Entry, finished: Finished, before: RunState): RunEv
   const exceeded = event('planner.max_steps_exceeded', entry, before.identity, {
     maxSteps: before.limits.steps ?? DEFAULT_STEP_LIMIT,
     stepsObserved: before.totals.steps,
-    ...(lastTool === undefined ? {} : { lastTool }),
+    ...defined({ lastTool }),
   });
   return [exceeded, ending];
 }

@@ -6,6 +6,7 @@ import {
   branchId,
   type CallRecord,
   type Decision,
+  defined,
   dependenciesOf,
   type ErrorData,
   errorOf,
@@ -131,10 +132,9 @@ function view(decision: Decision, progress: Progress): PlanView | undefined {
       tool: branch.tool,
       args: progress.args?.get(call) ?? (branch.routes === undefined ? branch.args : (way?.args ?? null)),
       after,
-      ...(branch.when === undefined ? {} : { when: branch.when }),
-      ...(branch.routes === undefined ? {} : { routes: branch.routes }),
+      ...defined({ when: branch.when, routes: branch.routes }),
       status: outcome === undefined ? openStatus(call, way !== undefined, progress) : ENDED[outcome.kind],
-      ...(error === undefined ? {} : { error }),
+      ...defined({ error }),
     };
   });
   return { plan: decision.plan, step, growing, held: heldBack({ decision, atOnce: progress.atOnce }), nodes };

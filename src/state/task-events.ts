@@ -1,15 +1,16 @@
 /** The events of entries about tasks. */
-import type {
-  Awaiting,
-  Entry,
-  EventPayloads,
-  GroupEnded,
-  RunEvent,
-  Spawned,
-  TaskEnded,
-  TaskPaused,
-  TaskView,
-  Watched,
+import {
+  type Awaiting,
+  defined,
+  type Entry,
+  type EventPayloads,
+  type GroupEnded,
+  type RunEvent,
+  type Spawned,
+  type TaskEnded,
+  type TaskPaused,
+  type TaskView,
+  type Watched,
 } from '#core';
 import { event } from './event.ts';
 import type { RunState } from './run-state.ts';
@@ -28,7 +29,7 @@ export function taskEvents(
       const { task, status, result, error } = entry;
       if (status === 'cancelled') return [event('task.cancelled', at, identity, { task })];
       if (status === 'failed') return [event('task.failed', at, identity, { task, code: error?.code ?? 'failed' })];
-      return [event('task.completed', at, identity, { task, ...(result === undefined ? {} : { result }) })];
+      return [event('task.completed', at, identity, { task, ...defined({ result }) })];
     }
     case 'task_paused': {
       const { task, pauses } = entry;
@@ -58,7 +59,6 @@ function memberOf({ id, end }: TaskView): EventPayloads['task.group_resolved']['
   return {
     taskId: id,
     status,
-    ...(result === undefined ? {} : { result }),
-    ...(error === undefined ? {} : { error }),
+    ...defined({ result, error }),
   };
 }

@@ -1,5 +1,5 @@
 /** A planner and tools as a process that can die runs them: watched, and cut off from the world when it is dead. */
-import { asPlanner, type MoveSource, type Planner, type PlannerFunction, type RunView } from '#core';
+import { asPlanner, defined, type MoveSource, type Planner, type PlannerFunction, type RunView } from '#core';
 import { type AnyTool, LoginRequired, type Tool, type ToolSet } from '#tools';
 import { type CrashProcess, never } from './crash-process.ts';
 import type { CrashRecord } from './crash-record.ts';
@@ -88,9 +88,7 @@ export function mortalPlanner(given: Planner | PlannerFunction, process: CrashPr
   const compact = planner.compact?.bind(planner);
   return {
     name,
-    ...(version === undefined ? {} : { version }),
-    ...(wakeMode === undefined ? {} : { wakeMode }),
-    ...(modelDriven === undefined ? {} : { modelDriven }),
+    ...defined({ version, wakeMode, modelDriven }),
     next: (view: RunView, signal: AbortSignal): MoveSource => {
       if (!process.alive) return never();
       record.shown(view);

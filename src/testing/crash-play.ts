@@ -1,6 +1,6 @@
 /** One run with crashes at given points: the processes one after another on the same journal, and then the verdict. */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
-import { describeThrown, type Entry, type Identity, local, PilotageError } from '#core';
+import { defined, describeThrown, type Entry, type Identity, local, PilotageError } from '#core';
 import { type Journal, memoryJournal } from '#journal';
 import { createRuntime, type PauseNotice, type Run, type Runtime, runResultOf } from '#runtime';
 import { foldEntries, isPaused, type RunState } from '#state';
@@ -113,7 +113,7 @@ async function live(setting: Play, process: CrashProcess): Promise<void> {
 async function toTheEnd(runtime: Runtime, setting: Play): Promise<void> {
   const { scenario, identity } = setting;
   const options = {
-    ...(scenario.limits === undefined ? {} : { limits: scenario.limits }),
+    ...defined({ limits: scenario.limits }),
     ...(scenario.args === undefined ? {} : { context: { args: scenario.args } }),
   };
   let run = runtime.run(identity.run);

@@ -1,7 +1,7 @@
 /** A real HTTP server on loopback that speaks the OpenAI chat-completions protocol from a script. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describeThrown, type Json, type JsonObject, type Usage } from '#core';
+import { defined, describeThrown, type Json, type JsonObject, type Usage } from '#core';
 import { type ChatRequest, chatFault } from './openai-request.ts';
 import { type ScriptedCall, split } from './scripted-model.ts';
 
@@ -136,7 +136,7 @@ function completion(request: ChatRequest, reply: ServerReply, index: number): Js
   const message = {
     role: 'assistant',
     content: reply.text ?? null,
-    ...(reply.reasoning === undefined ? {} : { reasoning_content: reply.reasoning }),
+    ...defined({ reasoning_content: reply.reasoning }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
   };
   return {

@@ -7,7 +7,7 @@ import type {
   LanguageModelV4StreamPart,
   LanguageModelV4Usage,
 } from '@ai-sdk/provider';
-import { captureObject, describeThrown, type JsonObject } from '#core';
+import { captureObject, defined, describeThrown, type JsonObject } from '#core';
 import { asLanguageModel, type LanguageModel, StreamedContent, usageOf } from '#model';
 import type { ScriptedReply } from './scripted-model.ts';
 
@@ -85,5 +85,5 @@ function replyOf(
   usage: LanguageModelV4Usage | undefined,
 ): ScriptedReply {
   const { usage: used } = usageOf(usage);
-  return { content, finish: finishReason.unified, ...(used === undefined ? {} : { usage: used }) };
+  return { content, finish: finishReason.unified, ...defined({ usage: used }) };
 }

@@ -4,6 +4,7 @@ import {
   type Compaction,
   type CompactionFailures,
   type Control,
+  defined,
   type GroupView,
   type Identity,
   type LoadedInput,
@@ -69,7 +70,7 @@ export function runView(options: RunViewOptions = {}): RunView {
     startedAt: options.startedAt ?? Date.UTC(2026, 0, 2, 23, 59),
     rejections: 0,
     tasks: options.tasks ?? false,
-    ...(noProgress === undefined ? {} : { noProgress }),
+    ...defined({ noProgress }),
     streaming: options.streaming ?? false,
   });
 }
@@ -90,8 +91,7 @@ function trajectoryOf(options: RunViewOptions, steps: readonly Step[]): Trajecto
     tasks: groups.flatMap(({ members }) => members).sort((a: TaskView, b: TaskView) => a.step - b.step),
     groups: new Map(groups.map((group) => [group.id, group])),
     background,
-    ...(compaction === undefined ? {} : { compaction }),
-    ...(compactionFailures === undefined ? {} : { compactionFailures }),
+    ...defined({ compaction, compactionFailures }),
   });
 }
 
@@ -106,7 +106,7 @@ export function toolView(
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   const get = (name: string) => all.find((tool) => tool.name === name);
   const list = [...all.filter((tool) => tool.loading === 'always'), ...found.flatMap((name) => get(name) ?? [])];
-  return { list: () => list, all: () => all, get, ...(policy === undefined ? {} : { policy }) };
+  return { list: () => list, all: () => all, get, ...defined({ policy }) };
 }
 
 function schemaOf(name: string): ToolSchema {

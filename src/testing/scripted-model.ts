@@ -9,7 +9,7 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { type Json, PilotageError, type Usage } from '#core';
+import { defined, type Json, PilotageError, type Usage } from '#core';
 import type { StopReason } from '#model';
 
 export interface ScriptedCall {
@@ -195,7 +195,7 @@ function piecesOf(part: LanguageModelV4Content, id: string): LanguageModelV4Stre
     return [
       { type: `${type}-start`, id },
       ...split(text).map((delta) => ({ type: `${type}-delta` as const, id, delta })),
-      { type: `${type}-end`, id, ...(providerMetadata === undefined ? {} : { providerMetadata }) },
+      { type: `${type}-end`, id, ...defined({ providerMetadata }) },
     ];
   }
   if (part.type !== 'tool-call') return [part];

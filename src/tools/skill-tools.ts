@@ -1,5 +1,5 @@
 /** The built-in tools that find and read the skills of a run that has more of them than it is shown. */
-import { type Json, SKILL_GET, SKILL_SEARCH } from '#core';
+import { defined, type Json, SKILL_GET, SKILL_SEARCH } from '#core';
 import { type ToolOptions, tool } from './tool.ts';
 
 const MAX_LIMIT = 50;
@@ -33,7 +33,7 @@ export const skillSearch: ToolOptions = tool({
       ({ skill: { name, title, description }, score }): Json => ({
         name,
         title,
-        ...(description === undefined ? {} : { description }),
+        ...defined({ description }),
         score,
       }),
     );

@@ -3,7 +3,7 @@
  * that the package is not needed, and `execute` gets what the AI SDK would give it beside the context of Pilotage.
  */
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
-import { describeThrown, type JsonObject, PilotageError } from '#core';
+import { defined, describeThrown, type JsonObject, PilotageError } from '#core';
 import type { InputSchema, Tool, ToolContext } from './tool.ts';
 
 /** A tool whose name is its key in a record: an AI SDK `tool()`, or a tool of Pilotage without `name`. Its effect is `once` unless it says so. */
@@ -46,7 +46,7 @@ export function withName(name: string, tool: UnnamedTool): Tool {
     description: typeof tool.description === 'string' ? tool.description : '',
     inputSchema: schemaOf(name, 'inputSchema', tool.inputSchema),
     ...(outputSchema === undefined ? {} : { outputSchema: schemaOf(name, 'outputSchema', outputSchema) }),
-    ...(asked === undefined ? {} : { needsApproval: asked }),
+    ...defined({ needsApproval: asked }),
     execute: async (input, context) => {
       const made: unknown = execute.call(tool, input, withCall(context));
       return isAsyncIterable(made) ? last(made) : made;

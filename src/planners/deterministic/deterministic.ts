@@ -6,6 +6,7 @@
 import {
   assertIdentity,
   assertOptions,
+  defined,
   describeThrown,
   type JsonObject,
   type Move,
@@ -75,7 +76,7 @@ async function ask(
     const name = id === undefined ? `steps[${index}]` : `steps[${index}] (${id})`;
     const code: JsonObject = PilotageError.is(cause) ? { cause: cause.code } : {};
     throw new PilotageError('deterministic_step', `${name} failed: ${describeThrown(cause)}`, {
-      data: { index, ...(id === undefined ? {} : { id }), ...code },
+      data: { index, ...defined({ id }), ...code },
       cause,
     });
   }

@@ -1,5 +1,14 @@
 /** Steps that wait for a group of tasks. They only decide: the runtime spawns and waits. */
-import { type Decision, type ErrorData, errorOf, type Move, type RunView, type Step, type TaskView } from '#core';
+import {
+  type Decision,
+  defined,
+  type ErrorData,
+  errorOf,
+  type Move,
+  type RunView,
+  type Step,
+  type TaskView,
+} from '#core';
 import { isResolved, lastStep, markOfResolved, stepNotes } from './recorded.ts';
 import type { GroupMember, OnResolved } from './steps.ts';
 
@@ -57,7 +66,7 @@ function memberOf({ id, end }: TaskView): GroupMember {
   return {
     task_id: id,
     status,
-    ...(result === undefined ? {} : { result }),
+    ...defined({ result }),
     ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
   };
 }

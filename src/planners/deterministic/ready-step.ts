@@ -4,6 +4,7 @@ import {
   captureJson,
   captureObject,
   type Decision,
+  defined,
   type Finish,
   type JsonObject,
   type Move,
@@ -109,7 +110,7 @@ function finishing({ id, reason, payload, metadata }: FinishStep): ClaimMove {
   const decision = (answer: Finish['payload'], notes: JsonObject): Decision => ({
     kind: 'finish',
     reason,
-    ...(answer === undefined ? {} : { payload: answer }),
+    ...defined({ payload: answer }),
     metadata: notes,
   });
   const answer = captured(payload, 'payload');

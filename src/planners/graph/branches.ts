@@ -1,5 +1,5 @@
 /** A plan as the one parallel call that carries it out. */
-import { type Branch, type CallParallel, FINISH_TOOL, type Json, MESSAGE_TOOL, type RunView } from '#core';
+import { type Branch, type CallParallel, defined, FINISH_TOOL, type Json, MESSAGE_TOOL, type RunView } from '#core';
 import type { ReadyPlan, ReadyStep } from './plan.ts';
 
 /**
@@ -42,7 +42,7 @@ function callOfStep(step: ReadyStep, internal: string | undefined): { readonly t
     case 'finish':
       return { tool: FINISH_TOOL, args: input ?? null };
     case 'internal':
-      return { tool: internal ?? '', args: { id, input: input ?? null, ...(meta === undefined ? {} : { meta }) } };
+      return { tool: internal ?? '', args: { id, input: input ?? null, ...defined({ meta }) } };
     default:
       return type satisfies never;
   }
@@ -62,6 +62,6 @@ export function planDecision(plan: ReadyPlan, { concurrency, internal, isAnew = 
     plan: plan.planId,
     branches: branchesOfPlan(plan, internal, isAnew),
     onInvalid: 'per_branch',
-    ...(concurrency === undefined ? {} : { concurrency }),
+    ...defined({ concurrency }),
   };
 }

@@ -2,7 +2,7 @@
  * Whether a plan can be carried out. Everything that is wrong is told at once, and nothing but a plan in which nothing is
  * wrong is given on.
  */
-import { PilotageError, type PlanFault } from '#core';
+import { defined, PilotageError, type PlanFault } from '#core';
 import { type StepRules, stepFaults } from './check-step.ts';
 import { fault, type GivenPlan, type GivenStep, readGivenPlan } from './given-plan.ts';
 import { type Links, linkSteps } from './links.ts';
@@ -130,8 +130,7 @@ export function planInvalid(faults: readonly PlanFault[]): PilotageError {
   const data = shown.map(({ code, message: said, step, path }) => ({
     code,
     message: said,
-    ...(step === undefined ? {} : { step }),
-    ...(path === undefined ? {} : { path }),
+    ...defined({ step, path }),
   }));
   return new PilotageError('plan_invalid', message, { data: { faults: data } });
 }

@@ -1,5 +1,5 @@
 /** Turns a value that was given as a plan into steps that can be checked one by one. Nothing is thrown: every mistake is a fault. */
-import { captureJson, describeThrown, isJsonObject, type Json, type JsonObject, type PlanFault } from '#core';
+import { captureJson, defined, describeThrown, isJsonObject, type Json, type JsonObject, type PlanFault } from '#core';
 import { explainSchemaError, type SchemaError, schemaErrors } from '#schema';
 import type { PlanStep, PlanStepType } from './plan.ts';
 import { GIVEN_PLAN_SCHEMA, STEP_TYPES } from './plan-schema.ts';
@@ -136,5 +136,5 @@ function stepAt(pointer: string, steps: readonly GivenStep[]): GivenStep | undef
 }
 
 export function fault(code: string, message: string, step?: string, path?: readonly string[]): PlanFault {
-  return { code, message, ...(step === undefined ? {} : { step }), ...(path === undefined ? {} : { path }) };
+  return { code, message, ...defined({ step, path }) };
 }

@@ -8,6 +8,7 @@ import {
   assertOptions,
   captureJson,
   type Delta,
+  defined,
   MAX_AT_ONCE,
   MAX_PLAN_BRANCHES,
   type Move,
@@ -65,11 +66,7 @@ export function graph(options: GraphOptions): Planner {
   checkOptions(options);
   const { name = 'graph', version, plan, concurrency, internal, maxSteps } = options;
   const maker = makerOf(plan);
-  const rules: MoveRules = {
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(internal === undefined ? {} : { internal }),
-    ...(maxSteps === undefined ? {} : { maxSteps }),
-  };
+  const rules: MoveRules = defined({ concurrency, internal, maxSteps });
   const next: Planner['next'] = (run, signal) => nextMove(maker, rules, run, signal);
   const planner: Planner = { name, wakeMode: 'poll', next };
   return Object.freeze(version === undefined ? planner : { ...planner, version });

@@ -2,7 +2,7 @@
  * What comes before what in a plan: by edges, `after`, `when` and references; and in a list, where a step does not say `after`, by
  * how it is written.
  */
-import type { PlanFault } from '#core';
+import { defined, type PlanFault } from '#core';
 import { referencesOf, shownStep } from './check-step.ts';
 import { fault, type GivenPlan, type GivenStep } from './given-plan.ts';
 import type { Pair } from './order.ts';
@@ -116,7 +116,7 @@ class Linker {
     for (const [key, { type = 'tool', after, behind, when }] of this.#steps.entries()) {
       const needs = [...(this.before[key] as Set<number>)];
       const saysAfter = after !== undefined || behind !== undefined;
-      const step = { key, type, needs, saysAfter, ...(when === undefined ? {} : { when }) };
+      const step = { key, type, needs, saysAfter, ...defined({ when }) };
       // One on which another step hangs stays where it is.
       if (isLooseFinish(step) && !hung.has(key)) ends.push(step);
       else {

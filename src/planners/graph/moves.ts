@@ -1,5 +1,5 @@
 /** From what a maker gave to a move: checked, allowed by the policy, and with what earlier steps came to. */
-import type { Decision, Move, RunView } from '#core';
+import { type Decision, defined, type Move, type RunView } from '#core';
 import { branchOfStep, isAnew, type PlanHow, planDecision } from './branches.ts';
 import { checkPlan, planInvalid } from './check-plan.ts';
 import { earlierPlaces, freshPlanId } from './outcome.ts';
@@ -64,8 +64,7 @@ async function readyPlan(
   const checked = checkPlan(given, {
     tools: run.tools,
     earlier: new Set(places.keys()),
-    ...(internal === undefined ? {} : { internal }),
-    ...(maxSteps === undefined ? {} : { maxSteps }),
+    ...defined({ internal, maxSteps }),
   });
   if ('faults' in checked) throw planInvalid(checked.faults);
   const plan = boundToEarlier(checked.plan, places, run);

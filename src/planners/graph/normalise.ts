@@ -1,5 +1,6 @@
 /** Between the agentsdk contract and ours: what such a planner is told of a run, and what it may give. */
 import {
+  defined,
   isJsonObject,
   type Json,
   type JsonObject,
@@ -57,7 +58,7 @@ export function plannerState(run: RunView): PlannerState {
   return {
     sessionId: identity.session,
     transcript: transcriptOf(run),
-    ...(memory === undefined ? {} : { memorySnapshot: memory }),
+    ...defined({ memorySnapshot: memory }),
     goal,
     stepCount: trajectory.count,
     limits: {
@@ -69,10 +70,7 @@ export function plannerState(run: RunView): PlannerState {
 
 function memoryOf({ context: { externalMemory, conversationMemory } }: RunView): JsonObject | undefined {
   if (externalMemory === undefined && conversationMemory === undefined) return undefined;
-  return {
-    ...(externalMemory === undefined ? {} : { external: externalMemory }),
-    ...(conversationMemory === undefined ? {} : { conversation: conversationMemory }),
-  };
+  return defined({ external: externalMemory, conversation: conversationMemory });
 }
 
 type Turn = PlannerState['transcript'][number];

@@ -5,6 +5,7 @@ import {
   branchesOf,
   branchId,
   type Control,
+  defined,
   type ErrorData,
   FINISH_TOOL,
   type Finish,
@@ -48,7 +49,7 @@ export function planNodes(step: Step): readonly PlanNode[] {
     switch (outcome?.kind) {
       case 'value': {
         const { value, artifact } = outcome;
-        return { ...node, status: 'done', value, ...(artifact === undefined ? {} : { artifact }) };
+        return { ...node, status: 'done', value, ...defined({ artifact }) };
       }
       case 'error':
         return { ...node, status: 'failed', error: outcome.error };

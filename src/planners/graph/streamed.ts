@@ -2,7 +2,16 @@
  * A plan that is carried out while it is made: each step is given on as it comes, and starts when those before it have
  * ended. After a crash the maker is asked again; what it then gives a second time, and was run, is not run again.
  */
-import { type Branch, type Delta, FINISH_TOOL, isJsonObject, jsonEquals, type Move, type RunView } from '#core';
+import {
+  type Branch,
+  type Delta,
+  defined,
+  FINISH_TOOL,
+  isJsonObject,
+  jsonEquals,
+  type Move,
+  type RunView,
+} from '#core';
 import { branchOfStep, isAnew } from './branches.ts';
 import { checkPlan, MAX_PLAN_STEPS, planInvalid } from './check-plan.ts';
 import { referencesOf } from './check-step.ts';
@@ -131,7 +140,7 @@ class StreamedSteps {
     ];
     const needs = named.filter((id) => this.#given.has(id));
     const saysAfter = after !== undefined || behind !== undefined;
-    const step = { key, type, needs, saysAfter, ...(when === undefined ? {} : { when }) };
+    const step = { key, type, needs, saysAfter, ...defined({ when }) };
     const place = isLooseFinish(step) ? this.#placement.placeOfEnd(step) : this.#placement.placeOf(step);
     this.#placement.add(step);
     return { ...given, after: [...(after ?? []), ...place.after], behind: [...(behind ?? []), ...place.behind] };
@@ -151,7 +160,7 @@ class StreamedSteps {
     const named = read === undefined ? [] : [...(read.after ?? []), ...(read.behind ?? []), ...referencesOf(read)];
     const ids = new Set([...named, read?.when?.step ?? '', read?.id ?? ''].filter((id) => this.#given.has(id)));
     const known = [...ids].map((id) => this.#standIn(id));
-    const rules = { tools, maxSteps: known.length + 1, ...(internal === undefined ? {} : { internal }) };
+    const rules = { tools, maxSteps: known.length + 1, ...defined({ internal }) };
     const checked = checkPlan({ steps: [...known, given] }, rules);
     const faults = 'faults' in checked ? [...checked.faults] : [];
     if (this.branches.length >= maxSteps) {

@@ -1,7 +1,15 @@
 /** One model that answers small questions by a schema, and what goes with each. */
 
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
-import { type AsksModels, assertOptions, type Clock, type JsonObject, type OptionShape, systemClock } from '#core';
+import {
+  type AsksModels,
+  assertOptions,
+  type Clock,
+  defined,
+  type JsonObject,
+  type OptionShape,
+  systemClock,
+} from '#core';
 import { askStructured, type LanguageModel, type ModelEntry, type Prices, readyModel, type Structured } from '#model';
 import { asksModels } from '#planners';
 import type { HtnTask } from '#planners/htn';
@@ -60,8 +68,7 @@ export function askerOf(given: LanguageModel | ModelEntry, options: HtnModelOpti
         mode,
         request: { prompt: [...prompt], temperature: 0 },
         clock,
-        ...(retries === undefined ? {} : { retries }),
-        ...(stallMs === undefined ? {} : { stallMs }),
+        ...defined({ retries, stallMs }),
       });
       // An answer that is not usable in any mode says nothing about the modes.
       if (asked.ok) mode = asked.mode;

@@ -1,5 +1,5 @@
 /** A model that chooses among methods. */
-import type { AsksModels, JsonObject, RunView } from '#core';
+import { type AsksModels, defined, type JsonObject, type RunView } from '#core';
 import type { LanguageModel, ModelEntry } from '#model';
 import { parseToolArgs } from '#parse';
 import type { ChooseMethod, HtnTask } from '#planners/htn';
@@ -26,7 +26,7 @@ export function chooseWith(
     });
     const { remarks, usage } = asked;
     const method = asked.ok ? asked.value : asked.reply.text;
-    return { method, remarks, ...(usage === undefined ? {} : { usage }) };
+    return { method, remarks, ...defined({ usage }) };
   };
   return asking(choose, asker);
 }

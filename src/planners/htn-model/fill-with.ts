@@ -3,6 +3,7 @@ import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import {
   type AsksModels,
   addUsage,
+  defined,
   describeThrown,
   isJsonObject,
   type Json,
@@ -44,7 +45,7 @@ export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOpt
       });
       remarks.push(...asked.remarks);
       if (asked.usage !== undefined) usage = addUsage(usage, asked.usage);
-      if (asked.ok) return { steps: asked.value, remarks, ...(usage === undefined ? {} : { usage }) };
+      if (asked.ok) return { steps: asked.value, remarks, ...defined({ usage }) };
       if (repair.length > 0) throw asked.error;
       repair = repairTurns(asked.reply.text, asked.error);
     }

@@ -1,6 +1,14 @@
 /** A planner over a domain: operators that change a state, and methods that decompose tasks. */
 
-import { type AsksModels, assertOptions, type OptionShape, PilotageError, type Planner, type RunView } from '#core';
+import {
+  type AsksModels,
+  assertOptions,
+  defined,
+  type OptionShape,
+  PilotageError,
+  type Planner,
+  type RunView,
+} from '#core';
 import type { HtnDomain, HtnTask } from './domain.ts';
 import { resolverOf } from './item.ts';
 import { plannerOf } from './planner.ts';
@@ -96,7 +104,7 @@ export function htn(options: HtnOptions): Planner {
     unpriced: [...(choose?.unpriced ?? []), ...(fill?.unpriced ?? [])],
     knows: (run, signal) => ({
       resolve: resolverOf(domain),
-      ...(domain.fingerprint === undefined ? {} : { fingerprint: domain.fingerprint }),
+      ...defined({ fingerprint: domain.fingerprint }),
       tables: () => options.state(run),
       todo: () => options.todo(run),
       stepOf: (action) => withTaskValues(options.step(action, run), action),

@@ -1,6 +1,7 @@
 /** A planner that decomposes tasks: what it decides at a step, however its tasks are given. */
 import {
   type Decision,
+  defined,
   FINISH_TOOL,
   type Json,
   type JsonObject,
@@ -65,7 +66,7 @@ export function plannerOf(parts: PlannerParts): Planner {
   return Object.freeze({
     name,
     wakeMode: 'push' as const,
-    ...(version === undefined ? {} : { version }),
+    ...defined({ version }),
     unpriced,
     next,
   });
@@ -126,7 +127,7 @@ class Turn {
       state,
       resolve,
       leaves: fill !== undefined,
-      ...(fingerprint === undefined ? {} : { fingerprint }),
+      ...defined({ fingerprint }),
       ...(lazy ? { isEnough: (item: Item) => item.kind === 'leaf' || this.#stepOf(item) !== undefined } : {}),
       ...(choose === undefined ? {} : { choose: chosen }),
     };
@@ -171,9 +172,7 @@ class Turn {
         steps.push({
           id,
           type,
-          ...(toolId === undefined ? {} : { toolId }),
-          ...(input === undefined ? {} : { input }),
-          ...(meta === undefined ? {} : { meta }),
+          ...defined({ toolId, input, meta }),
           // What was planned from the beginning is to be done, however often it stands there.
           ...(again === true || !isAnew ? { again: true } : {}),
           after: before === undefined ? [] : [before.id],
@@ -217,14 +216,13 @@ class Turn {
         tools: this.#run.tools,
         maxSteps: steps.length,
         earlier: new Set(done.keys()),
-        ...(internal === undefined ? {} : { internal }),
+        ...defined({ internal }),
       },
     );
     if ('faults' in checked) throw planInvalid(checked.faults);
     const plan = boundToEarlier(checked.plan, done, this.#run);
     return (
-      (lazy ? callOf(plan, this.#run) : undefined) ??
-      planDecision(plan, { isAnew: true, ...(internal === undefined ? {} : { internal }) })
+      (lazy ? callOf(plan, this.#run) : undefined) ?? planDecision(plan, { isAnew: true, ...defined({ internal }) })
     );
   }
 }

@@ -1,6 +1,7 @@
 /** Whoever helps the planner with one move: what they answer, and what that took. */
 import {
   addUsage,
+  defined,
   describeThrown,
   type JsonObject,
   type MoveNotes,
@@ -64,7 +65,7 @@ export class Questions {
   /** For the move. */
   get notes(): Pick<MoveNotes, 'usage' | 'remarks'> {
     return {
-      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
+      ...defined({ usage: this.#usage }),
       ...(this.#remarks.length === 0 ? {} : { remarks: this.#remarks }),
     };
   }

@@ -1,5 +1,5 @@
 /** Planning what is left: as it stands, or, when that cannot be done, with no more of it planned anew than is needed. */
-import type { PilotageError } from '#core';
+import { defined, type PilotageError } from '#core';
 import { type Item, methodOf } from './item.ts';
 import { type HtnLimits, Search, type SearchSpec } from './search.ts';
 import { type HtnTrace, traceOf } from './trace.ts';
@@ -111,7 +111,7 @@ async function solve(items: readonly Item[], notes: Notes, means: Means, signal:
         return { plan: search.plan, rest: itemsFrom(search.rest), trace: traceOf(todo, TRACE_NODES) };
       case 'none': {
         const { end, cycle } = search;
-        const why = { ...(end === undefined ? {} : { end }), ...(cycle === undefined ? {} : { cycle }) };
+        const why = defined({ end, cycle });
         return { rest: [], trace: traceOf(todo, TRACE_NODES), ...why };
       }
       case 'asked':

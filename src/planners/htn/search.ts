@@ -3,7 +3,7 @@
  * is left to do is a linked list of which all branches share the tail; the choices that are open are a stack. So neither
  * the length of a plan nor the depth of a task takes anything of the call stack.
  */
-import { describeThrown, type Json, jsonEquals, PilotageError } from '#core';
+import { defined, describeThrown, type Json, jsonEquals, PilotageError } from '#core';
 import type { DomainFunction, HtnDomain, HtnTask } from './domain.ts';
 import {
   badDecomposition,
@@ -55,7 +55,7 @@ export function findPlan(
   const { signal, trace } = options;
   const search = new Search({
     ...options,
-    ...(domain.fingerprint === undefined ? {} : { fingerprint: domain.fingerprint }),
+    ...defined({ fingerprint: domain.fingerprint }),
     state,
     resolve,
     todo: itemsOf(todo, resolve),

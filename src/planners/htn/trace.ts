@@ -1,5 +1,5 @@
 /** How a plan was found, or why none was: the tree of tasks and methods, as a list of nodes in which each names its parent. */
-import { isJsonObject, type Json, type Step } from '#core';
+import { defined, isJsonObject, type Json, type Step } from '#core';
 import type { HtnTask } from './domain.ts';
 import type { DeadEnd, FailedMethod, Item } from './item.ts';
 import { RECORD } from './work.ts';
@@ -89,7 +89,7 @@ function failedNode({ name, end, why, message }: FailedMethod, of: Item, parent:
     status: 'failed',
     ...(end === undefined || end.task === of.task ? {} : { task: end.task }),
     why: why ?? 'not_applicable',
-    ...(message === undefined ? {} : { message }),
+    ...defined({ message }),
   };
 }
 

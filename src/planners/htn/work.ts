@@ -2,7 +2,7 @@
  * What is still to be done in a run, with the tree of tasks above it, and the form in which it is written down with each
  * move. A planner keeps nothing between two moves: it reads all this back from the last one.
  */
-import { isJsonObject, type Json, type JsonObject, PilotageError, type Step } from '#core';
+import { defined, isJsonObject, type Json, type JsonObject, PilotageError, type Step } from '#core';
 import type { PlanStep } from '#planners/graph';
 import type { HtnEntry, HtnTask } from './domain.ts';
 import { Item, itemsOf, methodOf, type Resolve } from './item.ts';
@@ -172,9 +172,7 @@ function placeRow(place: Item, of: number | undefined, { roots, failed, again }:
   const method = methodOf(place);
   return {
     task: place.task,
-    ...(of === undefined ? {} : { of }),
-    ...(root === undefined ? {} : { root }),
-    ...(method === undefined ? {} : { method }),
+    ...defined({ of, root, method }),
     ...(tried === undefined ? {} : { failed: [...tried] }),
     ...(again.has(place) ? { again: true } : {}),
   };
@@ -187,10 +185,9 @@ function itemRow(item: Item, of: number, { roots, steps, fills }: Notes): ItemRo
   return {
     task: item.task,
     of,
-    ...(root === undefined ? {} : { root }),
+    ...defined({ root }),
     ...(item.kind === 'check' ? { check: true } : {}),
-    ...(ids === undefined ? {} : { steps: ids }),
-    ...(fill === undefined ? {} : { fill }),
+    ...defined({ steps: ids, fill }),
   };
 }
 

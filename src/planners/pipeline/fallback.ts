@@ -5,6 +5,7 @@ import {
   branchId,
   type Decision,
   type Delta,
+  defined,
   FINISH_TOOL,
   type Finish,
   isPlan,
@@ -64,8 +65,7 @@ export function refusedPlan(reason: Finish['reason'], via: string, faults: reado
     ({ code, message, step, path }): JsonObject => ({
       code,
       message,
-      ...(step === undefined ? {} : { step }),
-      ...(path === undefined ? {} : { path }),
+      ...defined({ step, path }),
     }),
   );
   return { kind: 'finish', reason, metadata: { via, faults: shown } };
@@ -82,8 +82,7 @@ function planFaults(
   const steps = branches.filter(isOurs).map((branch) => stepOf(branch, branches.indexOf(branch)) as unknown as Json);
   const rules = {
     tools,
-    ...(internal === undefined ? {} : { internal }),
-    ...(maxSteps === undefined ? {} : { maxSteps }),
+    ...defined({ internal, maxSteps }),
   };
   const checked = checkPlan({ planId, steps }, rules);
   return 'faults' in checked ? checked.faults : [];
@@ -111,7 +110,7 @@ function stepOf(branch: Branch, index: number): ReadyStep {
     id,
     input: args,
     after,
-    ...(behind === undefined ? {} : { behind }),
+    ...defined({ behind }),
     ...(when === undefined ? {} : { when: { step: when.branch, equals: when.equals } }),
   };
   if (tool === MESSAGE_TOOL) return { ...placed, type: 'message' };

@@ -6,6 +6,7 @@
 import {
   type Branch,
   type CallParallel,
+  defined,
   isJsonObject,
   type Json,
   jsonEquals,
@@ -78,7 +79,7 @@ export class GrowingPlan {
       plan: this.planId,
       branches: [...this.#branches],
       onInvalid: 'per_branch',
-      ...(concurrency === undefined ? {} : { concurrency }),
+      ...defined({ concurrency }),
     };
   }
 
@@ -169,7 +170,7 @@ export class GrowingPlan {
       type,
       needs: stated,
       saysAfter: saysAfter(given),
-      ...(when === undefined ? {} : { when }),
+      ...defined({ when }),
     };
     const step = this.#placed(bare, place);
     const ended = step.after.find((need) => this.#known.get(need)?.step.type === 'finish');
@@ -277,7 +278,7 @@ const MISSING: ReadonlySet<string> = new Set(['edge_unknown', 'step_unreachable'
 const NOTHING: Grown = { ready: [], faults: [] };
 
 function bad(code: string, message: string, step?: string): Grown {
-  return { ready: [], faults: [{ code, message, ...(step === undefined ? {} : { step }) }] };
+  return { ready: [], faults: [{ code, message, ...defined({ step }) }] };
 }
 
 function waitsForItself(step: string): PlanFault {

@@ -2,6 +2,7 @@
 import {
   type Branch,
   type CallParallel,
+  defined,
   jsonEquals,
   mapReferences,
   PilotageError,
@@ -56,7 +57,7 @@ export function rulesOf({ run, work, maxSteps, internal }: Judging, known: Itera
     tools: run.tools,
     maxSteps,
     earlier: new Set([...work.done.keys(), ...known]),
-    ...(internal === undefined ? {} : { internal }),
+    ...defined({ internal }),
   };
 }
 
@@ -64,8 +65,7 @@ export function rulesOf({ run, work, maxSteps, internal }: Judging, known: Itera
 export function decisionOf(plan: ReadyPlan, { run, concurrency, internal }: Judging): CallParallel {
   return planDecision(plan, {
     isAnew: isAnew(run),
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(internal === undefined ? {} : { internal }),
+    ...defined({ concurrency, internal }),
   });
 }
 

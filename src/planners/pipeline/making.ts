@@ -1,6 +1,6 @@
 /** One plan in the making: what all of its stages share. */
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider';
-import type { Json, PlanFault, PlanTry, RunView } from '#core';
+import { defined, type Json, type PlanFault, type PlanTry, type RunView } from '#core';
 import type { ReadyModel } from '#model';
 import { enclose, encloseJson, jsonLine, userTurn } from '#prompt';
 import type { Judging } from './judge.ts';
@@ -39,7 +39,7 @@ export function requestFor(
     form: prompt.form,
     temperature: setup.numbers.temperature,
     ...(seed === undefined ? {} : { seed: seed + candidate }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...defined({ maxOutputTokens }),
   });
 }
 

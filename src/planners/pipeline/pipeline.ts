@@ -6,6 +6,7 @@ import {
   assertIdentity,
   CEILING_REASONS,
   type Delta,
+  defined,
   type Finish,
   type FinishReason,
   type Move,
@@ -125,8 +126,7 @@ function begin(setup: Setup, run: RunView, work: GoalProgress, prompt: Prompt, s
     signal,
     work,
     maxSteps: numbers.maxSteps,
-    ...(internal === undefined ? {} : { internal }),
-    ...(concurrency === undefined ? {} : { concurrency }),
+    ...defined({ internal, concurrency }),
   };
   const tries = new Tries({ run, signal, template: prompt.template, redact, patience, note });
   return { setup, run, signal, prompt, judging, tries };
@@ -139,13 +139,13 @@ function notesOf({ tries, prompt }: PlanMaking, made?: Extract<MadePlan, { kind:
   return {
     remarks,
     provenance: { ...by, template: prompt.template.id, templateVersion: prompt.template.version, tries: tries.count },
-    ...(usage === undefined ? {} : { usage }),
+    ...defined({ usage }),
   };
 }
 
 function withNotes(move: Move, before: readonly Remark[], usage: Usage | undefined): Move {
   const remarks = [...before, ...(move.remarks ?? [])];
-  return { ...move, remarks, ...(usage === undefined ? {} : { usage }) };
+  return { ...move, remarks, ...defined({ usage }) };
 }
 
 /** There is no plan: how the run ends, unless somebody takes over. */
@@ -159,7 +159,7 @@ function failedMove(
     type: 'plan.fallback',
     because,
     faults: redacted(faults, setup),
-    ...(planner === undefined ? {} : { planner }),
+    ...defined({ planner }),
   };
   return { decision, remarks: [remark] };
 }

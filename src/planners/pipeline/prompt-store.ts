@@ -5,6 +5,7 @@ import {
   type Clock,
   captureObject,
   deepFreeze,
+  defined,
   describeThrown,
   type OptionShape,
   PilotageError,
@@ -107,13 +108,13 @@ export function promptStore(options: PromptStoreOptions = {}): PromptStore {
       text,
       requiredVars: [...requiredVars],
       ...(metadata === undefined ? {} : { metadata: captureObject(metadata, 'metadata').json }),
-      ...(author === undefined ? {} : { author }),
+      ...defined({ author }),
       at,
     });
   }
 
   function tell(type: PromptAudit['type'], { id, version, author }: PromptTemplate): void {
-    onAudit?.(Object.freeze({ type, id, version, ...(author === undefined ? {} : { author }), at: clock.now() }));
+    onAudit?.(Object.freeze({ type, id, version, ...defined({ author }), at: clock.now() }));
   }
 
   return Object.freeze({
@@ -122,9 +123,7 @@ export function promptStore(options: PromptStoreOptions = {}): PromptStore {
       const template = accepted({
         id,
         text,
-        ...(requiredVars === undefined ? {} : { requiredVars }),
-        ...(metadata === undefined ? {} : { metadata }),
-        ...(author === undefined ? {} : { author }),
+        ...defined({ requiredVars, metadata, author }),
       });
       const shelf = shelfOf(shelves, id);
       tell(shelf.isEmpty ? 'template.created' : 'template.updated', template);

@@ -1,5 +1,5 @@
 /** The first two stages: what is looked up, and the prompt that a template makes of it. */
-import { PilotageError, type Remark, type RunView } from '#core';
+import { defined, PilotageError, type Remark, type RunView } from '#core';
 import type { Prompt } from './making.ts';
 import type { GoalProgress } from './phase.ts';
 import type { PlanForm } from './request.ts';
@@ -36,7 +36,7 @@ export async function promptFor(
     form,
     maxSteps: numbers.maxSteps,
     internal: options.internal !== undefined,
-    ...(retrieved.text === undefined ? {} : { retrieved: retrieved.text }),
+    ...defined({ retrieved: retrieved.text }),
     ...(done === '' ? {} : { done }),
   });
   const { text } = prompts.render(template, vars);

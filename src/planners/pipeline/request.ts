@@ -1,10 +1,12 @@
 /** How a model is asked for a plan: as a call of the one tool `submit_plan` where it can, as JSON, or as lines of text. */
+
 import type {
   JSONSchema7,
   LanguageModelV4CallOptions,
   LanguageModelV4FunctionTool,
   LanguageModelV4Message,
 } from '@ai-sdk/provider';
+import { defined } from '#core';
 import { type ReadyModel, structuredFormat } from '#model';
 import { PLAN_SCHEMA } from '#planners/graph';
 import { userTurn } from '#prompt';
@@ -41,8 +43,7 @@ export function planRequest(parts: PlanRequestParts): LanguageModelV4CallOptions
   return {
     prompt: [userTurn(prompt), ...turns],
     temperature,
-    ...(seed === undefined ? {} : { seed }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...defined({ seed, maxOutputTokens }),
     ...(form === 'json' ? answerAs(model) : {}),
   };
 }

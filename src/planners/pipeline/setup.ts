@@ -1,5 +1,14 @@
 /** What a pipeline planner has ready for all of its moves. */
-import { asPlanner, type Clock, describeThrown, type Planner, type PlanTry, redactor, systemClock } from '#core';
+import {
+  asPlanner,
+  type Clock,
+  defined,
+  describeThrown,
+  type Planner,
+  type PlanTry,
+  redactor,
+  systemClock,
+} from '#core';
 import { type AskOptions, createModelRegistry, type ModelCallResult, type ReadyModel, readyModel } from '#model';
 import { isRegistry, listedModels, type ModelPool, modelPool } from '#planners';
 import { type KeptMeasures, keepMeasures } from './measures.ts';
@@ -42,8 +51,7 @@ export function setUpPipeline(options: PipelineOptions): Setup {
     clock,
     patience: {
       clock,
-      ...(retries === undefined ? {} : { retries }),
-      ...(stallMs === undefined ? {} : { stallMs }),
+      ...defined({ retries, stallMs }),
     },
     ...(options.outlineModel === undefined ? {} : { outline: ready(options.outlineModel) }),
     ...(typeof verifier === 'object' ? { judge: ready(verifier.model) } : {}),

@@ -1,5 +1,5 @@
 /** What a run has done so far, as untrusted data for the prompt of the plan that comes next. */
-import { branchesOf, type Json, type JsonObject, type Outcome, type RunView, type Step } from '#core';
+import { branchesOf, defined, type Json, type JsonObject, type Outcome, type RunView, type Step } from '#core';
 import { planIdOf, planNodes } from '#planners/graph';
 import { encloseJson, errorText, jsonLine } from '#prompt';
 import type { GoalProgress } from './phase.ts';
@@ -47,7 +47,7 @@ function linesOf(step: Step, { from, plans }: GoalProgress): readonly string[] {
     if (outcome === undefined) return [];
     const args = given.get(index) ?? planned;
     const id = nodes[index]?.id;
-    return [jsonLine({ ...(id === undefined ? {} : { id }), tool, ...shortened('args', args), ...resultOf(outcome) })];
+    return [jsonLine({ ...defined({ id }), tool, ...shortened('args', args), ...resultOf(outcome) })];
   });
   const fault = step.error;
   return fault === undefined ? lines : [...lines, jsonLine({ status: 'failed', error: errorText(fault) })];

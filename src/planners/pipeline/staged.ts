@@ -1,5 +1,7 @@
 /** A plan in two stages: a cheap model makes the outline, and the model of the plan works it out. */
+
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
+import { defined } from '#core';
 import type { Reply } from '#model';
 import { enclose, userTurn } from '#prompt';
 import { MAX_REPLY_CHARS, type PlanMaking } from './making.ts';
@@ -20,8 +22,7 @@ export async function outlineOf({ setup, prompt, tries }: PlanMaking): Promise<O
   const request = {
     prompt: [userTurn(prompt.text), userTurn(OUTLINE_REQUEST)],
     temperature: numbers.temperature,
-    ...(seed === undefined ? {} : { seed }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...defined({ seed, maxOutputTokens }),
   };
   const { number, output, judged } = await tries.ask({ purpose: 'outline', model, request }, judgeOutline);
   return { number, turns: judged.result === 'valid' ? [detailTurn(output)] : [] };

@@ -2,7 +2,7 @@
  * The variables of the default templates, made of what a planner may look at. Those that hold what is not the operator's are
  * whole frames, so that a template of any wording keeps them apart.
  */
-import { isJsonObject, type Json, type JsonObject, type RunView } from '#core';
+import { defined, isJsonObject, type Json, type JsonObject, type RunView } from '#core';
 import { PLAN_SCHEMA } from '#planners/graph';
 import {
   contextTurns,
@@ -108,7 +108,7 @@ function contextBlocks({ context, history, inputs, trajectory }: RunView): strin
     artifact_ref: artifactRef,
     mime,
     size_bytes: sizeBytes,
-    ...(fileName === undefined ? {} : { file_name: fileName }),
+    ...defined({ file_name: fileName }),
   }));
   // The goal that a REDIRECT brought stands in its own place.
   const added = trajectory.steering

@@ -2,6 +2,7 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import {
   addUsage,
+  defined,
   type Json,
   PilotageError,
   type PlanFault,
@@ -128,12 +129,11 @@ export class Tries {
     const { temperature, seed } = request;
     const about = {
       try: number,
-      ...(previous === undefined ? {} : { previous }),
+      ...defined({ previous }),
       purpose,
       model: model.name,
       template: this.options.template,
-      ...(temperature === undefined ? {} : { temperature }),
-      ...(seed === undefined ? {} : { seed }),
+      ...defined({ temperature, seed }),
       prompt,
     };
     const record = (output: string, latencyMs: number, { result, faults }: Judged, usage: Usage | undefined): void => {
@@ -143,7 +143,7 @@ export class Tries {
         ...about,
         output: cut(redact(output)),
         latencyMs,
-        ...(usage === undefined ? {} : { usage }),
+        ...defined({ usage }),
         result,
         faults: faults.map((fault) => ({ ...fault, message: redact(fault.message) })),
       };

@@ -1,5 +1,5 @@
 /** Chooses the best of several valid plans, by a verdict on each: a score, or a rejection. */
-import { describeThrown, type ErrorData, isJsonObject, type Json, type JsonObject, type Remark } from '#core';
+import { defined, describeThrown, type ErrorData, isJsonObject, type Json, type JsonObject, type Remark } from '#core';
 import { BrokenReply, type Reply, structuredFormat, Watch } from '#model';
 import { JsonStream } from '#parse';
 import type { ReadyPlan } from '#planners/graph';
@@ -145,8 +145,7 @@ async function askForVerdicts(
   const request = {
     prompt: [userTurn([scorePrompt(run.goal, plans), ...(instruction === undefined ? [] : [instruction])].join('\n'))],
     temperature: 0,
-    ...(options.seed === undefined ? {} : { seed: options.seed }),
-    ...(responseFormat === undefined ? {} : { responseFormat }),
+    ...defined({ seed: options.seed, responseFormat }),
   };
   const call = { purpose: 'verify', model, request, previous: tries.count, signal } as const;
   const { judged } = await tries.ask<Scored>(call, (reply) => judgeScores(reply, plans.length));

@@ -4,6 +4,7 @@ import {
   asPlanner,
   assertIdentity,
   type Delta,
+  defined,
   isJsonObject,
   type Json,
   type Move,
@@ -43,8 +44,7 @@ export function react(options: ReactOptions): Planner {
   const making = { options, pool, requests, readAnswer, madeCalls: new MadeCalls() };
   const patience = {
     clock,
-    ...(retries === undefined ? {} : { retries }),
-    ...(stallMs === undefined ? {} : { stallMs }),
+    ...defined({ retries, stallMs }),
   };
   /** The best format that a model is known to take; found out anew by each planner. */
   const formats = new Map<ReadyModel, OutputMode>();

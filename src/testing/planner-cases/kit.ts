@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   type Decision,
   type Delta,
+  defined,
   describeThrown,
   isMove,
   type Json,
@@ -171,9 +172,7 @@ function around(planner: Planner, next: Planner['next']): Planner {
   return {
     name,
     wakeMode: resolveWakeMode(planner),
-    ...(version === undefined ? {} : { version }),
-    ...(modelDriven === undefined ? {} : { modelDriven }),
-    ...(costless === undefined ? {} : { costless }),
+    ...defined({ version, modelDriven, costless }),
     ...(planner.compact === undefined ? {} : { compact: planner.compact.bind(planner) }),
     next,
   };
