@@ -158,7 +158,7 @@ const CONTROL = /[\0-\x07\x0b\x0e-\x1f]/;
 /** What the text takes in JSON, but for quotes, backslashes and line ends, which are short. Few texts have anything else to escape. */
 function writtenChars(text: string): number {
   const { length } = text;
-  if (length > JSON_LIMITS.chars || (text.isWellFormed() && !CONTROL.test(text))) return length;
+  if (length > JSON_LIMITS.chars || isPlain(text)) return length;
   let chars = length;
   for (let at = 0; at < length && chars <= JSON_LIMITS.chars; at += 1) {
     const unit = text.charCodeAt(at);
@@ -168,6 +168,19 @@ function writtenChars(text: string): number {
     else if ((unit < 0x20 && !SHORT.has(unit)) || (unit >= 0xd800 && unit < 0xe000)) chars += 5;
   }
   return chars;
+}
+
+/** Short texts are most of all, and looked at here in less time than the engine takes to begin. */
+const SHORT_CHARS = 48;
+
+/** It has neither control characters nor halves of pairs. */
+function isPlain(text: string): boolean {
+  if (text.length > SHORT_CHARS) return text.isWellFormed() && !CONTROL.test(text);
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit < 0x20 || (unit >= 0xd800 && unit < 0xe000)) return text.isWellFormed() && !CONTROL.test(text);
+  }
+  return true;
 }
 
 /** \b \t \n \f \r */

@@ -75,11 +75,12 @@ const KEYS: ReadonlySet<string> = new Set<keyof Required<Limits>>([
 export function givenLimits(limits: Limits | undefined): Limits {
   if (limits === undefined) return {};
   assertNames(limits);
-  const set = [...KEYS].flatMap((name) => {
+  const set: Record<string, unknown> = {};
+  for (const name of KEYS) {
     const value: unknown = Reflect.get(limits, name);
-    return value === undefined ? [] : [[name, value]];
-  });
-  return Object.fromEntries(set);
+    if (value !== undefined) set[name] = value;
+  }
+  return set;
 }
 
 function assertNames(limits: Limits): void {

@@ -87,10 +87,10 @@ export function usageOf(given: LanguageModelV4Usage | undefined): ProviderUsage 
   take('cachedInputTokens', inputTokens?.cacheRead, input);
   take('cacheWriteInputTokens', inputTokens?.cacheWrite, input - (usage.cachedInputTokens ?? 0));
   take('reasoningTokens', outputTokens?.reasoning, usage.outputTokens ?? 0);
-  return {
-    ...(Object.keys(usage).length === 0 ? {} : { usage }),
-    ...(wrong.length === 0 ? {} : { refused: wrong.join('; ') }),
-  };
+  const said: { -readonly [K in keyof ProviderUsage]: ProviderUsage[K] } = {};
+  if (Object.keys(usage).length > 0) said.usage = usage;
+  if (wrong.length > 0) said.refused = wrong.join('; ');
+  return said;
 }
 
 /** The reported usage, with an estimate for each part that was not reported. */

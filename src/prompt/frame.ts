@@ -137,6 +137,7 @@ export function quoted(data: string, maxChars: number = Number.POSITIVE_INFINITY
 
 /** JSON text, so that nothing in it is a mark. It says the same: what follows an opening is written as its escape. */
 export function quotedJson(json: string): string {
+  if (json.search(OPENING) === -1) return json;
   let safe = '';
   let done = 0;
   for (const { 0: opening, index } of json.matchAll(OPENING)) {

@@ -3,6 +3,7 @@ import type { Step } from '#core';
 
 /** `undefined`: nothing that earlier steps used was lost. A call that was refused for it says so itself. */
 export function lostHandlesText({ calls }: Step): string | undefined {
+  if (calls.every(({ handles }) => handles === undefined)) return undefined;
   const reopened = calls.flatMap(({ handles = [] }) =>
     handles.filter(({ opening, lost }) => opening > 1 && lost !== true),
   );
