@@ -35,7 +35,7 @@ plan refund: 4 nodes (1 ready, 3 waiting)
 3  · photo waiting
   ✓ order  look_up  {"order":"A-17"}  TIME
   ✗ courier  ask_courier  {"order":"lost"}  TIME  tool_failed: Nobody answers.
-  – photo  look_up  {"order":"photo"}  TIME  branch_not_started: It needs courier, which did not end with a value.
+  – photo  look_up  {"order":"photo"}  TIME  branch_not_started: The branch needs courier, which did not end with a value.
   ✎ say  “Found.”
 ● step 2  is done  TIME
 ■ finished: goal
