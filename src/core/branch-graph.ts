@@ -4,7 +4,7 @@ import { PilotageError } from './errors.ts';
 import { needsOf } from './routes.ts';
 
 export interface BranchLinks {
-  /** By the names that other branches know them by. */
+  /** Indices of branches, by the names that other branches use for them. */
   readonly indexById: Map<string, number>;
   /** For each branch, the indices of the branches that it waits for, each once. */
   readonly needs: (readonly number[])[];
@@ -12,7 +12,7 @@ export interface BranchLinks {
 
 /**
  * Adds `branches` behind those that are linked already, in place.
- * @throws PilotageError `invalid_decision` when two have one id, and when one refers to an id that nobody has.
+ * @throws PilotageError `invalid_decision` when two branches have the same id, and when a branch refers to an unknown id.
  */
 export function linkBranches(
   branches: readonly Branch[],
@@ -51,7 +51,7 @@ export function dependentsOf(needs: readonly (readonly number[])[]): number[][] 
 
 const NONE: ReadonlySet<number> = new Set();
 
-/** Branches by their index, with what each waits for. Branches never change; more may be added at the end. */
+/** Branches by their index, with the branches that each waits for. Branches never change; more may be added at the end. */
 export class BranchGraph {
   readonly #branches: Branch[] = [];
   readonly #links: BranchLinks = { indexById: new Map(), needs: [] };
@@ -90,29 +90,29 @@ export class BranchGraph {
     return this.#links.indexById.get(id);
   }
 
-  /** The branches that this one waits for, each once, in the order in which it names them. */
+  /** The branches that this branch waits for, each once, in the order in which it names them. */
   needs(call: number): readonly number[] {
     return this.#links.needs[call] as readonly number[];
   }
 
-  /** The branches that wait for this one. */
+  /** The branches that wait for this branch. */
   dependents(call: number): readonly number[] {
     return this.#dependents[call] as readonly number[];
   }
 
-  /** The branch goes on also when this need of it was passed over. */
+  /** Whether the branch runs also when this need was skipped. */
   mayBePassed(call: number, need: number): boolean {
     return this.#passable[call]?.has(need) === true;
   }
 
-  /** Those from `first` on, each behind its needs. */
+  /** The branches from `first` on, each after its needs. */
   orderFrom(first: number): readonly number[] {
     return orderOf(this.#links.needs, first);
   }
 }
 
 /**
- * The branches from `first` on, each behind those that it waits for. No branch before `first` waits for one behind it.
+ * The branches from `first` on, each after the branches that it waits for. No branch before `first` waits for a later one.
  * @returns indices of branches; those in a cycle, and what waits for them, are left out.
  */
 export function orderOf(needs: readonly (readonly number[])[], first: number = 0): number[] {
@@ -122,9 +122,9 @@ export function orderOf(needs: readonly (readonly number[])[], first: number = 0
 }
 
 /**
- * Kahn's algorithm over the numbers from 0: each behind all those that lead to it. What is in a cycle is left out, and so is
- * what a cycle leads to. Those that become free together stay in the order in which they are listed.
- * @param leadsTo for each of them, those that come after it.
+ * Kahn's algorithm over the numbers from 0: each number comes after all that lead to it. Numbers in a cycle, and numbers that a cycle
+ * leads to, are left out. Numbers that become free together stay in the order in which they are listed.
+ * @param leadsTo for each number, the numbers that come after it.
  */
 export function topologicalOrder(leadsTo: readonly (readonly number[])[]): number[] {
   const open = leadsTo.map(() => 0);

@@ -1,6 +1,6 @@
 /**
- * What becomes of a branch, by how those have ended that it waits for, and when nothing more is wanted of a parallel call. This is
- * the one definition: the schedule that starts branches and the question whether a run is blocked both ask it.
+ * The verdict on a branch, from the outcomes of the branches that it waits for; and the verdict on a parallel call, when it needs nothing
+ * more. This is the one definition: the schedule that starts branches and the question whether a run is blocked both ask it.
  */
 import type { BranchGraph } from './branch-graph.ts';
 import { FINISH_TOOL } from './builtin-tools.ts';
@@ -10,28 +10,28 @@ import { failureKindOf, type Outcome } from './outcome.ts';
 import { blockOf, openRoute, waysOf } from './routes.ts';
 import { isPassedOver } from './skip-reason.ts';
 
-/** It may start; or the index of a branch that it waits for; or its outcome, because it will never run. */
+/** The branch may start; or the index of a branch that it waits for; or its outcome, because it will never run. */
 export type BranchVerdict = 'ready' | number | Outcome;
 
-/** By the index of a branch; `undefined`: it has not ended. */
+/** The outcome of a branch by its index; `undefined` when it has not ended. */
 export type EndOf = (call: number) => Outcome | undefined;
 
-/** What was found out before, and stays so: an outcome never changes. Only saves time. */
+/** Results that were found before. They stay valid, as an outcome never changes; the cache only saves time. */
 export interface JudgedBefore {
-  /** By the branch: how many of its needs, from the first one on, do not hold it up any more. */
+  /** For each branch, how many of its needs, from the first one on, do not block it any more. */
   readonly met: number[];
-  /** Of branches that have no value: whether they were passed over. */
+  /** For branches without a value: whether they were skipped on purpose. */
   readonly passed: Map<number, boolean>;
-  /** Skipped branches before which all has ended. */
+  /** Skipped branches whose predecessors have all ended. */
   readonly clear: Set<number>;
 }
 
-/** @param size so many branches there are. */
+/** @param size the number of branches. */
 export function nothingJudged(size: number = 0): JudgedBefore {
   return { met: new Array<number>(size).fill(0), passed: new Map(), clear: new Set() };
 }
 
-/** Of needs that failed, the outcome names the first one in the order of the needs, whichever failed first. */
+/** When several needs failed, the outcome names the first of them in the order of the needs, not in the order of time. */
 export function judgeBranch(graph: BranchGraph, call: number, endOf: EndOf, before: JudgedBefore): BranchVerdict {
   const branch = graph.branch(call);
   if (branch.routes !== undefined) return judgeRoutes(graph, call, endOf, before);
@@ -58,7 +58,7 @@ export function judgeBranch(graph: BranchGraph, call: number, endOf: EndOf, befo
     : skipped(`The condition on branch ${route} does not hold.`, route);
 }
 
-/** The first route that is open is taken, and which that is is known only when all that any of them needs has ended. */
+/** The first open route is taken, which is known only when every branch that any route needs has ended. */
 function judgeRoutes(graph: BranchGraph, call: number, endOf: EndOf, before: JudgedBefore): BranchVerdict {
   const needs = graph.needs(call);
   for (let met = before.met[call] ?? 0; met < needs.length; met += 1) {
@@ -77,14 +77,14 @@ function judgeRoutes(graph: BranchGraph, call: number, endOf: EndOf, before: Jud
   return skipped(`No route of the branch is open; branch ${passed} led elsewhere, or was skipped.`, passed);
 }
 
-/** It failed, or was skipped because of one that did. */
+/** Whether the branch failed, or was skipped because of a branch that failed. */
 function isLost(call: number, endOf: EndOf, { passed }: JudgedBefore): boolean {
   return endOf(call)?.kind !== 'value' && !isPassedOver(call, endOf, passed);
 }
 
 /**
- * What has not ended before a branch that was passed over: what stands behind a step stands behind all that the step waited for,
- * though it was passed over before that.
+ * Branches before a skipped branch that have not ended: a branch that comes after a step also comes after everything that the step
+ * waited for, even if the step was skipped earlier.
  */
 function openBefore(graph: BranchGraph, skip: number, endOf: EndOf, { clear }: JudgedBefore): number | undefined {
   const seen = new Set<number>();
@@ -105,7 +105,7 @@ function skipped(message: string, branch: number): Outcome {
   return { kind: 'skipped', error: { code: 'branch_not_started', message, data: { branch } } };
 }
 
-/** Why nothing more is wanted of a parallel call: the others are stopped. */
+/** Why a parallel call needs nothing more, so that its other branches are stopped. */
 export type CallOver = 'plan_ended' | 'join_met' | 'failed_fast';
 
 /** Counts how the branches of a parallel call end. */
@@ -123,7 +123,7 @@ export class BranchEnds {
     this.#winners = winnersOf(join) ?? Number.POSITIVE_INFINITY;
   }
 
-  /** To be told of each branch once. */
+  /** Records the end of a branch. It must be called once for each branch. */
   note(branch: Branch, outcome: Outcome): void {
     if (isFailure(outcome, branch)) this.#hasFailed = true;
     if (outcome.kind !== 'value') return;
@@ -131,7 +131,10 @@ export class BranchEnds {
     if (this.#isPlan && branch.tool === FINISH_TOOL) this.#isFinished = true;
   }
 
-  /** Enough branches have ended well for what the join asks, the plan has its end, or one has failed that stops the others. */
+  /**
+   * Whether the call needs nothing more: enough branches have succeeded for the join, the plan has reached its end, or a failure
+   * stops the others.
+   */
   get over(): CallOver | undefined {
     if (this.#isFinished) return 'plan_ended';
     if (this.#values >= this.#winners) return 'join_met';
@@ -139,13 +142,13 @@ export class BranchEnds {
   }
 }
 
-/** What stops the other branches of a call that fails fast. */
+/** Whether this outcome stops the other branches of a call that fails fast. */
 function isFailure(outcome: Outcome, branch: Branch): boolean {
   const kind = failureKindOf(outcome);
   return kind !== undefined && branch.tolerates?.includes(kind) !== true;
 }
 
-/** After how many values a join wants no more; `undefined`: it wants them all. */
+/** How many values a join needs; `undefined` when it needs all of them. */
 export function winnersOf(join: Join | undefined): number | undefined {
   if (join?.kind === 'first_success') return 1;
   return join?.kind === 'n' ? join.n : undefined;

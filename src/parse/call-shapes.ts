@@ -298,7 +298,7 @@ function isRecord(value: LooseObject, tool: ParseTool | undefined): boolean {
   return OUTCOMES.some((key) => Object.hasOwn(value, key) && !Object.hasOwn(properties, key));
 }
 
-/** It names a declared argument, or nothing where nothing is needed. */
+/** Whether the call names a declared argument, or no argument where none is required. */
 function mayBeArguments(value: LooseObject, tool: ParseTool): boolean {
   const keys = Object.keys(unwrapArguments(value, tool));
   const properties = Object.keys(propertiesOf(tool));

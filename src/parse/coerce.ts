@@ -1,4 +1,4 @@
-/** Makes a value fit a schema where that is safe, and says what was changed and what does not fit still. */
+/** Makes a value fit a schema where that is safe, and says what was changed and what still does not fit. */
 import { isJsonObject, type Json, type JsonObject, jsonEquals, shownName } from '#core';
 import { type ParseIssue, type ParseIssueCode, pointerStep } from './issue.ts';
 import {
@@ -43,7 +43,7 @@ function isTooDeep(value: Json, left: number): boolean {
   return left <= 0 || Object.values(value).some((inner: Json) => isTooDeep(inner, left - 1));
 }
 
-/** The same for a value that was read from a model's text, at the JSON Pointer `path`. */
+/** Fits a value that was read from a model's text, at the JSON Pointer `path`. */
 export function coerce(
   value: Loose,
   schema: Json | undefined,
@@ -79,7 +79,7 @@ function report(coercion: Coercion, code: ParseIssueCode, path: string, message:
   coercion.issues.push({ code, path, message });
 }
 
-/** The value where the schema says nothing of it. */
+/** The value where the schema says nothing about it. */
 function plain(value: Loose, path: string, coercion: Coercion): Json {
   if (isPlain(value)) return value;
   if (value instanceof NumberText && !isExactNumber(value)) {

@@ -36,7 +36,7 @@ export function fitArguments(
   return fitNamed(named, isPlain(named), tool, sources, issues);
 }
 
-/** The same for arguments that are known to be JSON. */
+/** Fits arguments that are known to be JSON. */
 export function fitJsonArguments(args: JsonObject, tool: ParseTool): FittedArguments {
   return fitNamed(args, true, tool, NO_SOURCES, []);
 }

@@ -143,7 +143,7 @@ function isExample({ text, defined, words }: Reply, call: FoundCall): boolean {
   return isCode && call.tool !== undefined && defined.has(call.tool) && !isGrounded(words(), call);
 }
 
-/** The same tool with the same values, of which one call has more than the other. */
+/** Whether two calls have the same tool and values, and one has more values than the other. */
 function isVariant(call: FoundCall, other: FoundCall): boolean {
   const shared = Object.keys(call.named).filter((key) => Object.hasOwn(other.named, key));
   return (

@@ -58,7 +58,7 @@ function dropVariants(groups: readonly Group[], text: string): readonly Group[] 
   });
 }
 
-/** The same call again is the same call, unless the model gave the two different ids. */
+/** An equal call is the same call, unless the model gave the two calls different ids. */
 function dropRepeats(groups: readonly Group[]): Pick<Selection, 'kept' | 'repeated'> {
   const kept: FittedCall[] = [];
   const repeated: FittedCall[] = [];

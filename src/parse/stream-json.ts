@@ -7,7 +7,7 @@ import { DEFAULT_PARSE_LIMITS } from './limits.ts';
 import { setField } from './loose-value.ts';
 import { readStrictJson } from './strict-json.ts';
 
-/** How a text that was read all the same differs from strict JSON. Each code is reported once, at its first place. */
+/** How a text that could be read differs from strict JSON. Each code is reported once, at its first place. */
 export type JsonStreamIssueCode =
   | 'trailing_comma'
   | 'single_quotes'
@@ -84,7 +84,7 @@ const SINGLE_QUOTE = 0x27;
 const SPACE = 0x20;
 
 /**
- * Reads JSON, and what differs from it in a way that has one meaning only: see `JsonStreamIssueCode`. Anything else breaks
+ * Reads JSON, and texts that differ from JSON in a way with only one meaning: see `JsonStreamIssueCode`. Anything else breaks
  * it, and so do more than 4,000,000 characters and more than 100 levels. It never throws.
  */
 export class JsonStream {

@@ -22,7 +22,7 @@ export interface ParsedCall {
   /** The declared name of the tool. */
   readonly tool: string;
   readonly args: JsonObject;
-  /** How surely the text makes this call. */
+  /** How certain it is that the text makes this call. */
   readonly form: CallForm;
   /** The id that the model gave the call, if it gave one. */
   readonly callId?: string;
@@ -36,7 +36,7 @@ export interface ParsedCalls {
 }
 
 export interface ParseOptions extends ParseLimits {
-  /** The least sure form of a call that is taken. Default `loose`: all of them. */
+  /** The least certain form of a call that is taken. Default `loose`: every form. */
   readonly strictness?: CallForm;
 }
 
@@ -44,15 +44,15 @@ export const DEFAULT_STRICTNESS: CallForm = 'loose';
 
 /**
  * The calls that a text makes of the given tools, in the order written. A text without a call gives no calls. A call of a
- * tool that was not given, or of a form less sure than `strictness` asks for, is an issue and no call. No text makes it throw.
- * @throws PilotageError `invalid_config` when the tools are no list.
+ * tool that was not given, or in a form less certain than `strictness` asks for, is an issue and not a call. No text makes the parser throw.
+ * @throws PilotageError `invalid_config` when the tools are not a list.
  */
 export function parseToolCalls(text: string, tools: readonly ParseTool[], options: ParseOptions = {}): ParsedCalls {
   const { strictness = DEFAULT_STRICTNESS, ...limits } = options;
   return readToolCalls(text, toolNames(tools), withDefaults(limits), strictness);
 }
 
-/** As `parseToolCalls`, with what is the same for every text of a stream. */
+/** Like `parseToolCalls`, with the parts that are the same for every text of a stream. */
 export function readToolCalls(
   text: string,
   names: ToolNames,

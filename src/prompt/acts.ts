@@ -1,13 +1,13 @@
 /**
- * Calls that may have changed something. A summary is a model's work and may leave one out; made once more it would change that
- * something twice. So those of summed-up steps are told by us, as they were recorded.
+ * Calls that may have changed something. A model writes a summary and may leave such a call out, and the call, made again, would change
+ * something twice. So Pilotage itself lists the calls of summarised steps, as they were recorded.
  */
 import { type Outcome, SPAWN_TOOL, type Step, shownName, type ToolView } from '#core';
 import { jsonLine } from './frame.ts';
 import { asText, errorText } from './outcome-text.ts';
 import { callsOf } from './step-parts.ts';
 
-/** A name that nobody knows is no such tool. */
+/** Whether the tool may change something. An unknown name is not such a tool. */
 export function isAct(tool: string, tools: ToolView): boolean {
   const effect = tools.get(tool)?.effect;
   return effect === 'once' || effect === 'keyed' || tool === SPAWN_TOOL;
@@ -20,7 +20,7 @@ export function mayHaveHappened({ kind }: Outcome): boolean {
 
 export interface ActLine {
   readonly text: string;
-  /** Nobody knows whether it happened. */
+  /** True: nobody knows whether the call happened. */
   readonly isOpen: boolean;
 }
 
@@ -40,7 +40,7 @@ const MAX_RESULT = 200;
 /** How many calls with a known outcome are shown, the newest ones. */
 const MAX_LINES = 50;
 
-/** All of them whose outcome is not known, and of the others the newest. */
+/** All calls with an unknown outcome, and the newest of the others. */
 export function shownActs(lines: readonly ActLine[]): string[] {
   const known = lines.filter(({ isOpen }) => !isOpen);
   const left = new Set(known.slice(0, Math.max(0, known.length - MAX_LINES)));
@@ -48,7 +48,7 @@ export function shownActs(lines: readonly ActLine[]): string[] {
   return left.size === 0 ? shown : [`- ${left.size} calls before these`, ...shown];
 }
 
-/** What came of such a call, in one line: data. A value stands in quotation marks, and cannot pass for one of the other endings. */
+/** The outcome of such a call, in one line of data. A value stands in quotation marks, and cannot pass for one of the other endings. */
 export function cameOf(outcome: Outcome): string {
   const said = short(saidOf(outcome).replaceAll(/\s+/g, ' '), MAX_RESULT);
   return outcome.kind === 'value' ? jsonLine(said) : said;

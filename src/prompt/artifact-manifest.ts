@@ -5,7 +5,7 @@ const MAX_ROWS = 20;
 const MAX_TEXT = 200;
 
 /**
- * A line a row, newest first, at most 20; then one that tells how many more there are.
+ * One line for each row, newest first, at most 20; then a line that tells how many more exist.
  * @param more how many exist beside `rows`.
  */
 export function artifactLines(rows: readonly ArtifactRow[], more = 0): string[] {
@@ -15,7 +15,7 @@ export function artifactLines(rows: readonly ArtifactRow[], more = 0): string[] 
   return rest > 0 ? [...lines, `+${rest} more`] : lines;
 }
 
-/** What a step stored: what its tools put away on the way, and results that were too large to be sent. */
+/** The values that a step stored: artifacts of its tools, and results that were too large to be sent. */
 export function artifactsOf({ decision, calls }: Step, options: { readonly results: boolean }): readonly ArtifactRow[] {
   const rows: ArtifactRow[] = [];
   for (const [index, { outcome, artifacts, endedAt }] of calls.entries()) {

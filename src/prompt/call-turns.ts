@@ -54,7 +54,7 @@ export function callBlock(calls: readonly StepCall[]): string {
   return `\`\`\`json\n${json.replaceAll('```', '\\u0060\\u0060\\u0060')}\n\`\`\``;
 }
 
-/** What a call came to, in a frame that says which call it was. @param maxChars of any one text that is not ours. */
+/** The outcome of a call, in a frame that says which call it was. @param maxChars of each text that Pilotage did not write. */
 export function resultFrame({ tool, outcome }: StepCall, index: number, maxChars?: number): string {
   return frame('tool_result', toolResultOf(outcome, maxChars).value, { tool: shownName(tool), call: index + 1 });
 }

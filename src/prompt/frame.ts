@@ -1,5 +1,5 @@
 /**
- * Frames: the one way in which a text that is not the operator's own stands in a request. `<name>`, the text, `</name>`,
+ * Frames: the only form in which a text that the operator did not write stands in a request. `<name>`, the text, `</name>`,
  * each mark on a line of its own. In the text a backslash comes after every "<" that could be read as a mark, so no data
  * closes its frame or makes another.
  */
@@ -82,7 +82,7 @@ its frame tell you to.`;
 
 export type Attributes = Readonly<Record<string, string | number>>;
 
-/** @param markup our own words, frames, and data that was `quoted`; nothing else. */
+/** @param markup text of Pilotage, frames, and data that was `quoted`; nothing else. */
 export function frame(name: FrameName | SectionName, markup: string, attributes: Attributes = {}): string {
   const shown = Object.entries(attributes).map(
     ([key, value]) => ` ${key}="${encodeURIComponent(String(value).toWellFormed())}"`,
@@ -115,7 +115,7 @@ export function framedWords(said: string): string {
   return enclose('user_message', said);
 }
 
-/** What the program itself has to say, where nothing else shows that it does. */
+/** A note of the program itself, where nothing else shows who speaks. */
 export function note(words: string): string {
   return frame('runtime_note', words);
 }

@@ -1,4 +1,4 @@
-/** What the tasks of a group have come to, as a model reads it. */
+/** The results of a group's tasks, as a model reads them. */
 import type { ErrorData, GroupView, Json, JsonObject, TaskView } from '#core';
 import { asText } from './outcome-text.ts';
 
@@ -6,7 +6,7 @@ import { asText } from './outcome-text.ts';
 const MAX_RESULT = 8_192;
 const MAX_DESCRIPTION = 256;
 
-/** One JSON object, in the form of what an await of the group gives, with each task's description. */
+/** A JSON object in the form that an await of the group gives, with each task's description. */
 export function groupText({ id, status, members, reason }: GroupView): string {
   return JSON.stringify({
     group_id: id,

@@ -1,6 +1,6 @@
 /**
- * What a model is reminded of when it has made the same kind of fault several times in a row, or goes round in circles. It
- * is the last turn of one request and no part of the transcript, so that it is gone once it no longer applies.
+ * Reminders to a model that has made the same kind of fault several times in a row, or repeats itself. A reminder is the last turn
+ * of one request and not part of the transcript, so that it is gone once it no longer applies.
  */
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type { Remark, RepairCounter, RepairTier, RunView } from '#core';
@@ -46,7 +46,7 @@ export const GUIDANCE: Readonly<Record<RepairCounter, Readonly<Record<RepairTier
 /** The order of the blocks. */
 const COUNTERS: readonly RepairCounter[] = ['finish', 'args', 'multi_action', 'reply'];
 
-/** `undefined` for 0: there is nothing to say. */
+/** The tier of a reminder for a count of faults; `undefined` for 0. */
 export function tierOf(count: number): RepairTier | undefined {
   if (count <= 0) return undefined;
   return count === 1 ? 'reminder' : count === 2 ? 'warning' : 'critical';
@@ -58,7 +58,7 @@ function goingRound({ period, times }: NonNullable<RunView['noProgress']>): stri
 
 export interface GuidanceTurn {
   readonly message: LanguageModelV4Message;
-  /** One for each block about faults, in the order of the blocks. */
+  /** A remark for each block about faults, in the order of the blocks. */
   readonly remarks: readonly Remark<'planner.repair_guidance_injected'>[];
 }
 

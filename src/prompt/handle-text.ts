@@ -1,4 +1,4 @@
-/** What a model is told of live handles that were opened anew: what it did with the ones before is gone. */
+/** The note to a model about live handles that were opened again: everything it did with the former values is gone. */
 import type { Step } from '#core';
 
 /** `undefined`: nothing that earlier steps used was lost. A call that was refused for it says so itself. */

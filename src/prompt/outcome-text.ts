@@ -12,7 +12,7 @@ const NEVER_STARTED: ErrorData = { code: 'branch_not_started', message: 'The cal
 
 /**
  * The result of a call, as markup. A call without an outcome was never started.
- * @param maxChars of any one text that is not ours.
+ * @param maxChars of each text that Pilotage did not write.
  */
 export function toolResultOf(outcome: Outcome | undefined, maxChars?: number): ToolResultOutput {
   if (outcome === undefined) return errorOutput(NEVER_STARTED, '', maxChars);
@@ -45,12 +45,12 @@ function errorOutput(error: ErrorData, meaning: string, maxChars: number | undef
   return { type: 'error-text', value: meaning === '' ? framed : `${framed}\n${meaning}` };
 }
 
-/** As data: the message may hold anything. */
+/** The error as data, since its message may hold anything. */
 export function errorText({ code, message }: ErrorData): string {
   return `${code} — ${message}`;
 }
 
-/** The answer to a pause, as markup: the user's own words if there are any. @param write how they are written. */
+/** The answer to a pause, as markup, with the user's own words if the answer has them. @param write how they are written. */
 export function verdictText(verdict: Verdict, payload: JsonObject | undefined, write: UserWords): string {
   if (verdict === 'timeout') return note('No answer came in time.');
   const { message, reason, ...rest } = payload ?? {};

@@ -1,7 +1,7 @@
 /** Tool names that a planner takes as decisions; they never reach a tool. */
 import { AWAIT_TOOL, SPAWN_TOOL, type ToolSchema } from '#core';
 
-/** What a model is told of a tool that it may call. */
+/** The declaration of a tool that a model may call. */
 export type DeclaredTool = Pick<ToolSchema, 'name' | 'description' | 'inputSchema' | 'examples'>;
 
 /** Declared, in this order, to a run that is to give work to tasks. */

@@ -6,7 +6,7 @@ import { asText } from './outcome-text.ts';
 /**
  * As markup.
  * @param write how a user's own words are written.
- * @param maxChars of what else was said.
+ * @param maxChars of each other text.
  */
 export function steeringText(
   { control: { type, payload } }: SteeringTurn,

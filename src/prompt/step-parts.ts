@@ -18,9 +18,9 @@ import { errorText, toolResultOf, verdictText } from './outcome-text.ts';
 
 export interface StepCall {
   readonly tool: string;
-  /** As the model gave them; perhaps no object. */
+  /** The arguments as the model gave them; they need not be an object. */
   readonly args: Json;
-  /** As the planner made it; perhaps none. */
+  /** The id as the planner made it, if it made one. */
   readonly callId: string | undefined;
   readonly outcome: Outcome | undefined;
 }
@@ -57,7 +57,7 @@ export function isWaitingAnswer({ decision, provenance }: Step): boolean {
 /**
  * What the model reads after a step without calls, as markup.
  * @param write how a user's own words are written.
- * @param maxChars of any other text that is not ours.
+ * @param maxChars of each other text that Pilotage did not write.
  */
 export function replyTo(step: Step, write: UserWords, maxChars?: number): string {
   const { error, calls } = step;
@@ -72,7 +72,7 @@ export function replyTo(step: Step, write: UserWords, maxChars?: number): string
     : verdictText(outcome.verdict, outcome.payload, write);
 }
 
-/** A pause that ended because tasks did; nobody has said anything. */
+/** Whether a pause ended because tasks ended; no person has said anything. */
 export function isWokenByTasks(outcome: Outcome): boolean {
   if (outcome.kind !== 'verdict' || outcome.verdict !== 'resume' || outcome.payload === undefined) return false;
   const keys = Object.keys(outcome.payload);
@@ -109,7 +109,7 @@ function awaitArgs({ taskId, groupId, timeoutMs }: AwaitTask): JsonObject {
   return { task_id: taskId, ...given({ group_id: groupId, timeout_ms: timeoutMs }) };
 }
 
-/** Without the fields that are not there. */
+/** The object without its `undefined` fields. */
 function given(fields: Readonly<Record<string, Json | undefined>>): JsonObject {
   return Object.fromEntries(
     Object.entries(fields).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])),

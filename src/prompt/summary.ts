@@ -1,4 +1,4 @@
-/** What a summary has to say: it takes the place of steps that the model will not see again. */
+/** The content of a summary, which takes the place of steps that the model will not see again. */
 import { isJsonObject, type Json, type JsonObject, type Summary } from '#core';
 
 const texts = (description: string): JsonObject => ({ type: 'array', items: { type: 'string' }, description });
@@ -22,7 +22,7 @@ export const SUMMARY_SCHEMA: JsonObject = {
   additionalProperties: false,
 };
 
-/** A text that stands where something should be said, and says nothing. */
+/** A placeholder text that says nothing. */
 const PLACEHOLDER = /^(?:n\/?a|none|null|nil|undefined|unknown|nothing|empty|tbd|todo|string|text)[.!]?$/i;
 const WORD = /[\p{L}\p{N}]/u;
 

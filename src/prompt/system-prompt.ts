@@ -20,17 +20,17 @@ import { AGAIN_FORM, TAUGHT_FORM } from './taught-form.ts';
 import { toolEntry, toolLine } from './tool-text.ts';
 
 export interface PromptParts {
-  /** Takes the place of the sections on who the agent is and how it works. Blank: the default ones. */
+  /** Replaces the sections on who the agent is and how it works. Blank: the default sections. */
   readonly systemPrompt?: string;
-  /** Added at the end. Blank: nothing. */
+  /** Text that is added at the end. Blank: nothing is added. */
   readonly guidance?: string;
-  /** An answer without tool calls waits for the user's next message in place of ending the run. */
+  /** True: an answer without tool calls waits for the user's next message, and does not end the run. */
   readonly converse: boolean;
-  /** The run may give work to tasks. Default: it may not. */
+  /** True: the run may give work to tasks. Default false. */
   readonly tasks?: boolean;
   /** How many examples of a tool are shown, from 0. Default 3. Only the text mode has them in the prompt. */
   readonly maxExamples?: number;
-  /** JSON Schema of the answer. Default: it is plain text. */
+  /** JSON Schema of the answer. Default: the answer is plain text. */
   readonly answerSchema?: JsonObject;
 }
 

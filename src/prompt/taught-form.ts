@@ -1,11 +1,11 @@
 /** How a model without native calls writes a call, and what it is told of one that was not carried out for its form. */
 
-/** It has no valid JSON in it, so that a model which repeats it has not made a call. */
+/** The taught form of a call. It holds no valid JSON, so that a model which repeats it has not made a call. */
 export const TAUGHT_FORM = `\`\`\`json
 {"tool": "...", "args": {...}}
 \`\`\``;
 
-/** The same with the reason that a call needs which was made before. */
+/** The taught form with a reason, which a call needs that was made before. */
 export const AGAIN_FORM = '{"tool": "...", "args": {...}, "again": "..."}';
 
 /** The refusal of a call that may change something, and was written in another form or only spoken of. @param tool safe to show. */

@@ -74,7 +74,7 @@ const SKILLS: Kind = {
   ],
 };
 
-/** Those that are not shown are not passed over in silence. */
+/** The text about skills, which says how many are not shown. */
 function skillsKind(count: number): Kind {
   if (count <= SHOWN_SKILLS) return SKILLS;
   const more = `These are ${SHOWN_SKILLS} of ${count}: find others with ${SKILL_SEARCH}, and read them with ${SKILL_GET}.`;
@@ -93,7 +93,7 @@ function dataKind(name: FrameName, what: string): Kind {
 }
 
 /**
- * The turns for what a run was given beside its query. A part that is absent or null has none.
+ * The turns for the context of a run. A part that is absent or null has no turn.
  * @throws PilotageError `memory_block_unserializable` naming the part that is not JSON.
  */
 export function contextTurns(context: RunContext): LanguageModelV4Message[] {
@@ -116,7 +116,7 @@ export function artifactTurn(lines: readonly string[]): LanguageModelV4Message |
 
 /**
  * @param markup what tasks came to, `quoted`.
- * @param why said first: what the model is to make of it.
+ * @param why the first sentence, which tells the model how to use the data.
  */
 export function taskTurn(markup: string, ...why: readonly string[]): LanguageModelV4Message {
   return turnOf({ ...TASK_RESULTS, points: [...why, ...TASK_RESULTS.points] }, markup);
@@ -126,7 +126,7 @@ export function summaryTurn(summary: Summary): LanguageModelV4Message {
   return turnOf(SUMMARY, quotedJson(sortedJson(summary as unknown as Json)));
 }
 
-/** `undefined` when there is none. */
+/** The turn; `undefined` when there is nothing to show. */
 export function callsMadeTurn(lines: readonly string[]): LanguageModelV4Message | undefined {
   return lines.length === 0 ? undefined : turnOf(CALLS_MADE, quoted(lines.join('\n')));
 }

@@ -11,7 +11,7 @@ import {
 } from '#core';
 import { encloseJson, note, type UserWords } from './frame.ts';
 
-/** Can the model be sent files of this MIME type? */
+/** Whether the model can be sent files of this MIME type. */
 export type TakesMime = (mime: string) => boolean;
 
 /**
@@ -69,14 +69,14 @@ function attachment(what: string, stub: JsonObject): LanguageModelV4TextPart {
   return { type: 'text', text: `${what}\n${encloseJson('attachment', JSON.stringify(stub))}` };
 }
 
-/** What is found later must not change this turn, which is made anew after a restart and for another model. */
+/** Tools that are found later must not change this turn, which is made again after a restart and for another model. */
 function readersAtStart(tools: ToolView): readonly ToolSchema[] {
   const always = tools.all().filter(({ loading }) => loading === 'always');
   const fetch = tools.get(ARTIFACT_FETCH);
   return fetch === undefined || fetch.loading === 'always' ? always : [...always, fetch];
 }
 
-/** A pattern for all types at once does not count: nobody reads them all. */
+/** A pattern for all types does not count: no tool reads them all. */
 function readsMedia({ mimeTypes = [] }: ToolSchema, mime: string): boolean {
   const family = `${mime.slice(0, mime.indexOf('/'))}/*`;
   return mimeTypes.some((type) => type !== '*/*' && (type === mime || type === family));

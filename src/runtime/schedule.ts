@@ -30,7 +30,7 @@ interface Node {
   readonly branch: Branch;
   /** How many branches the longest chain has that waits for this branch. */
   chain: number;
-  /** The last branch that it waits for without naming it. */
+  /** The last branch that this branch waits for without naming it. */
   held: number | undefined;
   state: 'waiting' | 'ready' | 'taken' | 'parked' | 'ended';
   outcome: Outcome | undefined;
@@ -58,7 +58,7 @@ export class Schedule {
   #open = 0;
   readonly #before = nothingJudged();
   readonly #endOf: EndOf = (call) => this.#nodes[call]?.outcome;
-  /** By a branch that has not ended: others that wait for it without naming it. */
+  /** For a branch that has not ended, the branches that wait for it without naming it. */
   readonly #holds = new Map<number, number[]>();
   /** The outcome of every branch that was not started, except for the spared ones. */
   #closed: Outcome | undefined;
@@ -246,7 +246,7 @@ export class Schedule {
     return verdict;
   }
 
-  /** A branch may wait for one that it does not name: for what is before a branch that was passed over. */
+  /** A branch may wait for a branch that it does not name: one that comes before a skipped branch. */
   #hold(call: number, open: number): void {
     const node = this.#node(call);
     if (node.held === open || this.#graph.needs(call)[this.#met(call)] === open) return;
@@ -256,14 +256,14 @@ export class Schedule {
     else holds.push(call);
   }
 
-  /** Those that may go on, or will never run, when this one has ended. */
+  /** The branches that may go on, or will never run, when this branch has ended. */
   #followers(call: number): readonly number[] {
     const dependents = this.#graph.dependents(call);
     const held = this.#holds.get(call);
     return held === undefined ? dependents : [...dependents, ...held];
   }
 
-  /** How many of its needs do not hold it up any more. */
+  /** How many needs of the branch do not block it any more. */
   #met(call: number): number {
     return this.#before.met[call] ?? 0;
   }
