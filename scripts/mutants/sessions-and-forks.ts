@@ -23,8 +23,8 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   {
     name: 'have a fork decide anew as its own run',
     file: 'runtime/fork.ts',
-    find: 'return { ...started, identity, planner, pin, conversation: false };',
-    replace: 'return { ...started, identity, planner, pin };',
+    find: 'return { ...started, identity, agent, pin, conversation: false };',
+    replace: 'return { ...started, identity, agent, pin };',
   },
   {
     name: 'tell a run one turn too few',

@@ -1,5 +1,5 @@
 /** How a configuration is checked: every key is known, every value of the right kind, every refusal names the key's path. */
-import { captureJson, captureObject, nearest, PilotageError } from '#core';
+import { capture, captureObject, nearest, PilotageError } from '#core';
 
 /**
  * Judges one value.
@@ -37,7 +37,7 @@ export const amount: OptionCheck = check(
 );
 export const aFunction: OptionCheck = check('a function', (value) => typeof value === 'function');
 export const anObject: OptionCheck = check('an object', isRecord);
-export const json: OptionCheck = jsonCheck(captureJson);
+export const json: OptionCheck = jsonCheck(capture);
 export const jsonObject: OptionCheck = jsonCheck(captureObject);
 
 export function whole(least: number): OptionCheck {

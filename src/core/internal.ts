@@ -115,8 +115,9 @@ export type { Identity, Scope } from './identity.ts';
 export { assertIdentity, local, newRunId, scopeKey } from './identity.ts';
 export type { Captured } from './json.ts';
 export {
+  asJson,
   atPointer,
-  captureJson,
+  capture,
   captureObject,
   deepFreeze,
   encodedBytes,

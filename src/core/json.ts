@@ -1,5 +1,5 @@
 /**
- * The JSON guard. Everything that enters a journal passes `captureJson`: it copies and freezes the value, so that nobody
+ * The JSON guard. Everything that enters a journal passes `capture`: it copies and freezes the value, so that nobody
  * can change a recorded fact later, and it fails with the path of the first leaf that JSON would lose in silence.
  */
 import { isDate, isMap, isUint8Array } from 'node:util/types';
@@ -9,7 +9,7 @@ import type { Json, JsonObject } from './json-type.ts';
 export type { Json, JsonObject };
 
 /** A frozen JSON copy and an upper bound of its encoded size in bytes. */
-export interface Captured<T extends Json = Json> {
+export interface Captured<T = Json> {
   readonly json: T;
   readonly maxBytes: number;
 }
@@ -31,9 +31,10 @@ export const JSON_LIMITS = {
 /**
  * Copies `value` into frozen JSON. `undefined` properties are dropped, valid dates become ISO 8601 text, byte arrays
  * become base64 and `toJSON` is honoured. Each part is read once. What is larger than `JSON_LIMITS` is refused before it is walked.
+ * @typeParam T what the JSON is known to be: `value` is of that type already, or is checked next.
  * @throws PilotageError `unserializable` with `data.path`, which begins with `root`; nothing else, also when reading the value throws.
  */
-export function captureJson(value: unknown, root: string): Captured {
+export function capture<T = Json>(value: unknown, root: string): Captured<T> {
   const walk: Walk = {
     maxBytes: 0,
     values: 0,
@@ -45,7 +46,7 @@ export function captureJson(value: unknown, root: string): Captured {
     refusal: undefined,
   };
   try {
-    return { json: copy(value, walk, 0), maxBytes: walk.maxBytes };
+    return { json: copy(value, walk, 0) as T, maxBytes: walk.maxBytes };
   } catch (cause) {
     // What is not ours was thrown by a getter, a trap or an end of the stack.
     const {
@@ -59,13 +60,20 @@ export function captureJson(value: unknown, root: string): Captured {
   }
 }
 
-/** `captureJson` for values that must be an object at the top. */
-export function captureObject(value: unknown, root: string): Captured<JsonObject> {
-  const captured = captureJson(value, root);
+/** `capture` for values that must be an object at the top. */
+export function captureObject<T extends object = JsonObject>(value: unknown, root: string): Captured<T> {
+  const captured = capture<T>(value, root);
   if (!isJsonObject(captured.json)) {
     throw new PilotageError('unserializable', `${root} must be a JSON object.`, { data: { path: root } });
   }
-  return captured as Captured<JsonObject>;
+  return captured;
+}
+
+/** One of our own records as the JSON that it is: an interface has no index signature that would say so. */
+export function asJson(value: readonly unknown[]): Json;
+export function asJson(value: object): JsonObject;
+export function asJson(value: object): Json {
+  return value as Json;
 }
 
 export function isJsonObject(value: unknown): value is JsonObject {

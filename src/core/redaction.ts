@@ -13,7 +13,7 @@ import type { Control } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
 import type { CallEnded, EntryBody } from './entry.ts';
 import { describeThrown, type ErrorData, PilotageError } from './errors.ts';
-import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import { asJson, isJsonObject, type Json, type JsonObject } from './json.ts';
 import { KnownSecrets, knownSecrets, LEAST_SECRET_CHARS } from './known-secrets.ts';
 import { assertOptions, type OptionShape } from './options.ts';
 import type { Outcome } from './outcome.ts';
@@ -271,7 +271,7 @@ function parted(payload: JsonObject, clean: Clean, kept: readonly string[]): Jso
 
 /** Redacts the texts of a decision, not its structure. A rejected decision may have any shape, and nothing of it is carried out. */
 function decisionOf(decision: Decision, clean: Clean, isRejected: boolean): Decision {
-  if (isRejected) return mapTexts(decision as unknown as Json, clean) as unknown as Decision;
+  if (isRejected) return mapTexts(asJson(decision), clean) as unknown as Decision;
   switch (decision.kind) {
     case 'call_tool':
       return within(decision, clean, ['args', 'refusal'] as never);

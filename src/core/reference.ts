@@ -4,7 +4,7 @@
  * the author of the plan. Values that come from elsewhere are put in through `literal`, and values of earlier calls by reference.
  */
 import { PilotageError } from './errors.ts';
-import { atPointer, isJsonObject, type Json, type JsonObject } from './json.ts';
+import { asJson, atPointer, isJsonObject, type Json, type JsonObject } from './json.ts';
 
 export interface Reference {
   /** The id of a branch of the same call, or of the call of `step`. */
@@ -73,16 +73,12 @@ export function resolveReferences(args: Json, lookUp: (reference: Reference) => 
 
 /** `args` with every escape replaced by what is in it; references stay. Without references it is what the tool gets. */
 export function unescaped(args: Json): Json {
-  return walk(args, isMarked) ? fillReferences(args, (reference) => reference as unknown as Json) : args;
+  return walk(args, isMarked) ? fillReferences(args, asJson) : args;
 }
 
 /** `args` with its references replaced by others; escapes stay. */
 export function mapReferences(args: Json, map: (reference: Reference) => Reference): Json {
-  return replaced(
-    args,
-    (reference) => map(reference) as unknown as Json,
-    (kept) => kept as unknown as Json,
-  );
+  return replaced(args, (reference) => asJson(map(reference)), asJson);
 }
 
 /** `args` with every escape replaced by what is in it, and every reference by what `of` gives. */

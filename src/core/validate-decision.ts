@@ -16,7 +16,7 @@ import {
   type SpawnSpec,
 } from './decision.ts';
 import { PilotageError } from './errors.ts';
-import { captureJson, isJsonObject, type Json, type JsonObject } from './json.ts';
+import { capture, isJsonObject, type Json, type JsonObject } from './json.ts';
 import { assertLimits } from './limits.ts';
 import { allReferencesIn, referenceFault, unescaped } from './reference.ts';
 import { isTaskTool, taskCall } from './task-calls.ts';
@@ -39,8 +39,8 @@ export function captureDecision(given: Decision): Decision {
   if (typeof given !== 'object' || given === null) {
     throw invalid(`the planner returned ${given === null ? 'null' : typeof given} in place of a decision`);
   }
-  const captured = asDecision(() => captureJson(given, 'decision').json);
-  if (isJsonObject(captured)) return captured as unknown as Decision;
+  const captured = asDecision(() => capture<Decision>(given, 'decision').json);
+  if (isJsonObject(captured)) return captured;
   throw invalid('the planner returned a list or a string in place of a decision');
 }
 

@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import type { Alias, Document, LineCounter, Pair, Parser } from 'yaml';
-import { captureJson, describeThrown, type Json, type PilotageError } from '#core';
+import { capture, describeThrown, type Json, type PilotageError } from '#core';
 import {
   type DocumentFault,
   type DocumentPosition,
@@ -167,7 +167,7 @@ function partOfAlias(alias: Alias, spot: Spot, depth: number, walk: Walk): Part 
 
 function plain(value: unknown, spot: Spot, { faults }: Walk): Json {
   try {
-    return captureJson(value, 'the value').json;
+    return capture(value, 'the value').json;
   } catch (cause) {
     faults.push(faultAt('not_json', spot, describeThrown(cause)));
     return null;

@@ -1,6 +1,6 @@
 /** Starting a flow in a runtime, and waiting for its output. */
 import {
-  captureJson,
+  capture,
   type ErrorCode,
   type Identity,
   type Json,
@@ -125,7 +125,7 @@ async function checkedBy(check: ValueCheck, given: unknown, place: Place): Promi
 
 function asJson(value: unknown, place: Place): Json {
   try {
-    return captureJson(value, place.where).json;
+    return capture(value, place.where).json;
   } catch (cause) {
     if (!PilotageError.is(cause)) throw cause;
     throw unfit(place, `is not JSON: ${cause.message}`, cause);

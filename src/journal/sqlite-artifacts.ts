@@ -92,7 +92,7 @@ export class SqliteArtifacts implements ArtifactStore {
     assertCounts({ limit });
     const key = ownedBy(scope);
     return this.#access.read(() => {
-      const rows = this.#rows().all(key, limit) as unknown as ListedRow[];
+      const rows = this.#rows().all<ListedRow>(key, limit);
       return { rows: rows.map(rowOf), total: Number(this.#count().get(key)?.['rows']) };
     });
   }

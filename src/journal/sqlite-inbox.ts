@@ -65,7 +65,7 @@ export class SqliteInbox {
 
   /** What waits, as it is stored. */
   texts(key: number): readonly MessageRow[] {
-    return this.#waiting().all(key) as unknown as MessageRow[];
+    return this.#waiting().all<MessageRow>(key);
   }
 }
 

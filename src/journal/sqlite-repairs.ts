@@ -61,7 +61,7 @@ export class SqliteRepairs {
       head,
       signals,
       entries: this.#entriesOf(key),
-      inbox: this.#inbox().all(key) as unknown as Examined['inbox'],
+      inbox: this.#inbox().all<Examined['inbox'][number]>(key),
     };
   }
 
@@ -77,7 +77,7 @@ export class SqliteRepairs {
   }
 
   #entriesOf(key: number): Examined['entries'] {
-    return this.#rows().all({ key }) as unknown as Examined['entries'];
+    return this.#rows().all<Examined['entries'][number]>({ key });
   }
 
   #run(run: string): RunRow {

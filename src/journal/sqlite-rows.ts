@@ -197,7 +197,7 @@ export class SqliteRows {
   read(run: string, from: number, end: number): Entry[] {
     const { key, head } = this.#find(run);
     const until = Math.min(head + 1, end);
-    const rows = this.#sql.readEntries().all({ key, from, end: until }) as unknown as EntryRow[];
+    const rows = this.#sql.readEntries().all<EntryRow>({ key, from, end: until });
     const wanted = Math.max(0, until - from);
     // A run is stored with its first entry: one without entries would be waited for for ever.
     if (rows.length !== wanted || head < 1) {
@@ -240,7 +240,7 @@ export class SqliteRows {
   }
 
   #grant(key: number, lease: ClaimRequest, now: number): Claim {
-    const row = this.#sql.findRunByKey().get(key) as unknown as RunRow;
+    const row = this.#sql.findRunByKey().get(key) as RunRow;
     const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;
     this.#sql.grant().run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
     const before = { status: row.status, wakeAt: row.wake_at };

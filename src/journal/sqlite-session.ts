@@ -64,7 +64,7 @@ export class SqliteSessions implements SessionMemoryStore {
 
   /** Inside the writer's transaction, of a run that is there. A second turn of the same run changes nothing. */
   add({ run, user, assistant, at }: SessionTurn): void {
-    const scope = ownedBy(this.#scopeOf().get(run) as unknown as Scope);
+    const scope = ownedBy(this.#scopeOf().get(run) as Scope);
     this.#add().run({ scope, run, user, assistant, at });
   }
 
@@ -75,7 +75,7 @@ export class SqliteSessions implements SessionMemoryStore {
       // In this order what another process commits in between goes unseen: turns never change, a summary covers no later ones.
       const summary = this.#summary().get(key) as SummaryRow | undefined;
       const count = Number(this.#count().get(key)?.['turns']);
-      const rows = this.#turns().all(key, from, count, limit) as unknown as TurnRow[];
+      const rows = this.#turns().all<TurnRow>(key, from, count, limit);
       return {
         count,
         turns: rows.reverse().map(turnOf),

@@ -3,7 +3,7 @@
  * parts of the next request. The run's own calls stand in it as places, because their ids and inputs are the step's.
  */
 import type { LanguageModelV4Content } from '@ai-sdk/provider';
-import type { Json, JsonObject } from '#core';
+import { asJson, type Json, type JsonObject } from '#core';
 
 type WithOptions = { readonly providerOptions?: JsonObject };
 export type StoredPart =
@@ -38,7 +38,7 @@ export function providerStateOf(content: readonly LanguageModelV4Content[]): Jso
         break; // files, sources and what the provider ran itself are not sent back
     }
   }
-  return { parts } satisfies ProviderState as unknown as Json;
+  return asJson({ parts } satisfies ProviderState);
 }
 
 function isOpaque(part: LanguageModelV4Content): boolean {

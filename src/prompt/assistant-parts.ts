@@ -1,6 +1,6 @@
 /** The parts of an assistant message as the provider made them, from the state that was kept on the step. */
 import type { LanguageModelV4Message, LanguageModelV4ToolCallPart } from '@ai-sdk/provider';
-import { isJsonObject, type Json } from '#core';
+import { asJson, isJsonObject, type Json } from '#core';
 import type { ProviderState } from '#model';
 
 export type AssistantPart = (LanguageModelV4Message & { role: 'assistant' })['content'][number];
@@ -31,7 +31,7 @@ export function restoreParts(
 /** The provider's parts of a reply that made its calls in its text. `undefined` when they stood beside it, or for no state. */
 export function restoreText(state: Json | undefined): AssistantPart[] | undefined {
   if (!isProviderState(state) || state.parts.some((part) => part.type === 'call')) return undefined;
-  return restoreParts(state as unknown as Json, []);
+  return restoreParts(asJson(state), []);
 }
 
 function isProviderState(state: unknown): state is ProviderState {

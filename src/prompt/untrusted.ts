@@ -2,7 +2,8 @@
 
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import {
-  captureJson,
+  asJson,
+  capture,
   isJsonObject,
   type Json,
   PilotageError,
@@ -123,7 +124,7 @@ export function taskTurn(markup: string, ...why: readonly string[]): LanguageMod
 }
 
 export function summaryTurn(summary: Summary): LanguageModelV4Message {
-  return turnOf(SUMMARY, quotedJson(sortedJson(summary as unknown as Json)));
+  return turnOf(SUMMARY, quotedJson(sortedJson(asJson(summary))));
 }
 
 /** The turn; `undefined` when there is nothing to show. */
@@ -140,7 +141,7 @@ function jsonTurn(kind: Kind, value: unknown, path: string): LanguageModelV4Mess
   if (value === undefined || value === null) return [];
   let json: Json;
   try {
-    json = captureJson(value, path).json;
+    json = capture(value, path).json;
   } catch (cause) {
     if (!PilotageError.is(cause)) throw cause;
     throw new PilotageError('memory_block_unserializable', cause.message, { data: cause.data, cause });

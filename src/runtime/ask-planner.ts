@@ -85,7 +85,7 @@ async function compactFirst(ask: Ask, view: RunView, startedAt: number): Promise
   const given = settled.value;
   if (given === undefined) return askForMove(ask, view, startedAt);
   try {
-    const made = compactionEntry(captureObject(given, 'compaction').json as unknown as CompactionAttempt, step);
+    const made = compactionEntry(captureObject<CompactionAttempt>(given, 'compaction').json, step);
     return [uncountedIn(made, ask) ?? made];
   } catch (error) {
     return [plannerFailed(error, step)];
@@ -211,7 +211,7 @@ function entriesOf(
   try {
     captured = captureDecision(proposed);
     takeNotes(moved, move);
-    if (move.fault !== undefined) moved.fault = captureObject(move.fault, 'move.fault').json as unknown as ErrorData;
+    if (move.fault !== undefined) moved.fault = captureObject<ErrorData>(move.fault, 'move.fault').json;
     decision = checkDecision(captured);
   } catch (thrown) {
     if (!PilotageError.is(thrown)) throw thrown; // The planner has failed.

@@ -4,7 +4,7 @@ import {
   type ArtifactRef,
   type ArtifactRow,
   type Clock,
-  captureJson,
+  capture,
   type EventPayloads,
   type Identity,
   type JsonObject,
@@ -126,7 +126,7 @@ export class CallContext implements ToolContext<HandleSet> {
   }
 
   #emit(given: unknown): void {
-    const chunk = captureJson(given, 'chunk').json;
+    const chunk = capture(given, 'chunk').json;
     if (this.#isOver) return;
     this.#emitted += 1;
     this.#ports.tellChunk(this.#call, { attempt: this.attempt, index: this.#emitted, chunk });

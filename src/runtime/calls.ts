@@ -8,7 +8,7 @@ import {
   type CallPlace,
   type CallResult,
   callEnded,
-  captureJson,
+  capture,
   type Decision,
   type EntryBody,
   isPlan,
@@ -399,7 +399,7 @@ export class Calls {
     }
     const startedAt = deps.clock.now();
     try {
-      const args = captureJson(await this.#resolveArgs({ open, index, branch }), 'args');
+      const args = capture(await this.#resolveArgs({ open, index, branch }), 'args');
       const outcome = await storeLargeValue(args, branch.tool, state.identity, deps.artifacts);
       return [
         callEnded({ step: open.move.step, call: index }, this.#given(branch, { outcome, startedAt, attempts: 1 })),

@@ -6,7 +6,7 @@
 import {
   ARTIFACT_FETCH,
   type CallResult,
-  captureJson,
+  capture,
   deepFreeze,
   describeThrown,
   type ErrorData,
@@ -84,7 +84,7 @@ function askForTask(
 ): CallResult | HeldCall | TaskAsk {
   if (call.attempt.aborted) return { outcome: cancelled(), attempts: 0 };
   try {
-    const captured = captureJson(args, 'args').json;
+    const captured = capture(args, 'args').json;
     const refused = ports.reserve(call, tool.schema, undefined);
     if (refused !== undefined) return refused;
     return { kind: 'task', tool, args: captured };

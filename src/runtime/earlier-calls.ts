@@ -10,7 +10,7 @@ import {
   branchesOf,
   type CallPlace,
   type CallRecord,
-  captureJson,
+  capture,
   type Effect,
   type Json,
   type Outcome,
@@ -117,7 +117,7 @@ async function keysOf(tool: string, args: Json, check: ValueCheck | undefined): 
   const checked = await check?.(args);
   if (checked?.ok !== true) return [written];
   try {
-    return [...new Set([written, keyOf(tool, captureJson(checked.value, 'args').json)])];
+    return [...new Set([written, keyOf(tool, capture(checked.value, 'args').json)])];
   } catch {
     return [written];
   }

@@ -4,11 +4,12 @@
  */
 
 import {
+  asJson,
   assertIdentity,
   assertOptions,
   assertRunLimits,
   callEnded,
-  captureJson,
+  capture,
   deepFreeze,
   type Entry,
   type EntryBody,
@@ -143,7 +144,7 @@ function identityOf(given: Identity, owner: Scope): Identity {
 }
 
 function withoutTime(entry: Entry | undefined): Json {
-  return { ...entry, at: 0 } as unknown as Json;
+  return asJson({ ...entry, at: 0 });
 }
 
 function assertHasRoom(forked: readonly Entry[]): void {
@@ -289,7 +290,7 @@ function endsCall(kept: readonly Entry[], step: number, call: number): (entry: E
 }
 
 function smallValue({ value }: ForkResult): Json {
-  const { json } = captureJson(value, 'result.value');
+  const { json } = capture(value, 'result.value');
   const bytes = encodedBytes(json);
   if (bytes < LARGE_VALUE_BYTES) return json;
   throw new PilotageError(

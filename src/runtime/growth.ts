@@ -3,11 +3,12 @@
  * open step, and the final decision of the planner closes the plan.
  */
 import {
+  asJson,
   type Branch,
   branchId,
   type CallParallel,
+  capture,
   captureDecision,
-  captureJson,
   captureObject,
   type Decision,
   type Delta,
@@ -135,7 +136,7 @@ export class Growth implements PlanGrowth {
       const unpriced = uncounted(deps.agent, grown.usage, state.limits.costMicroUsd);
       if (unpriced !== undefined) throw unpriced;
       grown.branches = this.#rest(captureDecision(move.decision));
-      if (move.fault !== undefined) grown.fault = captureObject(move.fault, 'move.fault').json as unknown as ErrorData;
+      if (move.fault !== undefined) grown.fault = captureObject<ErrorData>(move.fault, 'move.fault').json;
     } catch (thrown) {
       grown.fault = errorData(thrown);
     }
@@ -165,7 +166,7 @@ export class Growth implements PlanGrowth {
     const differs = this.#branches.findIndex((branch, index) => {
       const given = decision.branches[index];
       const named = given && { ...given, id: branchId(given, index) };
-      return named === undefined || !jsonEquals(branch as unknown as Json, named as unknown as Json);
+      return named === undefined || !jsonEquals(asJson(branch), asJson(named));
     });
     if (differs !== -1) throw invalid(`branches[${differs}] differs from the branch that was given on the way`);
     const rest = decision.branches.slice(this.#branches.length);
@@ -194,15 +195,15 @@ export class Growth implements PlanGrowth {
 }
 
 function capturedBranches(given: unknown): readonly Branch[] {
-  const { json } = captureJson(given ?? null, 'branches');
+  const { json } = capture<readonly Branch[]>(given ?? null, 'branches');
   if (!Array.isArray(json) || json.length === 0) throw invalid('the plan has no branches');
-  if (!json.every(isJsonObject)) throw invalid('a branch of the plan is not an object');
-  return json as unknown as readonly Branch[];
+  if (json.some((branch) => !isJsonObject(branch))) throw invalid('a branch of the plan is not an object');
+  return json;
 }
 
 /** Whether two decisions are the same apart from their branches. */
 function isSameFrame(made: Decision, begun: Decision): boolean {
-  const frame = (decision: Decision): Json => ({ ...decision, branches: [] }) as unknown as Json;
+  const frame = (decision: Decision): Json => asJson({ ...decision, branches: [] });
   return jsonEquals(frame(made), frame(begun));
 }
 

@@ -1,6 +1,6 @@
 /** What a run is given beside its query: attachments, memory, skills, and what its session has stored. */
 import {
-  captureJson,
+  capture,
   defined,
   type Identity,
   type InputArtifact,
@@ -50,7 +50,7 @@ export async function contextAtStart(
   if (rows.length > 0) made.artifacts = { rows, more: total - rows.length };
   if (inputs.length > 0) made.inputs = await Promise.all(inputs.map((input) => stored(input, identity, store)));
   if (Object.keys(made).length === 0) return undefined;
-  return captureJson(made, 'context').json as unknown as RunContext;
+  return capture<RunContext>(made, 'context').json;
 }
 
 /** The context with the arguments as the planner gets them, if its agent reads arguments. @throws the error of that reading. */
@@ -79,7 +79,7 @@ function pickGiven(context: GivenContext, identity: Identity): GivenContext {
 function assertBlock(name: string, block: Json, identity: Identity): void {
   let json: Json;
   try {
-    json = captureJson(block, `context.${name}`).json;
+    json = capture(block, `context.${name}`).json;
   } catch (cause) {
     if (!PilotageError.is(cause)) throw cause;
     const message = `The memory block cannot be sent: ${cause.message}`;

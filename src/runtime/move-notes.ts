@@ -1,6 +1,6 @@
 /** What a planner says beside its decision, on its way into an entry. */
 import {
-  captureJson,
+  capture,
   captureObject,
   type Decision,
   describeThrown,
@@ -41,7 +41,7 @@ export function takeNotes(moved: Mutable<MoveNotes>, move: Move): void {
   }
   if (text !== undefined && text !== '') moved.text = textOf(text, 'text');
   if (reasoning !== undefined && reasoning !== '') moved.reasoning = textOf(reasoning, 'reasoning');
-  if (providerState !== undefined) moved.providerState = captureJson(providerState, 'move.providerState').json;
+  if (providerState !== undefined) moved.providerState = capture(providerState, 'move.providerState').json;
   if (remarks !== undefined) {
     const told = remarksOf(remarks);
     if (told.length > 0) moved.remarks = told;
@@ -76,7 +76,7 @@ function toldOf(given: readonly Remark[]): readonly Remark[] {
 
 function capturedRemark(given: unknown): Remark {
   try {
-    const { json } = captureJson(given, 'remark');
+    const { json } = capture(given, 'remark');
     const why = whyNoRemark(json);
     return why === undefined ? (json as unknown as Remark) : dropped(json, why);
   } catch (thrown) {

@@ -2,7 +2,7 @@
 
 import {
   type Captured,
-  captureJson,
+  capture,
   type Effect,
   type ErrorData,
   type Identity,
@@ -99,7 +99,7 @@ export function valueOutcome(
   isLarge?: () => void,
 ): Outcome | Promise<Outcome> {
   try {
-    const captured = captureJson(value === undefined ? null : value, 'value');
+    const captured = capture(value === undefined ? null : value, 'value');
     if (mayBeLarge(captured)) isLarge?.();
     if (tool.checkValue === undefined && !mayBeLarge(captured)) return { kind: 'value', value: captured.json };
     return checkAndStore(captured, call, tool, ports).catch((thrown: unknown) => valueLost(errorData(thrown), tool));

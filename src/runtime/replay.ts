@@ -129,7 +129,7 @@ function moveOf({ decision, fault }: Move): ReplayedMove {
 /** An invalid decision is shown, and compared, in the shape that it has. */
 function asFarAsJson(decision: Decision): ReplayedMove {
   try {
-    return { decision: captureObject(decision, 'decision').json as unknown as Decision };
+    return { decision: captureObject<Decision>(decision, 'decision').json };
   } catch {
     return {};
   }

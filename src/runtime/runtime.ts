@@ -11,7 +11,7 @@ import {
   assertWords,
   type Caller,
   type Clock,
-  captureJson,
+  capture,
   defined,
   describeThrown,
   type Entry,
@@ -252,7 +252,7 @@ export class Runtime {
     assertStartOptions(options);
     options.signal?.throwIfAborted();
     assertIdentity(options.identity);
-    const identity = captureJson(pickIdentity(options.identity), 'identity').json as unknown as Identity;
+    const identity = capture<Identity>(pickIdentity(options.identity), 'identity').json;
     const started = this.#startedEntry(query, identity, options, asked);
     const { priority = 0 } = options;
     if (!Number.isInteger(priority) || Math.abs(priority) > 1000) {
@@ -431,7 +431,7 @@ export class Runtime {
       ...(options.conversation === false ? { conversation: false } : {}),
       ...defined({ asked }),
     };
-    return captureJson({ ...body, seq: 1, at }, 'run').json as unknown as Entry;
+    return capture<Entry>({ ...body, seq: 1, at }, 'run').json;
   }
 
   #agentFor({ agent }: StartOptions): ReadyAgent {

@@ -7,7 +7,7 @@ import {
   type Clock,
   type Control,
   type ControlType,
-  captureJson,
+  capture,
   defined,
   type EventPayloads,
   type GroupView,
@@ -265,7 +265,7 @@ function requestOf(query: string, { inputs = [], ...rest }: Omit<SpawnOptions, '
     'bytes' in input ? { ...input, bytes: createHash('sha256').update(input.bytes).digest('base64url') } : input,
   );
   const { priority = 0, scopes = [], limits = {}, signal: _, ...others } = rest;
-  return captureJson({ query, priority, scopes, limits, ...others, inputs: attached }, 'request').json;
+  return capture({ query, priority, scopes, limits, ...others, inputs: attached }, 'request').json;
 }
 
 function assertSameRequest(stored: StartRequest | undefined, asked: StartRequest): void {

@@ -1,18 +1,18 @@
 /** Compares two runs: which steps are the same, where the runs part, and what each has cost. Pure. */
 import {
+  asJson,
   branchesOf,
   type Decision,
   defined,
   isJsonObject,
   type Json,
-  type JsonObject,
   jsonEquals,
   type Outcome,
   oneLine,
   type Step,
 } from '#core';
 import type { Ending, RunState, RunTotals } from './run-state.ts';
-import { decisionJson, sameDecisionJson } from './same-decision.ts';
+import { sameDecisionJson } from './same-decision.ts';
 
 export interface RunComparison {
   readonly a: RunSummary;
@@ -87,7 +87,7 @@ function pairOf(index: number, a: Step | undefined, b: Step | undefined, neutral
     return { index, verdict: a === undefined ? 'only_b' : 'only_a', changes: [], ...sides };
   }
   const changes: StepPair['changes'][number][] = [];
-  if (!sameDecisionJson(neutral(decisionJson(a.decision)), neutral(decisionJson(b.decision)))) changes.push('decision');
+  if (!sameDecisionJson(neutral(asJson(a.decision)), neutral(asJson(b.decision)))) changes.push('decision');
   if (!jsonEquals(neutral(cameTo(a)), neutral(cameTo(b)))) changes.push('outcome');
   return { index, verdict: changes.length === 0 ? 'same' : 'changed', changes, ...sides };
 }
@@ -148,8 +148,3 @@ function withoutRuns(a: string, b: string): (json: Json) => Json {
 
 /** Begins the name of a group of one task. */
 const GROUP = 'group:';
-
-/** What came out of a journal is JSON. */
-function asJson(value: object): JsonObject {
-  return value as JsonObject;
-}

@@ -1,6 +1,15 @@
 /** Detects a run that repeats itself: the same calls with the same outcomes, over and over. Checked before each move. */
-import { type CallRecord, type Decision, type ErrorData, errorOf, jsonEquals, type Outcome, type Step } from '#core';
-import { decisionJson, sameDecision } from './same-decision.ts';
+import {
+  asJson,
+  type CallRecord,
+  type Decision,
+  type ErrorData,
+  errorOf,
+  jsonEquals,
+  type Outcome,
+  type Step,
+} from '#core';
+import { sameDecision } from './same-decision.ts';
 
 /** The longest repeated sequence that is looked for, in steps. */
 export const MAX_PERIOD = 4;
@@ -47,7 +56,7 @@ function isSame(left: Step, right: Step): boolean {
   if (left.calls.length !== right.calls.length || left.decision.kind !== right.decision.kind) return false;
   // A decision that did not pass may have any shape.
   if (left.calls.length === 0) {
-    return sameError(left.error, right.error) && jsonEquals(decisionJson(left.decision), decisionJson(right.decision));
+    return sameError(left.error, right.error) && jsonEquals(asJson(left.decision), asJson(right.decision));
   }
   return (
     sameTools(left.decision, right.decision) &&

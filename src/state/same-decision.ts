@@ -1,19 +1,14 @@
 /** Whether two decisions are the same, apart from the ids that their planner gave to the calls. */
-import { type Decision, isJsonObject, type Json, type JsonObject, jsonEquals } from '#core';
+import { asJson, type Decision, isJsonObject, type Json, type JsonObject, jsonEquals } from '#core';
 
 /** Compares part by part, without a copy: most decisions that differ do so early. A decision that was refused may have any shape. */
 export function sameDecision(left: Decision, right: Decision): boolean {
-  return sameDecisionJson(decisionJson(left), decisionJson(right));
+  return sameDecisionJson(asJson(left), asJson(right));
 }
 
 export function sameDecisionJson(one: Json, other: Json): boolean {
   if (!isJsonObject(one) || !isJsonObject(other)) return jsonEquals(one, other);
   return sameParts(one, other) && sameBranches(one['branches'], other['branches']);
-}
-
-/** Decisions come from a journal: they are JSON. */
-export function decisionJson(decision: Decision): JsonObject {
-  return decision as unknown as Json as JsonObject;
 }
 
 function sameBranches(one: Json | undefined, other: Json | undefined): boolean {

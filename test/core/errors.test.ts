@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { captureJson, describeThrown, ERROR_CONSEQUENCES, type ErrorCode, PilotageError } from '#core';
+import { capture, describeThrown, ERROR_CONSEQUENCES, type ErrorCode, PilotageError } from '#core';
 import { tool } from '#tools';
 import { call } from '../kit/decisions.ts';
 import { doorUrl } from '../kit/project.ts';
@@ -67,7 +67,7 @@ describe('PilotageError', () => {
 
   it.each(CODES)('ER-08 %s crosses the journal and reads back to the same class and code', (code) => {
     const error = new PilotageError(code, 'what happened', { data: { at: 3 } });
-    const stored = captureJson(error, 'error').json;
+    const stored = capture(error, 'error').json;
     expect(stored).toEqual({ code, message: 'what happened', data: { at: 3 } });
     const back = PilotageError.fromData(JSON.parse(JSON.stringify(stored)));
     expect(PilotageError.is(back, code)).toBe(true);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { atPointer, captureJson, isJsonObject, type Json, jsonEquals } from '#core';
+import { atPointer, capture, isJsonObject, type Json, jsonEquals } from '#core';
 import { anyJson, places, plant } from '../kit/json-values.ts';
 
 /** JSON text with sorted keys: an oracle for equality. */
@@ -27,8 +27,8 @@ describe('jsonEquals', () => {
       fc.property(anyJson(), anyJson(), (left, right) => {
         expect(jsonEquals(left, shuffled(left))).toBe(true);
         expect(canonicalJson(left)).toBe(canonicalJson(shuffled(left)));
-        const a = captureJson(left, 'a').json;
-        const b = captureJson(right, 'b').json;
+        const a = capture(left, 'a').json;
+        const b = capture(right, 'b').json;
         expect(jsonEquals(a, b)).toBe(canonicalJson(a) === canonicalJson(b));
       }),
     );

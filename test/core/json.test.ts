@@ -1,12 +1,12 @@
 import vm from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { captureJson, captureObject, encodedBytes, PilotageError, thaw } from '#core';
+import { capture, captureObject, encodedBytes, PilotageError, thaw } from '#core';
 import { anyJson, places, plant, spoil } from '../kit/json-values.ts';
 
 function refusal(value: unknown, root = 'value'): { path: unknown; message: string } {
   try {
-    captureJson(value, root);
+    capture(value, root);
   } catch (error) {
     if (PilotageError.is(error, 'unserializable')) return { path: error.data?.['path'], message: error.message };
     throw error;
@@ -30,7 +30,7 @@ class Private {
 const self: Record<string, unknown> = {};
 self['inner'] = { again: [self] };
 
-describe('captureJson refuses what JSON would lose', () => {
+describe('capture refuses what JSON would lose', () => {
   it.each<[string, unknown, string]>([
     ['TJ-04 a function', { a: { callback: () => 1 } }, 'value.a.callback'],
     ['TJ-04 a function in a list', { steps: [{ inner: () => 1 }] }, 'value.steps[0].inner'],
@@ -96,7 +96,7 @@ describe('captureJson refuses what JSON would lose', () => {
         throw cause;
       },
     };
-    expect(() => captureJson(value, 'v')).toThrow(expect.objectContaining({ cause }));
+    expect(() => capture(value, 'v')).toThrow(expect.objectContaining({ cause }));
   });
 
   it('refuses 513 levels and takes 512', () => {
@@ -105,7 +105,7 @@ describe('captureJson refuses what JSON would lose', () => {
       for (let level = 0; level < levels; level += 1) value = [value];
       return value;
     };
-    expect(() => captureJson(nest(512), 'v')).not.toThrow();
+    expect(() => capture(nest(512), 'v')).not.toThrow();
     expect(refusal(nest(513)).message).toContain('512');
     expect(refusal(nest(100_000)).message).toContain('512');
   });
@@ -128,10 +128,10 @@ describe('captureJson refuses what JSON would lose', () => {
   });
 });
 
-describe('captureJson takes what JSON can hold', () => {
+describe('capture takes what JSON can hold', () => {
   it('TJ-05 a value met twice on sibling branches is no cycle', () => {
     const twice = { a: 1 };
-    expect(captureJson({ left: twice, right: [twice, twice] }, 'v').json).toEqual({
+    expect(capture({ left: twice, right: [twice, twice] }, 'v').json).toEqual({
       left: { a: 1 },
       right: [{ a: 1 }, { a: 1 }],
     });
@@ -149,7 +149,7 @@ describe('captureJson takes what JSON can hold', () => {
       bare: Object.assign(Object.create(null), { a: 1 }),
       absent: undefined,
     };
-    expect(captureJson(value, 'v').json).toEqual({
+    expect(capture(value, 'v').json).toEqual({
       nothing: null,
       map: {},
       list: [],
@@ -163,12 +163,12 @@ describe('captureJson takes what JSON can hold', () => {
 
   it('TJ-17 a big number that is no 64-bit integer, and the largest safe one', () => {
     const value = [Number.MAX_SAFE_INTEGER, -Number.MAX_SAFE_INTEGER, 6.022e23, 1e300, '9007199254740993'];
-    expect(captureJson(value, 'v').json).toEqual(value);
+    expect(capture(value, 'v').json).toEqual(value);
   });
 
   it('keeps an own "__proto__" key as data, and thaws it as data', () => {
     const value: unknown = JSON.parse('{"__proto__":{"admin":true},"a":1}');
-    const { json } = captureJson(value, 'v');
+    const { json } = capture(value, 'v');
     const thawed = thaw(json);
     for (const copy of [json, thawed] as Record<string, unknown>[]) {
       expect(JSON.stringify(copy)).toBe('{"__proto__":{"admin":true},"a":1}');
@@ -178,17 +178,17 @@ describe('captureJson takes what JSON can hold', () => {
   });
 
   it('takes the plain objects of another realm, not its class instances', () => {
-    expect(captureJson(vm.runInNewContext('({ a: [{ b: 1 }] })'), 'v').json).toEqual({ a: [{ b: 1 }] });
+    expect(capture(vm.runInNewContext('({ a: [{ b: 1 }] })'), 'v').json).toEqual({ a: [{ b: 1 }] });
     expect(refusal(vm.runInNewContext('new Map()')).path).toBe('value');
   });
 
   it('writes minus zero as JSON does', () => {
-    expect(Object.is(captureJson(-0, 'v').json, 0)).toBe(true);
+    expect(Object.is(capture(-0, 'v').json, 0)).toBe(true);
   });
 
   it('takes a text of four million characters', () => {
     const text = 'ü'.repeat(3_999_996);
-    expect(captureJson({ text }, 'v').json).toEqual({ text });
+    expect(capture({ text }, 'v').json).toEqual({ text });
   });
 
   it('captureObject refuses anything else at the top', () => {
@@ -201,19 +201,17 @@ describe('captureJson takes what JSON can hold', () => {
     const value = {
       steps: Array.from({ length: 200 }, (_, index) => ({ index, text: `t${index}`, at: new Date(index) })),
     };
-    const first = JSON.stringify(captureJson(value, 'v').json);
-    const copies = await Promise.all(
-      Array.from({ length: 128 }, async () => JSON.stringify(captureJson(value, 'v').json)),
-    );
+    const first = JSON.stringify(capture(value, 'v').json);
+    const copies = await Promise.all(Array.from({ length: 128 }, async () => JSON.stringify(capture(value, 'v').json)));
     expect(new Set(copies)).toEqual(new Set([first]));
   });
 });
 
-describe('captureJson, for any value', () => {
+describe('capture, for any value', () => {
   it('TJ-06 the copy is what JSON text would give back, and its bytes are never underrated', () => {
     fc.assert(
       fc.property(anyJson(), (value) => {
-        const captured = captureJson(value, 'v');
+        const captured = capture(value, 'v');
         expect(captured.json).toStrictEqual(JSON.parse(JSON.stringify(value)));
         expect(captured.maxBytes).toBeGreaterThanOrEqual(encodedBytes(captured.json));
       }),
@@ -225,7 +223,7 @@ describe('captureJson, for any value', () => {
     fc.assert(
       fc.property(anyJson(), (value) => {
         const source = thaw(value);
-        const captured = captureJson(source, 'v').json;
+        const captured = capture(source, 'v').json;
         const before = JSON.stringify(captured);
         expectDeeplyFrozen(captured);
         spoil(source);
@@ -250,11 +248,11 @@ describe('captureJson, for any value', () => {
   it('thaw gives an equal copy that can be changed', () => {
     fc.assert(
       fc.property(anyJson(), (value) => {
-        const frozen = captureJson(value, 'v').json;
+        const frozen = capture(value, 'v').json;
         const copy = thaw(frozen);
         expect(copy).toStrictEqual(frozen);
         spoil(copy);
-        expect(frozen).toStrictEqual(captureJson(value, 'v').json);
+        expect(frozen).toStrictEqual(capture(value, 'v').json);
       }),
     );
   });
@@ -265,14 +263,14 @@ describe('texts that take more room in JSON than they have characters', () => {
     ['unpaired surrogates', '\ud800'],
     ['control characters', '\u0007'],
   ])('count as they are written: %s', (_, letter) => {
-    expect(() => captureJson(letter.repeat(700_000), 'x')).toThrow(/4000000 characters/);
-    expect(captureJson(letter.repeat(600_000), 'x').json).toHaveLength(600_000);
+    expect(() => capture(letter.repeat(700_000), 'x')).toThrow(/4000000 characters/);
+    expect(capture(letter.repeat(600_000), 'x').json).toHaveLength(600_000);
   });
 
   it('are no others: letters of two units, line ends, quotes', () => {
     for (const letter of ['😀', '\n\t', '"\\', 'ш!']) {
-      expect(captureJson(letter.repeat(1_900_000), 'x').json).toHaveLength(3_800_000);
+      expect(capture(letter.repeat(1_900_000), 'x').json).toHaveLength(3_800_000);
     }
-    expect(captureJson(`\u001b[0m${'x'.repeat(3_900_000)}`, 'x').json).toHaveLength(3_900_004);
+    expect(capture(`\u001b[0m${'x'.repeat(3_900_000)}`, 'x').json).toHaveLength(3_900_004);
   });
 });

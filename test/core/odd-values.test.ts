@@ -1,15 +1,7 @@
 /** Whatever is read of somebody's values is read once, and every fault of theirs is an error with a code. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  captureJson,
-  type Decision,
-  describeThrown,
-  JSON_LIMITS,
-  PilotageError,
-  Thrown,
-  validateDecision,
-} from '#core';
+import { capture, type Decision, describeThrown, JSON_LIMITS, PilotageError, Thrown, validateDecision } from '#core';
 import { hostile, liar, ODD_THROWS, revoked } from '../kit/odd-throws.ts';
 
 function refusal(check: () => unknown): PilotageError {
@@ -108,7 +100,7 @@ describe('the JSON guard', () => {
     ['a list that says any length', () => new Proxy([], { get: (_, name) => (name === 'length' ? 7n : 1) })],
     ['a list that has no end', () => new Proxy([], { get: (_, name) => (name === 'length' ? 1e15 : 1) })],
   ])('refuses %s, as unserializable', (_, make) => {
-    expect(refusal(() => captureJson(make(), 'value')).code).toBe('unserializable');
+    expect(refusal(() => capture(make(), 'value')).code).toBe('unserializable');
   });
 
   it('gives JSON or its own refusal for any proxy that lies', () => {
@@ -116,7 +108,7 @@ describe('the JSON guard', () => {
       fc.property(fc.integer({ min: 0, max: 1_000 }), fc.boolean(), (seed, isList) => {
         const value = { deep: [liar(isList ? [1, 2] : { a: 1 }, seed)] };
         try {
-          JSON.stringify(captureJson(value, 'value').json);
+          JSON.stringify(capture(value, 'value').json);
         } catch (error) {
           if (!PilotageError.is(error, 'unserializable')) throw error;
         }
@@ -127,7 +119,7 @@ describe('the JSON guard', () => {
   it('refuses a sparse list of a hundred million before walking it', () => {
     const sparse: number[] = [];
     sparse[1e8] = 1;
-    expect(refusal(() => captureJson({ a: sparse }, 'value'))).toMatchObject({
+    expect(refusal(() => capture({ a: sparse }, 'value'))).toMatchObject({
       message: expect.stringContaining('value.a: it has 100000001 items'),
       data: { path: 'value.a' },
     });
@@ -136,10 +128,10 @@ describe('the JSON guard', () => {
   it('refuses more keys, values or characters than a value may have', () => {
     const many = (count: number): object =>
       Object.fromEntries(Array.from({ length: count }, (_, key) => [`k${key}`, 0]));
-    expect(refusal(() => captureJson(many(200_000), 'v')).message).toContain('200000 keys');
+    expect(refusal(() => capture(many(200_000), 'v')).message).toContain('200000 keys');
     expect(
       refusal(() =>
-        captureJson(
+        capture(
           Array.from({ length: 11_001 }, (_, key) => ({ [`k${key}`]: 0 })),
           'v',
         ),
@@ -147,14 +139,14 @@ describe('the JSON guard', () => {
     ).toContain('different keys');
     expect(
       refusal(() =>
-        captureJson(
+        capture(
           Array.from({ length: 1_000 }, () => Array(100).fill(0)),
           'v',
         ),
       ).message,
     ).toContain('more than 100000 values');
-    expect(refusal(() => captureJson(Array(5).fill('x'.repeat(1_000_000)), 'v')).message).toContain('characters');
-    expect(refusal(() => captureJson(new Uint8Array(5_000_000), 'v')).message).toContain('bytes');
+    expect(refusal(() => capture(Array(5).fill('x'.repeat(1_000_000)), 'v')).message).toContain('characters');
+    expect(refusal(() => capture(new Uint8Array(5_000_000), 'v')).message).toContain('bytes');
   });
 
   it.each<[string, () => unknown]>([
@@ -164,7 +156,7 @@ describe('the JSON guard', () => {
     ['objects', () => Array.from({ length: 19_999 }, (_, a) => ({ a, b: 'x', c: null, d: true }))],
   ])('copies the most %s within 50 ms', (_, make) => {
     const value = make();
-    expect(leastMs(() => captureJson(value, 'value'))).toBeLessThan(50);
+    expect(leastMs(() => capture(value, 'value'))).toBeLessThan(50);
   });
 
   it('says of a cycle where it is in a few words, whatever its keys are', () => {
@@ -176,7 +168,7 @@ describe('the JSON guard', () => {
       at = next;
     }
     at['back'] = value;
-    const { message } = refusal(() => captureJson(value, 'value'));
+    const { message } = refusal(() => capture(value, 'value'));
     expect(message).toContain('<cycle>');
     expect(message.length).toBeLessThan(500);
   });
@@ -184,7 +176,7 @@ describe('the JSON guard', () => {
   it('finds a cycle in a value that is too large because of it', () => {
     const value: Record<string, unknown> = { list: Array(30_000).fill(0) };
     value['self'] = { again: value };
-    expect(refusal(() => captureJson(value, 'value')).data).toEqual({ path: 'value.self.again <cycle>' });
+    expect(refusal(() => capture(value, 'value')).data).toEqual({ path: 'value.self.again <cycle>' });
   });
 });
 

@@ -1,7 +1,7 @@
 /** From a step as it was written to one that can be asked. What can be found wrong with it before a run, is found here. */
 import {
   type Branch,
-  captureJson,
+  capture,
   captureObject,
   type Decision,
   defined,
@@ -147,7 +147,7 @@ async function valueFor<T>(given: Given<T>, run: RunView): Promise<T> {
 /** A copy of the given value, so that later changes by its owner do no harm. */
 function captured<T>(given: Given<T> | undefined, name: string): Given<T | undefined> {
   if (given === undefined || isBuilder(given)) return given;
-  return captureJson(given, name).json as T;
+  return capture(given, name).json as T;
 }
 
 const COMMON = ['do', 'id', 'when'];

@@ -3,7 +3,7 @@
 import {
   assertIdentity,
   assertOptions,
-  captureJson,
+  capture,
   captureObject,
   type Finish,
   type FinishReason,
@@ -30,7 +30,7 @@ export function finish(options: FinishOptions = {}): Planner {
   const base = Object.freeze({
     kind: 'finish',
     reason,
-    ...(payload === undefined ? {} : { payload: captureJson(payload, 'payload').json }),
+    ...(payload === undefined ? {} : { payload: capture(payload, 'payload').json }),
   } as const);
   const notes = captureObject(metadata, 'metadata').json;
   return Object.freeze({

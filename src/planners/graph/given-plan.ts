@@ -1,5 +1,5 @@
 /** Turns a value that was given as a plan into steps that can be checked one by one. Nothing is thrown: every mistake is a fault. */
-import { captureJson, defined, describeThrown, isJsonObject, type Json, type JsonObject, type PlanFault } from '#core';
+import { capture, defined, describeThrown, isJsonObject, type Json, type JsonObject, type PlanFault } from '#core';
 import { explainSchemaError, type SchemaError, schemaErrors } from '#schema';
 import type { PlanStep, PlanStepType } from './plan.ts';
 import { GIVEN_PLAN_SCHEMA, STEP_TYPES } from './plan-schema.ts';
@@ -23,7 +23,7 @@ export interface GivenPlan {
 export function readGivenPlan(given: unknown): GivenPlan {
   let json: Json;
   try {
-    json = captureJson(given, 'plan').json;
+    json = capture(given, 'plan').json;
   } catch (cause) {
     return { steps: [], isList: true, faults: [fault('plan_shape', describeThrown(cause))] };
   }

@@ -6,7 +6,7 @@
 import {
   assertIdentity,
   assertOptions,
-  captureJson,
+  capture,
   type Delta,
   defined,
   MAX_AT_ONCE,
@@ -139,7 +139,7 @@ function makerOf(given: GraphOptions['plan']): Maker {
   if (typeof given === 'function') return { make: given, isFixed: false };
   if ('plan' in given) return { make: (run) => given.plan(plannerState(run)), isFixed: false };
   // A copy, so that later changes by its owner do no harm.
-  const plan = captureJson(given, 'plan').json as unknown as Plan;
+  const plan = capture<Plan>(given, 'plan').json;
   stepsInOrder(plan);
   return { make: () => plan, isFixed: true };
 }

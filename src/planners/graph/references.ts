@@ -1,6 +1,7 @@
 /** References in the inputs of steps to what earlier plans came to: they become references to the step of the run that has it. */
 import {
   allReferencesIn,
+  asJson,
   asReference,
   atPointer,
   branchesOf,
@@ -77,7 +78,7 @@ function boundStep(step: ReadyStep, bind: (reference: Reference) => Reference): 
 export function knownArgs(args: Json, run: RunView): Json {
   return fillReferences(args, (reference) => {
     const known = reference.step === undefined ? undefined : earlierValue(run, reference);
-    return known ?? (reference as unknown as Json);
+    return known ?? asJson(reference);
   });
 }
 

@@ -1,5 +1,6 @@
 /** A planner that decomposes tasks: what it decides at a step, however its tasks are given. */
 import {
+  asJson,
   type Decision,
   defined,
   FINISH_TOOL,
@@ -149,7 +150,7 @@ class Turn {
       const items = [...passed, ...plan, ...solved.rest];
       if (steps.length > 0) {
         const record = recordOf({ ...work, items, ids: this.#ids });
-        const provenance = { [RECORD]: { ...record, trace: trace as unknown as JsonObject } };
+        const provenance = { [RECORD]: { ...record, trace: asJson(trace) } };
         return { decision: this.#decision(steps, past), provenance };
       }
       if (solved.rest.length === 0) return { decision: { kind: 'finish', reason: 'goal', payload: resultsOf(past) } };
@@ -261,6 +262,6 @@ function noPath(trace: HtnTrace, { failed }: Past): Move {
     ...(failed === undefined ? {} : { failed: [failed.id] }),
     ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
   };
-  const provenance = { [RECORD]: { trace: trace as unknown as JsonObject } };
+  const provenance = { [RECORD]: { trace: asJson(trace) } };
   return { decision: { kind: 'finish', reason: 'no_path', metadata }, provenance };
 }

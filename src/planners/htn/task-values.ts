@@ -1,5 +1,5 @@
 /** What a step takes from the arguments of its task: these may come from a tool, through the state, and are values. */
-import { asLiteral, captureJson, isMarked, type Json, jsonEquals, literal } from '#core';
+import { asLiteral, capture, isMarked, type Json, jsonEquals, literal } from '#core';
 import type { HtnTask } from './domain.ts';
 import type { HtnStep } from './work.ts';
 
@@ -7,7 +7,7 @@ import type { HtnStep } from './work.ts';
 export function withTaskValues(step: HtnStep | undefined, [, ...args]: HtnTask): HtnStep | undefined {
   const marked = markedIn(args);
   if (step?.input === undefined || marked.length === 0) return step;
-  return { ...step, input: escaped(captureJson(step.input, 'input').json, marked) };
+  return { ...step, input: escaped(capture(step.input, 'input').json, marked) };
 }
 
 function markedIn(value: Json): readonly Json[] {

@@ -2,7 +2,7 @@
  * What is still to be done in a run, with the tree of tasks above it, and the form in which it is written down with each
  * move. A planner keeps nothing between two moves: it reads all this back from the last one.
  */
-import { defined, isJsonObject, type Json, type JsonObject, PilotageError, type Step } from '#core';
+import { asJson, defined, isJsonObject, type Json, type JsonObject, PilotageError, type Step } from '#core';
 import type { PlanStep } from '#planners/graph';
 import type { HtnEntry, HtnTask } from './domain.ts';
 import { Item, itemsOf, methodOf, type Resolve } from './item.ts';
@@ -163,7 +163,7 @@ export function recordOf({ goal, ids, todo, top, items, notes }: HtnWork): JsonO
     items: rows,
     ...(notes.choices.size === 0 ? {} : { choices: Object.fromEntries(notes.choices) }),
   };
-  return record as unknown as JsonObject;
+  return asJson(record);
 }
 
 function placeRow(place: Item, of: number | undefined, { roots, failed, again }: Notes): PlaceRow {

@@ -1,5 +1,6 @@
 /** Whoever takes over when the models gave no plan. What it plans is checked as theirs is, and what is forbidden stays so. */
 import {
+  asJson,
   type Branch,
   branchesOf,
   branchId,
@@ -10,7 +11,6 @@ import {
   type Finish,
   isPlan,
   isTaskTool,
-  type Json,
   type JsonObject,
   MESSAGE_TOOL,
   type Move,
@@ -79,7 +79,7 @@ function planFaults(
 ): readonly PlanFault[] {
   if (!isPlan(decision)) return [];
   const { branches, plan: planId } = decision;
-  const steps = branches.filter(isOurs).map((branch) => stepOf(branch, branches.indexOf(branch)) as unknown as Json);
+  const steps = branches.filter(isOurs).map((branch) => asJson(stepOf(branch, branches.indexOf(branch))));
   const rules = {
     tools,
     ...defined({ internal, maxSteps }),

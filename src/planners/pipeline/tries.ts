@@ -2,6 +2,7 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import {
   addUsage,
+  asJson,
   defined,
   type Json,
   PilotageError,
@@ -123,7 +124,7 @@ export class Tries {
   begin(call: ModelRequest): BegunTry {
     this.options.signal.throwIfAborted();
     const { request, purpose, model, previous } = call;
-    const prompt = JSON.stringify(redactTexts(request.prompt as unknown as Json, this.options.redact));
+    const prompt = JSON.stringify(redactTexts(asJson(request.prompt), this.options.redact));
     this.#count += 1;
     const number = this.#count;
     const { temperature, seed } = request;

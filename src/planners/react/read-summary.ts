@@ -1,5 +1,5 @@
 /** Reads a summariser's reply: the summary may stand in a fence, behind thoughts, or between words. */
-import { type CompactionErrorCode, isJsonObject, type Json, jsonEquals, type Summary } from '#core';
+import { asJson, type CompactionErrorCode, isJsonObject, type Json, jsonEquals, type Summary } from '#core';
 import {
   answerStart,
   coerceToSchema,
@@ -47,7 +47,7 @@ function readOne(value: Json, earlier: Summary | undefined): SummaryReading {
     const message = `The summary says nothing as ${read.empty.join(', ')}.`;
     return refuse(read.empty.length === SUMMARY_PARTS.length ? 'empty_summary' : 'invalid_summary', message);
   }
-  if (earlier !== undefined && jsonEquals(read as unknown as Json, earlier as unknown as Json)) {
+  if (earlier !== undefined && jsonEquals(asJson(read), asJson(earlier))) {
     return refuse('invalid_summary', 'The summary is the earlier one again, and says nothing of the steps since.');
   }
   return { summary: read };

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
+  asJson,
   type Decision,
   type Delta,
   defined,
@@ -142,7 +143,7 @@ export function checkedMove(made: unknown, when: string): Move {
     `${when}: the text or the reasoning of the move is not a string`,
   );
   assert.ok(Array.isArray(remarks), `${when}: the remarks of the move are not a list`);
-  const wrong = remarks.map((remark) => whyNoRemark(remark as unknown as Json)).find((why) => why !== undefined);
+  const wrong = remarks.map((remark) => whyNoRemark(asJson(remark))).find((why) => why !== undefined);
   assert.ok(wrong === undefined, `${when}: a remark of the move is not valid. ${wrong}`);
   try {
     return { ...move, decision: validateDecision(move.decision) };
