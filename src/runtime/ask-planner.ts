@@ -225,8 +225,9 @@ function entriesOf(
   if (moved.fault !== undefined) return [moved];
   if (decision.kind === 'finish') return finished(decision, ask).then((ending) => [moved, ending]);
   if (decision.kind === 'request_pause') return [moved, paused(decision, step, ask)];
-  const atOnce = atOnceFor(decision, ask.tools, ask.deps.limit);
-  return [{ ...moved, ...atOnce }];
+  const { atOnce } = atOnceFor(decision, ask.tools, ask.deps.limit);
+  if (atOnce !== undefined) moved.atOnce = atOnce;
+  return [moved];
 }
 
 /**

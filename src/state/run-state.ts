@@ -118,7 +118,8 @@ function fromStarted(
   const { agent, limits, scopes, pin = null, task = null, fork = null } = entry;
   const renamedTools = {};
   return {
-    identity,
+    // Its own: what is kept by it, such as the messages for a model, goes with the state and not with the journal.
+    identity: Object.freeze({ ...identity }),
     query,
     goal: query,
     history,

@@ -33,7 +33,7 @@ export function viewOf(
   inputs: readonly LoadedInput[] = NO_INPUTS,
 ): RunView {
   const noProgress = noProgressAt(state);
-  return Object.freeze({
+  const view: { -readonly [K in keyof RunView]: RunView[K] } = {
     identity: state.identity,
     query: state.query,
     goal: state.goal,
@@ -48,10 +48,11 @@ export function viewOf(
     startedAt: state.startedAt,
     rejections: state.rejections,
     tasks: (state.task?.depth ?? 0) < MAX_TASK_DEPTH,
-    ...(state.task === null ? {} : { task: originOf(state.task) }),
-    ...(noProgress === undefined ? {} : { noProgress }),
     streaming,
-  });
+  };
+  if (state.task !== null) view.task = originOf(state.task);
+  if (noProgress !== undefined) view.noProgress = noProgress;
+  return Object.freeze(view);
 }
 
 function originOf({ kind, depth, description }: TaskOrigin): NonNullable<RunView['task']> {
