@@ -6,6 +6,7 @@ import type { Entry, JsonObject, Usage } from '#core';
 import type { RunTotals } from '#state';
 import { type EndedRun, endingOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
+import { isFlow } from './script.ts';
 
 /** Steps that a run takes when nobody says how many. */
 const STEPS_UNSAID = 64;
@@ -191,7 +192,7 @@ function checkRoom(entry: Entry, account: Account, { id, entries }: EndedRun, le
 
 /** The moves of a flow, and of a list in one, cost nothing. */
 function isFree([first]: readonly Entry[]): boolean {
-  return first?.kind === 'started' && /^(flow|map):/.test(first.agent);
+  return first?.kind === 'started' && (isFlow(first.agent) || first.agent.startsWith('map:'));
 }
 
 /** Whoever is stopped by a limit has nothing left of it. */

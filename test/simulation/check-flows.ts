@@ -2,16 +2,16 @@
 import type { Json } from '#core';
 import { type EndedRun, entriesOf } from './ended-run.ts';
 import type { Ledger } from './ledger.ts';
-import type { FlowInput } from './script.ts';
+import { type FlowInput, isFlow } from './script.ts';
 
 type Runs = ReadonlyMap<string, EndedRun>;
 
 export function checkFlow(run: EndedRun, runs: Runs, ledger: Ledger): void {
   const [first] = run.entries;
   const last = run.entries.at(-1);
-  if (first?.kind !== 'started' || !first.agent.startsWith('flow:') || first.fork !== undefined) return;
+  if (first?.kind !== 'started' || !isFlow(first.agent) || first.fork !== undefined) return;
   const input = first.context?.args as unknown as FlowInput;
-  const name = first.agent.slice('flow:'.length);
+  const name = first.agent;
   const wanted = wayOf(name, input);
   if (last?.kind === 'finished' && last.reason === 'goal') {
     const path = (last.payload as { readonly path?: Json } | undefined)?.path;

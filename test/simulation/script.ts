@@ -92,6 +92,13 @@ export type AgentName = (typeof AGENTS)[number];
 export const FLOWS = ['line', 'ways', 'both', 'round', 'list', 'nested'] as const;
 export type FlowName = (typeof FLOWS)[number];
 
+const FLOW_AGENTS: ReadonlySet<string> = new Set([...FLOWS, 'inner']);
+
+/** A run of the agent of that name is one of a flow, or of a flow inside another. */
+export function isFlow(agent: string): boolean {
+  return FLOW_AGENTS.has(agent);
+}
+
 /** What a simulated flow takes, and hands on from node to node. */
 export interface FlowInput {
   /** The nodes that it has come through. */
