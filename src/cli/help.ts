@@ -92,7 +92,7 @@ const ANSWER_HELP = `  --token <token>        which pause; needed only when seve
   --payload <json>       an object for whoever asked
 ${SENDER_HELP}`;
 
-const STORED_HELP = `It needs no planner and no model, and drives nothing: what you say is stored with the run. The process that drives the
+const STORED_HELP = `The command needs no planner and no model, and drives nothing: what you say is stored with the run. The process that drives the
 run takes it, and the command waits some seconds to tell you whether it was applied or refused. When nobody drives the run,
 it is stored all the same, and resume goes on with it.`;
 
@@ -268,7 +268,7 @@ ${EXIT_CODES}
 `,
   fork: `Usage: pilotage fork <run> [options]
 
-Makes a new run that has the first steps of this one behind it, with what they came to, and drives it: with another planner,
+Makes a new run that has taken the first steps of this run, with their outcomes, and drives it: with another planner,
 model, goal or result from there on. Then it shows both runs side by side, in decisions and cost. The run itself is not
 touched. Calls of the effect once are held back in the fork: such a call comes to effect_held_back.
 

@@ -81,7 +81,7 @@ function together(path: string): Still | undefined {
   if (sizeOf(path) + sizeOf(`${path}-wal`) > MOST_IN_MEMORY_BYTES) return undefined;
   const { DatabaseSync } = loadSqlite();
   const db = new DatabaseSync(':memory:');
-  // Of Node 24.
+  // `deserialize` exists since Node 24.
   if (!('deserialize' in db) || typeof db.deserialize !== 'function') {
     db.close();
     return undefined;

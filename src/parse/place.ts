@@ -36,7 +36,7 @@ const DIALOGUE_CHARS = 4000;
 
 /**
  * The calls that the text makes, each with how sure that is. What stands inside of a sentence, what the words before it
- * refuse or report, what is a template or the use of a function that the text defines, is none.
+ * refuse or report, a template, and the use of a function that the text defines, are not calls.
  */
 export function callsMade(text: string, found: readonly FoundCall[], defined: ReadonlySet<ParseTool>): FoundCall[] {
   let spoken: ReadonlySet<string> | undefined;
@@ -80,7 +80,7 @@ export function isSameList(end: number, start: number, text: string): boolean {
 /** @param last the mood of the calls before, which goes on where nothing is said between. */
 function placeMood(reply: Reply, words: Surroundings, call: FoundCall, until: number, last?: Mood): Mood | undefined {
   const { text } = reply;
-  // Of a name and an object below it, the object is what stands somewhere.
+  // When a name has an object below it, the place of the object counts.
   const start = call.syntax === 'named' ? text.indexOf('{', call.start) : call.start;
   const lineStart = Math.max(text.lastIndexOf('\n', start - 1) + 1, words.at);
   const lead = text.slice(lineStart, Math.max(lineStart, call.start));

@@ -54,7 +54,7 @@ export interface StepSummary {
   readonly outcomes: readonly Outcome[];
   /** The code of the step's own error, if it has one. */
   readonly error?: string;
-  /** Of the model that decided. 0 when it is not known. */
+  /** Tokens of the model that decided; 0 when they are not known. */
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costMicroUsd: number;

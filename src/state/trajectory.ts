@@ -34,7 +34,7 @@ export interface TrajectorySource {
 }
 
 export interface RunTrajectory {
-  /** Of the value itself. */
+  /** The version of this format. */
   readonly format: 1;
   readonly identity: Identity;
   readonly query: string;

@@ -44,7 +44,7 @@ export function mortalTools(
   });
 }
 
-/** Of an agent's own tools, those that have their names. */
+/** The agent's own tools with these names. */
 function toolsIn(tools: ToolSet): readonly AnyTool[] {
   return Object.values(tools) as AnyTool[];
 }

@@ -13,7 +13,7 @@ import { isResolved, lastStep, markOfResolved, stepNotes } from './recorded.ts';
 import type { GroupMember, OnResolved } from './steps.ts';
 
 export interface Followed {
-  /** Of the step that waits. */
+  /** The id of the step that waits. */
   readonly id: string;
   readonly groupId: string;
   readonly onResolved: OnResolved;

@@ -22,7 +22,7 @@ export interface DoneStep {
 export type Observe = (state: HtnState, step: DoneStep) => void;
 
 export interface Past {
-  /** Of the last decision; absent: there was none. */
+  /** The list of the last decision; absent before the first one. */
   readonly work?: HtnWork;
   /** The last step of the planner's own. */
   readonly step?: Step;

@@ -92,7 +92,7 @@ export interface SearchSpec extends HtnLimits {
   readonly trace?: number;
   /** Leaves are taken for actions without an effect. */
   readonly leaves?: boolean;
-  /** Of the domain. */
+  /** The fingerprint function of the domain. */
   readonly fingerprint?: HtnDomain['fingerprint'];
   /** The item is not to be tried. Asked before each action and task. */
   readonly isExcluded?: (item: Item) => boolean;

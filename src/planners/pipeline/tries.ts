@@ -40,7 +40,7 @@ export interface ModelRequest {
 export interface Judged {
   readonly result: PlanTry['result'];
   readonly faults: readonly PlanFault[];
-  /** Of a valid plan. */
+  /** The plan, when it is valid. */
   readonly plan?: ReadyPlan;
   /** What was repaired to read it. */
   readonly remarks?: readonly Remark[];

@@ -139,7 +139,7 @@ async function summarise(
     const compaction = { summary: made.value.summary, before, tokenEstimate };
     const { before: now, after } = requests.tokensWith(view, asked, compaction);
     if (after >= now) {
-      const message = `The summary is no shorter than the steps: about ${after} tokens with it, ${now} without.`;
+      const message = `The summary is not shorter than the steps: about ${after} tokens with it, ${now} without.`;
       return failed('long_summary', message, tokenEstimate, usage);
     }
     return usage === undefined ? { compaction } : { compaction, usage };

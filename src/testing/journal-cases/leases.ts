@@ -146,7 +146,7 @@ export const leaseCases: readonly JournalCase[] = [
     async run({ journal, clock }) {
       const runs = ['r1', 'r2', 'r3', 'r4'];
       const except = (exceptRuns: readonly string[]) => journal.claim({ ...ana, exceptRuns });
-      // One that is not there yet is passed over when it comes.
+      // A run that does not exist yet is skipped when it comes.
       assert.equal(await except(runs), undefined);
       for (const run of runs) await journal.create(newRun(run));
       assert.equal(await except(runs), undefined);
@@ -235,7 +235,7 @@ export const leaseCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'a length that is no positive number is no lease',
+    name: 'a length that is not a positive number is refused',
     async run({ journal }) {
       await journal.create(newRun('r1'));
       await expectCode(journal.claim({ owner: 'ana', leaseMs: 0 }), 'invalid_config');

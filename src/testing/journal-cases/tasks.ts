@@ -167,7 +167,7 @@ export const taskCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'J2 an append cannot start a run under the id of one that is no task of its parent, and starts nothing then',
+    name: 'J2 an append cannot start a run under the id of a run that is not a task of its parent, and starts nothing then',
     async run({ journal }) {
       const { parent, child } = await family(journal);
       const foreign = { tenant: 'globex', user: 'eve', session: 's1' };

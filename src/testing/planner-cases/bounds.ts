@@ -62,14 +62,14 @@ async function askLate(bench: PlannerBench, deadlineAt: number): Promise<void> {
     answer = await callNext(planner, view, AbortSignal.abort(reason));
   } catch (error) {
     if (error !== reason && !PilotageError.is(error))
-      throw caseFailure(`${when}: it threw ${shownError(error)}`, error);
-    assert.equal(model.calls.length, 0, `${when}: it asked its model`);
+      throw caseFailure(`${when}: the planner threw ${shownError(error)}`, error);
+    assert.equal(model.calls.length, 0, `${when}: the planner asked its model`);
     return;
   }
   const { decision } = checkedMove(answer, when);
   const ended = decision.kind === 'finish' ? decision.reason : decision.kind;
   assert.equal(ended, 'deadline_exceeded', `${when}: its decision was another`);
-  assert.equal(model.calls.length, 0, `${when}: it asked its model`);
+  assert.equal(model.calls.length, 0, `${when}: the planner asked its model`);
 }
 
 export const pastDeadline: PlannerCase = {
@@ -91,7 +91,7 @@ async function runPauseBounds(bench: PlannerBench): Promise<void> {
   assertAsked(bench, made);
   const { decision } = fresh;
   if (decision.kind !== 'request_pause') {
-    assert.fail(`it was to pause, and decided ${decision.kind}; see what the scenario wants`);
+    assert.fail(`the planner was to pause, and decided ${decision.kind}; see what the scenario wants`);
   }
   assertRefusedBeyond(decision);
   const large: readonly [string, RunView][] = [
@@ -134,7 +134,7 @@ async function pauseAndResume(bench: PlannerBench): Promise<void> {
     await within(run.result(), 'the run did not go on after its pause was answered');
   });
   check();
-  assert.ok(asked.length > 1, 'it was not asked again after its pause was answered');
+  assert.ok(asked.length > 1, 'the planner was not asked again after its pause was answered');
 }
 
 export const pausePayloadBounds: PlannerCase = {
@@ -142,6 +142,6 @@ export const pausePayloadBounds: PlannerCase = {
   about: 'what a pause shows is small enough to list',
   wants: 'Pause at the first step, with the payload that a person would be shown; when it is answered, anything.',
   script: () => ({ text: 'What do you mean?' }),
-  needs: { capability: 'canPause', without: 'it does not pause' },
+  needs: { capability: 'canPause', without: 'the planner does not pause' },
   run: runPauseBounds,
 };

@@ -101,7 +101,7 @@ export class Unsettled extends assert.AssertionError {}
 /** One call of `next`, with everything that it yields on the way. @throws Unsettled, or what the planner throws. */
 export function callNext(planner: Planner, view: RunView, signal: AbortSignal = NEVER): Promise<unknown> {
   const late = (): Unsettled =>
-    new Unsettled({ message: `it never settled: next() neither decided nor failed within ${boundText()}` });
+    new Unsettled({ message: `the planner never settled: next() neither decided nor failed within ${boundText()}` });
   return beforeBound(decisionOf(planner, view, signal), late);
 }
 
@@ -113,13 +113,13 @@ async function decisionOf(planner: Planner, view: RunView, signal: AbortSignal):
     if (done === true) return value;
     assertDelta(value);
   }
-  throw new Unsettled({ message: `it never settled: ${MOST_DELTAS} deltas came, and no decision` });
+  throw new Unsettled({ message: `the planner never settled: ${MOST_DELTAS} deltas came, and no decision` });
 }
 
 function assertDelta(delta: Delta): void {
   const isText = (delta?.type === 'text' || delta?.type === 'reasoning') && typeof delta.text === 'string';
   const isPlan = delta?.type === 'branches' && typeof delta.plan === 'string' && Array.isArray(delta.branches);
-  assert.ok(isText || isPlan || delta?.type === 'reset', `it yielded ${shown(delta)}, which is not a delta`);
+  assert.ok(isText || isPlan || delta?.type === 'reset', `the planner yielded ${shown(delta)}, which is not a delta`);
 }
 
 /** The planner's move, which must be whole and valid. @param when what it was asked, for the message. */
@@ -128,14 +128,17 @@ export async function decidedMove(planner: Planner, view: RunView, when: string,
   try {
     made = await callNext(planner, view, signal);
   } catch (cause) {
-    throw caseFailure(`${when}: it threw ${shownError(cause)}`, cause);
+    throw caseFailure(`${when}: the planner threw ${shownError(cause)}`, cause);
   }
   return checkedMove(made, when);
 }
 
 /** The move that `made` is, if every part of it can be recorded. */
 export function checkedMove(made: unknown, when: string): Move {
-  assert.ok(typeof made === 'object' && made !== null, `${when}: it gave ${shown(made)} in place of a decision`);
+  assert.ok(
+    typeof made === 'object' && made !== null,
+    `${when}: the planner gave ${shown(made)} in place of a decision`,
+  );
   const move = isMove(made as Decision | Move) ? (made as Move) : { decision: made as Decision };
   const { text = '', reasoning = '', remarks = [] } = move;
   assert.ok(

@@ -73,7 +73,8 @@ async function askOnce(bench: PlannerBench, { what, reply, isText }: Malformed, 
   try {
     answer = await callNext(made.planner, view);
   } catch (error) {
-    if (!PilotageError.is(error)) throw caseFailure(`${what}: it threw an untyped error, ${shownError(error)}`, error);
+    if (!PilotageError.is(error))
+      throw caseFailure(`${what}: the planner threw an untyped error, ${shownError(error)}`, error);
     return;
   }
   const move = checkedMove(answer, what);
@@ -96,7 +97,7 @@ async function runToTheEnd(bench: PlannerBench, { what, reply }: Malformed): Pro
   });
   const reason = ending?.kind === 'finished' ? ending.reason : ending?.error.code;
   assert.notEqual(reason, 'goal', `${what}, over and over: the run reached its goal`);
-  assert.notEqual(reason, 'planner_failed', `${what}, over and over: it threw an untyped error`);
+  assert.notEqual(reason, 'planner_failed', `${what}, over and over: the planner threw an untyped error`);
 }
 
 export const malformedOutput: PlannerCase = {
@@ -104,6 +105,6 @@ export const malformedOutput: PlannerCase = {
   about: 'a typed error or a decision for each reply that is wrong',
   wants: 'Nothing: only a planner with a model can do it.',
   script: () => ANSWER,
-  needs: { capability: 'modelDriven', without: 'it has no model whose output could be malformed' },
+  needs: { capability: 'modelDriven', without: 'the planner has no model whose output could be malformed' },
   run: runMalformedOutput,
 };

@@ -43,7 +43,7 @@ async function runParallelShape(bench: PlannerBench): Promise<void> {
   check();
   assertAsked(bench, made);
   const parallel = asked.flatMap(({ move: { decision } }) => (decision.kind === 'call_parallel' ? [decision] : []));
-  assert.ok(parallel.length > 0, 'it made no parallel call; if it never does, say so in `skip`');
+  assert.ok(parallel.length > 0, 'the planner made no parallel call; if it never makes one, say so in `skip`');
   for (const call of parallel) assertShape(call, bench.capabilities.modelDriven);
   assertUniqueIds(asked.map(({ move }) => move));
   for (const { decision, calls } of state.steps) {

@@ -87,7 +87,7 @@ async function drainMessages(bench: PlannerBench): Promise<void> {
   });
   check();
   assertAsked(bench, made);
-  assert.ok(asked.length > 0, 'it was not asked after the messages had come');
+  assert.ok(asked.length > 0, 'the planner was not asked after the messages had come');
   const seen = asked.flatMap(({ view }) => view.controls.map(({ type }) => type));
   assert.deepEqual(seen, ['USER_MESSAGE', 'REDIRECT'], 'each message is to be in one view');
   assert.equal(asked[0]?.view.goal, GOAL, 'the goal is not the new one');
@@ -121,7 +121,7 @@ async function cancelBetweenSteps(bench: PlannerBench): Promise<void> {
   const { planner, asked } = afterFirst(own);
   const { ending } = await playWith(planner, (run, journal) => send(run, journal, run.cancel({ hard: false }), 1));
   assert.equal(ending?.kind === 'finished' && ending.reason, 'cancelled', 'a cancelled run came to something else');
-  assert.equal(asked.length + model.calls.length, 0, 'it was asked after the run had been cancelled');
+  assert.equal(asked.length + model.calls.length, 0, 'the planner was asked after the run had been cancelled');
 }
 
 async function cancelBeforeNext(bench: PlannerBench): Promise<void> {
@@ -132,7 +132,7 @@ async function cancelBeforeNext(bench: PlannerBench): Promise<void> {
   const { planner, model } = await bench.make();
   const reason = new Error('called off');
   await assertStops(callNext(planner, view, AbortSignal.abort(reason)), reason, 'asked with an aborted signal');
-  assert.equal(model.calls.length, 0, 'asked with an aborted signal: it asked its model');
+  assert.equal(model.calls.length, 0, 'asked with an aborted signal: the planner asked its model');
 }
 
 /** Only a model takes long enough to be interrupted. */
@@ -146,7 +146,10 @@ async function cancelWhileThinking(bench: PlannerBench): Promise<void> {
   });
   const { planner } = await bench.make(model);
   const view = runView({ query: 'When does a train go?', tools: TOOLS });
-  const thinking = within(callNext(planner, view, abort.signal), 'it did not stop when its signal was aborted');
+  const thinking = within(
+    callNext(planner, view, abort.signal),
+    'the planner did not stop when its signal was aborted',
+  );
   await assertStops(thinking, reason, 'aborted while its model was thinking');
 }
 
@@ -155,7 +158,8 @@ async function assertStops(answer: Promise<unknown>, reason: Error, when: string
   try {
     made = await answer;
   } catch (error) {
-    if (error !== reason) throw caseFailure(`${when}: it threw ${shownError(error)}, not the signal's reason`, error);
+    if (error !== reason)
+      throw caseFailure(`${when}: the planner threw ${shownError(error)}, not the signal's reason`, error);
     return;
   }
   const decision: Decision = checkedMove(made, when).decision;
@@ -168,6 +172,6 @@ export const steeringDrain: PlannerCase = {
   about: 'messages are seen once, and a cancel is the end',
   wants: 'Any decision, after a first call that the kit makes; none is to be made once the signal is aborted.',
   script: ordinary,
-  needs: { capability: 'honoursCancel', without: 'it does not stop when its signal is aborted' },
+  needs: { capability: 'honoursCancel', without: 'the planner does not stop when its signal is aborted' },
   run: runSteeringDrain,
 };

@@ -38,7 +38,7 @@ async function settled(planner: Planner, view: RunView, signal?: AbortSignal): P
   }
 }
 
-/** Of one planner object, in turn, so that whatever is counted outside of a run is another number each time. */
+/** Asks one planner object in turn, so that a number that it counts outside of a run differs each time. */
 async function runSameDecision(bench: PlannerBench): Promise<void> {
   const made = await bench.make();
   const first: unknown[] = [];
@@ -97,7 +97,7 @@ async function runUntouchedView(bench: PlannerBench): Promise<void> {
     await settled(made.planner, view);
     assertAsked(bench, made);
     const changed = firstDifference(before, leavesIn(view));
-    assert.equal(changed, undefined, `${when}: it changed its view: run${changed}`);
+    assert.equal(changed, undefined, `${when}: the planner changed its view: run${changed}`);
   }
 }
 
@@ -148,12 +148,12 @@ async function assertNoneLeft(when: string, use: () => Promise<unknown>): Promis
   } finally {
     hook.disable();
   }
-  // One that is not waited for, and runs once, harms nobody: AbortSignal.timeout has one that nobody can clear.
+  // A timer that nobody waits for, and that runs once, does no harm: AbortSignal.timeout has one that nobody can clear.
   const left = [...ticking.values()].filter((timer) => timer.hasRef() || timer._repeat !== null);
   const shown = left.map(
     ({ _repeat, _idleTimeout: ms }) => `${_repeat === null ? 'setTimeout' : 'setInterval'} of ${ms} ms`,
   );
-  assert.deepEqual(shown, [], `${when}: it has settled, and left timers behind`);
+  assert.deepEqual(shown, [], `${when}: the planner has settled, and left timers behind`);
 }
 
 export const traceCases: readonly PlannerCase[] = [

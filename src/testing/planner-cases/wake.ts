@@ -107,7 +107,7 @@ function workTool(trip: Trip): Tool {
 function assertSpawned({ steps, tasks }: RunState): void {
   assert.ok(
     steps.some(({ decision }) => taskCallsOf(decision).length > 0),
-    'it spawned no task',
+    'the planner spawned no task',
   );
   assert.ok(tasks.length > 0, 'no task was started');
   const ends = tasks.map(({ end }) => end?.status ?? 'running');
@@ -141,6 +141,6 @@ export const wakeRoundTrip: PlannerCase = {
     'Spawn one background task without staying with it. With the wake mode poll await it, then finish with goal. With push ' +
     'or hybrid pause for an external event, or call the tool `work`, until the result is in trajectory.background; then finish.',
   script: () => ANSWER,
-  needs: { capability: 'wakeRoundTrip', without: 'it spawns no tasks' },
+  needs: { capability: 'wakeRoundTrip', without: 'the planner spawns no tasks' },
   run: runWakeRoundTrip,
 };
