@@ -95,7 +95,9 @@ async function unconfigured(options: Options, purpose: Purpose): Promise<Planner
     );
   }
   const agent = shortLine(stored.agent, 60);
-  throw new UsageError(`The run was started with the agent ${agent}. Name the configuration that has it: --config.`);
+  throw new UsageError(
+    `The run was started with the agent ${agent}. Name the configuration that has this agent: --config.`,
+  );
 }
 
 const NO_PLANNER =

@@ -56,9 +56,9 @@ function* lines(id: string, found: Diagnosis | undefined, options: Options): Gen
   const what = count(refused.length + messages.length, 'entry', 'entries');
   if (options.apply) {
     yield `Set aside: ${what}, kept in an artifact. The run is paused if it has not ended.`;
-    yield `Look at it with: ${hint('inspect', id, options)}`;
+    yield `Look at the run with: ${hint('inspect', id, options)}`;
     return;
   }
-  yield `It can be read up to entry ${goodUpTo} of ${head}, and forked from there. A repair sets ${what} aside, and pauses the run.`;
-  yield `Set it right with: ${hint('repair', id, options, '--apply --by <name>')}`;
+  yield `The run can be read up to entry ${goodUpTo} of ${head}, and forked from there. A repair sets ${what} aside, and pauses the run.`;
+  yield `Repair the run with: ${hint('repair', id, options, '--apply --by <name>')}`;
 }

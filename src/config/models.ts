@@ -91,7 +91,10 @@ async function serverModel(part: ModelServer, path: string, env: Environment): P
     throw invalidConfig(`${path}.model`, 'is missing; give the name that the server has for the model.');
   const apiKey = apiKeyEnv === undefined ? undefined : env[apiKeyEnv]?.trim();
   if (apiKeyEnv !== undefined && !apiKey) {
-    throw invalidConfig(`${path}.apiKeyEnv`, 'names a variable that is not set. Set it, or name another.');
+    throw invalidConfig(
+      `${path}.apiKeyEnv`,
+      'names a variable that is not set. Set the variable, or name another one.',
+    );
   }
   // A program that uses other models does not load this package.
   const { openaiCompatible } = await import('#model/openai-compatible');

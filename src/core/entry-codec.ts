@@ -59,7 +59,7 @@ export function decodeEntry(text: string, seq: number): Entry {
   if (v !== 1 && v !== ENTRY_VERSION) {
     throw new PilotageError(
       'journal_newer',
-      `Entry ${seq} has format ${String(v)}; this version of Pilotage reads up to ${ENTRY_VERSION}. Upgrade it.`,
+      `Entry ${seq} has format ${String(v)}; this version of Pilotage reads up to ${ENTRY_VERSION}. Upgrade Pilotage.`,
     );
   }
   if (typeof kind !== 'string' || !Object.hasOwn(KINDS, kind)) {

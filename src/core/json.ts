@@ -54,7 +54,7 @@ export function capture<T = Json>(value: unknown, root: string): Captured<T> {
       why,
       mark,
       cause: inner,
-    } = walk.refusal ?? { depth: walk.depth, why: 'reading it threw', mark: '', cause };
+    } = walk.refusal ?? { depth: walk.depth, why: 'reading the value threw', mark: '', cause };
     const path = `${pathOf(walk, depth, root)}${mark}`;
     throw new PilotageError('unserializable', `Cannot store ${path}: ${why}.`, { data: { path }, cause: inner });
   }
@@ -127,7 +127,8 @@ function shortened(text: string): string {
 
 function copy(value: unknown, walk: Walk, depth: number): Json {
   walk.values += 1;
-  if (walk.values > JSON_LIMITS.values) refuseLarge(walk, depth, `it has more than ${JSON_LIMITS.values} values`);
+  if (walk.values > JSON_LIMITS.values)
+    refuseLarge(walk, depth, `the value has more than ${JSON_LIMITS.values} values`);
   switch (typeof value) {
     case 'string':
       walk.maxBytes += value.length * 6 + 2; // worst case: every unit becomes \uXXXX
@@ -156,7 +157,7 @@ function copy(value: unknown, walk: Walk, depth: number): Json {
 function addChars(walk: Walk, chars: number, depth: number): void {
   walk.chars += chars;
   if (walk.chars > JSON_LIMITS.chars) {
-    refuseLarge(walk, depth, `it has more than ${JSON_LIMITS.chars} characters, all texts together`);
+    refuseLarge(walk, depth, `the value has more than ${JSON_LIMITS.chars} characters, all texts together`);
   }
 }
 
@@ -201,7 +202,7 @@ function addKey(walk: Walk, key: string, depth: number): void {
   walk.keys ??= new Set();
   walk.keys.add(key);
   if (walk.keys.size > JSON_LIMITS.keys)
-    refuseLarge(walk, depth, `it has more than ${JSON_LIMITS.keys} different keys`);
+    refuseLarge(walk, depth, `the value has more than ${JSON_LIMITS.keys} different keys`);
 }
 
 function copyContainer(value: object, walk: Walk, depth: number): Json {
@@ -209,7 +210,7 @@ function copyContainer(value: object, walk: Walk, depth: number): Json {
   walk.containers[depth] = value;
   if (depth >= MAX_DEPTH) {
     refuseCycle(walk, depth + 1);
-    refuse(walk, depth, `it is nested deeper than ${MAX_DEPTH} levels`);
+    refuse(walk, depth, `the value is nested deeper than ${MAX_DEPTH} levels`);
   }
   // A cycle passes through every depth: looking at a few of them finds it.
   if (depth >= 8 && (depth & (depth - 1)) === 0 && walk.containers.indexOf(value) < depth) refuseCycle(walk, depth + 1);
@@ -236,8 +237,9 @@ function refuseLarge(walk: Walk, depth: number, why: string): never {
 function copyArray(value: readonly unknown[], walk: Walk, depth: number): Json {
   // A proxy may say any length.
   const length: unknown = value.length;
-  if (typeof length !== 'number') return refuse(walk, depth, 'it is a list without a length');
-  if (length > JSON_LIMITS.values) refuse(walk, depth, `it has ${length} items, and ${JSON_LIMITS.values} is the most`);
+  if (typeof length !== 'number') return refuse(walk, depth, 'the value is a list without a length');
+  if (length > JSON_LIMITS.values)
+    refuse(walk, depth, `the list has ${length} items, and ${JSON_LIMITS.values} is the most`);
   walk.maxBytes += length + 2;
   const items: Json[] = [];
   for (let index = 0; index < length; index += 1) {
@@ -255,7 +257,7 @@ function copyObject(value: object, walk: Walk, depth: number): Json {
   // The engine has no cheaper way to count them. Looking for symbols takes time for each key, too.
   const keys = Object.keys(value);
   if (keys.length > JSON_LIMITS.keys) {
-    refuse(walk, depth, `it has ${keys.length} keys, and ${JSON_LIMITS.keys} is the most of one object`);
+    refuse(walk, depth, `the object has ${keys.length} keys, and ${JSON_LIMITS.keys} is the most of one object`);
   }
   if (Object.getOwnPropertySymbols(value).length > 0) return refuseInstance(value, walk, depth);
   walk.maxBytes += 2;
@@ -285,7 +287,8 @@ function copyInstance(value: object, toJSON: unknown, walk: Walk, depth: number)
   let plain: unknown;
   // `instanceof` is not used: a proxy is not a byte array, although it may claim to be one.
   if (isUint8Array(value)) {
-    if (value.length > JSON_LIMITS.chars) refuse(walk, depth, `it has ${value.length} bytes; save it as an artifact`);
+    if (value.length > JSON_LIMITS.chars)
+      refuse(walk, depth, `the value has ${value.length} bytes; save it as an artifact`);
     plain = Buffer.from(value).toString('base64');
   } else if (isDate(value) && Number.isNaN(Date.prototype.getTime.call(value))) {
     return refuse(walk, depth, 'an invalid date is not JSON');

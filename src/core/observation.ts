@@ -79,7 +79,7 @@ function observeBranch(branch: Branch, index: number, record: CallRecord | undef
   const error = outcome === undefined ? undefined : errorOf(outcome);
   return {
     ...name,
-    error: { code: error?.code ?? 'branch_not_started', message: error?.message ?? 'It was not started.' },
+    error: { code: error?.code ?? 'branch_not_started', message: error?.message ?? 'The call was not started.' },
   };
 }
 

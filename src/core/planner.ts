@@ -151,7 +151,7 @@ export function asPlanner(planner: Planner | PlannerFunction): Planner {
   if (typeof planner === 'function') return { name: planner.name || 'function', next: planner };
   if (typeof planner?.next === 'function') {
     if (typeof planner.name !== 'string' || planner.name === '') {
-      throw new PilotageError('invalid_config', 'The planner has no name. Give it one: every run records it.');
+      throw new PilotageError('invalid_config', 'The planner has no name. Give it a name, which every run records.');
     }
     resolveWakeMode(planner);
     return planner;

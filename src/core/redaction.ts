@@ -56,10 +56,7 @@ export class Redaction {
     if (!Array.isArray(rules))
       throw refusal('redact.rules is not a list', 'Give a list of texts, regular expressions or functions.');
     if (!Array.isArray(also) || !also.every((part) => PARTS.has(part))) {
-      throw refusal(
-        'redact.also has a value that it does not know',
-        `Give a list of some of ${[...PARTS].join(', ')}.`,
-      );
+      throw refusal('redact.also has an unknown value', `Give a list of some of ${[...PARTS].join(', ')}.`);
     }
     for (const [index, rule] of rules.entries()) assertRule(rule, index);
     for (const rule of rules) if (typeof rule === 'string') this.#own.add(rule);

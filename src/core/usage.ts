@@ -46,7 +46,7 @@ export interface ReadUsage {
 /** Reads usage that somebody reports. An impossible number must not lift a limit that counts it. */
 export function readUsage(given: unknown): ReadUsage {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    return { usage: {}, wrong: 'it is not an object' };
+    return { usage: {}, wrong: 'the usage is not an object' };
   }
   const said = given as { readonly [part: string]: unknown };
   const usage: { -readonly [K in keyof Usage]: Usage[K] } = {};

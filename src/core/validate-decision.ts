@@ -130,7 +130,7 @@ function validateParallel(decision: CallParallel): void {
   if (given.length > cap) {
     throw new PilotageError(
       'parallel_cap_exceeded',
-      `A parallel call has ${given.length} branches; the cap is ${cap}. Nothing was started: split it.`,
+      `A parallel call has ${given.length} branches; the cap is ${cap}. Nothing was started: split the call.`,
       { data: { branches: given.length, cap } },
     );
   }

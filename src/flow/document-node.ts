@@ -77,7 +77,7 @@ function readForm(name: string, part: Part, reading: DocumentReading): Form | un
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {
     if (kind === undefined) fieldsOf(part, ALL_KEYS, reading);
-    const found = kinds.length > 1 ? ` It has ${kinds.map(quotedName).join(' and ')}.` : '';
+    const found = kinds.length > 1 ? ` This node has ${kinds.map(quotedName).join(' and ')}.` : '';
     const message = `A node has exactly one of "execute", "router", "join" with "execute", "map" and "flow".${found}`;
     return noteFault(reading, 'node_kind', part, message);
   }

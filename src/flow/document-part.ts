@@ -61,7 +61,7 @@ export class Size {
 
   count(spot: Spot, depth: number): void {
     this.#values += 1;
-    if (depth > MAX_DEPTH) this.#tooLarge(spot, `It is nested deeper than ${MAX_DEPTH} levels.`);
+    if (depth > MAX_DEPTH) this.#tooLarge(spot, `The document is nested deeper than ${MAX_DEPTH} levels.`);
     if (this.#values > MAX_VALUES) this.#tooLarge(spot, `The document has more than ${MAX_VALUES} values; split it.`);
   }
 

@@ -92,7 +92,7 @@ function* tokensOf({ yaml, text, lines, refusal }: Reader): ReturnType<Parser['p
     yield* parser.next(lexeme);
     // Beside the collections there are the document and a value.
     if (parser.stack.length > MAX_DEPTH + 2) {
-      throw refusal('too_large', parser.offset, `It is nested deeper than ${MAX_DEPTH} levels.`);
+      throw refusal('too_large', parser.offset, `The document is nested deeper than ${MAX_DEPTH} levels.`);
     }
   }
   yield* parser.end();

@@ -150,7 +150,7 @@ export function assertAsExamined(
   const isWhole = keep >= 1 && keep + entries.length >= now.last;
   if (isWhole && now.head === head && now.signals === signals && !now.isLeased) return;
   const why = now.isLeased ? 'a process has the run: stop it, or wait until its lease is over' : 'the run has changed';
-  throw new PilotageError('journal_conflict', `Nothing was changed of run ${run}: ${why}. Look at it again.`, {
+  throw new PilotageError('journal_conflict', `Run ${run} was not changed: ${why}. Examine the run again.`, {
     data: { run },
   });
 }
@@ -260,7 +260,7 @@ export function assertRoom(run: string, waitingControls: number): void {
   if (waitingControls < INBOX_CAP) return;
   throw new PilotageError(
     'inbox_full',
-    `${waitingControls} controls wait for run ${run}, the most there can be. Send it again when the run has taken some.`,
+    `${waitingControls} controls wait for run ${run}, the most there can be. Send the control again when the run has taken some.`,
     { data: { run, cap: INBOX_CAP } },
   );
 }

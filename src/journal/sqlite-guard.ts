@@ -134,7 +134,7 @@ export class SqliteGuard {
   #compareFormat(): void {
     const found = Number(this.#version.get()?.['user_version']);
     if (found > SCHEMA_VERSION) this.#gone ??= newer(this.#path, found);
-    else if (found < SCHEMA_VERSION) this.#lost(`it has the older format ${found} now`);
+    else if (found < SCHEMA_VERSION) this.#lost(`the file has the older format ${found} now`);
   }
 
   #lost(what: string): void {

@@ -246,7 +246,7 @@ export function assertOurs(path: string, flags: 'a+' | 'r'): void {
   const header = readHeader(path, flags);
   if (header.length === 0) return;
   if (header.subarray(0, MAGIC.length).toString('latin1') !== MAGIC || header.length < 100) {
-    throw new PilotageError('journal_corrupt', damaged(path, 'it is not an SQLite file'), { data: { path } });
+    throw new PilotageError('journal_corrupt', damaged(path, 'the file is not an SQLite database'), { data: { path } });
   }
   if (header.readUInt32BE(APPLICATION_ID_OFFSET) === APPLICATION_ID) return;
   throw new PilotageError(
@@ -321,7 +321,7 @@ function migrate(db: DatabaseSync, path: string): void {
 export function newer(path: string, found: number): PilotageError {
   return new PilotageError(
     'journal_newer',
-    `The journal ${path} has format ${found}; this version of Pilotage knows up to ${SCHEMA_VERSION}. Upgrade it.`,
+    `The journal ${path} has format ${found}; this version of Pilotage knows up to ${SCHEMA_VERSION}. Upgrade Pilotage.`,
     { data: { path, found, supported: SCHEMA_VERSION } },
   );
 }

@@ -106,7 +106,7 @@ export function readTrajectory(text: string): RunTrajectory {
   if (!isJsonObject(value)) throw new PilotageError('journal_corrupt', 'The trajectory is not an object.');
   const { format, steps, identity } = value;
   if (typeof format === 'number' && format > FORMAT) {
-    const message = `The trajectory has format ${format}; this version of Pilotage reads ${FORMAT}. Upgrade it.`;
+    const message = `The trajectory has format ${format}; this version of Pilotage reads ${FORMAT}. Upgrade Pilotage.`;
     throw new PilotageError('journal_newer', message);
   }
   if (format !== FORMAT || !Array.isArray(steps) || !isJsonObject(identity)) {

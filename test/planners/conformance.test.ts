@@ -304,7 +304,7 @@ const BROKEN: readonly Broken[] = [
     by: before(({ trajectory }) => {
       if (trajectory.step(0)?.error?.code === 'invalid_decision') throw new TypeError('What is this?');
     }),
-    message: /step 1: it threw What is this/,
+    message: /step 1: the planner threw What is this/,
   },
   {
     fails: 'top prompts',
@@ -313,7 +313,7 @@ const BROKEN: readonly Broken[] = [
     by: before(({ history }) => {
       if (history.length > 0) throw new Error('No history, please.');
     }),
-    message: /the next question of a conversation: it threw No history/,
+    message: /the next question of a conversation: the planner threw No history/,
   },
   {
     fails: 'top prompts',
@@ -463,7 +463,7 @@ const BROKEN: readonly Broken[] = [
     by: before(({ controls }) => {
       if (controls.some(({ type }) => type === 'USER_MESSAGE')) throw new Error('Not now.');
     }),
-    message: /step 1: it threw Not now/,
+    message: /step 1: the planner threw Not now/,
   },
   {
     fails: 'steering drain',
@@ -719,7 +719,9 @@ describe('the kit', () => {
       messages.push((error as Error).message);
     }
     expect(messages.filter((message) => message.includes('never settled'))).not.toEqual([]);
-    expect(messages[0]).toMatch(/^asked without a listener: it threw it never settled|it never settled/);
+    expect(messages[0]).toMatch(
+      /^asked without a listener: the planner threw the planner never settled|the planner never settled/,
+    );
   });
 
   it('has a broken planner for each of its checks', () => {

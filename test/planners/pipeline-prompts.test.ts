@@ -112,7 +112,7 @@ describe('the prompt store', () => {
     });
     expect(ok).toBe(false);
     expect(errors).toEqual([
-      'it has no id',
+      'the id is missing',
       'at character 9 the braces name no variable; write {{name}}',
       'at character 18 the braces name no variable; write {{name}}',
       'at character 24 the braces name no variable; write {{name}}',

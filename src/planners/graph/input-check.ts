@@ -16,7 +16,7 @@ export function inputProblem(schema: JsonObject, input: Json): string | undefine
     return certain.length === 0 ? undefined : firstIssues(certain.map(explainSchemaError));
   } catch (cause) {
     // A schema that refers to itself, and an input as deep as the stack.
-    return `it cannot be checked: ${describeThrown(cause)}`;
+    return `the input cannot be checked: ${describeThrown(cause)}`;
   }
 }
 

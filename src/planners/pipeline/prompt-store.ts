@@ -83,13 +83,13 @@ export function promptStore(options: PromptStoreOptions = {}): PromptStore {
   for (const given of templates) shelfOf(shelves, given.id).add(accepted(given));
 
   function errorsOf(draft: TemplateDraft): string[] {
-    if (typeof draft.text !== 'string') return ['it has no text'];
+    if (typeof draft.text !== 'string') return ['the text is missing'];
     const { variables, errors } = scanText(draft.text);
     const requiredVars = draft.requiredVars ?? variables;
     const absent = requiredVars.filter((name) => !variables.includes(name));
     const refusal = refusalOf(policy, { id: draft.id, text: draft.text, requiredVars });
     return [
-      ...(typeof draft.id === 'string' && draft.id !== '' ? [] : ['it has no id']),
+      ...(typeof draft.id === 'string' && draft.id !== '' ? [] : ['the id is missing']),
       ...errors,
       ...absent.map((name) => `the required variable ${name} does not stand in the text`),
       ...(refusal === undefined ? [] : [refusal]),
