@@ -120,7 +120,7 @@ describe('the JSON guard', () => {
     const sparse: number[] = [];
     sparse[1e8] = 1;
     expect(refusal(() => capture({ a: sparse }, 'value'))).toMatchObject({
-      message: expect.stringContaining('value.a: it has 100000001 items'),
+      message: expect.stringContaining('value.a: the list has 100000001 items'),
       data: { path: 'value.a' },
     });
   });

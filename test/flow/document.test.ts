@@ -409,7 +409,7 @@ describe('a document that is wrong', () => {
       '{ flow: refunds }',
       '{ flow: refunds, execute: reply }',
       'node_kind 22:11 /nodes/refund',
-      'It has "execute" and "flow".',
+      'This node has "execute" and "flow".',
     ],
     [
       'a node of no kind',

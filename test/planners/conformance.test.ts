@@ -184,15 +184,15 @@ describe('what is skipped', () => {
   };
 
   it('PC-26 follows from the capabilities, with a reason for each', () => {
-    expect(skippedBy(REACT)).toEqual({ 'pause payload bounds': 'it does not pause' });
+    expect(skippedBy(REACT)).toEqual({ 'pause payload bounds': 'the planner does not pause' });
     expect(skippedBy(DETERMINISTIC)).toEqual({
-      'malformed output': 'it has no model whose output could be malformed',
+      'malformed output': 'the planner has no model whose output could be malformed',
     });
     expect(skippedBy(FINISH)).toEqual({
-      'malformed output': 'it has no model whose output could be malformed',
+      'malformed output': 'the planner has no model whose output could be malformed',
       'parallel shape': 'it makes no calls',
-      'wake round trip': 'it spawns no tasks',
-      'pause payload bounds': 'it does not pause',
+      'wake round trip': 'the planner spawns no tasks',
+      'pause payload bounds': 'the planner does not pause',
     });
     const none: PlannerCapabilities = {
       modelDriven: false,
@@ -444,7 +444,7 @@ const BROKEN: readonly Broken[] = [
   },
   {
     fails: 'pause payload bounds',
-    why: 'it does not pause',
+    why: 'the planner does not pause',
     base: DETERMINISTIC,
     by: changed((_view, { decision }) => (decision.kind === 'request_pause' ? GOAL : undefined)),
     message: /was to pause, and decided finish/,
@@ -635,7 +635,7 @@ const BROKEN: readonly Broken[] = [
         return move;
       },
     }),
-    message: /called off while it decides: it has settled, and left timers behind/,
+    message: /called off while it decides: the planner has settled, and left timers behind/,
   },
 ];
 
