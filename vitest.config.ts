@@ -30,6 +30,8 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...shared,
           name: 'fast',
+          // A worker loads the sources once, not once for each of its files.
+          isolate: false,
           include: ['test/**/*.test.ts'],
           exclude: [SOAK],
           // What the types promise is tested too. The types of everything else are the compiler's own stage.

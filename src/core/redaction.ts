@@ -13,7 +13,7 @@ import type { Control } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
 import type { CallEnded, EntryBody } from './entry.ts';
 import { describeThrown, type ErrorData, PilotageError } from './errors.ts';
-import { asJson, isJsonObject, type Json, type JsonObject } from './json.ts';
+import { asJson, deepFreeze, isJsonObject, type Json, type JsonObject } from './json.ts';
 import { KnownSecrets, knownSecrets, LEAST_SECRET_CHARS } from './known-secrets.ts';
 import { assertOptions, type OptionShape } from './options.ts';
 import type { Outcome } from './outcome.ts';
@@ -121,7 +121,10 @@ export class Redaction {
 
   /** The entry as it is written; the same one where nothing is to be taken out. */
   entry<E extends EntryBody>(body: E): E {
-    return this.#body(body) as E;
+    const clean = this.#body(body);
+    // What was frozen when it was captured is so in a copy too.
+    if (clean !== body) for (const part of Object.values(clean)) deepFreeze(part);
+    return clean as E;
   }
 
   #body(body: EntryBody): EntryBody {

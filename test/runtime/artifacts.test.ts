@@ -99,6 +99,20 @@ describe('saveArtifact', () => {
     expect([Object.isFrozen(ended[0]?.artifacts), Object.isFrozen(ended[0]?.artifacts?.[0])]).toEqual([true, true]);
   });
 
+  it('its record cannot be changed, also where a program has secrets to leave out', async () => {
+    const save = saver('save', async (_, { saveArtifact }) => {
+      await saveArtifact('one', { mime: 'text/plain', fileName: 'correct horse.txt' });
+      return 'done';
+    });
+    const planner = script(call('save'));
+    const made = world({ planner, tools: [save], redact: { rules: ['correct horse'] } });
+    const run = await start(made, { identity });
+    await run.result();
+    const [{ artifacts = [] } = {}] = await entriesOf(made.journal, run, 'call_ended');
+    expect(artifacts).toMatchObject([{ fileName: '[redacted:secret].txt' }]);
+    expect([Object.isFrozen(artifacts), Object.isFrozen(artifacts[0])]).toEqual([true, true]);
+  });
+
   it('counts for the attempt that ended with a value, and for no other', async () => {
     const flaky = saver('flaky', async (_, { attempt, saveArtifact }) => {
       await saveArtifact(`attempt ${attempt}`, { mime: 'text/plain', fileName: `${attempt}` });
