@@ -33,8 +33,7 @@ const waiting = new Waiting();
 const made = soakFlow(waiting);
 const journal = sqliteJournal({ path, synchronous: 'normal' });
 const runtime = createRuntime({
-  planner: made.planner,
-  tools: made.tools,
+  agents: [made],
   journal,
   maxLiveRuns: ROOM,
   maxLiveRunsPerTenant: ROOM,

@@ -24,8 +24,7 @@ const say = (line: string): void => {
 const made = stampFlow(join(folder, 'effects.jsonl'), Number(life), say);
 const journal = sqliteJournal({ path: join(folder, 'pilotage.db') });
 const runtime = createRuntime({
-  planner: made.planner,
-  tools: made.tools,
+  agents: [made],
   journal: telling(journal, (entry, run) => {
     const call = entry.kind === 'call_ended' ? ` ${run}/${entry.step}.${entry.call}` : '';
     say(`ack ${run} ${entry.seq} ${entry.kind}${call}`);
