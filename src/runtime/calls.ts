@@ -294,7 +294,10 @@ export class Calls {
     const shortage = this.#budget.reserve(open, index, costMicroUsd ?? 0);
     if (shortage === undefined) return undefined;
     if (!asksForRaise(this.#ports.state)) {
-      return { outcome: noRoom(tool, costMicroUsd, shortage.axis), attempts: 0 };
+      // What was set aside for it before it turned out not to have happened is free again.
+      const isSetAside = open.promised.some((promise) => promise.call === index);
+      const outcome = noRoom(tool, costMicroUsd, shortage.axis);
+      return isSetAside ? { outcome, attempts: 0, costMicroUsd: 0 } : { outcome, attempts: 0 };
     }
     const needs = shortage.axis === 'calls' ? 1 : (costMicroUsd ?? 0);
     return { kind: 'held', lacking: { ...shortage, tool: tool.name, needs } };

@@ -1,5 +1,5 @@
 /** The part of the budget that calls of the open step take, as long as the state has not counted them. */
-import { type Amounts, leftOf, type OpenStep, type RunState } from '#state';
+import { type Amounts, leftOf, moneyFor, type OpenStep, type RunState } from '#state';
 import type { Landing } from './spawn.ts';
 
 const NOTHING: Amounts = {};
@@ -28,19 +28,19 @@ export class InFlightBudget {
    * @returns `undefined` on success; otherwise the axis that has no room, and what is left on it. Nothing is reserved then.
    */
   reserve(open: OpenStep, call: number, costMicroUsd: number): Shortage | undefined {
-    const { calls = Number.POSITIVE_INFINITY, costMicroUsd: money = Number.POSITIVE_INFINITY } = leftOf(this.#state);
+    const { calls = Number.POSITIVE_INFINITY } = leftOf(this.#state);
     const started = this.underWay(open);
-    // A call that did not happen and is made again has its place and its money already.
+    // A call that did not happen and is made again has its place already; its money too, unless others have used it up meanwhile.
     const others = started.has(call) ? started.size - 1 : started.size;
-    const owed = open.promised.some((promise) => promise.call === call) ? 0 : costMicroUsd;
     started.delete(call);
     this.#money.delete(call);
     const callsLeft = calls - others - (this.#spawning.calls ?? 0);
     if (callsLeft < 1) return { axis: 'calls', left: Math.max(0, callsLeft) };
+    const money = moneyFor(this.#state, call) ?? Number.POSITIVE_INFINITY;
     const left = money - this.#promised() - (this.#spawning.costMicroUsd ?? 0);
-    if (owed > left) return { axis: 'cost', left: Math.max(0, left) };
+    if (costMicroUsd > 0 && costMicroUsd > left) return { axis: 'cost', left: Math.max(0, left) };
     started.add(call);
-    if (owed > 0) this.#money.set(call, owed);
+    if (costMicroUsd > 0) this.#money.set(call, costMicroUsd);
     return undefined;
   }
 

@@ -31,6 +31,17 @@ function promisedTo({ open }: RunState): number {
 }
 
 /**
+ * Money that is left for this call of the open step, with what is set aside for it; below 0 when more was spent than there was.
+ * `undefined`: nothing limits it.
+ */
+export function moneyFor(state: RunState, call: number): number | undefined {
+  const limit = state.limits.costMicroUsd;
+  if (limit === undefined) return undefined;
+  const own = state.open?.promised.find((promise) => promise.call === call)?.costMicroUsd ?? 0;
+  return limit - spentOn(state, 'costMicroUsd') - setAsideFor(state, 'costMicroUsd') - promisedTo(state) + own;
+}
+
+/**
  * Whether an ended call counts as a call of a tool: it was started, or had begun before a crash. A call that waits for a task does not
  * count, a task that carries out a call was counted when it started, and nodes of a plan that no tool carries out do not count.
  */

@@ -21,7 +21,7 @@ export {
   wakesByTasks,
 } from './blocked-calls.ts';
 export type { Amounts, ShareAxis, Split } from './budget.ts';
-export { countsAsCall, leftOf, reachedLimit, setAsideFor, shareFor } from './budget.ts';
+export { countsAsCall, leftOf, moneyFor, reachedLimit, setAsideFor, shareFor } from './budget.ts';
 export type { RunComparison, RunSummary, StepPair, StepSummary } from './compare-runs.ts';
 export { compareRuns } from './compare-runs.ts';
 export { event } from './event.ts';

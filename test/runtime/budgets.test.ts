@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { type BudgetView, local, type PlannerFunction } from '#core';
 import { memoryJournal } from '#journal';
 import { VirtualClock } from '#testing';
-import { call, script, watched } from '../kit/decisions.ts';
+import { agent, agentTool } from '#tools';
+import { call, finish, parallel, script, watched } from '../kit/decisions.ts';
 import { changed } from '../kit/journals.ts';
 import { entriesOf, outcomes } from '../kit/run-record.ts';
-import { echo, make } from '../kit/tools.ts';
+import { ANY, echo, make } from '../kit/tools.ts';
 import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
@@ -396,4 +397,37 @@ describe('pausing at the ceiling', () => {
     const results = await Promise.all(runs.map((run) => run.result()));
     expect(results.map((result) => result.usage.costMicroUsd)).toEqual(Array(10).fill(1_200));
   });
+});
+
+it('a call that did not happen is not made again with money that others have used up meanwhile (seed 530002134)', async () => {
+  const made: string[] = [];
+  const pay = make(
+    'pay',
+    (_, { signal }) => {
+      made.push('pay');
+      return aborted(signal);
+    },
+    { effect: 'once', costUsd: 0.00025, timeoutMs: 1_000 },
+  );
+  // A model tells what its reply has cost when it is there: more than the run was lent.
+  const usage = { inputTokens: 1, outputTokens: 1, costMicroUsd: 200 };
+  const spender = agent({ name: 'spender', planner: () => ({ decision: finish('spent'), usage }) });
+  const spend = agentTool(spender, { description: 'Spends.', inputSchema: ANY, effect: 'pure' });
+  const here = world({
+    planner: script(
+      parallel([
+        { tool: 'pay', args: {} },
+        { tool: 'spender', args: {} },
+      ]),
+    ),
+    tools: [pay, spend],
+  });
+  const run = await start(here, { limits: { costUsd: 0.0004 } });
+  await advanceUntil(here.clock, async () => (await run.state()).pauses.length > 0);
+  await run.settle(undefined, { happened: false });
+  await run.result();
+  expect(made).toEqual(['pay']);
+  const state = await run.state();
+  expect(state.steps[0]?.calls[0]?.outcome).toMatchObject({ kind: 'error', error: { code: 'budget_exceeded' } });
+  expect(state.totals.costMicroUsd).toBe(200);
 });
