@@ -187,7 +187,7 @@ async function drive({ runtime, journal, run, options }: GoingOn, unread: readon
   await untilHeard(journal, run.id, unread);
 }
 
-/** It may end while it is being asked to go on: then its ending is shown. What has expired needs no answer to go on. */
+/** The run may end while it is asked to go on: then its ending is shown. An expired pause needs no answer. */
 async function unlessOver(work: Promise<void>): Promise<void> {
   try {
     await work;

@@ -8,7 +8,7 @@ export interface FolderEntry {
   readonly note?: string;
 }
 
-/** As `list_files` gives it: only files have a size. */
+/** An entry of `list_files`. Only files have a size. */
 type Listed = Omit<FolderEntry, 'sizeBytes'> & { readonly sizeBytes?: number };
 
 export interface Commit {

@@ -72,7 +72,7 @@ export interface PipelinePart
 /** The options of `graph` for a configuration. */
 export interface GraphPart extends DriverPart, Omit<GraphOptions, 'maxSteps'> {
   readonly driver: 'graph';
-  /** As for `pipeline`. */
+  /** See the same option of `pipeline`. */
   readonly maxPlanSteps?: number;
 }
 

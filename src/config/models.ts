@@ -31,7 +31,7 @@ export interface ModelEntryPart extends Omit<ModelEntry, 'model'> {
 
 export type ModelPart = LanguageModel | ModelServer | ModelEntryPart;
 
-/** One model, several in the order in which they are tried, or a registry that ranks them. */
+/** A model, several models in the order in which they are tried, or a registry that ranks them. */
 export type ModelsPart = ModelPart | readonly ModelPart[] | ModelRegistry;
 
 export type Environment = Readonly<Record<string, string | undefined>>;

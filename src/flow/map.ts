@@ -14,7 +14,7 @@ export interface MapOptions<Args, In, Raw, H extends HandleSet = NoHandles> exte
   readonly concurrency?: number;
 }
 
-/** One object, so that it is compiled once. */
+/** A single object, so that it is compiled once. */
 const LIST: JsonObject = Object.freeze({ type: 'array', maxItems: MAX_ITEMS });
 const MAP: OptionShape<MapOptions<never, never, never>> = { ...CALL, itemSchema: 'schema?', concurrency: 'any?' };
 const DEFAULT_CONCURRENCY = 8;

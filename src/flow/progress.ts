@@ -30,7 +30,7 @@ export type Status = Done | Passed | { readonly kind: 'open' };
 export interface Passed {
   readonly kind: 'passed';
   readonly removed?: ErrorData;
-  /** It failed. */
+  /** Set when the instance failed. */
   readonly failure?: Failure;
 }
 
@@ -48,7 +48,7 @@ export interface Last {
   readonly id: string;
   /** The value of its last instance, unless that was passed over. */
   readonly done?: Done;
-  /** It was not begun: its name is free. */
+  /** True: the instance did not begin, so that its name is free. */
   readonly isFree: boolean;
 }
 

@@ -83,7 +83,7 @@ export class Ways {
     return payloads;
   }
 
-  /** The same object each time. */
+  /** Returns the same object each time. */
   #reference(name: string, status: Done | { readonly kind: 'open' }): Json {
     const known = this.#references.get(name);
     if (known !== undefined) return known;

@@ -251,7 +251,7 @@ export interface Journal {
   get(run: string): Promise<RunRecord | undefined>;
 
   /**
-   * One run that cannot be read does not hide the others.
+   * Lists stored runs. A run that cannot be read does not hide the others.
    * @throws PilotageError `invalid_config` for a page over 200 or below 1, `run_not_found` for an unknown `after`.
    */
   list(query: RunQuery): Promise<RunRecord[]>;
@@ -315,7 +315,7 @@ export interface Journal {
 }
 
 export interface ArtifactStore {
-  /** The same bytes twice in a scope give the same reference, with the media type, name and source of the first time. */
+  /** Stores bytes. The same bytes twice in a scope give the same reference, with the media type, name and source of the first time. */
   put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef>;
   /** `undefined` for an unknown reference and for one of another tenant, user or session alike. */
   get(scope: Scope, artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;

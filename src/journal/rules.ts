@@ -220,7 +220,7 @@ export function hasEnded(status: RunStatus): boolean {
   return status === 'finished' || status === 'failed' || status === 'cancelled';
 }
 
-/** Whoever claims a run that has ended is to reopen it, and only one that has failed can be. */
+/** A run that has ended can be claimed only to be reopened, and only a failed run can be. */
 export function mayReopen(status: RunStatus, { reopens }: ClaimRequest): boolean {
   return reopens === true && status === 'failed';
 }

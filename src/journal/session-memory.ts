@@ -1,7 +1,7 @@
 /** What a session remembers of its earlier runs. It lives beside the journal, and a turn lands with the ending of its run. */
 import type { Scope } from '#core';
 
-/** One run that a user started: what was asked, and what was answered. */
+/** A turn of a session: what the user asked of a run, and what the run answered. */
 export interface SessionTurn {
   readonly run: string;
   readonly user: string;

@@ -82,7 +82,7 @@ export class SqliteGuard {
     this.#lookedAt = performance.now();
     this.#compare(this.#main);
     this.#compare(this.#log);
-    // It is made with the first read or write, and looked at after that with everything else.
+    // The file is made with the first read or write, and is checked with everything else after that.
     if (this.#index.id === undefined) this.#compare(this.#index);
     this.assertUsable();
   }
@@ -94,7 +94,7 @@ export class SqliteGuard {
     try {
       this.#compareFormat();
     } catch {
-      // Whoever reads or writes gets the error.
+      // The next read or write gets the error.
     }
     return this.#gone;
   }

@@ -245,7 +245,7 @@ export class SqliteJournal implements Journal {
       if (version !== seen) this.#watchers.wakeAll();
       seen = version;
     };
-    // Whoever waits for news keeps the process alive; whoever does not wait for them, though it could hear them, does not.
+    // A watch that somebody waits for keeps the process alive; other watches do not.
     return setInterval(look, this.#watchIntervalMs).unref();
   }
 
@@ -253,7 +253,7 @@ export class SqliteJournal implements Journal {
     try {
       return this.#dataVersion().get()?.['data_version'];
     } catch (error) {
-      // Whoever is woken reads the journal, and gets the error where it can be handled.
+      // A reader that is woken reads the journal, and gets the error where it can be handled.
       return error;
     }
   }

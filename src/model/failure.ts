@@ -385,7 +385,7 @@ function repliedIn(layer: unknown): unknown {
     try {
       return JSON.parse(text);
     } catch {
-      // It is a text for people, or was cut off.
+      // The value is a text for people, or was cut off.
     }
   }
   return undefined;

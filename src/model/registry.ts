@@ -59,7 +59,7 @@ export interface ModelRegistry {
 
 /** The prior of a model that nobody has asked yet: it mostly works. */
 const PRIOR_FAIL_RATE = 0.05;
-/** As many calls make a rate of their own; what is missing to it, also by decay, is filled up with the prior. */
+/** How many calls make a full rate. Missing calls, also those lost to decay, are replaced by the prior. */
 const ENOUGH_CALLS = 5;
 
 const OPTIONS: OptionShape<RegistryOptions> = { clock: 'object?', windowCalls: 'any?', halfLifeMs: 'any?' };

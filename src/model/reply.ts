@@ -1,4 +1,4 @@
-/** One call of a model, plain or streamed: both give the same reply. */
+/** A call of a model, plain or streamed: both give the same reply. */
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,

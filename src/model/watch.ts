@@ -74,7 +74,7 @@ export class Watch {
     fail?.(reason);
   }
 
-  /** One timer for many waits: it looks how long the present one has taken, and all of them. */
+  /** A single timer for many waits: it checks how long the present wait has taken, and all waits together. */
   #arm(silentMs: number): void {
     const { clock, stallMs, limitMs = Number.POSITIVE_INFINITY } = this.#options;
     const leftMs = Math.min(stallMs - silentMs, limitMs - this.#waitedMs - silentMs);

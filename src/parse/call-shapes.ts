@@ -13,7 +13,7 @@ import { readWhole } from './whole-value.ts';
 
 /** A call as written, before its arguments are fitted to the tool. */
 export interface WrittenCall {
-  /** As the model wrote it. */
+  /** The name as the model wrote it. */
   readonly name: string;
   /** The tool that is meant, when it is one of those given. */
   readonly tool?: ParseTool;

@@ -87,7 +87,7 @@ function nameArguments(written: WrittenArguments, tool: ParseTool, issues: Parse
   return result;
 }
 
-/** One object in place of the arguments: `f({a: 1})`. */
+/** A single object in place of the arguments: `f({a: 1})`. */
 function isArgumentObject(value: LooseObject, count: number, properties: JsonObject): boolean {
   const keys = Object.keys(value);
   const [first] = Object.values(properties);

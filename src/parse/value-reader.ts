@@ -225,7 +225,7 @@ function readObject(reader: Reader): Loose | undefined {
   return fields;
 }
 
-/** One `key: value`; without a colon the value goes to `items`. */
+/** Reads one `key: value`. Without a colon the value goes to `items`. */
 function readField(reader: Reader, fields: MutableLoose, items: Loose[]): boolean {
   const start = reader.at;
   const key = readKey(reader, 'object');

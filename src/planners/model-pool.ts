@@ -12,7 +12,7 @@ import {
   readyModels,
 } from '#model';
 
-/** One model, several in the order in which they are tried, or a registry that ranks them by what it has measured. */
+/** A model, several models in the order in which they are tried, or a registry that ranks them by its measurements. */
 export type GivenModels = LanguageModel | ModelEntry | readonly (LanguageModel | ModelEntry)[] | ModelRegistry;
 
 export interface ModelPool {

@@ -20,7 +20,7 @@ export async function limitOf(
   { id, type, payload }: Pick<Control, 'id' | 'type' | 'payload'>,
 ): Promise<Limit | undefined> {
   const entries = await journal.read(run);
-  // The same control again: it was taken before.
+  // The same control was taken before.
   if (entries.some((entry) => entry.kind === 'control' && entry.control.id === id)) return undefined;
   const token = payload?.['token'];
   const { pauses } = foldEntries(entries);

@@ -39,7 +39,7 @@ export async function patiently<T>(clock: Clock, write: () => Promise<T>): Promi
   }
 }
 
-/** The same store, of which no text has a secret. */
+/** Wraps the store, so that no written text has a secret. */
 export function cleanArtifacts(store: ArtifactStore, redaction: Redaction): ArtifactStore {
   return {
     put: (scope, bytes, about) => {
@@ -52,7 +52,7 @@ export function cleanArtifacts(store: ArtifactStore, redaction: Redaction): Arti
   };
 }
 
-/** The same store, which keeps what is to be put while it cannot be taken. */
+/** Wraps the store, so that artifacts are kept while it cannot take them. */
 export function patientArtifacts(store: ArtifactStore, clock: Clock): ArtifactStore {
   return {
     put(scope, bytes, about) {

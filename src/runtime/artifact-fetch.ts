@@ -9,7 +9,7 @@ const DEFAULT_PAGE_BYTES = 16_384;
 const MAX_PAGE_BYTES = 28_672;
 const NOT_TEXT = 'The artifact is not text, and cannot be shown as text.';
 
-/** One object for all runtimes, so that its check is compiled once. */
+/** A single object for all runtimes, so that its check is compiled once. */
 const INPUT: JsonObject = {
   type: 'object',
   properties: {

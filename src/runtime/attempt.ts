@@ -23,7 +23,7 @@ export interface AttemptOptions {
   readonly signal?: LazySignal;
   /** After its time limit, or an abort, it may take the whole grace to end: a value that comes by then counts. */
   readonly isHeardOut?: boolean;
-  /** It finds out what has become of something: `dismiss` lets it come to its end. */
+  /** True: the attempt finds out the outcome of an earlier one, so that `dismiss` lets it end. */
   readonly isLookUp?: boolean;
 }
 
@@ -165,7 +165,7 @@ class Hearing<T> {
     });
   }
 
-  /** It was aborted, and has so long to end. */
+  /** Aborts the attempt, which then has `graceMs` to end. */
   giveUp(graceMs: number): void {
     this.#cancelTimer?.();
     this.#cancelTimer = this.#clock.after(graceMs, () => this.#end({ kind: 'abandoned' }));

@@ -47,7 +47,7 @@ export function argsOf(open: OpenStep, index: number, branch: Branch, ports: Ope
   return asGiven({ step, isAlone: decision.kind !== 'call_parallel' }, branch, edited, recordOf, ports);
 }
 
-/** The same of a call of a step that has ended. */
+/** The arguments of a call of a step that has ended. */
 export async function argsInStep(step: Step, index: number, ports: ArgsPorts): Promise<Json> {
   const { decision, given = [] } = step;
   const branches = branchesOf(decision);

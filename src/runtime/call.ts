@@ -1,4 +1,4 @@
-/** One call on its way: what it is, what it needs of the runtime, and what it comes to. */
+/** A call under way: what it is, what it needs of the runtime, and its result. */
 import type { Branch, CallPlace, CallResult, Clock, Identity, Json, JsonObject, SkillView, ToolSchema } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { ApprovedCall, OpenStep } from '#state';
@@ -53,7 +53,7 @@ export interface DispatchPorts {
   readonly turns: LargeTurns;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
-  /** Those of the run. */
+  /** The skills of the run. */
   readonly skills: SkillView;
   /** Tells whoever reads the run, or one above it, of a chunk. */
   tellChunk(call: OwnCall, piece: Piece): void;

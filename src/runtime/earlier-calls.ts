@@ -57,7 +57,7 @@ export class EarlierCalls {
 
   /** @param args as the tool is to get them, before its schema has filled in anything. */
   async find(tool: string, args: Json): Promise<Earlier | undefined> {
-    // One after the other: several calls of a plan may ask at once.
+    // Questions are answered one after the other, since several calls of a plan may ask at once.
     this.#reading = this.#reading.then(() => this.#readOn());
     await this.#reading;
     const keys = await keysOf(tool, args, this.#ports.toolOf(tool)?.checkArgs);
@@ -111,7 +111,7 @@ function first(keys: readonly string[], found: ReadonlyMap<string, Earlier>): Ea
   return all.find(({ outcome }) => outcome !== undefined) ?? all[0];
 }
 
-/** As they were written, and as the tool would get them, where that can be written down. */
+/** The arguments as they were written, and as the tool would get them, where that can be recorded. */
 async function keysOf(tool: string, args: Json, check: ValueCheck | undefined): Promise<readonly string[]> {
   const written = keyOf(tool, args);
   const checked = await check?.(args);

@@ -192,7 +192,7 @@ export class Fleet {
       return true;
     } catch (error) {
       if (tenant === undefined || claim === undefined || mayComeBack(error) || isJournalGone(error)) throw error;
-      // One run that cannot be carried out here keeps nobody from the next.
+      // A run that cannot be carried out here must not block the next one.
       this.#refuse(claim.run, error);
       return true;
     } finally {
@@ -407,7 +407,7 @@ export class Fleet {
     if (exit.kind === 'broken' && !awaited && !this.#deps.hub.hasListeners(run)) this.#deps.onFault(exit.error);
     this.#deps.hub.tell(run, error === undefined ? { type: 'exit' } : { type: 'exit', error });
     if (this.#live.size === 0) this.#stopBeat?.();
-    // It was parked just when a signal came, which nobody but this process may know of.
+    // The run was parked just when a signal came, which only this process may know of.
     const priority = Number.POSITIVE_INFINITY;
     if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
     else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing) {

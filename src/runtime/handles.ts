@@ -28,7 +28,7 @@ export interface Handed {
   readonly notes: readonly HandleNote[];
 }
 
-/** One value, from the beginning of its opening on. */
+/** A live value, from the beginning of its opening on. */
 interface Live {
   readonly handle: Handle;
   readonly identity: Identity;
@@ -149,7 +149,7 @@ export class Handles {
   }
 
   #isOpen({ handle, settled }: Live): boolean {
-    // Whoever waits for it is told how it was opened.
+    // A waiter is told how the value was opened.
     if (settled?.kind !== 'value') return true;
     try {
       return handle.isOpen?.(settled.value) ?? true;
@@ -212,7 +212,7 @@ export class Handles {
     this.#closing.add(closing);
   }
 
-  /** One after another. What is still being opened is given up first. */
+  /** Closes the handles one after another. Handles that are still being opened are given up first. */
   async #closeAll(run: string, of: OfRun, all: readonly Live[], reason: HandleReason): Promise<void> {
     for (const live of all) this.#forget(run, of, live);
     for (const live of all) {

@@ -1,4 +1,4 @@
-/** One timer renews all leases of this process, and hears of signals that other processes left. */
+/** A timer that renews all leases of this process, and learns of signals that other processes left. */
 import type { Clock } from '#core';
 import type { Journal } from '#journal';
 import type { RunDriver } from './driver.ts';
@@ -9,7 +9,7 @@ interface HeartbeatDeps {
   readonly clock: Clock;
   /** Leases are renewed every third of it. */
   readonly leaseMs: number;
-  /** Those that drive a run now. */
+  /** The drivers of the runs that are driven now. */
   readonly drivers: () => readonly RunDriver[];
   readonly onFault: (error: unknown) => void;
 }

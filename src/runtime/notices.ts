@@ -33,7 +33,7 @@ export class NoticeHub {
     this.#listeners.set(run, listeners.add(listener));
     return () => {
       listeners.delete(listener);
-      // Whoever stops listening a second time takes nobody else away.
+      // Stopping twice must not remove another listener.
       if (listeners.size === 0 && this.#listeners.get(run) === listeners) this.#listeners.delete(run);
     };
   }

@@ -84,7 +84,7 @@ function startOf(pid: number): string | 'gone' | undefined {
   try {
     // After the name, which may hold anything: the state first, the start as the twentieth.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
-    // It has ended, and the one who started it has not asked yet how.
+    // The process has ended, and its parent has not collected its status yet.
     if (fields[0] === 'Z' || fields[0] === 'X') return 'gone';
     return fields[19];
   } catch {

@@ -24,7 +24,7 @@ export function prepareCall(tools: AuthorisedTools, name: string, args: Json): P
 
 const MAX_NAMES = 50;
 
-/** The same words whether nobody has such a tool or only this run may not use it. */
+/** The error for an unknown tool. The words are the same when the tool exists but this run may not use it. */
 function unknownTool(tools: AuthorisedTools, name: string): ErrorData {
   const known = tools.list().map((tool) => tool.name);
   const names = known.slice(0, MAX_NAMES).join(', ') || 'none';

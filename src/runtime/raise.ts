@@ -53,7 +53,7 @@ interface RunAmounts {
   readonly used?: number;
 }
 
-/** As a run records them. */
+/** The limit and the usage on an axis, in the units that a run records. */
 function amountsOf({ totals, limits }: RunState, axis: BudgetAxis): RunAmounts {
   switch (axis) {
     case 'steps':

@@ -50,7 +50,7 @@ export class RunInbox {
     return this.#dirty;
   }
 
-  /** It has to be read again. */
+  /** Marks the inbox to be read again. */
   look(): void {
     this.#dirty = true;
   }

@@ -122,7 +122,7 @@ export class Schedule {
       const outcome = records[call]?.outcome;
       if (outcome !== undefined) this.#end(call, outcome);
     }
-    // One at a time, they run in the order in which they were given.
+    // With a concurrency of 1 the branches run in the order in which they were given.
     if (this.concurrency > 1) this.#measureChains(first);
     this.#closeWhenMet();
     this.#consider(Array.from(branches, (_, at) => first + at));
@@ -341,7 +341,7 @@ export class Schedule {
   #lengthenAll(): void {
     for (let call = this.#longer.pop(); call !== undefined; call = this.#longer.pop()) {
       const node = this.#node(call);
-      // It stands in the queue twice; the second time it is not ready any more.
+      // A branch may stand in the queue twice; the second time it is not ready any more.
       if (node.state === 'ready') this.#ready.push(call, node.chain);
       this.#lengthen(call, this.size);
     }

@@ -97,7 +97,7 @@ async function isAlone(journal: Journal, run: string): Promise<boolean> {
   if (record?.status !== 'paused') return false;
   const [task] = await journal.list({ parent: run, limit: 1 });
   if (task !== undefined) return false;
-  // It may wait for the task of another run, which it has said with one of its last entries.
+  // The run may wait for the task of another run, as one of its last entries says.
   const last = await journal.read(run, Math.max(1, record.head - LAST_ENTRIES));
   return last.some((entry) => entry.kind === 'paused') && !last.some((entry) => entry.kind === 'task_paused');
 }

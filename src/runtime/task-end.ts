@@ -31,7 +31,7 @@ export function toldBy(state: RunState, bodies: readonly EntryBody[]): readonly 
     return listeners.map((to) => ({ run: to, message: { id: `ended:${run}`, type: 'TASK_ENDED', end } }));
   }
   if (!bodies.some(isAnswer)) return NOBODY;
-  // It goes on; what it still waits for is told when it is parked again.
+  // The task goes on; its remaining pauses are told when it is parked again.
   const id = `goes on:${run}:${state.head}`;
   const asOf = state.head + bodies.length;
   return listeners.map((to) => ({ run: to, message: { id, type: 'TASK_PAUSES', task: run, pauses: [], asOf } }));

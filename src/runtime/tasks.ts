@@ -234,7 +234,7 @@ export class Tasks {
   }
 }
 
-/** As what a journal stores the tasks of a status. */
+/** The statuses under which a journal stores tasks of this status. */
 const STORED_AS: Readonly<Record<TaskStatus, readonly RunStatus[]>> = {
   pending: ['pending'],
   running: ['running', 'waiting'],

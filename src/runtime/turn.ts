@@ -22,7 +22,7 @@ export class LargeTurns {
     return this.#isTaken ? this.#free().then(work) : work();
   }
 
-  /** One after the other, each in a turn of its own. */
+  /** Runs the pieces one after the other, each in a turn of its own. */
   store<T>(work: () => Promise<T>): Promise<T> {
     const stored = this.#stored.then(async () => {
       await this.#free();

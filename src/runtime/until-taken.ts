@@ -56,7 +56,7 @@ export function untilTaken({ journal, hub, run }: TakenPorts, control: string, h
     unwatch();
   };
   const done = promise.finally(stop);
-  // Whoever sends the control awaits it only when it is stored.
+  // The sender awaits the control only when it is stored.
   done.catch(() => {});
   return { done, stop };
 }

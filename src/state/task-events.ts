@@ -34,7 +34,7 @@ export function taskEvents(
     case 'task_paused': {
       const { task, pauses } = entry;
       if (pauses.length > 0) return [event('task.paused', at, identity, { task, pauses })];
-      // It goes on also after what nobody here was told of.
+      // The task may go on after a pause of which this run was not told.
       const was = tasks.find(({ id }) => id === task);
       return was === undefined || was.pauses.length === 0 ? [] : [event('task.resumed', at, identity, { task })];
     }

@@ -1,4 +1,4 @@
-/** One run with crashes at given points: the processes one after another on the same journal, and then the verdict. */
+/** Plays a run with crashes at given points: one process after another on the same journal, and then the verdict. */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { defined, describeThrown, type Entry, type Identity, local, PilotageError } from '#core';
 import { type Journal, memoryJournal } from '#journal';
@@ -138,7 +138,7 @@ async function follow(run: Run, runtime: Runtime, setting: Play): Promise<void> 
       over = event.type === 'planner.finish' || event.type === 'planner.error';
       if (event.type !== 'task.spawned') continue;
       const task = follow(runtime.run(event.task), runtime, setting);
-      // Whoever follows the whole tree hears of it.
+      // A reader that follows the whole tree is told.
       task.catch(() => {});
       tasks.push(task);
     }
@@ -180,7 +180,7 @@ function settle(run: Run, { token, payload, step = 0, call = 0 }: PauseNotice, r
   return run.settle(token, { happened });
 }
 
-/** Whoever answers does not know whether an answer before the crash arrived, and gives it again. */
+/** A person who answers does not know whether an answer before the crash arrived, and gives it again. */
 async function answer(answering: Promise<void>): Promise<void> {
   try {
     await answering;
@@ -198,7 +198,7 @@ async function stateOf(run: Run): Promise<RunState | undefined> {
   }
 }
 
-/** It waits for an answer of its own; one that only waits for tasks goes on when they do. */
+/** Whether the run waits for an answer of its own. A run that only waits for tasks goes on when they do. */
 function waitsForAnswer(state: RunState): boolean {
   return state.pauses.length > 0 && isPaused(state);
 }

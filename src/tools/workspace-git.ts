@@ -108,7 +108,7 @@ async function assertOwnFiles(fence: Fence, folder: string): Promise<void> {
 }
 
 const INCLUDES = /^\s*\[\s*include/im;
-/** As git itself: alternates may have alternates, five deep. */
+/** Follows alternates like git itself: alternates may have alternates, five deep. */
 const MAX_ALTERNATES = 5;
 
 /** Objects are also looked for where `info/alternates` says. */

@@ -76,7 +76,7 @@ function linesBefore(bytes: Buffer, end: number): number {
   return count;
 }
 
-/** As many whole lines as fit; a line that alone is too long is cut between two characters. */
+/** The whole lines that fit. A single line that is too long is cut between two characters. */
 function endOfPage(bytes: Buffer, start: number, maxLines: number): number {
   const room = MAX_RESULT_BYTES - 1024;
   let end = start;

@@ -15,7 +15,7 @@ export interface GivenPlan {
   readonly steps: readonly GivenStep[];
   /** Absent: nothing is said of edges. */
   readonly edges?: readonly (readonly [from: string, to: string])[];
-  /** It is a list: its order may count. */
+  /** True: the plan is a list, whose order may count. */
   readonly isList: boolean;
   readonly faults: readonly PlanFault[];
 }

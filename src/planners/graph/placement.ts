@@ -23,7 +23,7 @@ export interface StepPlace<K> {
   readonly behind: readonly K[];
 }
 
-/** It ends the plan, and does not say where: it stands behind all others, wherever it is written. */
+/** Whether the step ends the plan without saying where: it then comes after all others, wherever it is written. */
 export function isLooseFinish({
   type,
   when,

@@ -22,7 +22,7 @@ export interface PlanStep {
   readonly after?: readonly string[];
   /** The same, but it goes on also when such a step was passed over: a condition did not hold, or somebody took it out. */
   readonly behind?: readonly string[];
-  /** It is run only if the value of that step equals this; that step comes before it. */
+  /** The step runs only if the value of the named step equals this. The named step comes before it. */
   readonly when?: { readonly step: string; readonly equals: Json };
   /**
    * For a step with a `once` or `keyed` tool, in a plan that is made after the run has done something: the step is carried out

@@ -1,4 +1,4 @@
-/** One model that answers small questions by a schema, and what goes with each. */
+/** A model that answers small questions by a schema, with what goes with each question. */
 
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import {

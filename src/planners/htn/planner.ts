@@ -49,7 +49,7 @@ export interface PlannerParts {
   readonly name: string;
   readonly version?: string | undefined;
   readonly limits: Required<HtnLimits>;
-  /** One step at a time; the tasks behind it are left as they are. */
+  /** Plans one step at a time; later tasks stay as they are. */
   readonly lazy: boolean;
   /** The tool for steps of the type `internal`. */
   readonly internal?: string | undefined;
@@ -236,7 +236,7 @@ function callOf({ steps }: ReadyPlan, run: RunView): Decision | undefined {
   return step.again === true ? call : { ...call, reuse: true };
 }
 
-/** It came of a task that was planned anew: what was done for that before is not done again. */
+/** Whether the item belongs to a task that was planned anew: what was done for it before is not done again. */
 function isOfAnew(item: Item, { again }: Notes): boolean {
   for (let above = item.parent; above !== undefined; above = above.parent) if (again.has(above)) return true;
   return false;

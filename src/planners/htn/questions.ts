@@ -1,4 +1,4 @@
-/** Whoever helps the planner with one move: what they answer, and what that took. */
+/** The helpers of the planner for one move: their answers, and the usage of the answers. */
 import {
   addUsage,
   defined,

@@ -11,14 +11,17 @@ export interface HtnTable {
   has(key: string): boolean;
   set(key: string, value: Json): void;
   delete(key: string): void;
-  /** Whoever changes the table meanwhile sees the change, as with a Map. */
+  /** Changes of the table during the iteration are seen, as with a Map. */
   keys(): IterableIterator<string>;
   /** The first key that the test takes. Several times faster than a loop over `keys`. */
   find(test: (key: string, value: Json) => boolean): string | undefined;
 }
 
 export interface HtnState {
-  /** Look a table up once and use it: a read is then one look into a Map. @throws PilotageError `invalid_config` for a name it has not. */
+  /**
+   * Look a table up once and use it: a read is then one look into a Map.
+   * @throws PilotageError `invalid_config` for a name it has not.
+   */
   table(name: string): HtnTable;
   get(table: string, key: string): Json | undefined;
   set(table: string, key: string, value: Json): void;

@@ -14,7 +14,7 @@ import { Item, itemsOf, methodOf, type Resolve } from './item.ts';
 export type HtnStep = Omit<PlanStep, 'id' | 'after' | 'when'> & { readonly id?: string };
 
 export interface HtnWork {
-  /** Of the run, when the list was made. */
+  /** The goal of the run when the list was made. */
   readonly goal: string;
   readonly todo: readonly HtnTask[];
   /** Stands above the tasks of the list. */

@@ -1,4 +1,4 @@
-/** Whoever takes over when the models gave no plan. What it plans is checked as theirs is, and what is forbidden stays so. */
+/** The planner that takes over when the models gave no plan. Its plan is checked like theirs, and forbidden calls stay forbidden. */
 import {
   asJson,
   type Branch,

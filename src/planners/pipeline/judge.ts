@@ -111,7 +111,7 @@ function doneFaults(
   return needed !== undefined && done.has(needed) && !again.has(needed) ? [decided(id, needed)] : [];
 }
 
-/** The same call, with its references as they were written or with what they stood for. */
+/** Whether two calls are the same, with references as they were written or with their values. */
 function isSame(
   { tool, args }: Branch,
   { branch, step, index }: PlanNode,

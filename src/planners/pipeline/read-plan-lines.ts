@@ -16,7 +16,7 @@ const MAX_LOST = 1_000;
 /** A line that begins so is a thought, up to the closing tag: what is written there is no plan yet. */
 const THOUGHT = /^\s*<(think|thinking|reasoning|reflection|scratchpad)>/;
 
-/** It never throws. After a fault nothing more is read. */
+/** Reads a plan line by line. The reader never throws, and reads nothing more after a fault. */
 export class PlanLines {
   /** What was tolerated. */
   readonly repaired: ParseIssue[] = [];

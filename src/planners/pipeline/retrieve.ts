@@ -94,7 +94,7 @@ interface ShownDocument extends RetrievedDocument {
   readonly left_out?: string;
 }
 
-/** As many as fit, in their order; the first that does not is shortened, and nothing comes after it. */
+/** The documents that fit, in their order. The first that does not fit is shortened, and later ones are left out. */
 function fitted(found: readonly RetrievedDocument[], tokens: number): { kept: ShownDocument[]; cut: number } {
   let left = (tokens - OVERHEAD_TOKENS) * CHARS_PER_TOKEN - frame([]).length;
   const kept: ShownDocument[] = [];

@@ -14,7 +14,7 @@ export interface Outline {
   readonly number: number;
 }
 
-/** `undefined` when no outline is wanted, or there is no room for one. One that came to nothing leaves no turn behind. */
+/** `undefined` when no outline is wanted, or the budget has no room for one. A failed outline leaves no turn behind. */
 export async function outlineOf({ setup, prompt, tries }: PlanMaking): Promise<Outline | undefined> {
   const { outline: model, options, numbers } = setup;
   if (model === undefined || tries.ceiling !== undefined) return undefined;

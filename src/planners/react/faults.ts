@@ -20,7 +20,7 @@ export type FaultCode =
 const FAULTS: Readonly<Record<FaultCode, RepairCounter>> = {
   /** Neither text nor a call. */
   reply_empty: 'reply',
-  /** It ended in the middle of its only call. */
+  /** The reply ended in the middle of its only call. */
   reply_truncated: 'reply',
   /** The stream ended before the model was done. */
   reply_interrupted: 'reply',
@@ -40,7 +40,7 @@ const FAULTS: Readonly<Record<FaultCode, RepairCounter>> = {
   parallel_branch_invalid_args: 'args',
 };
 
-/** One thing that was wrong with a step. */
+/** A fault of a step. */
 export interface Fault {
   readonly counter: RepairCounter;
   /** The tool, for a call. */

@@ -18,7 +18,7 @@ import type { GivenModels } from '#planners';
 
 export interface ReactOptions {
   /**
-   * One model, several in the order in which they are tried, or a registry that ranks them by what it has measured. A
+   * A model, several models in the order in which they are tried, or a registry that ranks them by its measurements. A
    * model without native tool calls is given as `{ model, toolCalls: 'text' }`.
    */
   readonly model: GivenModels;

@@ -8,7 +8,7 @@ import type { MadeCall } from './made-calls.ts';
 
 export interface ReadCall {
   readonly tool: string;
-  /** As the provider gave it; empty when there was none. */
+  /** The id as the provider gave it; empty when the provider gave none. */
   readonly callId: string;
   readonly args: Json;
   /** Why the call cannot be made. */

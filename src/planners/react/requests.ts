@@ -156,7 +156,7 @@ export function windowShare(view: RunView, model: ReadyModel, requests: Requests
   return model.contextTokens === undefined ? 0 : requests.tokensOf(view, model) / model.contextTokens;
 }
 
-/** The same steps, of which the first are summed up. */
+/** The same steps, of which the first are summarised. */
 function withCompaction(trajectory: Trajectory, compaction: Compaction): Trajectory {
   const { count, steering, tasks, background } = trajectory;
   return {

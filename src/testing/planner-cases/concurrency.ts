@@ -1,4 +1,4 @@
-/** One planner object, many runs at once: nothing of one is in another. */
+/** A single planner object with many runs at once: nothing of one run leaks into another. */
 import assert from 'node:assert/strict';
 import { type Identity, local, type Planner } from '#core';
 import type { Journal } from '#journal';

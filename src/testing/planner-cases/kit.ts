@@ -44,9 +44,9 @@ export interface PlannerCapabilities {
   /** A model makes its decisions: the one that `make` was given. */
   readonly modelDriven: boolean;
   readonly canPause: boolean;
-  /** It spawns a task and goes on with what the task came to. */
+  /** The planner spawns a task and goes on with its result. */
   readonly wakeRoundTrip: boolean;
-  /** It stops when its signal is aborted. */
+  /** The planner stops when its signal is aborted. */
   readonly honoursCancel: boolean;
 }
 
