@@ -1,4 +1,4 @@
-/** The face: what a user writes with. Stores, models and test helpers have subpaths of their own. */
+/** The package's root: everything that most programs need. Stores, models and test helpers have subpaths of their own. */
 export type {
   Config,
   DeterministicPart,

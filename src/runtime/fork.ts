@@ -1,6 +1,6 @@
 /**
- * A fork: a new run that has the first steps of another one behind it, with what they came to, and goes its own way from
- * there. What those steps did is not done again, and what they used counts.
+ * A fork: a new run that has taken the first steps of another run, with their outcomes, and goes its own way from there.
+ * Those steps are not carried out again, and their usage counts.
  */
 
 import {
@@ -44,17 +44,17 @@ import { foldable } from './readable.ts';
 export interface ForkOptions {
   /** The identity of the fork, with the run's own tenant, user and session. Default: those, with a fresh run id. */
   readonly identity?: Identity;
-  /** The first step that is the fork's own. Default: the one after the last step that was carried out and has ended. */
+  /** The first step of the fork's own. Default: the step after the last one that was carried out and has ended. */
   readonly step?: number;
-  /** What a call of the last step before it came to, in place of what it did. */
+  /** A result for a call of the last step before the fork's own, in place of the recorded one. */
   readonly result?: ForkResult;
-  /** What the fork is to reach from there on. Default: what the run was to reach. */
+  /** The goal of the fork from there on. Default: the goal of the run. */
   readonly goal?: string;
-  /** In place of the run's own, one by one. The run's deadline is not taken over. */
+  /** Limits that replace the run's own, one by one. The run's deadline is not taken over. */
   readonly limits?: Limits;
   /**
-   * Default `held`: from there on no `once` tool is called; such a call comes to `effect_held_back`. A `keyed` tool is
-   * called, with keys that are the fork's own.
+   * What the fork does with effects. `held`: it calls no `once` tool; such a call ends as `effect_held_back`. `allowed`: it calls
+   * them. A `keyed` tool is called in any case, with keys of the fork's own. Default `held`.
    */
   readonly effects?: ForkOrigin['effects'];
   /** Aborting it cancels the fork, as with `start`. */
@@ -62,9 +62,9 @@ export interface ForkOptions {
 }
 
 export interface ForkResult {
-  /** JSON, under 32,768 bytes. */
+  /** The value: JSON, under 32,768 bytes. */
   readonly value: Json;
-  /** Which call of a parallel step, from 0. The others stay as they were, also those that were given the old value. */
+  /** The index of the call in a parallel step, from 0. The other calls stay as they were, also those that were given the old value. */
   readonly call?: number;
 }
 
@@ -161,7 +161,7 @@ function assertHasRoom(forked: readonly Entry[]): void {
 
 /**
  * The first entries of the fork, frozen.
- * @throws PilotageError as `forkRun`, but for what concerns the store; `journal_corrupt` for entries that are no run.
+ * @throws PilotageError as `forkRun`, except errors of the store; `journal_corrupt` for entries that are not a run.
  */
 export function forkEntries(entries: readonly Entry[], plan: ForkPlan): Entry[] {
   const { steps } = foldEntries(entries);
@@ -183,7 +183,7 @@ export function forkEntries(entries: readonly Entry[], plan: ForkPlan): Entry[] 
   return forked.map((entry, index) => deepFreeze({ ...entry, seq: index + 1 }));
 }
 
-/** Replies at the end that came to nothing are left to the fork to do better. */
+/** Unusable replies at the end are not copied: the fork asks again. */
 function ownStep(steps: readonly Step[]): number {
   return steps.findLastIndex(({ calls }) => calls.length > 0) + 1;
 }
@@ -200,13 +200,13 @@ function startOf(first: Started & Entry, { identity, agent, pin }: ForkPlan): St
   return { ...started, identity, agent, pin, conversation: false };
 }
 
-/** The run's limits as they were then, raised or not. Its deadline was for the run. */
+/** The run's limits at that step, raised or not, without its deadline, which was for the run. */
 function limitsOf({ deadlineAt: _, ...own }: RunLimits, given: Limits = {}): RunLimits {
   assertRunLimits(given);
   return { ...own, ...runLimitsOf(given) };
 }
 
-/** Which entries between the start and the cut are the fork's too. */
+/** The entries between the start and the cut that the fork takes over. */
 function staysWith(before: readonly Entry[]): (entry: Entry, index: number) => boolean {
   const answered = new Set(before.flatMap((entry) => (entry.kind === 'resumed' ? [entry.token] : [])));
   // No step is open at the cut: what is not answered is a pause of the whole run.
@@ -236,7 +236,7 @@ function isPause(entry: Entry): boolean {
   return entry.kind === 'control' && entry.control.type === 'PAUSE';
 }
 
-/** Entries that would do more in the fork than say what happened. */
+/** Copies entries without the parts that would have an effect in the fork, beyond saying what happened. */
 function copyOf(kept: readonly Entry[]): (entry: Entry) => Entry {
   const ofSteps = new Set(kept.flatMap((entry) => (isOfStep(entry) ? [entry.token] : [])));
   return (entry) => {

@@ -1,13 +1,13 @@
-/** What is done about a run that goes round in circles. Pure. */
+/** What happens to a run that repeats itself. Pure. */
 import { assertOptions, type EntryBody, type OptionShape, PilotageError } from '#core';
 import { MAX_TIMES, nextStep, type RunState, repetitionIn } from '#state';
 
 export interface ProgressGuard {
-  /** The planner is told when the same steps came so many times in a row: 2 to 12. Default 3. */
+  /** After how many repetitions of the same steps the planner is told: 2 to 12. Default 3. */
   readonly hintAfter?: number;
-  /** What happens when it goes on all the same. Default: nothing but the hint. */
+  /** What happens when the run goes on repeating itself. Default: nothing but the hint. */
   readonly action?: 'pause' | 'end';
-  /** After so many times. Default: twice `hintAfter`, and at most 12. */
+  /** After how many repetitions `action` is taken. Default: twice `hintAfter`, and at most 12. */
   readonly actAfter?: number;
 }
 
@@ -38,7 +38,7 @@ export function assertProgressGuard(guard: ProgressGuard): void {
   }
 }
 
-/** The entry that is due before the next move, if the last steps brought nothing new. */
+/** The entry that is due before the next move, if the last steps repeat. */
 export function watchProgress(state: RunState, guard: ProgressGuard, newToken: () => string): EntryBody | undefined {
   const { hintAfter = HINT_AFTER, action, actAfter = Math.min(2 * hintAfter, MAX_TIMES) } = guard;
   if (state.steps.length - state.watchedFrom < hintAfter) return undefined;

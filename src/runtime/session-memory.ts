@@ -1,6 +1,6 @@
 /**
- * What a run is told of its session's earlier runs, and what it leaves to the later ones. Its turn lands with its ending;
- * a summary of older turns is brought up to date behind the runs' backs, and no result waits for it.
+ * The memory of a session: what a run is told of earlier runs, and what it leaves to later ones. A run's turn is stored with its
+ * ending; a summary of older turns is updated in the background, and no result waits for it.
  */
 import {
   answerText,
@@ -25,11 +25,11 @@ import type { RunState } from '#state';
 export interface SummaryInput {
   /** The summary of all turns before `turns`. `undefined`: no turn is summarised. */
   readonly previous: string | undefined;
-  /** What the new summary has to cover beside them, oldest first. */
+  /** The turns that the new summary must cover in addition, oldest first. */
   readonly turns: readonly SessionTurn[];
 }
 
-/** How the runs of a session continue it. */
+/** How the runs of a session continue the conversation. */
 export type MemoryOptions =
   | { readonly strategy: 'none' }
   /** How many of the last turns are sent unchanged. Default 20. */
@@ -51,13 +51,13 @@ type Every = { strategy: string; turns?: number; summarise?: unknown; retries?: 
 const OPTIONS: OptionShape<Every> = { strategy: 'any', turns: 'any?', summarise: 'any?', retries: 'any?' };
 const DEFAULT_TURNS = 20;
 const DEFAULT_RETRIES = 3;
-/** Characters of a text that a turn keeps; the run itself has the whole. */
+/** How many characters of a text a turn keeps; the run itself keeps the whole text. */
 const TURN_CHARS = 16_384;
 /** Keeps the roles alternating, which some servers insist on. */
 const NO_ANSWER = '(no answer was given)';
-/** The wait before a second try; doubled for each further one, and cut by chance. */
+/** The wait before a second try, in milliseconds; doubled for each further try, and shortened at random. */
 const BACKOFF_MS = 100;
-/** How long a summary that is being written may hold up the closing of the runtime. */
+/** How long a summary that is being written may delay the closing of the runtime, in milliseconds. */
 const CLOSE_WAIT_MS = 5_000;
 
 /** @throws PilotageError `invalid_config` */
@@ -90,7 +90,7 @@ export interface Remembered {
   readonly conversationMemory?: Json;
 }
 
-/** What a new run of the session is told. While the summary lags behind, up to twice the window is sent. */
+/** The history for a new run of the session. While the summary lags behind, up to twice the window is sent. */
 export async function historyFor(store: SessionMemoryStore, scope: Scope, options: Remembering): Promise<Remembered> {
   const window = options.turns ?? DEFAULT_TURNS;
   if (options.strategy === 'window') return { history: chat((await store.read(scope, window)).turns) };
@@ -100,7 +100,7 @@ export async function historyFor(store: SessionMemoryStore, scope: Scope, option
   return { history, ...(summary === '' ? {} : { conversationMemory: { strategy: 'summary', summary } }) };
 }
 
-/** The first entry, with what the run is given. What the caller says of the conversation wins over what is remembered. */
+/** The first entry, with what the run is given. Options of the caller about the conversation win over the memory. */
 export function withMaterial(started: Entry, given: RunContext | undefined, remembered?: Remembered): Entry {
   if (given === undefined && remembered === undefined) return started;
   const { history = [], conversationMemory } = remembered ?? {};
@@ -149,12 +149,12 @@ interface KeeperDeps {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Brings summaries up to date. Of one session it writes one at a time; among processes the first to store wins. */
+/** Updates summaries. For each session it writes one at a time; among processes the first to store wins. */
 export class SummaryKeeper {
   readonly #deps: KeeperDeps;
   readonly #options: Summarising;
   readonly #window: number;
-  /** Sessions that are being looked after. True: another run of it has ended since. */
+  /** Sessions that are being updated. True: another run of the session has ended since. */
   readonly #sessions = new Map<string, boolean>();
   readonly #tasks = new Set<Promise<void>>();
   readonly #waits = new Set<() => void>();
@@ -167,7 +167,7 @@ export class SummaryKeeper {
     this.#window = options.turns ?? DEFAULT_TURNS;
   }
 
-  /** A run of the session has left a turn. */
+  /** Called when a run of the session has stored its turn. */
   turnEnded(scope: Scope): void {
     const key = scopeKey(scope);
     const busy = this.#sessions.has(key);
@@ -179,7 +179,7 @@ export class SummaryKeeper {
     this.#tasks.add(task);
   }
 
-  /** Waits for what is being written, but not for another try, and not for long. */
+  /** Waits for summaries that are being written, but not for another try, and not for long. */
   async close(): Promise<void> {
     this.#closing = true;
     for (const stop of this.#waits) stop();
@@ -206,7 +206,7 @@ export class SummaryKeeper {
     }
   }
 
-  /** False: it is of no use for now. */
+  /** Returns false when an update is useless for now. */
   async #catchUp(scope: Scope): Promise<boolean> {
     const { store } = this.#deps;
     for (;;) {
@@ -226,7 +226,7 @@ export class SummaryKeeper {
     }
   }
 
-  /** The summary that also covers `turns`; when that fails, the one that was, with the failure counted. */
+  /** The summary that also covers `turns`; when writing it fails, the old summary with one more failure. */
   async #extend(
     old: SessionSummary | undefined,
     turns: readonly SessionTurn[],
@@ -247,7 +247,7 @@ export class SummaryKeeper {
     }
   }
 
-  /** Waits for the next try. False: there will be none. */
+  /** Waits for the next try. Returns false when the runtime is closing. */
   async #mayRetry(failures: number): Promise<boolean> {
     if (this.#closing) return false;
     const delayMs = Math.random() * BACKOFF_MS * 2 ** (failures - 1);

@@ -1,4 +1,4 @@
-/** What a deterministic planner is written with: six kinds of steps, and functions. */
+/** The steps of a deterministic planner: six kinds of steps, and functions. */
 import type {
   ArtifactRef,
   AskReason,
@@ -16,18 +16,18 @@ import type {
 } from '#core';
 
 /**
- * A value, or a function that makes it of the run. Such functions are to be pure: the same run gives the same value. For
- * the time they look at `run.startedAt` and at the times of the steps.
+ * A value, or a function that computes it from the run. Such functions must be pure: the same run gives the same value. For
+ * the time they use `run.startedAt` and the times of the steps.
  */
 export type Given<T> = T | ((run: RunView) => T | Promise<T>);
 
 interface Common {
   /**
-   * Unique in its planner, and recorded with each decision of the step. Default: the tool of a call; of the others
-   * `<parallel>`, `<spawn-and-await>`, `<watch-group>`, `<pause>`; of a finish none.
+   * Unique in its planner, and recorded with each decision of the step. Default: the tool of a call; for other steps
+   * `<parallel>`, `<spawn-and-await>`, `<watch-group>`, `<pause>`; a finish has no default.
    */
   readonly id?: string;
-  /** The step is passed over when this gives false. Default: it always claims. */
+  /** A guard: the step is skipped when it returns false. Default: the step always claims. */
   readonly when?: (run: RunView) => boolean | Promise<boolean>;
 }
 
@@ -57,23 +57,23 @@ export interface ParallelStep extends Repeatable, Pick<CallParallel, 'join' | 'o
  */
 export interface SpawnAndAwaitStep extends Common {
   readonly do: 'spawn_and_await';
-  /** `retainTurn` is false and `seal` true unless it says otherwise. */
+  /** The task. `retainTurn` is false and `seal` is true by default. */
   readonly spec: Given<SpawnSpec>;
-  /** Default `background`. */
+  /** The kind of the task. Default `background`. */
   readonly task?: TaskKind;
-  /** Default: the step's id. */
+  /** The id of the group. Default: the step's id. */
   readonly groupId?: string;
   readonly onResolved: OnResolved;
 }
 
-/** Waits for a group of which tasks have been spawned before, and seals it; then as `spawn_and_await`. */
+/** Waits for a group whose tasks were spawned before, and seals it; then goes on like `spawn_and_await`. */
 export interface WatchGroupStep extends Common {
   readonly do: 'watch_group';
   readonly groupId: string;
   readonly onResolved: OnResolved;
 }
 
-/** Asks once, unless `once` is false. What was answered is `lastStep(run, id)`. */
+/** Pauses once, unless `once` is false. `lastStep(run, id)` has the answer. */
 export interface PauseStep extends Repeatable {
   readonly do: 'pause';
   readonly reason: AskReason;
@@ -89,7 +89,7 @@ export interface FinishStep extends Common {
   readonly metadata?: Given<JsonObject>;
 }
 
-/** Decides by itself; `undefined` passes on to the next step. */
+/** A function that decides; `undefined` passes on to the next step. */
 export type DecideStep = (run: RunView, signal: AbortSignal) => Decision | undefined | Promise<Decision | undefined>;
 
 export type ObjectStep = CallStep | ParallelStep | SpawnAndAwaitStep | WatchGroupStep | PauseStep | FinishStep;
@@ -103,5 +103,5 @@ export type GroupMember = {
   readonly error?: Readonly<Pick<ErrorData, 'code' | 'message'>>;
 };
 
-/** What follows from a group that has ended. To be pure: after a crash it may be asked again. */
+/** Decides what follows from a group that has ended. It must be pure, since it may be called again after a crash. */
 export type OnResolved = (run: RunView, members: readonly GroupMember[]) => Decision | Promise<Decision>;

@@ -1,6 +1,6 @@
 /**
- * The planner of a plan that somebody else has made, or makes on the way: a program, a file, a planner of the agentsdk
- * contract. It holds no state of a run: what a plan has come to stands in the run's trajectory.
+ * A planner for a plan that somebody else has made, or makes on the way: a program, a file, a planner of the agentsdk
+ * contract. It holds no state of a run: the outcomes of a plan are in the run's trajectory.
  */
 
 import {
@@ -31,21 +31,21 @@ export type PlanFunction = (
 ) => Plan | PlanStep | Promise<Plan | PlanStep> | AsyncIterable<PlanYield>;
 
 export interface GraphOptions {
-  /** Default `graph`. */
+  /** The planner's name. Default `graph`. */
   readonly name?: string;
   /** Recorded with each run. Change it when runs that were started with another plan must not go on with this plan unasked. */
   readonly version?: string;
   /**
-   * The plan, or who makes it. A maker that gives a plan is asked once for each goal; one that gives a single step is asked
-   * again when the step has ended; the steps of one that gives a stream are carried out as they come. Makers are to be
+   * The plan, or its maker. A maker that returns a plan is asked once for each goal; a maker that returns a single step is asked
+   * again when the step has ended; the steps of a maker that returns a stream are carried out as they come. Makers must be
    * pure: the same run gives the same plan.
    */
   readonly plan: Plan | PlanFunction | PlanMaker | StreamingPlanMaker;
-  /** Steps that may run at once. Default and at most 50. */
+  /** How many steps may run at once. Default and at most 50. */
   readonly concurrency?: number;
   /** The tool that carries out `internal` steps, called with `{ id, input, meta }`. Default: a plan has none. */
   readonly internal?: string;
-  /** Default 1,000, at most 10,000. */
+  /** The most steps of a plan. Default 1,000, at most 10,000. */
   readonly maxSteps?: number;
 }
 
@@ -59,7 +59,7 @@ const OPTIONS: OptionShape<GraphOptions> = {
 };
 
 /**
- * A plan that cannot be carried out fails the run with `plan_invalid`, which has all that is wrong with it.
+ * Makes a planner that carries out a plan. A plan that cannot be carried out fails the run with `plan_invalid`, which lists every fault.
  * @throws PilotageError `invalid_config`, and `plan_invalid` for a plan that nothing could carry out.
  */
 export function graph(options: GraphOptions): Planner {
@@ -115,7 +115,7 @@ async function* made(
   return isStep(given) ? stepMove(given, rules, run, signal, 'graph') : planMove(given, rules, run, signal);
 }
 
-/** The process died while the maker was streaming. */
+/** The code of a plan that was cut off because the process died while the maker was streaming. */
 const INTERRUPTED = 'plan_interrupted';
 
 /** The nodes of earlier plans that were cut off, and of which this plan is the rest. */
@@ -129,7 +129,7 @@ function interruptedBefore({ trajectory }: RunView, { index }: Step): readonly P
   return nodes;
 }
 
-/** There is no plan for another goal. */
+/** The decision when the plan does not cover another goal. */
 function outdated(last: Step): Move {
   const { metadata } = finishOfPlan(last);
   return { decision: { kind: 'finish', reason: 'no_path', metadata: { ...metadata, redirected: true } } };

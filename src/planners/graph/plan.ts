@@ -13,20 +13,23 @@ export interface PlanStep {
   /** For a `tool` step: the name of the tool. */
   readonly toolId?: string;
   /**
-   * The arguments of a tool, the words of a message, the result of a finish. It may hold
-   * `{ "$from": "<step id>", "path": "<JSON Pointer>" }` anywhere: the value of an earlier step, which then comes before it.
+   * The arguments of a tool, the words of a message, or the result of a finish. References
+   * `{ "$from": "<step id>", "path": "<JSON Pointer>" }` anywhere inside stand for the value of an earlier step, which then comes first.
    */
   readonly input?: Json;
   readonly meta?: JsonObject;
-  /** Ids of steps that come before it, beside what edges say. In a list it does not come after the step before it then. */
+  /**
+   * Ids of steps that come before this step, in addition to edges. In a list, the step then does not wait for the step written
+   * before it.
+   */
   readonly after?: readonly string[];
-  /** The same, but it goes on also when such a step was passed over: a condition did not hold, or somebody took it out. */
+  /** Like `after`, but the step runs also when such a step was skipped: its condition did not hold, or somebody took it out. */
   readonly behind?: readonly string[];
   /** The step runs only if the value of the named step equals this. The named step comes before it. */
   readonly when?: { readonly step: string; readonly equals: Json };
   /**
    * For a step with a `once` or `keyed` tool, in a plan that is made after the run has done something: the step is carried out
-   * also when an earlier plan has done the same. Otherwise it takes what that came to.
+   * also when an earlier plan has done the same. Otherwise it takes the outcome of that.
    */
   readonly again?: boolean;
 }
@@ -36,9 +39,9 @@ export interface Plan {
   readonly planId?: string;
   readonly nodes?: Readonly<Record<string, PlanStep>>;
   /**
-   * Without edges, a chain: each step comes after the one written before it, unless it says `after` (with an empty list it begins at
-   * once). A reference adds a need and takes none away. A message comes after all that is written before it, and a finish without
-   * `after` and `when` after everything.
+   * Without edges, a chain: each step comes after the one written before it, unless it has `after` (with an empty list it begins at
+   * once). A reference adds a need and takes none away. A message comes after all steps written before it, and a finish without
+   * `after` and `when` comes after all other steps.
    */
   readonly steps?: readonly PlanStep[];
   /** For each id, the ids of the steps that come after it. */
@@ -56,7 +59,7 @@ export interface ReadyPlan {
   readonly steps: readonly ReadyStep[];
 }
 
-/** What a planner of the agentsdk contract is told of the run. */
+/** The view of a run for a planner of the agentsdk contract. */
 export interface PlannerState {
   readonly sessionId: string;
   readonly transcript: readonly { readonly role: 'user' | 'agent' | 'tool'; readonly text: string }[];
@@ -67,7 +70,7 @@ export interface PlannerState {
   readonly limits?: { readonly maxSteps?: number; readonly costCeiling?: number };
 }
 
-/** Gives a whole plan, or the one step that is next. */
+/** A maker of plans: returns a whole plan, or the next step alone. */
 export interface PlanMaker {
   plan(state: PlannerState): Promise<Plan | PlanStep> | Plan | PlanStep;
 }

@@ -28,40 +28,40 @@ export interface HtnOptions {
   readonly version?: string;
   readonly domain: HtnDomain;
   /**
-   * The world as it was when the run began. Asked at each decision: the effects of what was done since are added to it, so
-   * it is to be the same for the whole run.
+   * Returns the world as it was when the run began. It is called at each decision, and the effects of executed actions are added:
+   * it must return the same state during the whole run.
    */
   state(run: RunView): HtnTables | Promise<HtnTables>;
-  /** What is to be done, in that order. Asked once for each goal of the run. */
+  /** Returns the tasks to be done, in order. Called once for each goal of the run. */
   todo(run: RunView): readonly HtnTask[] | Promise<readonly HtnTask[]>;
   /**
-   * How an action is carried out. `undefined`: it only changes the state. Its `id` can be left out. What it takes from the
-   * arguments of the action are values, whatever they hold; references are what it writes itself.
+   * Returns the step that carries an action out; `undefined` when the action only changes the state. The step's `id` can be left
+   * out. Arguments of the action are passed on as values; only references that this function writes itself are resolved.
    */
   step(action: HtnTask, run: RunView): HtnStep | undefined;
   /**
-   * Takes what a step came to into the state, behind the effects of its action. What it finds is gone by from the next
-   * decision on: after each call when `lazy`, else when the plan has ended or failed. Asked again at each decision: pure.
+   * Puts the outcome of a step into the state, after the effects of its action. The change counts from the next decision on: after
+   * each call when `lazy`, otherwise when the plan has ended or failed. It must be pure, as it is called at each decision.
    */
   observe?: Observe;
   /**
-   * Decides one call at a time, and decomposes no further than to the next one. Default: the whole plan ahead. Then a
-   * method is never tried in vain with a call that was made already.
+   * True: one call is decided at a time, and tasks are decomposed no further than to the next call. Default: the whole plan is made
+   * ahead, so that no call is made for a method that fails later.
    */
   readonly lazy?: boolean;
-  /** Levels of tasks. Default 32. */
+  /** The most levels of tasks. Default 32. */
   readonly depth?: number;
-  /** Items that a search takes up. Default 1,000. */
+  /** The most items that a search visits. Default 1,000. */
   readonly nodes?: number;
   /**
-   * Names the method to be tried first, of those that apply; asked when there is more than one. Gives the name, or
+   * Names the method to be tried first, among those that apply; called when several apply. Returns the name, or
    * `{ method, usage, remarks }`: usage and remarks go into the move. The answer is recorded with the move, and the same
-   * question is not asked again in the run. When it names none of them, the first is taken, and the trace tells so. When it
+   * question is not asked again in the run. When it names no method that applies, the first is taken, and the trace says so. When it
    * throws, the run fails.
    */
   readonly choose?: ChooseMethod & AsksModels;
   /**
-   * Solves a task that has an empty list of methods, with steps in their order, perhaps none; gives them, or
+   * Solves a task that has an empty list of methods, with steps in order, perhaps an empty list. Returns the steps, or
    * `{ steps, usage, remarks }`. Asked once for each such task of a plan, and recorded with the move. Without it such a task
    * cannot be done. When it throws, the run fails.
    */
@@ -72,11 +72,11 @@ export interface HtnOptions {
 
 /**
  * Finds a plan and carries it out, each action after the one before. When one fails, only the task that it is part of is
- * planned anew from the state that was come to; what is behind that task stays, if it still applies. Nothing that is done
- * is done again. Without `choose` and `fill` it is pure. When what they took leaves nothing of the run's money or tokens,
+ * planned anew from the present state; later tasks stay, if they still apply. Nothing that is done
+ * is done again. Without `choose` and `fill` it is pure. When their usage leaves nothing of the run's money or tokens,
  * nothing more is chosen in that move, and a leaf behind other steps is left for the next one.
  *
- * A run fails with `htn_depth`, `htn_nodes`, `htn_cycle` (when there is no plan because a task comes to itself), `htn_invalid_decomposition`, or with `plan_invalid` for a step
+ * A run fails with `htn_depth`, `htn_nodes`, `htn_cycle` (when no plan is found because a task leads back to itself), `htn_invalid_decomposition`, or with `plan_invalid` for a step
  * that no tool can carry out; it finishes with `no_path` when there is no plan.
  * @throws PilotageError `invalid_config` for a limit that is not a whole number from 1 up.
  */

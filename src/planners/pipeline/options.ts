@@ -1,4 +1,4 @@
-/** What a pipeline planner is made of. */
+/** The options of a pipeline planner. */
 
 import {
   assertOptions as assertKinds,
@@ -31,74 +31,77 @@ export type ScorePlans = (
   signal: AbortSignal,
 ) => readonly PlanVerdict[] | Promise<readonly PlanVerdict[]>;
 
-/** A function, or a model that is asked for the verdicts. */
+/** A verifier: a function, or a model that is asked for the verdicts. */
 export type Verifier = ScorePlans | { readonly model: LanguageModel | ModelEntry };
 
 export interface PipelineOptions {
-  /** A model without native tool calls is given as `{ model, toolCalls: 'text' }`. */
+  /** The models. A model without native tool calls is given as `{ model, toolCalls: 'text' }`. */
   readonly model: GivenModels;
-  /** For models that do not state their own. Without prices the cost of model calls is not known. */
+  /** Prices of models that do not state their own. Without prices the cost of model calls is not known. */
   readonly prices?: Prices;
-  /** Default `pipeline`. */
+  /** The planner's name. Default `pipeline`. */
   readonly name?: string;
-  /** Recorded with each run. Default: of the built-in planner. */
+  /** The version, recorded with each run. Default: the version of the built-in planner. */
   readonly version?: string;
-  /** Default: a store with the built-in templates. */
+  /** The store of prompt templates. Default: a store with the built-in templates. */
   readonly prompts?: PromptStore;
-  /** The newest version of a template, or a certain one. Default `plan`, and `plan-ndjson` with `stream`. */
+  /** The template: its newest version, or a certain one. Default `plan`, and `plan-ndjson` with `stream`. */
   readonly template?: string | { readonly id: string; readonly version: number };
   /** Looks up documents for the prompt. */
   readonly retriever?: Retriever;
-  /** Estimated tokens that the documents may take. Default 2,000. */
+  /** How many estimated tokens the documents may take. Default 2,000. */
   readonly retrieverTokens?: number;
-  /** After so long the plan is made without. Default 5,000. */
+  /** The time limit of the retriever, in milliseconds; after it the plan is made without documents. Default 5,000. */
   readonly retrieverTimeoutMs?: number;
-  /** Makes an outline first, which the prompt of the plan then holds. */
+  /** True: an outline is made first, which the prompt of the plan then holds. */
   readonly outlineModel?: LanguageModel | ModelEntry;
-  /** Plans that are made to choose from; from 2 on with a `verifier`. Default 1. */
+  /** How many plans are made to choose from; 2 and more need a `verifier`. Default 1. */
   readonly candidates?: number;
   /**
-   * Chooses, and may reject. When it fails, or is too slow, the first valid plan is taken unverified, and the `plan.verified` event
+   * Chooses among the plans, and may reject them. When it fails, or is too slow, the first valid plan is taken unverified, and the `plan.verified` event
    * says so: what must never run is for the `policy`.
    */
   readonly verifier?: Verifier;
-  /** After so long the plans count as unverified. Default 60,000. */
+  /** The time limit of the verifier, in milliseconds; after it the plans count as unverified. Default 60,000. */
   readonly verifierTimeoutMs?: number;
-  /** Calls on one model after the first (of candidates, after them), each told what was wrong. Default 1. */
+  /** How many further calls one model gets after its first plan or candidates, each with the faults of the last reply. Default 1. */
   readonly repairRetries?: number;
-  /** Models after the first. Default 2. */
+  /** How many further models are asked after the first. Default 2. */
   readonly modelRetries?: number;
-  /** Takes over when the models gave no plan. Its plans are checked as well. Without it the run ends with `no_path`. */
+  /** The planner that takes over when the models gave no plan. Its plans are checked too. Without it the run ends with `no_path`. */
   readonly fallback?: Planner | PlannerFunction;
   /** The tool that carries out steps of the type `internal`. Without it such steps are refused. */
   readonly internal?: string;
-  /** Steps of one plan. Default 1,000. */
+  /** The most steps of a plan. Default 1,000. */
   readonly maxSteps?: number;
-  /** Steps that may run at once, up to 50. Default 50. */
+  /** How many steps may run at once, up to 50. Default 50. */
   readonly concurrency?: number;
-  /** Steps run as their lines arrive, each checked by itself. Default: none runs before the whole plan is valid. */
+  /** True: steps run as their lines arrive, each checked by itself. Default: no step runs before the whole plan is valid. */
   readonly stream?: boolean;
   /** How often the unfinished rest of a plan is planned again after a failure. Default 1. */
   readonly replans?: number;
-  /** Added to the default rules. What is stored of prompts and replies passes through them. */
+  /** Redaction rules in addition to the default ones. Stored parts of prompts and replies pass through them. */
   readonly redact?: readonly RedactRule[];
-  /** Default 0. */
+  /** The sampling temperature. Default 0. */
   readonly temperature?: number;
-  /** Recorded with each try. The second candidate is asked with one more, and so on. */
+  /** The seed of the model, recorded with each try. The second candidate is asked with the seed plus one, and so on. */
   readonly seed?: number;
   readonly maxOutputTokens?: number;
-  /** Tries of one call after the first, for failures that may pass, such as a 503. Default 2. */
+  /** How many further tries one call gets after a failure that may pass, such as a 503. Default 2. */
   readonly retries?: number;
-  /** A model that is silent for so long has failed, in a way that may pass. Default 120,000 for streams, else no limit. */
+  /**
+   * Milliseconds of silence after which a model counts as failed, in a way that may pass. Default 120,000 for streams, otherwise
+   * no limit.
+   */
   readonly stallMs?: number;
   /** Where the measures of the models are kept. A list of models is then ranked by them. */
   readonly measures?: MeasuresStore;
-  /** Told when the measures could not be read or written; the plan is made all the same. Default: a process warning. */
+  /** Called when the measures could not be read or written; the plan is made all the same. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
   readonly clock?: Clock;
 }
 
-/** The options that have a number, filled in. */
+/** The numeric options, with defaults filled in. */
 export interface Numbers {
   readonly candidates: number;
   readonly repairRetries: number;

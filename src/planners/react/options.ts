@@ -1,4 +1,4 @@
-/** What a ReAct planner is made of. */
+/** The options of a ReAct planner. */
 
 import type { LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/provider';
 import {
@@ -22,20 +22,26 @@ export interface ReactOptions {
    * model without native tool calls is given as `{ model, toolCalls: 'text' }`.
    */
   readonly model: GivenModels;
-  /** For models that do not state their own. Without prices the cost of model calls is not known. */
+  /** Prices of models that do not state their own. Without prices the cost of model calls is not known. */
   readonly prices?: Prices;
-  /** Takes the place of the default instructions; the list of tools, the guidance and the constraints still follow. */
+  /** Replaces the default instructions; the list of tools, the guidance and the constraints still follow. */
   readonly systemPrompt?: string;
-  /** Added to the system prompt. */
+  /** Text that is added to the system prompt. */
   readonly guidance?: string;
-  /** Makes the messages in place of ours. It must be pure: the same view gives the same messages. What it throws fails the run. */
+  /**
+   * Makes the messages of the request in place of the default ones. It must be pure: the same view gives the same messages. An
+   * error that it throws fails the run.
+   */
   readonly buildPrompt?: (view: RunView, ours: () => LanguageModelV4Prompt) => LanguageModelV4Prompt;
-  /** May the model make several calls in one reply? Default true. */
+  /** Whether the model may make several calls in one reply. Default true. */
   readonly parallelToolCalls?: boolean;
-  /** An answer in text pauses the run for the user's next message (`resume` with `{ message }`). Default: it ends it. */
+  /**
+   * True: an answer in text pauses the run for the user's next message (`resume` with `{ message }`). Default: the answer ends the
+   * run.
+   */
   readonly converse?: boolean;
   /**
-   * The model may give work to tasks, which run by themselves. An answer in text then waits for the tasks that are under way
+   * True: the model may give work to tasks, which run by themselves. An answer in text then waits for the tasks that are under way
    * before it ends the run. Default false.
    */
   readonly tasks?: boolean;
@@ -44,37 +50,37 @@ export interface ReactOptions {
    * JSON value.
    */
   readonly answerSchema?: JsonObject;
-  /** How often in a row a model is asked again after a faulty reply. Then the next model's turn comes. Default 2. */
+  /** How often in a row a model is asked again after a faulty reply, before the next model is asked. Default 2. */
   readonly reasks?: number;
-  /** Takes over for the rest of the run when every model has had its tries. Without it the run ends with `no_path`. */
+  /** The planner that takes over for the rest of the run when every model has had its tries. Without it the run ends with `no_path`. */
   readonly fallback?: Planner | PlannerFunction;
-  /** Tries on one model after the first, for failures that may pass, such as a 503. Default 2. */
+  /** How many further tries one model gets after a failure that may pass, such as a 503. Default 2. */
   readonly retries?: number;
-  /** A stream that is silent for so long has failed, in a way that may pass. Default 120,000. */
+  /** Milliseconds of silence after which a stream counts as failed, in a way that may pass. Default 120,000. */
   readonly stallMs?: number;
-  /** Are a model's earlier thoughts sent back to it as text? Default `never`. */
+  /** Whether a model's earlier reasoning is sent back to it as text. Default `never`. */
   readonly reasoningReplay?: ReasoningReplay;
-  /** Examples shown for each tool. Default 3. */
+  /** How many examples are shown for each tool. Default 3. */
   readonly maxToolExamples?: number;
   readonly compaction?: CompactionOptions;
   readonly maxOutputTokens?: number;
   readonly temperature?: number;
-  /** Passed on to the provider. */
+  /** Options that are passed on to the provider. */
   readonly providerOptions?: SharedV4ProviderOptions;
-  /** Waits between tries go by it. */
+  /** The clock for waits between tries. */
   readonly clock?: Clock;
 }
 
 export interface CompactionOptions {
-  /** Estimated tokens of a request from which on its earlier steps are summarised. */
+  /** The estimated number of tokens of a request from which on earlier steps are summarised. */
   readonly budgetTokens: number;
-  /** Default: the first model. */
+  /** The model that writes summaries. Default: the first model. */
   readonly summariser?: LanguageModel | ModelEntry;
 }
 
 export const DEFAULT_REASKS = 2;
 
-/** The option, for a run that stands high enough in its tree. */
+/** Whether the run may start tasks: the option is set, and the run is not at the greatest depth. */
 export function mayStartTasks({ tasks = false }: ReactOptions, view: RunView): boolean {
   return tasks && view.tasks;
 }

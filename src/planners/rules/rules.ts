@@ -1,4 +1,4 @@
-/** The planner of rules: an ordered list, of which the first that matches and has a step decides. */
+/** A planner of rules: in an ordered list, the first rule that matches and has a step decides. */
 
 import {
   assertIdentity,
@@ -17,16 +17,16 @@ export interface Rule {
   /** Unique among the rules, and named in errors. */
   readonly id: string;
   match(state: PlannerState, run: RunView): boolean | Promise<boolean>;
-  /** `null` passes on to the next rule. */
+  /** The step of the rule; `null` passes on to the next rule. */
   toPlanStep(state: PlannerState, run: RunView): PlanStep | null | Promise<PlanStep | null>;
 }
 
 export interface RulesOptions {
-  /** Default `rules`. */
+  /** The planner's name. Default `rules`. */
   readonly name?: string;
-  /** Change it when runs that were started with other rules are not to go on with these unasked. */
+  /** Recorded with each run. Change it when runs that were started with other rules must not go on with these rules unasked. */
   readonly version?: string;
-  /** Asked in order, anew for each step of the run. When none has a step, the run ends with `no_path`. */
+  /** The rules, asked in order for each step of the run. When no rule has a step, the run ends with `no_path`. */
   readonly rules: readonly Rule[];
   /** The tool that carries out `internal` steps, called with `{ id, input, meta }`. Default: plans have no internal steps. */
   readonly internal?: string;
