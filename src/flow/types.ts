@@ -10,7 +10,7 @@ import type { Topology } from './topology.ts';
 declare const TAKES: unique symbol;
 declare const GIVES: unique symbol;
 
-/** A node that takes values of `In`. A plain `GraphNode`, of which nothing is known, takes anything. */
+/** A node that takes values of `In`. A plain `GraphNode`, whose types are unknown, takes anything. */
 export interface Takes<In> extends GraphNode {
   readonly [TAKES]?: (value: In) => void;
 }
@@ -24,10 +24,10 @@ export interface Node<Name extends string, In, Out> extends Takes<In>, Gives<Out
   readonly name: Name;
 }
 
-/** What a node takes: before its schema's defaults and transforms. */
+/** The type that a node takes, before its schema's defaults and transforms. */
 export type InOf<N> = N extends { readonly [TAKES]?: (value: infer In) => void } ? In : unknown;
 
-/** What a node gives, as the next one gets it: JSON. */
+/** The type that a node gives, as the next node gets it: JSON. */
 export type OutOf<N> = N extends { readonly [GIVES]?: infer Out } ? Out : unknown;
 
 /** A Standard Schema that takes `In` and puts out `Out`, or a plain JSON Schema, which says nothing to the types. */
@@ -62,7 +62,7 @@ export interface SubflowOptions {
   readonly onRejected?: Takes<FlowFailure>;
 }
 
-/** How a flow looks as a tool. Its schemas are the flow's, its effect is the strongest of its nodes. */
+/** A flow as a tool. The tool has the flow's schemas, and the strongest effect of the flow's nodes. */
 export type FlowToolOptions = Partial<Omit<AgentTool, 'inputSchema' | 'outputSchema' | 'effect' | 'agent'>>;
 
 /**

@@ -1,4 +1,4 @@
-/** A journal in the memory of this process: for tests, and for runs that nobody has to find again. */
+/** A journal in the memory of this process: for tests, and for runs that need not survive the process. */
 
 import {
   assertOptions,

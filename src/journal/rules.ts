@@ -1,4 +1,4 @@
-/** What every store checks, and the words in which it refuses. */
+/** The checks of every store, and the messages of its refusals. */
 import { assertIdentity, INBOX_CAP, PilotageError, type Scope, type Started, scopeKey } from '#core';
 import type {
   Append,
@@ -189,7 +189,7 @@ export function ownedBy(scope: Scope): string {
   return scopeKey(scope);
 }
 
-/** @throws PilotageError `invalid_config` for no whole number from 0 up. */
+/** @throws PilotageError `invalid_config` for a value that is not a whole number from 0 up. */
 export function assertCounts(counts: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(counts)) {
     if (Number.isSafeInteger(value) && value >= 0) continue;
@@ -211,7 +211,7 @@ export function assertTurn({ run, turn }: Append): void {
   throw new PilotageError('invalid_config', `The ending of run ${run} cannot carry the turn of run ${turn.run}.`);
 }
 
-/** @throws PilotageError `invalid_config` for numbers that cannot be. */
+/** @throws PilotageError `invalid_config` for impossible numbers. */
 export function assertSummary({ covers, failures, updatedAt }: SessionSummary): void {
   assertCounts({ covers, failures, updatedAt });
 }

@@ -1,4 +1,7 @@
-/** What a session remembers of its earlier runs. It lives beside the journal, and a turn lands with the ending of its run. */
+/**
+ * The memory of a session: what it keeps of its earlier runs. It lives beside the journal, and a turn is stored with the ending of
+ * its run.
+ */
 import type { Scope } from '#core';
 
 /** A turn of a session: what the user asked of a run, and what the run answered. */
@@ -12,18 +15,18 @@ export interface SessionTurn {
 }
 
 /**
- * - `healthy`: the summary covers what it should.
+ * - `healthy`: the summary is up to date.
  * - `retrying`: the last try to extend it failed, and another will follow.
- * - `degraded`: it failed too often; turns that are neither covered nor recent are not shown until one succeeds.
+ * - `degraded`: too many tries failed; turns that are neither covered nor recent are not shown until a try succeeds.
  */
 export type MemoryHealth = 'healthy' | 'retrying' | 'degraded';
 
 export interface SessionSummary {
   readonly text: string;
-  /** The session's first so many turns are in the text. */
+  /** How many of the session's first turns the text covers. */
   readonly covers: number;
   readonly health: MemoryHealth;
-  /** Tries in a row that failed. */
+  /** How many tries in a row failed. */
   readonly failures: number;
   readonly updatedAt: number;
 }
@@ -31,7 +34,7 @@ export interface SessionSummary {
 export interface SessionMemory {
   /** How many turns the session has had. */
   readonly count: number;
-  /** The last of them, oldest first. */
+  /** The last turns, oldest first. */
   readonly turns: readonly SessionTurn[];
   readonly summary?: SessionSummary;
 }

@@ -45,17 +45,17 @@ import { Watchers } from './watchers.ts';
 export interface SqliteJournalOptions {
   /** The file. It and its folders are made when they do not exist. */
   readonly path: string;
-  /** `full` (default): what was appended survives a loss of power. `normal`: it survives the death of the process. */
+  /** How durable an append is. `full` (default): it survives a loss of power. `normal`: it survives the death of the process. */
   readonly synchronous?: 'full' | 'normal';
-  /** Judges leases and waits. Default: the system's clock. */
+  /** The clock for leases and waits. Default: the system's clock. */
   readonly clock?: Clock;
-  /** How long a write waits for another process that holds the file. Default 5,000. */
+  /** Milliseconds that a write waits for another process that holds the file. Default 5,000. */
   readonly busyTimeoutMs?: number;
-  /** How often a watched journal looks for changes by other processes. Default 200. */
+  /** Milliseconds between looks for changes by other processes while the journal is watched. Default 200. */
   readonly watchIntervalMs?: number;
   /**
-   * Opens what is there for looking only: nothing is written, made or brought to another format, so that it works on a full disk
-   * and without the right to write. What would write is refused with `journal_read_only`.
+   * Opens an existing file for reading only: nothing is written, created or brought to another format, so that it works on a full disk
+   * and without the right to write. Operations that would write are refused with `journal_read_only`.
    */
   readonly readOnly?: boolean;
 }
@@ -75,7 +75,7 @@ const WATCH_INTERVAL_MS = 200;
  * Opens the file, or makes it.
  * @throws PilotageError `journal_newer` (with `data.found` and `data.supported`), `journal_corrupt`, `journal_read_only`,
  * `journal_busy`, `journal_unavailable`, or `invalid_config` for a path that is not a journal of Pilotage. With `readOnly` also
- * `journal_older`: then it has to be opened for writing once.
+ * `journal_older`: the journal must then be opened for writing once.
  */
 export function sqliteJournal(options: SqliteJournalOptions): Journal {
   assertOptions('sqliteJournal', options, OPTIONS);

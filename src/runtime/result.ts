@@ -1,4 +1,4 @@
-/** What a run came to, as far as it has come. */
+/** The result of a run, as far as the run has come. */
 import { answerText, defined, type ErrorData, type FinishReason, type Json, type JsonObject } from '#core';
 import { isPaused, type OpenPause, pausesOfTasks, type RunState, type RunTotals } from '#state';
 
@@ -6,7 +6,7 @@ export type RunResult =
   | {
       readonly status: 'finished';
       readonly reason: FinishReason;
-      /** The words for a person: what was said. Absent when nothing was; `reason` and `metadata` say how the run ended. */
+      /** The answer in words, for a person. Absent when the run gave no words; `reason` and `metadata` say how it ended. */
       readonly answer?: string;
       readonly payload?: Json;
       /** The payload is the reference of the artifact that holds it; `Run.payload` gives the whole. */
@@ -26,7 +26,7 @@ export interface PauseNotice extends Omit<OpenPause, 'requestedAt'> {
   readonly run: string;
   /** Absent for a task's. */
   readonly requestedAt?: number;
-  /** What the planner's model said when it asked, if it said something. */
+  /** The text of the planner's model when it asked, if there was one. */
   readonly text?: string;
 }
 

@@ -14,9 +14,9 @@ import type { CrashScenario } from './crash-scenario.ts';
 import { seededRandom } from './seeded-random.ts';
 
 export interface CrashOptions {
-  /** Runs that crash a second time, at random points of the recovery. Default 20. */
+  /** How many runs crash a second time, at random points of the recovery. Default 20. */
   readonly doubles?: number;
-  /** Chooses those points. Default 1. */
+  /** The seed that chooses those points. Default 1. */
   readonly seed?: number;
 }
 
@@ -30,13 +30,13 @@ export interface CrashReport {
   readonly scenario: string;
   /** The points at which the first process was killed, one run each. */
   readonly points: readonly string[];
-  /** Runs that crashed twice. */
+  /** How many runs crashed twice. */
   readonly doubles: number;
   readonly seed: number;
   readonly violations: readonly CrashViolation[];
 }
 
-/** Never rejects because of a violation: they stand in the report. When the run without a crash has some, it is the only one. */
+/** Never rejects because of a violation: the report lists them. When the run without a crash has violations, no other run is played. */
 export async function crashEverywhere(scenario: CrashScenario, options: CrashOptions = {}): Promise<CrashReport> {
   const { doubles = 20, seed = 1 } = options;
   const violations: CrashViolation[] = [];

@@ -20,11 +20,11 @@ import { VirtualClock } from './virtual-clock.ts';
 
 export interface JournalConformanceOptions {
   /**
-   * Opens a journal that reads the time from `clock`, on the storage of the name `store` (letters, digits and `_`). A name
-   * that was not used before is an empty storage.
+   * Opens a journal that reads the time from `clock`, on the storage with the name `store` (letters, digits and `_`). A new name
+   * means an empty storage.
    */
   open(clock: Clock, store: string): Journal | Promise<Journal>;
-  /** The same `store` may be opened again, also while it is open, and is then the same data. Default: false. */
+  /** True: a `store` may be opened again, also while it is open, and then has the same data. Default false. */
   readonly durable?: boolean;
 }
 

@@ -7,22 +7,22 @@ import { type ScriptedCall, split } from './scripted-model.ts';
 
 export interface ServerReply {
   readonly text?: string;
-  /** Sent as `reasoning_content`. */
+  /** Reasoning, sent as `reasoning_content`. */
   readonly reasoning?: string;
   readonly calls?: readonly ScriptedCall[];
-  /** The protocol's word. Default `tool_calls` with calls, else `stop`. */
+  /** The protocol's finish reason. Default `tool_calls` with calls, otherwise `stop`. */
   readonly finishReason?: string;
   readonly usage?: Usage;
   /** An HTTP error in place of a reply. */
   readonly error?: {
     readonly status: number;
     readonly message: string;
-    /** The header of that name: seconds, or an HTTP date. */
+    /** The `Retry-After` header: seconds, or an HTTP date. */
     readonly retryAfter?: string;
   };
   /** Breaks the connection off after this many events of a stream. The first event holds only the role. */
   readonly breakAfterEvents?: number;
-  /** Says nothing more after this many events, and keeps the connection open. */
+  /** Sends nothing more after this many events, and keeps the connection open. */
   readonly stallAfterEvents?: number;
   /** An error event in place of the rest of the stream, whose status is 200 all the same. */
   readonly errorEvent?: {
@@ -47,7 +47,7 @@ export interface OpenAIServer {
   readonly requests: readonly RecordedRequest[];
   /** Event streams whose connection is open. */
   readonly openStreams: number;
-  /** Also breaks off what is being answered. */
+  /** Closes the server, and breaks off replies under way. */
   close(): Promise<void>;
 }
 

@@ -30,20 +30,20 @@ import { wakeRoundTrip } from './planner-cases/wake.ts';
 import { type ScriptedModel, scriptedModel } from './scripted-model.ts';
 
 export interface PlannerConformanceOptions {
-  /** Stands in front of the name of each case. */
+  /** The prefix of each case's name. */
   readonly name: string;
   /**
    * A planner as its user would make it, fresh each time: an object, or a plain function. A planner with a model takes `model`,
-   * which says what the scenario needs; one without does what `wants` asks for.
+   * which says what the scenario needs; a planner without a model does what `wants` asks for.
    */
   make(scenario: PlannerScenario): Planner | PlannerFunction | Promise<Planner | PlannerFunction>;
   readonly capabilities: PlannerCapabilities;
   /**
-   * Longest wait for one decision, and for what a run of the kit is to come to. A planner that takes longer has not settled, and
-   * fails the case. Default 10,000.
+   * The longest wait for one decision, and for the result of a run of the kit, in milliseconds. A planner that takes longer fails the
+   * case. Default 10,000.
    */
   readonly timeoutMs?: number;
-  /** What this planner cannot do beside that, with the reason for each. */
+  /** Further cases that this planner cannot pass, with the reason for each. */
   readonly skip?: Readonly<Partial<Record<PlannerScenarioName, string>>>;
 }
 

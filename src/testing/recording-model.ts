@@ -1,4 +1,4 @@
-/** Wraps a model and writes down what was asked and what came back, as JSON: a script for `scriptedModel`. */
+/** Wraps a model and records its requests and replies as JSON, as a script for `scriptedModel`. */
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
@@ -12,13 +12,13 @@ import { asLanguageModel, type LanguageModel, StreamedContent, usageOf } from '#
 import type { ScriptedReply } from './scripted-model.ts';
 
 export interface RecordedCall {
-  /** Without the headers, which may hold secrets, and without the abort signal. */
+  /** The request without its headers, which may hold secrets, and without the abort signal. */
   readonly request: JsonObject;
   readonly reply: ScriptedReply;
 }
 
 export interface RecordingModel extends LanguageModelV4 {
-  /** In the order in which the calls ended. A stream that its consumer left is not in it. */
+  /** The calls in the order in which they ended. A stream that its consumer left is not recorded. */
   readonly calls: readonly RecordedCall[];
 }
 

@@ -37,7 +37,7 @@ export interface RunViewOptions {
   readonly tools?: ToolView;
   readonly startedAt?: number;
   readonly tasks?: boolean;
-  /** With the tasks that the run has spawned as their members. */
+  /** Groups, with the tasks that the run has spawned as their members. */
   readonly groups?: readonly GroupView[];
   readonly background?: readonly BackgroundResult[];
   readonly noProgress?: NonNullable<RunView['noProgress']>;
@@ -52,7 +52,7 @@ const NO_GROUPS: readonly GroupView[] = [];
 const NO_BACKGROUND: readonly BackgroundResult[] = [];
 const NO_TOOLS: ToolView = toolView([]);
 
-/** Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
+/** Makes a run view. Default: a fresh run of `local('test')` with the query `hello`, no tools, started on 2 January 2026. */
 export function runView(options: RunViewOptions = {}): RunView {
   const { query = 'hello', steps = [], noProgress } = options;
   return Object.freeze({
@@ -95,7 +95,7 @@ function trajectoryOf(options: RunViewOptions, steps: readonly Step[]): Trajecto
   });
 }
 
-/** Tools by name, or whole schemas. Deferred ones are not listed unless `found` names them. */
+/** Tools by name, or whole schemas. Deferred tools are listed only when `found` names them. */
 export function toolView(
   tools: readonly (string | ToolSchema)[],
   found: readonly string[] = [],

@@ -1,4 +1,4 @@
-/** A model that says what it was told to say: the tests' and benchmarks' stand-in for a real one. */
+/** A model with scripted replies: the stand-in for a real model in tests and benchmarks. */
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
@@ -13,7 +13,7 @@ import { defined, type Json, PilotageError, type Usage } from '#core';
 import type { StopReason } from '#model';
 
 export interface ScriptedCall {
-  /** Default: made from the place of the reply and of the call. */
+  /** The id of the call. Default: an id made from the place of the reply and of the call. */
   readonly id?: string;
   readonly tool: string;
   readonly args?: Json;
@@ -25,23 +25,23 @@ export interface ScriptedReply {
   readonly text?: string;
   readonly reasoning?: string;
   readonly calls?: readonly ScriptedCall[];
-  /** The exact parts, with their provider metadata; in place of text, reasoning and calls. */
+  /** The exact parts of the reply with their provider metadata, in place of text, reasoning and calls. */
   readonly content?: readonly LanguageModelV4Content[];
-  /** Default `tool-calls` with calls, else `stop`. */
+  /** The finish reason. Default `tool-calls` with calls, otherwise `stop`. */
   readonly finish?: StopReason;
   readonly usage?: Usage;
-  /** Thrown by a plain call. Where a stream has it, `errorAt` says. */
+  /** An error that a plain call throws. For a stream, `errorAt` says where it occurs. */
   readonly error?: unknown;
   /**
    * `part`: an error part in the stream. `read`: reading the stream throws. `call`: there is no stream, the call throws.
    * Default `part`.
    */
   readonly errorAt?: 'part' | 'read' | 'call';
-  /** The stream says nothing more and stays open, and a plain call does not come back, until the request is aborted. */
+  /** True: the stream stays open without more parts, and a plain call does not return, until the request is aborted. */
   readonly stall?: boolean;
-  /** The stream ends without a finish part. */
+  /** True: the stream ends without a finish part. */
   readonly cutOff?: boolean;
-  /** The stream errs, stalls or is cut off after so many deltas. Default: after all of them. */
+  /** After how many deltas the stream fails, stalls or is cut off. Default: after all of them. */
   readonly afterDeltas?: number;
   readonly warnings?: readonly SharedV4Warning[];
 }
@@ -50,9 +50,9 @@ export type ScriptedRequest = LanguageModelV4CallOptions;
 export type ReplyFunction = (request: ScriptedRequest, index: number) => ScriptedReply;
 
 export interface ScriptedModelOptions {
-  /** Keep the requests in `calls`. Default true. */
+  /** Whether requests are kept in `calls`. Default true. */
   readonly record?: boolean;
-  /** Default `scripted`. */
+  /** The model's id. Default `scripted`. */
   readonly modelId?: string;
 }
 
@@ -64,7 +64,7 @@ export interface ScriptedModel extends LanguageModelV4 {
 }
 
 /**
- * Replies in the order of the list; a call beyond its end fails with `invalid_config`. One function in place of the
+ * Replies in the order of the list; a call beyond its end fails with `invalid_config`. A function in place of the
  * list answers every call.
  */
 export function scriptedModel(

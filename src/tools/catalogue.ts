@@ -44,7 +44,7 @@ interface Ready {
   readonly effect: Effect;
   readonly concurrency: number;
   readonly scopes: readonly string[];
-  /** Who is asked before a call is made. */
+  /** The approval that is asked for before a call is made. */
   readonly gate: ApprovalGate | undefined;
 }
 
@@ -56,7 +56,7 @@ export interface ReadyFunction extends Ready {
   readonly lookUps: number;
   readonly backoff: Required<Backoff>;
   readonly costMicroUsd: number;
-  /** Absent: it needs none. */
+  /** The handles that the tool needs; absent when it needs none. */
   readonly handles: readonly NamedHandle[] | undefined;
   readonly source: Tool;
 }
@@ -274,7 +274,7 @@ function readyFunction(tool: Tool, owner: string, ready: Ready): ReadyFunction {
   return { ...ready, timeoutMs, ...tries, backoff, costMicroUsd, handles, source: tool };
 }
 
-/** In millionths. A misnamed price is a call that costs nothing. */
+/** The price in millionths of a US dollar. It is checked, since a wrong price would make calls free. */
 function priceOf(tool: Tool, owner: string): number {
   const { costUsd = 0 } = tool;
   const why = whyNoUsd(costUsd);

@@ -13,7 +13,7 @@ export interface WorkspaceOptions {
   /** The folder. Everything in it can be read, also hidden files; nothing outside of it can. */
   readonly root: string;
   /**
-   * What becomes of a file with a second name: a hard link, which may lie outside, and nobody can say where. Default `refuse`.
+   * What happens with a file that has a second name: a hard link, which may lie outside of the folder. Default `refuse`.
    * `read` is for folders whose files are linked on purpose, such as a `node_modules` of pnpm.
    */
   readonly hardLinks?: HardLinks;
@@ -22,8 +22,8 @@ export interface WorkspaceOptions {
 const OPTIONS: OptionShape<WorkspaceOptions> = { root: 'text', hardLinks: 'any?' };
 
 /**
- * `list_files`, `read_file`, `search_files` and `git_log` for one folder, all with the effect `read`. What they refuse is
- * the outcome `workspace_refused`, whose `data.reason` says why.
+ * `list_files`, `read_file`, `search_files` and `git_log` for one folder, all with the effect `read`. A refusal is the
+ * outcome `workspace_refused`, whose `data.reason` says why.
  * @throws PilotageError `invalid_config` when `root` is not a folder.
  */
 export function workspaceTools(options: WorkspaceOptions): Tool[] {
