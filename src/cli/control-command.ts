@@ -4,15 +4,15 @@ import {
   type Control,
   type ControlType,
   defined,
+  type Entry,
   type ErrorData,
   type Identity,
   type JsonObject,
   PilotageError,
 } from '#core';
 import type { Journal } from '#journal';
-import { addressee, type PauseNotice, sendControl } from '#runtime';
+import { addressee, isDeadOwner, type PauseNotice, sendControl } from '#runtime';
 import { foldEntries, type RunState } from '#state';
-import { type Delivery, deliveryOf } from './delivery.ts';
 import { EXIT, isRefusal, UsageError } from './exit-code.ts';
 import type { ControlName } from './help.ts';
 import { hint } from './hint.ts';
@@ -21,6 +21,7 @@ import type { Options } from './options.ts';
 import { openPauses, pauseLines } from './pause-lines.ts';
 import type { Terminal } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
+import { lookUntil } from './wait.ts';
 
 const TYPES: Readonly<Record<ControlName, ControlType>> = {
   approve: 'APPROVE',
@@ -176,4 +177,52 @@ function doneText({ command }: ControlCommand, to: string, delivery: Delivery, n
   if (delivery.state === 'applied') return `${DONE[command]}: ${shortLine(to, 80)}.`;
   if (next !== undefined) return `Stored; nobody drives the run now. Go on with: ${next}`;
   return 'Stored; the process that drives the run takes it at its next step.';
+}
+
+// What became of a control that was stored: looked at for some seconds, while a process drives the run.
+
+type Delivery =
+  | { readonly state: 'applied' }
+  | { readonly state: 'refused' | 'undelivered'; readonly error: ErrorData }
+  /** Nobody has taken it yet. */
+  | { readonly state: 'stored'; readonly isDriven: boolean };
+
+/** The driver looks into the inbox every third of its lease, and then at its next step. */
+const PATIENCE_MS = 8_000;
+/** Between two drivers of one process the run is nobody's for a moment. */
+const GAP_MS = 300;
+
+interface SentControl {
+  readonly run: string;
+  /** Its id. */
+  readonly control: string;
+  /** The first journal position at which it can have been taken. */
+  readonly from: number;
+}
+
+async function deliveryOf(journal: Journal, sent: SentControl): Promise<Delivery> {
+  let drivenAt = performance.now();
+  const seen = await lookUntil(journal, sent.run, PATIENCE_MS, async (): Promise<Delivery | undefined> => {
+    const taken = (await journal.read(sent.run, sent.from)).find((entry) => isAbout(entry, sent));
+    if (taken?.kind === 'control') return deliveryIn(taken);
+    const now = performance.now();
+    if (await hasDriver(journal, sent.run)) drivenAt = now;
+    return now - drivenAt > GAP_MS ? { state: 'stored', isDriven: false } : undefined;
+  });
+  return seen ?? { state: 'stored', isDriven: true };
+}
+
+function isAbout(entry: Entry, { control }: SentControl): boolean {
+  return entry.kind === 'control' && entry.control.id === control;
+}
+
+function deliveryIn({ error, undelivered }: Extract<Entry, { kind: 'control' }>): Delivery {
+  if (error === undefined) return { state: 'applied' };
+  return { state: undelivered === true ? 'undelivered' : 'refused', error };
+}
+
+/** A process that holds the run's lease and, as far as this machine knows, lives. */
+async function hasDriver(journal: Journal, run: string): Promise<boolean> {
+  const lease = (await journal.get(run))?.lease;
+  return lease !== undefined && !isDeadOwner(lease.owner);
 }

@@ -1,15 +1,15 @@
 /** `pilotage inspect`: a run's journal, told from its beginning. It looks at what is written, and waits for nothing. */
 
-import { answerText, type Entry, type Message, PilotageError, type RunEvent } from '#core';
+import { answerText, type Entry, type GroupView, isControl, type Message, PilotageError, type RunEvent } from '#core';
 import type { Journal } from '#journal';
 import { foldable } from '#runtime';
-import { applyEntry, eventsOf, isPaused, openState, planOf, type RunState } from '#state';
-import { EventLines } from './event-lines.ts';
+import { applyEntry, eventsOf, groupView, isPaused, openState, planOf, type RunState, type TaskState } from '#state';
+import { byWhom, EventLines } from './event-lines.ts';
 import { EXIT } from './exit-code.ts';
 import { hint } from './hint.ts';
-import { sections } from './inspect-sections.ts';
 import { openJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
+import { openPauses, pauseLines } from './pause-lines.ts';
 import { PlanSeen } from './plan-seen.ts';
 import { treeLines } from './plan-text.ts';
 import type { Terminal } from './terminal.ts';
@@ -114,4 +114,37 @@ function statusOf(state: RunState): string {
 function totals({ totals }: RunState): string {
   const { steps, calls, costMicroUsd, estimated } = totals;
   return `${count(steps, 'step')}, ${count(calls, 'call')}, ${tokenWords(totals)}, ${dollars(costMicroUsd)}${estimated === true ? ' (partly estimated)' : ''}`;
+}
+
+// What a run has under way, beside its own steps: tasks, groups, pauses, and controls that nobody has taken.
+
+function* sections(state: RunState, inbox: readonly Message[], options: Options): Generator<string> {
+  const { tasks, groups, identity, ending } = state;
+  if (tasks.length > 0) yield* section('tasks', tasks.map(taskText));
+  const views = groups.flatMap(({ id }) => groupView(state, id) ?? []).filter(({ members }) => members.length > 1);
+  if (views.length > 0) yield* section('groups', views.map(groupText));
+  const controls = inbox.filter(isControl);
+  if (controls.length > 0) {
+    const texts = controls.map(({ type, from }) => `${type}${byWhom(from)}, not taken yet`);
+    yield* section('inbox', texts);
+  }
+  if (ending !== null) return;
+  const pauses = pauseLines(identity.run, openPauses(state), options).map(({ text }) => text);
+  if (pauses.length > 0) yield* section('open', pauses);
+}
+
+function* section(title: string, lines: readonly string[]): Generator<string> {
+  for (const [index, line] of lines.entries()) yield `${(index === 0 ? title : '').padEnd(7)}  ${line}`;
+}
+
+function taskText({ id, kind, description, end, pauses }: TaskState): string {
+  const status = end?.status ?? (pauses.length > 0 ? 'paused' : 'under way');
+  const error = end?.error === undefined ? '' : ` (${shortLine(end.error.code, 60)})`;
+  const used = end === undefined ? '' : `, ${count(end.usage.steps, 'step')}`;
+  return `${shortLine(id, 80)}  ${kind}, ${status}${error}${used}: ${shortLine(description, 120)}`;
+}
+
+function groupText({ id, status, reason, members }: GroupView): string {
+  const because = reason === undefined ? '' : ` (${shortLine(reason, 80)})`;
+  return `${shortLine(id, 80)}  ${status}${because}, ${count(members.length, 'task')}`;
 }

@@ -1,16 +1,31 @@
 /** `pilotage plan`: makes a plan and carries it out, only makes it, or shows the one of a stored run. */
 
-import { foldEntries, planOf } from '#state';
-import { showPauses } from './drive.ts';
-import { EXIT, UsageError } from './exit-code.ts';
+import type { ReadyConfig } from '#config/ready';
+import {
+  type CallParallel,
+  type Decision,
+  type Delta,
+  isMove,
+  local,
+  type Move,
+  type Planner,
+  type SpokenDelta,
+  validateDecision,
+} from '#core';
+import { memoryJournal } from '#journal';
+import { foldEntries, planOf, planOfDecision } from '#state';
+import { decisionText } from './decision-text.ts';
+import { limitsOf, showPauses, withRuntime } from './drive.ts';
+import { EventLines } from './event-lines.ts';
+import { codeOfResult, EXIT, UsageError } from './exit-code.ts';
 import { openJournal, withJournal } from './open-journal.ts';
 import type { Options } from './options.ts';
 import { openPauses } from './pause-lines.ts';
-import { dryPlan } from './plan-dry.ts';
+import { PlanSeen } from './plan-seen.ts';
 import { planLines } from './plan-text.ts';
 import { traceLines } from './plan-trace.ts';
 import { findProject, setUpProject } from './project.ts';
-import { startRun } from './run-command.ts';
+import { startRun, userName } from './run-command.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson } from './text.ts';
 
@@ -39,4 +54,99 @@ async function storedPlan(id: string, options: Options, terminal: Terminal): Pro
     if (state.ending === null) showPauses(id, openPauses(state), options, terminal);
   }
   return EXIT.goal;
+}
+
+// A plan without a run: the planner is asked on a journal that nobody keeps, and nothing that it decides is carried out.
+
+/** @returns the exit code. */
+async function dryPlan(goal: string, ready: ReadyConfig, options: Options, terminal: Terminal): Promise<number> {
+  if (options.session !== undefined) throw new UsageError('--session is for runs that are stored: not with --dry-run.');
+  const dry = new DryPlanner(ready.runtime.planner);
+  const { hints } = ready;
+  const made = { ...ready, runtime: { ...ready.runtime, planner: dry } };
+  return withJournal(memoryJournal(), (journal) =>
+    withRuntime(made, journal, terminal, async (runtime) => {
+      const run = await runtime.start(goal, {
+        identity: local(userName()),
+        limits: limitsOf(options),
+        conversation: false,
+        ...(hints === undefined ? {} : { context: { hints } }),
+      });
+      const lines = new EventLines({ texts: false, plan: new PlanSeen() });
+      for await (const event of run.events()) {
+        if (OF_THE_RUN.has(event.type)) continue;
+        for (const { text, tone } of lines.of(event)) terminal.note(text, tone);
+      }
+      const { decided } = dry;
+      if (decided !== undefined) for (const text of shown(decided, options)) terminal.write(`${text}\n`);
+      return codeOfResult(await run.result());
+    }),
+  );
+}
+
+/** Events of a stored run, which a dry run does not show. */
+const OF_THE_RUN: ReadonlySet<string> = new Set(['run.started', 'planner.decision', 'planner.finish']);
+
+function shown(move: Move, { json }: Options): readonly string[] {
+  const { decision } = move;
+  const plan = planOfDecision(decision);
+  if (json) return [terminalJson(plan ?? { decision })];
+  const lines = plan === undefined ? [`No plan, but one decision: ${decisionText(decision)}`] : planLines(plan);
+  return [...lines, ...traceLines(move)];
+}
+
+/** Asks another planner for one decision, and finishes in place of it. */
+class DryPlanner implements Planner {
+  readonly name: string;
+  readonly modelDriven: boolean;
+  readonly #inner: Planner;
+  #decided: Move | undefined;
+
+  constructor(inner: Planner) {
+    this.name = inner.name;
+    this.modelDriven = inner.modelDriven === true;
+    this.#inner = inner;
+  }
+
+  /** What the other planner decided, also as far as it had come when it failed. */
+  get decided(): Move | undefined {
+    return this.#decided;
+  }
+
+  async *next(...asked: Parameters<Planner['next']>): AsyncGenerator<SpokenDelta, Move> {
+    const source = this.#inner.next(...asked);
+    const answer = Symbol.asyncIterator in source ? yield* this.#spoken(source) : await source;
+    const move = isMove(answer) ? answer : { decision: answer };
+    // What cannot be carried out is judged by the loop, which may ask again.
+    if (move.fault !== undefined || !isValid(move.decision)) return move;
+    this.#decided = move;
+    return move.decision.kind === 'finish' ? move : { ...move, decision: { kind: 'finish', reason: 'goal' } };
+  }
+
+  /** Keeps the nodes of a plan that grows; everything else is passed on. */
+  async *#spoken(source: AsyncGenerator<Delta, Decision | Move>): AsyncGenerator<SpokenDelta, Decision | Move> {
+    let grown: CallParallel | undefined;
+    try {
+      for (;;) {
+        const { value, done } = await source.next();
+        if (done === true) return value;
+        if (value.type === 'branches') {
+          const { plan, branches } = value;
+          grown = { kind: 'call_parallel', plan, branches: [...(grown?.branches ?? []), ...branches] };
+          this.#decided = { decision: grown };
+        } else yield value;
+      }
+    } finally {
+      await source.return({ decision: { kind: 'finish', reason: 'cancelled' } });
+    }
+  }
+}
+
+function isValid(decision: Decision): boolean {
+  try {
+    validateDecision(decision);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,22 +1,23 @@
 /** From a model's text to the calls in it. */
+
 import { type JsonObject, shownName } from '#core';
-import { bareCalls } from './bare-arguments.ts';
 import { type CallForm, isSureEnough } from './call-form.ts';
-import { readCalls } from './call-shapes.ts';
+import { looksLikeArguments, namelessArguments, readCalls } from './call-shapes.ts';
 import { exactCalls } from './exact-calls.ts';
-import { findCalls } from './find-calls.ts';
+import { findCalls, type Scan } from './find-calls.ts';
 import { fitArguments, NO_SOURCES } from './fit-arguments.ts';
 import type { FoundCall } from './found-call.ts';
 import type { ParseIssue } from './issue.ts';
-import { type ParseLimits, withDefaults, workFor } from './limits.ts';
-import type { Loose } from './loose-value.ts';
+import { type ParseLimits, type ParseWork, withDefaults, workFor } from './limits.ts';
+import { CodeText, type Loose, type LooseObject } from './loose-value.ts';
 import { type ParseTool, type ToolNames, toolNames } from './names.ts';
 import { callsMade } from './place.ts';
 import { isTemplate } from './placeholders.ts';
+import { afterSpace, createReader } from './reader.ts';
 import { type FittedCall, selectCalls } from './select-calls.ts';
 import { readStrictJson } from './strict-json.ts';
 import { endsText, opensText } from './turns.ts';
-import { unknownCalls } from './unknown-calls.ts';
+import { readArguments } from './value-reader.ts';
 
 export interface ParsedCall {
   /** The declared name of the tool. */
@@ -169,4 +170,101 @@ function callIssues(found: FoundCall): ParseIssue[] {
     issues.push({ code: 'extra_field_dropped', message: `${name} beside the tool and its arguments`, field: name });
   }
   return issues;
+}
+
+// A text that is nothing but calls in program syntax, of tools that are not there: the model must be told so.
+
+const OPENING = /\s{0,40}(?:```\w{0,12}\s{0,8})?\[?\s{0,40}/y;
+const CALLED = /([A-Za-z_][\w.]{0,100})\((?=\s{0,8}(?:\)|[A-Za-z_]\w{0,60}\s{0,2}=[^=]))/y;
+const SEPARATOR = /\s{0,40}[,;]?\s{0,40}/y;
+
+/** The calls, when they are the whole text and all their arguments are named; else none. */
+function unknownCalls(
+  text: string,
+  names: ToolNames,
+  limits: Required<ParseLimits>,
+  work: ParseWork,
+): readonly FoundCall[] {
+  const calls: FoundCall[] = [];
+  OPENING.lastIndex = 0;
+  OPENING.test(text);
+  let at = OPENING.lastIndex;
+  while (at < text.length && calls.length < limits.maxCalls) {
+    CALLED.lastIndex = at;
+    const match = CALLED.exec(text);
+    const name = match?.[1];
+    if (match === null || name === undefined) break;
+    if (names.resolve(name) !== undefined) return []; // a known one was seen, and found to be only mentioned
+    const reader = createReader(text, at + match[0].length - 1, limits.maxDepth, work);
+    const args = readArguments(reader);
+    if (args === undefined || args.positional.length > 0 || reader.isTruncated) return [];
+    calls.push({
+      name,
+      ...args,
+      syntax: 'python',
+      form: 'clear',
+      start: at,
+      end: reader.at,
+      isLoose: false,
+      isTruncated: false,
+      sources: reader.sources,
+    });
+    SEPARATOR.lastIndex = reader.at;
+    SEPARATOR.test(text);
+    at = SEPARATOR.lastIndex;
+  }
+  const last = calls.at(-1);
+  return last !== undefined && endsText(text, afterSpace(text, last.end)) ? calls : [];
+}
+
+// Arguments without a name: an object that can only belong to one tool, which the text names elsewhere.
+
+/** Calls from the objects of a text in which nothing else was a call. */
+function bareCalls(scan: Scan): readonly FoundCall[] {
+  const calls: FoundCall[] = [];
+  let last = -1;
+  for (const { value, reader, start, end } of scan.bare) {
+    if (start < last || !isOwnBlock(scan, start)) continue; // inside one that was taken, or part of a sentence
+    const inner = namelessArguments(value);
+    const asWritten = toolFor(value, scan, start);
+    const tool = asWritten ?? toolFor(inner, scan, start);
+    if (tool === undefined) continue;
+    last = end;
+    calls.push({
+      name: tool.name,
+      tool,
+      named: asWritten === undefined ? inner : value,
+      positional: [],
+      syntax: 'args',
+      form: 'loose',
+      start,
+      end,
+      isLoose: true,
+      isTruncated: reader.isTruncated,
+      sources: reader.sources,
+    });
+  }
+  return calls;
+}
+
+const ASSIGNMENT = /(?:^|\n)[ \t]*\w{1,80}[ \t]?=[ \t]?$/;
+
+/** Nothing but brackets and commas stands before it on its line, or the name of a variable. */
+function isOwnBlock({ text, hasProgram }: Scan, start: number): boolean {
+  if (!hasProgram && ASSIGNMENT.test(text.slice(Math.max(0, start - 120), start))) return true;
+  for (let at = start - 1; at >= 0; at -= 1) {
+    const char = text.charAt(at);
+    if (char === '\n' || char === '}') return true;
+    if (!' \t[,(>'.includes(char)) return false;
+  }
+  return true;
+}
+
+function toolFor(value: LooseObject, scan: Scan, start: number): ParseTool | undefined {
+  const values = Object.values(value);
+  if (values.every((one) => one instanceof CodeText)) return undefined; // variables of a program
+  const fitting = scan.names.tools.filter((tool) => looksLikeArguments(value, tool));
+  const named = fitting.filter((tool) => scan.mentioned.has(tool));
+  if (named.length > 0) return named.length === 1 ? named[0] : undefined;
+  return fitting.length === 1 && (values.length > 1 || opensText(scan.text, start)) ? fitting[0] : undefined;
 }

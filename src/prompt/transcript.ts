@@ -2,6 +2,7 @@
  * A run as the messages of a model request. Messages are only ever added, so that each request is the former one with
  * more at its end, and each step is turned into messages once. The one thing that begins anew is a compaction.
  */
+
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import type {
   ArtifactRow,
@@ -22,7 +23,6 @@ import { type AssistantPart, restoreParts } from './assistant-parts.ts';
 import { nativeTurns, textTurns } from './call-turns.ts';
 import { type CallMode, frame, note, quotedJson, type UserWords, userWordsIn } from './frame.ts';
 import { groupText } from './group-text.ts';
-import { lostHandlesText } from './handle-text.ts';
 import { assistantTurn, userTurn } from './messages.ts';
 import { verdictText } from './outcome-text.ts';
 import { isSpoken, steeringText } from './steering-text.ts';
@@ -274,5 +274,22 @@ function spokenIn({ calls }: Step, write: UserWords): readonly string[] {
     outcome.kind === 'verdict' && outcome.payload !== undefined && !isWokenByTasks(outcome)
       ? [verdictText(outcome.verdict, outcome.payload, write)]
       : [],
+  );
+}
+
+// The note to a model about live handles that were opened again: everything it did with the former values is gone.
+
+/** `undefined`: nothing that earlier steps used was lost. A call that was refused for it says so itself. */
+function lostHandlesText({ calls }: Step): string | undefined {
+  if (calls.every(({ handles }) => handles === undefined)) return undefined;
+  const reopened = calls.flatMap(({ handles = [] }) =>
+    handles.filter(({ opening, lost }) => opening > 1 && lost !== true),
+  );
+  const names = [...new Set(reopened.map(({ name }) => name))];
+  if (names.length === 0) return undefined;
+  const [what, it] = names.length === 1 ? ['is a new one', 'it'] : ['are new ones', 'them'];
+  return (
+    `From these results on, ${names.join(' and ')} ${what}. The one before was closed or lost, and all that earlier steps had done in ` +
+    `${it} is gone: where it stood, logins, what was not saved. Do again what the rest needs.`
   );
 }

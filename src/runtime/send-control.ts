@@ -5,16 +5,17 @@ import {
   type Caller,
   type Control,
   defined,
+  type Entry,
   type Message,
   mayKnow,
   PilotageError,
   Redaction,
+  type Resumed,
   type TaskPause,
   validateControl,
 } from '#core';
 import { hasEnded, type Journal, pauseExpired, type RunRecord, runNotFound, type SignalOptions } from '#journal';
-import { foldEntries, type RunState } from '#state';
-import { limitOf } from './answerable.ts';
+import { foldEntries, type OpenPause, type RunState } from '#state';
 import { isVerdict } from './controls.ts';
 
 /** The redaction of a process that has no rules of its own. */
@@ -107,4 +108,50 @@ const LAST_ENTRIES = 8;
 /** Every pause of a task, its own or another's, that a run has been told of. */
 export function pausesBelow({ tasks, otherPauses }: RunState): readonly TaskPause[] {
   return [...tasks, ...otherPauses].flatMap(({ pauses }) => pauses);
+}
+
+// Whether an answer still has a pause to answer, when it is given: as far as the run's journal knows it then.
+
+/** The latest of the time limits of the pauses that an answer can be for. Milliseconds since the epoch. */
+interface Limit {
+  readonly expiresAt: number;
+  readonly token: string;
+}
+
+/**
+ * Until when the store may take this answer; `undefined`: as long as it likes. What nothing is known of is not judged here: the run
+ * refuses it when it reads it, and the refusal is recorded.
+ * @throws PilotageError `pause_expired`, or `pause_not_found` for a pause that was answered.
+ */
+async function limitOf(
+  journal: Journal,
+  run: string,
+  { id, type, payload }: Pick<Control, 'id' | 'type' | 'payload'>,
+): Promise<Limit | undefined> {
+  const entries = await journal.read(run);
+  // The same control was taken before.
+  if (entries.some((entry) => entry.kind === 'control' && entry.control.id === id)) return undefined;
+  const token = payload?.['token'];
+  const { pauses } = foldEntries(entries);
+  const meant = token === undefined ? pauses : pauses.filter((pause) => pause.token === token);
+  if (meant.length > 0) return latestOf(meant);
+  const over = entries.findLast(
+    (entry): entry is Resumed & Entry => entry.kind === 'resumed' && (token === undefined || entry.token === token),
+  );
+  if (over?.verdict === 'timeout') throw expired(over, entries);
+  if (over === undefined || token === undefined) return undefined;
+  const when = new Date(over.at).toISOString();
+  const message = `The pause ${over.token} was answered with ${over.verdict} at ${when}; ${type} comes too late.`;
+  throw new PilotageError('pause_not_found', message);
+}
+
+function latestOf(pauses: readonly OpenPause[]): Limit | undefined {
+  const limits = pauses.flatMap(({ expiresAt, token }) => (expiresAt === undefined ? [] : [{ expiresAt, token }]));
+  if (limits.length < pauses.length) return undefined;
+  return limits.reduce((latest, limit) => (limit.expiresAt > latest.expiresAt ? limit : latest));
+}
+
+function expired({ token, at }: Resumed & Entry, entries: readonly Entry[]): PilotageError {
+  const paused = entries.findLast((entry) => entry.kind === 'paused' && entry.token === token);
+  return pauseExpired((paused?.kind === 'paused' ? paused.expiresAt : undefined) ?? at, token);
 }

@@ -2,8 +2,14 @@
 
 import {
   type AsksModels,
+  asLiteral,
   assertOptions,
+  capture,
   defined,
+  isMarked,
+  type Json,
+  jsonEquals,
+  literal,
   type OptionShape,
   PilotageError,
   type Planner,
@@ -15,7 +21,6 @@ import { plannerOf } from './planner.ts';
 import type { ChooseMethod, FillLeaf } from './questions.ts';
 import type { Observe } from './replay.ts';
 import type { HtnTables } from './state.ts';
-import { withTaskValues } from './task-values.ts';
 import type { HtnStep } from './work.ts';
 
 /** Default values of `depth` and `nodes` for planners. */
@@ -143,4 +148,32 @@ export function assertDomain(domain: HtnDomain): void {
 function assertLimit(name: string, limit: number): void {
   if (Number.isInteger(limit) && limit >= 1) return;
   throw new PilotageError('invalid_config', `The limit ${name} must be a whole number from 1 up.`);
+}
+
+// What a step takes from the arguments of its task: these may come from a tool, through the state, and are values.
+
+/** The step with its input escaped where an object of the task's arguments stands that could be read as a reference. */
+function withTaskValues(step: HtnStep | undefined, [, ...args]: HtnTask): HtnStep | undefined {
+  const marked = markedIn(args);
+  if (step?.input === undefined || marked.length === 0) return step;
+  return { ...step, input: escaped(capture(step.input, 'input').json, marked) };
+}
+
+function markedIn(value: Json): readonly Json[] {
+  const found: Json[] = [];
+  const open: Json[] = [value];
+  for (let part = open.pop(); part !== undefined; part = open.pop()) {
+    if (typeof part !== 'object' || part === null) continue;
+    if (isMarked(part)) found.push(part);
+    open.push(...Object.values(part));
+  }
+  return found;
+}
+
+function escaped(value: Json, marked: readonly Json[]): Json {
+  if (typeof value !== 'object' || value === null) return value;
+  if (isMarked(value) && marked.some((part) => jsonEquals(part, value))) return literal(value);
+  if (asLiteral(value) !== undefined) return value;
+  if (Array.isArray(value)) return value.map((item) => escaped(item, marked));
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, escaped(part, marked)] as const));
 }

@@ -14,13 +14,17 @@ import {
   type JsonObject,
   literal,
   MAX_BRANCHES,
+  PilotageError,
   type Remark,
   shownName,
   taskCall,
+  validateDecision,
 } from '#core';
 import type { Reply } from '#model';
-import { readTaskCall } from './control-calls.ts';
+import { coerceToSchema } from '#parse';
+import { CONTROL_TOOLS } from '#prompt';
 import { faultData } from './faults.ts';
+import { misfitsIn } from './misfits.ts';
 import { readReply } from './read-reply.ts';
 import { CUT_OFF, type ReadCall, type ReadOptions, type ReadReply } from './reading.ts';
 
@@ -191,4 +195,40 @@ function stopped({ finish, text }: Reply): Finish {
 
 function end(reason: Finish['reason'], metadata: JsonObject, payload?: Json): Finish {
   return payload === undefined ? { kind: 'finish', reason, metadata } : { kind: 'finish', reason, payload, metadata };
+}
+
+// The reserved calls that start a task or wait for one.
+
+/** The arguments of a call of `_spawn_task` or `_await_task` as its schema wants them, or why it cannot be made. */
+function readTaskCall(
+  { tool, args }: ReadCall,
+  tasks: boolean,
+): { readonly args: JsonObject } | { readonly refusal: ErrorData } {
+  // The runtime would carry it out, whether it was declared or not.
+  if (!tasks) return { refusal: faultData('tool_not_found', `There is no tool named "${tool}".`) };
+  const schema = CONTROL_TOOLS.find(({ name }) => name === tool)?.inputSchema ?? {};
+  const { value, issues } = coerceToSchema(args, schema);
+  const misfits = misfitsIn(issues);
+  if (misfits !== undefined || !isJsonObject(value))
+    return misfit(tool, `${misfits ?? 'the arguments are not an object'}.`);
+  const fitting = withoutEmptyGroup(value);
+  // Ranges and empty texts, which the reading of the arguments does not look at.
+  try {
+    validateDecision(taskCall(tool, fitting));
+  } catch (error) {
+    if (!PilotageError.is(error)) throw error;
+    return misfit(tool, error.message);
+  }
+  return { args: fitting };
+}
+
+/** Models fill in what they may leave out. */
+function withoutEmptyGroup(args: JsonObject): JsonObject {
+  if (args['group_id'] !== '') return args;
+  const { group_id: _, ...rest } = args;
+  return rest;
+}
+
+function misfit(tool: string, why: string): { readonly refusal: ErrorData } {
+  return { refusal: faultData('tool_invalid_args', `The arguments of ${tool} do not fit its schema: ${why}`) };
 }

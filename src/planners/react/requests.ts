@@ -8,10 +8,17 @@ import type {
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import type { Compaction, Identity, OutputMode, RunView, ToolSchema, Trajectory } from '#core';
-import { estimateTokens, oneCallAtATime, type ReadyModel, structuredFormat, takesMedia } from '#model';
+import {
+  type CountedBefore,
+  estimateTokens,
+  oneCallAtATime,
+  type ReadyModel,
+  structuredFormat,
+  TokenCounter,
+  takesMedia,
+} from '#model';
 import { CONTROL_TOOLS, type DeclaredTool, systemPrompt, Transcript, toolDescription } from '#prompt';
 import { mayStartTasks, type ReactOptions } from './options.ts';
-import { TokenMeter } from './token-meter.ts';
 
 export class Requests {
   readonly #options: ReactOptions;
@@ -203,3 +210,24 @@ function functionTool(tool: DeclaredTool, maxExamples: number | undefined): Lang
   const description = toolDescription(tool, maxExamples);
   return { type: 'function', name, description, inputSchema: inputSchema as JSONSchema7 };
 }
+
+// How many tokens the requests of one run have: the provider's own count of the last one, and an estimate of the rest.
+
+class TokenMeter {
+  readonly #counter = new TokenCounter();
+  /** What the provider counted, as long as the messages go on from there. */
+  #counted: { readonly model: ReadyModel; readonly compaction: Compaction | undefined } & CountedBefore = NOTHING;
+
+  estimate(request: LanguageModelV4CallOptions, model: ReadyModel, { trajectory }: RunView): number {
+    const counted = this.#counted;
+    const goesOn = counted.model === model && counted.compaction === trajectory.compaction;
+    return this.#counter.estimate(request, goesOn ? counted : undefined);
+  }
+
+  /** After a reply. @param messages of the request that the provider has counted; later requests begin with them. */
+  note(model: ReadyModel, compaction: Compaction | undefined, counted: CountedBefore): void {
+    this.#counted = { model, compaction, ...counted };
+  }
+}
+
+const NOTHING = { model: {} as ReadyModel, compaction: undefined, inputTokens: 0, messages: 0 };
