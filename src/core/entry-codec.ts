@@ -79,9 +79,11 @@ export function decodeEntry(text: string, seq: number): Entry {
   return deepFreeze(entry) as unknown as Entry;
 }
 
-/** The first format named agents by their planners, and the agent of a flow `flow:` and its name. */
+/** The first format named agents by their planners, the agent of a flow `flow:` and its name, and a call of an agent `called`. */
 function inTodaysWords({ planner, ...stored }: JsonObject): JsonObject {
+  const { called, ...rest } = stored;
   const { kind, atOnce } = stored;
+  if (kind === 'spawned' && called === true) return { ...rest, agentCall: true };
   if ((kind === 'started' || kind === 'repinned') && typeof planner === 'string') {
     return { ...stored, agent: planner.replace(/^flow:/, '') };
   }

@@ -182,7 +182,7 @@ export interface Spawned {
   /** The call waits for the end of the task. */
   readonly retained: boolean;
   /** True: the task carries out a call of a tool, and the result of the task is the value of the call. */
-  readonly called?: true;
+  readonly agentCall?: true;
   /** How many calls of the tool may be under way at once. */
   readonly atOnce?: number;
   /** The part of the run's budget that was reserved for the task, on each limited axis. */

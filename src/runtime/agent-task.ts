@@ -5,7 +5,7 @@ import type { ReadyTool } from '#tools';
 import { storedJson } from './large-values.ts';
 import { errorData, valueOutcome } from './outcomes.ts';
 
-export interface CalledPorts {
+export interface AgentTaskPorts {
   readonly identity: Identity;
   readonly artifacts: ArtifactStore;
 }
@@ -15,7 +15,7 @@ export async function outcomeOfTask(
   end: TaskEnd,
   name: string,
   tool: ReadyTool | undefined,
-  ports: CalledPorts,
+  ports: AgentTaskPorts,
 ): Promise<Outcome> {
   const { status, result = null, stored, error = { code: status, message: `The task ended as ${status}.` } } = end;
   if (status !== 'complete') {

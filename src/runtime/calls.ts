@@ -48,8 +48,8 @@ import { askForRaise, asksForRaise, type Lacking } from './raise.ts';
 import type { RunWriter } from './run-writer.ts';
 import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
-import { type Landing, refused, spawn, spawnCalled } from './spawn.ts';
-import { isCarried, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
+import { type Landing, refused, spawn, spawnAgentCall } from './spawn.ts';
+import { isAgentCall, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
 import { type Beside, besideOf } from './task-budget-share.ts';
 
 export interface CallPorts {
@@ -170,12 +170,12 @@ export class Calls {
     const over = unpark(schedule, state, open, deps.clock.now(), this.#unasked);
     const settled = schedule.takeSettled();
     if (settled.length > 0) return Promise.resolve(settling(open, settled));
-    const carried = open.waits.flatMap(({ call, called }) =>
-      called !== undefined && schedule.parked.has(call) ? [call] : [],
+    const carried = open.waits.flatMap(({ call, agentCall }) =>
+      agentCall !== undefined && schedule.parked.has(call) ? [call] : [],
     );
     const isHeldNow = isHeld(state);
     // Calls that tasks carry out may end also while the run is held; no other call begins.
-    const waited = isHeldNow ? over.filter((call) => isCarried(open, call)) : over;
+    const waited = isHeldNow ? over.filter((call) => isAgentCall(open, call)) : over;
     while (!isHeldNow && this.#inFlight.size + carried.length < schedule.concurrency) {
       const call = schedule.next((tool) => this.#mayStart(schedule, tool, carried));
       if (call === undefined) break;
@@ -279,8 +279,8 @@ export class Calls {
 
   /** A call that no tool's own function carries out. */
   #beginOther(open: OpenStep, index: number, branch: Branch): Promise<Landed> | undefined {
-    const carried = open.waits.find(({ call, called }) => call === index && called !== undefined);
-    if (carried !== undefined) return this.#endCalled(open, branch, carried);
+    const carried = open.waits.find(({ call, agentCall }) => call === index && agentCall !== undefined);
+    if (carried !== undefined) return this.#endAgentCall(open, branch, carried);
     if (isTaskTool(branch.tool)) return this.#beginTask(open, index, branch);
     return isPlanTool(branch.tool) && isPlan(open.move.decision) ? this.#beginGiven(open, index, branch) : undefined;
   }
@@ -359,7 +359,7 @@ export class Calls {
     if (result.kind === 'held') return this.#hold(open, index, result.lacking);
     // The task is not under way yet: it takes its place when its turn comes.
     if (result.kind === 'task' || result.reason !== 'in_doubt') this.#budget.giveBack(index);
-    if (result.kind === 'task') return () => this.#spawnCalled(open, index, result);
+    if (result.kind === 'task') return () => this.#spawnAgentCall(open, index, result);
     const { kind: _, expiresInMs, ...asked } = result;
     const { clock, newToken } = this.#ports.deps;
     const expiry = expiresInMs === undefined ? {} : { expiresAt: clock.now() + expiresInMs };
@@ -367,7 +367,7 @@ export class Calls {
   }
 
   /** Ends a call that a task has carried out. Its arguments, approval and policy were checked before the task was started. */
-  async #endCalled(open: OpenStep, branch: Branch, { call, task, called }: TaskWait): Promise<Landed> {
+  async #endAgentCall(open: OpenStep, branch: Branch, { call, task, agentCall }: TaskWait): Promise<Landed> {
     const { deps, state, tools } = this.#ports;
     const { end } = state.tasks.findLast(({ id }) => id === task) ?? {};
     if (end === undefined) return [];
@@ -375,7 +375,7 @@ export class Calls {
     const { identity } = state;
     const { tool } = branch;
     const outcome = await outcomeOfTask(end, tool, tools().ready(tool), { identity, artifacts: deps.artifacts });
-    const startedAt = called?.startedAt ?? deps.clock.now();
+    const startedAt = agentCall?.startedAt ?? deps.clock.now();
     return [callEnded({ step: open.move.step, call }, this.#given(branch, { outcome, startedAt, attempts: 1 }))];
   }
 
@@ -488,7 +488,7 @@ export class Calls {
     );
   }
 
-  #spawnCalled(open: OpenStep, call: number, { tool, args }: TaskAsk): Landing {
+  #spawnAgentCall(open: OpenStep, call: number, { tool, args }: TaskAsk): Landing {
     const { deps, state } = this.#ports;
     const at = { step: open.move.step, call };
     this.#budget.underWay(open).add(call);
@@ -498,7 +498,7 @@ export class Calls {
     if (agent !== undefined) {
       const called = { tool: schema.name, args, agent, atOnce, beside: () => this.#beside(open, call) };
       return this.#budget.lend((taken) =>
-        this.#started(spawnCalled(state, at, called, deps.clock.now(), taken), at, called.tool),
+        this.#started(spawnAgentCall(state, at, called, deps.clock.now(), taken), at, called.tool),
       );
     }
     const message = `${schema.name} is carried out by the agent ${JSON.stringify(name)}, which this runtime does not know. Add it to agents of createRuntime.`;

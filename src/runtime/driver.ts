@@ -244,9 +244,9 @@ export class RunDriver {
 
   async #startTasks(entries: readonly EntryBody[], starts: NonNullable<Landing['starts']>): Promise<void> {
     const [spawned] = entries;
-    const isCalled = spawned?.kind === 'spawned' && spawned.called === true;
+    const isAgentCall = spawned?.kind === 'spawned' && spawned.agentCall === true;
     try {
-      await this.#commit(entries, { starts, treeLimit: isCalled ? MAX_TREE_CALLS : MAX_TREE_TASKS });
+      await this.#commit(entries, { starts, treeLimit: isAgentCall ? MAX_TREE_CALLS : MAX_TREE_TASKS });
     } catch (error) {
       const isRefusal = PilotageError.is(error, 'task_limit') || PilotageError.is(error, 'task_id_taken');
       if (!isRefusal || spawned?.kind !== 'spawned') throw error;

@@ -21,7 +21,6 @@ import {
   type WakeMode,
 } from '#core';
 import {
-  carriedTasks,
   hasEndedUnderRaise,
   holdsDoubt,
   isBlocked,
@@ -33,6 +32,7 @@ import {
   parkedStatus,
   type RunState,
   reachedLimit,
+  tasksOfAgentCalls,
   unneededRaise,
   unneededTasks,
   unsettledStatus,
@@ -86,7 +86,7 @@ export function next(state: RunState, deps: NextDeps): Next {
   if (isDismissed || isLate || state.rejectedCall !== null) {
     const doubts = cutOffCalls(state, deps);
     if (doubts.length > 0) return record(doubts);
-    const carried = carriedTasks(state);
+    const carried = tasksOfAgentCalls(state);
     const dismissed = dismiss(carried, deps);
     if (dismissed !== undefined) return dismissed;
     if (carried.length > 0 || holdsDoubt(state)) return awaitSettlement(state, deps);
@@ -189,7 +189,7 @@ function wakePush(state: RunState, wakeMode: WakeMode): Next | undefined {
  * is carried out.
  */
 function awaitSettlement(state: RunState, { isInFlight }: NextDeps): Next {
-  const carried = carriedTasks(state);
+  const carried = tasksOfAgentCalls(state);
   const isCarried = (call: number): boolean =>
     state.open?.waits.some((wait) => wait.call === call && carried.includes(wait.task)) === true;
   const isOpen = (call: number): boolean => isInFlight(call) || isInDoubt(state, call) || isCarried(call);

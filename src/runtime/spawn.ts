@@ -73,7 +73,7 @@ export function spawn(
 }
 
 /** A call of a tool that a task is to carry out. */
-export interface CalledTask {
+export interface AgentCall {
   readonly tool: string;
   readonly args: Json;
   readonly agent: ReadyAgent;
@@ -88,7 +88,13 @@ export interface CalledTask {
  * without what calls beside it may need.
  * @param taken the part of the budget that calls beside it take.
  */
-export function spawnCalled(state: RunState, at: CallPlace, called: CalledTask, now: number, taken: Amounts): Landing {
+export function spawnAgentCall(
+  state: RunState,
+  at: CallPlace,
+  called: AgentCall,
+  now: number,
+  taken: Amounts,
+): Landing {
   const { tool, args, agent, atOnce } = called;
   const share = shareFor(
     state,
@@ -115,7 +121,7 @@ export function spawnCalled(state: RunState, at: CallPlace, called: CalledTask, 
     description: tool,
     onCancel: about.onCancel,
     retained: true,
-    called: true,
+    agentCall: true,
     ...(Number.isFinite(atOnce) ? { atOnce } : {}),
     reserved,
     seal: true,
@@ -180,7 +186,7 @@ function tooDeep({ task }: RunState): Refusal | undefined {
 }
 
 function tooMany({ tasks }: RunState): Refusal | undefined {
-  const live = tasks.filter(({ end, called }) => end === undefined && called === undefined).length;
+  const live = tasks.filter(({ end, agentCall }) => end === undefined && agentCall === undefined).length;
   if (live < MAX_LIVE_TASKS) return undefined;
   return ['task_limit', `${live} tasks of this run are under way, the most there can be. Await some first.`];
 }

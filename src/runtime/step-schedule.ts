@@ -15,7 +15,7 @@ export function scheduleOf(state: RunState, open: OpenStep, decision: CallParall
   const schedule = new Schedule(decision, open.move.atOnce);
   // A call gets the result of a task that has ended since before other calls begin.
   const parked = new Set([...parkedCalls(state, open), ...open.waits.map(({ call }) => call)]);
-  schedule.spare([...mayHaveHappened(open), ...carriedOf(open)]);
+  schedule.spare([...mayHaveHappened(open), ...agentCallsOf(open)]);
   if (isRedirected(state)) schedule.redirect([...begunOf(open), ...parked]);
   schedule.grow(branchesFrom(0, decision, state), open.calls);
   for (const call of parked) schedule.park(call);
@@ -32,13 +32,13 @@ function mayHaveHappened({ began }: OpenStep): readonly number[] {
 }
 
 /** Tasks carry these out, and each may have a call in doubt. */
-function carriedOf({ waits }: OpenStep): readonly number[] {
-  return waits.flatMap(({ call, called }) => (called === undefined ? [] : [call]));
+function agentCallsOf({ waits }: OpenStep): readonly number[] {
+  return waits.flatMap(({ call, agentCall }) => (agentCall === undefined ? [] : [call]));
 }
 
 /** A task carries it out. */
-export function isCarried({ waits }: OpenStep, call: number): boolean {
-  return waits.some((wait) => wait.call === call && wait.called !== undefined);
+export function isAgentCall({ waits }: OpenStep, call: number): boolean {
+  return waits.some((wait) => wait.call === call && wait.agentCall !== undefined);
 }
 
 function branchesFrom(first: number, { branches }: CallParallel, state: RunState): readonly Branch[] {
@@ -77,7 +77,7 @@ export function tellSchedule(
   for (const call of returned) {
     if (schedule.hasEnded(call)) continue;
     // What has begun and has no outcome was in doubt, also when whoever answered that has asked for another look by now.
-    if (isInDoubt(state, call) || hasBegun(open, call) || isCarried(open, call)) schedule.spare([call]);
+    if (isInDoubt(state, call) || hasBegun(open, call) || isAgentCall(open, call)) schedule.spare([call]);
     schedule.park(call);
   }
   if (!schedule.isMet && isRedirected(state)) schedule.redirect(begunOf(open));

@@ -42,7 +42,7 @@ export function besideOf(
   }
   // What a task that has ended was lent is back already, and another call may take its place.
   const isLive = (task: string): boolean => state.tasks.findLast(({ id }) => id === task)?.end === undefined;
-  const carried = open.waits.filter(({ called, task }) => called !== undefined && isLive(task)).length;
+  const carried = open.waits.filter(({ agentCall, task }) => agentCall !== undefined && isLive(task)).length;
   return { plain, plainMicroUsd, tasks: Math.max(1, Math.min(tasks, atOnceOf(decision, open.move.atOnce) - carried)) };
 }
 

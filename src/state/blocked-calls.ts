@@ -31,9 +31,9 @@ export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFOR
 }
 
 function isOver(state: RunState, wait: TaskWait, now: number): boolean {
-  const { task, group, until = Number.POSITIVE_INFINITY, called } = wait;
+  const { task, group, until = Number.POSITIVE_INFINITY, agentCall } = wait;
   // A call with an outcome keeps it, whatever the run is told.
-  if (called === undefined && (until <= now || state.fresh.some(isSteering))) return true;
+  if (agentCall === undefined && (until <= now || state.fresh.some(isSteering))) return true;
   if (group !== undefined) return state.groups.find(({ id }) => id === group)?.end !== undefined;
   const own = state.tasks.findLast(({ id }) => id === task);
   return own === undefined ? state.otherEnds.some((end) => end.task === task) : own.end !== undefined;
@@ -56,10 +56,10 @@ export function holdsDoubt({ pauses }: Pick<RunState, 'pauses'>): boolean {
 }
 
 /** The tasks under way that carry out calls of the open step. */
-export function carriedTasks({ open, tasks }: RunState): readonly string[] {
+export function tasksOfAgentCalls({ open, tasks }: RunState): readonly string[] {
   if (open === null || open.waits.length === 0) return [];
   const live = new Set(tasks.flatMap(({ id, end }) => (end === undefined ? [id] : [])));
-  return open.waits.flatMap(({ task, called }) => (called !== undefined && live.has(task) ? [task] : []));
+  return open.waits.flatMap(({ task, agentCall }) => (agentCall !== undefined && live.has(task) ? [task] : []));
 }
 
 /** The tasks among them whose calls are not needed any more. Each task is waited for, as it may have a call in doubt. */
@@ -67,7 +67,7 @@ export function unneededTasks(state: RunState): readonly string[] {
   const { open } = state;
   if (open === null || open.waits.length === 0) return [];
   const { decision } = open.move;
-  return decision.kind === 'call_parallel' && isMet(decision, open.calls) ? carriedTasks(state) : [];
+  return decision.kind === 'call_parallel' && isMet(decision, open.calls) ? tasksOfAgentCalls(state) : [];
 }
 
 /** Whether the goal was changed while a plan is carried out: no further branch of the plan is started then. */
@@ -88,7 +88,7 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
   if (decision.kind === 'call_parallel') {
     // Calls that a met join does not need are settled here, except calls in doubt, which a person must settle. A task may have one.
     if (isMet(decision, open.calls)) {
-      const carried = new Set(open.waits.flatMap(({ call, called }) => (called !== undefined ? [call] : [])));
+      const carried = new Set(open.waits.flatMap(({ call, agentCall }) => (agentCall !== undefined ? [call] : [])));
       const isHeardOut = (call: number): boolean => carried.has(call) && parked.has(call);
       return open.calls.every((record, call) => record !== null || isInDoubt(state, call) || isHeardOut(call));
     }
@@ -101,13 +101,13 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL): boolean {
 function hasRoom(open: OpenStep, decision: CallParallel, parked: ReadonlySet<number>): boolean {
   const { waits, calls, move } = open;
   if (waits.some(({ call }) => !parked.has(call))) return true;
-  const carried = waits.filter(({ called }) => called !== undefined);
+  const carried = waits.filter(({ agentCall }) => agentCall !== undefined);
   if (carried.length >= atOnceOf(decision, move.atOnce)) return false;
   const toolOf = (call: number): string | undefined => decision.branches[call]?.tool;
   const full = new Set<string | undefined>();
-  for (const { call, called } of carried) {
+  for (const { call, agentCall } of carried) {
     const isSame = (other: TaskWait): boolean => toolOf(other.call) === toolOf(call);
-    if (called?.atOnce !== undefined && carried.filter(isSame).length >= called.atOnce) full.add(toolOf(call));
+    if (agentCall?.atOnce !== undefined && carried.filter(isSame).length >= agentCall.atOnce) full.add(toolOf(call));
   }
   const graph = graphOf(decision.branches);
   const before = nothingJudged(graph.size);
@@ -172,7 +172,7 @@ export function ownPause({ open, pauses }: Pick<RunState, 'open' | 'pauses'>): O
 export function wakesByTasks(state: RunState): boolean {
   if (state.ending !== null || ownPause(state) === undefined || isHeld(state)) return false;
   return state.tasks.some(
-    ({ end, pauses, called }) => end === undefined && pauses.length === 0 && called === undefined,
+    ({ end, pauses, agentCall }) => end === undefined && pauses.length === 0 && agentCall === undefined,
   );
 }
 
@@ -212,7 +212,7 @@ export function hasEndedUnderRaise(state: RunState): boolean {
     return false;
   }
   const hasEnded = (id: string): boolean => tasks.findLast((task) => task.id === id)?.end !== undefined;
-  return open.waits.some(({ called, task }) => called !== undefined && hasEnded(task));
+  return open.waits.some(({ agentCall, task }) => agentCall !== undefined && hasEnded(task));
 }
 
 /** Whether the run waits for people alone: for an answer to one of its own pauses, or to a pause of a task that it waits for. */

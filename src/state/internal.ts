@@ -2,7 +2,6 @@
 
 export {
   answerable,
-  carriedTasks,
   hasEndedUnderRaise,
   holdsDoubt,
   isBlocked,
@@ -16,6 +15,7 @@ export {
   ownPause,
   parkedCalls,
   pausesOfTasks,
+  tasksOfAgentCalls,
   unneededRaise,
   unneededTasks,
   wakesByTasks,

@@ -74,7 +74,7 @@ export interface TaskWait {
   readonly group?: string;
   readonly until?: number;
   /** Set when the task carries out a call of a tool. `atOnce`: how many calls of that tool may be under way at once. */
-  readonly called?: { readonly startedAt: number; readonly atOnce?: number };
+  readonly agentCall?: { readonly startedAt: number; readonly atOnce?: number };
 }
 
 /** A task as its owner's journal knows it. */
@@ -82,7 +82,7 @@ export interface TaskState extends TaskView {
   readonly call: number;
   readonly onCancel: OnCancel;
   /** True: the task carries out a call of a tool. */
-  readonly called?: true;
+  readonly agentCall?: true;
   readonly reserved: TaskShare;
   /** True: a spawn or an await has delivered the result to the planner. */
   readonly consumed: boolean;

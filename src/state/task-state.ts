@@ -27,14 +27,14 @@ export function applySpawned(state: RunState, spawned: Spawned & { readonly at: 
     pauses: [],
     consumed: false,
     pausesAsOf: 0,
-    ...(spawned.called === undefined ? {} : { called: spawned.called }),
+    ...(spawned.agentCall === undefined ? {} : { agentCall: spawned.agentCall }),
   };
   ownTasks(state).push(deepFreeze(task));
-  if (spawned.called === true) {
+  if (spawned.agentCall === true) {
     // Its end is the call's, and no group's.
     const { atOnce, at: startedAt } = spawned;
     state.totals.calls += 1;
-    open.waits.push({ call, task: id, called: atOnce === undefined ? { startedAt } : { startedAt, atOnce } });
+    open.waits.push({ call, task: id, agentCall: atOnce === undefined ? { startedAt } : { startedAt, atOnce } });
     return;
   }
   if (spawned.retained) open.waits.push({ call, task: id });

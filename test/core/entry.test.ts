@@ -117,7 +117,7 @@ describe('the stored text of an entry', () => {
         task: 't',
         ...about,
         retained: true,
-        called: true,
+        agentCall: true,
         atOnce: 2,
         seal: true,
       },

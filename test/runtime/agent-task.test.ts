@@ -81,7 +81,7 @@ describe('a call that a task carries out', () => {
     expect(spawned).toMatchObject({
       ...{
         task: 'p.0.0',
-        called: true,
+        agentCall: true,
         taskKind: 'foreground',
         description: 'double',
         onCancel: 'cascade',

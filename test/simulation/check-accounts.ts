@@ -87,7 +87,7 @@ export class Account {
       }
       case 'spawned':
         this.lent.set(entry.task, amounts(entry.reserved));
-        if (entry.called) this.used.calls += 1;
+        if (entry.agentCall) this.used.calls += 1;
         return;
       case 'task_ended': {
         // The end of what somebody else has spawned costs nothing here.

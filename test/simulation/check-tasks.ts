@@ -60,11 +60,11 @@ function checkEnds(run: EndedRun, runs: Runs, ledger: Ledger): void {
 /** A call that a run has carried out has come to what that run came to; when it was given up, that run was told to stop. */
 function checkCalled(run: EndedRun, runs: Runs, ledger: Ledger): void {
   const ends = entriesOf(run, 'call_ended');
-  for (const { task, step, call, called } of entriesOf(run, 'spawned')) {
+  for (const { task, step, call, agentCall } of entriesOf(run, 'spawned')) {
     const end = ends.find((ended) => ended.step === step && ended.call === call);
     const child = runs.get(task);
     const ending = child && endingOf(child);
-    if (called === undefined || end === undefined || ending === undefined) continue;
+    if (agentCall === undefined || end === undefined || ending === undefined) continue;
     const { outcome } = end;
     const isOver = (child?.endedAt ?? Number.POSITIVE_INFINITY) < (run.landed[end.seq - 1] ?? 0);
     if (outcome.kind === 'cancelled' && child !== undefined && !isOver && !wasStopped(child, ledger)) {
@@ -83,9 +83,9 @@ function checkCalled(run: EndedRun, runs: Runs, ledger: Ledger): void {
 
 /** A task that carries out a call is told to stop when the join of its step has what it needs. */
 function checkNeeded(run: EndedRun, runs: Runs, ledger: Ledger): void {
-  for (const { task, step, called } of entriesOf(run, 'spawned')) {
+  for (const { task, step, agentCall } of entriesOf(run, 'spawned')) {
     const child = runs.get(task);
-    const met = called === undefined ? undefined : metAt(run, step);
+    const met = agentCall === undefined ? undefined : metAt(run, step);
     if (child === undefined || met === undefined || (child.landed[0] ?? 0) > met) continue;
     const endedAt = child.endedAt ?? Number.POSITIVE_INFINITY;
     const isLeft = wasLeft(run, met, endedAt, ledger);
@@ -143,7 +143,7 @@ function statusOf(reason: string): string {
 function checkGroups(run: EndedRun, runs: Runs, ledger: Ledger): void {
   const ended = Map.groupBy(entriesOf(run, 'group_ended'), ({ group }) => group);
   const moves = entriesOf(run, 'moved');
-  const inGroups = entriesOf(run, 'spawned').filter(({ called }) => called === undefined);
+  const inGroups = entriesOf(run, 'spawned').filter(({ agentCall }) => agentCall === undefined);
   // A fork's groups may have begun in the run that it was made of.
   const before = new Set(copiedGroups(run));
   for (const [group, members] of Map.groupBy(inGroups, (spawned) => spawned.group)) {

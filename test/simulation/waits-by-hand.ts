@@ -32,7 +32,8 @@ export function waitsIn(entries: Entries): Wait[] {
   const ends = new Map<string, number>();
   for (const entry of entries) if (entry.kind === 'call_ended') ends.set(`${entry.step}.${entry.call}`, entry.seq);
   return entries.flatMap((entry) => {
-    const isWait = entry.kind === 'awaiting' || (entry.kind === 'spawned' && (entry.retained || entry.called === true));
+    const isWait =
+      entry.kind === 'awaiting' || (entry.kind === 'spawned' && (entry.retained || entry.agentCall === true));
     if (!isWait) return [];
     const { task, seq, step, call } = entry;
     const group = entry.kind === 'awaiting' && entry.group !== undefined ? { group: entry.group } : {};
@@ -64,7 +65,7 @@ export function groupsThatCome(entries: Entries): { readonly group: string; read
     const { group, seq } = entry;
     if (waits.some((wait) => wait.group === group && wait.from < seq && wait.until > seq)) return [];
     const members = entries.flatMap((at) =>
-      at.kind === 'spawned' && at.called !== true && at.group === group && at.seq < seq ? [at.task] : [],
+      at.kind === 'spawned' && at.agentCall !== true && at.group === group && at.seq < seq ? [at.task] : [],
     );
     const isGiven = (task: string): boolean =>
       waits.some(

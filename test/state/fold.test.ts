@@ -182,7 +182,7 @@ function callBodies(open: OpenStep, state: RunState, draw: fc.GeneratorValue): (
 }
 
 /** The task carries out the call. */
-const CALLED = { called: true, retained: true } as const;
+const CALLED = { agentCall: true, retained: true } as const;
 
 /** What a writer may do next, picked by `choose` among what the state allows. */
 function nextBodies(state: RunState, draw: fc.GeneratorValue): EntryBody[] {

@@ -193,9 +193,9 @@ describe('a task', () => {
   it('that carries out a call parks it until it has ended, whatever is said to the run, and is in no group', () => {
     const message = { id: 'm', type: 'USER_MESSAGE', payload: { message: 'hurry' } } as const;
     const said: EntryBody = { kind: 'control', control: message, applied: true };
-    const called = spawned('a', { retained: true, called: true });
+    const called = spawned('a', { retained: true, agentCall: true });
     const open = fold(calls(0, {}), called, said);
-    expect(open.open?.waits).toEqual([{ call: 0, task: 'a', called: { startedAt: 102 } }]);
+    expect(open.open?.waits).toEqual([{ call: 0, task: 'a', agentCall: { startedAt: 102 } }]);
     expect([
       open.groups,
       isBlocked(open),
@@ -209,7 +209,7 @@ describe('a task', () => {
   });
 
   it('that carries out a call keeps its place among those that run at once, and among those of its tool', () => {
-    const one = spawned('a', { retained: true, called: true });
+    const one = spawned('a', { retained: true, agentCall: true });
     const two = (decision: Partial<Decision>): EntryBody =>
       move(0, {
         kind: 'call_parallel',
