@@ -34,7 +34,7 @@ function payloadOf({ tool, args, key, since, why, canLookUp }: Doubt): JsonObjec
 /** What a call in doubt comes to: a pause, unless its tool wants the planner to be told. */
 export function inDoubt(doubt: Doubt, tells: boolean): PauseAsk | Outcome {
   if (!tells) return { kind: 'pause', reason: 'in_doubt', payload: payloadOf(doubt) };
-  const message = `${doubt.tool} may or may not have happened. ${doubt.why}`;
+  const message = `${doubt.tool} may have happened, but nobody knows. ${doubt.why}`;
   return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
 }
 
