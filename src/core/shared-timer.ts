@@ -39,13 +39,20 @@ export class SharedTimer {
   #fire(): void {
     this.#armed = undefined;
     const now = this.#time.steady();
-    for (const limit of this.#limits) {
-      if (limit.at > now || !this.#limits.delete(limit)) continue;
-      limit.wake();
+    try {
+      for (const limit of this.#limits) {
+        if (limit.at > now || !this.#limits.delete(limit)) continue;
+        limit.wake();
+      }
+    } finally {
+      this.#armForNext();
     }
-    if (this.#limits.size === 0 || this.#armed !== undefined) return;
+  }
+
+  /** What was woken may have armed the timer already, but for its own limit: an earlier one of somebody else counts all the same. */
+  #armForNext(): void {
     let at = Number.POSITIVE_INFINITY;
     for (const limit of this.#limits) at = Math.min(at, limit.at);
-    this.#arm(at, at - now);
+    if (at < (this.#armed?.at ?? Number.POSITIVE_INFINITY)) this.#arm(at, at - this.#time.steady());
   }
 }

@@ -1,0 +1,51 @@
+/** Time limits share one timer. Each must be reached at its own time, whatever the others do when theirs are reached. */
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { limitTime, systemClock } from '#core';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it('a limit that is set again when it is reached does not put off the limits of others', () => {
+  const reached: string[] = [];
+  limitTime(systemClock, 50, () => {
+    reached.push('first');
+    limitTime(systemClock, 60_000, () => reached.push('again'));
+  });
+  limitTime(systemClock, 150, () => reached.push('other'));
+
+  vi.advanceTimersByTime(200);
+  expect(reached).toEqual(['first', 'other']);
+  vi.advanceTimersByTime(60_000);
+  expect(reached).toEqual(['first', 'other', 'again']);
+});
+
+it('a limit whose listener throws leaves the limits of others in force', () => {
+  const reached: string[] = [];
+  limitTime(systemClock, 50, () => {
+    throw new Error('a listener of somebody');
+  });
+  limitTime(systemClock, 150, () => reached.push('other'));
+
+  expect(() => vi.advanceTimersByTime(100)).toThrow('a listener of somebody');
+  vi.advanceTimersByTime(100);
+  expect(reached).toEqual(['other']);
+});
+
+it('an earlier limit is reached first, a lifted one never, and a very long one not at once', () => {
+  const reached: string[] = [];
+  const lift = limitTime(systemClock, 20, () => reached.push('lifted'));
+  limitTime(systemClock, 2 ** 31 + 1000, () => reached.push('very long'));
+  limitTime(systemClock, 100, () => reached.push('later'));
+  limitTime(systemClock, 10, () => reached.push('earlier'));
+  lift();
+
+  vi.advanceTimersByTime(100);
+  expect(reached).toEqual(['earlier', 'later']);
+  vi.advanceTimersByTime(2 ** 31 + 1000);
+  expect(reached).toEqual(['earlier', 'later', 'very long']);
+});
