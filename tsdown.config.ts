@@ -3,13 +3,16 @@ import { defineConfig, type UserConfig } from 'tsdown';
 const config: UserConfig = defineConfig({
   entry: [
     'src/index.ts',
+    'src/config/index.ts',
+    'src/planners/index.ts',
+    'src/state/index.ts',
+    'src/journal/index.ts',
     'src/journal/memory.ts',
     'src/journal/sqlite.ts',
     'src/tools/index.ts',
     'src/model/index.ts',
     'src/model/openai-compatible.ts',
     'src/parse/index.ts',
-    'src/planners/react/index.ts',
     'src/planners/finish/index.ts',
     'src/planners/deterministic/index.ts',
     'src/planners/graph/index.ts',

@@ -1,7 +1,10 @@
 /** A call that somebody approves at once, beside the same call without a gate. */
 import { join } from 'node:path';
+import { memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
-import { createRuntime, type Journal, local, memoryJournal, type PlannerFunction, type Run } from '#pilotage';
+import { createRuntime, local, type Run } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { PlannerFunction } from '#pilotage/planner';
 import { type Measured, median, type Row, short, times, wallMs } from './measure.ts';
 import { noteTool } from './ours.ts';
 import { withScratch } from './scratch.ts';

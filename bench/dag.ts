@@ -4,7 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import type { Branch } from '#core';
-import { createRuntime, local, memoryJournal, type Runtime, tool } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local, type Runtime, tool } from '#pilotage';
 import { Schedule } from '#runtime';
 import { floor } from './dag-floor.ts';
 import { boundMs, DONE, graphOf, LIMIT, RANDOM_GRAPHS, type TaskGraph, virtualMs, workMs } from './dag-graphs.ts';

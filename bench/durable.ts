@@ -1,7 +1,8 @@
 /** Durable steps: one run beside raw inserts of what it stored, and 1,000 runs at once beside one after another. */
 import { join } from 'node:path';
 import { sqliteJournal } from '#journal/sqlite';
-import type { Effect, Runtime } from '#pilotage';
+import type { Runtime } from '#pilotage';
+import type { Effect } from '#pilotage/tools';
 import { type Measured, median, type Row, short, times, wallMs } from './measure.ts';
 import { ourPlanner, ourRuntime, runOnce, runTogether } from './ours.ts';
 import { openRaw, storedTexts } from './raw-sqlite.ts';

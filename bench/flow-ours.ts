@@ -1,6 +1,7 @@
 /** The graph of 20 nodes as a flow, on a runtime with its journal in memory. */
 import { edge, type Flow, flow, join, node, predicateRouter } from '#flow';
-import { createRuntime, local, memoryJournal } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local } from '#pilotage';
 import { addOne, addUp, FAN, HEAD, isEven, TAIL } from './flow-graph.ts';
 
 const NUMBER = { type: 'number' } as const;

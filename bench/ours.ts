@@ -1,15 +1,9 @@
 /** The workload as a user of Pilotage would write it. */
-import {
-  createRuntime,
-  type Effect,
-  type Journal,
-  local,
-  memoryJournal,
-  type Planner,
-  type Runtime,
-  react,
-  tool,
-} from '#pilotage';
+
+import { memoryJournal } from '#journal';
+import { createRuntime, local, type Planner, type Runtime, react, tool } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { Effect } from '#pilotage/tools';
 import { callId, INPUT_SCHEMA, keepNote, QUERY, scriptedModel, TOOL_DESCRIPTION, TOOL_NAME } from './workload.ts';
 
 export function noteTool(effect: Effect): ReturnType<typeof tool<typeof INPUT_SCHEMA>> {

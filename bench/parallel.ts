@@ -1,6 +1,8 @@
 /** 50 calls of 5 ms in one parallel step, beside the same 50 waits all at once, and as many at once as really ran. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { createRuntime, local, memoryJournal, type PlannerFunction, type Runtime, tool } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local, type Runtime, tool } from '#pilotage';
+import type { PlannerFunction } from '#pilotage/planner';
 import { type Measured, median, short, times, wallMs } from './measure.ts';
 
 const CALLS = 50;

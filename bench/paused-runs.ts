@@ -1,5 +1,7 @@
 /** Runs that have done their steps and wait for an answer, made through the runtime as anybody would make them. */
-import { createRuntime, type Journal, local, type PlannerFunction, type Runtime } from '#pilotage';
+import { createRuntime, local, type Runtime } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { PlannerFunction } from '#pilotage/planner';
 import { noteTool } from './ours.ts';
 import { TOOL_NAME } from './workload.ts';
 

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqliteJournal } from '#journal/sqlite';
-import type { Journal } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
 import { heapBytes, type Measured, median, short } from './measure.ts';
 import { pauseRuns, pausingRuntime } from './paused-runs.ts';
 import { withScratch } from './scratch.ts';

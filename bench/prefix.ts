@@ -1,6 +1,7 @@
 /** How much of each request to a model is, byte for byte, the beginning of the request before: what a provider's cache keeps. */
 import { Buffer } from 'node:buffer';
-import { createRuntime, local, memoryJournal, react, tool } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local, react, tool } from '#pilotage';
 import { type ScriptedReply, type ScriptedRequest, scriptedModel } from '#testing';
 import { type Measured, type Row, short } from './measure.ts';
 

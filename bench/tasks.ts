@@ -1,7 +1,10 @@
 /** Background tasks of a run, from their start to their results in it, beside the same runs started by hand. */
 import { join } from 'node:path';
+import { memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
-import { createRuntime, type Journal, local, memoryJournal, type PlannerFunction, type Runtime } from '#pilotage';
+import { createRuntime, local, type Runtime } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { PlannerFunction } from '#pilotage/planner';
 import { type Measured, median, type Row, short, times, wallMs } from './measure.ts';
 import { noteTool } from './ours.ts';
 import { withScratch } from './scratch.ts';

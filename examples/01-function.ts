@@ -1,9 +1,11 @@
 /**
- * A function as planner: it finds the first build that fails, by halving. What each call came to stands in the
- * trajectory, so the function keeps nothing. In a project of your own, import from 'pilotage'.
+ * A function as planner: it finds the first build that fails, by halving. What each call came to stands in the trajectory, so the
+ * function keeps nothing. In a project of your own, import from 'pilotage' and its 'journal/memory' and 'planner'.
  */
 import { z } from 'zod';
-import { createRuntime, type Decision, local, memoryJournal, observe, type RunView, tool } from '../src/index.ts';
+import { createRuntime, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
+import { type Decision, observe, type RunView } from '../src/planners/index.ts';
 
 const testBuild = tool({
   name: 'test_build',

@@ -1,9 +1,8 @@
-/**
- * A list of steps as planner: what has to be done for somebody new at work. No model decides anything. In a project of
- * your own, import from 'pilotage'.
- */
+/** A list of steps as planner. In a project of your own, import from 'pilotage', its 'journal/memory' and 'planners/deterministic'. */
 import { z } from 'zod';
-import { createRuntime, deterministic, lastResult, lastStep, local, memoryJournal, tool } from '../src/index.ts';
+import { createRuntime, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
+import { deterministic, lastResult, lastStep } from '../src/planners/deterministic/index.ts';
 
 const lookUp = tool({
   name: 'look_up_person',

@@ -1,9 +1,10 @@
 /**
- * Rules as planner: the first that matches decides what becomes of a message to the support desk. In a project of your
- * own, import from 'pilotage' and 'pilotage/planners/rules'.
+ * Rules as planner: the first that matches decides what becomes of a message to the support desk. In a project of your own, import
+ * from 'pilotage' and its 'journal/memory' and 'planners/rules'.
  */
 import { z } from 'zod';
-import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
+import { createRuntime, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 import { rules } from '../src/planners/rules/index.ts';
 
 const page = tool({

@@ -1,9 +1,10 @@
 /**
- * A plan that a program writes, as a graph: what does not wait for anything runs at the same time, and values go from
- * step to step. In a project of your own, import from 'pilotage' and 'pilotage/planners/graph'.
+ * A plan that a program writes, as a graph: what does not wait for anything runs at the same time, and values go from step to
+ * step. In a project of your own, import from 'pilotage' and its 'journal/memory' and 'planners/graph'.
  */
 import { z } from 'zod';
-import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
+import { createRuntime, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 import { graph } from '../src/planners/graph/index.ts';
 
 const find = tool({

@@ -1,10 +1,13 @@
 /**
- * A model as planner, one call a step. It takes the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them
- * a scripted server on loopback answers. In a project of your own, import from 'pilotage' and 'pilotage/openai-compatible'.
+ * A model as planner, one call a step. It takes the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a
+ * scripted server on loopback answers. In a project of your own, import from 'pilotage' and its 'journal/memory',
+ * 'openai-compatible' and 'planners/finish'.
  */
 import { z } from 'zod';
-import { createRuntime, finish, local, memoryJournal, react, tool } from '../src/index.ts';
+import { createRuntime, local, react, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 import { openaiCompatible } from '../src/model/openai-compatible.ts';
+import { finish } from '../src/planners/finish/index.ts';
 import { openaiServer } from '../src/testing/index.ts';
 
 const order = tool({

@@ -1,11 +1,13 @@
 /**
- * A model writes the whole plan, which is checked before any of it runs; after a failure it plans the rest anew. It takes
- * the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a scripted server on loopback answers. In a
- * project of your own, import from 'pilotage', 'pilotage/openai-compatible' and 'pilotage/planners/pipeline'.
+ * A model writes the whole plan, which is checked before any of it runs; after a failure it plans the rest anew. It takes the
+ * server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a scripted server on loopback answers. In a project of
+ * your own, import from 'pilotage' and its 'journal/memory', 'openai-compatible', 'planners/finish' and 'planners/pipeline'.
  */
 import { z } from 'zod';
-import { createRuntime, finish, local, memoryJournal, tool } from '../src/index.ts';
+import { createRuntime, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 import { openaiCompatible } from '../src/model/openai-compatible.ts';
+import { finish } from '../src/planners/finish/index.ts';
 import { pipeline } from '../src/planners/pipeline/index.ts';
 import { openaiServer } from '../src/testing/index.ts';
 

@@ -1,10 +1,11 @@
 /**
- * A plan that runs while the model is still writing it: each line is checked and starts when what it waits for has ended. It
- * takes the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a scripted server on loopback answers.
- * In a project of your own, import from 'pilotage', 'pilotage/openai-compatible' and 'pilotage/planners/pipeline'.
+ * A plan that runs while the model is still writing it: each line is checked and starts when what it waits for has ended. It takes
+ * the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a scripted server on loopback answers. In a project of
+ * your own, import from 'pilotage' and its 'journal/memory', 'openai-compatible' and 'planners/pipeline'.
  */
 import { z } from 'zod';
-import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
+import { createRuntime, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 import { openaiCompatible } from '../src/model/openai-compatible.ts';
 import { pipeline } from '../src/planners/pipeline/index.ts';
 import { openaiServer } from '../src/testing/index.ts';

@@ -1,9 +1,10 @@
 /**
- * Tasks, and the ways in which each is done: a parcel is delivered. When the van breaks down, only the way there is planned
- * anew. In a project of your own, import from 'pilotage' and 'pilotage/planners/htn'.
+ * Tasks, and the ways in which each is done: a parcel is delivered. When the van breaks down, only the way there is planned anew.
+ * In a project of your own, import from 'pilotage' and its 'journal/memory' and 'planners/htn'.
  */
 import { z } from 'zod';
-import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
+import { createRuntime, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 import { htn, htnDomain } from '../src/planners/htn/index.ts';
 
 const domain = htnDomain({

@@ -1,11 +1,12 @@
 /**
- * Tasks and methods as before, with a model where judgement is needed: it chooses among the methods that apply, and solves a
- * leaf. It takes the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a scripted server on loopback
- * answers. In a project of your own, import from 'pilotage', 'pilotage/openai-compatible', 'pilotage/planners/htn' and
- * 'pilotage/planners/htn-model'.
+ * Tasks and methods as before, with a model where judgement is needed: it chooses among the methods that apply, and solves a leaf.
+ * It takes the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a scripted server on loopback answers. In a
+ * project of your own, import from 'pilotage' and its 'journal/memory', 'openai-compatible', 'planners/htn-model' and
+ * 'planners/htn'.
  */
 import { z } from 'zod';
-import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
+import { createRuntime, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 import { openaiCompatible } from '../src/model/openai-compatible.ts';
 import { htn, htnDomain } from '../src/planners/htn/index.ts';
 import { chooseWith, fillWith } from '../src/planners/htn-model/index.ts';

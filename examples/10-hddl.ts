@@ -1,9 +1,10 @@
 /**
- * A published way to write such domains, HDDL, read as it is: two crates for one robot. It prints how the plan was found,
- * and then carries it out. In a project of your own, import from 'pilotage' and 'pilotage/planners/htn'.
+ * A published way to write such domains, HDDL, read as it is: two crates for one robot. It prints how the plan was found, and then
+ * carries it out. In a project of your own, import from 'pilotage' and its 'journal/memory' and 'planners/htn'.
  */
 import { z } from 'zod';
-import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
+import { createRuntime, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 import { findPlan, htn, readHddl, traceText } from '../src/planners/htn/index.ts';
 
 const domainText = `(define (domain warehouse)

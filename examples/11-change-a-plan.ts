@@ -1,9 +1,10 @@
 /**
- * A person changes a plan that is under way: the run is paused, a waiting step gets other arguments, another is left out.
- * In a project of your own, import from 'pilotage' and 'pilotage/planners/graph'.
+ * A person changes a plan that is under way: the run is paused, a waiting step gets other arguments, another is left out. In a
+ * project of your own, import from 'pilotage' and its 'journal/memory' and 'planners/graph'.
  */
 import { z } from 'zod';
-import { createRuntime, local, memoryJournal, tool } from '../src/index.ts';
+import { createRuntime, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 import { graph } from '../src/planners/graph/index.ts';
 
 const count = tool({
@@ -33,7 +34,6 @@ const write = tool({
 });
 
 const few = z.object({ pieces: z.number().max(100) });
-
 const planner = graph({
   plan: {
     steps: [

@@ -1,10 +1,11 @@
 /**
  * A flow on its own: nodes, a router with two ways that meet again, and a join. It prints what becomes of two orders, and the
- * graph as Mermaid text. In a project of your own, import from 'pilotage' and 'pilotage/flow'.
+ * graph as Mermaid text. In a project of your own, import from 'pilotage' and its 'flow' and 'journal/memory'.
  */
 import { z } from 'zod';
 import { edge, FlowError, flow, join, node, predicateRouter } from '../src/flow/index.ts';
-import { createRuntime, local, memoryJournal } from '../src/index.ts';
+import { createRuntime, local } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 
 const order = z.object({ item: z.string(), grams: z.number().positive(), country: z.string().default('NO') });
 type Order = z.infer<typeof order>;
@@ -29,7 +30,6 @@ const byCountry = predicateRouter<Order>({
   branches: [{ when: ({ country }) => country === 'NO', to: inland }],
   default: abroad,
 }).asNode('by_country');
-
 // It is reached by whichever way the router has picked.
 type Way = { by: string; price: number };
 const label = node('label', { effect: 'pure', execute: ({ by, price }: Way) => `by ${by} for ${price}` });

@@ -1,11 +1,12 @@
 /**
  * A flow as a tool of an agent: the model calls it as any other, and a piece that a node inside gives reaches whoever reads the
- * agent's events. It takes the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a scripted server on
- * loopback answers. In a project of your own, import from 'pilotage', 'pilotage/openai-compatible' and 'pilotage/flow'.
+ * agent's events. It takes the server of OPENAI_BASE_URL and the model of OPENAI_MODEL; without them a scripted server on loopback
+ * answers. In a project of your own, import from 'pilotage' and its 'flow', 'journal/memory' and 'openai-compatible'.
  */
 import { z } from 'zod';
 import { edge, flow, map, node } from '../src/flow/index.ts';
-import { createRuntime, local, memoryJournal, react } from '../src/index.ts';
+import { createRuntime, local, react } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 import { openaiCompatible } from '../src/model/openai-compatible.ts';
 import { openaiServer } from '../src/testing/index.ts';
 

@@ -1,10 +1,11 @@
 /**
  * A flow that waits for a person: it goes round until a draft is short enough, and what it sends has to be approved, by the handle
- * of its run. In a project of your own, import from 'pilotage' and 'pilotage/flow'.
+ * of its run. In a project of your own, import from 'pilotage' and its 'flow' and 'journal/memory'.
  */
 import { z } from 'zod';
 import { edge, flow, node, predicateRouter } from '../src/flow/index.ts';
-import { createRuntime, local, memoryJournal } from '../src/index.ts';
+import { createRuntime, local } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 
 interface Letter {
   readonly to: string;

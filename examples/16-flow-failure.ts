@@ -1,10 +1,11 @@
 /**
  * A flow that goes on after a failure and after a no: each has an edge of its own, to a node that gets the error or the rejection.
- * In a project of your own, import from 'pilotage' and 'pilotage/flow'.
+ * In a project of your own, import from 'pilotage' and its 'flow' and 'journal/memory'.
  */
 import { z } from 'zod';
 import { edge, type FlowFailure, flow, node } from '../src/flow/index.ts';
-import { createRuntime, local, memoryJournal, ToolFailure } from '../src/index.ts';
+import { createRuntime, local, ToolFailure } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
 
 const cards = ['blocked', 'valid'];
 

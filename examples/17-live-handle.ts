@@ -1,9 +1,11 @@
 /**
- * A live handle: a shop's page that the calls of a run share, with what they have put into its cart. The process goes away while
- * somebody is asked, and the page with it; nothing is ordered from an empty cart. In a project of your own, import from 'pilotage'.
+ * A live handle: a shop's page that the calls of a run share. The process goes away while somebody is asked, and the page with it;
+ * no empty cart is ordered. In a project of your own, import from 'pilotage' and its 'journal/memory' and 'planner'.
  */
 import { z } from 'zod';
-import { createRuntime, type Decision, handle, local, memoryJournal, type RunView, tool } from '../src/index.ts';
+import { createRuntime, handle, local, tool } from '../src/index.ts';
+import { memoryJournal } from '../src/journal/memory.ts';
+import type { Decision, RunView } from '../src/planners/index.ts';
 
 const page = handle({
   name: 'page',
@@ -12,7 +14,6 @@ const page = handle({
   open: async (): Promise<{ cart: string[] }> => ({ cart: [] }),
   close: ({ cart }, { reason }) => console.log(`closed with ${cart.length} in the cart: ${reason}`),
 });
-
 const add = tool({
   name: 'add',
   description: 'Puts an item into the cart.',
@@ -30,7 +31,6 @@ const order = tool({
   handles: { page },
   execute: (_, { handles }) => ({ ordered: [...handles.page.cart] }),
 });
-
 /** Two items, and the order; all of it again when the page was lost. */
 function shop({ trajectory: { steps } }: RunView): Decision {
   const lost = steps.findLastIndex(({ calls }) =>

@@ -1,10 +1,13 @@
 /**
- * A refund that somebody has to approve: `docs/operating.md` walks through it. In a project of your own, import from
- * 'pilotage'.
+ * A refund that somebody has to approve: `docs/operating.md` walks through it. In a project of your own, import from 'pilotage'
+ * and its 'config', 'planners/deterministic' and 'planner'.
  */
 import { appendFileSync } from 'node:fs';
 import { setTimeout as after } from 'node:timers/promises';
-import { type Config, defineConfig, lastResult, lastStep, type RunView, tool } from '../src/index.ts';
+import { type Config, defineConfig } from '../src/config/index.ts';
+import { tool } from '../src/index.ts';
+import { lastResult, lastStep } from '../src/planners/deterministic/index.ts';
+import type { RunView } from '../src/planners/index.ts';
 
 const lookUp = tool({
   name: 'look_up_order',

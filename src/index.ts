@@ -1,146 +1,30 @@
-/** The package's root: everything that most programs need. Stores, models and test helpers have subpaths of their own. */
+/**
+ * The package's root: what a program needs that runs agents. Whoever writes a planner or a store, reads what runs have
+ * recorded, or takes a runtime from a configuration finds the rest at the subpath of that name; nothing is at two places.
+ */
 export type {
-  Config,
-  DeterministicPart,
-  DriverDependencies,
-  DriverPart,
-  FinishPart,
-  ModelEntryPart,
-  ModelPart,
-  ModelServer,
-  ModelsPart,
-  ReactPart,
-} from '#config';
-export { defineConfig, loadConfig, shippedPlanners } from '#config';
-export type { ReadyConfig, ReadyOptions } from '#config/ready';
-export { readyConfig } from '#config/ready';
-export type {
-  ArtifactRef,
-  ArtifactRow,
-  AskReason,
-  AwaitTask,
-  BackgroundResult,
-  Branch,
-  BranchObservation,
-  BudgetView,
   Caller,
-  CallParallel,
-  CallRecord,
-  CallTool,
-  CeilingReason,
   Clock,
-  Compaction,
-  CompactionAttempt,
-  CompactionFailures,
   Control,
   ControlScope,
   ControlType,
-  Decision,
-  DecisionKind,
-  Delta,
-  Effect,
-  Entry,
-  EntryBody,
-  EntryKind,
   ErrorCode,
   ErrorConsequence,
   ErrorData,
-  EventPayloads,
   EventType,
-  Finish,
-  FinishReason,
-  GroupView,
   Identity,
-  InputArtifact,
-  Join,
   Json,
   JsonObject,
   Limits,
-  LoadedInput,
-  Loading,
-  Move,
-  MoveSource,
-  Outcome,
-  OutputMode,
-  OwnRemarkType,
-  PauseReason,
-  PauseVerdict,
-  PlanFault,
   Planner,
-  PlannerFunction,
-  PlanningHints,
-  PlanTry,
-  PlanTryPurpose,
-  PolicyCall,
-  ReasoningReplay,
   RedactedPart,
   RedactionOptions,
   RedactionRule,
-  Remark,
-  RemarkType,
-  RepairCounter,
-  RepairTier,
-  RequestPause,
-  Route,
-  RunContext,
   RunEvent,
-  RunView,
   Scope,
-  Skill,
-  SkillHit,
-  SkillView,
-  SpawnSpec,
-  SpawnTask,
-  SteeringTurn,
-  Step,
-  Summary,
-  TaskEnd,
-  TaskKind,
-  TaskLimits,
-  TaskPause,
-  TaskStatus,
-  TaskView,
-  ToolPolicy,
-  ToolSchema,
-  ToolView,
-  Trajectory,
-  Turn,
   Usage,
-  Verdict,
-  WakeMode,
 } from '#core';
-export {
-  answerEnvelope,
-  answerText,
-  ERROR_CONSEQUENCES,
-  literal,
-  local,
-  observe,
-  observeBranches,
-  PilotageError,
-  systemClock,
-} from '#core';
-export type {
-  ArtifactAbout,
-  ArtifactStore,
-  Journal,
-  MemoryHealth,
-  RunQuery,
-  RunRecord,
-  RunStatus,
-  SessionMemory,
-  SessionMemoryStore,
-  SessionSummary,
-  SessionTurn,
-} from '#journal';
-export { memoryJournal } from '#journal';
-export type { LanguageModel, ModelEntry, Prices } from '#model';
-export type { DriverOptions, PlannerFactory, PlannerRegistry } from '#planners';
-export { plannerRegistry } from '#planners';
-export type { DeterministicOptions, DeterministicStep, GroupMember } from '#planners/deterministic';
-export { deterministic, lastResult, lastStep } from '#planners/deterministic';
-export type { FinishOptions } from '#planners/finish';
-export { finish } from '#planners/finish';
+export { ERROR_CONSEQUENCES, local, PilotageError, systemClock } from '#core';
 export type { CompactionOptions, ReactOptions } from '#planners/react';
 export { react } from '#planners/react';
 export type {
@@ -177,39 +61,5 @@ export type {
   Tasks,
 } from '#runtime';
 export { createRuntime } from '#runtime';
-export type {
-  PlanNodeStatus,
-  PlanNodeView,
-  PlanView,
-  Redact,
-  RunComparison,
-  RunState,
-  RunTrajectory,
-  TrajectorySource,
-} from '#state';
-export { compareRuns, foldEntries, planOf, readTrajectory, trajectoryOf } from '#state';
-export type {
-  Agent,
-  AgentLimits,
-  AgentOptions,
-  AgentTool,
-  AgentToolOptions,
-  AnyTool,
-  ApprovalGate,
-  ArtifactDescription,
-  Backoff,
-  Handle,
-  HandleClosing,
-  HandleContext,
-  HandleReason,
-  HandleSet,
-  InputSchema,
-  LiveHandles,
-  NoHandles,
-  Reconciled,
-  Tool,
-  ToolContext,
-  ToolExample,
-  ToolOptions,
-} from '#tools';
+export type { Agent, AgentLimits, AgentOptions, Handle, Tool, ToolContext, ToolOptions } from '#tools';
 export { agent, agentTool, handle, LoginRequired, ToolFailure, tool } from '#tools';

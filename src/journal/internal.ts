@@ -4,7 +4,6 @@ export { DEFAULT_JOURNAL_PATH } from './default-path.ts';
 export { memoryJournal } from './memory.ts';
 export type {
   Append,
-  ArtifactAbout,
   ArtifactStore,
   Claim,
   ClaimRequest,
@@ -25,6 +24,6 @@ export type {
 } from './port.ts';
 export { RUN_STATUSES } from './port.ts';
 export { assertInTime, assertJournal, hasEnded, ownedBy, pauseExpired, runNotFound } from './rules.ts';
-export type { MemoryHealth, SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from './session-memory.ts';
+export type { SessionMemory, SessionMemoryStore, SessionSummary, SessionTurn } from './session-memory.ts';
 export { FIND_DUE } from './sqlite-rows.ts';
 export { MIGRATIONS, openDatabase, SCHEMA_VERSION } from './sqlite-schema.ts';

@@ -2,6 +2,7 @@
 export type { AskOptions, ModelAnswer } from './attempts.ts';
 export type { ModelEntry, ReadyModel } from './entry.ts';
 export { readyModel } from './entry.ts';
+export type { LanguageModel } from './language-model.ts';
 export type {
   MeasuresData,
   ModelCallResult,
@@ -16,3 +17,4 @@ export type { Needs } from './selector.ts';
 export { rankModels } from './selector.ts';
 export type { CountedBefore, CountedRequest } from './tokens.ts';
 export { estimateTokens } from './tokens.ts';
+export type { Prices } from './usage.ts';

@@ -52,5 +52,5 @@ export type {
 } from './state.ts';
 export { hasBegun, nextStep, presentName } from './state.ts';
 export { groupView } from './task-state.ts';
-export type { RunTrajectory, TrajectorySource } from './trajectory.ts';
+export type { RunTrajectory } from './trajectory.ts';
 export { readTrajectory, trajectoryOf } from './trajectory.ts';

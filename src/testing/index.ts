@@ -1,5 +1,4 @@
 /** For tests of planners, tools, journals and whole agents. Nothing here needs a test runner, or reaches a network. */
-export { foldProblems } from './crash-check.ts';
 export type { CrashOptions, CrashReport, CrashViolation } from './crash-everywhere.ts';
 export { assertCrashProof, crashEverywhere } from './crash-everywhere.ts';
 export type { CrashScenario, CrashWorld } from './crash-scenario.ts';

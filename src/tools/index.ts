@@ -1,18 +1,18 @@
-export type { Agent, AgentLimits, AgentOptions, AgentTool, AgentToolOptions, AnyTool, ToolSet } from './agent.ts';
-export { agent, agentTool } from './agent.ts';
+/** `pilotage/tools`: tools of a workspace, the catalogue of a run's tools, and the parts that `tool`, `agentTool` and `handle` of the root are given. */
+export type { Effect, PolicyCall, ToolPolicy } from '#core';
+export type { AgentTool, AgentToolOptions, AnyTool, ToolSet } from './agent.ts';
 export type { AuthorisedTools, Catalogue, ReadyTool } from './catalogue.ts';
-export { createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS } from './catalogue.ts';
+export { createCatalogue } from './catalogue.ts';
+export type { HandleClosing, HandleContext, HandleReason, HandleSet, LiveHandles, NoHandles } from './handle.ts';
 export type { Checked } from './schema.ts';
 export type {
+  ApprovalGate,
   ArtifactDescription,
+  Backoff,
   InputOf,
   InputSchema,
   Reconciled,
-  Tool,
-  ToolContext,
   ToolExample,
-  ToolOptions,
 } from './tool.ts';
-export { LoginRequired, ToolFailure, tool } from './tool.ts';
 export type { UnnamedTool } from './unnamed-tool.ts';
 export { workspaceTools } from './workspace.ts';

@@ -1,18 +1,9 @@
 /** What the other rooms and the tests may use of `tools`. */
-export type { Agent, AgentLimits, AgentOptions, AgentTool, AgentToolOptions, AnyTool, ToolSet } from './agent.ts';
+export type { Agent, AgentLimits, AgentOptions, AgentTool, AnyTool, ToolSet } from './agent.ts';
 export { agent, agentTool, asAgent, assertParallelCalls, checkedAgent } from './agent.ts';
 export type { AuthorisedTools, Catalogue, ReadyAgentTool, ReadyFunction, ReadyTool } from './catalogue.ts';
 export { agentsOf, createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS } from './catalogue.ts';
-export type {
-  Handle,
-  HandleClosing,
-  HandleContext,
-  HandleReason,
-  HandleSet,
-  LiveHandles,
-  NamedHandle,
-  NoHandles,
-} from './handle.ts';
+export type { Handle, HandleReason, HandleSet, NamedHandle, NoHandles } from './handle.ts';
 export { DEFAULT_OPEN_MS, handle } from './handle.ts';
 export type { Checked, ValueCheck } from './schema.ts';
 export { checkOf, jsonSchemaOf } from './schema.ts';
@@ -25,7 +16,6 @@ export type {
   Reconciled,
   Tool,
   ToolContext,
-  ToolExample,
   ToolOptions,
 } from './tool.ts';
 export { LoginRequired, ToolFailure, tool } from './tool.ts';

@@ -1,5 +1,7 @@
 /** The kinds of runs: the planners of the double act, and some that wait for people and for tasks in the background. */
-import type { Decision, RunView, Tool } from '#pilotage';
+
+import type { Tool } from '#pilotage';
+import type { Decision, RunView } from '#pilotage/planner';
 import type { Agent } from '#tools';
 import { flowAgent, mapAgent } from '../double-act/flows.ts';
 import { htnPlanner, parallelPlanner, rulesPlanner, taskPlanner } from '../double-act/planners.ts';

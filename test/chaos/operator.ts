@@ -2,7 +2,7 @@
  * The operator: looks from outside at what waits for a person, and says the answer through one of the processes. Approvals are given and
  * refused, questions answered, and calls in doubt settled by what the ledger says, when nobody can be at them any more.
  */
-import type { Journal } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
 import { type PauseNotice, runResultOf } from '#runtime';
 import { foldEntries } from '#state';
 import { answerTo, type Surroundings } from '../double-act/person.ts';

@@ -1,5 +1,8 @@
 /** What must hold when everybody is well again, judged by what was acknowledged, by the ledger, and by the journal at last. */
-import { type Entry, type Journal, PilotageError } from '#pilotage';
+
+import { PilotageError } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { Entry } from '#pilotage/state';
 import { foldEntries } from '#state';
 import { foldProblems, lostEntries, treeOf } from '#testing';
 import { ledgerOf } from '../double-act/ledger.ts';

@@ -1,7 +1,7 @@
 /** A journal that says what it has acknowledged: claims, entries and messages. */
 
 import { isControl } from '#core';
-import type { Journal } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
 import { type Acknowledged, machineMs } from './words.ts';
 
 export function witnessed(inner: Journal, say: (line: Acknowledged) => void): Journal {

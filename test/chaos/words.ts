@@ -1,5 +1,6 @@
 /** What is said between the process that plays and the processes that act, one line of JSON each. */
-import type { ControlType, Entry } from '#pilotage';
+import type { ControlType } from '#pilotage';
+import type { Entry } from '#pilotage/state';
 import type { Settlement } from '#runtime';
 import type { KindName } from './kinds.ts';
 

@@ -4,7 +4,7 @@ import type { RunEvent } from '#core';
 import { builtUrl } from '../kit/built.ts';
 import { eventsIn, makeFolder } from './command.ts';
 
-const INDEX = builtUrl('src/index.ts');
+const INDEX = builtUrl('src/config/index.ts');
 
 /** A tool that speaks when the file `go` is there, called as a node of a plan and by a task of the run. */
 const CONFIG = `

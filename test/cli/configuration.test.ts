@@ -2,13 +2,15 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createRuntime, finish, loadConfig, local } from '#pilotage';
+import { createRuntime, local } from '#pilotage';
+import { loadConfig } from '#pilotage/config';
+import { finish } from '#planners/finish';
 import { type OpenAIServer, openaiServer, type ServerHandler } from '#testing';
 import { builtUrl } from '../kit/built.ts';
 import { makeFolder, runIn } from './command.ts';
 import { operatedFolder } from './operated.ts';
 
-const INDEX = builtUrl('src/index.ts');
+const INDEX = builtUrl('src/config/index.ts');
 
 const servers: OpenAIServer[] = [];
 afterAll(async () => {

@@ -3,11 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { builtUrl } from '../kit/built.ts';
 import { makeFolder, runIn } from './command.ts';
 
-const INDEX = builtUrl('src/index.ts');
+const CONFIG_FACE = builtUrl('src/config/index.ts');
+const FINISH = builtUrl('src/planners/finish/index.ts');
 const FLOW = builtUrl('src/flow/index.ts');
 
 const CONFIG = `
-import { defineConfig, finish } from '${INDEX}';
+import { defineConfig } from '${CONFIG_FACE}';
+import { finish } from '${FINISH}';
 import { edge, flow, node } from '${FLOW}';
 const inputSchema = { type: 'object', properties: { item: { type: 'string' } }, required: ['item'] };
 const read = node('read', { effect: 'pure', inputSchema, execute: ({ item }) => item.toUpperCase() });

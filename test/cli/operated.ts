@@ -5,7 +5,8 @@ import { sqliteJournal } from '#journal/sqlite';
 import { builtUrl } from '../kit/built.ts';
 import { type Folder, makeFolder } from './command.ts';
 
-const INDEX = builtUrl('src/index.ts');
+const CONFIG_FACE = builtUrl('src/config/index.ts');
+const DETERMINISTIC = builtUrl('src/planners/deterministic/index.ts');
 
 /**
  * Queries: `pay` (asks before), `pay and hold` (the second call lasts until there is a file `go`), `pay twice`, `ask`,
@@ -15,7 +16,8 @@ const INDEX = builtUrl('src/index.ts');
 const CONFIG = `
 import { appendFileSync, existsSync } from 'node:fs';
 import { setTimeout as after } from 'node:timers/promises';
-import { defineConfig, lastStep } from '${INDEX}';
+import { defineConfig } from '${CONFIG_FACE}';
+import { lastStep } from '${DETERMINISTIC}';
 
 const pay = {
   name: 'pay',

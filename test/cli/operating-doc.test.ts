@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteJournal } from '#journal/sqlite';
 import { builtFile, builtUrl } from '../kit/built.ts';
+import { onSources } from '../kit/project.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DOC = join(ROOT, 'docs/operating.md');
@@ -93,13 +94,10 @@ async function played(block: string, names: Names): Promise<string> {
   return `${lines.join('\n')}\n`;
 }
 
-/** The code with what it imports from `specifier` taken from the build. */
-function onBuild(code: string, specifier: string): string {
-  return code.replace(`'${specifier}'`, `'${builtUrl('src/index.ts')}'`);
-}
-
+/** The example with what it imports taken from the build. */
 function refundConfig(): string {
-  return onBuild(readFileSync(join(ROOT, 'examples/refund.config.ts'), 'utf8'), '../src/index.ts');
+  const code = readFileSync(join(ROOT, 'examples/refund.config.ts'), 'utf8');
+  return code.replace(/(?<=from ')\.\.\/(src\/[^']+)(?=')/g, (_, source) => builtUrl(source));
 }
 
 /** What the page asks for between its commands. */
@@ -121,7 +119,7 @@ describe('docs/operating.md', () => {
       end = index + all.length;
       fresh += block === undefined ? all : `${head}${await played(block, names)}${tail}`;
       if (block !== undefined) blocks += 1;
-      if (file !== undefined) writeFileSync(join(folder, file), onBuild(code, 'pilotage'));
+      if (file !== undefined) writeFileSync(join(folder, file), onSources(code, builtUrl));
       if (old === undefined) continue;
       const text = readFileSync(config, 'utf8');
       expect(text).toContain(old);

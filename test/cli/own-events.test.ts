@@ -4,7 +4,7 @@ import { builtUrl } from '../kit/built.ts';
 import { makeFolder } from './command.ts';
 
 const CONFIG = `
-import { defineConfig } from '${builtUrl('src/index.ts')}';
+import { defineConfig } from '${builtUrl('src/config/index.ts')}';
 const remarks = [
   { type: 'acme/plan.scored', data: { score: 0.7, why: '\\u001b[31mred' } },
   { type: 'acme/said', data: 'two\\nlines' },

@@ -6,7 +6,7 @@ import { type OpenAIServer, openaiServer, type ServerHandler, type ServerReply }
 import { builtUrl } from '../kit/built.ts';
 import { type Folder, makeFolder, runIn } from './command.ts';
 
-const INDEX = builtUrl('src/index.ts');
+const INDEX = builtUrl('src/config/index.ts');
 const planners = (name: string): string => builtUrl(`src/planners/${name}/index.ts`);
 
 const servers: OpenAIServer[] = [];

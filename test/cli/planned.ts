@@ -3,6 +3,7 @@ import { builtUrl } from '../kit/built.ts';
 import { type Folder, makeFolder } from './command.ts';
 
 const INDEX = builtUrl('src/index.ts');
+const CONFIG_FACE = builtUrl('src/config/index.ts');
 
 /**
  * Queries: `refund` (a node asks before it pays), `fail` (the courier does not answer), `hold` (the first node lasts until
@@ -12,7 +13,8 @@ const INDEX = builtUrl('src/index.ts');
 const CONFIG = `
 import { appendFileSync, existsSync } from 'node:fs';
 import { setTimeout as after } from 'node:timers/promises';
-import { defineConfig, PilotageError } from '${INDEX}';
+import { PilotageError } from '${INDEX}';
+import { defineConfig } from '${CONFIG_FACE}';
 
 const inputSchema = { type: 'object', properties: { order: { type: 'string' } }, required: ['order'] };
 const log = (name) => appendFileSync('calls.txt', name + '\\n');

@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest';
-import { defineConfig, type LanguageModel, readyConfig } from '#pilotage';
+import type { LanguageModel } from '#model';
+import { defineConfig, readyConfig } from '#pilotage/config';
 
 declare const model: LanguageModel;
 

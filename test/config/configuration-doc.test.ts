@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createRuntime, loadConfig, local, memoryJournal, readyConfig } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local } from '#pilotage';
+import { loadConfig, readyConfig } from '#pilotage/config';
 import { openaiServer, scriptedModel } from '#testing';
 import { refusalOf } from '../kit/config.ts';
+import { onSources } from '../kit/project.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(join(ROOT, 'docs/configuration.md'), 'utf8');
@@ -25,7 +28,10 @@ function write(name: string): string {
   const code = files.get(name);
   if (code === undefined) throw new Error(`The page has no file ${name}.`);
   const path = join(folder, name);
-  writeFileSync(path, code.replace("'pilotage'", "'../src/index.ts'"));
+  writeFileSync(
+    path,
+    onSources(code, (source) => `../${source}`),
+  );
   return path;
 }
 

@@ -5,10 +5,12 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadConfig, type PilotageError, readyConfig } from '#pilotage';
+import type { PilotageError } from '#pilotage';
+import { loadConfig, readyConfig } from '#pilotage/config';
 import { builtUrl } from '../kit/built.ts';
 
 const FACE = builtUrl('src/index.ts');
+const CONFIG_FACE = builtUrl('src/config/index.ts');
 
 let folder: string;
 beforeEach(() => {
@@ -89,7 +91,9 @@ describe('a configuration file', () => {
   it('RG-20 in TypeScript is read by Node itself: a run with the deterministic planner comes to its end', async () => {
     const config = write(
       'pilotage.config.ts',
-      `import { defineConfig, type RunView, tool } from '${FACE}';
+      `import { tool } from '${FACE}';
+import { defineConfig } from '${CONFIG_FACE}';
+import type { RunView } from '${builtUrl('src/planners/index.ts')}';
 const clock = tool({ name: 'clock', description: 'Tells the hour.', inputSchema: { type: 'object' }, effect: 'read', execute: () => 12 });
 const isFirst = (run: RunView): boolean => run.trajectory.count === 0;
 export default defineConfig({
@@ -107,7 +111,8 @@ export default defineConfig({
     );
     const program = write(
       'main.ts',
-      `import { createRuntime, loadConfig, local, readyConfig } from '${FACE}';
+      `import { createRuntime, local } from '${FACE}';
+import { loadConfig, readyConfig } from '${CONFIG_FACE}';
 const { runtime: options } = await readyConfig(await loadConfig(${JSON.stringify(config)}));
 const runtime = createRuntime(options);
 const run = await runtime.start('What time is it?', { identity: local('ana') });

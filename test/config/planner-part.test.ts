@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_TASK_DEPTH } from '#core';
 import { createModelRegistry } from '#model';
-import { type Planner, plannerRegistry, shippedPlanners } from '#pilotage';
+import type { Planner } from '#pilotage';
+import { plannerRegistry, shippedPlanners } from '#pilotage/config';
 import { openaiServer, runView, type ScriptedModel, scriptedModel, toolView } from '#testing';
 import { ask } from '../kit/ask.ts';
 import { ready, refusalOf } from '../kit/config.ts';

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { finish, type Planner, type PlannerFactory, plannerRegistry, shippedPlanners } from '#pilotage';
+import type { Planner } from '#pilotage';
+import { type PlannerFactory, plannerRegistry, shippedPlanners } from '#pilotage/config';
+import { finish } from '#planners/finish';
 import { scriptedModel } from '#testing';
 
 const done: PlannerFactory = () => finish();

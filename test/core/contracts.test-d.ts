@@ -1,21 +1,16 @@
 import { describe, expectTypeOf, it } from 'vitest';
+import type { ErrorCode, EventType, Json, Planner, RunEvent } from '#pilotage';
 import type {
   Decision,
   DecisionKind,
-  EntryKind,
-  ErrorCode,
-  EventPayloads,
-  EventType,
   FinishReason,
-  Json,
   Outcome,
-  Planner,
   Remark,
   RemarkType,
-  RunEvent,
   RunView,
   ToolSchema,
-} from '#pilotage';
+} from '#pilotage/planner';
+import type { EntryKind, EventPayloads } from '#pilotage/state';
 
 describe('PC-02 a decision', () => {
   it('is one of six, and a switch over them is complete', () => {

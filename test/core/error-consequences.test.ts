@@ -3,28 +3,27 @@ import { tmpdir } from 'node:os';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { decodeEntry, ERROR_CONSEQUENCES, type ErrorCode, type ErrorConsequence, PilotageError } from '#core';
 import type { Claim } from '#journal';
+import { memoryJournal } from '#journal';
 import { askModel, readyModel } from '#model';
 import {
   type Caller,
   createRuntime,
-  type Decision,
-  deterministic,
-  finish,
-  type Journal,
   type Json,
   LoginRequired,
   local,
-  memoryJournal,
   type Planner,
-  plannerRegistry,
   type Run,
   type Runtime,
-  type RunView,
   react,
   systemClock,
   type Tool,
   ToolFailure,
 } from '#pilotage';
+import { plannerRegistry } from '#pilotage/config';
+import type { Journal } from '#pilotage/journal';
+import type { Decision, RunView } from '#pilotage/planner';
+import { deterministic } from '#planners/deterministic';
+import { finish } from '#planners/finish';
 import { Schedule } from '#runtime';
 import { foldEntries } from '#state';
 import { scriptedModel, VirtualClock } from '#testing';

@@ -1,6 +1,8 @@
 /** Brings about the errors of flows and of planners beside the main one, for the table of consequences. */
 import { type Flow, type FlowBudget, flow, flowFrom, joinK, mapConcurrent, node, predicateRouter } from '#flow';
-import { createRuntime, finish, local, memoryJournal, type RunResult, type Runtime } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local, type RunResult, type Runtime } from '#pilotage';
+import { finish } from '#planners/finish';
 
 const NUMBER = { type: 'number' } as const;
 const identity = (): ReturnType<typeof local> => local('ana');

@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { assertIdentity, type Identity, local, newRunId, scopeKey } from '#core';
-import { createRuntime, finish, memoryJournal } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime } from '#pilotage';
+import { finish } from '#planners/finish';
 import { type ToolContext, tool } from '#tools';
 import { call } from '../kit/decisions.ts';
 import { record } from '../kit/recorded.ts';

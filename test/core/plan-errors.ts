@@ -1,20 +1,9 @@
 /** Brings about the errors of planners that plan, for the table of consequences. */
 
-import {
-  type Branch,
-  createRuntime,
-  type Decision,
-  type Delta,
-  type Journal,
-  local,
-  memoryJournal,
-  type Planner,
-  type Run,
-  type Runtime,
-  type RuntimeOptions,
-  type RunView,
-  type Tool,
-} from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local, type Planner, type Run, type Runtime, type RuntimeOptions, type Tool } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { Branch, Decision, Delta, RunView } from '#pilotage/planner';
 import { graph } from '#planners/graph';
 import { type HtnDomain, type HtnTask, htn, htnDomain, readHddl } from '#planners/htn';
 import { pipeline, promptStore } from '#planners/pipeline';

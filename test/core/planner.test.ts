@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { asPlanner, DECISION_NAMES, type Decision, type Planner, resolveWakeMode } from '#core';
-import { createRuntime, finish, local, memoryJournal, tool } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local, tool } from '#pilotage';
+import { finish } from '#planners/finish';
 import { runView } from '#testing';
 import { call } from '../kit/decisions.ts';
 import { record, scripted } from '../kit/recorded.ts';

@@ -1,6 +1,8 @@
 /** The agent of the child processes: each of its runs is made from a number, and says what it must come to. */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Branch, Decision, Effect, Json, JsonObject, RunView, Tool, ToolContext } from '#pilotage';
+import type { Json, JsonObject, Tool, ToolContext } from '#pilotage';
+import type { Branch, Decision, RunView } from '#pilotage/planner';
+import type { Effect } from '#pilotage/tools';
 import { seededRandom } from '#testing';
 import { appendDurably, readLines } from '../kit/durable-lines.ts';
 import { outcomes } from './scenarios.ts';

@@ -1,7 +1,8 @@
 /** The flow of the child processes: a map and a subflow, whose nodes write what they do into a file. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { edge, flow, join, map, node, predicateRouter } from '#flow';
-import type { Effect, Json } from '#pilotage';
+import type { Json } from '#pilotage';
+import type { Effect } from '#pilotage/tools';
 import type { Agent, Reconciled, ToolContext } from '#tools';
 import { appendDurably, readLines } from '../kit/durable-lines.ts';
 

@@ -1,7 +1,9 @@
 /** Flows, to be cut in two by a crash at any moment of any of their nodes. */
 import { branchesOf } from '#core';
 import { edge, type Flow, flow, join, map, node, predicateRouter, unionRouter } from '#flow';
-import type { Control, Effect, Entry, Json, RunState } from '#pilotage';
+import type { Control, Json } from '#pilotage';
+import type { Entry, RunState } from '#pilotage/state';
+import type { Effect } from '#pilotage/tools';
 import type { CrashScenario, CrashWorld } from '#testing';
 import type { Reconciled, ToolContext } from '#tools';
 import { call, endless, oneOfEach, ordered, outcomes } from './scenarios.ts';

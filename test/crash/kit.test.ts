@@ -2,7 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import type { EntryBody } from '#core';
 import { type Append, memoryJournal } from '#journal';
-import type { Decision, Entry, Journal, RunState } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { Decision } from '#pilotage/planner';
+import type { Entry, RunState } from '#pilotage/state';
 import { foldEntries } from '#state';
 import {
   assertCrashProof,

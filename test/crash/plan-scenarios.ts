@@ -1,15 +1,7 @@
 /** Plans, to be cut in two by a crash: with messages and an end, held and edited by a person, and while they are still made. */
-import {
-  type Branch,
-  type CallParallel,
-  type Decision,
-  type Delta,
-  type Json,
-  type Move,
-  PilotageError,
-  type RunView,
-  type Step,
-} from '#pilotage';
+
+import { type Json, PilotageError } from '#pilotage';
+import type { Branch, CallParallel, Decision, Delta, Move, RunView, Step } from '#pilotage/planner';
 import type { CrashScenario } from '#testing';
 import { oneOfEach, outcomes, worker } from './scenarios.ts';
 

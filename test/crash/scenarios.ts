@@ -1,17 +1,8 @@
 /** Small agents that together use everything a crash can cut in two. */
 import { once } from 'node:events';
-import type {
-  CallParallel,
-  CallTool,
-  Control,
-  Decision,
-  Entry,
-  Json,
-  Move,
-  RunView,
-  Tool,
-  ToolContext,
-} from '#pilotage';
+import type { Control, Json, Tool, ToolContext } from '#pilotage';
+import type { CallParallel, CallTool, Decision, Move, RunView } from '#pilotage/planner';
+import type { Entry } from '#pilotage/state';
 import type { CrashScenario, CrashWorld } from '#testing';
 import { ToolFailure } from '#tools';
 

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import type { Append, Journal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
-import { createRuntime, type Decision, local, type RunView, tool } from '#pilotage';
+import { createRuntime, local, tool } from '#pilotage';
+import type { Decision, RunView } from '#pilotage/planner';
 
 /** The lease of all these processes. */
 const LEASE_MS = 600;

@@ -1,18 +1,9 @@
 /** Agents that wait for people and for other runs, to be cut in two by a crash. */
 import { memoryJournal } from '#journal';
-import type {
-  Branch,
-  CallParallel,
-  Clock,
-  Decision,
-  Journal,
-  Json,
-  PlannerFunction,
-  RunState,
-  RunView,
-  SpawnSpec,
-  SpawnTask,
-} from '#pilotage';
+import type { Clock, Json } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { Branch, CallParallel, Decision, PlannerFunction, RunView, SpawnSpec, SpawnTask } from '#pilotage/planner';
+import type { RunState } from '#pilotage/state';
 import type { CrashScenario } from '#testing';
 import { type AgentTool, type AnyTool, LoginRequired } from '#tools';
 import { call, endless, oneOfEach, ordered, outcomes, worker } from './scenarios.ts';

@@ -1,5 +1,7 @@
 /** A journal that says what it has acknowledged. */
-import type { Entry, Journal } from '#pilotage';
+
+import type { Journal } from '#pilotage/journal';
+import type { Entry } from '#pilotage/state';
 
 export function telling(inner: Journal, say: (entry: Entry, run: string) => void): Journal {
   const append: Journal['append'] = async (request) => {

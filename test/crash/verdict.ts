@@ -1,7 +1,9 @@
 /** What must hold of the runs of the killed processes. Each problem is a sentence that names the run. */
 
 import { isTaskTool } from '#core';
-import type { Entry, Journal, Json, RunRecord, RunState } from '#pilotage';
+import type { Json } from '#pilotage';
+import type { Journal, RunRecord } from '#pilotage/journal';
+import type { Entry, RunState } from '#pilotage/state';
 import { endingProblems, foldProblems, taskProblems } from '#testing';
 import { type EffectLine, effectOf, plan, resultOf } from './agent.ts';
 import { outcomes } from './scenarios.ts';

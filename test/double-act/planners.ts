@@ -1,5 +1,7 @@
 /** The planners of the scenarios without a model. Each does again what has no receipt, in another way if it knows one. */
-import type { Branch, Decision, Json, Planner, RunView } from '#pilotage';
+
+import type { Json, Planner } from '#pilotage';
+import type { Branch, Decision, RunView } from '#pilotage/planner';
 import { htn, htnDomain } from '#planners/htn';
 import { type Rule, rules } from '#planners/rules';
 import { FEE, letter, ROOM } from './errands.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sqliteJournal } from '#journal/sqlite';
-import type { Journal } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
 import { type OpenAIServer, openaiServer } from '#testing';
 import { type Actor, actor } from './actors.ts';
 import type { Voiced } from './model.ts';

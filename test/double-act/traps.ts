@@ -1,7 +1,8 @@
 /** Where and how a process is cut: it says so, and then dies, stands still, or hangs. */
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Entry, Journal } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { Entry } from '#pilotage/state';
 
 /**
  * `begin`, `began`: before and after it is durable that a `once` call begins. `entered`: in the tool, before the effect.

@@ -1,6 +1,8 @@
 /** What must hold of a play, whatever was cut. */
 import { branchesOf, jsonEquals } from '#core';
-import type { Entry, Json, RunRecord, RunState } from '#pilotage';
+import type { Json } from '#pilotage';
+import type { RunRecord } from '#pilotage/journal';
+import type { Entry, RunState } from '#pilotage/state';
 import { endingProblems, foldProblems, taskProblems } from '#testing';
 import type { CutName } from './cuts.ts';
 import type { Asked } from './errands.ts';

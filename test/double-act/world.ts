@@ -1,5 +1,7 @@
 /** The tools of all scenarios. What they do is in the ledger; what they were asked for comes from whoever plans. */
-import type { Effect, Json, JsonObject, Tool, ToolContext } from '#pilotage';
+
+import type { Json, JsonObject, Tool, ToolContext } from '#pilotage';
+import type { Effect } from '#pilotage/tools';
 import type { Reconciled } from '#tools';
 import { type LedgerLine, ledgerOf, note } from './ledger.ts';
 import type { Springs } from './traps.ts';

@@ -1,7 +1,9 @@
 /** What a flow may use: its own budget as far as its caller has it, each node counted before it starts. */
 import { describe, expect, it } from 'vitest';
 import { edge, flow, join, map, node } from '#flow';
-import { createRuntime, finish, type Json, local, memoryJournal, type Runtime } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, type Json, local, type Runtime } from '#pilotage';
+import { finish } from '#planners/finish';
 
 const NUMBER = { type: 'number' } as const;
 const LIST = { type: 'array' } as const;

@@ -1,6 +1,6 @@
 /** What is played in a case: equal seeds give equal cases. */
 
-import type { Effect } from '#pilotage';
+import type { Effect } from '#pilotage/tools';
 import { seededRandom } from '#testing';
 import { misbehaviours } from './replies.ts';
 import { behaviourOf, effects } from './tools.ts';

@@ -1,6 +1,7 @@
 /** Tools that do whatever a tool can do wrong. What takes them long to make is made before anybody watches. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Effect, ToolContext } from '#pilotage';
+import type { ToolContext } from '#pilotage';
+import type { Effect } from '#pilotage/tools';
 import type { Tool } from '#tools';
 import { hostile, liar, revoked } from '../kit/odd-throws.ts';
 

@@ -1,5 +1,6 @@
 /** Configurations as somebody writes them who has no types. */
-import { type PilotageError, type ReadyConfig, type ReadyOptions, readyConfig } from '#pilotage';
+import type { PilotageError } from '#pilotage';
+import { type ReadyConfig, type ReadyOptions, readyConfig } from '#pilotage/config';
 
 /** A configuration whose types nobody has looked at. */
 export function ready(config: unknown, options?: ReadyOptions): Promise<ReadyConfig> {

@@ -23,6 +23,16 @@ export function doorUrl(name: `#${string}`): string {
   return pathToFileURL(join(projectDir, path)).href;
 }
 
+/** Code of a user's project, importing the package's sources instead. `place` says where: it is given `src/flow/index.ts`. */
+export function onSources(code: string, place: (source: string) => string): string {
+  const { exports } = readManifest();
+  return code.replace(/(?<=from ')pilotage(\/[\w/-]+)?(?=')/g, (specifier, subpath = '') => {
+    const path = /"\.\/dist\/([^"]+)\.js"/.exec(JSON.stringify(exports[`.${subpath}`]) ?? '')?.[1];
+    if (path === undefined) throw new Error(`package.json exports no ${specifier}.`);
+    return place(`src/${path}.ts`);
+  });
+}
+
 /** A project in a folder of its own, to plant faults in. Removed when disposed. */
 export interface Scratch extends Disposable {
   readonly dir: string;

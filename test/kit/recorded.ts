@@ -1,18 +1,10 @@
 /** Runs a list of decisions on a memory journal, and gives back everything that was recorded and told. */
-import {
-  createRuntime,
-  type Decision,
-  type Entry,
-  type Identity,
-  type Journal,
-  local,
-  type Move,
-  memoryJournal,
-  type Planner,
-  type RunEvent,
-  type RunResult,
-  type RunView,
-} from '#pilotage';
+
+import { memoryJournal } from '#journal';
+import { createRuntime, type Identity, local, type Planner, type RunEvent, type RunResult } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { Decision, Move, RunView } from '#pilotage/planner';
+import type { Entry } from '#pilotage/state';
 import type { RuntimeOptions, StartOptions } from '#runtime';
 import type { ToolSet } from '#tools';
 

@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { sqliteJournal } from '#journal/sqlite';
-import { foldEntries, type Journal, local, type Run, type Runtime } from '#pilotage';
+import { local, type Run, type Runtime } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import { foldEntries } from '#pilotage/state';
 import { program, RUNS, type World } from './program.ts';
 
 const FOLDER = new URL('.', import.meta.url);

@@ -6,23 +6,20 @@
 import { flow, node } from '#flow';
 import {
   type Agent,
-  type AgentTool,
   agent,
   agentTool,
-  type Branch,
   createRuntime,
-  type Decision,
-  type Journal,
   type Json,
   type Planner,
-  type PlannerFunction,
   type Runtime,
   type RuntimeOptions,
-  type RunView,
   react,
   type Tool,
   tool,
 } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { Branch, Decision, PlannerFunction, RunView } from '#pilotage/planner';
+import type { AgentTool } from '#pilotage/tools';
 import { scriptedModel } from '#testing';
 
 export const RUNS = {

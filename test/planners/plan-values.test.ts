@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Json, type JsonObject, local, type Planner, type PlannerFunction, type RunView } from '#core';
 import { edge, type Flow, flow, map, node, predicateRouter } from '#flow';
-import { literal } from '#pilotage';
+import { literal } from '#pilotage/planner';
 import { graph } from '#planners/graph';
 import { htn, htnDomain } from '#planners/htn';
 import { pipeline } from '#planners/pipeline';

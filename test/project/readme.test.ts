@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openaiServer } from '#testing';
+import { onSources } from '../kit/project.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -15,10 +16,10 @@ function firstAgent(): string {
 }
 
 function write(folder: string): void {
-  const code = firstAgent()
-    .replace("'pilotage/openai-compatible'", "'../src/model/openai-compatible.ts'")
-    .replace("'pilotage'", "'../src/index.ts'");
-  writeFileSync(join(folder, 'agent.ts'), code);
+  writeFileSync(
+    join(folder, 'agent.ts'),
+    onSources(firstAgent(), (source) => `../${source}`),
+  );
 }
 
 describe('the first agent of the README', () => {

@@ -1,6 +1,8 @@
 /** What a finished run hands out, and that a hundred sessions at once see only their own. */
 import { describe, expect, it } from 'vitest';
-import { createRuntime, local, memoryJournal, type PlannerFunction, type Tool } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local, type Tool } from '#pilotage';
+import type { PlannerFunction } from '#pilotage/planner';
 
 const anything = { type: 'object' } as const;
 

@@ -1,6 +1,7 @@
 /** What is large is read and stored one a turn of the event loop. */
 import { expect, it } from 'vitest';
-import { createRuntime, local, memoryJournal, type Planner, tool } from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local, type Planner, tool } from '#pilotage';
 
 const LARGE = 'x'.repeat(40_000);
 

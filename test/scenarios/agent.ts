@@ -5,7 +5,8 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteJournal } from '#journal/sqlite';
-import { createRuntime, type Decision, type Json, local, type RunView, type Tool, tool } from '#pilotage';
+import { createRuntime, type Json, local, type Tool, tool } from '#pilotage';
+import type { Decision, RunView } from '#pilotage/planner';
 
 export interface Command {
   /** `start` begins the run, `drive` goes on with it, the others answer a pause. Then its result is awaited. */

@@ -1,21 +1,20 @@
 /** Runs that make the events of each type come about. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CompactionAttempt, Remark, RemarkType } from '#core';
+import { memoryJournal } from '#journal';
 import {
   type Clock,
   createRuntime,
-  type Decision,
-  type Journal,
   local,
-  memoryJournal,
   PilotageError,
   type Planner,
   type RunEvent,
-  type RunView,
   systemClock,
   type Tool,
   tool,
 } from '#pilotage';
+import type { Journal } from '#pilotage/journal';
+import type { Decision, RunView } from '#pilotage/planner';
 import { VirtualClock } from '#testing';
 import { call } from '../kit/decisions.ts';
 import { type RecordOptions, record, type Script, scripted } from '../kit/recorded.ts';

@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry, EventPayloads } from '#core';
-import {
-  createRuntime,
-  type Decision,
-  type EventType,
-  local,
-  memoryJournal,
-  type RunEvent,
-  type RunView,
-} from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, type EventType, local, type RunEvent } from '#pilotage';
+import type { Decision, RunView } from '#pilotage/planner';
 import { eventsOf, foldEntries } from '#state';
 import { VirtualClock } from '#testing';
 import { call } from '../kit/decisions.ts';

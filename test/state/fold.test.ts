@@ -17,7 +17,8 @@ import {
   type Spawned,
   type TaskUsage,
 } from '#core';
-import { type RunView, ToolFailure, tool } from '#pilotage';
+import { ToolFailure, tool } from '#pilotage';
+import type { RunView } from '#pilotage/planner';
 import { applyEntry, eventsOf, foldEntries, type OpenStep, openState, type RunState, viewOf } from '#state';
 import { record } from '../kit/recorded.ts';
 

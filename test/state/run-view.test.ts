@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import {
-  createRuntime,
-  type Decision,
-  type Json,
-  local,
-  memoryJournal,
-  type Run,
-  type RunView,
-  type Tool,
-  tool,
-} from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, type Json, local, type Run, type Tool, tool } from '#pilotage';
+import type { Decision, RunView } from '#pilotage/planner';
 import { call } from '../kit/decisions.ts';
 import { type RecordOptions, record, scripted } from '../kit/recorded.ts';
 

@@ -3,17 +3,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import type { CallEnded } from '#core';
-import {
-  createRuntime,
-  type Decision,
-  type InputSchema,
-  local,
-  memoryJournal,
-  type RunEvent,
-  type Tool,
-  type ToolContext,
-  ToolFailure,
-} from '#pilotage';
+import { memoryJournal } from '#journal';
+import { createRuntime, local, type RunEvent, type Tool, type ToolContext, ToolFailure } from '#pilotage';
+import type { Decision } from '#pilotage/planner';
+import type { InputSchema } from '#pilotage/tools';
 import { VirtualClock } from '#testing';
 import { call } from '../kit/decisions.ts';
 import { record, scripted } from '../kit/recorded.ts';

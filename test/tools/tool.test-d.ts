@@ -2,16 +2,9 @@ import { tool as aiTool, jsonSchema } from 'ai';
 import { describe, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import type { Json } from '#core';
-import {
-  createRuntime,
-  finish,
-  type HandleReason,
-  handle,
-  type NoHandles,
-  type Tool,
-  type ToolContext,
-  tool,
-} from '#pilotage';
+import { createRuntime, handle, type Tool, type ToolContext, tool } from '#pilotage';
+import type { HandleReason, NoHandles } from '#pilotage/tools';
+import { finish } from '#planners/finish';
 import type { ToolSet } from '#tools';
 
 describe('tool()', () => {

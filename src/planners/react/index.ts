@@ -1,2 +1,0 @@
-export type { CompactionOptions, ReactOptions } from './options.ts';
-export { react } from './react.ts';

@@ -1,0 +1,11 @@
+/** `pilotage/state`: what the entries of a run say, for whoever reads runs: its state, its plan, its trajectory, two runs compared. */
+export type { Entry, EntryBody, EntryKind, EventPayloads, Turn } from '#core';
+export type { RunComparison } from './compare-runs.ts';
+export { compareRuns } from './compare-runs.ts';
+export type { PlanNodeStatus, PlanNodeView, PlanView } from './plan.ts';
+export { planOf } from './plan.ts';
+export type { Redact } from './redact.ts';
+export { foldEntries } from './run-state.ts';
+export type { RunState } from './state.ts';
+export type { RunTrajectory, TrajectorySource } from './trajectory.ts';
+export { readTrajectory, trajectoryOf } from './trajectory.ts';
