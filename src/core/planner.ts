@@ -148,7 +148,7 @@ export type PlannerFunction = (run: RunView, signal: AbortSignal) => MoveSource;
 
 /** A plain function is a planner. @throws PilotageError `no_planner`, or `invalid_config` for a bad name or wake mode. */
 export function asPlanner(planner: Planner | PlannerFunction): Planner {
-  if (typeof planner === 'function') return { name: planner.name || 'function', next: planner };
+  if (typeof planner === 'function') return plannerOf(planner);
   if (typeof planner?.next === 'function') {
     if (typeof planner.name !== 'string' || planner.name === '') {
       throw new PilotageError('invalid_config', 'The planner has no name. Give it a name, which every run records.');
@@ -160,6 +160,17 @@ export function asPlanner(planner: Planner | PlannerFunction): Planner {
     'no_planner',
     'The planner is missing. Give a function, or an object with next(run, signal).',
   );
+}
+
+/** The same function is the same planner, wherever it is given: agents are told apart by their planners. */
+const plannersOf = new WeakMap<PlannerFunction, Planner>();
+
+function plannerOf(next: PlannerFunction): Planner {
+  const found = plannersOf.get(next);
+  if (found !== undefined) return found;
+  const made = { name: next.name || 'function', next };
+  plannersOf.set(next, made);
+  return made;
 }
 
 /** @throws PilotageError `invalid_config` for a word that is not a wake mode. */

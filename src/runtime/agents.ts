@@ -120,18 +120,29 @@ function gathered(given: readonly Agent[]): ReadonlyMap<string, Agent> {
 }
 
 function assertSame(first: Agent, second: Agent): void {
-  const isSame = sameLimits(first.limits, second.limits) && first.parallelCalls === second.parallelCalls;
-  if (isSame && first.planner === second.planner && sameTools(first.tools, second.tools)) return;
+  const isSame = first.readArgs === second.readArgs && first.parallelCalls === second.parallelCalls;
+  if (
+    isSame &&
+    sameLimits(first.limits, second.limits) &&
+    first.planner === second.planner &&
+    sameTools(first.tools, second.tools)
+  )
+    return;
   const name = JSON.stringify(first.name);
   throw new PilotageError(
     'invalid_config',
-    `Two agents are named ${name}, and have other planners, tools or limits. Every run records the name: rename one.`,
+    `Two agents are named ${name}, and have other planners, tools, limits or readArgs. Every run records the name: rename one.`,
   );
 }
 
 function sameTools(first: ToolSet, second: ToolSet): boolean {
-  const [one, other] = [Object.values(first), new Set<unknown>(Object.values(second))];
-  return one.length === other.size && one.every((tool) => other.has(tool));
+  const [one, other] = [toolsByName(first), toolsByName(second)];
+  return one.size === other.size && [...one].every(([name, tool]) => other.get(name) === tool);
+}
+
+/** In an object a tool may have no name but its key. */
+function toolsByName(tools: ToolSet): ReadonlyMap<string, unknown> {
+  return new Map(Object.entries(tools).map(([key, tool]) => [(tool as { name?: string }).name ?? key, tool]));
 }
 
 function sameLimits(first: AgentLimits = {}, second: AgentLimits = {}): boolean {

@@ -2,6 +2,7 @@
 import {
   asPlanner,
   assertOptions,
+  defined,
   type Identity,
   type Json,
   type Limits,
@@ -84,11 +85,17 @@ const CHECKED = new WeakSet<object>();
  */
 export function agent(options: AgentOptions): Agent {
   assertOptions('agent', options, OPTIONS);
-  const { name, tools = [], limits, parallelCalls } = options;
+  // What was checked is what counts, also when a getter or a class gives the options, or somebody changes them later.
+  const { name, planner, tools = [], limits: given, parallelCalls, readArgs } = options;
+  const limits = given && Object.freeze({ ...given });
   if (typeof name !== 'string' || name.trim() === '') {
     throw new PilotageError('invalid_config', 'The agent has no name. Give it one: every run records it.');
   }
   const owner = `The agent ${JSON.stringify(name)}`;
+  if (!name.isWellFormed()) {
+    const message = `${owner} has half of a character in its name, which no journal can keep. Give another name.`;
+    throw new PilotageError('invalid_config', message);
+  }
   assertParallelCalls(parallelCalls, `parallelCalls of the agent ${JSON.stringify(name)}`);
   if (limits !== undefined) assertLimits(owner, limits);
   if (typeof tools !== 'object' || tools === null) {
@@ -97,7 +104,7 @@ export function agent(options: AgentOptions): Agent {
       `${owner} has the tools ${shownAmount(tools)}; give a list of tools, or an object of them by name.`,
     );
   }
-  return checkedAgent({ ...options, planner: asPlanner(options.planner), tools });
+  return checkedAgent({ name, planner: asPlanner(planner), tools, ...defined({ limits, parallelCalls, readArgs }) });
 }
 
 /** An agent that was made of checked parts, such as a flow. */
@@ -111,7 +118,7 @@ export function asAgent(given: Agent, where: string): Agent {
   if (typeof given !== 'object' || given === null) {
     throw new PilotageError(
       'invalid_config',
-      `${where} is ${shownAmount(given)}; give an agent: agent({ name, planner, tools }).`,
+      `${where} is ${given === undefined ? 'missing' : shownAmount(given)}; give an agent: agent({ name, planner, tools }).`,
     );
   }
   return CHECKED.has(given) ? given : agent(given);

@@ -2,6 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  defined,
+  type Json,
   type Limits,
   local,
   type Planner,
@@ -25,6 +27,8 @@ import { start, type World, type WorldOptions, world } from '../kit/world.ts';
 const own = make('own', () => 'of the other', { effect: 'read' });
 const mainPlanner: Planner = { name: 'main', next: script(call('echo', { of: 'main' })) };
 
+const readArgs = (): Json => null;
+
 interface Second {
   readonly name?: string;
   readonly version?: string;
@@ -34,9 +38,16 @@ interface Second {
   readonly budget?: AgentLimits;
 }
 
-function second({ tools = [own], budget, name = 'second', next = script(call('own')), ...more }: Second = {}) {
+function second({
+  tools = [own],
+  budget,
+  name = 'second',
+  next = script(call('own')),
+  readArgs,
+  ...more
+}: Second = {}) {
   const planner: Planner = { name, next, ...more };
-  return { name, planner, tools, ...(budget === undefined ? {} : { limits: budget }) } satisfies Agent;
+  return { name, planner, tools, ...defined({ limits: budget }) } satisfies Agent;
 }
 
 function both(other: Agent, more: Partial<WorldOptions> = {}): World {
@@ -160,8 +171,10 @@ describe('several agents in one runtime', () => {
 describe('what a runtime refuses of its agents', () => {
   const again: Agent = second();
   const other: Agent = second({ next: script(finish('other')) });
-  const twice = /Two agents are named "second", and have other planners, tools or limits/;
+  const twice = /Two agents are named "second", and have other planners, tools, limits or readArgs/;
   const main = { name: 'main', planner: mainPlanner };
+  const byFunction = { name: 'fn', planner: (() => finish('done')) as never, tools: [] } satisfies Agent;
+  const { name: _name, ...unnamed } = own;
   const equals: readonly [string, readonly Agent[], readonly AnyTool[]][] = [
     ['the same object', [again, again], []],
     ['the same parts', [again, { ...again, tools: [own] }], []],
@@ -175,6 +188,24 @@ describe('what a runtime refuses of its agents', () => {
       ],
       [],
     ],
+    [
+      'equal readArgs',
+      [
+        { ...again, readArgs },
+        { ...again, readArgs },
+      ],
+      [],
+    ],
+    ['the same function as its planner', [byFunction, { ...byFunction }], [asking(byFunction)]],
+    [
+      'tools in another order',
+      [
+        { ...again, tools: [own, echo] },
+        { ...again, tools: [echo, own] },
+      ],
+      [],
+    ],
+    ['a list, and an object of the same tools', [again, { ...again, tools: { own } }], []],
   ];
 
   it.each(equals)('an agent that is given twice is one: %s', (_, agents, tools) => {
@@ -194,6 +225,18 @@ describe('what a runtime refuses of its agents', () => {
       [],
       /Two agents are named "main"/,
     ],
+    [
+      'the same tools by other names',
+      [
+        { ...again, tools: { a: unnamed } },
+        { ...again, tools: { b: unnamed } },
+      ],
+      [],
+      twice,
+    ],
+    ['another readArgs', [again, { ...again, readArgs }], [], twice],
+    ['half of a character in its name', [second({ name: 'w\ud800' })], [], /name, which no journal can keep/],
+    ['a missing agent', [undefined as never], [], /^agents\[0\] is missing/],
     ['other limits', [again, { ...again, limits: { steps: 2 } }], [], twice],
     ['no limits after some', [{ ...again, limits: { steps: 2 } }], [asking(again)], twice],
     ['a limit below 0', [second({ budget: { calls: -1 } })], [], /agent "second" has the limit calls -1/],
@@ -310,6 +353,30 @@ describe('the budget of a planner', () => {
     const run = await start(made);
     expect(await run.result()).toMatchObject({ status: 'finished' });
     expect(await run.state()).toMatchObject({ agent: 'first', limits: { calls: 3 } });
+  });
+
+  it('an agent of a class has the name, the check of arguments and the planner that its class gives', async () => {
+    class Writer {
+      readonly planner = mainPlanner;
+      readonly tools = [echo];
+      get name(): string {
+        return 'writer';
+      }
+      readArgs(): never {
+        throw new Error('Its arguments are wrong.');
+      }
+    }
+    const made = world({ agents: [new Writer()] });
+    await expect(start(made)).rejects.toThrow('Its arguments are wrong.');
+    const runtime = world({ agents: [Object.defineProperty(new Writer(), 'readArgs', { value: undefined })] });
+    expect(await (await start(runtime)).state()).toMatchObject({ agent: 'writer' });
+  });
+
+  it('an agent is what it was when it was made', async () => {
+    const limits = { steps: 2 };
+    const made = world({ agents: [agent({ name: 'first', planner: () => call('echo'), tools: [echo], limits })] });
+    limits.steps = 50;
+    expect(await (await start(made)).result()).toMatchObject({ reason: 'max_steps' });
   });
 
   it('agentTool gives an agent to a planner as a tool of its name', async () => {
