@@ -38,14 +38,7 @@ interface Second {
   readonly budget?: AgentLimits;
 }
 
-function second({
-  tools = [own],
-  budget,
-  name = 'second',
-  next = script(call('own')),
-  readArgs,
-  ...more
-}: Second = {}) {
+function second({ tools = [own], budget, name = 'second', next = script(call('own')), ...more }: Second = {}) {
   const planner: Planner = { name, next, ...more };
   return { name, planner, tools, ...defined({ limits: budget }) } satisfies Agent;
 }
