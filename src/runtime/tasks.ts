@@ -7,11 +7,10 @@ import {
   type Clock,
   type Control,
   type ControlType,
-  capture,
+  captureObject,
   defined,
   type EventPayloads,
   type GroupView,
-  type Json,
   type JsonObject,
   newRunId,
   type OptionShape,
@@ -89,12 +88,13 @@ export class Tasks {
       this.#ports.start(query, { ...rest, conversation: false, identity: { tenant, user, session, run: id } }, asked);
     if (idempotencyKey === '') return { run: await start(newRunId()), reused: false };
     const id = `task_${jsonDigest([owner, idempotencyKey]).slice(0, 22)}`;
-    const asked: StartRequest = { digest: jsonDigest(requestOf(query, rest)), by: crypto.randomUUID() };
-    assertSameRequest(await this.#asked(id), asked);
+    const request = requestOf(query, rest);
+    const asked: StartRequest = { digest: jsonDigest(request), by: crypto.randomUUID() };
+    assertSameRequest(await this.#asked(id), request);
     const run = await start(id, asked);
     // When several callers ask at once, one of them is first.
     const stored = await this.#asked(id);
-    assertSameRequest(stored, asked);
+    assertSameRequest(stored, request);
     return { run, reused: stored?.by !== asked.by };
   }
 
@@ -260,16 +260,28 @@ function notFound(what: 'task' | 'group', id: string): PilotageError {
 }
 
 /** Everything in the request of a task; attachments by their bytes. */
-function requestOf(query: string, { inputs = [], ...rest }: Omit<SpawnOptions, 'identity' | 'idempotencyKey'>): Json {
+function requestOf(
+  query: string,
+  { inputs = [], ...rest }: Omit<SpawnOptions, 'identity' | 'idempotencyKey'>,
+): JsonObject {
   const attached = inputs.map((input) =>
     'bytes' in input ? { ...input, bytes: createHash('sha256').update(input.bytes).digest('base64url') } : input,
   );
   const { priority = 0, scopes = [], limits = {}, signal: _, ...others } = rest;
-  return capture({ query, priority, scopes, limits, ...others, inputs: attached }, 'request').json;
+  return captureObject({ query, priority, scopes, limits, ...others, inputs: attached }, 'request').json;
 }
 
-function assertSameRequest(stored: StartRequest | undefined, asked: StartRequest): void {
-  if (stored === undefined || stored.digest === asked.digest) return;
+/**
+ * Digests that the journal may hold for the request. Journals before format 8 have it in their own words: the agent was a planner, and
+ * that of a flow had `flow:` before its name.
+ */
+function digestsOf({ agent, ...others }: JsonObject): readonly string[] {
+  if (typeof agent !== 'string') return [jsonDigest(others)];
+  return [{ agent }, { planner: agent }, { planner: `flow:${agent}` }].map((by) => jsonDigest({ ...others, ...by }));
+}
+
+function assertSameRequest(stored: StartRequest | undefined, request: JsonObject): void {
+  if (stored === undefined || digestsOf(request).includes(stored.digest)) return;
   throw new PilotageError(
     'idempotency_conflict',
     'The idempotency key was used for another task of this session. Use another key, or ask for the same again.',

@@ -1,4 +1,5 @@
 /** Journals that earlier versions wrote open, and every run in them goes on where its process left it. */
+import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -178,4 +179,36 @@ it('goes on with agents under their names: a flow and an agent that carries out 
   expect(await answerOf(delegating)).toBe('delegated');
   expect(await runtime.run(`${RUNS.delegating}.0.0`).state()).toMatchObject({ agent: 'delegate' });
   expect(done).toEqual(['send local/ana/work/old-flowed/0.0', 'guarded local/ana/work/old-delegating.0.0/0.0']);
+});
+
+it('a request under a key that an earlier version has heard starts nothing, as its words for agents were others', async () => {
+  const { path, runtime, journal } = open('format-7.sql');
+  const identity = local('ana', { session: 'work' });
+  const old = ['scripts', 'flow:shipping'];
+  const spawn = (agent: string, by: Runtime = runtime): ReturnType<Runtime['tasks']['spawn']> =>
+    by.tasks.spawn('parcel', { identity, idempotencyKey: agent, agent, context: { args: { to: 'ana' } } });
+  const before = await Promise.all([spawn('scripts'), spawn('shipping')]);
+  await Promise.all(before.map(({ run }) => run.result()));
+  await runtime.close();
+  await journal.close();
+  const db = new DatabaseSync(path);
+  for (const [index, { run }] of before.entries()) {
+    const asked = `{"context":{"args":{"to":"ana"}},"inputs":[],"limits":{},"planner":"${old[index]}","priority":0,"query":"parcel","scopes":[]}`;
+    const digest = createHash('sha256').update(asked).digest('base64url');
+    db.prepare(
+      `UPDATE entries SET body = json_remove(json_set(body, '$.v', 1, '$.planner', ?, '$.asked.digest', ?), '$.agent')
+        WHERE seq = 1 AND run = (SELECT key FROM runs WHERE id = ?)`,
+    ).run(old[index] as string, digest, run.id);
+  }
+  db.close();
+  const again = sqliteJournal({ path });
+  const later = program({ done: [], holds: new Set(), views: [] }, again, { onFault: () => {} });
+  onTestFinished(async () => {
+    await later.close();
+    await again.close();
+  });
+  expect(await spawn('scripts', later)).toMatchObject({ reused: true, run: { id: before[0]?.run.id } });
+  expect(await spawn('shipping', later)).toMatchObject({ reused: true, run: { id: before[1]?.run.id } });
+  const other = { identity, idempotencyKey: 'shipping', agent: 'scripts', context: { args: { to: 'ana' } } };
+  await expect(later.tasks.spawn('parcel', other)).rejects.toMatchObject({ code: 'idempotency_conflict' });
 });
