@@ -33,11 +33,13 @@ export function mortalTools(
       known.tools.set(tool, made);
       return made;
     }
-    const { planner: given, tools: below, ...rest } = tool.agent;
+    const { name, planner: given, tools: below, limits, parallelCalls } = tool.agent;
+    // A flow is more than an agent; of a run it needs no more than an agent has.
+    const readArgs = tool.agent.readArgs?.bind(tool.agent);
     const planner = known.planners.get(given) ?? mortalPlanner(given, process, record);
     known.planners.set(given, planner);
     const own: AnyTool[] = [];
-    const made = { ...tool, agent: { ...rest, planner, tools: own } };
+    const made = { ...tool, agent: { name, planner, tools: own, ...defined({ limits, parallelCalls, readArgs }) } };
     known.tools.set(tool, made);
     own.push(...mortalTools(toolsIn(below), process, record, known));
     return made;

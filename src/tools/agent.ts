@@ -87,7 +87,6 @@ export function agent(options: AgentOptions): Agent {
   assertOptions('agent', options, OPTIONS);
   // What was checked is what counts, also when a getter or a class gives the options, or somebody changes them later.
   const { name, planner, tools = [], limits: given, parallelCalls, readArgs } = options;
-  const limits = given && Object.freeze({ ...given });
   if (typeof name !== 'string' || name.trim() === '') {
     throw new PilotageError('invalid_config', 'The agent has no name. Give it one: every run records it.');
   }
@@ -97,7 +96,7 @@ export function agent(options: AgentOptions): Agent {
     throw new PilotageError('invalid_config', message);
   }
   assertParallelCalls(parallelCalls, `parallelCalls of the agent ${JSON.stringify(name)}`);
-  if (limits !== undefined) assertLimits(owner, limits);
+  const limits = given && checkedLimits(owner, given);
   if (typeof tools !== 'object' || tools === null) {
     throw new PilotageError(
       'invalid_config',
@@ -165,13 +164,19 @@ export function assertParallelCalls(value: number | undefined, where: string): v
   );
 }
 
-/** @throws PilotageError `invalid_config` naming a limit that is not a number from 0 up, or an unknown limit. */
-function assertLimits(owner: string, limits: AgentLimits): void {
-  for (const [axis, value] of Object.entries(limits)) {
+/**
+ * The limits as they are now. Each is read by its name, so that getters of a class count.
+ * @throws PilotageError `invalid_config` naming a limit that is not a number from 0 up, or an unknown limit.
+ */
+function checkedLimits(owner: string, given: AgentLimits): AgentLimits {
+  const { steps, calls, tokens, costUsd, deadlineMs } = given;
+  const limits: AgentLimits = defined({ steps, calls, tokens, costUsd, deadlineMs });
+  for (const [axis, value] of Object.entries({ ...given, ...limits })) {
     const why = value === undefined ? undefined : whyWrong(axis, value);
     if (why === undefined) continue;
     throw new PilotageError('invalid_config', `${owner} has the limit ${axis} ${shownAmount(value)}; ${why}.`);
   }
+  return Object.freeze(limits);
 }
 
 const LIMITS: OptionShape<AgentLimits> = {

@@ -365,6 +365,16 @@ describe('the budget of a planner', () => {
     expect(await (await start(runtime)).state()).toMatchObject({ agent: 'writer' });
   });
 
+  it('limits that are getters of a class count', async () => {
+    class Frugal {
+      get steps(): number {
+        return 2;
+      }
+    }
+    const first = agent({ name: 'first', planner: () => call('echo'), tools: [echo], limits: new Frugal() });
+    expect(await (await start(world({ agents: [first] }))).result()).toMatchObject({ reason: 'max_steps' });
+  });
+
   it('an agent is what it was when it was made', async () => {
     const limits = { steps: 2 };
     const made = world({ agents: [agent({ name: 'first', planner: () => call('echo'), tools: [echo], limits })] });
