@@ -40,7 +40,7 @@ export const SQLITE: readonly Mutant[] = [
   },
   {
     name: 'hear nothing of what other connections commit',
-    file: 'journal/sqlite.ts',
+    file: 'journal/sqlite-journal.ts',
     find: 'if (version !== seen) this.#watchers.wakeAll();',
     replace: 'if (version === null) this.#watchers.wakeAll();',
   },

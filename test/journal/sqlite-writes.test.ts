@@ -5,7 +5,7 @@ import { ana, control, createClaimed, expectCode, sequence, step, stepEntry } fr
 import { temporaryFile } from '../kit/files.ts';
 import { openJournal, resetWal, walOf, withDatabase } from '../kit/sqlite.ts';
 
-/** A journal whose connection a test can set up: to be full, or not to write. */
+/** A journal on a connection that the test holds too, so that it can be set up to be full or to refuse writes. */
 function adjustableJournal(): { journal: Journal; pragma: (pragma: string) => number } {
   const path = temporaryFile();
   const db = openDatabase({ path, synchronous: 'full' });

@@ -81,7 +81,13 @@ describe('what the package exports', () => {
     expect(built.sort()).toEqual([...faces().map(([, path]) => path), 'src/cli/main.ts'].sort());
   });
 
-  it.each(['foldProblems', 'DEFAULT_RETRIES', 'DEFAULT_TIMEOUT_MS', 'historyOf'])('%s is nobody else’s', (hidden) => {
+  it.each([
+    'SqliteJournal',
+    'foldProblems',
+    'DEFAULT_RETRIES',
+    'DEFAULT_TIMEOUT_MS',
+    'historyOf',
+  ])('%s is nobody else’s', (hidden) => {
     const names = faces().flatMap(([, path]) => exportedBy(path).map(({ name }) => name));
     expect(names).not.toContain(hidden);
   });

@@ -60,7 +60,7 @@ function onDisk(workers: number, clock: Clock): Storage {
   };
 }
 
-/** Nothing of it reaches a disk. */
+/** Where files stand that never reach a disk. */
 const MEMORY_DISK = '/dev/shm';
 
 const TROUBLES: Readonly<Record<DiskTrouble | 'none', string>> = {
