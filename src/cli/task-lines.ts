@@ -16,19 +16,19 @@ type TaskEvent = RunEvent<
 export function taskLines(event: TaskEvent): Line[] {
   switch (event.type) {
     case 'task.spawned':
-      return [line('strong', `  ↳ task ${shortLine(event.task, 80)}: ${shortLine(event.description, 160)}`)];
+      return [line('strong', `  ↳ task ${shortLine(event.taskId, 80)}: ${shortLine(event.description, 160)}`)];
     case 'task.paused':
-      return [line('strong', `  ‖ task ${shortLine(event.task, 80)} waits for somebody`)];
+      return [line('strong', `  ‖ task ${shortLine(event.taskId, 80)} waits for somebody`)];
     case 'task.resumed':
-      return [line('plain', `  ▶ task ${shortLine(event.task, 80)} goes on`)];
+      return [line('plain', `  ▶ task ${shortLine(event.taskId, 80)} goes on`)];
     case 'task.completed': {
       const result = event.result === undefined ? '' : `  ${shortLine(terminalJson(event.result), 160)}`;
-      return [line('good', `  ✓ task ${shortLine(event.task, 80)}${result}`)];
+      return [line('good', `  ✓ task ${shortLine(event.taskId, 80)}${result}`)];
     }
     case 'task.failed':
-      return [line('bad', `  ✗ task ${shortLine(event.task, 80)}  ${shortLine(event.code, 60)}`)];
+      return [line('bad', `  ✗ task ${shortLine(event.taskId, 80)}  ${shortLine(event.code, 60)}`)];
     case 'task.cancelled':
-      return [line('quiet', `  ⊘ task ${shortLine(event.task, 80)} was cancelled`)];
+      return [line('quiet', `  ⊘ task ${shortLine(event.taskId, 80)} was cancelled`)];
     case 'task.group_resolved':
       return groupLines(event);
     default:

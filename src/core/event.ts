@@ -118,17 +118,17 @@ export interface EventPayloads extends RemarkPayloads {
   'task.spawned': {
     readonly step: number;
     readonly call: number;
-    readonly task: string;
-    readonly group: string;
+    readonly taskId: string;
+    readonly groupId: string;
     readonly kind: TaskKind;
     readonly description: string;
   };
   /** Somebody has to answer one of these before the task goes on. */
-  'task.paused': { readonly task: string; readonly pauses: readonly TaskPause[] };
-  'task.resumed': { readonly task: string };
-  'task.completed': { readonly task: string; readonly result?: Json };
-  'task.failed': { readonly task: string; readonly code: string };
-  'task.cancelled': { readonly task: string };
+  'task.paused': { readonly taskId: string; readonly pauses: readonly TaskPause[] };
+  'task.resumed': { readonly taskId: string };
+  'task.completed': { readonly taskId: string; readonly result?: Json };
+  'task.failed': { readonly taskId: string; readonly code: string };
+  'task.cancelled': { readonly taskId: string };
   'task.group_resolved': {
     readonly groupId: string;
     readonly ownerTaskId: string;
@@ -143,7 +143,7 @@ export interface EventPayloads extends RemarkPayloads {
     readonly reason?: string;
   };
   /** The progress of a task of a run whose planner has the wake mode `hybrid`, while somebody listens. The event is not recorded. */
-  'task.progress': { readonly task: string; readonly status: TaskStatus; readonly entries: number };
+  'task.progress': { readonly taskId: string; readonly status: TaskStatus; readonly entries: number };
   /** The last steps repeat: the same `period` steps came `times` times. */
   'planner.no_progress': { readonly step: number; readonly period: number; readonly times: number };
   /**

@@ -28,7 +28,7 @@ export function watchProgressOfTasks({ journal, clock, state, tell, onFault }: P
       if (stopped) return;
       const record = end === undefined ? await journal.get(id) : undefined;
       if (record === undefined) continue;
-      const progress = { task: id, status: await taskStatus(journal, record), entries: record.head };
+      const progress = { taskId: id, status: await taskStatus(journal, record), entries: record.head };
       const shown = `${progress.status} ${progress.entries}`;
       if (stopped || last.get(id) === shown) continue;
       last.set(id, shown);

@@ -22,21 +22,21 @@ export function taskEvents(
 ): RunEvent[] {
   switch (entry.kind) {
     case 'spawned': {
-      const { step, call, task, group, taskKind: kind, description } = entry;
-      return [event('task.spawned', at, identity, { step, call, task, group, kind, description })];
+      const { step, call, task: taskId, group: groupId, taskKind: kind, description } = entry;
+      return [event('task.spawned', at, identity, { step, call, taskId, groupId, kind, description })];
     }
     case 'task_ended': {
-      const { task, status, result, error } = entry;
-      if (status === 'cancelled') return [event('task.cancelled', at, identity, { task })];
-      if (status === 'failed') return [event('task.failed', at, identity, { task, code: error?.code ?? 'failed' })];
-      return [event('task.completed', at, identity, { task, ...defined({ result }) })];
+      const { task: taskId, status, result, error } = entry;
+      if (status === 'cancelled') return [event('task.cancelled', at, identity, { taskId })];
+      if (status === 'failed') return [event('task.failed', at, identity, { taskId, code: error?.code ?? 'failed' })];
+      return [event('task.completed', at, identity, { taskId, ...defined({ result }) })];
     }
     case 'task_paused': {
-      const { task, pauses } = entry;
-      if (pauses.length > 0) return [event('task.paused', at, identity, { task, pauses })];
+      const { task: taskId, pauses } = entry;
+      if (pauses.length > 0) return [event('task.paused', at, identity, { taskId, pauses })];
       // The task may go on after a pause of which this run was not told.
-      const was = tasks.find(({ id }) => id === task);
-      return was === undefined || was.pauses.length === 0 ? [] : [event('task.resumed', at, identity, { task })];
+      const was = tasks.find(({ id }) => id === taskId);
+      return was === undefined || was.pauses.length === 0 ? [] : [event('task.resumed', at, identity, { taskId })];
     }
     case 'group_ended': {
       const { group, status, reason } = entry;

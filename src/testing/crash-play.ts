@@ -137,7 +137,7 @@ async function follow(run: Run, runtime: Runtime, setting: Play): Promise<void> 
       from = Math.max(from, event.seq + 1);
       over = event.type === 'planner.finish' || event.type === 'planner.error';
       if (event.type !== 'task.spawned') continue;
-      const task = follow(runtime.run(event.task), runtime, setting);
+      const task = follow(runtime.run(event.taskId), runtime, setting);
       // A reader that follows the whole tree is told.
       task.catch(() => {});
       tasks.push(task);

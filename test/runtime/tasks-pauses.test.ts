@@ -53,8 +53,8 @@ describe('a kept task that pauses', () => {
     await run.approve();
     expect(await payloadOf(run)).toMatchObject({ status: 'complete', result: { status: 'complete', result: 'done' } });
     const events = await collect(run);
-    expect(only(events, 'task.paused').map(({ task }) => task)).toEqual(['p.0.0']);
-    expect(only(events, 'task.resumed').map(({ task }) => task)).toEqual(['p.0.0']);
+    expect(only(events, 'task.paused').map(({ taskId }) => taskId)).toEqual(['p.0.0']);
+    expect(only(events, 'task.resumed').map(({ taskId }) => taskId)).toEqual(['p.0.0']);
   });
 
   it('a gate of the task is answered through the owner with edited arguments, or with no', async () => {

@@ -72,7 +72,7 @@ it('TK-36 a hybrid planner’s readers are told of each change of a task, once, 
   made.clock.advance(1_000);
   await until(() => only(events, 'task.progress').length === 1);
   const { head } = (await made.journal.get('p.0.0')) ?? { head: 0 };
-  expect(only(events, 'task.progress')).toMatchObject([{ task: 'p.0.0', status: 'running', entries: head }]);
+  expect(only(events, 'task.progress')).toMatchObject([{ taskId: 'p.0.0', status: 'running', entries: head }]);
   made.clock.advance(1_000);
   await quiet();
   expect(only(events, 'task.progress')).toHaveLength(1);
@@ -80,7 +80,7 @@ it('TK-36 a hybrid planner’s readers are told of each change of a task, once, 
   await until(async () => (await made.journal.get('p.0.0'))?.status === 'paused');
   made.clock.advance(1_000);
   await until(() => only(events, 'task.progress').length === 2);
-  expect(only(events, 'task.progress')[1]).toMatchObject({ task: 'p.0.0', status: 'paused' });
+  expect(only(events, 'task.progress')[1]).toMatchObject({ taskId: 'p.0.0', status: 'paused' });
   made.release();
   await over;
   await until(() => hasEnded(made, 'p'));
@@ -104,7 +104,7 @@ it('TK-36 a hybrid planner in its own pause shows its tasks until one of them wa
   await until(() => events.some(({ type }) => type === 'pause.requested'));
   clock.advance(1_000);
   await until(() => only(events, 'task.progress').length === 1);
-  expect(only(events, 'task.progress')).toMatchObject([{ task: 'p.0.0', status: 'running' }]);
+  expect(only(events, 'task.progress')).toMatchObject([{ taskId: 'p.0.0', status: 'running' }]);
   expect(only(events, 'run.paused')).toEqual([]);
   child.release();
   // Woken by its task, it asks a person: there is nothing more to show.

@@ -331,21 +331,21 @@ describe('watch', () => {
     });
     const run = await start(made, { identity: PARENT });
     const first = await collect(run);
-    expect(only(first, 'task.spawned').map(({ task, kind }) => [task, kind])).toEqual([
+    expect(only(first, 'task.spawned').map(({ taskId, kind }) => [taskId, kind])).toEqual([
       ['p.0.0', 'foreground'],
       ['p.0.1', 'foreground'],
       ['p.0.2', 'foreground'],
     ]);
-    expect(only(first, 'task.completed')).toMatchObject([{ task: 'p.0.0', result: 'well' }]);
-    expect(only(first, 'task.failed')).toMatchObject([{ task: 'p.0.1', code: 'no_path' }]);
-    expect(only(first, 'task.paused')).toMatchObject([{ task: 'p.0.2', pauses: [{ run: 'p.0.2' }] }]);
+    expect(only(first, 'task.completed')).toMatchObject([{ taskId: 'p.0.0', result: 'well' }]);
+    expect(only(first, 'task.failed')).toMatchObject([{ taskId: 'p.0.1', code: 'no_path' }]);
+    expect(only(first, 'task.paused')).toMatchObject([{ taskId: 'p.0.2', pauses: [{ run: 'p.0.2' }] }]);
     await run.approve();
     await advanceUntil(made.clock, async () => (await made.journal.get('p.1.0'))?.status === 'paused');
     await made.runtime.tasks.cancel(ANA, 'p.1.0');
     await advanceUntil(made.clock, () => hasEnded(made, 'p'));
     const all = await collect(run);
-    expect(only(all, 'task.resumed')).toMatchObject([{ task: 'p.0.2' }]);
-    expect(only(all, 'task.cancelled')).toMatchObject([{ task: 'p.1.0' }]);
+    expect(only(all, 'task.resumed')).toMatchObject([{ taskId: 'p.0.2' }]);
+    expect(only(all, 'task.cancelled')).toMatchObject([{ taskId: 'p.1.0' }]);
   });
 });
 

@@ -123,14 +123,14 @@ const FIELDS: { readonly [T in EventType]: readonly (keyof EventPayloads[T])[] }
   'tool.approval_requested': ['step', 'call', 'tool', 'token'],
   'tool.approved': ['step', 'call', 'tool', 'token'],
   'tool.rejected': ['step', 'call', 'tool', 'token'],
-  'task.spawned': ['step', 'call', 'task', 'group', 'kind', 'description'],
-  'task.paused': ['task', 'pauses'],
-  'task.resumed': ['task'],
-  'task.completed': ['task'],
-  'task.failed': ['task', 'code'],
-  'task.cancelled': ['task'],
+  'task.spawned': ['step', 'call', 'taskId', 'groupId', 'kind', 'description'],
+  'task.paused': ['taskId', 'pauses'],
+  'task.resumed': ['taskId'],
+  'task.completed': ['taskId'],
+  'task.failed': ['taskId', 'code'],
+  'task.cancelled': ['taskId'],
   'task.group_resolved': ['groupId', 'ownerTaskId', 'finalStatus', 'resolvedAt', 'members'],
-  'task.progress': ['task', 'status', 'entries'],
+  'task.progress': ['taskId', 'status', 'entries'],
   'planner.no_progress': ['step', 'period', 'times'],
   'run.repinned': ['agent'],
   'run.paused': ['pauses'],
@@ -467,11 +467,11 @@ describe('what people and other runs do to a run', () => {
     ]);
     const [first] = only(all, 'task.spawned');
     expect(first).toMatchObject({ step: 0, call: 0, kind: 'foreground', description: 'the child' });
-    const id = first?.task;
-    expect(only(all, 'task.completed')).toMatchObject([{ task: id, result: 'child' }]);
+    const id = first?.taskId;
+    expect(only(all, 'task.completed')).toMatchObject([{ taskId: id, result: 'child' }]);
     expect(only(all, 'task.group_resolved')).toMatchObject([
       {
-        groupId: first?.group,
+        groupId: first?.groupId,
         finalStatus: 'completed',
         members: [{ taskId: id, status: 'complete', result: 'child' }],
       },
