@@ -31,7 +31,7 @@ export async function stepCpu(): Promise<Measured> {
     (steps): Row => [
       `CPU a step in memory, N = ${steps}`,
       `${us[steps]} us`,
-      `${ratio[steps]} x the bare loop's ${floor[steps]} us (at most 8, aim 4)`,
+      `${ratio[steps]} x the bare loop's ${floor[steps]} us (${steps === 10 ? 'at most 24, aim 16' : 'at most 16, aim 12'})`,
     ],
   );
   return {

@@ -47,8 +47,8 @@ export const PROCESSES: readonly Mutant[] = [
   {
     name: 'take any request under a key for the same',
     file: 'runtime/tasks.ts',
-    find: 'if (stored === undefined || stored.digest === asked.digest) return;',
-    replace: "if (stored === undefined || asked.digest !== '') return;",
+    find: 'if (stored === undefined || digestsOf(request).includes(stored.digest)) return;',
+    replace: 'if (stored === undefined || digestsOf(request).length > 0) return;',
   },
   {
     name: 'tell everybody that they have started the task',

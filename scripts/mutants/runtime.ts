@@ -156,8 +156,8 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'have a call carried out again when its run has ended',
     file: 'runtime/calls.ts',
-    find: 'if (carried !== undefined) return this.#endCalled(open, branch, carried);',
-    replace: 'if (carried === null) return this.#endCalled(open, branch, carried);',
+    find: 'if (carried !== undefined) return this.#endAgentCall(open, branch, carried);',
+    replace: 'if (carried === null) return this.#endAgentCall(open, branch, carried);',
   },
   {
     name: 'let the run go on of a call that is given up',
