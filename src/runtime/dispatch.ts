@@ -148,13 +148,14 @@ async function make(
   }
   const handed = tool.handles === undefined ? undefined : await ports.hand(call, tool.handles);
   if (handed !== undefined && handed.values === undefined) return notHanded(handed, tool, startedAt);
-  if (!call.interrupted) {
+  // A `once` call that was cut off is known not to have happened here: others may have used up what was set aside for it.
+  if (!call.interrupted || isOnce) {
     const refused = ports.reserve(call, tool.schema, cost);
     if (refused !== undefined) return refused;
-    if (cost !== undefined || isOnce || isToBeKnown(call, tool)) {
-      const late = await ports.begin(call, tool.schema, cost, !isOnce);
-      if (late !== undefined) return late;
-    }
+  }
+  if (!call.interrupted && (cost !== undefined || isOnce || isToBeKnown(call, tool))) {
+    const late = await ports.begin(call, tool.schema, cost, !isOnce);
+    if (late !== undefined) return late;
   }
   for (let attempt = 1; ; attempt += 1) {
     // The beginning of a first attempt was just written by the owner of the run; a repeated attempt has no such proof of the lease.

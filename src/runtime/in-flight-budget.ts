@@ -16,7 +16,7 @@ export class InFlightBudget {
   /** Indexes of the calls of `#open` that were started. */
   readonly #started = new Set<number>();
   #open: OpenStep | undefined;
-  /** Money of calls whose beginning is being written, by their indexes. */
+  /** Money of calls that are started and that the state may not have counted yet, by their indexes. */
   readonly #money = new Map<number, number>();
 
   constructor(state: RunState) {
@@ -38,7 +38,11 @@ export class InFlightBudget {
     if (callsLeft < 1) return { axis: 'calls', left: Math.max(0, callsLeft) };
     const money = moneyFor(this.#state, call) ?? Number.POSITIVE_INFINITY;
     const left = money - this.#promised() - (this.#spawning.costMicroUsd ?? 0);
-    if (costMicroUsd > 0 && costMicroUsd > left) return { axis: 'cost', left: Math.max(0, left) };
+    if (costMicroUsd > 0 && costMicroUsd > left) {
+      // What a dead process began counts as a call, whatever becomes of it.
+      if (open.began.some((one) => one.call === call)) started.add(call);
+      return { axis: 'cost', left: Math.max(0, left) };
+    }
     started.add(call);
     if (costMicroUsd > 0) this.#money.set(call, costMicroUsd);
     return undefined;
@@ -78,10 +82,13 @@ export class InFlightBudget {
     if (this.#open !== open) {
       this.#open = open;
       started.clear();
+      this.#money.clear();
       for (const { call } of open.began) started.add(call);
     }
     for (const call of started) {
-      if (open.calls[call] !== null || open.waits.some((wait) => wait.call === call)) started.delete(call);
+      if (open.calls[call] === null && !open.waits.some((wait) => wait.call === call)) continue;
+      started.delete(call);
+      this.#money.delete(call);
     }
     return started;
   }

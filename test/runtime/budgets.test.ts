@@ -1,11 +1,11 @@
 /** Budgets: what the planner reads, what the runtime enforces, and how a ceiling is raised. */
 import { describe, expect, it } from 'vitest';
-import { type BudgetView, local, type PlannerFunction } from '#core';
+import { type BudgetView, type Limits, local, type PlannerFunction } from '#core';
 import { memoryJournal } from '#journal';
 import { VirtualClock } from '#testing';
 import { agent, agentTool } from '#tools';
 import { call, finish, parallel, script, watched } from '../kit/decisions.ts';
-import { changed } from '../kit/journals.ts';
+import { changed, cutJournal } from '../kit/journals.ts';
 import { entriesOf, outcomes } from '../kit/run-record.ts';
 import { ANY, echo, make } from '../kit/tools.ts';
 import { aborted, advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
@@ -430,4 +430,80 @@ it('a call that did not happen is not made again with money that others have use
   const state = await run.state();
   expect(state.steps[0]?.calls[0]?.outcome).toMatchObject({ kind: 'error', error: { code: 'budget_exceeded' } });
   expect(state.totals.costMicroUsd).toBe(200);
+});
+
+describe('a call that was cut off by a crash, and has not happened', () => {
+  /** The process dies in a call of 250, and in the next one a task beside it uses 200, of 400 in all and less that it was lent. */
+  async function crashed(limits: Limits) {
+    const clock = new VirtualClock();
+    const shared = memoryJournal({ clock });
+    const dying = cutJournal(shared);
+    const entered = gate();
+    const made: string[] = [];
+    const usage = { inputTokens: 1, outputTokens: 1, costMicroUsd: 200 };
+    const life = (name: string, isFirst: boolean) => {
+      const pay = make(
+        'pay',
+        () => {
+          made.push(name);
+          if (!isFirst) return 'paid';
+          entered.open();
+          return new Promise(() => {});
+        },
+        { effect: 'once', costUsd: 0.00025, reconcile: () => ({ status: 'not_done' }) },
+      );
+      const next: PlannerFunction = () => (isFirst ? new Promise(() => {}) : { decision: finish('spent'), usage });
+      const spend = agentTool(agent({ name: 'spender', planner: { name: 'spender', next } }), {
+        description: 'Spends.',
+        inputSchema: ANY,
+        effect: 'pure',
+      });
+      const both = [pay.name, 'spender'].map((tool) => ({ tool, args: {} }));
+      return world({
+        planner: { name: 'main', next: script(parallel(both)) },
+        tools: [pay, spend],
+        journal: isFirst ? dying.journal : shared,
+        clock,
+      });
+    };
+    const { id } = await start(life('first', true), { limits });
+    await entered.opened;
+    await until(async () => (await shared.read(id)).some(({ kind }) => kind === 'spawned'));
+    dying.cut();
+    clock.advance(5_001);
+    const second = life('second', false);
+    second.runtime.work();
+    const run = second.runtime.run(id);
+    await advanceUntil(clock, async () => {
+      const { ending, pauses } = await run.state();
+      return ending !== null || pauses.length > 0;
+    });
+    return { run, made, clock };
+  }
+
+  it('is not made again with money that others have used up meanwhile', async () => {
+    const { run, made } = await crashed({ costUsd: 0.0004 });
+    expect(made).toEqual(['first']);
+    const state = await run.state();
+    expect(state.steps[0]?.calls[0]?.outcome).toMatchObject({ kind: 'error', error: { code: 'budget_exceeded' } });
+    expect(state.totals.costMicroUsd).toBe(200);
+  });
+
+  it('waits for a raise, where somebody can be asked, and is made then', async () => {
+    const { run, made, clock } = await crashed({ costUsd: 0.0004, onCeiling: 'pause' });
+    expect(made).toEqual(['first']);
+    expect((await run.state()).pauses).toMatchObject([{ payload: { tool: 'pay', raise: { costUsd: 0.00045 } } }]);
+    await run.resume({ limits: { costUsd: 0.001 } });
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
+    expect(made).toEqual(['first', 'second']);
+    const state = await run.state();
+    expect(outcomes(state)).toEqual(['value', 'value']);
+    expect(state.totals.costMicroUsd).toBe(450);
+  });
+
+  it('is made again with the money that is there', async () => {
+    const { run, made } = await crashed({ costUsd: 0.00045 });
+    expect(made).toEqual(['first', 'second']);
+    expect((await run.state()).totals).toMatchObject({ costMicroUsd: 450 });
+  });
 });
