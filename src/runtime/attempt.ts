@@ -202,5 +202,5 @@ function begin<T>(
 
 /** What throws when it is asked is a value: why it cannot be kept is found out where values are read. */
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof value === 'object' && typeof fieldOf(value, 'then') === 'function';
+  return (typeof value === 'object' || typeof value === 'function') && typeof fieldOf(value, 'then') === 'function';
 }

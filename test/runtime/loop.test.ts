@@ -1,6 +1,7 @@
 /** The run loop: who is asked, how often, and with what. */
-import { describe, expect, it } from 'vitest';
-import { type Decision, local, type RunView } from '#core';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Decision, type Json, local, type PlannerFunction, type RunView } from '#core';
+import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import { call, finish, script, watched } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
@@ -212,5 +213,32 @@ describe('one step after the other', () => {
     expect(refused?.calls[0]?.outcome).toMatchObject({ kind: 'error', error: { code: 'tool_not_found' } });
     // The same words as for a name that nobody knows.
     expect(JSON.stringify(refused?.calls[0]?.outcome)).not.toContain('scope');
+  });
+});
+
+describe('a planner and tools that never wait', () => {
+  it('hold up neither other runs nor timers nor a signal that cancels', async () => {
+    const journal = memoryJournal();
+    const at = make('at_once', () => 'value');
+    const planner: PlannerFunction = ({ query, trajectory }) =>
+      query === 'short' && trajectory.count === 3 ? finish('done') : call('at_once');
+    const runtime = createRuntime({ planner, tools: [at], journal, limits: { steps: 20_000 } });
+    onTestFinished(() => runtime.close());
+    const cancel = new AbortController();
+    const long = await runtime.start('long', { identity: local('ana'), signal: cancel.signal });
+    const short = await runtime.start('short', { identity: local('bob') });
+    expect(await short.result()).toMatchObject({ reason: 'goal' });
+    setImmediate(() => cancel.abort());
+    const result = await long.result();
+    expect(result).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect(result.status === 'paused' ? 0 : result.usage.steps).toBeLessThan(2_000);
+  });
+
+  it('may give something to wait for that is a function', async () => {
+    const then = (done: (value: Json) => void): void => done('made');
+    const lazy = make('lazy', () => Object.defineProperty(() => {}, 'then', { value: then }) as never);
+    const run = await start(world({ planner: script(call('lazy')), tools: [lazy] }));
+    await run.result();
+    expect(observations(await run.state())).toEqual(['made']);
   });
 });
