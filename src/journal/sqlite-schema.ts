@@ -165,7 +165,7 @@ export const MIGRATIONS: readonly string[] = [
   // Runs are those of agents. The agent of a flow has the flow's own name.
   `
   ALTER TABLE runs RENAME COLUMN planner TO agent;
-  UPDATE runs SET agent = substr(agent, 6) WHERE agent LIKE 'flow:%';
+  UPDATE runs SET agent = substr(agent, 6) WHERE agent GLOB 'flow:*';
   `,
 ];
 

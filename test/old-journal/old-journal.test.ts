@@ -20,11 +20,13 @@ interface Opened extends World {
   readonly runtime: Runtime;
 }
 
-function open(kept: string): Opened {
+/** @param change SQL that is run on the file before it is opened as a journal. */
+function open(kept: string, change = ''): Opened {
   const folder = mkdtempSync(join(tmpdir(), 'old-journal-'));
   const path = join(folder, 'pilotage.db');
   const db = new DatabaseSync(path);
   db.exec(`BEGIN; ${readFileSync(new URL(kept, FOLDER), 'utf8')} COMMIT`);
+  db.exec(change);
   db.exec('PRAGMA journal_mode = WAL');
   db.close();
   const journal = sqliteJournal({ path });
@@ -211,4 +213,22 @@ it('a request under a key that an earlier version has heard starts nothing, as i
   expect(await spawn('shipping', later)).toMatchObject({ reused: true, run: { id: before[1]?.run.id } });
   const other = { identity, idempotencyKey: 'shipping', agent: 'scripts', context: { args: { to: 'ana' } } };
   await expect(later.tasks.spawn('parcel', other)).rejects.toMatchObject({ code: 'idempotency_conflict' });
+});
+
+it('only the agents of flows have lost flow: before their names, in the rows as in the entries', async () => {
+  const named = (name: string): string => `
+    UPDATE runs SET planner = '${name}' WHERE id = '${RUNS.pending}';
+    UPDATE entries SET body = json_set(body, '$.planner', '${name}')
+      WHERE seq = 1 AND run = (SELECT key FROM runs WHERE id = '${RUNS.pending}');`;
+  for (const [name, today] of [
+    ['flow:x', 'x'],
+    ['Flow:x', 'Flow:x'],
+    ['my flow:x', 'my flow:x'],
+  ] as const) {
+    const { journal, runtime } = open('format-7.sql', named(name));
+    expect([await journal.get(RUNS.pending), await runtime.run(RUNS.pending).state()]).toMatchObject([
+      { agent: today },
+      { agent: today },
+    ]);
+  }
 });
