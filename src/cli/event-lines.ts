@@ -41,7 +41,9 @@ export class EventLines {
   of(event: RunEvent): Line[] {
     switch (event.type) {
       case 'run.started':
-        return [line('strong', `▶ ${event.identity.run}  ${event.agent}: ${shortLine(event.query, 160)}`)];
+        return [
+          line('strong', `▶ ${event.identity.run}  ${shortLine(event.agent, 60)}: ${shortLine(event.query, 160)}`),
+        ];
       case 'planner.decision':
         this.#args.clear();
         return decisionLines(event, this.#plan, this.#texts);

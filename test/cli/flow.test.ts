@@ -42,4 +42,15 @@ describe('pilotage run --planner', () => {
     expect(misfit).toMatchObject({ code: 3 });
     expect(misfit.stderr).toContain('validation_failed');
   });
+
+  it('shows the name of an agent on one line, and nothing in it that a terminal obeys', async () => {
+    const name = 'evil\u001b[31m\nname';
+    const folder = makeFolder();
+    const given = `agents: [{ name: ${JSON.stringify(name)}, planner: finish(), tools: [] }, `;
+    folder.write('pilotage.config.ts', CONFIG.replace('agents: [', given));
+    const started = await folder.run(['run', 'a lamp', '--agent', name]);
+    expect(started.stderr).toContain('evil␛[31m name: a lamp');
+    const inspected = await folder.run(['inspect', runIn(started.stderr)]);
+    for (const text of [started.stderr, inspected.stdout]) expect(text).not.toContain('\u001b[31m');
+  });
 });
