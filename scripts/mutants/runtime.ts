@@ -59,8 +59,8 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'begin a once call without writing it down',
     file: 'runtime/dispatch.ts',
-    find: 'if (cost !== undefined || isOnce ||',
-    replace: 'if (cost !== undefined ||',
+    find: '(cost !== undefined || isOnce || isToBeKnown',
+    replace: '(cost !== undefined || isToBeKnown',
   },
   {
     name: 'give up a keyed call that may have happened, and forget its key',
