@@ -40,7 +40,8 @@ export class SharedTimer {
     this.#armed = undefined;
     const now = this.#time.steady();
     try {
-      for (const limit of this.#limits) {
+      // Those that are set meanwhile have their own turn.
+      for (const limit of [...this.#limits]) {
         if (limit.at > now || !this.#limits.delete(limit)) continue;
         limit.wake();
       }

@@ -36,9 +36,8 @@ export class InFlightBudget {
     this.#money.delete(call);
     const callsLeft = calls - others - (this.#spawning.calls ?? 0);
     if (callsLeft < 1) return { axis: 'calls', left: Math.max(0, callsLeft) };
-    const money = moneyFor(this.#state, call) ?? Number.POSITIVE_INFINITY;
-    const left = money - this.#promised() - (this.#spawning.costMicroUsd ?? 0);
-    if (costMicroUsd > 0 && costMicroUsd > left) {
+    const left = costMicroUsd > 0 ? this.#moneyLeft(call) : Number.POSITIVE_INFINITY;
+    if (costMicroUsd > left) {
       // What a dead process began counts as a call, whatever becomes of it.
       if (open.began.some((one) => one.call === call)) started.add(call);
       return { axis: 'cost', left: Math.max(0, left) };
@@ -91,6 +90,11 @@ export class InFlightBudget {
       this.#money.delete(call);
     }
     return started;
+  }
+
+  #moneyLeft(call: number): number {
+    const money = moneyFor(this.#state, call) ?? Number.POSITIVE_INFINITY;
+    return money - this.#promised() - (this.#spawning.costMicroUsd ?? 0);
   }
 
   #promised(): number {

@@ -24,6 +24,18 @@ it('a limit that is set again when it is reached does not put off the limits of 
   expect(reached).toEqual(['first', 'other', 'again']);
 });
 
+it('a limit of no time at all that sets itself again lets others have their turn', () => {
+  let turns = 0;
+  const again = (): void => {
+    turns += 1;
+    if (turns < 1000) limitTime(systemClock, 0, again);
+  };
+  limitTime(systemClock, 0, again);
+  vi.advanceTimersToNextTimer();
+  expect(turns).toBe(1);
+  vi.runAllTimers();
+});
+
 it('a limit whose listener throws leaves the limits of others in force', () => {
   const reached: string[] = [];
   limitTime(systemClock, 50, () => {

@@ -71,6 +71,15 @@ describe('a limit of cost where a model has no prices is refused', () => {
     expect(() => made({ planner, agents: [budgeted] })).toThrow(expect.objectContaining(MISSING));
   });
 
+  it('also behind an agent that has the planner of another, with tools of its own', async () => {
+    const planner = { name: 'main', next: () => finish() };
+    const second = { name: 'second', planner, tools: [agent()] };
+    const tool = { name: 'ask', description: 'd', inputSchema: { type: 'object' }, agent: second };
+    const runtime = made({ planner, tools: [tool] });
+    await expect(runtime.start('q', { identity: local('ana'), limits })).rejects.toMatchObject(MISSING);
+    await runtime.close();
+  });
+
   it('by a configuration file', async () => {
     await expect(readyConfig({ planner: { model }, limits })).rejects.toMatchObject(MISSING);
     await expect(readyConfig({ planner: { model: { model, prices } }, limits })).resolves.toBeDefined();
