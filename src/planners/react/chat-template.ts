@@ -16,9 +16,9 @@ import {
   objects,
   type ReadCalls,
   type TemplateCall,
+  TemplateText,
   type TypeOf,
 } from './template-calls.ts';
-import { TemplateText } from './template-text.ts';
 
 /** `prose`: the text does not begin like a template. `broken`: it does, but is not a whole call. */
 export type TemplateReading =

@@ -23,10 +23,8 @@ import {
 import type { Reply } from '#model';
 import { coerceToSchema } from '#parse';
 import { CONTROL_TOOLS } from '#prompt';
-import { faultData } from './faults.ts';
-import { misfitsIn } from './misfits.ts';
-import { readReply } from './read-reply.ts';
-import { CUT_OFF, type ReadCall, type ReadOptions, type ReadReply } from './reading.ts';
+import { faultData } from './ladder.ts';
+import { CUT_OFF, misfitsIn, type ReadCall, type ReadOptions, type ReadReply, readReply } from './read-reply.ts';
 
 export interface DecideOptions extends ReadOptions {
   /** What an answer in text waits for before it ends the run. */

@@ -16,7 +16,7 @@ import { isWaitingAnswer } from '#prompt';
 import { type Decided, decideFromReply } from './decide.ts';
 import type { MadeCalls } from './made-calls.ts';
 import { mayStartTasks, type ReactOptions } from './options.ts';
-import type { ReadOptions } from './reading.ts';
+import type { ReadOptions } from './read-reply.ts';
 import type { Requests } from './requests.ts';
 
 export interface MoveMaking {

@@ -18,12 +18,12 @@ import {
 import { type AskOptions, askModel, isFormatRefusal, oneLower, type ReadyModel, streamModel } from '#model';
 import { askFallback, asksModels, modelPool } from '#planners';
 import { guidanceTurn, unreadableInputs } from '#prompt';
-import { answerReader } from './answer.ts';
 import { compactor, summariserOf } from './compact.ts';
 import { exhausted, modelsLeft, type Rung, rungOf, unavailable } from './ladder.ts';
 import { MadeCalls } from './made-calls.ts';
 import { moveOf, readingOf } from './move.ts';
 import { assertReactOptions, DEFAULT_REASKS, type ReactOptions } from './options.ts';
+import { answerReader } from './read-reply.ts';
 import { FULL_WINDOW, Requests, windowShare } from './requests.ts';
 import { proseOnly } from './text-stream.ts';
 

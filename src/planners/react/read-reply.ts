@@ -1,23 +1,123 @@
-/** The calls of a reply, whichever way the model wrote them: natively, as text of a model without native calls, or leaked. */
-
-import { FINISH_TOOL, isJsonObject, type Json, shownName, type ToolSchema } from '#core';
-import type { ModelCall, Reply } from '#model';
-import { type ParseIssue, parseToolArgs } from '#parse';
-import { CONTROL_TOOLS } from '#prompt';
-import { readTemplate } from './chat-template.ts';
-import { faultData } from './faults.ts';
-import { readReplyText } from './read-text.ts';
+/**
+ * What a reply says: its calls, whichever way the model wrote them (natively, as text of a model without native calls, or leaked), and
+ * an answer that has to fit a schema.
+ */
 import {
-  type Callable,
-  CUT_OFF,
-  cutRefusal,
-  isCut,
-  type ReadCall,
-  type ReadOptions,
-  type ReadReply,
-  remarksOf,
-  reservedTools,
-} from './reading.ts';
+  type ErrorData,
+  FINISH_TOOL,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  jsonEquals,
+  type Remark,
+  shownName,
+  type ToolSchema,
+  type ToolView,
+} from '#core';
+import type { ModelCall, Reply, StopReason } from '#model';
+import {
+  answerStart,
+  coerceToSchema,
+  DEFAULT_PARSE_LIMITS,
+  type ParsedCall,
+  type ParseIssue,
+  type ParseTool,
+  parseToolArgs,
+  readStrictJson,
+  ToolCallStream,
+  withoutThoughts,
+} from '#parse';
+import { CONTROL_TOOLS, cameOf, isAct, repeatedCall, unsureCall } from '#prompt';
+import { readTemplate } from './chat-template.ts';
+import { faultData } from './ladder.ts';
+import type { MadeCall } from './made-calls.ts';
+
+export interface ReadCall {
+  readonly tool: string;
+  /** The id as the provider gave it; empty when the provider gave none. */
+  readonly callId: string;
+  readonly args: Json;
+  /** Why the call cannot be made. */
+  readonly refusal?: ErrorData;
+  /** Why it is made once more, in the model's words. */
+  readonly again?: string;
+}
+
+export interface ReadReply {
+  /** What was said beside the calls. */
+  readonly text: string;
+  readonly calls: readonly ReadCall[];
+  readonly remarks: readonly Remark[];
+  /** Set when the text was meant to be a call: why it is not a call. */
+  readonly unreadable?: string;
+}
+
+/** The way to end, as the parser needs it. */
+const FINISH: ParseTool = {
+  name: FINISH_TOOL,
+  inputSchema: { type: 'object', properties: { answer: {} }, required: ['answer'] },
+};
+
+const RESERVED: readonly ParseTool[] = [FINISH];
+const RESERVED_WITH_TASKS: readonly ParseTool[] = [...CONTROL_TOOLS, FINISH];
+
+/** What a reply may call. */
+interface Callable {
+  readonly tools: ToolView;
+  /** The run may give work to tasks. */
+  readonly tasks: boolean;
+}
+
+function reservedTools(tasks: boolean): readonly ParseTool[] {
+  return tasks ? RESERVED_WITH_TASKS : RESERVED;
+}
+
+/** All tools that a reply may name, as the parser needs them. */
+export function parseTools({ tools, tasks }: Callable): readonly ParseTool[] {
+  return [...tools.all(), ...reservedTools(tasks)];
+}
+
+export interface ReadOptions extends Callable {
+  readonly mode: 'native' | 'text';
+  /** Fits an answer to the schema that was asked for; without one every answer will do. */
+  readonly readAnswer?: (answer: Json) => { readonly answer: Json } | { readonly misfit: string };
+  /** The last equal call that the run has made already, if it may have changed something. */
+  readonly madeBefore: (tool: string, args: Json) => MadeCall | undefined;
+}
+
+/** The reply ended before the model was done: its text is not an answer, and its last call may be half a call. */
+export const CUT_OFF: ReadonlySet<StopReason> = new Set(['length', 'interrupted', 'error']);
+
+export function isCut({ code }: ParseIssue): boolean {
+  return code === 'truncated';
+}
+
+export function cutRefusal(tool: string): ErrorData {
+  return faultData(
+    'tool_invalid_args',
+    `The arguments of ${shownName(tool)} end in the middle. Send the whole call again.`,
+  );
+}
+
+const NO_REMARKS: readonly Remark[] = [];
+const MAX_ISSUES = 10;
+const MAX_MESSAGE_CHARS = 256;
+
+/** What was repaired, as one remark; each field that was left out as its own. */
+export function remarksOf(issues: readonly ParseIssue[]): readonly Remark[] {
+  if (issues.length === 0) return NO_REMARKS;
+  const dropped = new Set(
+    issues.flatMap((issue) => (issue.code === 'extra_field_dropped' ? [issue.field ?? issue.message] : [])),
+  );
+  const remarks = [...dropped].map((field): Remark => ({ type: 'planner.action_extra_field_dropped', field }));
+  const repaired = issues.filter(({ code }) => code !== 'extra_field_dropped' && code !== 'mismatch');
+  if (repaired.length === 0) return remarks;
+  const shown = repaired.slice(0, MAX_ISSUES).map(({ code, message }) => ({
+    code,
+    message: message.slice(0, MAX_MESSAGE_CHARS),
+  }));
+  return [...remarks, { type: 'planner.reply_repaired', issues: shown }];
+}
 
 export function readReply(reply: Reply, options: ReadOptions): ReadReply {
   if (reply.calls.length > 0) return readNative(reply, options);
@@ -92,4 +192,116 @@ function typeOf(tool: ToolSchema | undefined, argument: string): Json | undefine
   const properties = tool?.inputSchema['properties'];
   const property = isJsonObject(properties) && Object.hasOwn(properties, argument) ? properties[argument] : undefined;
   return isJsonObject(property) ? property['type'] : undefined;
+}
+
+/**
+ * The calls of a model that writes them as text. What only looks things up is taken from whatever form the model wrote it in;
+ * what may change something only from the form that it was taught, and not a second time without a reason.
+ */
+function readReplyText({ text, finish }: Reply, options: ReadOptions): ReadReply {
+  // The calls of the whole text, and the words beside them, in one reading.
+  const stream = new ToolCallStream(parseTools(options));
+  const shown = stream.push(text).text;
+  const { calls: parsed, issues, text: rest } = stream.end();
+  const remarks = remarksOf(issues.filter(({ code }) => code !== 'unknown_tool'));
+  const answer: ReadReply = { text: wordsOf(text), calls: [], remarks: [] };
+  if (parsed.length === 0) {
+    const unreadable = issues.find(({ code }) => code === 'unknown_tool' || code === 'truncated' || code === 'limit');
+    return unreadable === undefined ? answer : { text, calls: [], remarks, unreadable: unreadable.message };
+  }
+  const isTaught = parsed.some(({ form }) => form === 'exact');
+  if (!isTaught && isFittingAnswer(answer.text, parsed, options)) return answer;
+  const cut = new Set(issues.flatMap((issue) => (isCut(issue) && issue.call !== undefined ? [issue.call] : [])));
+  const calls = parsed.flatMap((call, index) => {
+    if (call.form === 'loose' && !mayBeBare(call, options)) return [];
+    return cut.has(index) ? [refused(call, cutRefusal(call.tool))] : [takeCall(call, finish, options)];
+  });
+  if (calls.length === 0) return answer;
+  for (const { code, message } of issues) if (code === 'unknown_tool') calls.push(unknownTool(message));
+  const prose = (shown + rest).trim();
+  // Words about what was done are an answer, and no call however they name it; but whoever gives a reason means it.
+  const hasReason = issues.some(({ code, field }) => code === 'extra_field_dropped' && field === 'again');
+  if (!isTaught && !hasReason && prose !== '' && calls.every(({ refusal }) => refusal?.code === 'call_repeated'))
+    return answer;
+  return { text: prose, calls, remarks };
+}
+
+/** The text without the thoughts that it begins with. */
+function wordsOf(text: string): string {
+  const isThought = OPENS_WITH_THOUGHT.test(text) || answerStart(text) > 0;
+  return isThought ? (withoutThoughts(text) ?? '').trim() : text;
+}
+
+const OPENS_WITH_THOUGHT = /^\s*<(?:think|thinking|reasoning|reflection|scratchpad)>/;
+
+/**
+ * JSON that has the form of the answer is the answer, though a tool would take it too. What names a tool must have that form as it
+ * is: where all keys of the answer are optional, anything fits once its keys are left out.
+ */
+function isFittingAnswer(words: string, calls: readonly ParsedCall[], { readAnswer }: ReadOptions): boolean {
+  if (readAnswer === undefined || !/^\s*(?:```\w*\s*)?[{[]/.test(words)) return false;
+  const read = readAnswer(words);
+  if (!('answer' in read)) return false;
+  if (calls.every(({ form }) => form === 'loose')) return true;
+  const written = readStrictJson(withoutFence(words), DEFAULT_PARSE_LIMITS.maxDepth);
+  return written !== undefined && jsonEquals(written, read.answer);
+}
+
+/** Arguments without a name may as well be an answer: where one of a certain form is asked for, and for the way to end. */
+function mayBeBare({ tool }: ParsedCall, { readAnswer }: ReadOptions): boolean {
+  return readAnswer === undefined && tool !== FINISH_TOOL;
+}
+
+function takeCall(call: ParsedCall, finish: Reply['finish'], { tools, madeBefore }: ReadOptions): ReadCall {
+  const { tool, args, form, again, callId = '' } = call;
+  if (!isAct(tool, tools)) return { tool, callId, args };
+  const made = madeBefore(tool, args);
+  const isSure = form === 'exact' && !CUT_OFF.has(finish);
+  if (made !== undefined && (!isSure || again === undefined)) {
+    return refused(call, faultData('call_repeated', repeatedCall(shownName(tool), made.step, cameOf(made.outcome))));
+  }
+  if (!isSure) return refused(call, faultData('call_unsure', unsureCall(shownName(tool))));
+  return made === undefined || again === undefined ? { tool, callId, args } : { tool, callId, args, again };
+}
+
+/** A call in one list with others, of a tool that is not there. */
+function unknownTool(message: string): ReadCall {
+  return { tool: 'unnamed', callId: '', args: {}, refusal: faultData('tool_not_found', message) };
+}
+
+function refused({ tool, args, callId = '' }: ParsedCall, refusal: ErrorData): ReadCall {
+  return { tool, callId, args, refusal };
+}
+
+// Answers that have to fit a schema.
+
+const MAX_SHOWN = 10;
+
+/** `undefined` when everything fits. Each part names its place, as a JSON Pointer. */
+export function misfitsIn(issues: readonly ParseIssue[]): string | undefined {
+  const misfits = issues.filter(({ code }) => code === 'mismatch');
+  if (misfits.length === 0) return undefined;
+  return misfits
+    .slice(0, MAX_SHOWN)
+    .map(({ path = '', message }) => `${path || '/'}: ${message}`)
+    .join('; ');
+}
+
+/** The answer as the schema wants it, or what does not fit, in words for the model. */
+export function answerReader(
+  schema: JsonObject,
+): (answer: Json) => { readonly answer: Json } | { readonly misfit: string } {
+  return (answer) => {
+    const read = coerceToSchema(typeof answer === 'string' ? withoutFence(answer) : answer, schema);
+    const misfits = misfitsIn(read.issues);
+    if (misfits === undefined) return { answer: read.value };
+    return { misfit: `The answer does not fit its schema: ${misfits}.` };
+  };
+}
+
+/** The text inside a fence that encloses all of it; models like to put JSON into one. */
+export function withoutFence(text: string): string {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith('```') || !trimmed.endsWith('```') || trimmed.length < 6) return text;
+  return trimmed.slice(trimmed.indexOf('\n') + 1, -3).trim();
 }

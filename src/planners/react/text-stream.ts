@@ -7,8 +7,7 @@ import type { SpokenDelta } from '#core';
 import type { ModelAnswer, Reply } from '#model';
 import { ToolCallStream } from '#parse';
 import { beginsAsTemplate, TemplateStart } from './chat-template.ts';
-import { readReply } from './read-reply.ts';
-import { parseTools, type ReadOptions } from './reading.ts';
+import { parseTools, type ReadOptions, readReply } from './read-reply.ts';
 
 /**
  * @param reading how a reply of the model that is speaking now is read.
