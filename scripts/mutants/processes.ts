@@ -22,7 +22,7 @@ export const PROCESSES: readonly Mutant[] = [
   },
   {
     name: 'trust a clock that stands still while the machine sleeps',
-    file: 'runtime/held-lease.ts',
+    file: 'loop/held-lease.ts',
     find: 'return Math.max(now.wallMs - wallMs, now.steadyMs - steadyMs) <',
     replace: 'return Math.max(wallMs - now.wallMs, now.steadyMs - steadyMs) <',
   },
@@ -58,7 +58,7 @@ export const PROCESSES: readonly Mutant[] = [
   },
   {
     name: 'never believe that an append had landed',
-    file: 'runtime/append.ts',
+    file: 'journal/patience.ts',
     find: 'return there.length === entries.length &&',
     replace: 'return there.length > entries.length &&',
   },

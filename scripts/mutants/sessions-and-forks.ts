@@ -4,7 +4,7 @@ import type { Mutant } from './mutant.ts';
 export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   {
     name: 'make calls with an effect in a fork that holds them',
-    file: 'runtime/dispatch.ts',
+    file: 'calls/call.ts',
     find: "if (call.held && tool.effect === 'once' && !isCarried) return",
     replace: "if (call.held && tool.effect === 'keyed' && !isCarried) return",
   },
@@ -58,7 +58,7 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   },
   {
     name: 'go round once more than the guard lets a run',
-    file: 'runtime/progress-guard.ts',
+    file: 'loop/progress-guard.ts',
     find: 'if (action === undefined || found.times < actAfter) return undefined;',
     replace: 'if (action === undefined || found.times <= actAfter) return undefined;',
   },
@@ -76,7 +76,7 @@ export const SESSIONS_AND_FORKS: readonly Mutant[] = [
   },
   {
     name: 'hand over attachments without their bytes',
-    file: 'runtime/inputs.ts',
+    file: 'loop/inputs.ts',
     find: 'return Object.freeze(found === undefined ? { ...input } : { ...input, bytes: found.bytes });',
     replace: 'return Object.freeze(found === undefined ? { ...input, bytes: new Uint8Array() } : { ...input });',
   },

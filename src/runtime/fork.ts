@@ -34,11 +34,11 @@ import {
   validateControl,
 } from '#core';
 import { foldEntries, reachedLimit } from '#state';
-import type { DriverDeps } from './driver-deps.ts';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 import { assertNoTaskId } from './free-id.ts';
-import { LARGE_VALUE_BYTES } from './large-values.ts';
+import { LARGE_VALUE_BYTES } from '../calls/large-values.ts';
 import { pinOf } from './pins.ts';
-import { assertPriced } from './prices.ts';
+import { assertPriced } from '../loop/prices.ts';
 import { foldable } from './readable.ts';
 
 export interface ForkOptions {

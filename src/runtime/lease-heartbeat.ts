@@ -1,8 +1,8 @@
 /** A timer that renews all leases of this process, and learns of signals that other processes left. */
 import type { Clock } from '#core';
 import type { Journal } from '#journal';
-import type { RunDriver } from './driver.ts';
-import { momentOf } from './held-lease.ts';
+import type { RunDriver } from '../loop/driver.ts';
+import { momentOf } from '../loop/held-lease.ts';
 
 interface HeartbeatDeps {
   readonly journal: Journal;

@@ -2,11 +2,11 @@
 import { deepFreeze, type Entry, PilotageError, type Repinned } from '#core';
 import type { Claim, Park } from '#journal';
 import { applyEntry, foldEntries, type RunState } from '#state';
-import { isTransientStoreError } from './append.ts';
-import { RunDriver } from './driver.ts';
-import type { DriverDeps } from './driver-deps.ts';
-import { HeldLease, type Moment } from './held-lease.ts';
-import { TRY_AGAIN_MS } from './let-go.ts';
+import { isTransientStoreError } from '../journal/patience.ts';
+import { RunDriver } from '../loop/driver.ts';
+import type { DriverDeps } from '../loop/driver-deps.ts';
+import { HeldLease, type Moment } from '../loop/held-lease.ts';
+import { TRY_AGAIN_MS } from '../loop/let-go.ts';
 import { changesOf, type Migrate, repinned, runChanged } from './pins.ts';
 import { problemOf } from './refusals.ts';
 

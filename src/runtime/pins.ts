@@ -2,7 +2,7 @@
 import { defined, PilotageError, type Planner, type Repinned } from '#core';
 import { presentName, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
-import type { ReadyAgent } from './driver-deps.ts';
+import type { ReadyAgent } from '../loop/driver-deps.ts';
 
 /** What differs from what the run was started with. */
 export interface RunChange {

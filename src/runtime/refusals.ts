@@ -4,7 +4,7 @@
  * do not take turns at it.
  */
 import { type Clock, type ErrorData, PilotageError, steadyMs, Thrown } from '#core';
-import { isTransientStoreError } from './append.ts';
+import { isTransientStoreError } from '../journal/patience.ts';
 
 const FIRST_MS = 2_000;
 const LONGEST_MS = 300_000;

@@ -2,7 +2,7 @@
 import { type Caller, type Clock, deepFreeze, defined, type Entry, PilotageError, type TaskMessage } from '#core';
 import type { Journal, Told } from '#journal';
 import { answerable, foldEntries, isPaused, type RunState } from '#state';
-import { taskEndOf } from './task-end.ts';
+import { taskEndOf } from '../tasks/ending.ts';
 
 export interface Reopening {
   readonly journal: Journal;

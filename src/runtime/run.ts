@@ -31,11 +31,11 @@ import {
   trajectoryOf,
   wakesByTasks,
 } from '#state';
-import { isVerdict } from './controls.ts';
+import { isVerdict } from '../loop/controls.ts';
 import { Follower } from './follow.ts';
 import { assertForkOptions, type ForkOptions } from './fork.ts';
 import { keptAlive } from './kept-alive.ts';
-import { storedJson } from './large-values.ts';
+import { storedJson } from '../calls/large-values.ts';
 import type { Notice, NoticeHub } from './notices.ts';
 import { type Diagnosis, diagnose, type RepairOptions } from './repair.ts';
 import type { ReplayReport } from './replay.ts';

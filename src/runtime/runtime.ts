@@ -44,24 +44,24 @@ import { sqliteJournal } from '#journal/sqlite';
 import { foldEntries } from '#state';
 import { assertParallelCalls, createCatalogue, skillGet, skillSearch, toolGet, toolSearch } from '#tools';
 import { type AgentParts, Agents, agentsGiven } from './agents.ts';
-import { cleanArtifacts, patientArtifacts } from './append.ts';
-import { artifactFetch } from './artifact-fetch.ts';
+import { cleanArtifacts, patientArtifacts } from '../journal/patience.ts';
+import { artifactFetch } from '../calls/artifact-fetch.ts';
 import { CancelSignals, cancelRun } from './cancel-signals.ts';
-import { AtWork } from './doubt.ts';
-import type { DriverDeps, ReadyAgent } from './driver-deps.ts';
+import { AtWork } from '../calls/doubt.ts';
+import type { DriverDeps, ReadyAgent } from '../loop/driver-deps.ts';
 import { Fleet } from './fleet.ts';
 import { type ForkOptions, forkRun } from './fork.ts';
 import { assertNoTaskId } from './free-id.ts';
-import { Handles } from './handles.ts';
-import { contextAtStart, loadInputs, withReadArgs } from './inputs.ts';
+import { Handles } from '../calls/handles.ts';
+import { contextAtStart, loadInputs, withReadArgs } from '../loop/inputs.ts';
 import { NoticeHub } from './notices.ts';
 import { type Migrate, pinOf } from './pins.ts';
-import { assertPriced } from './prices.ts';
-import { assertProgressGuard, type ProgressGuard } from './progress-guard.ts';
+import { assertPriced } from '../loop/prices.ts';
+import { assertProgressGuard, type ProgressGuard } from '../loop/progress-guard.ts';
 import { repairRun } from './repair.ts';
 import { type ReplayReport, replayRun } from './replay.ts';
 import { Run, type ShownTasks } from './run.ts';
-import { limitsWithin } from './run-budget.ts';
+import { limitsWithin } from '../tasks/run-budget.ts';
 import { addressee, assertKnown } from './send-control.ts';
 import {
   assertMemoryOptions,
@@ -76,7 +76,7 @@ import type { SlotLimits } from './slots.ts';
 import { assertStartOptions, type StartOptions } from './start-options.ts';
 import { watchProgressOfTasks } from './task-progress.ts';
 import { Tasks } from './tasks.ts';
-import { LargeTurns } from './turn.ts';
+import { LargeTurns } from '../calls/turn.ts';
 
 export interface RuntimeOptions extends AgentParts {
   /**

@@ -16,7 +16,7 @@ import {
 } from '#core';
 import { hasEnded, type Journal, pauseExpired, type RunRecord, runNotFound, type SignalOptions } from '#journal';
 import { foldEntries, type OpenPause, type RunState } from '#state';
-import { isVerdict } from './controls.ts';
+import { isVerdict } from '../loop/controls.ts';
 
 /** The redaction of a process that has no rules of its own. */
 const PLAIN = new Redaction();

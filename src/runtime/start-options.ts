@@ -8,7 +8,7 @@ import {
   PilotageError,
   type Turn,
 } from '#core';
-import type { GivenContext, InputFile } from './inputs.ts';
+import type { GivenContext, InputFile } from '../loop/inputs.ts';
 
 export interface StartOptions {
   /** The identity, with all four parts; `local('name')` makes one. */

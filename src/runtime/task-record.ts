@@ -10,7 +10,7 @@ import {
   type TaskStatus,
 } from '#core';
 import type { Journal, RunRecord, RunStatus } from '#journal';
-import { endOf } from './task-end.ts';
+import { endOf } from '../tasks/ending.ts';
 
 export interface TaskRecord {
   readonly id: string;

@@ -22,7 +22,7 @@ import {
 } from '#core';
 import { hasEnded, type Journal, ownedBy, type RunRecord, type RunStatus } from '#journal';
 import { eventsOf, foldEntries, groupView, type RunState } from '#state';
-import { jsonDigest } from './digest.ts';
+import { jsonDigest } from '../calls/digest.ts';
 import { Follower } from './follow.ts';
 import type { NoticeHub } from './notices.ts';
 import type { EventOptions, Run } from './run.ts';

@@ -4,11 +4,11 @@ import type { ArtifactStore } from '#journal';
 import type { ApprovedCall, OpenStep } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
 import type { Attempt } from './attempt.ts';
-import type { OwnCall, Piece } from './call-context.ts';
+import type { OwnCall, Piece } from './context.ts';
 import type { AtWork } from './doubt.ts';
 import type { Earlier } from './earlier-calls.ts';
 import type { Handed } from './handles.ts';
-import type { HeldLease } from './held-lease.ts';
+import type { HeldLease } from '../loop/held-lease.ts';
 import type { Lacking } from './raise.ts';
 import type { LargeTurns } from './turn.ts';
 

@@ -16,8 +16,8 @@ import {
 } from '#core';
 import type { OpenStep } from '#state';
 import type { AuthorisedTools } from '#tools';
-import type { DispatchPorts } from './call.ts';
-import { newlyFound } from './dispatch.ts';
+import type { DispatchPorts } from './call-types.ts';
+import { newlyFound } from './call.ts';
 import { prepareCall } from './prepare-call.ts';
 
 /** The outcomes of all branches when the set-up refuses the call; none when it may start. */

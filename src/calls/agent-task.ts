@@ -3,7 +3,7 @@ import type { Identity, Outcome, TaskEnd } from '#core';
 import type { ArtifactStore } from '#journal';
 import type { ReadyTool } from '#tools';
 import { storedJson } from './large-values.ts';
-import { errorData, valueOutcome } from './outcomes.ts';
+import { errorData, valueOutcome } from './outcome.ts';
 
 export interface AgentTaskPorts {
   readonly identity: Identity;

@@ -18,8 +18,8 @@ import {
 import { mayGiveUp } from '#state';
 import type { ReadyAgentTool, ReadyFunction, ReadyTool } from '#tools';
 import type { Settled } from './attempt.ts';
-import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
-import { CallContext } from './call-context.ts';
+import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call-types.ts';
+import { CallContext } from './context.ts';
 import { inDoubt, type Unsure, unsureOf } from './doubt.ts';
 import { approvalFor, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
@@ -33,7 +33,7 @@ import {
   mayRetry,
   retryDelayMs,
   valueOutcome,
-} from './outcomes.ts';
+} from './outcome.ts';
 import { type PreparedCall, prepareCall } from './prepare-call.ts';
 
 /** @throws the journal's refusal to let the call begin; nothing else. */

@@ -31,26 +31,26 @@ import { isHeld, mayGiveUp, type OpenStep, type RunState, type TaskWait } from '
 import type { AuthorisedTools } from '#tools';
 import { outcomeOfTask } from './agent-task.ts';
 import { Attempt } from './attempt.ts';
-import { beginAwait, endOfWait } from './await.ts';
-import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call.ts';
-import { argsOf } from './call-args.ts';
-import type { OwnCall, Piece } from './call-context.ts';
-import { dispatch, newlyFound } from './dispatch.ts';
+import { beginAwait, endOfWait } from '../tasks/await.ts';
+import type { Call, DispatchPorts, HeldCall, TaskAsk } from './call-types.ts';
+import { argsOf } from './arguments.ts';
+import type { OwnCall, Piece } from './context.ts';
+import { dispatch, newlyFound } from './call.ts';
 import { keyPrefixOf } from './doubt.ts';
-import type { DriverDeps } from './driver-deps.ts';
+import type { DriverDeps } from '../loop/driver-deps.ts';
 import { EarlierCalls, type EarlierPorts } from './earlier-calls.ts';
 import type { PauseAsk } from './gates.ts';
-import type { HeldLease } from './held-lease.ts';
+import type { HeldLease } from '../loop/held-lease.ts';
 import { InFlightBudget } from './in-flight-budget.ts';
 import { storeLargeValue } from './large-values.ts';
-import { errorData, noRoom } from './outcomes.ts';
+import { errorData, noRoom } from './outcome.ts';
 import { askForRaise, asksForRaise, type Lacking } from './raise.ts';
-import type { RunWriter } from './run-writer.ts';
+import type { RunWriter } from '../loop/run-writer.ts';
 import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
-import { type Landing, refused, spawn, spawnAgentCall } from './spawn.ts';
+import { type Landing, refused, spawn, spawnAgentCall } from '../tasks/spawn.ts';
 import { isAgentCall, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
-import { type Beside, besideOf } from './task-budget-share.ts';
+import { type Beside, besideOf } from '../tasks/budget-share.ts';
 
 export interface CallPorts {
   readonly deps: DriverDeps;

@@ -2,7 +2,7 @@
 import { type Branch, type CallParallel, callEnded } from '#core';
 import { hasBegun, isInDoubt, isRedirected, type OpenStep, parkedCalls, presentName, type RunState } from '#state';
 import { type Ended, Schedule } from './schedule.ts';
-import type { Landing } from './spawn.ts';
+import type { Landing } from '../tasks/spawn.ts';
 
 /** The call as it is carried out today: recorded calls may know their tools under older names. */
 export function renamed<T extends { readonly tool: string }>(state: RunState, call: T): T {

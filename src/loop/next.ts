@@ -37,10 +37,10 @@ import {
   unneededTasks,
   unsettledStatus,
 } from '#state';
-import { doubtPause, keyPrefixOf } from './doubt.ts';
-import { endGroup } from './groups.ts';
+import { doubtPause, keyPrefixOf } from '../calls/doubt.ts';
+import { endGroup } from '../tasks/groups.ts';
 import { type ProgressGuard, watchProgress } from './progress-guard.ts';
-import { askForRaise } from './raise.ts';
+import { askForRaise } from '../calls/raise.ts';
 
 export type Next =
   | { readonly do: 'end' }

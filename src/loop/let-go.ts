@@ -3,11 +3,11 @@ import { PilotageError, type TaskMessage } from '#core';
 import type { Park } from '#journal';
 import { answerable, type RunState } from '#state';
 import type { HandleReason } from '#tools';
-import { keyPrefixOf } from './doubt.ts';
+import { keyPrefixOf } from '../calls/doubt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
-import { problemOf } from './refusals.ts';
-import { listenersOf } from './task-end.ts';
+import { problemOf } from '../runtime/refusals.ts';
+import { listenersOf } from '../tasks/ending.ts';
 
 /** Why a driver let go of its run. */
 export type Exit =

@@ -15,10 +15,10 @@ import { presentName, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { isVerdict, type TakePorts, takeMessages } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { valueOutcome } from './outcomes.ts';
-import { prepareCall } from './prepare-call.ts';
+import { valueOutcome } from '../calls/outcome.ts';
+import { prepareCall } from '../calls/prepare-call.ts';
 import type { Changes } from './run-writer.ts';
-import { turn } from './turn.ts';
+import { turn } from '../calls/turn.ts';
 
 export interface InboxPorts {
   readonly deps: DriverDeps;

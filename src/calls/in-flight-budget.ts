@@ -1,6 +1,6 @@
 /** The part of the budget that calls of the open step take, as long as the state has not counted them. */
 import { type Amounts, leftOf, moneyFor, type OpenStep, type RunState } from '#state';
-import type { Landing } from './spawn.ts';
+import type { Landing } from '../tasks/spawn.ts';
 
 const NOTHING: Amounts = {};
 

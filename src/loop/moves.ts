@@ -4,7 +4,7 @@ import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { Ask, PlanGrowth } from './ask.ts';
 import { askPlanner } from './ask-planner.ts';
-import { Attempt } from './attempt.ts';
+import { Attempt } from '../calls/attempt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';

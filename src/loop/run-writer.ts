@@ -9,12 +9,12 @@
 import { deepFreeze, type Entry, type EntryBody, PilotageError } from '#core';
 import type { Append, Received } from '#journal';
 import { applyEntry, misfitAmong, type RunState, statusAfter } from '#state';
-import { appendAgain, isTransientStoreError } from './append.ts';
-import { cascading, stopTasks } from './cascade.ts';
+import { appendAgain, isTransientStoreError } from '../journal/patience.ts';
+import { cascading, stopTasks } from '../tasks/cancel.ts';
 import { takeUndelivered } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { turnOf } from './session-memory.ts';
-import { toldBy } from './task-end.ts';
+import { turnOf } from '../runtime/session-memory.ts';
+import { toldBy } from '../tasks/ending.ts';
 
 /** What an append carries beside its entries. */
 export type Changes = Pick<Append, 'status' | 'takes' | 'turn' | 'tells' | 'starts' | 'treeLimit' | 'seenSignals'>;

@@ -23,10 +23,10 @@ import {
 } from '#core';
 import type { NewRun } from '#journal';
 import { type Amounts, type RunState, type ShareAxis, shareFor } from '#state';
-import type { ReadyAgent } from './driver-deps.ts';
-import { pinOf } from './pins.ts';
+import type { ReadyAgent } from '../loop/driver-deps.ts';
+import { pinOf } from '../runtime/pins.ts';
 import { limitsWithin } from './run-budget.ts';
-import { type Beside, splitWith } from './task-budget-share.ts';
+import { type Beside, splitWith } from './budget-share.ts';
 
 /** Entries to append, and what is stored in the same commit. */
 export interface Landing {

@@ -16,9 +16,9 @@ import {
 } from '#core';
 import type { Journal } from '#journal';
 import { foldEntries, groupView, type OpenStep, type RunState, type TaskWait } from '#state';
-import { isJournalGone } from './refusals.ts';
+import { isJournalGone } from '../runtime/refusals.ts';
 import { refused } from './spawn.ts';
-import { taskEndOf } from './task-end.ts';
+import { taskEndOf } from './ending.ts';
 
 interface AwaitPorts {
   readonly journal: Journal;

@@ -3,11 +3,11 @@ import type { Clock, Planner, Redaction } from '#core';
 import type { ArtifactStore, Journal } from '#journal';
 import type { Agent, AgentLimits, AuthorisedTools } from '#tools';
 import type { CallLimit } from './at-once.ts';
-import type { AtWork } from './doubt.ts';
-import type { Handles } from './handles.ts';
-import type { NoticeHub } from './notices.ts';
+import type { AtWork } from '../calls/doubt.ts';
+import type { Handles } from '../calls/handles.ts';
+import type { NoticeHub } from '../runtime/notices.ts';
 import type { ProgressGuard } from './progress-guard.ts';
-import type { LargeTurns } from './turn.ts';
+import type { LargeTurns } from '../calls/turn.ts';
 
 /** An agent that a runtime knows, with what its runs see. */
 export interface ReadyAgent {

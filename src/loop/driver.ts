@@ -19,18 +19,18 @@ import {
 import type { Claim } from '#journal';
 import { isBlocked, isHeld, nextStep, nextTimeout, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
-import { Calls } from './calls.ts';
-import { stopTasks } from './cascade.ts';
+import { Calls } from '../calls/executor.ts';
+import { stopTasks } from '../tasks/cancel.ts';
 import { Deadline } from './deadline.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { HeldLease } from './held-lease.ts';
 import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf } from './let-go.ts';
 import { Moves } from './moves.ts';
 import { type Next, type NextDeps, next } from './next.ts';
-import { RunInbox } from './run-inbox.ts';
+import { RunInbox } from './inbox.ts';
 import { type Changes, isEnding, RunWriter } from './run-writer.ts';
-import { type Landing, refused } from './spawn.ts';
-import { turn } from './turn.ts';
+import { type Landing, refused } from '../tasks/spawn.ts';
+import { turn } from '../calls/turn.ts';
 
 type Stop = 'cancel' | 'dismissal' | 'deadline' | 'ending' | 'closing' | 'lost';
 

@@ -2,11 +2,11 @@
 import { fieldOf, type Json, LazySignal, type Outcome } from '#core';
 import type { ReadyFunction, Reconciled } from '#tools';
 import type { Settled } from './attempt.ts';
-import type { Call, DispatchPorts } from './call.ts';
-import { CallContext } from './call-context.ts';
+import type { Call, DispatchPorts } from './call-types.ts';
+import { CallContext } from './context.ts';
 import { type Doubt, inDoubt, type Unsure } from './doubt.ts';
 import type { PauseAsk } from './gates.ts';
-import { errorData, mayRetry, retryDelayMs, valueLost, valueOutcome } from './outcomes.ts';
+import { errorData, mayRetry, retryDelayMs, valueLost, valueOutcome } from './outcome.ts';
 
 interface LookedUp {
   /** `undefined`: nothing says what became of it. */

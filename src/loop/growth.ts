@@ -29,9 +29,9 @@ import {
 } from '#core';
 import { type Ask, type PlanGrowth, type StreamedText, say } from './ask.ts';
 import { atOnceFor } from './at-once.ts';
-import type { Settled } from './attempt.ts';
+import type { Settled } from '../calls/attempt.ts';
 import { readMove, takeNotes } from './move-notes.ts';
-import { errorData } from './outcomes.ts';
+import { errorData } from '../calls/outcome.ts';
 import { uncounted } from './prices.ts';
 
 export type BranchesDelta = Extract<Delta, { type: 'branches' }>;

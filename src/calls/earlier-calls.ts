@@ -19,7 +19,7 @@ import {
 import type { ArtifactStore } from '#journal';
 import type { RunState } from '#state';
 import type { ValueCheck } from '#tools';
-import { argsInStep, plannedArgs } from './call-args.ts';
+import { argsInStep, plannedArgs } from './arguments.ts';
 import { jsonDigest } from './digest.ts';
 
 export interface Earlier {

@@ -2,7 +2,7 @@
 import type { EntryBody, LazySignal, LoadedInput, SpokenDelta } from '#core';
 import type { RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
-import type { Attempt } from './attempt.ts';
+import type { Attempt } from '../calls/attempt.ts';
 import type { DriverDeps } from './driver-deps.ts';
 
 export interface Ask {

@@ -30,12 +30,12 @@ import {
 import { nextStep, viewOf } from '#state';
 import { type Ask, type StreamedText, say } from './ask.ts';
 import { atOnceFor } from './at-once.ts';
-import type { Settled } from './attempt.ts';
+import type { Settled } from '../calls/attempt.ts';
 import { Growing, Growth } from './growth.ts';
-import { LARGE_VALUE_BYTES } from './large-values.ts';
+import { LARGE_VALUE_BYTES } from '../calls/large-values.ts';
 import { modelAway } from './model-away.ts';
 import { type Mutable, readMove, takeNotes, wrongUsage } from './move-notes.ts';
-import { errorData } from './outcomes.ts';
+import { errorData } from '../calls/outcome.ts';
 import { priceMissing, uncounted } from './prices.ts';
 
 /**
